@@ -2221,13 +2221,24 @@ export interface ServeOptions {
   forward?: boolean;
   /** Address and port; port 0 chooses a free port. Default: `"127.0.0.1:4512"`. */
   listen?: string;
-  /** Of a file, required: the token that may read and write. At least 12 visible ASCII characters. */
+  /**
+   * The URL by which clients reach the HTTP API, if it is not that of `listen`: behind a proxy, or by
+   * a name. Requests of the API that name another host are refused.
+   */
+  publicUrl?: string;
+  /** The origin whose pages may use the HTTP API, as `"https://app.example.com"`. Default: none. */
+  corsOrigin?: string;
+  /**
+   * Of a file: the token that may read and write. At least 12 visible ASCII characters. Required,
+   * except on a loopback address: there, a server without tokens lets every program of the machine
+   * read and write, for development.
+   */
   accessToken?: string;
   /** Of a file: a token that may only read. */
   readToken?: string;
   /**
-   * Of a folder and of an engine, required: the token of the admin API, which creates databases and
-   * their tokens.
+   * Of a folder and of an engine: the token of the admin API, which creates databases and their
+   * tokens. Required, except for a folder on a loopback address, as `accessToken`.
    */
   adminToken?: string;
   /** Paths of a certificate (with its chain) and of its key, in PEM. Without: clear text. */

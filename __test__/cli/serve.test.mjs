@@ -100,7 +100,7 @@ test("databases of a folder and their tokens are made and dropped while it is se
 
 test("what serve cannot do is wrong usage, or is told", async () => {
   const [none, short, half, nowhere, token, server] = await Promise.all([
-    openkv("serve", "--path", path("none.db")),
+    openkv("serve", "--path", path("none.db"), "--listen", "0.0.0.0:0"),
     openkv("serve", "--path", path("none.db"), "--access-token", "short"),
     openkv("serve", "--path", path("none.db"), "--access-token", TOKEN, "--tls-cert", "x"),
     openkv("serve", "--path", path("none.db"), "--access-token", TOKEN, "--listen", "256.0.0.1:1"),
@@ -108,7 +108,7 @@ test("what serve cannot do is wrong usage, or is told", async () => {
     openkv("db", "list", "--admin-token", TOKEN),
   ]);
   assert.deepEqual([none.code, short.code, half.code, server.code], [2, 2, 2, 2]);
-  assert.match(none.err, /--access-token or OPENKV_ACCESS_TOKEN/);
+  assert.match(none.err, /accessToken is missing.*openkv token generate/);
   assert.notEqual(nowhere.code, 0);
   assert.match(token.out, /^[\w-]{43}\n$/);
 });

@@ -25,6 +25,8 @@ const OPTIONS: Kinds = {
   advertise: "string",
   forward: "boolean",
   listen: "string",
+  publicUrl: "string",
+  corsOrigin: "string",
   accessToken: "string",
   readToken: "string",
   adminToken: "string",

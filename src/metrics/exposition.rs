@@ -19,6 +19,61 @@ pub fn exposition(snapshot: &MetricsSnapshot) -> Result<String> {
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
 }
 
+/// The text of the snapshots of several databases, each metric with the name of its database as the
+/// label `database`.
+///
+/// # Errors
+/// As [`exposition`].
+pub fn exposition_of_many(snapshots: &[(String, MetricsSnapshot)]) -> Result<String> {
+    let mut all: Vec<MetricFamily> = Vec::new();
+    for (database, snapshot) in snapshots {
+        for mut family in families(snapshot) {
+            let mut metrics = family.take_metric();
+            for metric in &mut metrics {
+                let mut pair = LabelPair::default();
+                pair.set_name("database".to_owned());
+                pair.set_value(database.clone());
+                let mut labels = vec![pair];
+                labels.append(&mut metric.take_label());
+                metric.set_label(labels);
+            }
+            match all.iter_mut().find(|known| known.name() == family.name()) {
+                Some(known) => known.mut_metric().append(&mut metrics),
+                None => {
+                    family.set_metric(metrics);
+                    all.push(family);
+                }
+            }
+        }
+    }
+    let mut text = Vec::new();
+    let encoded = TextEncoder::new().encode(&all, &mut text);
+    encoded.map_err(|error| Error::internal(error.to_string()))?;
+    String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
+}
+
+/// The text of an exposition in the format OpenMetrics 1.0: the family of a counter has no suffix,
+/// and a line ends the text.
+#[must_use]
+pub fn open_metrics(exposition: &str) -> String {
+    let mut text = String::with_capacity(exposition.len() + 8);
+    for line in exposition.lines() {
+        let described = ["# HELP ", "# TYPE "].into_iter().find_map(|begin| {
+            let (name, rest) = line.strip_prefix(begin)?.split_once(' ')?;
+            Some((begin, name.strip_suffix("_total").unwrap_or(name), rest))
+        });
+        match described {
+            Some((begin, name, rest)) => {
+                [begin, name, " ", rest].into_iter().for_each(|part| text.push_str(part));
+            }
+            None => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text.push_str("# EOF\n");
+    text
+}
+
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
 fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {

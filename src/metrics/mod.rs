@@ -13,7 +13,7 @@ mod operation;
 mod snapshot;
 
 pub use counters::{Metrics, Notes};
-pub use exposition::exposition;
+pub use exposition::{exposition, exposition_of_many, open_metrics};
 pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use snapshot::{

@@ -4,12 +4,14 @@
 //! [`Limits`] are the bounds of a handle. The default is Deno KV's, so that the same code runs on
 //! Deno; the other set is "wide". JavaScript reads these numbers from the binding.
 
+mod http;
 mod interchange;
 mod layer;
 mod postgres;
 mod queue;
 mod remote;
 
+pub use http::*;
 pub use interchange::*;
 pub use layer::*;
 pub use postgres::*;

@@ -100,12 +100,14 @@ pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     text: String,
-    retry_after_s: Option<u64>,
+    pub(super) retry_after_s: Option<u64>,
+    /// Of a refusal by the store.
+    pub(super) kind: Option<Kind>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), retry_after_s: None }
+        Self { status, text: text.into(), retry_after_s: None, kind: None }
     }
 
     pub(super) fn bad_request(text: impl Into<String>) -> Self {
@@ -151,7 +153,7 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let text = error.message();
-        match error.kind() {
+        let refusal = match error.kind() {
             Kind::Invalid | Kind::Range => Self::bad_request(text),
             Kind::Denied => Self::new(StatusCode::FORBIDDEN, text),
             Kind::Conflict => Self::new(StatusCode::CONFLICT, text),
@@ -168,6 +170,7 @@ impl From<Error> for Refusal {
                 tracing::error!(%error, "failed");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
             }
-        }
+        };
+        Self { kind: Some(error.kind()), ..refusal }
     }
 }

@@ -74,6 +74,8 @@ pub(super) struct Catalog {
     keeper: Keeper,
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
     memory: ServerMemory,
+    /// Whether clients need no token.
+    open: bool,
     /// Held during a change of the registry.
     changing: Mutex<()>,
 }
@@ -100,13 +102,14 @@ impl Catalog {
                     AccessToken { id, rights, hash, created_ms: 0 }
                 };
                 let read = tokens.read.iter().map(|of| token("readToken", Rights::Read, of));
-                let write = token("accessToken", Rights::Write, &tokens.write);
+                let write = tokens.write.iter().map(|of| token("accessToken", Rights::Write, of));
                 let database = Database::new(Description {
                     name: ONLY.into(),
                     id: id_of(&path),
                     created_ms: 0,
                     location: Location::File { path, readonly: *readonly },
-                    tokens: read.chain([write]).collect(),
+                    tokens: read.chain(write).collect(),
+                    open: plan.open,
                     quotas: *quotas,
                     memory: memory.share(),
                 });
@@ -114,11 +117,12 @@ impl Catalog {
                 database.store()?;
                 let databases = RwLock::new([(database.name.clone(), database)].into());
                 let changing = Mutex::default();
-                return Ok(Self { keeper: Keeper::Options, databases, memory, changing });
+                let open = plan.open;
+                return Ok(Self { keeper: Keeper::Options, databases, memory, open, changing });
             }
         };
         let (databases, changing) = (RwLock::default(), Mutex::default());
-        let catalog = Self { keeper, databases, memory, changing };
+        let catalog = Self { keeper, databases, memory, open: plan.open, changing };
         catalog.take(records).map_err(|refusal| Error::internal(refusal.text()))?;
         catalog.refresh()?;
         Ok(catalog)
@@ -172,6 +176,7 @@ impl Catalog {
                         created_ms,
                         location,
                         tokens,
+                        open: self.open,
                         quotas,
                         memory,
                     })
@@ -212,6 +217,11 @@ impl Catalog {
         Err(Error::unavailable("other servers keep changing the catalog; try again").into())
     }
 
+    /// Whether clients need no token.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// Whether databases have names, and are created and dropped.
     pub(super) fn is_folder(&self) -> bool {
         !matches!(self.keeper, Keeper::Options)
@@ -248,6 +258,7 @@ impl Catalog {
             created_ms: self.now_ms(),
             location: self.keeper.location(id)?,
             tokens: vec![record],
+            open: self.open,
             quotas,
             memory: self.memory.share(),
         });
@@ -445,6 +456,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let (registry, _) = Registry::open(folder.path()).unwrap();
         let catalog = Catalog {
+            open: false,
             keeper: Keeper::Folder(registry),
             databases: RwLock::default(),
             memory: ServerMemory::new(),

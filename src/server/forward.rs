@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
+    IF_MATCH, IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
 use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -25,9 +26,11 @@ use crate::trust;
 const FORWARDED_HEADER: &str = "x-openkv-forwarded";
 /// Prefix of the headers of the protocols.
 const OWN_PREFIX: &str = "x-";
+/// Headers of a request.
+const ASKED: [HeaderName; 5] = [AUTHORIZATION, CONTENT_TYPE, ACCEPT, IF_MATCH, IF_NONE_MATCH];
 /// Headers of an answer.
-const ANSWERED: [HeaderName; 5] =
-    [CONTENT_TYPE, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS];
+const ANSWERED: [HeaderName; 6] =
+    [CONTENT_TYPE, CACHE_CONTROL, ETAG, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS];
 
 /// The connections to other servers.
 pub(super) struct Forwarder(Client<HttpsConnector<HttpConnector>, RequestBody>);
@@ -61,11 +64,11 @@ impl Forwarder {
         }
         let mut request = Request::builder()
             .method(head.method.clone())
-            .uri(format!("{leader}{}", head.uri.path()))
+            .uri(format!("{leader}{}", head.uri.path_and_query().map_or("/", PathAndQuery::as_str)))
             .body(body)
             .map_err(|error| Error::internal(error.to_string()))?;
         copy(&head.headers, request.headers_mut(), |name| {
-            [AUTHORIZATION, CONTENT_TYPE].contains(name) || name.as_str().starts_with(OWN_PREFIX)
+            ASKED.contains(name) || name.as_str().starts_with(OWN_PREFIX)
         });
         request.headers_mut().insert(FORWARDED_HEADER, HeaderValue::from_static("1"));
         match self.0.request(request).await {

@@ -13,6 +13,7 @@
 //! | `listener`, `connection`, `stall` | the socket, TLS; connections and their bounds; the end |
 //! | `slots` | which connections stay at the maximum |
 //! | `route` | from method and path to a handler, authorization |
+//! | `api`, `host` | the HTTP API for any client; the hosts that its requests may name |
 //! | `exchange`, `data` | metadata; reads and writes |
 //! | `stream`, `watch` | endless answers; the states of keys |
 //! | `extension` | openkv's own requests, for clients that ask for them |
@@ -25,6 +26,7 @@
 
 mod admin;
 mod answer;
+mod api;
 mod auth;
 mod catalog;
 mod clock;
@@ -35,6 +37,7 @@ mod exchange;
 mod extension;
 mod forward;
 mod held;
+mod host;
 mod leader;
 mod listener;
 mod location;
@@ -74,6 +77,9 @@ struct Serving {
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
     scheme: &'static str,
+    /// The names of this server in requests.
+    hosts: host::Hosts,
+    cors_origin: Option<String>,
     /// True once the server begins to close.
     closing: flag::Sender<bool>,
     /// When the server started.
@@ -106,6 +112,7 @@ impl Server {
         let tls = plan.tls.as_ref().map(listener::tls).transpose()?;
         // Before any file is created: a server that cannot listen leaves nothing behind.
         let bound = listener::bind(&plan.listen)?;
+        let address = bound.local_addr().map_err(|error| Error::unavailable(error.to_string()))?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let catalog = Arc::new(catalog::Catalog::open(&plan)?);
         let signer = match catalog.members() {
@@ -119,6 +126,8 @@ impl Server {
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
             data_token_ms: plan.data_token_ms,
             scheme,
+            hosts: host::Hosts::new(address.ip(), plan.hosts),
+            cors_origin: plan.cors_origin,
             closing: flag::Sender::new(false),
             begun: tokio::time::Instant::now(),
         });
@@ -128,7 +137,6 @@ impl Server {
             .enable_all()
             .build()
             .map_err(|error| Error::unavailable(format!("no runtime: {error}")))?;
-        let address = bound.local_addr().map_err(|error| Error::unavailable(error.to_string()))?;
         let socket = {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(bound)
@@ -136,6 +144,9 @@ impl Server {
         };
         if tls.is_none() && !address.ip().is_loopback() {
             tracing::warn!(%address, "tokens travel in clear text: give tls, or put a proxy in front");
+        }
+        if plan.open {
+            tracing::warn!(%address, "no token: every program of this machine can read and write");
         }
         if let Some(members) = serving.catalog.members() {
             news::follow(members, &serving.catalog)?;

@@ -1,5 +1,6 @@
 //! All options of a server and their validation.
 
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,10 @@ pub struct ServerOptions {
     pub forward: bool,
     /// Address and port; `127.0.0.1:4512` if empty. Port 0 chooses a free one.
     pub listen: String,
+    /// The URL by which browsers and other clients reach the HTTP API, if it is not that of `listen`.
+    pub public_url: Option<String>,
+    /// The origin whose pages may use the HTTP API; none if empty.
+    pub cors_origin: Option<String>,
     /// For a file: the token that may read and write.
     pub access_token: Option<String>,
     /// For a file: the token that may only read.
@@ -103,7 +108,8 @@ pub(super) enum ServedPath {
 /// The tokens of a database without a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileTokens {
-    pub(super) write: String,
+    /// `None`: every client may read and write.
+    pub(super) write: Option<String>,
     pub(super) read: Option<String>,
 }
 
@@ -112,6 +118,11 @@ pub(super) struct Plan {
     pub(super) served: ServedPath,
     pub(super) forward: bool,
     pub(super) listen: String,
+    /// Whether clients need no token.
+    pub(super) open: bool,
+    /// Hosts by which clients name this server, beside its address.
+    pub(super) hosts: Vec<String>,
+    pub(super) cors_origin: Option<String>,
     pub(super) admin_token: Option<String>,
     pub(super) tls: Option<TlsFiles>,
     pub(super) data_token_ms: i64,
@@ -140,6 +151,10 @@ impl ServerOptions {
         ] {
             token.as_deref().map_or(Ok(()), |token| check_token(name, token))?;
         }
+        let listen = match self.listen.as_str() {
+            "" => "127.0.0.1:4512".to_owned(),
+            listen => listen.to_owned(),
+        };
         let served = match (&self.engine, &self.advertise) {
             (Some(engine), _) => self.cluster(engine)?,
             (None, Some(_)) => {
@@ -147,10 +162,15 @@ impl ServerOptions {
                     "advertise is for servers of an engine: give engine too",
                 ));
             }
-            (None, None) if is_folder(&self.path) => self.folder()?,
-            (None, None) => self.file()?,
+            (None, None) if is_folder(&self.path) => self.folder(&listen)?,
+            (None, None) => self.file(&listen)?,
         };
-        let listen = if self.listen.is_empty() { "127.0.0.1:4512".into() } else { self.listen };
+        let open = self.admin_token.is_none() && self.access_token.is_none();
+        let public_host = self.public_url.as_deref().map(host_of_public_url).transpose()?;
+        let advertised = self.advertise.as_deref().map(host_of).unwrap_or_default();
+        let own_name = listen.rsplit_once(':').map(|(name, _)| name.to_ascii_lowercase());
+        let hosts = public_host.into_iter().chain(advertised).chain(own_name).collect();
+        let cors_origin = self.cors_origin.as_deref().map(check_origin).transpose()?;
         let data_token_ms = self.data_token_ms.unwrap_or(DATA_TOKEN_MS_DEFAULT);
         if !(DATA_TOKEN_MS_MIN..=DATA_TOKEN_MS_MAX).contains(&data_token_ms) {
             return Err(Error::invalid(format!(
@@ -169,6 +189,9 @@ impl ServerOptions {
             served,
             forward: self.forward,
             listen,
+            open,
+            hosts,
+            cors_origin,
             admin_token: self.admin_token,
             tls: self.tls,
             data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),
@@ -210,17 +233,18 @@ impl ServerOptions {
         Ok(())
     }
 
-    fn folder(&self) -> Result<ServedPath> {
+    fn folder(&self, listen: &str) -> Result<ServedPath> {
         self.refuse_those_of_files(&format!("the folder {}", self.path.display()))?;
-        if self.admin_token.is_none() {
+        if self.admin_token.is_none() && !is_loopback(listen) {
             return Err(Error::invalid(
-                "adminToken is missing: a folder's databases are made by the admin API",
+                "adminToken is missing: a folder's databases are made by the admin API; \
+                 'openkv token generate' makes one",
             ));
         }
         Ok(ServedPath::Folder(self.path.clone()))
     }
 
-    fn file(&self) -> Result<ServedPath> {
+    fn file(&self, listen: &str) -> Result<ServedPath> {
         if self.admin_token.is_some() {
             return Err(Error::invalid(format!(
                 "adminToken is for a folder of databases, and {} is a file; a folder that is to be \
@@ -228,12 +252,14 @@ impl ServerOptions {
                 self.path.display()
             )));
         }
-        let Some(write) = self.access_token.clone() else {
+        let write = self.access_token.clone();
+        if write.is_none() && (self.read_token.is_some() || !is_loopback(listen)) {
             return Err(Error::invalid(
-                "accessToken is missing: without one every client could read and write",
+                "accessToken is missing: without one every client could read and write; \
+                 'openkv token generate' makes one",
             ));
-        };
-        if self.read_token.as_ref() == Some(&write) {
+        }
+        if write.is_some() && self.read_token == write {
             return Err(Error::invalid(
                 "readToken must be another than accessToken: its clients may only read",
             ));
@@ -277,6 +303,37 @@ fn check_advertise(given: &str) -> Result<String> {
     if known && plain && url.len() <= POSTGRES_NAME_BYTES_MAX { Ok(url) } else { Err(refused()) }
 }
 
+/// Whether only programs of this machine can connect to the address.
+fn is_loopback(listen: &str) -> bool {
+    let addresses = listen.to_socket_addrs().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
+    !addresses.is_empty() && addresses.iter().all(|address| address.ip().is_loopback())
+}
+
+/// The host of a URL.
+fn host_of(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    url.host_str().map(str::to_owned)
+}
+
+fn host_of_public_url(given: &str) -> Result<String> {
+    host_of(given).ok_or_else(|| {
+        let text =
+            format!("publicUrl must be a URL, http:// or https:// with a host: '{given}' given");
+        Error::invalid(text)
+    })
+}
+
+/// An origin as browsers send it.
+fn check_origin(given: &str) -> Result<String> {
+    let url = Url::parse(given).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let origin = url.map(|url| url.origin().ascii_serialization());
+    origin.filter(|origin| given.trim_end_matches('/') == origin).ok_or_else(|| {
+        Error::invalid(format!(
+            "corsOrigin must be one origin, as https://app.example.com: '{given}' given"
+        ))
+    })
+}
+
 fn is_folder(path: &Path) -> bool {
     let ends = path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     ends || path.is_dir()
@@ -295,7 +352,11 @@ mod tests {
     fn invalid_options_are_refused_by_name() {
         for (json, words) in [
             (r#"{"path":""}"#, "path must name"),
-            (r#"{"path":"a.db"}"#, "accessToken is missing"),
+            (r#"{"path":"a.db","listen":"0.0.0.0:0"}"#, "accessToken is missing"),
+            (r#"{"path":"a.db","readToken":"123456789012"}"#, "accessToken is missing"),
+            (r#"{"path":"a.db","publicUrl":"kv.example.com"}"#, "publicUrl must be a URL"),
+            (r#"{"path":"a.db","corsOrigin":"*"}"#, "corsOrigin must be one origin"),
+            (r#"{"path":"a.db","corsOrigin":"https://a/b"}"#, "corsOrigin must be one origin"),
             (r#"{"path":"a.db","accessToken":"short"}"#, "at least 12 characters long: 5"),
             (r#"{"path":"a.db","accessToken":"has a space in it"}"#, "visible ASCII"),
             (r#"{"path":"a.db","adminToken":"123456789012"}"#, "adminToken is for a folder"),
@@ -303,7 +364,7 @@ mod tests {
                 r#"{"path":"a.db","accessToken":"123456789012","readToken":"123456789012"}"#,
                 "readToken must be another",
             ),
-            (r#"{"path":"dir/"}"#, "adminToken is missing"),
+            (r#"{"path":"dir/","listen":"0.0.0.0:0"}"#, "adminToken is missing"),
             (r#"{"path":"dir/","accessToken":"123456789012"}"#, "accessToken is for a single"),
             (r#"{"path":"dir/","adminToken":"123456789012","readonly":true}"#, "readonly is for"),
             (r#"{"path":"a.db","accesToken":"123456789012"}"#, "unknown field `accesToken`"),

@@ -1,10 +1,12 @@
-//! The rate limit of a database's clients: a token bucket.
+//! The rate limit of a database's clients: a token bucket; the pause of those over a quota.
 
 use std::time::Duration;
 
 use hyper::StatusCode;
 
+use super::Serving;
 use super::answer::Refusal;
+use crate::model::OVER_QUOTA_PAUSE_MS;
 
 /// The free operations at one moment. The clock is monotonic: a wall clock that is set back would
 /// not refill the bucket for that long.
@@ -44,6 +46,14 @@ impl Bucket {
 pub(super) fn over(what: &str, max: u64, unit: &str, retry_s: u64) -> Refusal {
     let text = format!("The database is over its quota of {what} (max {max}{unit}); try later.");
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, text).retry(retry_s)
+}
+
+/// Delays the answer to a client that is over a quota or finds no room. A client that repeats at
+/// once would otherwise take the server's time from the others.
+pub(super) async fn hold(serving: &Serving) {
+    let mut closing = serving.closing.subscribe();
+    let pause = Duration::from_millis(OVER_QUOTA_PAUSE_MS);
+    let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
 #[cfg(test)]

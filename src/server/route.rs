@@ -5,11 +5,12 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
@@ -20,16 +21,17 @@ use super::answer::{Answer, Refusal, RoutedBody, text};
 use super::auth::Rights;
 use super::held::routed;
 use super::memory::RequestPermit;
+use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read};
-use super::{Serving, admin, data, exchange, extension, leader, watch};
-use crate::model::{METADATA_BYTES_MAX, OVER_QUOTA_PAUSE_MS, REQUEST_BYTES_MAX};
+use super::{Serving, admin, api, data, exchange, extension, host, leader, watch};
+use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// The routes of a server. Its connections share one router.
 ///
 /// The handlers check the method themselves, because their refusals have texts. A path without a
 /// route may be the name of a database.
 pub(super) fn router(serving: &Arc<Serving>) -> Router {
-    Router::new()
+    let other = Router::new()
         .route("/healthz", any(healthz))
         .route("/readyz", any(readyz))
         .route("/v2/snapshot_read", any(snapshot_read))
@@ -37,8 +39,25 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router {
         .route("/v2/watch", any(watch))
         .route("/v2/openkv/{*request}", any(extension))
         .route("/v1/admin/{*request}", any(admin))
-        .fallback(metadata)
-        .with_state(serving.clone())
+        .fallback(metadata);
+    let other = match serving.catalog.is_open() {
+        // Without tokens, the host is all that keeps pages of other sites out.
+        true => other.layer(from_fn_with_state(serving.clone(), of_known_host)),
+        false => other,
+    };
+    other.merge(api::router(serving)).with_state(serving.clone())
+}
+
+async fn of_known_host(
+    State(serving): State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (head, body) = request.into_parts();
+    match host::check(&serving, &head) {
+        Ok(()) => next.run(Request::from_parts(head, body)).await,
+        Err(refusal) => routed(refusal.answer(), None),
+    }
 }
 
 /// Answers any request.
@@ -77,14 +96,6 @@ async fn end(
         }
     };
     routed(answer, permit)
-}
-
-/// Delays the answer to a client that is over a quota or finds no room. A client that repeats at
-/// once would otherwise take the server's time from the others.
-async fn hold(serving: &Serving) {
-    let mut closing = serving.closing.subscribe();
-    let pause = Duration::from_millis(OVER_QUOTA_PAUSE_MS);
-    let _either = tokio::time::timeout(pause, closing.wait_for(|closing| *closing)).await;
 }
 
 async fn healthz(State(serving): State<Arc<Serving>>, request: Request) -> Response {
@@ -188,6 +199,9 @@ async fn admin(State(serving): State<Arc<Serving>>, request: Request) -> Respons
 /// The metadata exchange, at the path of a database.
 async fn metadata(State(serving): State<Arc<Serving>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
+    if let Some(problem) = api::unknown(&serving, head.uri.path()) {
+        return problem.into_response();
+    }
     let mut permit = None;
     let answer = metadata_answer(&serving, &head, body, &mut permit).await;
     end(&serving, answer, permit).await

@@ -48,9 +48,11 @@ const MODULES: [Module; 19] = [
         uses: &[
             "model",
             "codec",
+            "filter",
             "interchange",
             "trust",
             "engine",
+            "metrics",
             "call",
             "connect",
             "store",

@@ -51,7 +51,7 @@ export default {
     wrong: [
       [() => serve(), /serve needs options/],
       [() => serve({ path: 5 }), /path must be a string/],
-      [() => serve({ path: "a.db" }), /accessToken is missing/],
+      [() => serve({ path: "a.db", listen: "0.0.0.0:0" }), /accessToken is missing/],
     ],
     over: [[() => serve({ path: "a.db", accessToken, dataTokenMs: 1 }), /dataTokenMs must be/]],
     misspelt: [[() => serve({ path: "a.db", accesToken: "" }), /unknown option 'accesToken'/]],

@@ -3,7 +3,6 @@
 import { statSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { serve } from "../../api/serve.js";
-import { isPostgres } from "../../arguments/location.js";
 import type { ServeOptions } from "../../model/types.js";
 import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
@@ -22,6 +21,8 @@ export function addServeCommand(program: Command): void {
     .option("--advertise <url>", "with --engine: the URL by which clients reach this server")
     .option("--forward", "with --engine, behind one address: hand writes over to their leader")
     .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
+    .option("--public-url <url>", "by which clients reach the HTTP API, if not by --listen")
+    .option("--cors-origin <origin>", "the origin whose pages may use the HTTP API")
     .option("--access-token <token>", "of a file: may read and write (env: OPENKV_ACCESS_TOKEN)")
     .option("--read-token <token>", "of a file: may only read (env: OPENKV_READ_TOKEN)")
     .option(
@@ -58,6 +59,8 @@ interface ServeFlags extends QuotaOptions {
   advertise?: string;
   forward?: boolean;
   listen?: string;
+  publicUrl?: string;
+  corsOrigin?: string;
   accessToken?: string;
   readToken?: string;
   adminToken?: string;
@@ -85,6 +88,8 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     advertise: flags.advertise,
     forward: flags.forward,
     listen,
+    publicUrl: flags.publicUrl,
+    corsOrigin: flags.corsOrigin,
     accessToken: flags.accessToken ?? (hasMany ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
     readToken: flags.readToken ?? (hasMany ? undefined : OPENKV_READ_TOKEN),
     adminToken: flags.adminToken ?? (hasMany ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),
@@ -95,15 +100,6 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     connectionsMax,
     log,
   };
-  const missing = hasMany ? given.adminToken === undefined : given.accessToken === undefined;
-  // serve() refuses PostgreSQL as a path, without the password that is in its URL.
-  if (missing && (path === undefined || !isPostgres(path))) {
-    const [flag, variable] = hasMany
-      ? ["--admin-token", "OPENKV_ADMIN_TOKEN"]
-      : ["--access-token", "OPENKV_ACCESS_TOKEN"];
-    const what = path ?? "--engine";
-    throw new WrongUsage(`${what} needs ${flag} or ${variable}; 'openkv token generate' makes one`);
-  }
   const present = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(present) as unknown as ServeOptions;
 }

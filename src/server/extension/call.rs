@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::{answered, answered_within, error_answer, malformed, unanswered};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
+    BUSY_TIMEOUT_MS_DEFAULT, Error, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
 };
 use crate::protocol::frame::first_queue;
 use crate::protocol::{Access, Command, Trait};
@@ -58,17 +58,39 @@ pub(super) async fn call(
     .await
 }
 
+/// Carries a command out for a handler of this server. Its answer holds no memory: it is small.
+pub(in crate::server) async fn carried(
+    database: &Arc<Database>,
+    command: Command,
+    frame: &[u8],
+    limits: Limits,
+) -> Result<Vec<u8>, Refusal> {
+    let (_claim, outcome) =
+        outcome_of(database, limits, |call| carry_out(command, frame, call)).await?;
+    Ok(outcome.map_err(Error::from)?)
+}
+
 /// Gives work to the store and waits for its answer. Repeats it once after a lack of memory, which
 /// is safe: no call that changes anything has an answer that needs memory.
 pub(super) async fn ask(
     database: &Arc<Database>,
     limits: Limits,
-    mut work: impl FnMut(Call),
+    work: impl FnMut(Call),
 ) -> Result<Answer, Refusal> {
+    let (claim, outcome) = outcome_of(database, limits, work).await?;
+    called(&claim, outcome)
+}
+
+/// The outcome of work, and its memory.
+async fn outcome_of(
+    database: &Arc<Database>,
+    limits: Limits,
+    mut work: impl FnMut(Call),
+) -> Result<(Arc<Claim>, Outcome), Refusal> {
     let claim = database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let store = store_of(database).await?;
     let outcome = attempt!(claim, once(&store, &claim, limits.clone(), &mut work).await)?;
-    called(&claim, outcome)
+    Ok((claim, outcome))
 }
 
 async fn once(
@@ -114,7 +136,7 @@ mod tests {
     use hyper::StatusCode;
 
     use super::*;
-    use crate::model::{Error, Kind};
+    use crate::model::Kind;
     use crate::server::memory::ServerMemory;
 
     #[test]

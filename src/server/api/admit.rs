@@ -1,0 +1,169 @@
+//! Admission of a request of the HTTP API, before its body: host, token, rights, leader, quotas.
+
+use std::sync::Arc;
+
+use axum::extract::{OriginalUri, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::CONTENT_TYPE;
+use hyper::http::request::Parts;
+
+use super::media::{Form, named};
+use super::problem::Problem;
+use crate::model::REQUEST_BYTES_MAX;
+use crate::server::answer::Refusal;
+use crate::server::auth::{Grant, Rights};
+use crate::server::data::{Client, still};
+use crate::server::held::held;
+use crate::server::memory::{Claim, RequestPermit};
+use crate::server::quota::hold;
+use crate::server::request::{RequestBody, body_of};
+use crate::server::{Serving, exchange, host, leader};
+
+/// The sender of an admitted request, for its handler.
+pub(in crate::server) type Admitted = Arc<Client>;
+
+/// Marks an answer that goes on without end: its request is no longer counted as running.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct Endless;
+
+/// Refuses a request that names another host.
+pub(super) async fn of_host(
+    State(serving): State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (head, body) = request.into_parts();
+    match host::check(&serving, &head) {
+        Ok(()) => next.run(Request::from_parts(head, body)).await,
+        Err(refusal) => Problem::from(refusal).into_response(),
+    }
+}
+
+/// Admits requests that read.
+pub(super) async fn reading(
+    serving: State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    admitted(serving, request, next, Rights::Read).await
+}
+
+/// Admits requests that write.
+pub(super) async fn writing(
+    serving: State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    admitted(serving, request, next, Rights::Write).await
+}
+
+async fn admitted(
+    State(serving): State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+    needed: Rights,
+) -> Response {
+    let (mut head, body) = request.into_parts();
+    let (client, permit) = match admit(&serving, &head, needed).await {
+        Ok(Admission::Here(client, permit)) => (client, permit),
+        Ok(Admission::Led(leader)) => {
+            return forwarded(&serving, leader, head, body).await;
+        }
+        Err(problem) => return refused(&serving, problem).await,
+    };
+    head.extensions.insert(client.clone());
+    let response = next.run(Request::from_parts(head, body)).await;
+    let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    if busy.contains(&response.status()) {
+        // If the store refused a write for now, another server may have become the leader.
+        let is_write = needed > Rights::Read && serving.forwarder.is_none();
+        if is_write && let Ok(Some(leader)) = client.database.leader().await {
+            return Problem::led_by(leader).into_response();
+        }
+        hold(&serving).await;
+    }
+    match response.extensions().get::<Endless>() {
+        Some(_) => response,
+        None => held(response, permit),
+    }
+}
+
+enum Admission {
+    Here(Admitted, RequestPermit),
+    /// Another server, at this URL, leads the database.
+    Led(String),
+}
+
+async fn admit(serving: &Arc<Serving>, head: &Parts, needed: Rights) -> Result<Admission, Problem> {
+    let name = database_of(serving, head);
+    let (database, rights, issued_for) = exchange::authorize(serving, name, head)?;
+    database.allows(rights, needed)?;
+    if needed > Rights::Read
+        && let Some(leader) = leader::other(&database).await?
+    {
+        return Ok(Admission::Led(leader));
+    }
+    database.take_operation()?;
+    let permit = database.memory.permit().await?;
+    // An access token is valid until it is revoked.
+    let grant = Grant { database: database.id, rights, issued_for, expires_at_ms: i64::MAX };
+    let client = Client { serving: serving.clone(), database, grant };
+    Ok(Admission::Here(Arc::new(client), permit))
+}
+
+/// The name of the database in a path.
+fn database_of<'r>(serving: &Serving, head: &'r Parts) -> &'r str {
+    let path = head.extensions.get::<OriginalUri>().map_or(head.uri.path(), |uri| uri.path());
+    match serving.catalog.is_folder() {
+        true => path.split('/').nth(1).unwrap_or_default(),
+        false => "",
+    }
+}
+
+async fn forwarded(
+    serving: &Arc<Serving>,
+    leader: String,
+    mut head: Parts,
+    body: RequestBody,
+) -> Response {
+    let Some(forwarder) = &serving.forwarder else {
+        return Problem::led_by(leader).into_response();
+    };
+    if let Some(OriginalUri(uri)) = head.extensions.remove::<OriginalUri>() {
+        head.uri = uri;
+    }
+    match forwarder.send(&leader, &head, body).await {
+        Ok(answer) => answer.into_response(),
+        Err(refusal) => refused(serving, refusal.into()).await,
+    }
+}
+
+async fn refused(serving: &Serving, problem: Problem) -> Response {
+    let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    if busy.contains(&problem.status()) {
+        hold(serving).await;
+    }
+    problem.into_response()
+}
+
+/// The body of a request in one of the offered forms, with its memory. The token is checked again,
+/// because it may be revoked while the body arrives.
+pub(in crate::server) async fn body_in(
+    client: &Client,
+    head: &Parts,
+    body: RequestBody,
+    offered: &[Form],
+) -> Result<(Form, Bytes, Option<Arc<Claim>>), Problem> {
+    let given = head.headers.get(CONTENT_TYPE).and_then(|given| given.to_str().ok());
+    let form = given.and_then(|given| named(given, offered)).ok_or_else(|| {
+        let names: Vec<_> = offered.iter().map(|form| form.name()).collect();
+        let text = format!("Content-Type must be one of {}.", names.join(", "));
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
+    })?;
+    let (body, claim) = body_of(&client.database, body, REQUEST_BYTES_MAX).await?;
+    still(client)?;
+    Ok((form, body, claim))
+}

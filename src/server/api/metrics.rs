@@ -1,0 +1,88 @@
+//! Metrics: of a database as JSON or as Prometheus' text, and of all databases of the server.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, HeaderMap};
+use hyper::http::request::Parts;
+use tokio::sync::oneshot;
+
+use super::admit::Admitted;
+use super::media::Form;
+use super::problem::{Answered, Problem};
+use crate::metrics::{MetricsSnapshot, exposition_of_many, open_metrics};
+use crate::model::{Error, Limits, Result};
+use crate::protocol::Command;
+use crate::server::answer::{Answer, answer, whole};
+use crate::server::data::unanswered;
+use crate::server::extension::carried;
+use crate::server::{Serving, admin, exchange};
+use crate::store::Store;
+
+const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPEN_METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const AS_JSON: u8 = 0;
+const AS_TEXT: u8 = 1;
+
+/// The metrics of the database.
+#[utoipa::path(get, path = "/metrics", tag = "operation", operation_id = "metrics",
+    responses((status = 200, description = "The counters, as `kv.metrics()` has them.",
+        body = Object)))]
+pub(super) async fn of_database(client: Extension<Admitted>) -> Answered {
+    let body = carried(&client.database, Command::Metrics, &[AS_JSON], Limits::wide()).await?;
+    Ok(answer(StatusCode::OK, Form::Json.name(), whole(body)))
+}
+
+/// The metrics of the database as Prometheus' text, or OpenMetrics.
+#[utoipa::path(get, path = "/metrics/prometheus", tag = "operation",
+    operation_id = "metricsOfPrometheus",
+    responses((status = 200, description = "Prometheus' text.", content_type = "text/plain",
+        body = String)))]
+pub(super) async fn prometheus(client: Extension<Admitted>, request: Request) -> Answered {
+    let text = carried(&client.database, Command::Metrics, &[AS_TEXT], Limits::wide()).await?;
+    let text = String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(exposed(request.headers(), text))
+}
+
+/// The metrics of all databases of the server that are open.
+pub(super) async fn of_server(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    match all(&serving, &head).await {
+        Ok(answer) => answer.into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
+    if serving.catalog.is_folder() {
+        admin::authorize(serving, head, None)?;
+    } else {
+        exchange::authorize(serving, "", head)?;
+    }
+    let mut snapshots = Vec::new();
+    for database in serving.catalog.all() {
+        if let Some(store) = database.open_store() {
+            snapshots.push((database.name.clone(), snapshot(&store).await?));
+        }
+    }
+    Ok::<_, Problem>(exposed(&head.headers, exposition_of_many(&snapshots)?))
+}
+
+async fn snapshot(store: &Store) -> Result<MetricsSnapshot> {
+    let (reply, answered) = oneshot::channel();
+    store.metrics_snapshot(Box::new(move |snapshot| drop(reply.send(snapshot))));
+    answered.await.map_err(unanswered)?
+}
+
+/// Prometheus' text, or OpenMetrics for a client that names it.
+fn exposed(headers: &HeaderMap, text: String) -> Answer {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    match accept.contains("application/openmetrics-text") {
+        true => answer(StatusCode::OK, OPEN_METRICS_TYPE, whole(open_metrics(&text))),
+        false => answer(StatusCode::OK, TEXT_TYPE, whole(text)),
+    }
+}

@@ -1,0 +1,126 @@
+//! The HTTP API (docs/http.md): REST routes for any client, below `/api` of a database's URL.
+//!
+//! Duty: media types, conditional requests, problem details; from a request to a call of the store.
+//! Invariant: every route is a handler with an OpenAPI description, and admitted by `admit`, which
+//! checks host, token, rights and quotas before it reads the body.
+//! Never: another right or quota than those of the data path; an unbounded answer.
+//!
+//! | file | what |
+//! |---|---|
+//! | `admit` | host, token, rights, leader and quotas of a request |
+//! | `problem` | errors as problem details |
+//! | `media`, `precondition`, `target`, `range` | pure: forms of bodies, conditions, keys, ranges |
+//! | `body`, `envelope`, `write` | values and entries out of bodies and into them |
+//! | `entries`, `deletion` | calls of the store |
+//! | `entry`, `list`, `atomic`, `metrics` | the handlers |
+//! | `document` | the OpenAPI document |
+
+mod admit;
+mod atomic;
+mod body;
+mod deletion;
+mod document;
+mod entries;
+mod entry;
+mod envelope;
+mod list;
+mod media;
+mod metrics;
+mod precondition;
+mod problem;
+mod range;
+mod target;
+mod write;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+    RETRY_AFTER,
+};
+use hyper::{Method, StatusCode};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::SizeAbove;
+use tower_http::cors::CorsLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Serving;
+use crate::model::HTTP_COMPRESS_BYTES_MIN;
+use problem::Problem;
+
+type Routes = OpenApiRouter<Arc<Serving>>;
+
+/// The routes that read.
+fn reads(serving: &Arc<Serving>) -> Routes {
+    let lists = OpenApiRouter::new()
+        .routes(routes!(entry::get_or_list))
+        .routes(routes!(list::list))
+        .routes(routes!(list::paginate_query, list::paginate))
+        .routes(routes!(list::batch))
+        .routes(routes!(metrics::prometheus))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN)));
+    OpenApiRouter::new()
+        .routes(routes!(entry::get))
+        .routes(routes!(list::count_query, list::count_body))
+        .routes(routes!(metrics::of_database))
+        .merge(lists)
+        .route_layer(from_fn_with_state(serving.clone(), admit::reading))
+}
+
+/// The routes that write.
+fn writes(serving: &Arc<Serving>) -> Routes {
+    OpenApiRouter::new()
+        .routes(routes!(entry::put, entry::delete))
+        .routes(routes!(entry::put_key, entry::delete_key))
+        .routes(routes!(list::delete_batch))
+        .routes(routes!(atomic::atomic))
+        .route_layer(from_fn_with_state(serving.clone(), admit::writing))
+}
+
+/// The routes of the API of a server.
+pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
+    let of_database = OpenApiRouter::new().merge(reads(serving)).merge(writes(serving));
+    let is_folder = serving.catalog.is_folder();
+    let base = if is_folder { "/{database}/api" } else { "/api" };
+    let (router, found) =
+        OpenApiRouter::with_openapi(document::base()).nest(base, of_database).split_for_parts();
+    let document = document::text(found, is_folder);
+    let router = router
+        .method_not_allowed_fallback(not_allowed)
+        .route("/openapi.json", get(move || std::future::ready(document.answer())))
+        .route("/metrics", get(metrics::of_server));
+    let router = match &serving.cors_origin {
+        Some(origin) => router.layer(cors(origin)),
+        None => router,
+    };
+    router.layer(from_fn_with_state(serving.clone(), admit::of_host))
+}
+
+/// The answer to a path inside the API that has no route; `None` for other paths. The router has one
+/// fallback for all paths, beside that of databases.
+pub(super) fn unknown(serving: &Serving, path: &str) -> Option<Problem> {
+    let place = if serving.catalog.is_folder() { 2 } else { 1 };
+    let is_within = path.split('/').nth(place) == Some("api");
+    is_within
+        .then(|| Problem::new(StatusCode::NOT_FOUND, "There is no such route: see /openapi.json."))
+}
+
+async fn not_allowed() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "The route has no such method: see /openapi.json.")
+}
+
+fn cors(origin: &str) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origin.parse().into_iter().collect();
+    let lossy = HeaderName::from_static("openkv-lossy");
+    let expire_at = HeaderName::from_static("openkv-expire-at");
+    let last_event = HeaderName::from_static("last-event-id");
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
+        .allow_headers([ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, last_event])
+        .expose_headers([ETAG, RETRY_AFTER, lossy, expire_at])
+}

@@ -1,0 +1,167 @@
+//! Errors of the HTTP API: problem details (RFC 9457) with the codes of docs/errors.md.
+
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::model::{Error, Kind};
+use crate::server::answer::{Answer, Refusal, answer, whole};
+
+const PROBLEM_TYPE: &str = "application/problem+json";
+
+/// Why a request is refused, with further members of its answer.
+#[derive(Debug)]
+pub(in crate::server) struct Problem {
+    refusal: Refusal,
+    /// Of a failed precondition: the present entry, as JSON.
+    entry: Option<Box<RawValue>>,
+    /// The URL of the server that has to be asked instead.
+    leader: Option<String>,
+}
+
+/// The result of a handler.
+pub(super) type Answered = Result<Answer, Problem>;
+
+/// The body of an error (RFC 9457).
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody<'p> {
+    /// Always `about:blank`: the code tells more than the status.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The phrase of the status.
+    title: &'static str,
+    status: u16,
+    /// For people; may change in any release.
+    detail: &'p str,
+    /// What happened, for programs.
+    code: &'static str,
+    /// The same as `detail`.
+    error: &'p str,
+    /// Of 412: the present entry, `null` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    entry: &'p Option<Box<RawValue>>,
+    /// Of 421: the URL of the server that leads the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader: &'p Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Refusal::new(status, text).into()
+    }
+
+    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// A precondition does not hold. `entry`: the present one, as JSON.
+    pub(super) fn precondition(entry: Box<RawValue>) -> Self {
+        let text = "The entry is not as If-Match or If-None-Match says.";
+        Self { entry: Some(entry), ..Self::new(StatusCode::PRECONDITION_FAILED, text) }
+    }
+
+    /// Another server leads the database.
+    pub(super) fn led_by(leader: String) -> Self {
+        let text = "Another server leads this database: write there.";
+        Self { leader: Some(leader), ..Self::new(StatusCode::MISDIRECTED_REQUEST, text) }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.refusal.status
+    }
+
+    fn code(&self) -> &'static str {
+        match self.refusal.kind {
+            Some(kind) => code_of(kind),
+            None => code_of_status(self.refusal.status),
+        }
+    }
+
+    pub(super) fn answer(&self) -> Answer {
+        let Refusal { status, retry_after_s, .. } = self.refusal;
+        let body = ProblemBody {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: self.refusal.text(),
+            code: self.code(),
+            error: self.refusal.text(),
+            entry: &self.entry,
+            leader: &self.leader,
+        };
+        // Its members are text and JSON, which always serialize.
+        let body = serde_json::to_vec(&body).unwrap_or_default();
+        let mut answer = answer(status, PROBLEM_TYPE, whole(body));
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
+        if let Some(seconds) = retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.answer().into_response()
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, entry: None, leader: None }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+/// The code of an error of the store, as in JavaScript; arguments have none there.
+fn code_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Invalid => "INVALID",
+        Kind::Range => "RANGE",
+        Kind::Conflict => "CONFLICT",
+        Kind::Unavailable => "UNAVAILABLE",
+        Kind::OutcomeUnknown => "OUTCOME_UNKNOWN",
+        Kind::Closed => "CLOSED",
+        Kind::Denied => "DENIED",
+        Kind::Corrupt => "CORRUPT",
+        Kind::Internal => "INTERNAL",
+        Kind::Unsupported => "UNSUPPORTED",
+        Kind::FeedGap => "FEED_GAP",
+    }
+}
+
+/// The code of a refusal by the server itself.
+fn code_of_status(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "UNAUTHORIZED",
+        StatusCode::FORBIDDEN => "DENIED",
+        StatusCode::NOT_FOUND => "NOT_FOUND",
+        StatusCode::METHOD_NOT_ALLOWED => "METHOD_NOT_ALLOWED",
+        StatusCode::NOT_ACCEPTABLE => "NOT_ACCEPTABLE",
+        StatusCode::REQUEST_TIMEOUT => "TIMEOUT",
+        StatusCode::CONFLICT => "CONFLICT",
+        StatusCode::PRECONDITION_FAILED => "PRECONDITION_FAILED",
+        StatusCode::PAYLOAD_TOO_LARGE => "TOO_LARGE",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "UNSUPPORTED_MEDIA_TYPE",
+        StatusCode::MISDIRECTED_REQUEST => "MISDIRECTED",
+        StatusCode::TOO_MANY_REQUESTS => "OVER_QUOTA",
+        StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
+        StatusCode::UNPROCESSABLE_ENTITY => "UNSUPPORTED",
+        status if status.is_server_error() => "INTERNAL",
+        _ => "INVALID",
+    }
+}

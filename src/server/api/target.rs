@@ -1,0 +1,123 @@
+//! The key of a request, in its path or its query, and the other parameters of a query.
+
+use hyper::Uri;
+use percent_encoding::percent_decode_str;
+use url::form_urlencoded;
+
+use super::problem::Problem;
+use crate::codec::key;
+use crate::interchange::key_literal;
+use crate::model::{Key, KeyPart};
+
+/// What the path of an entry begins with, inside the API.
+const ENTRY: &str = "/keys/";
+
+/// The parameters of a query. Each may be given once.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// # Errors
+    /// A parameter that is given twice, or has none of these names.
+    pub(super) fn of(uri: &Uri, names: &[&str]) -> Result<Self, Problem> {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+            if !names.contains(&&*name) {
+                let text = format!("unknown parameter '{name}': known are {}", names.join(", "));
+                return Err(Problem::bad_request(text));
+            }
+            if found.iter().any(|(known, _)| *known == *name) {
+                return Err(Problem::bad_request(format!("{name}: given twice")));
+            }
+            found.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Self(found))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A key as a literal of the command line, or as JSON.
+    pub(super) fn key(&self, name: &str) -> Result<Option<Key>, Problem> {
+        self.get(name)
+            .map(key_literal::parse)
+            .transpose()
+            .map_err(|error| Problem::bad_request(format!("{name}: {}", error.message())))
+    }
+
+    /// A whole number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
+        self.get(name)
+            .map(str::parse)
+            .transpose()
+            .map_err(|_| Problem::bad_request(format!("{name} must be a whole number")))
+    }
+
+    /// A flag: `true`, `false`, or the name alone.
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some("" | "true" | "1") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(_) => Err(Problem::bad_request(format!("{name} must be true or false"))),
+        }
+    }
+}
+
+/// The key of an entry: the segments of the path, each of which is a string, or the parameter
+/// `key`. `None` if the request has neither.
+pub(super) fn key_of(uri: &Uri, query: &Query) -> Result<Option<Key>, Problem> {
+    let rest = uri.path().strip_prefix(ENTRY).filter(|rest| !rest.is_empty());
+    match (rest, query.key("key")?) {
+        (Some(_), Some(_)) => {
+            Err(Problem::bad_request("The key is in the path or in ?key=, not in both."))
+        }
+        (None, Some(key)) if key.is_empty() => Err(Problem::bad_request("The key has no parts.")),
+        (None, key) => Ok(key),
+        (Some(rest), None) => key_of_path(rest).map(Some),
+    }
+}
+
+fn key_of_path(rest: &str) -> Result<Key, Problem> {
+    let part = |segment| {
+        let text = percent_decode_str(segment).decode_utf8();
+        text.map(|text| KeyPart::String(text.into_owned())).map_err(|_| {
+            Problem::bad_request("A part of the key in the path is not UTF-8: use ?key= for bytes.")
+        })
+    };
+    let parts = rest.split('/').map(part).collect::<Result<Vec<_>, _>>()?;
+    Ok(key::encode(&parts)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(uri: &str) -> Option<String> {
+        let uri: Uri = uri.parse().unwrap();
+        let query = Query::of(&uri, &["key"]).ok()?;
+        let key = key_of(&uri, &query).ok()??;
+        Some(key::print(key.as_bytes()))
+    }
+
+    #[test]
+    fn a_segment_is_a_string_and_the_query_has_any_part() {
+        for (uri, expected) in [
+            ("/keys/users/123", Some(r#"["users","123"]"#)),
+            ("/keys/a%2Fb/%C3%A4", Some(r#"["a/b","ä"]"#)),
+            ("/keys/a//b", Some(r#"["a","","b"]"#)),
+            ("/keys/a/", Some(r#"["a",""]"#)),
+            ("/keys/%ff", None),
+            ("/keys/a?key=b", None),
+            ("/keys?key=users", Some(r#"["users"]"#)),
+            ("/keys?key=%5B%22users%22,42n%5D", Some(r#"["users",42n]"#)),
+            ("/keys?key=%5B%5D", None),
+            ("/keys?key=%5B", None),
+            ("/keys?key=a&key=b", None),
+            ("/keys?other=a", None),
+            ("/keys", None),
+        ] {
+            assert_eq!(key(uri).as_deref(), expected, "{uri}");
+        }
+    }
+}
