@@ -20,6 +20,7 @@ const ALTERED = [
   ["expiries", "db", "numeric"],
   ["log", "previous", "numeric"],
   ["log", "keys", "text"],
+  ["log", "writes", "text"],
   ["changes", "at_ms", "numeric"],
   ["changes", "seq", "int8"],
   ["messages", "attempts", "numeric"],

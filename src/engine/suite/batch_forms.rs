@@ -41,10 +41,10 @@ fn batches() -> Vec<Vec<AtomicWrite>> {
     ]
 }
 
-/// Deletes an entry, with an id.
+/// Deletes a key without an entry, with an id.
 fn with_id(number: u64) -> AtomicWrite {
     let id = Some(WriteId::new(NOW, [0, number]));
-    atomic(WriteParts { mutations: vec![delete("d")], id, ..WriteParts::default() })
+    atomic(WriteParts { mutations: vec![delete("none")], id, ..WriteParts::default() })
 }
 
 /// Carries out the batches in one form, and answers the decisions and the rows.
