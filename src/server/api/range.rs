@@ -87,16 +87,13 @@ impl Bounds {
         let common = self.start.get(..self.common).unwrap_or_default();
         let is_start = rest == CURSOR_OF_START && common.len() == self.start.len();
         let mut key = if is_start { common.to_vec() } else { [common, &rest].concat() };
-        let bound = if reverse {
-            &mut self.end
-        } else {
+        if !reverse {
             key.push(0);
-            &mut self.start
-        };
-        *bound = key;
-        if self.start > self.end {
+        }
+        if key < self.start || key > self.end {
             return Err(Problem::bad_request("cursor out of bounds"));
         }
+        *(if reverse { &mut self.end } else { &mut self.start }) = key;
         Ok(())
     }
 
@@ -133,7 +130,10 @@ mod tests {
         assert_eq!(cursor, "AA==");
         range.resume(&cursor, false).unwrap();
         assert_eq!(range.start, [start.as_bytes(), &[0]].concat());
-        assert!(range.resume("AA==", true).is_err(), "it is before the start");
+        let mut part = Bounds::new(Some(key("[\"a\"]")), Some(key("[\"a\",3]")), None).unwrap();
+        let cursor = part.cursor(at.as_bytes());
+        assert!(part.resume(&cursor, false).is_err(), "it is before the start");
+        assert!(part.resume(&cursor, true).is_err());
     }
 
     #[test]
