@@ -36,11 +36,35 @@ pub fn parse(text: &str) -> Result<Key> {
     }
     let mut parser = Parser { text, at: 0 };
     let parts = parser.key()?;
-    parser.space();
-    if parser.at < text.len() {
-        return parser.fail("nothing more was expected");
-    }
+    parser.end()?;
     key::encode(&parts)
+}
+
+/// The keys of an array of keys, or of one key: `[["users",42],["config"]]`.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_many(text: &str) -> Result<Vec<Key>> {
+    let mut parser = Parser { text, at: 0 };
+    let is_list = parser.passes('[') && parser.next_is('[');
+    if !is_list || text.len() > KEY_LITERAL_BYTES_MAX {
+        return Ok(vec![parse(text)?]);
+    }
+    let mut keys = Vec::new();
+    while !parser.passes(']') {
+        if !parser.next_is('[') {
+            return parser.fail("'[' was expected");
+        }
+        keys.push(key::encode(&parser.key()?)?);
+        if parser.passes(']') {
+            break;
+        }
+        if !parser.passes(',') {
+            return parser.fail("',' was expected");
+        }
+    }
+    parser.end()?;
+    Ok(keys)
 }
 
 /// Whether the text starts like a name and has no character of a literal.
@@ -82,6 +106,16 @@ impl<'t> Parser<'t> {
             }
         }
         Ok(parts)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.space();
+        if self.at < self.text.len() { self.fail("nothing more was expected") } else { Ok(()) }
+    }
+
+    fn next_is(&mut self, c: char) -> bool {
+        self.space();
+        self.peek() == Some(c)
     }
 
     fn part(&mut self) -> Result<KeyPart> {

@@ -131,6 +131,30 @@ fn literals_are_read_or_refused() {
 }
 
 #[test]
+fn several_keys_are_one_array() {
+    let keys = |text: &str| {
+        let keys = key_literal::parse_many(text)?;
+        Ok(keys.iter().map(|key| crate::codec::key::print(key.as_bytes())).collect::<Vec<_>>())
+    };
+    let message = |text: &str| {
+        let refused: crate::model::Result<Vec<String>> = keys(text);
+        refused.unwrap_err().message().to_owned()
+    };
+    for (text, expected) in [
+        ("[ ['a', 1n], [true] ]", &["[\"a\",1n]", "[true]"][..]),
+        ("[[\"a\"],]", &["[\"a\"]"]),
+        ("[\"a\",1]", &["[\"a\",1]"]),
+        ("a", &["[\"a\"]"]),
+    ] {
+        let found: crate::model::Result<Vec<String>> = keys(text);
+        assert_eq!(found.unwrap(), expected, "{text}");
+    }
+    assert_eq!(message("[[1],2]"), "'[' was expected at character 6 of [[1],2]");
+    assert_eq!(message("[[1] [2]]"), "',' was expected at character 6 of [[1] [2]]");
+    assert_eq!(message("[[1]] 2"), "nothing more was expected at character 7 of [[1]] 2");
+}
+
+#[test]
 fn faults_of_typed_texts_have_a_place() {
     for (text, message) in [
         ("5", "value: must be an object"),

@@ -35,6 +35,7 @@ mod data;
 mod database;
 mod exchange;
 mod extension;
+mod feed;
 mod forward;
 mod held;
 mod host;

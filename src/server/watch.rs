@@ -10,7 +10,7 @@ use super::data::{Client, store_of, wire_entry};
 use super::database::WatchPlace;
 use super::memory::{Claim, attempt};
 use super::stream::{Source, stream};
-use crate::codec::framing::push_frame;
+use crate::codec::framing::{KEEP_ALIVE, push_frame};
 use crate::connect::wire::watch;
 use crate::model::{Entry, Error, Id, Key, Kind, Limits, Result, WATCH_FRAME_BYTES_MAX};
 use crate::store::Store;
@@ -23,10 +23,15 @@ pub(super) trait Form: Send + 'static {
     const BYTES_MAX: usize;
 
     /// The piece of a state.
-    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>>;
+    fn frame(&mut self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>>;
 
     /// The last piece, after an error.
     fn end(&self, error: &Error) -> Option<Bytes>;
+
+    /// The keep-alive piece.
+    fn alive(&self) -> Bytes {
+        Bytes::from_static(&KEEP_ALIVE)
+    }
 }
 
 /// The form of KV Connect.
@@ -35,7 +40,7 @@ struct Wire;
 impl Form for Wire {
     const BYTES_MAX: usize = WATCH_FRAME_BYTES_MAX;
 
-    fn frame(&self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>> {
+    fn frame(&mut self, keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>> {
         let of = |(key, entry): (&Key, &Option<Entry>)| {
             entry.as_ref().map(|entry| wire_entry(key, entry)).transpose()
         };
@@ -52,7 +57,7 @@ impl Form for Wire {
 }
 
 /// A watch of the store, cancelled when its stream ends.
-struct Watching<F> {
+pub(super) struct Watching<F> {
     store: Arc<Store>,
     id: Id,
     keys: Vec<Key>,
@@ -104,6 +109,10 @@ impl<F: Form> Source for Watching<F> {
             if comes_back { None } else { self.form.end(&error) }
         })
     }
+
+    fn alive(&mut self) -> Bytes {
+        self.form.alive()
+    }
 }
 
 /// Starts a watch.
@@ -116,19 +125,30 @@ pub(super) async fn watch(
     start(client, (keys, claim), false, Wire).await
 }
 
-/// Starts a watch in the given form. It keeps the memory of its keys.
+/// Starts a watch in the given form.
 pub(super) async fn start<F: Form>(
     client: &Client,
-    (keys, _keys): (Vec<Key>, Option<Arc<Claim>>),
+    keys: (Vec<Key>, Option<Arc<Claim>>),
     raw: bool,
     form: F,
 ) -> Result<Answer, Refusal> {
-    let database = &client.database;
-    let place = database.take_watch()?;
-    let store = store_of(database).await?;
-    let claim = database.memory.claim(F::BYTES_MAX);
-    let id = store.watch(keys.clone(), raw, Some(claim.clone()));
-    let (asked, ended, _place) = (None, false, place);
-    let watching = Watching { store, id, keys, asked, ended, form, claim, _keys, _place };
-    Ok(stream(client, watching))
+    Ok(stream(client, Watching::open(client, keys, raw, form).await?))
+}
+
+impl<F: Form> Watching<F> {
+    /// Opens a watch. It keeps the memory of its keys.
+    pub(super) async fn open(
+        client: &Client,
+        (keys, _keys): (Vec<Key>, Option<Arc<Claim>>),
+        raw: bool,
+        form: F,
+    ) -> Result<Self, Refusal> {
+        let database = &client.database;
+        let place = database.take_watch()?;
+        let store = store_of(database).await?;
+        let claim = database.memory.claim(F::BYTES_MAX);
+        let id = store.watch(keys.clone(), raw, Some(claim.clone()));
+        let (asked, ended, _place) = (None, false, place);
+        Ok(Self { store, id, keys, asked, ended, form, claim, _keys, _place })
+    }
 }

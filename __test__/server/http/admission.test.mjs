@@ -11,15 +11,20 @@ import { caller, readToken, serveApi } from "./calling.mjs";
 
 const METHODS = ["get", "put", "post", "delete"];
 
+/** Routes that write, or take messages, by other methods than PUT and DELETE. */
+const WRITING = /atomic|delete-batch|queue\/(?:enqueue|poll|ack|nack|extend)|requeue/;
+
 /** The requests of the document: `[method, path]`, with values for the parameters of paths. */
 async function routes(url, database) {
   const { paths } = await (await fetch(`${url}/openapi.json`)).json();
   return Object.entries(paths).flatMap(([path, item]) => {
-    const filled = path.replace("{database}", database).replace("{path}", "a");
+    const named = path.replace("{database}", database).replace("{path}", "a").replace("{id}", "1");
+    // A stream would not end: a request that is refused is enough here.
+    const filled = named.endsWith("/watch/prefix") ? `${named}?limit=0` : named;
     return METHODS.filter((method) => item[method]).map((method) => ({
       method: method.toUpperCase(),
       path: filled,
-      writes: ["put", "delete"].includes(method) || /atomic|delete-batch/.test(path),
+      writes: ["put", "delete"].includes(method) || WRITING.test(path),
     }));
   });
 }

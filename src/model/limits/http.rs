@@ -14,3 +14,9 @@ pub const CONDITION_TRIES_MAX: usize = 8;
 
 /// Answers of at least so many bytes are compressed.
 pub const HTTP_COMPRESS_BYTES_MIN: u16 = 1024;
+
+/// How long a poll of a watch waits at most.
+pub const HTTP_WAIT_MS_MAX: u64 = 60_000;
+
+/// Interval at which a poll whose time is over asks whether its feed has nothing to report.
+pub const HTTP_POLL_LOOK_MS: u64 = 10;

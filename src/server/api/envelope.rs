@@ -59,7 +59,7 @@ impl Written {
     }
 
     /// Appends an entry with its value.
-    fn entry(&mut self, entry: &Entry, keys_only: bool) -> Result<()> {
+    pub(super) fn entry(&mut self, entry: &Entry, keys_only: bool) -> Result<()> {
         match self.form {
             Form::Json => self.plain(entry, keys_only),
             Form::Typed => self.typed(entry, keys_only),
@@ -120,7 +120,7 @@ impl Written {
     }
 
     /// Appends that there is no entry of a key.
-    fn absent(&mut self, key: &[u8]) -> Result<()> {
+    pub(super) fn absent(&mut self, key: &[u8]) -> Result<()> {
         match self.form {
             Form::Json | Form::Typed => {
                 self.text.push_str("{\"key\":");
@@ -141,6 +141,32 @@ impl Written {
             }
         }
         Ok(())
+    }
+
+    /// Begins entries without an object around them, in JSON.
+    pub(super) fn begin(&mut self) {
+        self.text.push('[');
+    }
+
+    /// Appends that only the expiry of an entry has changed, in JSON.
+    pub(super) fn expiry(&mut self, key: &[u8], expire_at_ms: Option<i64>) -> Result<()> {
+        self.text.push_str("{\"key\":");
+        match self.form {
+            Form::Typed => key_json::push_typed(&mut self.text, key)?,
+            _ => key_json::push(&mut self.text, key)?,
+        }
+        let at = match (expire_at_ms, self.form) {
+            (None, _) => "null".to_owned(),
+            (Some(ms), Form::Typed) => ms.to_string(),
+            (Some(ms), _) => format!("\"{}\"", to_rfc3339(ms)),
+        };
+        self.text.push_str(&format!(",\"expireAt\":{at}}}"));
+        Ok(())
+    }
+
+    /// The text, in JSON.
+    pub(super) fn into_text(self) -> String {
+        self.text
     }
 
     fn into_bytes(self) -> Vec<u8> {
@@ -352,14 +378,14 @@ impl Written {
         }
     }
 
-    fn separate(&mut self, at: usize) {
+    pub(super) fn separate(&mut self, at: usize) {
         if at > 0 && matches!(self.form, Form::Json | Form::Typed) {
             self.text.push(',');
         }
     }
 
     /// Ends the entries.
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if matches!(self.form, Form::Json | Form::Typed) {
             self.text.push(']');
         }

@@ -126,7 +126,7 @@ fn depth_of(depth: Option<u64>) -> Result<Option<usize>, Problem> {
     depth.map(|depth| number(depth).ok_or_else(refused)).transpose()
 }
 
-fn limit_of(limit: Option<u64>) -> Result<usize, Problem> {
+pub(super) fn limit_of(limit: Option<u64>) -> Result<usize, Problem> {
     let limit = limit.map_or(Some(HTTP_LIST_ENTRIES_DEFAULT), |limit| usize::try_from(limit).ok());
     limit.filter(|limit| (1..=HTTP_LIST_ENTRIES_MAX).contains(limit)).ok_or_else(|| {
         Problem::bad_request(format!("limit must be from 1 to {HTTP_LIST_ENTRIES_MAX}"))

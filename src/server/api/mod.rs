@@ -12,7 +12,8 @@
 //! | `media`, `precondition`, `target`, `range` | pure: forms of bodies, conditions, keys, ranges |
 //! | `body`, `envelope`, `write` | values and entries out of bodies and into them |
 //! | `entries`, `deletion` | calls of the store |
-//! | `entry`, `list`, `atomic`, `metrics` | the handlers |
+//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `metrics` | the handlers |
+//! | `events` | server-sent events |
 //! | `document` | the OpenAPI document |
 
 mod admit;
@@ -23,6 +24,7 @@ mod document;
 mod entries;
 mod entry;
 mod envelope;
+mod events;
 mod list;
 mod media;
 mod metrics;
@@ -30,6 +32,8 @@ mod precondition;
 mod problem;
 mod range;
 mod target;
+mod watch_keys;
+mod watch_prefix;
 mod write;
 
 use std::sync::Arc;
@@ -67,6 +71,10 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(entry::get))
         .routes(routes!(list::count_query, list::count_body))
         .routes(routes!(metrics::of_database))
+        .routes(routes!(watch_keys::watch))
+        .routes(routes!(watch_keys::poll))
+        .routes(routes!(watch_prefix::watch))
+        .routes(routes!(watch_prefix::poll))
         .merge(lists)
         .route_layer(from_fn_with_state(serving.clone(), admit::reading))
 }

@@ -16,7 +16,7 @@ struct Frames;
 impl Form for Frames {
     const BYTES_MAX: usize = FRAMES_ANSWER_BYTES_MAX;
 
-    fn frame(&self, _keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>> {
+    fn frame(&mut self, _keys: &[Key], entries: &[Option<Entry>]) -> Result<Vec<u8>> {
         let held = entries.iter().map(|entry| entry.as_ref().map(|of| (of.stamp, &of.value)));
         write_state(held)
     }

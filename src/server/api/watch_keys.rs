@@ -1,0 +1,295 @@
+//! The newest state of keys: as events, and by polling.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::Request;
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use tokio::time::{Instant, timeout};
+use utoipa::ToSchema;
+
+use super::admit::Admitted;
+use super::entries::Entry;
+use super::entry::{EntryBody, wanted};
+use super::envelope::{Written, hex};
+use super::events::{event, events, form_of, last_id, silent_ping, stamp_of, wait_of};
+use super::media::Form;
+use super::problem::{Answered, Problem};
+use super::target::Query;
+use crate::interchange::key_literal;
+use crate::model::{
+    Entry as StoredEntry, Error, Key, Limits, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
+};
+use crate::server::answer::{answer, whole};
+use crate::server::data::Client;
+use crate::server::stream::Source;
+use crate::server::watch::{self, Watching};
+
+/// What a client has seen of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// The entry of this commit, or that there is none.
+    State(Option<Versionstamp>),
+    /// An entry that is not newer than this commit.
+    UpTo(Versionstamp),
+}
+
+impl Seen {
+    fn is(self, stamp: Option<Versionstamp>) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::State(seen) => seen == stamp,
+            Self::UpTo(newest) => stamp.is_some_and(|stamp| stamp <= newest),
+        }
+    }
+}
+
+/// The states of keys that a client has seen, as the `id` of an event: the newest versionstamp, a
+/// point, and which keys have an entry, four for each hexadecimal digit.
+struct Id;
+
+impl Id {
+    fn text(newest: Versionstamp, states: &[Option<Versionstamp>]) -> String {
+        let digits = states.chunks(4).map(|four| {
+            let bits = four.iter().enumerate().map(|(at, state)| u32::from(state.is_some()) << at);
+            char::from_digit(bits.sum(), 16).unwrap_or('0')
+        });
+        format!("{}.{}", hex(newest), digits.collect::<String>())
+    }
+
+    /// Of a versionstamp alone, it is not known which keys had no entry: they are told again.
+    fn parse(text: &str, keys: usize) -> Result<(Versionstamp, Vec<Seen>), Problem> {
+        let (stamp, digits) = text.split_once('.').unwrap_or((text, ""));
+        let newest = stamp_of("since", stamp)?;
+        let digit = |at: usize| digits.chars().nth(at / 4).and_then(|digit| digit.to_digit(16));
+        let seen = |at: usize| match digit(at).map(|bits| bits >> (at % 4) & 1) {
+            Some(0) => Seen::State(None),
+            Some(_) | None => Seen::UpTo(newest),
+        };
+        Ok((newest, (0..keys).map(seen).collect()))
+    }
+}
+
+/// The entries that a client has not seen, as a JSON array.
+fn news(
+    form: Form,
+    keys: &[Key],
+    entries: &[Option<StoredEntry>],
+    seen: &[Seen],
+) -> Result<Option<String>> {
+    let mut written = Written::new(form);
+    written.begin();
+    let mut count = 0;
+    for ((key, entry), seen) in keys.iter().zip(entries).zip(seen) {
+        if seen.is(entry.as_ref().map(|entry| entry.stamp)) {
+            continue;
+        }
+        written.separate(count);
+        count += 1;
+        match entry {
+            None => written.absent(key.as_bytes())?,
+            Some(entry) => written.entry(
+                &Entry {
+                    key: key.as_bytes().to_vec(),
+                    stamp: entry.stamp,
+                    encoding: entry.value.encoding,
+                    value: entry.value.bytes.clone(),
+                    expire_at_ms: None,
+                },
+                false,
+            )?,
+        }
+    }
+    written.close();
+    Ok((count > 0).then(|| written.into_text()))
+}
+
+fn states(entries: &[Option<StoredEntry>]) -> Vec<Option<Versionstamp>> {
+    entries.iter().map(|entry| entry.as_ref().map(|entry| entry.stamp)).collect()
+}
+
+/// States as events.
+struct Events {
+    form: Form,
+    seen: Vec<Seen>,
+    newest: Versionstamp,
+    /// Whether the next state is told.
+    tells: bool,
+}
+
+impl watch::Form for Events {
+    const BYTES_MAX: usize = WATCH_FRAME_BYTES_MAX;
+
+    fn frame(&mut self, keys: &[Key], entries: &[Option<StoredEntry>]) -> Result<Vec<u8>> {
+        let states = states(entries);
+        let data = if self.tells { news(self.form, keys, entries, &self.seen)? } else { None };
+        self.tells = true;
+        self.newest =
+            states.iter().flatten().copied().max().unwrap_or(self.newest).max(self.newest);
+        self.seen = states.iter().copied().map(Seen::State).collect();
+        let id = Id::text(self.newest, &states);
+        let text = match data {
+            Some(data) => event("change", &data, Some(&id)),
+            None => event("ping", "{}", Some(&id)),
+        };
+        Ok(text.into_bytes())
+    }
+
+    /// The client connects again and gets the error by status.
+    fn end(&self, _error: &Error) -> Option<Bytes> {
+        None
+    }
+
+    fn alive(&self) -> Bytes {
+        silent_ping()
+    }
+}
+
+fn keys_of(query: &Query) -> Result<Vec<Key>, Problem> {
+    let text = query.get("keys").ok_or_else(|| Problem::bad_request("keys: is missing"))?;
+    let keys = key_literal::parse_many(text)
+        .map_err(|error| Problem::bad_request(format!("keys: {}", error.message())))?;
+    let limits = Limits::wide();
+    let (count, max) = (keys.len(), limits.watched_keys_max);
+    if count == 0 || count > max {
+        return Err(Problem::bad_request(format!("keys: from 1 to {max}: {count} given")));
+    }
+    let is_key = |key: &Key| !key.is_empty() && key.len() <= limits.key_bytes_max;
+    match keys.iter().all(is_key) {
+        true => Ok(keys),
+        false => Err(Problem::bad_request("keys: a key is empty or too large")),
+    }
+}
+
+/// Follows the newest state of keys.
+#[utoipa::path(get, path = "/watch", tag = "watches", operation_id = "watch",
+    params(
+        ("keys" = String, Query, description = "Keys as literals: `[[\"users\",1],[\"config\"]]`, or one key."),
+        ("initial" = Option<bool>, Query, description = "Begin with the present entries; by default true."),
+        ("since" = Option<String>, Query, description = "The id of the last event that was received."),
+    ),
+    responses((status = 200, description = "Events: change, ping.",
+        content_type = "text/event-stream", body = String)))]
+pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["keys", "initial", "since"])?;
+    let (keys, initial) = (keys_of(&query)?, query.flag("initial")?.unwrap_or(true));
+    let last = last_id(&head, &query)?.map(|id| Id::parse(&id, keys.len())).transpose()?;
+    let tells = initial || last.is_some();
+    let unseen = || (Versionstamp::new(0), vec![Seen::Nothing; keys.len()]);
+    let (newest, seen) = last.unwrap_or_else(unseen);
+    let form = Events { form: form_of(&head), seen, newest, tells };
+    let watching = Watching::open(&client, (keys, None), false, form).await?;
+    Ok(events(&client, watching))
+}
+
+/// The states of keys.
+#[derive(ToSchema)]
+#[schema(as = States)]
+#[expect(dead_code, reason = "it documents what `poll` writes")]
+pub(super) struct StatesBody {
+    /// Those that differ from `versionstamps`; without an entry, value and versionstamp are `null`.
+    entries: Vec<EntryBody>,
+    /// Of all keys, in their order: the `versionstamps` of the next request.
+    versionstamps: Vec<Option<String>>,
+}
+
+/// The state as the answer of one request: empty while nothing differs.
+struct Polled {
+    form: Form,
+    seen: Vec<Seen>,
+}
+
+impl watch::Form for Polled {
+    const BYTES_MAX: usize = WATCH_FRAME_BYTES_MAX;
+
+    fn frame(&mut self, keys: &[Key], entries: &[Option<StoredEntry>]) -> Result<Vec<u8>> {
+        let Some(found) = news(self.form, keys, entries, &self.seen)? else {
+            return Ok(Vec::new());
+        };
+        Ok(polled(&found, &states(entries)).into_bytes())
+    }
+
+    fn end(&self, _error: &Error) -> Option<Bytes> {
+        None
+    }
+
+    fn alive(&self) -> Bytes {
+        Bytes::new()
+    }
+}
+
+fn polled(entries: &str, states: &[Option<Versionstamp>]) -> String {
+    let stamp = |state: &Option<Versionstamp>| {
+        state.map_or_else(|| "null".to_owned(), |stamp| format!("\"{}\"", hex(stamp)))
+    };
+    let stamps: Vec<_> = states.iter().map(stamp).collect();
+    format!("{{\"entries\":{entries},\"versionstamps\":[{}]}}", stamps.join(","))
+}
+
+/// `versionstamps`: those of the last answer, with commas; `null` for no entry.
+fn seen_of(query: &Query, keys: usize) -> Result<Vec<Seen>, Problem> {
+    let Some(text) = query.get("versionstamps") else { return Ok(vec![Seen::Nothing; keys]) };
+    let seen = text.split(',').map(|stamp| match stamp.trim() {
+        "null" | "" => Ok(Seen::State(None)),
+        stamp => stamp_of("versionstamps", stamp).map(|stamp| Seen::State(Some(stamp))),
+    });
+    let seen = seen.collect::<Result<Vec<_>, _>>()?;
+    match seen.len() == keys {
+        true => Ok(seen),
+        false => Err(Problem::bad_request("versionstamps: one for each key")),
+    }
+}
+
+/// Reads the states of keys that differ from those of the client, or waits for one.
+#[utoipa::path(get, path = "/watch/poll", tag = "watches", operation_id = "poll",
+    params(
+        ("keys" = String, Query, description = "Keys as literals: `[[\"users\",1],[\"config\"]]`, or one key."),
+        ("versionstamps" = Option<String>, Query, description = "Those of the last answer, with commas; `null` for no entry."),
+        ("wait" = Option<u32>, Query, description = "Wait so many ms for a difference: 0 to 60000, by default 0."),
+    ),
+    responses((status = 200, description = "The states.", body = StatesBody)))]
+pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["keys", "versionstamps", "wait"])?;
+    let (keys, wait, form) = (keys_of(&query)?, wait_of(&query)?, wanted(&head, Form::OF_JSON)?);
+    let seen = seen_of(&query, keys.len())?;
+    let body = match difference(&client, &keys, (form, &seen), wait).await? {
+        Some(body) => body,
+        // Nothing differs.
+        None => {
+            let states: Vec<_> = seen
+                .iter()
+                .map(|seen| if let Seen::State(stamp) = seen { *stamp } else { None })
+                .collect();
+            polled("[]", &states).into()
+        }
+    };
+    let mut polled = answer(StatusCode::OK, form.name(), whole(body));
+    polled.extensions_mut().insert(super::admit::Endless);
+    Ok(polled)
+}
+
+/// The first state that differs, within the time; the present one in any case.
+async fn difference(
+    client: &Client,
+    keys: &[Key],
+    (form, seen): (Form, &[Seen]),
+    wait: Duration,
+) -> Result<Option<Bytes>, Problem> {
+    let polled = Polled { form, seen: seen.to_vec() };
+    let mut watching = Watching::open(client, (keys.to_vec(), None), false, polled).await?;
+    let ended = || Problem::from(Error::unavailable("the watch ended: try again"));
+    let deadline = Instant::now() + wait;
+    let mut piece = watching.next().await.ok_or_else(ended)?;
+    while piece.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match timeout(left, watching.next()).await {
+            Ok(next) => piece = next.ok_or_else(ended)?,
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(piece))
+}
