@@ -7,7 +7,7 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 
 use super::admit::Endless;
-use super::entry::wanted;
+use super::body::wanted;
 use super::envelope::hex;
 use super::media::Form;
 use super::problem::Problem;

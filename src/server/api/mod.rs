@@ -12,13 +12,14 @@
 //! | `media`, `precondition`, `target`, `range` | pure: forms of bodies, conditions, keys, ranges |
 //! | `body`, `envelope`, `write` | values and entries out of bodies and into them |
 //! | `entries`, `deletion` | calls of the store |
-//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `metrics` | the handlers |
+//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `dead_letters`, `metrics` | the handlers |
 //! | `events` | server-sent events |
 //! | `document` | the OpenAPI document |
 
 mod admit;
 mod atomic;
 mod body;
+mod dead_letters;
 mod deletion;
 mod document;
 mod entries;
@@ -30,6 +31,7 @@ mod media;
 mod metrics;
 mod precondition;
 mod problem;
+mod queue;
 mod range;
 mod target;
 mod watch_keys;
@@ -66,11 +68,14 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(list::paginate_query, list::paginate))
         .routes(routes!(list::batch))
         .routes(routes!(metrics::prometheus))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::get))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN)));
     OpenApiRouter::new()
         .routes(routes!(entry::get))
         .routes(routes!(list::count_query, list::count_body))
         .routes(routes!(metrics::of_database))
+        .routes(routes!(queue::stats))
         .routes(routes!(watch_keys::watch))
         .routes(routes!(watch_keys::poll))
         .routes(routes!(watch_prefix::watch))
@@ -86,6 +91,14 @@ fn writes(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(entry::put_key, entry::delete_key))
         .routes(routes!(list::delete_batch))
         .routes(routes!(atomic::atomic))
+        .routes(routes!(queue::enqueue))
+        .routes(routes!(queue::poll))
+        .routes(routes!(queue::ack))
+        .routes(routes!(queue::nack))
+        .routes(routes!(queue::extend))
+        .routes(routes!(dead_letters::purge))
+        .routes(routes!(dead_letters::delete))
+        .routes(routes!(dead_letters::requeue))
         .route_layer(from_fn_with_state(serving.clone(), admit::writing))
 }
 

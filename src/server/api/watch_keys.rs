@@ -10,8 +10,9 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
+use super::body::wanted;
 use super::entries::Entry;
-use super::entry::{EntryBody, wanted};
+use super::envelope::EntryBody;
 use super::envelope::{Written, hex};
 use super::events::{event, events, form_of, last_id, silent_ping, stamp_of, wait_of};
 use super::media::Form;

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::entries::{Entry, Selection, page};
-use super::entry::EntryBody;
+use super::envelope::EntryBody;
 use super::envelope::{Written, hex};
 use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
 use super::list::limit_of;
@@ -331,7 +331,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["prefix", "since", "limit", "wait"])?;
     let (bounds, since) = asked(&head, &query)?;
-    let form = super::entry::wanted(&head, Form::OF_JSON)?;
+    let form = super::body::wanted(&head, Form::OF_JSON)?;
     let (limit, wait) = (limit_of(query.number("limit")?)?, wait_of(&query)?);
     let database = &client.database;
     let place = database.take_watch()?;

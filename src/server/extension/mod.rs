@@ -37,6 +37,8 @@ use crate::protocol::extension::{
 };
 use crate::protocol::{Command, Trait};
 
+pub(in crate::server) use receive::{Asked, received};
+
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {

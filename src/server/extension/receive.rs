@@ -17,6 +17,7 @@ use crate::model::{
 };
 use crate::protocol::consume::read_poll;
 use crate::protocol::extension::{FRAMES_TYPE, write_good};
+use crate::protocol::frame::Poll;
 use crate::protocol::frame::{frame_of, push_received};
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::data::{Client, store_of};
@@ -37,7 +38,7 @@ impl Drop for Waiting {
 }
 
 /// A message that is put back if the connection does not take its answer.
-struct Parcel {
+pub(in crate::server) struct Parcel {
     store: Weak<Store>,
     /// Its settlement, and the body of its answer.
     undrawn: Option<(Settlement, Bytes)>,
@@ -45,11 +46,15 @@ struct Parcel {
 
 impl Parcel {
     /// Without memory for the message, it is put back at once.
-    fn new(store: Weak<Store>, claim: &Claim, delivery: &Delivery) -> Result<Self> {
+    fn new(
+        store: Weak<Store>,
+        claim: &Claim,
+        delivery: &Delivery,
+        written: impl FnOnce(&Delivery) -> Result<Vec<u8>>,
+    ) -> Result<Self> {
         let mut parcel = Self { store, undrawn: Some((unused(delivery), Bytes::new())) };
         claim.holds(delivery.value.len())?;
-        let frame = frame_of(|out| push_received(out, delivery));
-        parcel.undrawn = Some((unused(delivery), claim.bytes(write_good(&frame))));
+        parcel.undrawn = Some((unused(delivery), claim.bytes(written(delivery)?)));
         Ok(parcel)
     }
 }
@@ -72,11 +77,23 @@ impl Drop for Parcel {
     }
 }
 
-/// Answers with a message, or without one.
-pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+/// What a client waits for.
+pub(in crate::server) struct Asked {
+    pub(in crate::server) queue: String,
+    pub(in crate::server) lock_ms: i64,
+    pub(in crate::server) wait: Duration,
+    /// Names the wait; no other one has it.
+    pub(in crate::server) number: u64,
+}
+
+/// The next message, in the client's form; `None` if none came in time.
+pub(in crate::server) async fn received(
+    client: &Client,
+    asked: Asked,
+    written: impl FnOnce(&Delivery) -> Result<Vec<u8>> + Send + 'static,
+) -> Result<Result<Option<Parcel>>, Refusal> {
     let database = &client.database;
-    let asked = read_poll(body)?;
-    let once = asked.wait_ms == 0;
+    let once = asked.wait.is_zero();
     let _place = if once { None } else { Some(database.take_watch()?) };
     let store = store_of(database).await?;
     let (weak, claim) = (Arc::downgrade(&store), database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
@@ -85,14 +102,14 @@ pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refu
     let options = ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms };
     // An answer without a receiver is dropped, which puts the message back.
     let reply = move |received: Result<Option<Delivery>>| {
-        let parcel = |delivery: Delivery| Parcel::new(weak, &claim, &delivery);
+        let parcel = |delivery: Delivery| Parcel::new(weak, &claim, &delivery, written);
         drop(sender.send(received.and_then(|delivery| delivery.map(parcel).transpose())));
     };
     waiting.store.receive(waiting.number, options, once, Box::new(reply));
     let mut leave = Leave::of_leader(client);
     let received = tokio::select! {
         received = &mut receiver => Some(received),
-        () = sleep(Duration::from_millis(asked.wait_ms.into())), if !once => None,
+        () = sleep(asked.wait), if !once => None,
         () = leave.over() => None,
     };
     let received = match received {
@@ -103,7 +120,16 @@ pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refu
             receiver.await
         }
     };
-    match received.map_err(unanswered)? {
+    Ok(received.map_err(unanswered)?)
+}
+
+/// Answers with a message, or without one.
+pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+    let Poll { queue, lock_ms, wait_ms, number } = read_poll(body)?;
+    let wait = Duration::from_millis(wait_ms.into());
+    let framed =
+        |delivery: &Delivery| Ok(write_good(&frame_of(|out| push_received(out, delivery))));
+    match received(client, Asked { queue, lock_ms, wait, number }, framed).await? {
         Ok(Some(parcel)) => Ok(answer(StatusCode::OK, FRAMES_TYPE, Body::Drawn(Box::new(parcel)))),
         Ok(None) => answered(Ok(Vec::new())),
         Err(error) => answered(Err(error)),

@@ -1,0 +1,111 @@
+// Duty: queues over the HTTP API: messages from enqueue to their end, and dead letters.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { connect } from "../serving.mjs";
+import { TYPED, readToken, serveApi } from "./calling.mjs";
+
+test("a message is enqueued, taken and acknowledged", async () => {
+  const { server, call } = await serveApi();
+  const enqueue = (body) => call("POST", "/queue/enqueue?queue=mail", { body });
+  const { body: first } = await enqueue({ value: { to: "Ada" }, deduplicationKey: "k" });
+  assert.equal(first.ok, true);
+  const { body: second } = await enqueue({ value: 2, deduplicationKey: "k" });
+  assert.deepEqual([second.id, second.deduplicated], [first.id, true]);
+  const stats = async () => (await call("GET", "/queue/stats?queue=mail")).body;
+  assert.deepEqual(await stats(), { pending: 1, delayed: 0, processing: 0, dead: 0 });
+  const poll = async (more = "") =>
+    (await call("GET", `/queue/poll?queue=mail&lockDuration=60000${more}`)).body.message;
+  const message = await poll();
+  assert.deepEqual([message.id, message.value, message.attempts], [first.id, { to: "Ada" }, 1]);
+  assert.equal(await poll(), null);
+  assert.equal((await stats()).processing, 1);
+  const { id, lock } = message;
+  const extended = await call("POST", "/queue/extend", { body: { id, lock, lockDuration: 90000 } });
+  assert.deepEqual(extended.body, { ok: true });
+  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: true });
+  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: false });
+  // A poll that waits gets the message of the JavaScript API.
+  const waiting = poll("&wait=30000");
+  const kv = await connect(server);
+  await kv.queue("mail").enqueue(5n);
+  assert.equal((await waiting).value, 5);
+});
+
+test("values of messages are typed if the client asks for it", async () => {
+  const { call } = await serveApi();
+  const value = { type: "Set", value: [{ type: "bigint", value: "5" }] };
+  await call("POST", "/queue/enqueue", { body: { value }, type: TYPED });
+  const { body } = await call("GET", "/queue/poll", { headers: { accept: TYPED } });
+  assert.deepEqual(body.message.value, value);
+});
+
+test("a message without a retry left is a dead letter, which is read, requeued and deleted", async () => {
+  const { call } = await serveApi();
+  const queue = "queue=mail";
+  const die = async (value) => {
+    const body = { value, backoffSchedule: [] };
+    const { id } = (await call("POST", `/queue/enqueue?${queue}`, { body })).body;
+    const { message } = (await call("GET", `/queue/poll?${queue}`)).body;
+    assert.equal(message.id, id);
+    const end = { id, lock: message.lock, error: 'no "luck"' };
+    assert.deepEqual((await call("POST", "/queue/nack", { body: end })).body, { ok: true });
+    return id;
+  };
+  const ids = [];
+  for (const value of ["a", "b", "c"]) ids.push(await die(value));
+  const page = async (more) => (await call("GET", `/queue/dlq?${queue}&limit=2${more}`)).body;
+  const first = await page("");
+  assert.deepEqual(
+    first.messages.map(({ id, value, error }) => [id, value, error]),
+    [
+      [ids[0], "a", 'no "luck"'],
+      [ids[1], "b", 'no "luck"'],
+    ],
+  );
+  assert.equal(first.hasMore, true);
+  const rest = await page(`&cursor=${first.cursor}`);
+  assert.deepEqual([rest.messages.map(({ id }) => id), rest.cursor], [[ids[2]], null]);
+  const letter = `/queue/dlq/${ids[0]}`;
+  assert.equal((await call("GET", `${letter}?${queue}`)).body.value, "a");
+  assert.equal((await call("GET", `${letter}?queue=other`)).status, 404);
+  assert.deepEqual((await call("POST", `${letter}/requeue?${queue}`)).body, { ok: true });
+  assert.equal((await call("POST", `${letter}/requeue?${queue}`)).status, 404);
+  assert.equal((await call("GET", `/queue/poll?${queue}`)).body.message.value, "a");
+  const second = `/queue/dlq/${ids[1]}?${queue}`;
+  assert.deepEqual((await call("DELETE", second)).body, { deleted: 1 });
+  assert.equal((await call("DELETE", second)).status, 404);
+  assert.deepEqual((await call("DELETE", `/queue/dlq?${queue}`)).body, { deleted: 1 });
+  assert.deepEqual((await page("")).messages, []);
+});
+
+test("queues need the right to write, and their requests are checked", async () => {
+  const { call } = await serveApi();
+  for (const [method, path, body] of [
+    ["POST", "/queue/enqueue", { value: 1 }],
+    ["GET", "/queue/poll"],
+    ["POST", "/queue/ack", { id: "1", lock: "1" }],
+    ["POST", "/queue/nack", { id: "1", lock: "1" }],
+    ["POST", "/queue/extend", { id: "1", lock: "1" }],
+    ["DELETE", "/queue/dlq"],
+    ["DELETE", "/queue/dlq/1"],
+    ["POST", "/queue/dlq/1/requeue"],
+  ]) {
+    const refused = await call(method, path, { body, token: readToken });
+    assert.deepEqual([refused.status, refused.body.code], [403, "DENIED"], path);
+    assert.equal((await call(method, path, { body, token: null })).status, 401, path);
+  }
+  for (const [method, path, body] of [
+    ["POST", "/queue/enqueue", { value: 1, priority: 10 }],
+    ["POST", "/queue/enqueue", {}],
+    ["GET", "/queue/poll?lockDuration=99"],
+    ["GET", "/queue/poll?wait=60001"],
+    ["GET", `/queue/stats?queue=${"q".repeat(257)}`],
+    ["POST", "/queue/ack", { id: 1, lock: "1" }],
+    ["POST", "/queue/extend", { id: "1", lock: "x" }],
+    ["GET", "/queue/dlq?cursor=1"],
+    ["GET", "/queue/dlq/x"],
+  ]) {
+    assert.equal((await call(method, path, { body })).status, 400, path);
+  }
+});

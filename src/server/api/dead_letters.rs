@@ -1,0 +1,269 @@
+//! Dead letters of queues: list, read, delete, requeue.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::Request;
+use hyper::http::request::Parts;
+use hyper::{StatusCode, Uri};
+use serde::Serialize;
+use tokio::sync::oneshot;
+use utoipa::ToSchema;
+
+use super::admit::Admitted;
+use super::body::json;
+use super::body::wanted;
+use super::deletion::Deleted;
+use super::list::limit_of;
+use super::media::Form;
+use super::problem::{Answered, Problem};
+use super::queue::{push_value, queue_of};
+use super::target::Query;
+use crate::connect::time::to_rfc3339;
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
+    FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Result,
+};
+use crate::server::answer::{answer, whole};
+use crate::server::data::{Client, store_of, unanswered};
+use crate::store::{Caller, Room};
+use std::sync::Arc;
+
+use crate::server::memory::Claim;
+
+/// A dead letter.
+#[derive(ToSchema)]
+#[schema(as = DeadLetter, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it documents what `push` writes")]
+pub(super) struct DeadLetterBody {
+    id: String,
+    #[schema(value_type = serde_json::Value)]
+    value: (),
+    attempts: u32,
+    /// RFC 3339, as the other times.
+    enqueued_at: String,
+    first_attempt_at: String,
+    last_attempt_at: String,
+    died_at: String,
+    /// The name of the error of its last delivery.
+    error_name: String,
+    error: String,
+}
+
+fn push(out: &mut String, form: Form, letter: &DeadLetter) -> Result<()> {
+    out.push_str(&format!("{{\"id\":\"{}\",\"value\":", letter.id));
+    push_value(out, form, &letter.value)?;
+    out.push_str(&format!(",\"attempts\":{}", letter.attempts));
+    for (name, ms) in [
+        ("enqueuedAt", letter.enqueued_ms),
+        ("firstAttemptAt", letter.first_ms),
+        ("lastAttemptAt", letter.last_ms),
+        ("diedAt", letter.died_ms),
+    ] {
+        out.push_str(&format!(",\"{name}\":\"{}\"", to_rfc3339(ms)));
+    }
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let (name, message) = (text(letter.reason.name()), text(letter.reason.message()));
+    out.push_str(&format!(",\"errorName\":{name},\"error\":{message}}}"));
+    Ok(())
+}
+
+/// A page of dead letters.
+#[derive(ToSchema)]
+#[schema(as = DeadLetters, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it documents what `list` writes")]
+pub(super) struct DeadLettersBody {
+    messages: Vec<DeadLetterBody>,
+    /// Where the next page begins; `null` at the end.
+    cursor: Option<String>,
+    has_more: bool,
+}
+
+/// The dead letters of a page, while they are read.
+struct Page {
+    letters: Vec<DeadLetter>,
+    bytes: usize,
+    limit: usize,
+    more: bool,
+    fault: Option<Error>,
+    claim: Arc<Claim>,
+    reply: oneshot::Sender<Result<(Vec<DeadLetter>, bool)>>,
+}
+
+impl Page {
+    /// Takes a letter; `false` at the end of the page.
+    fn take(&mut self, letter: DeadLetter) -> bool {
+        let bytes = self.bytes + letter.value.len();
+        let is_full = !self.letters.is_empty() && bytes > FRAMES_PAGE_BYTES;
+        self.more = self.letters.len() == self.limit || is_full;
+        if self.more {
+            return false;
+        }
+        self.bytes = bytes;
+        self.fault = self.claim.holds(bytes).err();
+        self.letters.push(letter);
+        self.fault.is_none()
+    }
+}
+
+impl Caller<()> for Page {
+    fn check(&self) -> Result<()> {
+        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    fn end(self, read: Result<()>) {
+        let read = self.fault.map_or(read, Err);
+        let _gone = self.reply.send(read.map(|()| (self.letters, self.more)));
+    }
+}
+
+/// A place in the list: when a letter died, and its number.
+fn place(cursor: &str) -> Result<(i64, i64), Problem> {
+    let parts =
+        cursor.split_once('.').and_then(|(ms, id)| Some((ms.parse().ok()?, id.parse().ok()?)));
+    parts.ok_or_else(|| Problem::bad_request("invalid cursor"))
+}
+
+/// Lists the dead letters of a queue, in the order of their deaths.
+#[utoipa::path(get, path = "/queue/dlq", tag = "queues", operation_id = "listDeadLetters",
+    params(
+        ("queue" = Option<String>, Query, description = "The name of the queue."),
+        ("limit" = Option<u32>, Query, description = "Most letters: 1 to 1000, by default 100."),
+        ("cursor" = Option<String>, Query, description = "Where the page before this one ended."),
+    ),
+    responses((status = 200, description = "A page of dead letters.", body = DeadLettersBody)))]
+pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["queue", "limit", "cursor"])?;
+    let (queue, form) = (queue_of(&query)?, wanted(&head, Form::OF_JSON)?);
+    let limit = limit_of(query.number("limit")?)?;
+    let cursor = query.get("cursor").filter(|cursor| !cursor.is_empty());
+    let after = cursor.map_or(Ok((i64::MIN, i64::MIN)), place)?;
+    let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
+    let (reply, read) = oneshot::channel();
+    let page = Page {
+        letters: Vec::new(),
+        bytes: 0,
+        limit,
+        more: false,
+        fault: None,
+        claim: claim.clone(),
+        reply,
+    };
+    let store = store_of(&client.database).await?;
+    store.dead_letters(queue, after, page, Page::take);
+    let (letters, more) = read.await.map_err(unanswered)??;
+    let mut text = "{\"messages\":[".to_owned();
+    for (at, letter) in letters.iter().enumerate() {
+        text.push_str(if at > 0 { "," } else { "" });
+        push(&mut text, form, letter)?;
+    }
+    let last = letters.last().filter(|_| more);
+    let cursor = last.map_or("null".to_owned(), |last| format!("\"{}.{}\"", last.died_ms, last.id));
+    text.push_str(&format!("],\"cursor\":{cursor},\"hasMore\":{more}}}"));
+    Ok(answer(StatusCode::OK, form.name(), whole(claim.bytes(text.into_bytes()))))
+}
+
+/// The number in the path behind `/queue/dlq/`.
+fn id_of(uri: &Uri) -> Result<i64, Problem> {
+    let id = uri.path().split('/').nth(3).and_then(|id| id.parse().ok());
+    id.ok_or_else(|| Problem::bad_request("The id of a dead letter is a number."))
+}
+
+fn none() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "There is no such dead letter.")
+}
+
+fn asked(head: &Parts) -> Result<(String, i64), Problem> {
+    Ok((queue_of(&Query::of(&head.uri, &["queue"])?)?, id_of(&head.uri)?))
+}
+
+/// Reads a dead letter.
+#[utoipa::path(get, path = "/queue/dlq/{id}", tag = "queues", operation_id = "getDeadLetter",
+    params(
+        ("id" = i64, Path, description = "Its number."),
+        ("queue" = Option<String>, Query, description = "The name of the queue."),
+    ),
+    responses((status = 200, description = "The dead letter.", body = DeadLetterBody)))]
+pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let ((queue, id), form) = (asked(&head)?, wanted(&head, Form::OF_JSON)?);
+    let (reply, read) = oneshot::channel();
+    let caller = move |letter: Result<Option<DeadLetter>>| drop(reply.send(letter));
+    store_of(&client.database).await?.dead_letter(queue, id, caller);
+    let letter = read.await.map_err(unanswered)??.ok_or_else(none)?;
+    let mut text = String::new();
+    push(&mut text, form, &letter)?;
+    Ok(answer(StatusCode::OK, form.name(), whole(text)))
+}
+
+async fn change(
+    client: &Client,
+    queue: String,
+    change: DeadLetterChange,
+) -> Result<usize, Problem> {
+    let (reply, done) = oneshot::channel();
+    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+    let store = store_of(&client.database).await?;
+    store.change_dead_letters(queue, change, busy, move |count| drop(reply.send(count)));
+    Ok(done.await.map_err(unanswered)??)
+}
+
+/// Deletes a dead letter.
+#[utoipa::path(delete, path = "/queue/dlq/{id}", tag = "queues", operation_id = "deleteDeadLetter",
+    params(
+        ("id" = i64, Path, description = "Its number."),
+        ("queue" = Option<String>, Query, description = "The name of the queue."),
+    ),
+    responses((status = 200, description = "Deleted.", body = Deleted)))]
+pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let (queue, id) = asked(&head)?;
+    match change(&client, queue, DeadLetterChange::Delete(id)).await? {
+        0 => Err(none()),
+        count => json(&Deleted { deleted: count as u64 }),
+    }
+}
+
+/// The answer of a requeue.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Requeued {
+    ok: bool,
+}
+
+/// Enqueues a dead letter again.
+#[utoipa::path(post, path = "/queue/dlq/{id}/requeue", tag = "queues",
+    operation_id = "requeueDeadLetter",
+    params(
+        ("id" = i64, Path, description = "Its number."),
+        ("queue" = Option<String>, Query, description = "The name of the queue."),
+    ),
+    responses((status = 200, description = "Enqueued again.", body = Requeued)))]
+pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let (queue, id) = asked(&head)?;
+    match change(&client, queue, DeadLetterChange::Requeue(id)).await? {
+        0 => Err(none()),
+        _ => json(&Requeued { ok: true }),
+    }
+}
+
+/// Deletes the dead letters of a queue, step by step.
+#[utoipa::path(delete, path = "/queue/dlq", tag = "queues", operation_id = "purgeDeadLetters",
+    params(("queue" = Option<String>, Query, description = "The name of the queue.")),
+    responses((status = 200, description = "The number of deleted letters.", body = Deleted)))]
+pub(super) async fn purge(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    // Letters that die meanwhile stay.
+    let (before_ms, max) = (crate::server::clock::now_ms(), DEAD_PURGE_ROWS_MAX);
+    let mut deleted = 0;
+    loop {
+        let step = DeadLetterChange::Purge { before_ms: before_ms.saturating_add(1), max };
+        let count = change(&client, queue.clone(), step).await?;
+        deleted += count as u64;
+        if count < max {
+            return json(&Deleted { deleted });
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Queues: enqueue, poll, the end of a delivery, statistics.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::Request;
+use hyper::StatusCode;
+use hyper::http::request::Parts;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use utoipa::ToSchema;
+
+use super::admit::{Admitted, Endless};
+use super::body::wanted;
+use super::body::{json, json_body};
+use super::envelope::hex;
+use super::events::wait_of;
+use super::media::Form;
+use super::problem::{Answered, Problem};
+use super::target::Query;
+use super::write::{Done, commit, value_in};
+use crate::connect::time::to_rfc3339;
+use crate::interchange::{plain_json, typed_json};
+use crate::model::{
+    Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
+    LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
+    QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, SERVER_LONG_READ_MS_MAX, Settlement,
+    Time, WriteParts,
+};
+use crate::server::answer::{Body, answer};
+use crate::server::data::{Client, store_of, unanswered};
+use crate::server::extension::{Asked, received};
+
+/// The queue of a request; without a name the one of `kv.enqueue`.
+pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
+    let name = query.get("queue").unwrap_or_default();
+    if name.len() > QUEUE_NAME_BYTES_MAX {
+        let text = format!("queue: at most {QUEUE_NAME_BYTES_MAX} bytes");
+        return Err(Problem::bad_request(text));
+    }
+    Ok(name.to_owned())
+}
+
+/// A value of a queue in JSON.
+pub(super) fn push_value(out: &mut String, form: Form, value: &[u8]) -> Result<()> {
+    match form {
+        Form::Typed => typed_json::push(out, Encoding::Cbor, value),
+        _ => plain_json::push(out, Encoding::Cbor, value).map(drop),
+    }
+}
+
+/// A message to enqueue.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewMessage)]
+pub(super) struct EnqueueBody {
+    #[schema(value_type = serde_json::Value)]
+    value: Box<RawValue>,
+    /// It is due in so many ms.
+    delay: Option<u64>,
+    /// 0 to 9; the highest is delivered first.
+    priority: Option<u8>,
+    /// The queue holds at most one message with this key.
+    deduplication_key: Option<String>,
+    /// Waiting times before the retries, in ms.
+    backoff_schedule: Option<Vec<u32>>,
+    /// How long it is kept when it is dead, in ms.
+    dead_retention: Option<u64>,
+}
+
+/// The answer of an enqueue.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Enqueued)]
+pub(super) struct EnqueuedBody {
+    ok: bool,
+    versionstamp: String,
+    /// The number of the message, or of the earlier one with its deduplication key.
+    id: Option<String>,
+    deduplicated: bool,
+}
+
+/// Enqueues a message.
+#[utoipa::path(post, path = "/queue/enqueue", tag = "queues", operation_id = "enqueue",
+    params(("queue" = Option<String>, Query, description = "The name of the queue.")),
+    request_body = EnqueueBody,
+    responses((status = 200, description = "Enqueued.", body = EnqueuedBody)))]
+pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, body) = request.into_parts();
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let (form, asked) = json_body::<EnqueueBody>(&client, &head, body).await?;
+    let EncodedValue { encoding, bytes: value } = value_in(form, &asked.value)?;
+    if encoding != Encoding::Cbor {
+        let text = "value: a message is neither a Uint8Array nor a KvU64";
+        return Err(Problem::bad_request(text));
+    }
+    let ms = |name: &str, ms: Option<u64>| {
+        let number = ms.map(i64::try_from).transpose();
+        number.map_err(|_| Problem::bad_request(format!("{name}: too large")))
+    };
+    let usual = || match queue.as_str() {
+        "" => BACKOFF_DEFAULT_MS.to_vec(),
+        _ => NAMED_BACKOFF_DEFAULT_MS.to_vec(),
+    };
+    let message = Message {
+        due: Time::After(ms("delay", asked.delay)?.unwrap_or(0)),
+        priority: asked.priority.unwrap_or(0),
+        backoff_ms: asked.backoff_schedule.unwrap_or_else(usual),
+        deduplication_key: asked.deduplication_key,
+        dead_retention_ms: ms("deadRetention", asked.dead_retention)?,
+        value,
+        queue,
+        ..Message::default()
+    };
+    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    match commit(&client, parts).await? {
+        Done::CheckFailed(_) => Err(Error::internal("a check of a write without checks").into()),
+        Done::Committed(stamp, results) => {
+            let enqueued = results.enqueued.first();
+            json(&EnqueuedBody {
+                ok: true,
+                versionstamp: hex(stamp),
+                id: enqueued.and_then(|message| message.id).map(|id| id.to_string()),
+                deduplicated: enqueued.is_some_and(|message| message.deduplicated),
+            })
+        }
+    }
+}
+
+/// A delivered message.
+#[derive(ToSchema)]
+#[schema(as = Delivery, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it documents what `message` writes")]
+pub(super) struct DeliveryBody {
+    id: String,
+    /// Names the delivery when it ends.
+    lock: String,
+    #[schema(value_type = serde_json::Value)]
+    value: (),
+    /// The number of deliveries, including this one.
+    attempts: u32,
+    /// RFC 3339.
+    enqueued_at: String,
+}
+
+/// A poll of a queue.
+#[derive(ToSchema)]
+#[schema(as = Received)]
+#[expect(dead_code, reason = "it documents what `message` writes")]
+pub(super) struct ReceivedBody {
+    /// `null` if no message was due.
+    message: Option<DeliveryBody>,
+}
+
+/// A delivered message in JSON.
+pub(super) fn message(form: Form, delivery: &Delivery) -> Result<String> {
+    let Delivery { id, lock, attempts, enqueued_ms, value } = delivery;
+    let mut text = format!("{{\"id\":\"{id}\",\"lock\":\"{lock}\",\"value\":");
+    push_value(&mut text, form, value)?;
+    let enqueued = to_rfc3339(*enqueued_ms);
+    text.push_str(&format!(",\"attempts\":{attempts},\"enqueuedAt\":\"{enqueued}\"}}"));
+    Ok(text)
+}
+
+/// How long a message is locked.
+pub(super) fn lock_of(ms: Option<u64>) -> Result<i64, Problem> {
+    let (least, most) = (i64::from(LOCK_DURATION_MS_MIN), i64::from(LOCK_DURATION_MS_MAX));
+    let ms = ms.map_or(Some(LOCK_MS), |ms| i64::try_from(ms).ok());
+    ms.filter(|ms| (least..=most).contains(ms)).ok_or_else(|| {
+        Problem::bad_request(format!("lockDuration must be from {least} to {most} ms"))
+    })
+}
+
+/// Takes a message, or waits for one. It is hidden from other consumers until its lock expires.
+#[utoipa::path(get, path = "/queue/poll", tag = "queues", operation_id = "pollQueue",
+    params(
+        ("queue" = Option<String>, Query, description = "The name of the queue."),
+        ("lockDuration" = Option<u32>, Query, description = "Ms until another consumer gets the message: 100 to 86400000, by default 5000."),
+        ("wait" = Option<u32>, Query, description = "Wait so many ms for a message: 0 to 60000, by default 0."),
+    ),
+    responses((status = 200, description = "A message, or none.", body = ReceivedBody)))]
+pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["queue", "lockDuration", "wait"])?;
+    let form = wanted(&head, Form::OF_JSON)?;
+    let asked = Asked {
+        queue: queue_of(&query)?,
+        lock_ms: lock_of(query.number("lockDuration")?)?,
+        wait: wait_of(&query)?,
+        number: number()?,
+    };
+    let written = move |delivery: &Delivery| {
+        let text = format!("{{\"message\":{}}}", message(form, delivery)?);
+        Ok(text.into_bytes())
+    };
+    let Some(parcel) = received(&client, asked, written).await?? else {
+        return json(&serde_json::json!({ "message": null }));
+    };
+    let mut polled = answer(StatusCode::OK, form.name(), Body::Drawn(Box::new(parcel)));
+    polled.extensions_mut().insert(Endless);
+    Ok(polled)
+}
+
+/// A number for a wait, which no other request has.
+fn number() -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The end of a delivery, or the extension of its lock.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = DeliveryEnd)]
+pub(super) struct EndBody {
+    id: String,
+    /// That of the delivery.
+    lock: String,
+    /// Of `nack`: the retry comes after so many ms, instead of the backoff's next interval.
+    delay: Option<u64>,
+    /// Of `nack`: why it failed.
+    error: Option<String>,
+    /// Of `extend`: ms from now until the lock expires, by default 5000.
+    lock_duration: Option<u64>,
+}
+
+/// The answer of an end.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeliveryEnded)]
+pub(super) struct Ended {
+    /// Whether the lock still held. If not, another consumer may have the message.
+    ok: bool,
+}
+
+async fn end(
+    client: &Client,
+    (head, body): (Parts, crate::server::request::RequestBody),
+    ask: impl FnOnce(i64, i64, &EndBody) -> Result<Ask, Problem>,
+) -> Answered {
+    Query::of(&head.uri, &[])?;
+    let (_, asked) = json_body::<EndBody>(client, &head, body).await?;
+    let number = |name: &str, text: &str| {
+        let number = text.parse::<i64>();
+        number.map_err(|_| Problem::bad_request(format!("{name}: must be that of the delivery")))
+    };
+    let ask = ask(number("id", &asked.id)?, number("lock", &asked.lock)?, &asked)?;
+    let (reply, held) = oneshot::channel();
+    let store = store_of(&client.database).await?;
+    store.ask(ask, Box::new(move |answer| drop(reply.send(answer))));
+    json(&Ended { ok: held.await.map_err(unanswered)?? })
+}
+
+/// Ends a delivery: the message is handled.
+#[utoipa::path(post, path = "/queue/ack", tag = "queues", operation_id = "ack",
+    request_body = EndBody,
+    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
+pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answered {
+    end(&client, request.into_parts(), |id, lock, _| {
+        Ok(Ask::Settle(Settlement::new(id, lock, Outcome::Done)))
+    })
+    .await
+}
+
+/// Ends a delivery: the message has failed, and is retried or becomes a dead letter.
+#[utoipa::path(post, path = "/queue/nack", tag = "queues", operation_id = "nack",
+    request_body = EndBody,
+    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
+pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answered {
+    end(&client, request.into_parts(), |id, lock, asked| {
+        let most = Limits::wide().delay_ms_max as u64;
+        let delay_ms = asked.delay.map(|ms| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
+        let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
+        Ok(Ask::Settle(Settlement {
+            delay_ms,
+            reason,
+            ..Settlement::new(id, lock, Outcome::Failed)
+        }))
+    })
+    .await
+}
+
+/// Extends the lock of a delivery.
+#[utoipa::path(post, path = "/queue/extend", tag = "queues", operation_id = "extend",
+    request_body = EndBody,
+    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
+pub(super) async fn extend(client: Extension<Admitted>, request: Request) -> Answered {
+    end(&client, request.into_parts(), |id, lock, asked| {
+        Ok(Ask::Extend(Renewal { id, lock, lock_ms: lock_of(asked.lock_duration)? }))
+    })
+    .await
+}
+
+/// The messages of a queue, by state.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QueueStats)]
+pub(super) struct StatsBody {
+    pending: u64,
+    delayed: u64,
+    processing: u64,
+    dead: u64,
+}
+
+/// Counts the messages of a queue.
+#[utoipa::path(get, path = "/queue/stats", tag = "queues", operation_id = "queueStats",
+    params(("queue" = Option<String>, Query, description = "The name of the queue.")),
+    responses((status = 200, description = "Messages by state.", body = StatsBody)))]
+pub(super) async fn stats(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let store = store_of(&client.database).await?;
+    let most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
+    let patience = store.patience("queue.stats", most, None);
+    let (reply, counted) = oneshot::channel();
+    let caller = move |stats: Result<QueueStats>| drop(reply.send(stats));
+    store.queue_stats(queue, patience, caller);
+    let QueueStats { pending, delayed, processing, dead } = counted.await.map_err(unanswered)??;
+    json(&StatsBody { pending, delayed, processing, dead })
+}
