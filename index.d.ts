@@ -675,6 +675,11 @@ export interface KvIndexOptions extends KvCallOptions {
   prefixLengths?: readonly number[];
   /** A name, 1 to 256 bytes. Default: made from the prefix. */
   name?: string;
+  /**
+   * If the prefix has an index with another description, drops it in the same commit. Searches find
+   * older entries again when the new index is built. Default: false, an error.
+   */
+  replace?: boolean;
 }
 
 /** A full-text index, as {@link Kv.listIndexes} returns it. */
@@ -1850,8 +1855,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * KvIndex.progress}. If an index with the same description exists, it is returned, so a program
    * may call this at every start.
    *
-   * Rejects with `TypeError` for an invalid option, and when another index has the prefix or the
-   * name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
+   * Rejects with `TypeError` for an invalid option, and when another index has the prefix (see
+   * `replace`) or the name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
    *
    * @example
    * const index = await kv.createIndex({ prefix: ["products"], fields: ["name", "details.maker"] });

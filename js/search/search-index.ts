@@ -21,7 +21,15 @@ import type {
   KvKey,
 } from "../model/types.js";
 
-const OPTIONS = ["prefix", "fields", "tokenize", "prefixLengths", "name", "signal"] as const;
+const OPTIONS = [
+  "prefix",
+  "fields",
+  "tokenize",
+  "prefixLengths",
+  "name",
+  "replace",
+  "signal",
+] as const;
 
 /** By their numbers in frames. */
 const TOKENIZERS = ["unicode61", "porter", "ascii"] as const;
@@ -45,6 +53,12 @@ export async function createIndex(session: Session, options: KvIndexOptions): Pr
   if (given.name !== undefined && typeof given.name !== "string") {
     throw new TypeError(`kv.createIndex: name must be a string: received ${nameOf(given.name)}`);
   }
+  if (given.replace !== undefined && typeof given.replace !== "boolean") {
+    throw new TypeError(
+      `kv.createIndex: replace must be a boolean: received ${nameOf(given.replace)}`,
+    );
+  }
+  frame.u8(given.replace === true ? 1 : 0);
   const rest = new Writer();
   putPrefix(session, rest, "kv.createIndex", given.prefix);
   const fields = listOf("fields", given.fields, "string") as string[];

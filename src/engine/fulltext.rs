@@ -13,7 +13,12 @@ pub trait Indexer {
     /// # Errors
     /// `Invalid` for a definition out of bounds, and for a name or prefix of another index; the
     /// errors of [`Writer::begin`](super::Writer::begin).
-    fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo>;
+    fn create_index(
+        &mut self,
+        spec: &IndexSpec,
+        replace: bool,
+        deadline: Instant,
+    ) -> Result<IndexInfo>;
 
     /// Removes an index; `false` if there is none.
     ///

@@ -31,12 +31,14 @@ impl Store {
     }
 
     /// Makes an index. The result is the index; one that exists with the same description stays.
+    /// Another one of the prefix is an error, or with `replace` is removed in the same transaction.
     pub fn create_index(
         &self,
         spec: IndexSpec,
+        replace: bool,
         reply: impl FnOnce(Result<IndexInfo>) + Send + 'static,
     ) {
-        self.on_writer(move |writer| writer.create_index(&spec, soon()), reply);
+        self.on_writer(move |writer| writer.create_index(&spec, replace, soon()), reply);
     }
 
     /// Removes an index. The result is whether it existed.

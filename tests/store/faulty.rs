@@ -157,9 +157,14 @@ impl<R: Reader> Reader for Faulty<R> {
 }
 
 impl<W: Writer> Indexer for Faulty<W> {
-    fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo> {
+    fn create_index(
+        &mut self,
+        spec: &IndexSpec,
+        replace: bool,
+        deadline: Instant,
+    ) -> Result<IndexInfo> {
         self.1.pipeline.alone("create_index");
-        self.0.create_index(spec, deadline)
+        self.0.create_index(spec, replace, deadline)
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {

@@ -54,6 +54,7 @@ function addIndexCommands(program: Command): void {
       counts,
     )
     .option("--name <name>", "its name (default: derived from the prefix)")
+    .option("--replace", "drop an index of the prefix that differs")
     .option("--no-wait", "do not wait; the next process that opens the file continues")
     .action(async (prefix: KvKey, fields: string[], options: CreateFlags, command: Command) => {
       const { wait, ...given } = options;
@@ -104,5 +105,6 @@ interface CreateFlags {
   tokenize?: string;
   prefixLengths?: number[];
   name?: string;
+  replace?: boolean;
   wait: boolean;
 }

@@ -32,7 +32,12 @@ impl Tables {
 }
 
 impl Indexer for MemoryWriter {
-    fn create_index(&mut self, spec: &IndexSpec, _deadline: Instant) -> Result<IndexInfo> {
+    fn create_index(
+        &mut self,
+        spec: &IndexSpec,
+        replace: bool,
+        _deadline: Instant,
+    ) -> Result<IndexInfo> {
         let mut tables = self.0.write();
         let Tables { rows, indexes, .. } = &mut *tables;
         if indexes.get_mut().is_none() {
@@ -44,7 +49,7 @@ impl Indexer for MemoryWriter {
         let next = rows.range::<[u8], _>(from).next();
         // Keys that only continue the last string of the prefix sort after those that extend it.
         let any = next.is_some_and(|(key, _)| spec.covers(key.as_bytes()));
-        indexes.create(spec, &mut || Ok(any))
+        indexes.create(spec, replace, &mut || Ok(any))
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, _deadline: Instant) -> Result<bool> {

@@ -113,7 +113,12 @@ impl Writer for PostgresWriter {
 }
 
 impl Indexer for PostgresWriter {
-    fn create_index(&mut self, _spec: &IndexSpec, _deadline: Instant) -> Result<IndexInfo> {
+    fn create_index(
+        &mut self,
+        _spec: &IndexSpec,
+        _replace: bool,
+        _deadline: Instant,
+    ) -> Result<IndexInfo> {
         Err(Capabilities::POSTGRES.refusal(Capability::FullTextSearch))
     }
 

@@ -93,12 +93,17 @@ impl SqliteWriter {
 }
 
 impl Indexer for SqliteWriter {
-    fn create_index(&mut self, spec: &IndexSpec, deadline: Instant) -> Result<IndexInfo> {
+    fn create_index(
+        &mut self,
+        spec: &IndexSpec,
+        replace: bool,
+        deadline: Instant,
+    ) -> Result<IndexInfo> {
         self.change_features(deadline, |writer| {
             let changed = writer.with_catalog(|catalog, connection| {
                 let prefix = spec.prefix.as_bytes();
                 let end = [prefix, &[u8::MAX]].concat();
-                catalog.create(connection, spec, &mut || {
+                catalog.create(connection, spec, replace, &mut || {
                     let any = "SELECT 1 FROM kv WHERE k > ?1 AND k < ?2 LIMIT 1";
                     let found = connection.query_row(any, [prefix, &end], |_| Ok(())).optional();
                     Ok(found.map_err(failure)?.is_some())

@@ -43,7 +43,7 @@ fn spec() -> IndexSpec {
 /// A search once continued for seconds after its caller had gone.
 pub(super) fn a_search_can_be_cancelled(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
-    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
     for first in (0..1000).step_by(250) {
         let docs = (first..first + 250).map(|n| doc(&format!("{n}"), &format!("word a{n} b{n}")));
         mutate(&mut writer, docs.collect());
@@ -127,7 +127,7 @@ fn infos(reader: &mut impl Reader) -> Vec<IndexInfo> {
 
 pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    let info = writer.create_index(&spec(), soon()).unwrap();
+    let info = writer.create_index(&spec(), false, soon()).unwrap();
     assert!(!info.building, "there is nothing to build");
     let mutations = vec![doc("a", "red bike"), doc("b", "green bike"), doc("c", "Réd 'BUS'")];
     mutate(&mut writer, mutations);
@@ -168,7 +168,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
 
 pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
     let at = |name: &str| of(&["d", name]);
     // An array of one object, `{ t: <letter> }`.
     let items = |letter: u8| vec![0x81, 0xa1, 0x61, b't', 0x61, letter];
@@ -242,7 +242,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     mutate(&mut writer, vec![set]);
 
     assert!(!writer.next_deadlines().unwrap().building);
-    assert!(writer.create_index(&spec(), soon()).unwrap().building);
+    assert!(writer.create_index(&spec(), false, soon()).unwrap().building);
     assert!(writer.next_deadlines().unwrap().building);
     assert!(writer.build_indexes(NOW, soon()).unwrap());
     reader.release();
@@ -262,7 +262,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
 
 pub(super) fn hits_are_ranked_paged_and_highlighted(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
     let texts = ["bike", "a bike <b> in a very long text about other things", "bike", "bike bike"];
     let mut mutations: Vec<_> =
         texts.iter().enumerate().map(|(at, text)| doc(&at.to_string(), text)).collect();
@@ -293,10 +293,10 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let refused = search(&mut reader, &query("a"), 1, NOW).err().unwrap();
     assert!(refused.message().contains("no index covers this prefix"), "{refused}");
-    writer.create_index(&spec(), soon()).unwrap();
-    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
     let other = IndexSpec { prefix: of(&["d", "e"]), name: "deeper".into(), ..spec() };
-    writer.create_index(&other, soon()).unwrap();
+    writer.create_index(&other, false, soon()).unwrap();
     for (wrong, words) in [
         (IndexSpec { fields: vec!["u".into()], ..spec() }, "differs in its fields"),
         (IndexSpec { tokenizer: Tokenizer::Porter, ..spec() }, "differs in its tokenizer"),
@@ -306,9 +306,19 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
         (IndexSpec { fields: vec![], ..spec() }, "fields must name 1 to"),
         (IndexSpec { prefix_lengths: vec![0], ..spec() }, "prefixLengths must be"),
     ] {
-        let error = writer.create_index(&wrong, soon()).unwrap_err();
+        let error = writer.create_index(&wrong, false, soon()).unwrap_err();
         assert!(error.message().contains(words), "{error}");
     }
+    // A name of another prefix is refused with `replace` too, and nothing is removed.
+    let clash = IndexSpec { name: "deeper".into(), fields: vec!["u".into()], ..spec() };
+    let error = writer.create_index(&clash, true, soon()).unwrap_err();
+    assert!(error.message().contains("the name 'deeper' is that of"), "{error}");
+    assert_eq!(infos(&mut reader).len(), 2);
+    let others = IndexSpec { fields: vec!["u".into()], ..spec() };
+    assert_eq!(writer.create_index(&others, true, soon()).unwrap().spec, others);
+    let again = writer.create_index(&others, true, soon()).unwrap();
+    assert_eq!((again.spec, infos(&mut reader).len()), (others, 2));
+    assert_eq!(writer.create_index(&spec(), true, soon()).unwrap().spec, spec());
     let names: Vec<_> = infos(&mut reader).into_iter().map(|info| info.spec.name).collect();
     assert_eq!(names, ["deeper", "docs"]);
     assert!(!writer.drop_index(&IndexChoice::Name("none".into()), soon()).unwrap());
@@ -317,7 +327,7 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
     assert_eq!(infos(&mut reader), []);
     // Again, over entries that exist by now.
     mutate(&mut writer, vec![doc("a", "red")]);
-    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
     assert!(!writer.build_indexes(NOW, soon()).unwrap());
     assert_eq!(found(&mut reader, "red"), ["a"]);
 }
@@ -325,7 +335,7 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
 /// The largest queries that the parser accepts must work in FTS5.
 pub(super) fn the_largest_queries_are_executed(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    writer.create_index(&spec(), soon()).unwrap();
+    writer.create_index(&spec(), false, soon()).unwrap();
     mutate(&mut writer, vec![doc("a", "a b c")]);
     let deep = QUERY_DEPTH_MAX;
     let nested = "a OR b AND c NOT ({t u}:(".repeat(deep / 2) + "x" + &"))".repeat(deep / 2);

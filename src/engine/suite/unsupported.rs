@@ -32,7 +32,7 @@ pub(super) fn searches_and_their_indexes_are_unsupported(engine: &impl Engine) {
         tokenizer: Tokenizer::Unicode61,
         prefix_lengths: vec![],
     };
-    assert_unsupported(writer.create_index(&spec, soon()), "search");
+    assert_unsupported(writer.create_index(&spec, false, soon()), "search");
     // There is no index to drop, to list or to build.
     let choice = IndexChoice::Name("docs".into());
     assert_eq!(writer.drop_index(&choice, soon()), Ok(false));

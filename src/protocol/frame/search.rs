@@ -9,9 +9,15 @@ const AFTER: u8 = 1;
 const HIGHLIGHT: u8 = 2;
 const WHERE: u8 = 4;
 
-/// Parses the definition of an index, without checking its bounds.
-pub fn parse_index(bytes: &[u8]) -> Result<IndexSpec, Malformed> {
+/// Parses the definition of an index, without checking its bounds, and whether it replaces another
+/// one of its prefix.
+pub fn parse_index(bytes: &[u8]) -> Result<(IndexSpec, bool), Malformed> {
     Reader::whole(bytes, |reader| {
+        let replace = match reader.u8()? {
+            0 => false,
+            1 => true,
+            _ => return Err(reader.refused("neither 0 nor 1")),
+        };
         let (name, prefix) = (reader.string()?, reader.key()?);
         let tokenizer = Tokenizer::from_id(reader.u8()?);
         let tokenizer = tokenizer.ok_or_else(|| reader.refused("an unknown tokenizer"))?;
@@ -19,7 +25,7 @@ pub fn parse_index(bytes: &[u8]) -> Result<IndexSpec, Malformed> {
         let prefix_lengths = reader.take(prefix_lengths)?.to_vec();
         let count = reader.u16()?;
         let fields = reader.items(count, 4, Reader::string)?;
-        Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
+        Ok((IndexSpec { name, prefix, fields, tokenizer, prefix_lengths }, replace))
     })
 }
 
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn requests_are_parsed_and_truncated_ones_are_rejected() {
         let index = [
-            &[1, 0, 0, 0, b'n'][..],
+            &[1, 1, 0, 0, 0, b'n'][..],
             &[1, 0, 0, 0, 0x14],
             &[1, 2, 2, 3],
             &[1, 0, 1, 0, 0, 0, b'f'],
@@ -176,7 +182,9 @@ mod tests {
             tokenizer: Tokenizer::Porter,
             prefix_lengths: vec![2, 3],
         };
-        assert_eq!(parse_index(&index), Ok(spec));
+        assert_eq!(parse_index(&index), Ok((spec.clone(), true)));
+        assert_eq!(parse_index(&[&[0], &index[1..]].concat()), Ok((spec, false)));
+        assert!(parse_index(&[&[2], &index[1..]].concat()).is_err());
         no_part_is_parsed(&index, parse_index);
         assert_eq!(parse_choice(&[1, 1, 0, 0, 0, b'n']), Ok(IndexChoice::Name("n".into())));
         assert!(parse_choice(&[1, 1, 0, 0, 0, 0xff]).is_err());

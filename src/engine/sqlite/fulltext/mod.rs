@@ -70,37 +70,42 @@ impl Catalog {
     }
 
     /// Creates an index, in the transaction of the caller. `any` returns whether there are entries
-    /// to index. Returns whether it created one.
+    /// to index. With `replace`, another index of the prefix is removed. Returns whether it created one.
     pub(super) fn create(
         &mut self,
         connection: &Connection,
         spec: &IndexSpec,
+        replace: bool,
         any: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<bool> {
         spec.check()?;
-        let of_prefix = self.0.iter().find(|index| index.spec().prefix == spec.prefix);
-        let of_name = self.0.iter().find(|index| index.spec().name == spec.name);
-        if let Some(index) = of_prefix {
-            if index.spec() == spec {
-                return Ok(false);
-            }
-            return Err(Error::invalid(format!(
-                "kv.createIndex: the prefix has an index already, '{}', that differs in {}; \
-                 drop it first",
-                index.spec().name,
-                difference(index.spec(), spec),
-            )));
-        }
-        if of_name.is_some() {
+        let clashes =
+            |index: &Index| index.spec().name == spec.name && index.spec().prefix != spec.prefix;
+        if self.0.iter().any(clashes) {
             return Err(Error::invalid(format!(
                 "kv.createIndex: the name '{}' is that of an index with another prefix",
                 spec.name
             )));
         }
-        if self.0.len() >= INDEXES_MAX {
-            return Err(Error::invalid(format!(
-                "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
-            )));
+        match self.0.iter().find(|index| index.spec().prefix == spec.prefix).map(Index::spec) {
+            Some(same) if same == spec => return Ok(false),
+            Some(_) if replace => {
+                self.remove(connection, &IndexChoice::Prefix(spec.prefix.clone()))?;
+            }
+            Some(other) => {
+                return Err(Error::invalid(format!(
+                    "kv.createIndex: the prefix has an index already, '{}', that differs in {}: \
+                     give replace: true, or drop it first",
+                    other.name,
+                    difference(other, spec),
+                )));
+            }
+            None if self.0.len() >= INDEXES_MAX => {
+                return Err(Error::invalid(format!(
+                    "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
+                )));
+            }
+            None => {}
         }
         let progress = any()?.then(|| spec.prefix.as_bytes().to_vec());
         let fields = pack(&spec.fields);

@@ -39,9 +39,10 @@ impl PrivateIndexes {
     pub(in crate::engine) fn create(
         &mut self,
         spec: &IndexSpec,
+        replace: bool,
         any: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<IndexInfo> {
-        self.catalog.create(&self.connection, spec, any)?;
+        self.catalog.create(&self.connection, spec, replace, any)?;
         let found = list(&self.prepare())?.into_iter().find(|(_, info)| info.spec == *spec);
         found.map(|(_, info)| info).ok_or_else(|| Error::internal("a new index is not there"))
     }
