@@ -11,10 +11,8 @@
 use std::time::{Duration, Instant};
 
 use openkv::engine::{Ticket, Work};
-use openkv::layer::{Action, Event, Fetched, Layer, Lead, Moment};
-use openkv::model::{
-    Arith, AtomicWrite, EncodedValue, Key, LAYER_CACHE_BYTES_MAX, Limits, Mutation, WriteParts,
-};
+use openkv::layer::{Action, Bounds, Event, Fetched, Layer, Lead, Moment, Remembered};
+use openkv::model::{Arith, AtomicWrite, EncodedValue, Key, Limits, Mutation, WriteParts};
 
 /// Batches of each row; the median is printed.
 const BATCHES: u64 = 301;
@@ -34,7 +32,7 @@ fn add_one(number: usize) -> AtomicWrite {
 
 /// The median time from a batch's arrival to the request to send it; the entries are known.
 fn decided(writes: usize, keys: usize) -> Duration {
-    let mut layer = Layer::new(Lead::default(), LAYER_CACHE_BYTES_MAX);
+    let mut layer = Layer::new(Lead::default(), Remembered::default(), Bounds::USUAL);
     let mut times = Vec::new();
     for at in 1..=BATCHES {
         let now = Moment { wall_ms: 1, us: at * 1000 };
