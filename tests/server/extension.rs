@@ -151,7 +151,7 @@ fn an_index_has_a_prefix_that_is_a_key() {
     let served = file(|_| ());
     let session = served.session("/", ACCESS);
     let create = |prefix: &[u8]| {
-        let mut frame = vec![1, 0, 0, 0, b'n', prefix.len() as u8, 0, 0, 0];
+        let mut frame = vec![0, 1, 0, 0, 0, b'n', prefix.len() as u8, 0, 0, 0];
         frame.extend(prefix);
         frame.extend([0, 0, 1, 0, 1, 0, 0, 0, b't']);
         session.post("openkv/call/50", &frame)
