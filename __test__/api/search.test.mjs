@@ -183,11 +183,10 @@ onEachAndServed("search", (fresh) => {
       kv.createIndex({ prefix: ["b"], fields: ["t"], name: "all" }),
       /'all' is that/,
     );
-    const replaced = await kv.createIndex({ ...options, fields: ["x"], replace: true });
+    const replaced = await kv.createIndex({ ...options, fields: ["u"], replace: true });
     await replaced.ready();
-    assert.deepEqual(replaced.fields, ["x"]);
-    assert.equal((await kv.search(["a", 1n, true], "runs")).entries.length, 1);
-    assert.equal((await kv.search(["a", 1n, true], "running")).entries.length, 0);
+    assert.deepEqual(replaced.fields, ["u"]);
+    assert.equal((await kv.search(["a", 1n, true], "run")).entries.length, 0);
     await assert.rejects(kv.createIndex({ ...options, replace: 1 }), /replace must be a boolean/);
     assert.equal(await kv.dropIndex(["a"]), false);
     assert.equal(await kv.dropIndex(["a", 1n, true]), true);

@@ -9,6 +9,7 @@ const root = new URL("../../", import.meta.url);
 const page = readFileSync(new URL("docs/watching.md", root), "utf8");
 const said = [
   /^set \[ 'users', 1 \] 0{15}10{4}\nset .*\ncomplete up to 0{15}[12]0{4}\n$/s,
+  /^Ada\n$/,
   /^Ada Lovelace\n$/,
   /^\[ null, null \]\n\[ null, 40 \]\n$/,
 ];

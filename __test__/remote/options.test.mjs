@@ -322,7 +322,7 @@ describe("in a separate process", { concurrency: 3 }, () => {
       const tls = { key: readFileSync(file("key")), cert: readFileSync(file("cert")) };
       const mock = await start({ h2, tls });
       const program = `${IMPORT}
-        const kv = await openKv(${JSON.stringify(mock.url)}, { timeout: 2000 });
+        const kv = await openKv(${JSON.stringify(mock.url)}, { timeout: 5000 });
         await kv.set(["a"], 1);
         console.log((await kv.get(["a"])).value);
         kv.close();`;
