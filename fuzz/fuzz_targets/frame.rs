@@ -157,6 +157,10 @@ fn patch_bytes(patches: &[Patch], places: &[(u8, Target)]) -> Vec<u8> {
 
 fn write_bytes(parts: WriteParts) -> Vec<u8> {
     let mut out = vec![];
+    if let Some(id) = parts.id {
+        out.push(0x10);
+        out.extend(id.as_bytes());
+    }
     for check in &parts.checks {
         out.extend([1, u8::from(check.expected.is_some())]);
         out.extend(check.expected.iter().flat_map(|stamp| stamp.hex()));
