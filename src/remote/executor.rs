@@ -33,7 +33,8 @@ pub(super) struct Needs {
 
 /// Tries of the nearest endpoint before the strong one.
 const NEAREST_TRIES: u32 = 2;
-/// A read, or a write with ids, without an answer is repeated after half of its time, but not sooner than this.
+/// A read without an answer is repeated after half of its time, but not sooner than this. So is a write
+/// with ids.
 const READ_TRY_MIN: Duration = Duration::from_secs(1);
 /// Longest wait after an endpoint was not reached: its load is no reason to wait longer, and the
 /// metadata may name another one.

@@ -1,5 +1,6 @@
 //! Dead letters of queues: list, read, delete, requeue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -11,8 +12,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
-use super::body::json;
-use super::body::wanted;
+use super::body::{json, wanted};
 use super::deletion::Deleted;
 use super::list::limit_of;
 use super::media::Form;
@@ -26,10 +26,8 @@ use crate::model::{
 };
 use crate::server::answer::{answer, whole};
 use crate::server::data::{Client, store_of, unanswered};
-use crate::store::{Caller, Room};
-use std::sync::Arc;
-
 use crate::server::memory::Claim;
+use crate::store::{Caller, Room};
 
 /// A dead letter.
 #[derive(ToSchema)]

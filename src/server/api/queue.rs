@@ -12,8 +12,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
-use super::body::wanted;
-use super::body::{json, json_body};
+use super::body::{json, json_body, wanted};
 use super::envelope::hex;
 use super::events::wait_of;
 use super::media::Form;

@@ -14,8 +14,7 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::entries::{Entry, Selection, page};
-use super::envelope::EntryBody;
-use super::envelope::{Written, hex};
+use super::envelope::{EntryBody, Written, hex};
 use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
 use super::list::limit_of;
 use super::media::Form;
