@@ -2234,6 +2234,11 @@ export interface ServeOptions {
   /** The origin whose pages may use the HTTP API, as `"https://app.example.com"`. Default: none. */
   corsOrigin?: string;
   /**
+   * Whether browsers get the studio at the URL of the server: pages that show and change the data,
+   * with the rights of the token that is given to them. Default: `true`.
+   */
+  studio?: boolean;
+  /**
    * Of a file: the token that may read and write. At least 12 visible ASCII characters. Required,
    * except on a loopback address: there, a server without tokens lets every program of the machine
    * read and write, for development.

@@ -1,6 +1,6 @@
 // Duty: serve(): checks the options, starts a server, returns its handle.
 
-import { resolve, sep } from "node:path";
+import { join, resolve, sep } from "node:path";
 import { checkOptions, nameOf } from "../arguments/check.js";
 import { refusePostgres } from "../arguments/location.js";
 import { bugOf, errorOf } from "../model/errors.js";
@@ -18,6 +18,12 @@ interface Kinds {
 const COUNT = Number.MAX_SAFE_INTEGER;
 const COUNT_U32 = 2 ** 32 - 1;
 
+/** The built files of the studio. In a bundle there are none, and this file has another place. */
+const STUDIO =
+  typeof __dirname === "string" && __dirname.endsWith(join("dist", "api"))
+    ? join(__dirname, "..", "studio")
+    : undefined;
+
 /** The kinds of all options. Rust checks bounds and combinations (src/server/options.rs). */
 const OPTIONS: Kinds = {
   path: "string",
@@ -27,6 +33,7 @@ const OPTIONS: Kinds = {
   listen: "string",
   publicUrl: "string",
   corsOrigin: "string",
+  studio: "boolean",
   accessToken: "string",
   readToken: "string",
   adminToken: "string",
@@ -44,7 +51,11 @@ export async function serve(options: ServeOptions): Promise<KvServer> {
   const started = new NativeAnswer(thread);
   let native: NativeServer;
   try {
-    native = new thread.native.Server(thread.attachment, started.id, JSON.stringify(given));
+    native = new thread.native.Server(
+      thread.attachment,
+      started.id,
+      JSON.stringify(withStudio(given)),
+    );
   } catch (error) {
     started.end(bugOf(error));
     throw errorOf(bugOf(error));
@@ -54,6 +65,11 @@ export async function serve(options: ServeOptions): Promise<KvServer> {
   // A server keeps the process alive until it is closed.
   thread.pending();
   return new RunningServer(thread, native, answer);
+}
+
+/** The folder of the studio instead of the option: Rust serves its files. */
+function withStudio({ studio = true, ...options }: ServeOptions): object {
+  return studio ? { ...options, studio: STUDIO } : options;
 }
 
 function check(options: ServeOptions): ServeOptions {

@@ -14,6 +14,7 @@
 //! | `slots` | which connections stay at the maximum |
 //! | `route` | from method and path to a handler, authorization |
 //! | `api`, `host` | the HTTP API for any client; the hosts that its requests may name |
+//! | `studio` | the pages for browsers |
 //! | `exchange`, `data` | metadata; reads and writes |
 //! | `stream`, `watch` | endless answers; the states of keys |
 //! | `extension` | openkv's own requests, for clients that ask for them |
@@ -56,6 +57,7 @@ mod slots;
 mod stall;
 mod status;
 mod stream;
+mod studio;
 mod watch;
 
 use std::net::SocketAddr;
@@ -81,6 +83,8 @@ struct Serving {
     /// The names of this server in requests.
     hosts: host::Hosts,
     cors_origin: Option<String>,
+    /// With the option `studio`.
+    studio: Option<studio::Studio>,
     /// True once the server begins to close.
     closing: flag::Sender<bool>,
     /// When the server started.
@@ -129,6 +133,7 @@ impl Server {
             scheme,
             hosts: host::Hosts::new(address.ip(), plan.hosts),
             cors_origin: plan.cors_origin,
+            studio: plan.studio.map(studio::Studio::new),
             closing: flag::Sender::new(false),
             begun: tokio::time::Instant::now(),
         });

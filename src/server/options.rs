@@ -74,6 +74,8 @@ pub struct ServerOptions {
     pub public_url: Option<String>,
     /// The origin whose pages may use the HTTP API; none if empty.
     pub cors_origin: Option<String>,
+    /// The folder of the studio's built files; without one, the server has no studio.
+    pub studio: Option<PathBuf>,
     /// For a file: the token that may read and write.
     pub access_token: Option<String>,
     /// For a file: the token that may only read.
@@ -123,6 +125,7 @@ pub(super) struct Plan {
     /// Hosts by which clients name this server, beside its address.
     pub(super) hosts: Vec<String>,
     pub(super) cors_origin: Option<String>,
+    pub(super) studio: Option<PathBuf>,
     pub(super) admin_token: Option<String>,
     pub(super) tls: Option<TlsFiles>,
     pub(super) data_token_ms: i64,
@@ -192,6 +195,7 @@ impl ServerOptions {
             open,
             hosts,
             cors_origin,
+            studio: self.studio,
             admin_token: self.admin_token,
             tls: self.tls,
             data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),

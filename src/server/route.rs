@@ -23,7 +23,7 @@ use super::held::routed;
 use super::memory::RequestPermit;
 use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read};
-use super::{Serving, admin, api, data, exchange, extension, host, leader, watch};
+use super::{Serving, admin, api, data, exchange, extension, host, leader, studio, watch};
 use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// The routes of a server. Its connections share one router.
@@ -32,6 +32,7 @@ use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
 /// route may be the name of a database.
 pub(super) fn router(serving: &Arc<Serving>) -> Router {
     let other = Router::new()
+        .route("/", any(root))
         .route("/healthz", any(healthz))
         .route("/readyz", any(readyz))
         .route("/v2/snapshot_read", any(snapshot_read))
@@ -39,6 +40,7 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router {
         .route("/v2/watch", any(watch))
         .route("/v2/openkv/{*request}", any(extension))
         .route("/v1/admin/{*request}", any(admin))
+        .merge(studio::router(serving))
         .fallback(metadata);
     let other = match serving.catalog.is_open() {
         // Without tokens, the host is all that keeps pages of other sites out.
@@ -194,6 +196,15 @@ async fn admin(State(serving): State<Arc<Serving>>, request: Request) -> Respons
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     end(&serving, admin::route(&serving, head, body, &path).await, None).await
+}
+
+/// The URL of the server: the studio for browsers, for other clients that of its one database.
+async fn root(State(serving): State<Arc<Serving>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    match studio::page(&serving, &head).await {
+        Some(page) => page,
+        None => metadata(State(serving), Request::from_parts(head, body)).await,
+    }
 }
 
 /// The metadata exchange, at the path of a database.

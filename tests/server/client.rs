@@ -86,6 +86,14 @@ pub(crate) fn ask(
     answer(send(to, method, path, headers, body))
 }
 
+/// Sends a request as it is given.
+pub(crate) fn raw(to: SocketAddr, request: &[u8]) -> Reply {
+    let mut stream = TcpStream::connect(to).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.write_all(request).expect("a request");
+    answer(stream)
+}
+
 fn answer(mut stream: TcpStream) -> Reply {
     let mut bytes = Vec::new();
     let mut piece = [0; 8192];

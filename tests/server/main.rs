@@ -22,5 +22,6 @@ mod memory;
 mod mutations;
 mod rights;
 mod served;
+mod studio;
 mod url_lists;
 mod watches;
