@@ -1,5 +1,6 @@
 // Duty: compiles js/ to dist/ as CommonJS, and js/index.ts with its imports to dist/esm/ as ES
-// modules for bundlers; deletes compiled files whose sources are gone.
+// modules for bundlers; deletes compiled files whose sources are gone. scripts/build-studio.mjs builds
+// dist/studio/.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,6 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const esm = join(root, "dist", "esm");
+const studio = join(root, "dist", "studio");
 const binding = join(root, "dist", "native", "binding.js");
 const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
 
@@ -57,7 +59,7 @@ function dropOrphans(compiled, sources) {
   for (const entry of readdirSync(compiled, { withFileTypes: true })) {
     const path = join(compiled, entry.name);
     if (entry.isDirectory()) {
-      if (path !== esm) {
+      if (path !== esm && path !== studio) {
         dropOrphans(path, join(sources, entry.name));
       }
     } else if (entry.name.endsWith(".js") && path !== binding) {

@@ -9,7 +9,7 @@
 // file without them (docs/decisions/0004-platform-packages.md).
 //
 // --addons names a folder with openkv.<platform>.node files (default dist/native); --all fails
-// unless it holds every platform's, which is what a release needs.
+// unless it holds every platform's and the studio is built, which is what a release needs.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -32,6 +32,9 @@ export function pack({ out, addons = join(root, "dist", "native"), all = false }
   if (all && missing.length > 0) {
     const names = missing.map(addonFile).join(", ");
     throw new Error(`not every platform's addon is in ${addons}: missing ${names}`);
+  }
+  if (all && !existsSync(join(root, "dist", "studio", "index.html"))) {
+    throw new Error("the studio is not built: run `npm run build:studio`");
   }
   mkdirSync(out, { recursive: true });
   const staging = mkdtempSync(join(tmpdir(), "openkv-pack-"));

@@ -42,7 +42,8 @@ function run(name, source, { cwd = project } = {}) {
 }
 
 test("the tarballs hold what they should and nothing else", (t) => {
-  const compiled = main.files.filter((path) => path.startsWith("dist/"));
+  const studio = main.files.filter((path) => path.startsWith("dist/studio/"));
+  const compiled = main.files.filter((path) => path.startsWith("dist/") && !studio.includes(path));
   const pages = main.files.filter((path) => /^(?:docs|examples)\//.test(path));
   assert.deepEqual(
     main.files.filter((path) => !path.startsWith("dist/") && !pages.includes(path)),
@@ -64,6 +65,11 @@ test("the tarballs hold what they should and nothing else", (t) => {
   assert.ok(compiled.includes("dist/index.js"));
   assert.ok(compiled.includes("dist/native/binding.js"));
   assert.ok(compiled.includes("dist/esm/native/load.js"));
+  // A clone has the studio once it is built; a release does not exist without it (scripts/pack.mjs).
+  assert.equal(studio.length > 0, existsSync(join(root, "dist", "studio", "index.html")));
+  for (const path of studio) {
+    assert.match(path, /^dist\/studio\/(?:index\.html|[\w-]+\.(?:js|css|svg))(?:\.gz)?$/);
+  }
   assert.equal(platform.files.length, 5);
   assert.equal(platform.files.filter((path) => path.endsWith(".node")).length, 1);
   for (const { name, bytes, unpackedBytes } of [main, platform]) {

@@ -16,6 +16,7 @@ import { addRestoreCommand } from "./commands/restore.js";
 import { addSearchCommands } from "./commands/search.js";
 import { addServeCommand } from "./commands/serve.js";
 import { addShellCommand } from "./commands/shell.js";
+import { addStudioCommand } from "./commands/studio.js";
 import { addTenantCommands } from "./commands/tenants.js";
 import { addWriteCommands } from "./commands/writes.js";
 import { DONE, INTERRUPTED, NOT_DONE, WRONG_USAGE } from "./exit-codes.js";
@@ -61,6 +62,7 @@ export function makeProgram(): Command {
   addMaintenanceCommands(program);
   addRestoreCommand(program);
   addServeCommand(program);
+  addStudioCommand(program);
   addTenantCommands(program);
   addClusterCommands(program);
   addShellCommand(program, { makeProgram, run: outcome });

@@ -66,6 +66,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "openkv serve --path app.sqlite3 --listen 127.0.0.1:4512",
     "openkv serve --engine postgres://shop@db.example.com/app --advertise https://a.example.com",
   ],
+  studio: ["openkv studio app.sqlite3", "openkv studio http://127.0.0.1:4512 --no-open"],
   "db list": ["openkv db list --server http://127.0.0.1:4512"],
   "db create": ["openkv db create shop --server http://127.0.0.1:4512 --quota-bytes 1000000000"],
   "db show": ["openkv db show shop --server http://127.0.0.1:4512"],

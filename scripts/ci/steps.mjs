@@ -8,6 +8,7 @@
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { findChromium } from "../../__test__/kit/chromium.mjs";
 import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
 
 /** Hang guard of a step that names none, in minutes. */
@@ -25,14 +26,20 @@ const FUZZ_SECONDS = 30;
 export function steps(root) {
   return [
     step("first", "postgres", postgres()),
+    step("first", "chromium", chromium()),
 
     node("install", npmCi(root, ".")),
     node("lint", ["npm", "run", "lint"], { needs: ["install"] }),
     node("addon", ["npm", "run", "build:addon"]),
     node("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
+    node("studio-packages", npmCi(root, "studio")),
+    node("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
     node("runtimes", npmCi(root, "__test__/runtime")),
     node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
     node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"], minutes: 15 }),
+    node("studio-test", ["npm", "run", "test:studio"], {
+      needs: ["addon", "ts", "studio", "chromium"],
+    }),
     node("peers", npmCi(root, "__test__/peers")),
     node("bundler-packages", npmCi(root, "__test__/bundlers")),
     node("bundlers", ["node", "__test__/bundlers/run.mjs"], {
@@ -98,6 +105,11 @@ function npmCi(root, folder) {
 /** Installs PostgreSQL where the tests would find none. */
 function postgres() {
   return findBinaries() === undefined ? ["node", "scripts/ci/install-postgres.mjs"] : null;
+}
+
+/** Installs Chromium where the tests of the studio would find none. */
+function chromium() {
+  return findChromium() === undefined ? ["node", "scripts/ci/install-chromium.mjs"] : null;
 }
 
 function rustComponents() {

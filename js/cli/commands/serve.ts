@@ -23,6 +23,7 @@ export function addServeCommand(program: Command): void {
     .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
     .option("--public-url <url>", "by which clients reach the HTTP API, if not by --listen")
     .option("--cors-origin <origin>", "the origin whose pages may use the HTTP API")
+    .option("--no-studio", "answer browsers with no pages")
     .option("--access-token <token>", "of a file: may read and write (env: OPENKV_ACCESS_TOKEN)")
     .option("--read-token <token>", "of a file: may only read (env: OPENKV_READ_TOKEN)")
     .option(
@@ -61,6 +62,7 @@ interface ServeFlags extends QuotaOptions {
   listen?: string;
   publicUrl?: string;
   corsOrigin?: string;
+  studio: boolean;
   accessToken?: string;
   readToken?: string;
   adminToken?: string;
@@ -90,6 +92,7 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     listen,
     publicUrl: flags.publicUrl,
     corsOrigin: flags.corsOrigin,
+    studio: flags.studio ? undefined : false,
     accessToken: flags.accessToken ?? (hasMany ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
     readToken: flags.readToken ?? (hasMany ? undefined : OPENKV_READ_TOKEN),
     adminToken: flags.adminToken ?? (hasMany ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),

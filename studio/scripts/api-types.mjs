@@ -1,0 +1,32 @@
+// Duty: writes src/api/schema.d.ts from the OpenAPI document of a server.
+//
+//   node scripts/api-types.mjs           writes the file
+//   node scripts/api-types.mjs --check   fails if it is not what would be written
+//
+// The document is that of a server of one file, which the parent folder has built.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import openapi, { astToString } from "openapi-typescript";
+import { serve } from "../../index.mjs";
+
+const FILE = fileURLToPath(new URL("../src/api/schema.d.ts", import.meta.url));
+const HEAD = "// Written by scripts/api-types.mjs from the OpenAPI document; do not edit.\n\n";
+
+const folder = mkdtempSync(join(tmpdir(), "openkv-studio-"));
+const server = await serve({ path: join(folder, "types.sqlite3"), listen: "127.0.0.1:0" });
+try {
+  const document = await (await fetch(`${server.url}/openapi.json`)).json();
+  const text = HEAD + astToString(await openapi(document));
+  if (!process.argv.includes("--check")) writeFileSync(FILE, text);
+  else if (readFileSync(FILE, "utf8") !== text) {
+    console.error("src/api/schema.d.ts is stale: run `npm run types` in studio/");
+    process.exitCode = 1;
+  }
+} finally {
+  await server.close();
+  rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,113 @@
+// Duty: requests about entries.
+
+import type { Entry, Key, Node } from "../values/node";
+import { printKey } from "../values/print";
+import { ApiError, ask, askJson } from "./request";
+
+export interface Page {
+  readonly entries: Entry[];
+  readonly cursor: string | null;
+  readonly hasMore: boolean;
+}
+
+export interface Listing {
+  readonly prefix?: Key;
+  readonly start?: Key;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+  readonly cursor?: string;
+  readonly keysOnly?: boolean;
+  /** A filter in plain JSON. */
+  readonly where?: unknown;
+}
+
+export function list(listing: Listing, signal?: AbortSignal): Promise<Page> {
+  return askJson<Page>("/keys/list", { body: listing, ...(signal && { signal }) });
+}
+
+export async function count(prefix: Key, signal?: AbortSignal): Promise<number> {
+  const body = { prefix };
+  const found = await askJson<{ count: number }>("/keys/count", {
+    body,
+    ...(signal && { signal }),
+  });
+  return found.count;
+}
+
+/** The entry of a key; `undefined` without one. */
+export async function read(key: Key, signal?: AbortSignal): Promise<Entry | undefined> {
+  try {
+    const query = { key: printKey(key) };
+    return await askJson<Entry>("/keys", { query, ...(signal && { signal }) });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/** What a write expects: this versionstamp, no entry, or anything. */
+export type Expected = { versionstamp: string } | "absent" | "any";
+
+/** Another write was first. */
+export class Conflict extends Error {
+  readonly present: Entry | undefined;
+
+  constructor(present: Entry | undefined) {
+    super("The entry has changed.");
+    this.present = present;
+  }
+}
+
+function conditions(expected: Expected): Record<string, string> {
+  if (expected === "any") return {};
+  if (expected === "absent") return { "if-none-match": "*" };
+  return { "if-match": `"${expected.versionstamp}"` };
+}
+
+async function conditional<T>(key: Key, request: () => Promise<T>): Promise<T> {
+  try {
+    return await request();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 412) throw error;
+    throw new Conflict(await read(key));
+  }
+}
+
+/** Writes an entry, and returns its versionstamp. */
+export function write(
+  key: Key,
+  value: Node,
+  expected: Expected,
+  expireIn?: number,
+): Promise<string> {
+  return conditional(key, async () => {
+    const query = { key: printKey(key), expireIn };
+    const headers = conditions(expected);
+    const asked = { method: "PUT", body: value, headers, query };
+    return (await askJson<{ versionstamp: string }>("/keys", asked)).versionstamp;
+  });
+}
+
+export function remove(key: Key, expected: Expected): Promise<void> {
+  return conditional(key, async () => {
+    const query = { key: printKey(key), exact: true };
+    await ask("/keys", { method: "DELETE", headers: conditions(expected), query });
+  });
+}
+
+/** Deletes entries, with or without all below them. */
+export async function removeMany(keys: readonly Key[], exact: boolean): Promise<number> {
+  const asked = { body: { keys, exact } };
+  return (await askJson<{ deleted: number }>("/keys/delete-batch", asked)).deleted;
+}
+
+/** Whether the token may write: it is asked to delete nothing. */
+export async function probeWriting(): Promise<boolean> {
+  try {
+    await removeMany([], true);
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return false;
+    throw error;
+  }
+}

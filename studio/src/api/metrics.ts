@@ -1,0 +1,93 @@
+// Duty: the counters of a database, asked for again and again while a view shows them.
+
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { report } from "../shell/toasts";
+import { ask, isAborted } from "./request";
+
+export interface Latency {
+  readonly samples: number;
+  readonly sumMs: number;
+  readonly p50Ms: number;
+  readonly p90Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+export interface Depth {
+  readonly pending: number;
+  readonly delayed: number;
+  readonly processing: number;
+  readonly dead: number;
+}
+
+export interface Metrics {
+  readonly operations: Readonly<
+    Record<string, { count: number; errors: number; latency: Latency | null }>
+  >;
+  readonly commits: number;
+  readonly conflicts: number;
+  readonly rejections: number;
+  readonly queues: Readonly<Record<string, Depth>>;
+  readonly watches: number;
+  readonly feeds: number;
+  readonly listeners: number;
+  readonly indexes: Readonly<Record<string, unknown>>;
+  readonly databaseBytes: number | null;
+  readonly walBytes: number | null;
+  readonly cache: { readonly hits: number; readonly misses: number; readonly hitRate: number };
+}
+
+export interface Sample {
+  readonly at: number;
+  readonly metrics: Metrics;
+}
+
+const EVERY_MS = 2000;
+/** Samples that a chart shows: ten minutes. */
+const SAMPLES_MAX = 300;
+
+export const samples = signal<readonly Sample[]>([]);
+
+/** Takes samples while a component is shown. */
+export function useSamples(): readonly Sample[] {
+  useEffect(() => {
+    const ending = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    samples.value = [];
+    const take = async (): Promise<void> => {
+      const asked = { accept: "application/json", signal: ending.signal };
+      const metrics = (await (await ask("/metrics", asked)).json()) as Metrics;
+      samples.value = [...samples.value, { at: Date.now(), metrics }].slice(-SAMPLES_MAX);
+    };
+    const again = (): void => {
+      take()
+        .catch((error) => {
+          if (!isAborted(error) && samples.value.length === 0) report(error);
+        })
+        .finally(() => {
+          if (!ending.signal.aborted) timer = setTimeout(again, EVERY_MS);
+        });
+    };
+    again();
+    return () => {
+      ending.abort();
+      clearTimeout(timer);
+    };
+  }, []);
+  return samples.value;
+}
+
+/** Operations of all kinds. */
+export function operationsOf({ operations }: Metrics): number {
+  return Object.values(operations).reduce((sum, { count }) => sum + count, 0);
+}
+
+/** A growing number per second, between samples. */
+export function rates(given: readonly Sample[], of: (metrics: Metrics) => number): number[] {
+  return given.map((sample, at) => {
+    const before = given[at - 1];
+    if (before === undefined) return 0;
+    return ((of(sample.metrics) - of(before.metrics)) * 1000) / (sample.at - before.at);
+  });
+}

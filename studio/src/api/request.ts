@@ -1,0 +1,107 @@
+// Duty: one request of the API: token, typed JSON, problems as errors.
+
+import { ADMIN, apiBase, askToken, forget, tokenOf } from "../shell/session";
+import { route } from "../shell/router";
+import type { paths } from "./schema";
+
+/** The routes of the API of a database. */
+export type Path = {
+  [P in keyof paths]: P extends `/api${infer R}` ? R : never;
+}[keyof paths];
+
+export const TYPED = "application/vnd.openkv+json";
+
+/** A request that the server has refused. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly problem: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, problem: Readonly<Record<string, unknown>>) {
+    super(String(problem.detail ?? problem.error ?? `The server answered ${status}`));
+    this.status = status;
+    this.code = String(problem.code ?? status);
+    this.problem = problem;
+  }
+}
+
+export interface Asked {
+  readonly method?: string;
+  /** What stands for `{id}` in the path. */
+  readonly id?: string;
+  /** A body, sent as typed JSON. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly signal?: AbortSignal;
+  /** Of the answer. */
+  readonly accept?: string;
+}
+
+/** Sends a request to the API of the present database. */
+export function ask(path: Path, asked: Asked = {}): Promise<Response> {
+  const { database } = route.value;
+  const whole = path.replace("{id}", encodeURIComponent(asked.id ?? ""));
+  return send(apiBase(database) + whole, database, asked);
+}
+
+/** The same, for an answer in JSON. */
+export async function askJson<T>(path: Path, asked: Asked = {}): Promise<T> {
+  return (await (await ask(path, asked)).json()) as T;
+}
+
+/** Sends a request to the admin API. */
+export async function askAdmin<T>(path: string, asked: Asked = {}): Promise<T> {
+  const response = await send(`/v1/admin${path}`, ADMIN, { accept: "application/json", ...asked });
+  const text = await response.text();
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+async function send(path: string, scope: string, asked: Asked): Promise<Response> {
+  for (;;) {
+    const token = tokenOf(scope);
+    const response = await sendOnce(path, token, asked);
+    if (response.ok) return response;
+    if (response.status !== 401) throw await errorOf(response);
+    // Another request may have asked meanwhile.
+    if (tokenOf(scope) !== token) continue;
+    if (token !== undefined) forget(scope);
+    const given = await askToken(scope, token !== undefined);
+    if (given === undefined) throw await errorOf(response);
+  }
+}
+
+async function sendOnce(path: string, token: string | undefined, asked: Asked): Promise<Response> {
+  const { method, body, headers = {}, query = {}, signal, accept = TYPED } = asked;
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+  try {
+    return await fetch(given.length === 0 ? path : `${path}?${search}`, {
+      method: method ?? (body === undefined ? "GET" : "POST"),
+      headers: {
+        accept,
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": TYPED }),
+        ...headers,
+      },
+      cache: "no-store",
+      credentials: "omit",
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new ApiError(0, { detail: "The server does not answer.", code: "OFFLINE" });
+  }
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const text = await response.text();
+  try {
+    return new ApiError(response.status, JSON.parse(text) as Record<string, unknown>);
+  } catch {
+    return new ApiError(response.status, { detail: text });
+  }
+}
+
+export const isAborted = (error: unknown): boolean => (error as Error)?.name === "AbortError";

@@ -1,0 +1,15 @@
+// Duty: starts the page.
+
+import { render } from "preact";
+import "@preact/signals";
+import "./style/base.css";
+import "./style/shell.css";
+import "./style/values.css";
+import { App } from "./shell/app";
+import { listen } from "./shell/keys";
+import { meetServer } from "./shell/session";
+import { report } from "./shell/toasts";
+
+meetServer().catch(report);
+listen();
+render(<App />, document.getElementById("app")!);

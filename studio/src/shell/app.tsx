@@ -1,0 +1,123 @@
+// Duty: the frame of all views: navigation, title, the view of the route, dialogs.
+
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { probeWriting } from "../api/entries";
+import { Confirmation } from "../parts/dialog";
+import icon from "../icon.svg";
+import { openViews } from "./commands";
+import { Help, helpIsOpen } from "./help";
+import { Palette, paletteIsOpen } from "./palette";
+import { go, hrefOf, route } from "./router";
+import { isMany, mayWrite, readOnly, server } from "./session";
+import { nextTheme, theme } from "./theme";
+import { TokenDialog } from "./token-dialog";
+import { Toasts, report } from "./toasts";
+import type { View } from "./views";
+
+export function App() {
+  const { view: name, database } = route.value;
+  const found = openViews.value.find((view) => view.name === name);
+  // A server of many databases begins with their list.
+  const view = found ?? openViews.value[0];
+  useEffect(() => {
+    document.title = `${view?.title ?? "openkv"}${database === "" ? "" : ` · ${database}`} · openkv studio`;
+  }, [view, database]);
+  useEffect(() => {
+    mayWrite.value = undefined;
+    if (server.value === undefined || (isMany.value && database === "")) return;
+    probeWriting().then((may) => {
+      mayWrite.value = may;
+    }, report);
+  }, [server.value, database]);
+  return (
+    <div class="shell">
+      <a class="skip button" href={location.hash} onClick={toMain}>
+        Skip to the view
+      </a>
+      <Navigation present={view} />
+      <header class="bar">
+        <h1>{view?.title}</h1>
+        {isMany.value && database !== "" && <Place database={database} />}
+        {readOnly.value && (
+          <span class="badge warn" title="The token may only read">
+            read-only
+          </span>
+        )}
+        <span class="grow" />
+        <button type="button" class="wide" onClick={() => (paletteIsOpen.value = true)}>
+          Commands <kbd>Ctrl K</kbd>
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label={`Theme: ${theme.value}`}
+          title={`Theme: ${theme.value}`}
+          onClick={nextTheme}
+        >
+          {{ system: "◐", light: "☀", dark: "☾" }[theme.value]}
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Keys"
+          onClick={() => (helpIsOpen.value = true)}
+        >
+          ?
+        </button>
+      </header>
+      <main class="main" id="main" tabIndex={-1}>
+        {view !== undefined && <ViewOf key={`${database}/${view.name}`} view={view} />}
+      </main>
+      <TokenDialog />
+      <Confirmation />
+      <Help />
+      <Palette />
+      <Toasts />
+    </div>
+  );
+}
+
+function toMain(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Place({ database }: { readonly database: string }) {
+  return (
+    <button type="button" title="All databases" onClick={() => go(hrefOf("databases", {}, ""))}>
+      <span class="soft">database</span> {database}
+    </button>
+  );
+}
+
+function Navigation({ present }: { readonly present: View | undefined }) {
+  return (
+    <nav class="side" aria-label="Views">
+      <a class="brand" href={hrefOf("", {}, "")}>
+        <img src={icon} alt="" />
+        openkv
+      </a>
+      {openViews.value.map(({ name, title, isOfServer }) => (
+        <a
+          key={name}
+          class="item"
+          href={hrefOf(name, {}, isOfServer ? "" : route.value.database)}
+          aria-current={present?.name === name ? "page" : undefined}
+        >
+          {title}
+        </a>
+      ))}
+      <p class="foot">version {server.value?.version}</p>
+    </nav>
+  );
+}
+
+/** A view, once its module is loaded. */
+function ViewOf({ view }: { readonly view: View }) {
+  const [loaded, setLoaded] = useState<{ readonly Found: ComponentType }>();
+  useEffect(() => {
+    view.load().then((module) => setLoaded({ Found: module.default }), report);
+  }, [view]);
+  return loaded === undefined ? <p class="empty">Loading…</p> : <loaded.Found />;
+}

@@ -1,0 +1,77 @@
+// Duty: what the page knows of the server: its kind, the tokens, what they allow.
+// Invariant: tokens stay in this module's memory. They are in no storage, no cookie and no URL.
+
+import { computed, signal } from "@preact/signals";
+import { givenToken, route } from "./router";
+
+export interface Server {
+  readonly version: string;
+  readonly databases: "one" | "many";
+  /** Whether the server asks for no token. */
+  readonly open: boolean;
+}
+
+export const server = signal<Server | undefined>(undefined);
+
+/** The scope of the token of the admin API. A database's scope is its name, `""` on a server of one. */
+export const ADMIN = "/admin";
+
+const tokens = new Map<string, string>();
+
+/** The question for a token that is open now. */
+export interface Asking {
+  readonly scope: string;
+  readonly wrong: boolean;
+  answer(token: string | undefined): void;
+}
+
+export const asking = signal<Asking | undefined>(undefined);
+let answered: Promise<string | undefined> | undefined;
+
+/** Whether the token of the present database may write; `undefined` until that is known. */
+export const mayWrite = signal<boolean | undefined>(undefined);
+export const readOnly = computed(() => mayWrite.value === false);
+
+/** What can be asked of the server: a database, or the server itself. */
+export const isMany = computed(() => server.value?.databases === "many");
+
+export async function meetServer(): Promise<void> {
+  const response = await fetch("/~studio/server.json");
+  const found = (await response.json()) as Server;
+  const scope = found.databases === "many" ? route.value.database || ADMIN : "";
+  if (givenToken !== undefined) tokens.set(scope, givenToken);
+  server.value = found;
+}
+
+export const tokenOf = (scope: string): string | undefined => tokens.get(scope);
+
+export function keepToken(scope: string, token: string): void {
+  tokens.set(scope, token);
+}
+
+export function forget(scope: string): void {
+  tokens.delete(scope);
+  mayWrite.value = undefined;
+}
+
+/** Asks for the token of a scope. Requests that need it at the same time share one question. */
+export function askToken(scope: string, wrong: boolean): Promise<string | undefined> {
+  answered ??= new Promise<string | undefined>((resolve) => {
+    asking.value = {
+      scope,
+      wrong,
+      answer(token) {
+        asking.value = undefined;
+        answered = undefined;
+        if (token !== undefined) tokens.set(scope, token);
+        resolve(token);
+      },
+    };
+  });
+  return answered;
+}
+
+/** The URL of the API of the present database, without the origin. */
+export function apiBase(database = route.value.database): string {
+  return database === "" ? "/api" : `/${encodeURIComponent(database)}/api`;
+}

@@ -1,0 +1,18 @@
+// Duty: the table of views: name, title, key, and the module that is loaded when one is opened.
+
+import type { ComponentType } from "preact";
+
+export interface View {
+  readonly name: string;
+  readonly title: string;
+  /** Pressed after `g`. */
+  readonly key: string;
+  /** Whether it is about the server instead of a database. */
+  readonly isOfServer?: boolean;
+  load(): Promise<{ default: ComponentType }>;
+}
+
+export const VIEWS: readonly View[] = [
+  { name: "overview", title: "Overview", key: "o", load: () => import("../views/overview") },
+  { name: "entries", title: "Entries", key: "e", load: () => import("../views/entries") },
+];

@@ -1,0 +1,67 @@
+// Duty: values and parts of keys in the typed form of the server (docs/format.md §5).
+// Invariant: the studio never turns a value into another form to keep it, so nothing is lost.
+
+/** A value, or a part of a key. */
+export interface Node {
+  readonly type: string;
+  readonly value?: unknown;
+  /** Of bytes. */
+  readonly byteLength?: number;
+}
+
+export type Key = readonly Node[];
+
+export interface Entry {
+  readonly key: Key;
+  readonly value: Node | null;
+  readonly versionstamp: string | null;
+  readonly expireAt?: number;
+}
+
+export const text = (value: string): Node => ({ type: "string", value });
+export const UNDEFINED: Node = { type: "undefined" };
+
+/** The classes of views on bytes. */
+export const VIEWS: readonly string[] = [
+  ...["Uint8Array", "Int8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array"],
+  ...["Uint32Array", "BigInt64Array", "BigUint64Array", "Float16Array", "Float32Array"],
+  ...["Float64Array", "DataView", "ArrayBuffer"],
+];
+
+export const ERRORS: readonly string[] = [
+  ...["Error", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError"],
+  "URIError",
+];
+
+export function bytesOf(node: Node): Uint8Array {
+  const base64 = String(node.value).replaceAll("-", "+").replaceAll("_", "/");
+  return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+}
+
+export function fromBytes(type: string, bytes: Uint8Array): Node {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  const value = btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return { type, value, byteLength: bytes.length };
+}
+
+export function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function fromHex(hex: string): Uint8Array | undefined {
+  if (!/^(?:[\da-fA-F]{2})*$/.test(hex)) return undefined;
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+/** Whether two nodes are the same; `undefined` and missing ones are the same too. */
+export function sameNode(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+export const sameKey = (a: Key, b: Key): boolean => sameNode(a, b);
+
+/** The approximate size of a value as it was sent. */
+export function sizeOf(node: Node | null): number {
+  return node === null ? 0 : (node.byteLength ?? JSON.stringify(node).length);
+}

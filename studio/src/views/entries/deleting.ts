@@ -1,0 +1,37 @@
+// Duty: deletes entries: one can be taken back, several are asked for first.
+
+import { read, remove, removeMany, write } from "../../api/entries";
+import { confirm } from "../../parts/dialog";
+import { offerUndo, report, say } from "../../shell/toasts";
+import type { Key } from "../../values/node";
+import { printKey } from "../../values/print";
+
+/** Deletes an entry, and offers to write it again. Returns whether there was one. */
+export async function deleteOne(key: Key, onChange: () => void): Promise<boolean> {
+  const entry = await read(key);
+  if (entry === undefined || entry.value === null) return false;
+  const { value, expireAt, versionstamp } = entry;
+  await remove(key, { versionstamp: versionstamp! });
+  const restore = async (): Promise<void> => {
+    const left = expireAt === undefined ? undefined : Math.max(1, expireAt - Date.now());
+    await write(key, value, "absent", left);
+    onChange();
+  };
+  offerUndo(`Deleted ${printKey(key)}`, () => {
+    restore().catch(report);
+  });
+  return true;
+}
+
+/** Asks, and deletes entries; not what is below them. */
+export async function deleteMarked(keys: readonly Key[]): Promise<boolean> {
+  const some = keys.slice(0, 5).map(printKey).join(", ");
+  const isSure = await confirm({
+    title: `Delete ${keys.length} entries?`,
+    text: `${some}${keys.length > 5 ? ", …" : ""}. This cannot be undone.`,
+    action: `Delete ${keys.length}`,
+  });
+  if (!isSure) return false;
+  say(`Deleted ${await removeMany(keys, true)} entries`);
+  return true;
+}

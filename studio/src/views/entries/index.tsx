@@ -1,0 +1,139 @@
+// Duty: the view of entries: a tree or a list of keys, and the open entry beside it.
+
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import "./entries.css";
+import { useCommands } from "../../shell/commands";
+import { isTyping } from "../../shell/keys";
+import { route, setParams } from "../../shell/router";
+import { readOnly } from "../../shell/session";
+import { report } from "../../shell/toasts";
+import type { Entry, Key, Node } from "../../values/node";
+import { parseKey } from "../../values/parse";
+import { printKey } from "../../values/print";
+import { parseWhere } from "../../values/where";
+import { deleteMarked, deleteOne } from "./deleting";
+import { Detail } from "./detail";
+import { ListView } from "./list-view";
+import { NewEntry } from "./new-entry";
+import { Tools } from "./tools";
+import { TreeView } from "./tree-view";
+
+/** The marked entries, by the literals of their keys. */
+const marked = signal<ReadonlyMap<string, Key>>(new Map());
+
+interface Making {
+  readonly key: Key;
+  readonly value: Node | undefined;
+}
+
+function parsed<T>(text: string | undefined, parse: (text: string) => T): T | Error | undefined {
+  if (text === undefined || text === "") return undefined;
+  try {
+    return parse(text);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+export default function Entries() {
+  const { params } = route.value;
+  const [loads, setLoads] = useState(0);
+  const [making, setMaking] = useState<Making>();
+  const found = useMemo(() => parsed(params.prefix, parseKey) ?? [], [params.prefix, loads]);
+  const where = useMemo(() => parsed(params.where, parseWhere), [params.where]);
+  const open = useMemo(() => parsed(params.key, parseKey), [params.key]);
+  const prefix = found instanceof Error ? [] : found;
+  const fault = [found, where, open].find((one) => one instanceof Error) as Error | undefined;
+  const isList = params.form === "list";
+
+  const reload = (): void => setLoads((now) => now + 1);
+  const openKey = (key: Key | undefined): void => setParams({ key: key && printKey(key) });
+  const remove = async (keys: readonly Key[]): Promise<void> => {
+    if (readOnly.value || keys.length === 0) return;
+    const isDone = keys.length === 1 ? await deleteOne(keys[0]!, reload) : await deleteMarked(keys);
+    if (!isDone) return;
+    marked.value = new Map();
+    openKey(undefined);
+    reload();
+  };
+  const removeSome = (key?: Key): void => {
+    const some = [...marked.value.values()];
+    remove(some.length > 0 || key === undefined ? some : [key]).catch(report);
+  };
+  const make = (): void => {
+    if (!readOnly.value) setMaking({ key: prefix, value: undefined });
+  };
+  const commands = useMemo(
+    () => [
+      { title: "New entry", keys: "n", run: make },
+      { title: "Delete the marked entries", run: () => removeSome() },
+      { title: "Show the keys as a tree", run: () => setParams({ form: undefined }) },
+      { title: "Show the entries as a list", run: () => setParams({ form: "list" }) },
+    ],
+    [params.prefix],
+  );
+  useCommands(commands);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const isOther = event.ctrlKey || event.metaKey || event.altKey || isTyping(event);
+      if (event.key !== "n" || isOther || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      make();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  });
+  const shared = { prefix, open: params.key, marked, onOpen: openKey };
+  return (
+    <div class={`entries ${params.key ? "has-open" : ""}`}>
+      <div class="keys">
+        <Tools
+          {...{ params, isList, fault, marked: marked.value.size }}
+          onNew={make}
+          onReload={reload}
+          onDelete={() => removeSome()}
+          onUnmark={() => {
+            marked.value = new Map();
+          }}
+        />
+        {isList ? (
+          <ListView
+            key={`${loads} ${params.prefix} ${params.where} ${params.order}`}
+            {...shared}
+            where={where instanceof Error ? undefined : where}
+            reverse={params.order === "last"}
+          />
+        ) : (
+          <TreeView key={loads} {...shared} onDelete={(key) => removeSome(key)} />
+        )}
+      </div>
+      <div class="place">
+        {open === undefined || open instanceof Error ? (
+          <p class="empty">Choose a key to see its entry.</p>
+        ) : (
+          <Detail
+            of={open}
+            onClose={() => openKey(undefined)}
+            onDelete={(key) => {
+              remove([key]).catch(report);
+            }}
+            onDuplicate={({ key, value }: Entry) => setMaking({ key, value: value ?? undefined })}
+          />
+        )}
+      </div>
+      {making !== undefined && (
+        <NewEntry
+          key_={making.key}
+          value={making.value}
+          onClose={() => setMaking(undefined)}
+          onCreated={(key) => {
+            setMaking(undefined);
+            openKey(key);
+            reload();
+          }}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+// Duty: creates an entry, also as a copy of another.
+
+import { useState } from "preact/hooks";
+import { Conflict, write } from "../../api/entries";
+import { Dialog } from "../../parts/dialog";
+import { Editor } from "../../parts/editor";
+import type { Key, Node } from "../../values/node";
+import { parseKey, parseNode } from "../../values/parse";
+import { printKey, printNode } from "../../values/print";
+
+interface NewEntryProps {
+  readonly key_: Key;
+  readonly value: Node | undefined;
+  onCreated(key: Key): void;
+  onClose(): void;
+}
+
+export function NewEntry({ key_, value, onCreated, onClose }: NewEntryProps) {
+  const [key, setKey] = useState(printKey(key_));
+  const first = value === undefined ? "{}" : printNode(value);
+  const [text, setText] = useState(first);
+  const [seconds, setSeconds] = useState("");
+  const [fault, setFault] = useState("");
+  const create = async (): Promise<void> => {
+    try {
+      const parts = parseKey(key);
+      if (parts.length === 0) throw new Error("The key has no parts.");
+      const expireIn = seconds === "" ? undefined : Number(seconds) * 1000;
+      await write(parts, parseNode(text), "absent", expireIn);
+      onCreated(parts);
+    } catch (error) {
+      const exists = error instanceof Conflict;
+      setFault(exists ? "There is an entry with this key." : (error as Error).message);
+    }
+  };
+  return (
+    <Dialog title={value === undefined ? "New entry" : "Duplicate"} onClose={onClose}>
+      <label class="field">
+        Key
+        <input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} />
+      </label>
+      <div class="field">
+        <h3>Value</h3>
+        <Editor text={first} of="new" label="Value" onChange={setText} onSave={create} />
+      </div>
+      <label class="field">
+        Expires after seconds (never if empty)
+        <input
+          type="number"
+          min="1"
+          value={seconds}
+          onInput={(event) => setSeconds(event.currentTarget.value)}
+        />
+      </label>
+      {fault !== "" && (
+        <p class="notice error" role="alert">
+          {fault}
+        </p>
+      )}
+      <div class="row end">
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="button" class="primary" onClick={create}>
+          Create
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,197 @@
+// Duty: the view of entries: tree, list, editing, conflicts, deletion, bytes, expiry.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { demo } from "./demo.mjs";
+import { accessToken, onPage, readToken, served, shoot } from "./kit.mjs";
+
+/** Replaces the text of the editor. */
+async function type(page, text) {
+  const editor = page.getByRole("textbox", { name: "Value" });
+  await editor.click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.insertText(text);
+}
+
+const row = (page, name) => page.getByRole("treeitem").filter({ hasText: name });
+
+test("the tree shows parts by type, with counts, and opens by keys", async () => {
+  const { url } = await served(demo);
+  await onPage(url, { hash: "/entries" }, async (page) => {
+    const users = row(page, '"users"');
+    await users.getByText("46").waitFor();
+    assert.equal(await users.getAttribute("aria-expanded"), "false");
+    await users.click();
+    for (const part of ['u8"0102ff"', '"42"', '"ada"']) await row(page, part).first().waitFor();
+    await page.getByRole("tree").focus();
+    await page.keyboard.press("End");
+    const last = page.getByRole("treeitem").last();
+    assert.equal((await last.textContent()).trim(), "true");
+    const shown = await page.getByRole("treeitem").allTextContents();
+    for (const part of ["42n", "42", "true"]) assert.ok(shown.some((text) => text.trim() === part));
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowRight");
+    await row(page, '"visits"').waitFor();
+    await shoot(page, "entries-tree");
+  });
+});
+
+test("a deep branch is skipped, so its siblings are found", async () => {
+  const { url } = await served(async (kv) => {
+    for (const name of ["a", "b", "c"])
+      for (let i = 0; i < 1500; i += 100) {
+        const operation = kv.atomic();
+        for (let j = i; j < i + 100; j++) operation.set([name, j], j);
+        await operation.commit();
+      }
+    await kv.set(["a\0"], "between");
+    await kv.set(["c"], "the last, and a branch");
+  });
+  await onPage(url, { hash: "/entries" }, async (page) => {
+    await page.getByText("1,500").nth(2).waitFor();
+    const shown = await page.getByRole("treeitem").allTextContents();
+    assert.deepEqual(
+      shown.map((text) => text.replace(/[▸▾]/, "").trim()),
+      ['"a"1,500', '"a\\u0000"', '"b"1,500', '"c"1,500'],
+    );
+  });
+});
+
+test("a value is edited as text, with its types", async () => {
+  const { url, kv } = await served(demo);
+  await onPage(url, { hash: '/entries?key=["users","ada"]' }, async (page) => {
+    await page.getByText("date(").waitFor();
+    await shoot(page, "entries-value");
+    await type(page, '{ big: 5n, at: date("2026-01-01"), set: set([1, u8"00ff"]) }');
+    await page.keyboard.press("Control+s");
+    await page.getByText("Saved").waitFor();
+    assert.deepEqual((await kv.get(["users", "ada"])).value, {
+      big: 5n,
+      at: new Date("2026-01-01"),
+      set: new Set([1, new Uint8Array([0, 255])]),
+    });
+    await type(page, "{ broken");
+    await page.getByRole("button", { name: /^Save/ }).click();
+    await page.getByText("':' was expected (line 1, character 9)").waitFor();
+  });
+});
+
+test("a conflict shows both changes, and nothing is lost unasked", async () => {
+  const { url, kv } = await served((db) => db.set(["doc"], { a: 1, b: 2 }));
+  const allow = [/412/];
+  await onPage(url, { hash: '/entries?key=["doc"]', allow }, async (page) => {
+    await page.getByRole("textbox", { name: "Value" }).waitFor();
+    await type(page, "{ a: 1, b: 3 }");
+    await kv.set(["doc"], { a: 9, b: 2 });
+    await page.keyboard.press("Control+s");
+    const dialog = page.getByRole("dialog", { name: "The entry has changed" });
+    await dialog.getByText("{ a: 9, b: 2 }").waitFor();
+    await dialog.getByText("{ a: 1, b: 3 }").waitFor();
+    await shoot(page, "entries-conflict");
+    await dialog.getByRole("button", { name: "Go on editing" }).click();
+    assert.deepEqual((await kv.get(["doc"])).value, { a: 9, b: 2 });
+    await page.getByRole("button", { name: /^Save/ }).click();
+    await dialog.getByRole("button", { name: "Replace it by mine" }).click();
+    await page.getByText("Saved").waitFor();
+    assert.deepEqual((await kv.get(["doc"])).value, { a: 1, b: 3 });
+  });
+});
+
+test("an entry is created once, duplicated, deleted and taken back", async () => {
+  const { url, kv } = await served((db) => db.set(["there"], 1));
+  await onPage(url, { hash: "/entries", allow: [/412/, /404/] }, async (page) => {
+    await row(page, '"there"').waitFor();
+    await page.keyboard.press("n");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Key").fill('["there"]');
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await dialog.getByText("There is an entry with this key.").waitFor();
+    await dialog.getByLabel("Key").fill('["new", 7n]');
+    await dialog.getByLabel(/Expires after/).fill("60");
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await page.getByText(/in [56]\d s/).waitFor();
+    assert.deepEqual((await kv.get(["new", 7n])).value, {});
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByText('Deleted ["new", 7n]').waitFor();
+    assert.equal((await kv.get(["new", 7n])).versionstamp, null);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await row(page, '"new"').waitFor();
+    assert.deepEqual((await kv.get(["new", 7n])).value, {});
+  });
+});
+
+test("marked entries are deleted after a question", async () => {
+  const { url, kv } = await served(async (db) => {
+    for (let i = 0; i < 3; i++) await db.set([i], i);
+    await db.set([1, "below"], "stays");
+  });
+  await onPage(url, { hash: "/entries" }, async (page) => {
+    await page.getByRole("treeitem").nth(2).waitFor();
+    await page.getByRole("tree").focus();
+    for (const key of [" ", "ArrowDown", " ", "Delete"]) await page.keyboard.press(key);
+    const dialog = page.getByRole("dialog", { name: "Delete 2 entries?" });
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    assert.notEqual((await kv.get([0])).versionstamp, null);
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await dialog.getByRole("button", { name: "Delete 2" }).click();
+    await page.getByText("Deleted 2 entries").waitFor();
+    assert.equal((await kv.get([0])).versionstamp, null);
+    assert.equal((await kv.get([1, "below"])).value, "stays");
+  });
+});
+
+test("a list takes a filter, and loads its pages as it is scrolled", async () => {
+  const { url } = await served(demo);
+  await onPage(url, { hash: "/entries?form=list&prefix=orders" }, async (page) => {
+    await page.getByText("{ total: 0 }").waitFor();
+    const rows = page.getByRole("list", { name: "Entries" });
+    while ((await page.getByText("{ total: 897 }").count()) === 0)
+      await rows.evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    await page.getByLabel("Filter").fill("{ total: { $gt: 890 } }");
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("{ total: 897 }").waitFor();
+    assert.equal(await page.getByRole("listitem").count(), 3);
+    assert.match(new URL(page.url()).hash, /where=/);
+    await shoot(page, "entries-list");
+  });
+});
+
+test("bytes are shown in hexadecimal and as an image, an expiry as a countdown", async () => {
+  const { url } = await served(demo);
+  await onPage(url, { hash: '/entries?key=["images","logo"]' }, async (page) => {
+    await page.getByText("89 50 4e 47").waitFor();
+    const image = page.getByRole("img", { name: "The value as image/png" });
+    assert.equal(await image.evaluate((element) => element.decode().then(() => true)), true);
+    await shoot(page, "entries-bytes");
+    await page.goto(`${url}/#/entries?key=["sessions","abc"]`);
+    await page.getByText(/in 59 min/).waitFor();
+  });
+});
+
+test("an entry is copied as code", async () => {
+  const { url } = await served((kv) => kv.set(["a", 1n], { b: "it's" }));
+  await onPage(url, { hash: '/entries?key=["a",1n]' }, async (page) => {
+    const copied = async (name) => {
+      await page.getByLabel("Copy as").selectOption(name);
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+    assert.equal(await copied("JavaScript: set"), 'await kv.set(["a", 1n], { b: "it\'s" });');
+    assert.equal(await copied("CLI: set"), `openkv set '["a", 1n]' '{ b: "it'\\''s" }'`);
+    const curl = await copied("curl: get");
+    assert.ok(curl.startsWith("curl -H") && !curl.includes(accessToken), curl);
+  });
+});
+
+test("a token that may only read can change nothing", async () => {
+  const { url } = await served((kv) => kv.set(["a"], 1));
+  const options = { hash: '/entries?key=["a"]', token: readToken, allow: [/403/] };
+  await onPage(url, options, async (page) => {
+    await page.getByText("read-only", { exact: true }).waitFor();
+    for (const name of ["New", "Delete", "Duplicate"])
+      assert.equal(await page.getByRole("button", { name, exact: true }).isDisabled(), true);
+    await page.getByRole("textbox", { name: "Value" }).click();
+    await page.keyboard.type("5");
+    assert.equal(await page.getByRole("button", { name: /^Save/ }).count(), 0);
+  });
+});

@@ -1,0 +1,84 @@
+// Duty: the frame of the studio: token, deep links, theme, keys, the policy of the page.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { accessToken, onPage, readToken, served } from "./kit.mjs";
+
+test("a page with a token in its fragment opens, and the token leaves the address", async () => {
+  const { url } = await served();
+  await onPage(url, { hash: "/entries" }, async (page) => {
+    await page.getByRole("heading", { level: 1, name: "Entries" }).waitFor();
+    assert.equal(new URL(page.url()).hash, "#/entries");
+    const stored = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
+    assert.ok(!stored.includes(accessToken));
+    assert.equal(await page.evaluate(() => document.cookie), "");
+  });
+});
+
+test("without a token the page asks for one, and again after a wrong one", async () => {
+  const { url } = await served();
+  await onPage(url, { token: null, allow: [/401/] }, async (page) => {
+    const field = page.getByLabel("A token of the database");
+    await field.fill("wrong-wrong-wrong");
+    await field.press("Enter");
+    await page.getByText("does not accept this token").waitFor();
+    await field.fill(accessToken);
+    await field.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.equal(await page.getByText("read-only").count(), 0);
+  });
+});
+
+test("a token that may only read makes the page read-only", async () => {
+  const { url } = await served();
+  await onPage(url, { token: readToken, allow: [/403/] }, async (page) => {
+    await page.getByText("read-only", { exact: true }).waitFor();
+  });
+});
+
+test("keys lead to the views, to the palette and to the list of keys", async () => {
+  const { url } = await served();
+  await onPage(url, {}, async (page) => {
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("e");
+    await page.getByRole("heading", { level: 1, name: "Entries" }).waitFor();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("overview");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  });
+});
+
+test("the theme is the system's until another is chosen", async () => {
+  const { url } = await served();
+  await onPage(url, { colorScheme: "dark" }, async (page) => {
+    const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+    await page.getByRole("button", { name: "Theme: system" }).waitFor();
+    assert.equal(await theme(), "dark");
+    await page.getByRole("button", { name: "Theme: system" }).click();
+    await page.getByRole("button", { name: "Theme: light" }).waitFor();
+    assert.equal(await theme(), "light");
+  });
+});
+
+test("the policy keeps inline scripts and other origins out", async () => {
+  const { url } = await served();
+  await onPage(url, { allow: [/Content Security Policy/, /another origin/] }, async (page) => {
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    const ran = await page.evaluate(async () => {
+      const script = document.createElement("script");
+      script.textContent = "globalThis.ran = true";
+      document.body.append(script);
+      const fetched = await fetch("http://127.0.0.1:9/").then(
+        () => true,
+        () => false,
+      );
+      return [globalThis.ran === true, fetched];
+    });
+    assert.deepEqual(ran, [false, false]);
+  });
+});

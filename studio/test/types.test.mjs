@@ -1,0 +1,13 @@
+// Duty: the generated types are those of the server's OpenAPI document.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import process from "node:process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+test("the types of the API are not stale", () => {
+  const script = fileURLToPath(new URL("../scripts/api-types.mjs", import.meta.url));
+  const { status, stderr } = spawnSync(process.execPath, [script, "--check"], { encoding: "utf8" });
+  assert.equal(status, 0, stderr);
+});
