@@ -38,7 +38,13 @@ export async function served(seed = async () => {}, options = {}) {
   await seed(kv);
   const server = await serve({ path, listen: "127.0.0.1:0", accessToken, readToken, ...options });
   ending.push(() => server.close());
-  return { kv, server, url: server.url, path };
+  /** Serves the database again, at the same address. */
+  const restart = async () => {
+    const { host } = new URL(server.url);
+    const again = await serve({ path, listen: host, accessToken, readToken, ...options });
+    ending.push(() => again.close());
+  };
+  return { kv, server, url: server.url, path, restart };
 }
 
 /** A server of many databases. */

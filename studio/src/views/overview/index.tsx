@@ -6,6 +6,7 @@ import { count } from "../../api/entries";
 import { type Metrics, operationsOf, rates, useSamples } from "../../api/metrics";
 import { Chart } from "../../parts/chart";
 import { size } from "../../parts/time";
+import { hrefOf } from "../../shell/router";
 import { report } from "../../shell/toasts";
 
 /** Operations that are listed as the slowest. */
@@ -96,7 +97,9 @@ function Queues({ metrics }: { readonly metrics: Metrics }) {
           <tbody>
             {queues.map(([name, { pending, delayed, processing, dead }]) => (
               <tr key={name}>
-                <td>{name === "" ? "(default)" : name}</td>
+                <td>
+                  <a href={hrefOf("queues", { queue: name })}>{name === "" ? "(default)" : name}</a>
+                </td>
                 {[pending, delayed, processing, dead].map((depth, at) => (
                   <td key={at} class="num">
                     {whole(depth)}

@@ -1,0 +1,81 @@
+// Duty: requests about queues.
+
+import type { Node } from "../values/node";
+import type { Depth } from "./metrics";
+import { ask, askJson } from "./request";
+
+/** A message that this page has taken. */
+export interface Message {
+  readonly id: string;
+  readonly lock: string;
+  readonly value: Node;
+  readonly attempts: number;
+  readonly enqueuedAt: string;
+}
+
+export interface DeadLetter {
+  readonly id: string;
+  readonly value: Node;
+  readonly attempts: number;
+  readonly enqueuedAt: string;
+  readonly diedAt: string;
+  readonly errorName: string;
+  readonly error: string;
+}
+
+export interface DeadLetters {
+  readonly messages: readonly DeadLetter[];
+  readonly cursor: string | null;
+  readonly hasMore: boolean;
+}
+
+export interface NewMessage {
+  readonly value: Node;
+  readonly delay?: number;
+  readonly priority?: number;
+}
+
+const DEAD_LETTERS = 50;
+/** For how long a message that is looked at is hidden from consumers. */
+export const LOOK_MS = 60_000;
+
+export const statsOf = (queue: string): Promise<Depth> =>
+  askJson("/queue/stats", { query: { queue }, accept: "application/json" });
+
+export const enqueue = (queue: string, message: NewMessage): Promise<{ id: string | null }> =>
+  askJson("/queue/enqueue", { query: { queue }, body: message });
+
+export async function take(queue: string): Promise<Message | null> {
+  const query = { queue, lockDuration: LOOK_MS };
+  return (await askJson<{ message: Message | null }>("/queue/poll", { query })).message;
+}
+
+const held = async (path: "/queue/ack" | "/queue/extend", body: object): Promise<boolean> =>
+  (await askJson<{ ok: boolean }>(path, { body })).ok;
+
+export const acknowledge = ({ id, lock }: Message): Promise<boolean> =>
+  held("/queue/ack", { id, lock });
+
+export const extend = ({ id, lock }: Message): Promise<boolean> =>
+  held("/queue/extend", { id, lock, lockDuration: LOOK_MS });
+
+export async function giveBack({ id, lock }: Message): Promise<boolean> {
+  const body = { id, lock, delay: 0, error: "given back in the studio" };
+  return (await askJson<{ ok: boolean }>("/queue/nack", { body })).ok;
+}
+
+export const deadLetters = (queue: string, cursor?: string): Promise<DeadLetters> =>
+  askJson("/queue/dlq", { query: { queue, limit: DEAD_LETTERS, cursor } });
+
+export async function requeue(queue: string, id: string): Promise<void> {
+  await ask("/queue/dlq/{id}/requeue", { method: "POST", id, query: { queue } });
+}
+
+export async function deleteDead(queue: string, id: string): Promise<void> {
+  await ask("/queue/dlq/{id}", { method: "DELETE", id, query: { queue } });
+}
+
+export async function purge(queue: string): Promise<number> {
+  const asked = { method: "DELETE", query: { queue } };
+  return (await askJson<{ deleted: number }>("/queue/dlq", asked)).deleted;
+}

@@ -1,0 +1,111 @@
+// Duty: the dead letters of a queue: looked at, enqueued again, deleted.
+
+import { useEffect, useState } from "preact/hooks";
+import {
+  type DeadLetter,
+  deadLetters,
+  deleteDead,
+  enqueue,
+  purge,
+  requeue,
+} from "../../api/queues";
+import { confirm } from "../../parts/dialog";
+import { readOnly } from "../../shell/session";
+import { offerUndo, report, reporting, say } from "../../shell/toasts";
+import { printNode } from "../../values/print";
+
+interface DeadLettersProps {
+  readonly queue: string;
+  /** How many there are, as far as is known. */
+  readonly dead: number;
+  onReload(): void;
+}
+
+export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
+  const [letters, setLetters] = useState<readonly DeadLetter[]>([]);
+  const [cursor, setCursor] = useState<string | null>(null);
+  const load = async (from?: string): Promise<void> => {
+    const page = await deadLetters(queue, from);
+    setLetters((before) => (from === undefined ? page.messages : [...before, ...page.messages]));
+    setCursor(page.cursor);
+  };
+  useEffect(() => {
+    load().catch(report);
+  }, [dead]);
+  const remove = async (letter: DeadLetter): Promise<void> => {
+    await deleteDead(queue, letter.id);
+    setLetters(letters.filter(({ id }) => id !== letter.id));
+    const again = reporting(() => enqueue(queue, { value: letter.value }));
+    // A dead letter cannot be made; its message can be enqueued.
+    offerUndo(`Deleted dead letter ${letter.id}; undo enqueues its message again`, again);
+  };
+  const removeAll = async (): Promise<void> => {
+    const isSure = await confirm({
+      title: "Delete all dead letters?",
+      text: `All dead letters of ${queue === "" ? "the default queue" : queue} are deleted. This cannot be undone.`,
+      action: "Delete all",
+    });
+    if (!isSure) return;
+    say(`Deleted ${await purge(queue)} dead letters`);
+    onReload();
+  };
+  return (
+    <section class="panel" aria-label="Dead letters">
+      <header>
+        <h2 class="grow">Dead letters</h2>
+        <button type="button" onClick={onReload}>
+          Reload
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={readOnly.value || letters.length === 0}
+          onClick={reporting(removeAll)}
+        >
+          Delete all
+        </button>
+      </header>
+      {letters.length === 0 && <p class="empty">There are no dead letters.</p>}
+      {letters.map((letter) => (
+        <details key={letter.id} class="letter">
+          <summary>
+            Message {letter.id}{" "}
+            <span class="soft">
+              {letter.attempts} attempts, dead since {letter.diedAt}
+            </span>{" "}
+            <span class="badge danger">{letter.errorName}</span> {letter.error}
+          </summary>
+          <pre class="shown">{printNode(letter.value)}</pre>
+          <div class="row end">
+            <button
+              type="button"
+              disabled={readOnly.value}
+              onClick={reporting(async () => {
+                await requeue(queue, letter.id);
+                setLetters(letters.filter(({ id }) => id !== letter.id));
+                say("Enqueued again");
+              })}
+            >
+              Requeue
+            </button>
+            <button
+              type="button"
+              class="danger"
+              disabled={readOnly.value}
+              onClick={reporting(() => remove(letter))}
+            >
+              Delete
+            </button>
+          </div>
+        </details>
+      ))}
+      {cursor !== null && (
+        <div class="body">
+          <button type="button" onClick={reporting(() => load(cursor))}>
+            Load more
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,86 @@
+// Duty: the view of queues: their depths, and of one of them its messages.
+
+import { useState } from "preact/hooks";
+import { useSamples } from "../../api/metrics";
+import { hrefOf, route, setParams } from "../../shell/router";
+import { DeadLettersOf } from "./dead-letters";
+import { EnqueueForm } from "./enqueue-form";
+import { Look } from "./look";
+
+const whole = (n: number | undefined): string => (n ?? 0).toLocaleString("en");
+
+export default function Queues() {
+  const samples = useSamples();
+  const known = samples.at(-1)?.metrics.queues ?? {};
+  const { queue = "" } = route.value.params;
+  const [other, setOther] = useState("");
+  const [loads, setLoads] = useState(0);
+  const names = [...new Set(["", queue, ...Object.keys(known)])].sort();
+  return (
+    <div class="view">
+      <section class="panel" aria-label="All queues">
+        <header>
+          <h2 class="grow">Queues</h2>
+          <form
+            class="row"
+            onSubmit={(event) => {
+              event.preventDefault();
+              setParams({ queue: other });
+            }}
+          >
+            <input
+              aria-label="Name of a queue"
+              data-find
+              placeholder="Another queue"
+              value={other}
+              onInput={(event) => setOther(event.currentTarget.value)}
+            />
+            <button type="submit">Open</button>
+          </form>
+        </header>
+        <div class="scroll" role="region" aria-label="Depths of queues" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Queue</th>
+                <th class="num">Pending</th>
+                <th class="num">Delayed</th>
+                <th class="num">Processing</th>
+                <th class="num">Dead</th>
+              </tr>
+            </thead>
+            <tbody>
+              {names.map((name) => (
+                <tr key={name}>
+                  <td>
+                    <a
+                      href={hrefOf("queues", { queue: name })}
+                      aria-current={name === queue ? "true" : undefined}
+                    >
+                      {name === "" ? "(default)" : name}
+                    </a>
+                  </td>
+                  <td class="num">{whole(known[name]?.pending)}</td>
+                  <td class="num">{whole(known[name]?.delayed)}</td>
+                  <td class="num">{whole(known[name]?.processing)}</td>
+                  <td class="num">{whole(known[name]?.dead)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+      <h2>{queue === "" ? "The default queue" : `Queue ${queue}`}</h2>
+      <div class="charts">
+        <EnqueueForm key={queue} queue={queue} />
+        <Look key={`look ${queue}`} queue={queue} />
+      </div>
+      <DeadLettersOf
+        key={`${queue} ${loads}`}
+        queue={queue}
+        dead={known[queue]?.dead ?? 0}
+        onReload={() => setLoads(loads + 1)}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,117 @@
+// Duty: the view of a live feed: a prefix, a pause, a filter, the difference of each change.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import "./watch.css";
+import { ChangesView } from "../../parts/changes-view";
+import { KeyView } from "../../parts/key-view";
+import { hrefOf, route, setParams } from "../../shell/router";
+import type { Key } from "../../values/node";
+import { parseKey } from "../../values/parse";
+import { inLine, printNode } from "../../values/print";
+import { type Change, Feed } from "./feed";
+
+/** Changes that are drawn; a filter finds older ones. */
+const SHOWN_MAX = 200;
+
+export default function Watch() {
+  const { prefix = "" } = route.value.params;
+  const [typed, setTyped] = useState(prefix);
+  const [words, setWords] = useState("");
+  const [fault, setFault] = useState("");
+  const key = useMemo((): Key => {
+    try {
+      setFault("");
+      return parseKey(prefix);
+    } catch (error) {
+      setFault((error as Error).message);
+      return [];
+    }
+  }, [prefix]);
+  const feed = useMemo(() => new Feed(key), [key]);
+  useEffect(() => () => feed.end(), [feed]);
+  const isPaused = feed.isPaused.value;
+  const matches = ({ literal, value }: Change): boolean =>
+    words === "" || literal.includes(words) || (value !== null && inLine(value).includes(words));
+  const shown = feed.changes.value.filter(matches).slice(0, SHOWN_MAX);
+  return (
+    <div class="view">
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setParams({ prefix: typed });
+        }}
+      >
+        <input
+          class="mono grow"
+          data-find
+          aria-label="Prefix"
+          placeholder='Prefix: users, or ["users", 42]; empty for all keys'
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+        <button type="submit">Watch</button>
+        <input
+          aria-label="Filter"
+          placeholder="Filter by text"
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+        <button type="button" aria-pressed={isPaused} onClick={() => feed.pause(!isPaused)}>
+          {isPaused ? `Resume (${feed.held.value} waiting)` : "Pause"}
+        </button>
+        <button type="button" onClick={() => feed.clear()}>
+          Clear
+        </button>
+        <span class={`badge ${feed.state.value === "live" ? "" : "warn"}`} role="status">
+          {feed.state.value}
+        </span>
+      </form>
+      {fault !== "" && (
+        <p class="notice error" role="alert">
+          {fault}
+        </p>
+      )}
+      {shown.length === 0 ? (
+        <p class="empty">Changes appear here as they are committed.</p>
+      ) : (
+        <ol class="feed" aria-label="Changes, the newest first">
+          {shown.map((change) => (
+            <ChangeView key={change.id} change={change} />
+          ))}
+        </ol>
+      )}
+    </div>
+  );
+}
+
+function ChangeView({ change }: { readonly change: Change }) {
+  const { key, literal, value, before, versionstamp, at, expireAt } = change;
+  const kind = expireAt !== undefined ? "expiry" : value === null ? "deleted" : "set";
+  return (
+    <li class="panel">
+      <header>
+        <span class={`badge ${kind === "deleted" ? "danger" : ""}`}>{kind}</span>
+        <a class="grow" href={hrefOf("entries", { key: literal })}>
+          <KeyView value={key} />
+        </a>
+        <span class="soft mono">{versionstamp}</span>
+        <time class="soft num" dateTime={new Date(at).toISOString()}>
+          {new Date(at).toLocaleTimeString()}
+        </time>
+      </header>
+      {expireAt !== undefined ? (
+        <p class="body">
+          {expireAt === 0 ? "Does not expire now." : `Expires ${new Date(expireAt).toISOString()}.`}
+        </p>
+      ) : before === undefined ? (
+        value !== null && <pre class="shown">{printNode(value)}</pre>
+      ) : (
+        <ChangesView
+          before={before === null ? "(no entry)" : printNode(before)}
+          after={value === null ? "(no entry)" : printNode(value)}
+        />
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,162 @@
+// Duty: the main path of the views of queues, watches, atomic operations, metrics and the overview.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { demo } from "./demo.mjs";
+import { onPage, readToken, served, shoot } from "./kit.mjs";
+
+test("the overview has counts, charts and queues", async () => {
+  const { url, kv } = await served(demo);
+  await onPage(url, { hash: "/overview" }, async (page) => {
+    await page.getByRole("img", { name: "Chart: Operations per second" }).waitFor();
+    const entries = page.locator(".tile").filter({ hasText: "Entries" });
+    await entries.getByText("350").waitFor();
+    await page.getByRole("link", { name: "(default)" }).waitFor();
+    for (let i = 0; i < 30; i++) await kv.get(["config"]);
+    await page.getByText("set", { exact: true }).waitFor();
+    await shoot(page, "overview");
+  });
+});
+
+test("messages are enqueued, taken, given back and deleted", async () => {
+  const { url, kv } = await served();
+  await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {
+    await page.getByRole("textbox", { name: "Message" }).click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText("{ to: 'ada', n: 5n }");
+    await page.getByRole("button", { name: "Enqueue" }).click();
+    await page.getByText("Enqueued as message 1").waitFor();
+    await page.getByRole("row", { name: /^mail 1 0 0 0$/ }).waitFor();
+    await page.getByRole("button", { name: "Take" }).click();
+    await page.getByText('{ to: "ada", n: 5n }').waitFor();
+    await page.getByText(/locked for/).waitFor();
+    await shoot(page, "queues");
+    await page.getByRole("button", { name: "Give back" }).click();
+    await page.getByText("Given back").waitFor();
+    await page.getByRole("button", { name: "Take" }).click();
+    await page.getByText("attempt 2").waitFor();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByRole("button", { name: "Delete it" }).click();
+    await page.getByText("Deleted", { exact: true }).waitFor();
+    assert.equal(await kv.queue("mail").receive(), null);
+  });
+});
+
+test("dead letters are looked at, enqueued again and deleted", async () => {
+  const { url, kv } = await served(async (db) => {
+    const queue = db.queue("mail");
+    for (let i = 0; i < 2; i++) await queue.enqueue({ letter: i }, { backoffSchedule: [] });
+    for (let i = 0; i < 2; i++)
+      await (await queue.receive()).nack({ error: new Error("no stamp") });
+  });
+  await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {
+    const letters = page.getByRole("region", { name: "Dead letters" });
+    await letters.getByText("no stamp").nth(1).waitFor();
+    await letters.getByText(/^Message 1/).click();
+    await letters.getByText("{ letter: 0 }").waitFor();
+    await shoot(page, "queues-dead");
+    await letters.getByRole("button", { name: "Requeue" }).first().click();
+    await page.getByText("Enqueued again").waitFor();
+    assert.deepEqual((await kv.queue("mail").receive()).value, { letter: 0 });
+    await letters.getByRole("button", { name: "Delete all" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
+    await page.getByText("Deleted 1 dead letters").waitFor();
+    await letters.getByText("There are no dead letters.").waitFor();
+  });
+});
+
+test("a watch shows each change with its difference, pauses and filters", async () => {
+  const { url, kv } = await served();
+  await onPage(url, { hash: "/watch?prefix=users" }, async (page) => {
+    await page.getByText("live").waitFor();
+    await kv.set(["users", "ada"], { age: 1 });
+    await kv.set(["others"], 1);
+    await page.getByText("{ age: 1 }").waitFor();
+    await kv.set(["users", "ada"], { age: 2 });
+    await page.locator(".changes .added", { hasText: "{ age: 2 }" }).waitFor();
+    await kv.delete(["users", "ada"]);
+    await page.getByText("deleted", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("listitem").count(), 3);
+    await shoot(page, "watch");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await kv.set(["users", 7n], "while paused");
+    await page.getByText("1 waiting").waitFor();
+    assert.equal(await page.getByText("while paused").count(), 0);
+    await page.getByRole("button", { name: /Resume/ }).click();
+    await page.getByText("while paused").waitFor();
+    await page.getByLabel("Filter").fill("7n");
+    assert.equal(await page.getByRole("listitem").count(), 1);
+  });
+});
+
+test("a watch goes on behind its last event after the server was away", async () => {
+  const { url, kv, server, restart } = await served();
+  const allow = [/ERR_CONNECTION_REFUSED/, /ERR_INCOMPLETE_CHUNKED_ENCODING/];
+  await onPage(url, { hash: "/watch", allow }, async (page) => {
+    await page.getByText("live").waitFor();
+    await kv.set([1], "first");
+    await page.getByText('"first"').waitFor();
+    await server.close();
+    await kv.set([2], "second");
+    await page.getByText("broken").waitFor();
+    await restart();
+    await page.getByText('"second"').waitFor();
+    await page.getByText("live").waitFor();
+    assert.equal(await page.getByRole("listitem").count(), 2);
+  });
+});
+
+test("an atomic operation commits, or names the check that failed", async () => {
+  const { url, kv } = await served((db) => db.set(["seat"], "taken"));
+  await onPage(url, { hash: "/atomic" }, async (page) => {
+    await page.getByRole("button", { name: "Add a check" }).click();
+    await page.getByLabel("Key of check 1").fill('["seat"]');
+    await page.getByLabel("Key of mutation 1").fill('["count"]');
+    await page.getByLabel("Type of mutation 1").selectOption("sum");
+    await page.getByLabel("Value of mutation 1").fill("5n");
+    await page.getByRole("button", { name: "Add a mutation" }).click();
+    await page.getByLabel("Key of mutation 2").fill('["log"]');
+    await page.getByLabel("Type of mutation 2").selectOption("append");
+    await page.getByLabel("Value of mutation 2").fill("{ at: 1 }");
+    await page.getByRole("button", { name: "Commit" }).click();
+    await page.getByText("Nothing happened: check 1 did not hold.").waitFor();
+    await page.getByRole("button", { name: "Present one" }).click();
+    await page.waitForFunction(() => document.querySelector(".stamp").value.length === 20);
+    await page.getByRole("button", { name: "Commit" }).click();
+    await page.getByText("Committed with the versionstamp").waitFor();
+    await shoot(page, "atomic");
+    assert.equal((await kv.get(["count"])).value, 5n);
+    assert.deepEqual((await kv.get(["log"])).value, [{ at: 1 }]);
+    await page.getByRole("button", { name: "Copy as JavaScript" }).click();
+    const code = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(code, /\.sum\(\["count"\], 5n\)\n {2}\.append\(\["log"\], \[\{ at: 1 \}\]\)/);
+    const run = new Function("kv", `return (async () => { ${code} return result; })();`);
+    assert.equal((await run(kv)).ok, true);
+    await page.getByLabel("Value of mutation 1").fill("oops");
+    await page.getByRole("button", { name: "Commit" }).click();
+    await page.getByText(/Mutation 1: unknown word 'oops'/).waitFor();
+  });
+});
+
+test("metrics are charted, and shown as Prometheus' text", async () => {
+  const { url } = await served(demo);
+  await onPage(url, { hash: "/metrics" }, async (page) => {
+    await page.getByRole("img", { name: /Commits and conflicts/ }).waitFor();
+    await page.getByRole("button", { name: "Show the text" }).click();
+    await page.getByText("# TYPE openkv_", { exact: false }).first().waitFor();
+    await shoot(page, "metrics");
+  });
+});
+
+test("a token that may only read looks, and changes nothing", async () => {
+  const { url } = await served(demo);
+  const options = { hash: "/queues", token: readToken, allow: [/403/] };
+  await onPage(url, options, async (page) => {
+    await page.getByText("read-only", { exact: true }).waitFor();
+    for (const name of ["Enqueue", "Take", "Delete all"])
+      assert.equal(await page.getByRole("button", { name }).isDisabled(), true);
+    await page.goto(`${url}/#/atomic`);
+    await page.getByRole("button", { name: "Commit" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Commit" }).isDisabled(), true);
+  });
+});
