@@ -31,9 +31,9 @@ after(async () => {
 });
 
 /** A database of its own, filled by `seed(kv)`, and its server. */
-export async function served(seed = async () => {}, options = {}) {
+export async function served(seed = async () => {}, options = {}, opening = {}) {
   const path = join(folder, `${count++}.sqlite3`);
-  const kv = await openKv(path);
+  const kv = await openKv(path, opening);
   ending.push(() => kv.close());
   await seed(kv);
   const server = await serve({ path, listen: "127.0.0.1:0", accessToken, readToken, ...options });

@@ -32,9 +32,6 @@ export function App() {
   }, [server.value, database]);
   return (
     <div class="shell">
-      <a class="skip button" href={location.hash} onClick={toMain}>
-        Skip to the view
-      </a>
       <Navigation present={view} />
       <header class="bar">
         <h1>{view?.title}</h1>
@@ -94,6 +91,9 @@ function Place({ database }: { readonly database: string }) {
 function Navigation({ present }: { readonly present: View | undefined }) {
   return (
     <nav class="side" aria-label="Views">
+      <a class="skip button" href={location.hash} onClick={toMain}>
+        Skip to the view
+      </a>
       <a class="brand" href={hrefOf("", {}, "")}>
         <img src={icon} alt="" />
         openkv

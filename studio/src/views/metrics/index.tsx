@@ -71,7 +71,7 @@ function frequent(samples: readonly Sample[]): string[] {
 
 function Operations({ metrics }: { readonly metrics: Metrics }) {
   return (
-    <section class="panel" aria-label="Operations">
+    <section class="panel" aria-label="All operations">
       <header>
         <h2>Operations, times in ms</h2>
       </header>
