@@ -332,6 +332,11 @@ pub fn restore(
     engine::sqlite::restore(from, to, replace, step)
 }
 
+/// Removes the unfinished copies for `to` that ended processes have left.
+pub fn remove_copies(to: &Path) {
+    engine::sqlite::remove_abandoned(to);
+}
+
 /// Closes a handle's share of a database. If it was the last one, a thread of its own completes the
 /// submitted work, closes the database and then calls `closed`. A later opening of the file waits
 /// for that.

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
-use super::Call;
+use super::{Call, Reply};
 use crate::codec::Malformed;
 use crate::protocol::frame::{frame_of, push_copied};
 
@@ -38,6 +38,11 @@ impl Progress {
         [&self.done, &self.all].map(|pages| pages.load(Ordering::Relaxed) as f64)
     }
 
+    /// Whether the copy is to end.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
     /// Ends the copy at its next step.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
@@ -51,27 +56,43 @@ type Name = [u8; 8];
 static BACKUPS: LazyLock<Mutex<HashMap<Name, Arc<Progress>>>> = LazyLock::new(Mutex::default);
 
 /// A backup's entry in the table, which is removed with it.
-struct UnderWay(Name);
+pub struct UnderWay {
+    name: Name,
+    progress: Arc<Progress>,
+}
 
 impl UnderWay {
-    fn new(name: Name, progress: Arc<Progress>) -> Self {
-        BACKUPS.lock().insert(name, progress);
-        Self(name)
+    /// Its progress, and whether to end it.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        BACKUPS.lock().remove(&self.0);
+        BACKUPS.lock().remove(&self.name);
     }
 }
 
-/// Frame: name(8), path. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
-pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
-    let Some((&name, path)) = frame.split_first_chunk() else { return reply.bad(CUT) };
+/// Begins a backup: the path of its file, and its entry in the table. Frame: name(8), path.
+///
+/// # Errors
+/// A frame that is too short.
+pub fn begin_backup(frame: &[u8]) -> Result<(PathBuf, UnderWay), Malformed> {
+    let (&name, path) = frame.split_first_chunk().ok_or(CUT)?;
     let path = PathBuf::from(String::from_utf8_lossy(path).as_ref());
     let progress = Arc::<Progress>::default();
-    let under_way = UnderWay::new(name, progress.clone());
+    BACKUPS.lock().insert(name, progress.clone());
+    Ok((path, UnderWay { name, progress }))
+}
+
+/// Frame: that of [`begin_backup`]. Answer: f64 bytes, f64 entries, stamp, SHA-256 as 32 bytes.
+pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
+    let (path, under_way) = match begin_backup(frame) {
+        Ok(begun) => begun,
+        Err(bug) => return reply.bad(bug),
+    };
+    let progress = under_way.progress().clone();
     store.backup(
         path,
         move |done, all| progress.step(done, all),
@@ -84,6 +105,11 @@ pub(super) fn backup(frame: &[u8], Call { store, reply, .. }: Call) {
 
 /// Frame: name(8), u8 whether it is to end. Answer: f64 pages done, f64 pages in all.
 pub(super) fn progress(frame: &[u8], Call { reply, .. }: Call) {
+    backup_progress(frame, reply);
+}
+
+/// Answers the progress of a backup, and ends it if asked to.
+pub fn backup_progress(frame: &[u8], reply: Reply) {
     let Some((name, &[end])) = frame.split_first_chunk() else { return reply.bad(CUT) };
     let progress = BACKUPS.lock().get(name).cloned().unwrap_or_default();
     if end != 0 {

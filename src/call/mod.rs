@@ -31,9 +31,10 @@ use crate::model::{Error, Limits};
 use crate::protocol::{Command, commands};
 use crate::store::{Patience, Store};
 
-pub use backup::Progress;
+pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
 pub use read::read;
 pub use reply::{Fault, Reply};
+pub use search::Paging;
 pub use validate_untrusted::validate_untrusted;
 
 /// What a call has to work with.

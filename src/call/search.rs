@@ -63,55 +63,46 @@ fn asked(frame: &[u8], call: &Call, patience: Arc<Patience>) -> Result<(Search, 
     let now_ms = call.store.now_ms();
     let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
     let (hits, bytes_max) = (Hits::default(), call.answer_bytes_max);
-    let page =
-        Page { hits, filter, limit, offset, more: false, bytes_max, failure: None, patience };
-    Ok((search, page))
+    let paging = Paging { filter, limit, offset, more: false, taken: 0, failure: None, patience };
+    Ok((search, Page { hits, paging, bytes_max }))
 }
 
 /// One page of results.
 struct Page {
     hits: Hits,
-    filter: Option<Filter>,
-    limit: usize,
-    /// Hits still to skip.
-    offset: usize,
-    more: bool,
+    paging: Paging,
     /// Most bytes of the answer.
     bytes_max: usize,
-    /// Why the search has stopped.
-    failure: Option<Error>,
-    patience: Arc<Patience>,
 }
 
 impl Page {
     fn answer(self, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
-        self.failure.map_or(Ok(()), Err)?;
-        Ok(self.hits.finish(self.more, complete, fields))
-    }
-
-    fn fails(&mut self, error: Error) -> HitChoice {
-        self.failure = Some(error);
-        HitChoice::Stop
+        self.paging.failure.map_or(Ok(()), Err)?;
+        Ok(self.hits.finish(self.paging.more, complete, fields))
     }
 }
 
-/// Claims memory while the page grows.
-impl<F> HitVisitor for Answering<Page, F> {
-    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
-        let choice = self.state.hit(hit);
-        match self.reply.holds(self.state.hits.bytes()) {
-            Ok(()) => choice,
-            Err(error) => self.state.fails(error),
-        }
-    }
-
-    fn snippets(&mut self, snippets: Vec<(usize, String)>) {
-        self.state.hits.snippets(&snippets);
-    }
+/// The choice of the hits of one page.
+pub struct Paging {
+    /// Only hits whose values match.
+    pub filter: Option<Filter>,
+    /// Most hits.
+    pub limit: usize,
+    /// Hits still to skip.
+    pub offset: usize,
+    /// Whether there are hits behind the page.
+    pub more: bool,
+    /// Hits so far.
+    pub taken: usize,
+    /// Why the search has stopped.
+    pub failure: Option<Error>,
+    /// The bounds of the search.
+    pub patience: Arc<Patience>,
 }
 
-impl Page {
-    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
+impl Paging {
+    /// Whether the page has this hit.
+    pub fn choose(&mut self, hit: &Hit<'_>) -> HitChoice {
         let goes_on = |_| self.patience.lasts();
         let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
             filter.matches_while(hit.row.encoding, hit.row.value, &goes_on)
@@ -131,12 +122,44 @@ impl Page {
             self.offset -= 1;
             return HitChoice::Pass;
         }
-        if self.hits.count() == self.limit {
+        if self.taken == self.limit {
             self.more = true;
             return HitChoice::Stop;
         }
+        self.taken += 1;
+        HitChoice::Take
+    }
+
+    /// Ends the search with an error.
+    pub fn fails(&mut self, error: Error) -> HitChoice {
+        self.failure = Some(error);
+        HitChoice::Stop
+    }
+}
+
+/// Claims memory while the page grows.
+impl<F> HitVisitor for Answering<Page, F> {
+    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
+        let choice = self.state.hit(hit);
+        match self.reply.holds(self.state.hits.bytes()) {
+            Ok(()) => choice,
+            Err(error) => self.state.paging.fails(error),
+        }
+    }
+
+    fn snippets(&mut self, snippets: Vec<(usize, String)>) {
+        self.state.hits.snippets(&snippets);
+    }
+}
+
+impl Page {
+    fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
+        let choice = self.paging.choose(hit);
+        if choice != HitChoice::Take {
+            return choice;
+        }
         if self.hits.bytes() + hit.row.value.len() > self.bytes_max {
-            return self.fails(too_large(self.bytes_max));
+            return self.paging.fails(too_large(self.bytes_max));
         }
         self.hits.push(hit);
         HitChoice::Take

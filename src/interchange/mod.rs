@@ -13,6 +13,7 @@ mod json;
 mod json_text;
 pub mod key_json;
 pub mod key_literal;
+pub mod ndjson;
 pub mod plain_json;
 #[cfg(test)]
 mod tests;

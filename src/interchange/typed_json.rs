@@ -9,7 +9,7 @@ mod write;
 
 use crate::model::{EncodedValue, Encoding, Result};
 
-pub(super) use read::read;
+pub(super) use read::{read, stored};
 
 /// Appends a stored value.
 ///
@@ -37,5 +37,5 @@ pub fn push(out: &mut String, encoding: Encoding, bytes: &[u8]) -> Result<()> {
 /// `Invalid`, with the fault and its place; `Range` for a value that is nested too deeply.
 pub fn parse(text: &str) -> Result<EncodedValue> {
     let json = super::json::parse(text)?;
-    read::stored(&json, json.root_id())
+    stored(&json, json.root_id())
 }

@@ -12,10 +12,12 @@
 //! | [`Command`] | the table of commands |
 //! | [`frame`] | frames of requests and answers (`js/native/contract.md`) |
 //! | [`extension`] | paths, headers, answers and errors over HTTP |
+//! | [`backup`] | headers of the download of a backup |
 //! | [`feed`] | the stream of a change feed |
 //! | [`state`] | the stream of a watch |
 //! | [`consume`] | the stream of a queue's consumer |
 
+pub mod backup;
 mod command;
 pub mod consume;
 pub mod extension;

@@ -1,6 +1,6 @@
 //! Answers: whole bodies, streams, refusals.
 
-use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::model::{Error, Kind};
 
+pub(super) use axum::Error as RoutedBodyError;
 /// The body of an answer of the router.
 pub(super) use axum::body::Body as RoutedBody;
 
@@ -23,7 +24,28 @@ pub(super) enum Body {
     Drawn(Box<dyn Draw>),
     /// Of another server.
     Forwarded(Incoming),
+    /// Complete only with its last piece; otherwise its connection breaks off, so that no client takes
+    /// a part for the whole.
+    Checked(Box<dyn DrawChecked>),
 }
+
+/// A body that says whether it is complete.
+pub(super) trait DrawChecked: Send {
+    /// The next piece; `Ready(None)` at the end of the complete body.
+    fn draw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>>;
+}
+
+/// The sender of a body has given up before its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BrokenOff;
+
+impl fmt::Display for BrokenOff {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the answer broke off before its end")
+    }
+}
+
+impl std::error::Error for BrokenOff {}
 
 /// A body that needs to know whether the connection has taken it. Dropped with the request.
 pub(super) trait Draw: Send {
@@ -38,12 +60,12 @@ pub(super) trait Draw: Send {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Stream(pieces) => {
@@ -53,6 +75,9 @@ impl HttpBody for Body {
             // An answer that breaks off ends early, which its client notices by its length or form.
             Self::Forwarded(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.and_then(Result::ok).map(Ok))
+            }
+            Self::Checked(body) => {
+                body.draw(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
         }
     }
@@ -66,7 +91,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Checked(_) => SizeHint::default(),
             Self::Forwarded(body) => body.size_hint(),
             Self::Drawn(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
@@ -134,6 +159,11 @@ impl Refusal {
     pub(super) fn retry(mut self, after_s: u64) -> Self {
         self.retry_after_s = Some(after_s);
         self
+    }
+
+    /// Puts its place in front of its text.
+    pub(super) fn within(self, place: &str) -> Self {
+        Self { text: format!("{place}{}", self.text), ..self }
     }
 
     pub(super) fn answer(self) -> Answer {

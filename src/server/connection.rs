@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Serving;
-use super::answer::RoutedBody;
+use super::answer::{RoutedBody, RoutedBodyError};
 use super::route::answer;
 use super::slots::Slot;
 use super::stall::Stall;
@@ -142,15 +142,16 @@ impl Flow {
         *self = Self { body: RoutedBody::empty(), rest: Bytes::new() };
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, RoutedBodyError>>> {
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
-                Some(Err(_)) | None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
             }
         }
         let len = self.rest.len().min(ANSWER_PIECE_BYTES);
-        Poll::Ready(Some(self.rest.split_to(len)))
+        Poll::Ready(Some(Ok(self.rest.split_to(len))))
     }
 }
 
@@ -175,12 +176,12 @@ impl TrackedBody {
 
 impl HttpBody for TrackedBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = RoutedBodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RoutedBodyError>>> {
         let mut flow = self.flow.lock();
         let piece = ready!(flow.poll(context));
         let more = !flow.rest.is_empty();
@@ -191,7 +192,7 @@ impl HttpBody for TrackedBody {
             (true, false) => {}
             (false, false) => self.under_way.took_all(),
         }
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,5 +1,6 @@
 //! One served database: its tokens, its quotas, its store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -11,11 +12,15 @@ use uuid::Uuid;
 
 use super::answer::Refusal;
 use super::auth::{AccessToken, Rights, TokenHash};
+use super::copies::{Copies, remove_left};
+use super::deliveries::Deliveries;
 use super::location::Location;
 use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
-use crate::model::{DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, Result, SIZE_REFRESH_MS};
+use crate::model::{
+    DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, HTTP_EXPORTS_MAX, Result, SIZE_REFRESH_MS,
+};
 use crate::open::open;
 use crate::store::Store;
 
@@ -38,6 +43,12 @@ pub(super) struct Database {
     pub(super) memory: Arc<Memory>,
     /// Held while a command checks the file.
     pub(super) checking: Arc<Semaphore>,
+    /// Held while an export reads one state of the database.
+    pub(super) exporting: Arc<Semaphore>,
+    /// The messages under way in event streams.
+    pub(super) deliveries: Deliveries,
+    /// Copies of it for downloads.
+    pub(super) copies: Arc<Copies>,
     /// Size of its files, and when it was measured.
     size: Mutex<(Option<u64>, i64)>,
     /// Notified when the tokens change or the database is dropped: watches check their grants.
@@ -83,6 +94,9 @@ impl Database {
             watches: AtomicU32::new(0),
             memory,
             checking: Arc::new(Semaphore::new(1)),
+            exporting: Arc::new(Semaphore::new(HTTP_EXPORTS_MAX)),
+            deliveries: Deliveries::default(),
+            copies: Arc::default(),
             size: Mutex::default(),
             changed: flag::Sender::new(()),
             gone: AtomicBool::new(false),
@@ -108,6 +122,9 @@ impl Database {
         if let Some(store) = &*store {
             return Ok(store.clone());
         }
+        if let Location::File { path, readonly: false } = &self.location {
+            remove_left(path);
+        }
         let opened = open(&self.location.target())?;
         Ok(store.insert(opened.store("Serving")?.clone()).clone())
     }
@@ -115,6 +132,19 @@ impl Database {
     /// Whether writes are refused.
     pub(super) fn is_readonly(&self) -> bool {
         matches!(self.location, Location::File { readonly: true, .. })
+    }
+
+    /// Its file; `None` if it has none on this machine.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.location {
+            Location::File { path, .. } => Some(path),
+            Location::Shared { .. } => None,
+        }
+    }
+
+    /// As [`Location::without_path`].
+    pub(super) fn without_path(&self, error: &Error) -> Error {
+        self.location.without_path(error)
     }
 
     /// Whether its leader remembers the ids of writes.
@@ -252,6 +282,7 @@ impl Database {
     pub(super) fn close(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
+        self.copies.clear();
         drop(self.store.lock().take());
     }
 
@@ -260,6 +291,7 @@ impl Database {
     pub(super) fn destroy(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
+        self.copies.clear();
         let store = self.store.lock().take();
         if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
             let id = self.id;

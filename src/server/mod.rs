@@ -17,7 +17,10 @@
 //! | `studio` | the pages for browsers |
 //! | `exchange`, `data` | metadata; reads and writes |
 //! | `stream`, `watch` | endless answers; the states of keys |
+//! | `checked` | long answers that break off unless they are complete |
 //! | `extension` | openkv's own requests, for clients that ask for them |
+//! | `copies` | copies of a database for downloads |
+//! | `deliveries` | messages that event streams have delivered |
 //! | `admin` | creates and drops databases and tokens |
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
@@ -30,10 +33,13 @@ mod answer;
 mod api;
 mod auth;
 mod catalog;
+mod checked;
 mod clock;
 mod connection;
+mod copies;
 mod data;
 mod database;
+mod deliveries;
 mod exchange;
 mod extension;
 mod feed;

@@ -62,7 +62,8 @@ impl Leave {
         }
     }
 
-    fn holds(&self) -> bool {
+    /// Whether it still stands.
+    pub(super) fn holds(&self) -> bool {
         let led_by_another = self.of_leader && self.database.known_leader().is_some();
         !led_by_another && !*self.closing.borrow() && self.database.has_token(self.issued_for)
     }

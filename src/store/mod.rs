@@ -12,6 +12,7 @@
 //! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues |
 //! | reader | runs reads that left the caller's thread, and reads the states of watches |
 //! | long reader | runs reads that take long; started on demand |
+//! | walk | visits a range for a visitor that may wait; one for each such walk |
 //! | external | detects external commits; exists while a watch, a feed or a listener is open |
 
 mod consume;
@@ -22,6 +23,7 @@ mod health;
 mod listener;
 mod lock_request;
 mod long;
+mod long_walk;
 mod maintain;
 mod measure;
 mod patience;

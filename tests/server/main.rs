@@ -22,6 +22,7 @@ mod memory;
 mod mutations;
 mod rights;
 mod served;
+mod streams;
 mod studio;
 mod url_lists;
 mod watches;

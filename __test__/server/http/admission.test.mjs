@@ -11,20 +11,27 @@ import { caller, readToken, serveApi } from "./calling.mjs";
 
 const METHODS = ["get", "put", "post", "delete"];
 
-/** Routes that write, or take messages, by other methods than PUT and DELETE. */
-const WRITING = /atomic|delete-batch|queue\/(?:enqueue|poll|ack|nack|extend)|requeue/;
+/** Routes that write, take messages, or give out everything, by other methods than PUT and DELETE. */
+const WRITING =
+  /atomic|delete-batch|import|backup|queue\/(?:enqueue|poll|listen|ack|nack|extend)|requeue|post .*indexes/;
+
+/** Streams, with a parameter that is refused: they would not end. */
+const ENDLESS = [
+  ["/watch/prefix", "limit=0"],
+  ["/queue/listen", "concurrency=0"],
+];
 
 /** The requests of the document: `[method, path]`, with values for the parameters of paths. */
 async function routes(url, database) {
   const { paths } = await (await fetch(`${url}/openapi.json`)).json();
   return Object.entries(paths).flatMap(([path, item]) => {
     const named = path.replace("{database}", database).replace("{path}", "a").replace("{id}", "1");
-    // A stream would not end: a request that is refused is enough here.
-    const filled = named.endsWith("/watch/prefix") ? `${named}?limit=0` : named;
+    const [, refused] = ENDLESS.find(([route]) => named.endsWith(route)) ?? [];
+    const filled = refused ? `${named}?${refused}` : named;
     return METHODS.filter((method) => item[method]).map((method) => ({
       method: method.toUpperCase(),
       path: filled,
-      writes: ["put", "delete"].includes(method) || WRITING.test(path),
+      writes: ["put", "delete"].includes(method) || WRITING.test(`${method} ${path}`),
     }));
   });
 }

@@ -28,7 +28,7 @@ export function caller(base, usual = accessToken) {
       },
     });
     const bytes = Buffer.from(await response.arrayBuffer());
-    const isText = /json/.test(response.headers.get("content-type") ?? "");
+    const isText = /[/+]json/.test(response.headers.get("content-type") ?? "");
     return {
       status: response.status,
       headers: response.headers,

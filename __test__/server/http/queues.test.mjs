@@ -109,3 +109,48 @@ test("queues need the right to write, and their requests are checked", async () 
     assert.equal((await call(method, path, { body })).status, 400, path);
   }
 });
+
+test("messages of an atomic operation have all options, and the answer names them", async () => {
+  const { server, call } = await serveApi();
+  const kv = await connect(server);
+  const later = Date.now() + 3_600_000;
+  const message = (more) => ({ type: "enqueue", queue: "mail", value: "m", ...more });
+  const { body } = await call("POST", "/atomic", {
+    body: {
+      mutations: [
+        message({ deduplicationKey: "k", priority: 5, deadRetention: 60_000 }),
+        message({ deduplicationKey: "k" }),
+        message({ at: later }),
+        message({ delay: 1000, backoffSchedule: [] }),
+      ],
+    },
+  });
+  assert.equal(body.ok, true, JSON.stringify(body));
+  assert.deepEqual(
+    body.messages.map(({ deduplicated }) => deduplicated),
+    [false, true, false, false],
+  );
+  assert.equal(body.messages[1].id, body.messages[0].id);
+  const { pending, delayed } = await kv.queue("mail").stats();
+  assert.deepEqual([pending, delayed], [1, 2]);
+  const undelivered = {
+    backoffSchedule: [],
+    keysIfUndelivered: [["dead", { type: "bigint", value: "1" }]],
+  };
+  const dies = { type: "enqueue", value: "lost", ...undelivered };
+  await call("POST", "/atomic", { body: { mutations: [dies] } });
+  const { message: taken } = (await call("GET", "/queue/poll")).body;
+  const { id, lock } = taken;
+  await call("POST", "/queue/nack", { body: { id, lock } });
+  assert.equal((await kv.get(["dead", 1n])).value, "lost");
+  for (const [bad, fault] of [
+    [message({ at: later, delay: 1 }), /at: not together/],
+    [message({ priority: 10 }), /priority/i],
+    [message({ keysIfUndelivered: [[null]] }), /keysIfUndelivered: key\[0\]/],
+    [{ type: "set", key: ["a"], value: 1, priority: 1 }, /for the type enqueue/],
+  ]) {
+    const refused = await call("POST", "/atomic", { body: { mutations: [bad] } });
+    assert.equal(refused.status, 400);
+    assert.match(refused.body.detail, fault);
+  }
+});

@@ -53,6 +53,7 @@ pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 use leftover::Leftover;
 pub use reader::SqliteReader;
 pub use restore::restore;
+pub use unfinished::{Unfinished, remove_abandoned};
 pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};

@@ -26,7 +26,7 @@ struct Copies {
 }
 
 /// An incomplete file, which is removed when dropped unless it is finished.
-pub(super) struct Unfinished {
+pub struct Unfinished {
     path: PathBuf,
     copy: u64,
 }
@@ -34,7 +34,7 @@ pub(super) struct Unfinished {
 impl Unfinished {
     /// A new one in the folder of `to`. Removes copies for the same target that ended processes
     /// have left.
-    pub(super) fn beside(to: &Path) -> Self {
+    pub fn beside(to: &Path) -> Self {
         remove_abandoned(to);
         let mut copies = COPIES.lock();
         copies.last += 1;
@@ -45,7 +45,8 @@ impl Unfinished {
         Self { path, copy }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -68,7 +69,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// `Invalid` if a file of that name exists meanwhile.
-    pub(super) fn finish(&self, to: &Path) -> Result<u64> {
+    pub fn finish(&self, to: &Path) -> Result<u64> {
         let bytes = self.sync().map_err(about(to))?;
         // Unlike a rename, a hard link does not replace a file that was created meanwhile.
         match std::fs::hard_link(&self.path, to) {
@@ -111,7 +112,7 @@ fn remove(path: &Path) {
 }
 
 /// Removes the copies for `to` whose processes have ended without removing them.
-fn remove_abandoned(to: &Path) {
+pub fn remove_abandoned(to: &Path) {
     let (Some(folder), Some(name)) = (to.parent(), to.file_name().and_then(|name| name.to_str()))
     else {
         return;

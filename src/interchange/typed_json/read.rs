@@ -20,7 +20,7 @@ use crate::model::{
 const PLACE_CHARS_MAX: usize = 100;
 
 /// The stored value of a typed object inside parsed JSON.
-pub(super) fn stored(json: &Value, id: NodeId) -> Result<EncodedValue> {
+pub(in crate::interchange) fn stored(json: &Value, id: NodeId) -> Result<EncodedValue> {
     let at_root = |what: String| Error::invalid(format!("value: {what}"));
     let (name, inner) = scalar::envelope(json, id).map_err(at_root)?;
     if name == "KvU64" {

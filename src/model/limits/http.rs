@@ -20,3 +20,39 @@ pub const HTTP_WAIT_MS_MAX: u64 = 60_000;
 
 /// Interval at which a poll whose time is over asks whether its feed has nothing to report.
 pub const HTTP_POLL_LOOK_MS: u64 = 10;
+
+/// Exports of one database at one time: each keeps a state of the database from being overwritten.
+pub const HTTP_EXPORTS_MAX: usize = 2;
+
+/// How long an export takes at most.
+pub const HTTP_EXPORT_MS_MAX: u64 = 6 * 3_600_000;
+
+/// A line of an import. A `Uint8Array` of 16 MiB, the largest value, takes 21.4 MiB.
+pub const HTTP_IMPORT_LINE_BYTES_MAX: usize = 24 * 1024 * 1024;
+
+/// Memory for reading a long line, for each of its bytes.
+pub const HTTP_IMPORT_BYTES_PER_BYTE: usize = 4;
+
+/// Entries of an import after which they are committed.
+pub const HTTP_IMPORT_COMMIT_ENTRIES_MAX: usize = 500;
+
+/// Bytes of lines of an import after which their entries are committed.
+pub const HTTP_IMPORT_COMMIT_BYTES_MAX: usize = 256 * 1024;
+
+/// How long the rest of a refused import is read, so that its client gets the answer.
+pub const HTTP_IMPORT_REST_MS_MAX: u64 = 2000;
+
+/// Copies of one database that downloads are reading, or may go on reading.
+pub const HTTP_BACKUPS_MAX: usize = 2;
+
+/// How long a copy is kept for a download that broke off.
+pub const HTTP_BACKUP_KEPT_MS: u64 = 300_000;
+
+/// Messages of a stream of a queue that are not acknowledged, if the request names no number.
+pub const HTTP_LISTEN_MESSAGES_DEFAULT: u64 = 10;
+
+/// Entries of a page of a search, if the request names no limit.
+pub const HTTP_SEARCH_ENTRIES_DEFAULT: usize = 20;
+
+/// Terms of a snippet, if the request names no number.
+pub const HTTP_SNIPPET_TERMS_DEFAULT: u8 = 32;

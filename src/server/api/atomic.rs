@@ -12,13 +12,13 @@ use super::body::{json, json_body, key_in};
 use super::envelope::hex;
 use super::media::Form;
 use super::problem::{Answered, Problem};
+use super::queue::{EnqueueBody, message_of};
 use super::write::{Done, commit, expiry, value_in};
 use crate::codec::cbor;
 use crate::interchange::typed_json;
 use crate::model::{
-    Arith, BACKOFF_DEFAULT_MS, Calculation, Check, EncodedValue, Encoding, Key, Limits, Message,
-    Mutation, NAMED_BACKOFF_DEFAULT_MS, Numeric, Operand, Patch, Target, Time, Versionstamp,
-    WriteParts,
+    Arith, Calculation, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, Numeric,
+    Operand, Patch, Results, Target, Versionstamp, WriteParts,
 };
 
 /// An atomic operation.
@@ -63,8 +63,35 @@ pub(super) struct MutationBody {
     expire_in: Option<u64>,
     /// Of `enqueue`: its queue.
     queue: Option<String>,
-    /// Of `enqueue`: it is due in so many ms.
+    /// Of `enqueue`, as the following ones: it is due in so many ms.
     delay: Option<u64>,
+    /// When it is due, in ms since the epoch.
+    at: Option<i64>,
+    /// 0 to 9; the highest is delivered first.
+    priority: Option<u8>,
+    /// The queue holds at most one message with this key.
+    deduplication_key: Option<String>,
+    /// Waiting times before the retries, in ms.
+    backoff_schedule: Option<Vec<u32>>,
+    /// How long it is kept when it is dead, in ms.
+    dead_retention: Option<u64>,
+    /// The keys that get its value when it dies, at most 10.
+    #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
+    keys_if_undelivered: Option<Vec<Box<RawValue>>>,
+}
+
+impl MutationBody {
+    /// Whether it has a member that only messages have.
+    fn names_message(&self) -> bool {
+        self.queue.is_some()
+            || self.delay.is_some()
+            || self.at.is_some()
+            || self.priority.is_some()
+            || self.deduplication_key.is_some()
+            || self.backoff_schedule.is_some()
+            || self.dead_retention.is_some()
+            || self.keys_if_undelivered.is_some()
+    }
 }
 
 /// The kind of a change.
@@ -95,6 +122,17 @@ pub(super) struct Outcome {
     /// The UUIDs of the placeholders, in the order of the keys.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uuids: Vec<String>,
+    /// The messages, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<MessageOutcome>,
+}
+
+/// A message of an atomic operation.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MessageOutcome {
+    /// The number of the message, or of the earlier one with its deduplication key.
+    id: Option<String>,
+    deduplicated: bool,
 }
 
 /// Carries an atomic operation out.
@@ -115,35 +153,35 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
         let key = key_in(&format!("checks[{at}].key"), &check.key)?;
         parts.checks.push(Check { key, expected: expected.transpose()? });
     }
-    for (at, mutation) in asked.mutations.iter().enumerate() {
+    for (at, mutation) in asked.mutations.into_iter().enumerate() {
         push(&mut parts, mutation, form, at)?;
     }
-    let (stamp, failed, resolved) = match commit(&client, parts).await? {
-        Done::Committed(stamp, results) => (Some(stamp), None, results.resolved),
-        Done::CheckFailed(failed) => (None, Some(failed), Vec::new()),
+    let (stamp, failed, results) = match commit(&client, parts).await? {
+        Done::Committed(stamp, results) => (Some(stamp), None, results),
+        Done::CheckFailed(failed) => (None, Some(failed), Results::default()),
     };
+    let messages = results.enqueued.iter().map(|message| MessageOutcome {
+        id: message.id.map(|id| id.to_string()),
+        deduplicated: message.deduplicated,
+    });
     json(&Outcome {
         ok: stamp.is_some(),
         versionstamp: stamp.map(hex),
         failed,
-        uuids: resolved.iter().map(|found| found.uuid.to_string()).collect(),
+        uuids: results.resolved.iter().map(|found| found.uuid.to_string()).collect(),
+        messages: messages.collect(),
     })
 }
 
 /// Appends one mutation to a write.
-fn push(
-    parts: &mut WriteParts,
-    asked: &MutationBody,
-    form: Form,
-    at: usize,
-) -> Result<(), Problem> {
+fn push(parts: &mut WriteParts, asked: MutationBody, form: Form, at: usize) -> Result<(), Problem> {
     let refused = |what: &str| Problem::bad_request(format!("mutations[{at}]{what}"));
     let raw = || asked.value.as_deref().ok_or_else(|| refused(".value is missing"));
     let value = || value_in(form, raw()?);
     let expiry = expiry(&format!("mutations[{at}].expireIn"), asked.expire_in)?;
     let is_message = asked.kind == MutationType::Enqueue;
-    if !is_message && (asked.queue.is_some() || asked.delay.is_some()) {
-        return Err(refused(": queue and delay are for the type enqueue"));
+    if !is_message && asked.names_message() {
+        return Err(refused(": queue and the options of a message are for the type enqueue"));
     }
     if is_message && asked.key.is_some() {
         return Err(refused(": a message has no key"));
@@ -207,26 +245,29 @@ fn push(
             parts.mutations.push(Mutation::Append { key, items, front, value_bytes_max, expiry });
         }
         MutationType::Enqueue => {
-            let EncodedValue { encoding, bytes } = value()?;
-            if encoding != Encoding::Cbor {
-                return Err(refused(".value: a message is neither a Uint8Array nor a KvU64"));
-            }
-            let delay = asked.delay.map(i64::try_from).transpose();
-            let delay = delay.map_err(|_| refused(".delay is too large"))?;
-            let backoff_ms: Vec<u32> = match asked.queue.as_deref().unwrap_or_default() {
-                "" => BACKOFF_DEFAULT_MS.into(),
-                _ => NAMED_BACKOFF_DEFAULT_MS.into(),
-            };
-            parts.messages.push(Message {
-                queue: asked.queue.clone().unwrap_or_default(),
-                due: Time::After(delay.unwrap_or(0)),
-                backoff_ms,
-                value: bytes,
-                ..Message::default()
-            });
+            raw()?;
+            parts
+                .messages
+                .push(message(asked, form).map_err(|fault| refused(&format!(".{fault}")))?);
         }
     }
     Ok(())
+}
+
+/// The message of a mutation that has a value.
+fn message(asked: MutationBody, form: Form) -> Result<Message, String> {
+    let MutationBody { value, queue, delay, at, priority, deduplication_key, .. } = asked;
+    let body = EnqueueBody {
+        value: value.unwrap_or_default(),
+        delay,
+        at,
+        priority,
+        deduplication_key,
+        backoff_schedule: asked.backoff_schedule,
+        dead_retention: asked.dead_retention,
+        keys_if_undelivered: asked.keys_if_undelivered,
+    };
+    message_of(queue.unwrap_or_default(), form, body)
 }
 
 /// The operand of arithmetic. In plain JSON a bigint and a `KvU64` are typed objects.

@@ -129,15 +129,15 @@ async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: Vec<Key>) -> Result<
 }
 
 /// Ends the work of a request that is dropped.
-struct Wanted(Arc<()>);
+pub(super) struct Wanted(Arc<()>);
 
 impl Wanted {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Arc::new(()))
     }
 
     /// The bounds of a long read.
-    fn patience(&self, store: &Store, what: &'static str) -> Arc<Patience> {
+    pub(super) fn patience(&self, store: &Store, what: &'static str) -> Arc<Patience> {
         let alive = Arc::downgrade(&self.0);
         let most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
         store.patience(what, most, Some(Arc::new(move || alive.strong_count() > 0)))

@@ -164,6 +164,11 @@ impl Written {
         Ok(())
     }
 
+    /// Whether a value so far is not the same as the stored one.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.lossy
+    }
+
     /// The text, in JSON.
     pub(super) fn into_text(self) -> String {
         self.text
@@ -292,7 +297,12 @@ async fn apart<T: Send + 'static>(
     done.map_err(|_| Error::internal("writing an answer ended by a panic"))?
 }
 
-fn answered(form: Form, (body, lossy): (Vec<u8>, bool), claim: &Claim) -> Result<Answer, Problem> {
+/// The answer with a body, and whether it is not the same as what is stored.
+pub(super) fn answered(
+    form: Form,
+    (body, lossy): (Vec<u8>, bool),
+    claim: &Claim,
+) -> Result<Answer, Problem> {
     claim.holds(body.len())?;
     let mut answer = answer(StatusCode::OK, form.name(), whole(claim.bytes(body)));
     if lossy {

@@ -17,7 +17,7 @@ use crate::server::answer::Answer;
 use crate::server::data::Client;
 use crate::server::stream::{Source, stream};
 
-const EVENT_TYPE: &str = "text/event-stream";
+pub(super) const EVENT_TYPE: &str = "text/event-stream";
 
 /// Sent in silence, so that both ends notice a connection that is gone.
 const PING: &[u8] = b"event: ping\ndata: {}\n\n";
@@ -41,7 +41,11 @@ pub(super) fn silent_ping() -> Bytes {
 
 /// The answer with a stream of events.
 pub(super) fn events(client: &Client, source: impl Source) -> Answer {
-    let mut answer = stream(client, source);
+    as_events(stream(client, source))
+}
+
+/// Marks an answer as a stream of events.
+pub(super) fn as_events(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_TYPE));
     // Proxies of nginx keep events back without it.
     let buffering = HeaderName::from_static("x-accel-buffering");

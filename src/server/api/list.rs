@@ -97,14 +97,15 @@ pub(super) struct Counted {
     count: u64,
 }
 
-struct Range {
+/// The range of a list.
+pub(super) struct Range {
     prefix: Option<Key>,
     start: Option<Key>,
     end: Option<Key>,
 }
 
 impl Range {
-    fn of_query(query: &Query) -> Result<Self, Problem> {
+    pub(super) fn of_query(query: &Query) -> Result<Self, Problem> {
         let (prefix, start) = (query.key("prefix")?, query.key("start")?);
         Ok(Self { prefix, start, end: query.key("end")? })
     }
@@ -115,7 +116,7 @@ impl Range {
         Ok(Self { prefix, start, end: key("end", &body.end)? })
     }
 
-    fn bounds(self) -> Result<Bounds, Problem> {
+    pub(super) fn bounds(self) -> Result<Bounds, Problem> {
         Bounds::new(self.prefix, self.start, self.end)
     }
 }

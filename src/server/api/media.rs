@@ -43,7 +43,7 @@ pub(super) fn accepted(accept: Option<&str>, offered: &[Form]) -> Option<Form> {
     for form in offered {
         // The most specific range that matches decides about a type.
         let matching =
-            ranges.iter().filter_map(|(range, q)| Some((specificity(range, *form)?, *q)));
+            ranges.iter().filter_map(|(range, q)| Some((specificity(range, form.name())?, *q)));
         let Some((specific, q)) = matching.max_by_key(|(specific, _)| *specific) else { continue };
         if q > 0 && best.is_none_or(|(rank, _)| (q, specific) > rank) {
             best = Some(((q, specific), *form));
@@ -52,18 +52,28 @@ pub(super) fn accepted(accept: Option<&str>, offered: &[Form]) -> Option<Form> {
     best.map(|(_, form)| form)
 }
 
+/// Whether a client accepts the only media type of a route.
+pub(super) fn accepts(accept: Option<&str>, name: &str) -> bool {
+    let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else { return true };
+    let ranges = accept.split(',').filter_map(range);
+    let matching = ranges.filter_map(|(range, q)| Some((specificity(range, name)?, q)));
+    matching.max_by_key(|(specific, _)| *specific).is_some_and(|(_, q)| q > 0)
+}
+
 /// The form of a `Content-Type`; `None` if it is none of these. JSON is always UTF-8.
 pub(super) fn named(content_type: &str, offered: &[Form]) -> Option<Form> {
+    offered.iter().copied().find(|form| names(content_type, form.name()))
+}
+
+/// Whether a `Content-Type` names a media type whose text is UTF-8.
+pub(super) fn names(content_type: &str, wanted: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim);
-    let name = parts.next()?;
+    let is_wanted = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(wanted));
     let is_utf8 = |part: &str| {
         let charset = part.split_once('=').filter(|(name, _)| name.eq_ignore_ascii_case("charset"));
         charset.is_none_or(|(_, set)| set.trim_matches('"').eq_ignore_ascii_case("utf-8"))
     };
-    if !parts.all(is_utf8) {
-        return None;
-    }
-    offered.iter().copied().find(|form| form.name().eq_ignore_ascii_case(name))
+    is_wanted && parts.all(is_utf8)
 }
 
 /// A media range and its weight in thousandths; `None` for a malformed one.
@@ -78,10 +88,10 @@ fn range(text: &str) -> Option<(&str, u16)> {
     Some((range, (q * 1000.0) as u16))
 }
 
-/// How specifically a range names a form; `None` if it does not.
-fn specificity(range: &str, form: Form) -> Option<u8> {
-    let (kind, _) = form.name().split_once('/')?;
-    if range.eq_ignore_ascii_case(form.name()) {
+/// How specifically a range names a media type; `None` if it does not.
+fn specificity(range: &str, name: &str) -> Option<u8> {
+    let (kind, _) = name.split_once('/')?;
+    if range.eq_ignore_ascii_case(name) {
         return Some(2);
     }
     match range.split_once('/')? {
@@ -119,6 +129,20 @@ mod tests {
             assert_eq!(accepted(accept, Form::OF_MANY), form, "{accept:?}");
         }
         assert_eq!(accepted(Some("application/octet-stream"), Form::ALL), Some(Form::Bytes));
+    }
+
+    #[test]
+    fn the_only_type_of_a_route_is_accepted_or_not() {
+        for (accept, expected) in [
+            (None, true),
+            (Some("*/*"), true),
+            (Some("application/x-ndjson"), true),
+            (Some("text/html, application/*;q=0.5"), true),
+            (Some("application/json"), false),
+            (Some("*/*, application/x-ndjson;q=0"), false),
+        ] {
+            assert_eq!(accepts(accept, "application/x-ndjson"), expected, "{accept:?}");
+        }
     }
 
     #[test]

@@ -9,16 +9,18 @@
 //! |---|---|
 //! | `admit` | host, token, rights, leader and quotas of a request |
 //! | `problem` | errors as problem details |
-//! | `media`, `precondition`, `target`, `range` | pure: forms of bodies, conditions, keys, ranges |
-//! | `body`, `envelope`, `write` | values and entries out of bodies and into them |
+//! | `media`, `precondition`, `target`, `range`, `byte_range` | pure: forms of bodies, conditions, keys, ranges |
+//! | `body`, `lines`, `envelope`, `write` | values and entries out of bodies and into them |
 //! | `entries`, `deletion` | calls of the store |
-//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `dead_letters`, `metrics` | the handlers |
+//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
 //! | `events` | server-sent events |
 //! | `document` | the OpenAPI document |
 
 mod admit;
 mod atomic;
+mod backup;
 mod body;
+mod byte_range;
 mod dead_letters;
 mod deletion;
 mod document;
@@ -26,13 +28,19 @@ mod entries;
 mod entry;
 mod envelope;
 mod events;
+mod export;
+mod import;
+mod indexes;
+mod lines;
 mod list;
+mod listen;
 mod media;
 mod metrics;
 mod precondition;
 mod problem;
 mod queue;
 mod range;
+mod search;
 mod target;
 mod watch_keys;
 mod watch_prefix;
@@ -44,8 +52,8 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
-    RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH,
+    IF_NONE_MATCH, IF_RANGE, RANGE, RETRY_AFTER,
 };
 use hyper::{Method, StatusCode};
 use tower_http::compression::CompressionLayer;
@@ -56,6 +64,7 @@ use utoipa_axum::routes;
 
 use super::Serving;
 use crate::model::HTTP_COMPRESS_BYTES_MIN;
+use crate::protocol::backup::HASH_HEADER;
 use problem::Problem;
 
 type Routes = OpenApiRouter<Arc<Serving>>;
@@ -68,6 +77,7 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(list::paginate_query, list::paginate))
         .routes(routes!(list::batch))
         .routes(routes!(metrics::prometheus))
+        .routes(routes!(search::by_query, search::search))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::get))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN)));
@@ -75,7 +85,9 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(entry::get))
         .routes(routes!(list::count_query, list::count_body))
         .routes(routes!(metrics::of_database))
+        .routes(routes!(indexes::list))
         .routes(routes!(queue::stats))
+        .routes(routes!(export::export))
         .routes(routes!(watch_keys::watch))
         .routes(routes!(watch_keys::poll))
         .routes(routes!(watch_prefix::watch))
@@ -91,8 +103,12 @@ fn writes(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(entry::put_key, entry::delete_key))
         .routes(routes!(list::delete_batch))
         .routes(routes!(atomic::atomic))
+        .routes(routes!(backup::backup))
+        .routes(routes!(import::import))
+        .routes(routes!(indexes::create, indexes::remove))
         .routes(routes!(queue::enqueue))
         .routes(routes!(queue::poll))
+        .routes(routes!(listen::listen))
         .routes(routes!(queue::ack))
         .routes(routes!(queue::nack))
         .routes(routes!(queue::extend))
@@ -139,9 +155,12 @@ fn cors(origin: &str) -> CorsLayer {
     let lossy = HeaderName::from_static("openkv-lossy");
     let expire_at = HeaderName::from_static("openkv-expire-at");
     let last_event = HeaderName::from_static("last-event-id");
+    let digest = HeaderName::from_static(HASH_HEADER);
+    let conditions = [IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE];
+    let asked = [ACCEPT, AUTHORIZATION, CONTENT_TYPE, last_event].into_iter().chain(conditions);
     CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
-        .allow_headers([ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, last_event])
-        .expose_headers([ETAG, RETRY_AFTER, lossy, expire_at])
+        .allow_headers(asked.collect::<Vec<_>>())
+        .expose_headers([ETAG, RETRY_AFTER, CONTENT_RANGE, lossy, expire_at, digest])
 }

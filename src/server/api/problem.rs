@@ -20,6 +20,17 @@ pub(in crate::server) struct Problem {
     entry: Option<Box<RawValue>>,
     /// The URL of the server that has to be asked instead.
     leader: Option<String>,
+    /// Of an import: how far it came.
+    stopped: Option<Stopped>,
+}
+
+/// How far an import came before the line that ended it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopped {
+    /// From 1.
+    pub(super) line: u64,
+    pub(super) imported: u64,
+    pub(super) skipped: u64,
 }
 
 /// The result of a handler.
@@ -48,6 +59,16 @@ pub(super) struct ProblemBody<'p> {
     /// Of 421: the URL of the server that leads the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     leader: &'p Option<String>,
+    /// Of an import: the number of the line that ended it, from 1. All lines before it are committed or
+    /// skipped, and none from it on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// Of an import: the entries that are committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported: Option<u64>,
+    /// Of an import: the entries that existed already or had expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
 }
 
 impl Problem {
@@ -71,8 +92,18 @@ impl Problem {
         Self { leader: Some(leader), ..Self::new(StatusCode::MISDIRECTED_REQUEST, text) }
     }
 
+    /// Adds how far an import came.
+    pub(super) fn stopped(self, stopped: Stopped) -> Self {
+        let refusal = self.refusal.within(&format!("line {}: ", stopped.line));
+        Self { refusal, stopped: Some(stopped), ..self }
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         self.refusal.status
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.refusal.text()
     }
 
     fn code(&self) -> &'static str {
@@ -93,6 +124,9 @@ impl Problem {
             error: self.refusal.text(),
             entry: &self.entry,
             leader: &self.leader,
+            line: self.stopped.map(|stopped| stopped.line),
+            imported: self.stopped.map(|stopped| stopped.imported),
+            skipped: self.stopped.map(|stopped| stopped.skipped),
         };
         // Its members are text and JSON, which always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
@@ -117,7 +151,7 @@ impl IntoResponse for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, entry: None, leader: None }
+        Self { refusal, entry: None, leader: None, stopped: None }
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
-use super::body::{json, json_body, wanted};
+use super::body::{json, json_body, keys_in, wanted};
 use super::envelope::hex;
 use super::events::wait_of;
 use super::media::Form;
@@ -55,17 +55,22 @@ pub(super) fn push_value(out: &mut String, form: Form, value: &[u8]) -> Result<(
 #[schema(as = NewMessage)]
 pub(super) struct EnqueueBody {
     #[schema(value_type = serde_json::Value)]
-    value: Box<RawValue>,
+    pub(super) value: Box<RawValue>,
     /// It is due in so many ms.
-    delay: Option<u64>,
+    pub(super) delay: Option<u64>,
+    /// When it is due, in ms since the epoch; not together with `delay`.
+    pub(super) at: Option<i64>,
     /// 0 to 9; the highest is delivered first.
-    priority: Option<u8>,
+    pub(super) priority: Option<u8>,
     /// The queue holds at most one message with this key.
-    deduplication_key: Option<String>,
+    pub(super) deduplication_key: Option<String>,
     /// Waiting times before the retries, in ms.
-    backoff_schedule: Option<Vec<u32>>,
+    pub(super) backoff_schedule: Option<Vec<u32>>,
     /// How long it is kept when it is dead, in ms.
-    dead_retention: Option<u64>,
+    pub(super) dead_retention: Option<u64>,
+    /// The keys that get its value when it dies, at most 10.
+    #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
+    pub(super) keys_if_undelivered: Option<Vec<Box<RawValue>>>,
 }
 
 /// The answer of an enqueue.
@@ -88,29 +93,7 @@ pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> An
     let (head, body) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
     let (form, asked) = json_body::<EnqueueBody>(&client, &head, body).await?;
-    let EncodedValue { encoding, bytes: value } = value_in(form, &asked.value)?;
-    if encoding != Encoding::Cbor {
-        let text = "value: a message is neither a Uint8Array nor a KvU64";
-        return Err(Problem::bad_request(text));
-    }
-    let ms = |name: &str, ms: Option<u64>| {
-        let number = ms.map(i64::try_from).transpose();
-        number.map_err(|_| Problem::bad_request(format!("{name}: too large")))
-    };
-    let usual = || match queue.as_str() {
-        "" => BACKOFF_DEFAULT_MS.to_vec(),
-        _ => NAMED_BACKOFF_DEFAULT_MS.to_vec(),
-    };
-    let message = Message {
-        due: Time::After(ms("delay", asked.delay)?.unwrap_or(0)),
-        priority: asked.priority.unwrap_or(0),
-        backoff_ms: asked.backoff_schedule.unwrap_or_else(usual),
-        deduplication_key: asked.deduplication_key,
-        dead_retention_ms: ms("deadRetention", asked.dead_retention)?,
-        value,
-        queue,
-        ..Message::default()
-    };
+    let message = message_of(queue, form, asked).map_err(Problem::bad_request)?;
     let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
     match commit(&client, parts).await? {
         Done::CheckFailed(_) => Err(Error::internal("a check of a write without checks").into()),
@@ -124,6 +107,43 @@ pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> An
             })
         }
     }
+}
+
+/// The message of a request.
+///
+/// # Errors
+/// The text of a fault, which begins with the name of the member.
+pub(super) fn message_of(queue: String, form: Form, asked: EnqueueBody) -> Result<Message, String> {
+    let stored = value_in(form, &asked.value);
+    let EncodedValue { encoding, bytes: value } =
+        stored.map_err(|problem| problem.text().to_owned())?;
+    if encoding != Encoding::Cbor {
+        return Err("value: a message is neither a Uint8Array nor a KvU64".to_owned());
+    }
+    let ms = |name: &str, ms: Option<u64>| {
+        ms.map(i64::try_from).transpose().map_err(|_| format!("{name}: too large"))
+    };
+    let usual = || match queue.as_str() {
+        "" => BACKOFF_DEFAULT_MS.to_vec(),
+        _ => NAMED_BACKOFF_DEFAULT_MS.to_vec(),
+    };
+    let due = match (ms("delay", asked.delay)?, asked.at) {
+        (Some(_), Some(_)) => return Err("at: not together with delay".to_owned()),
+        (delay, None) => Time::After(delay.unwrap_or(0)),
+        (None, Some(at)) => Time::At(at),
+    };
+    let keys = keys_in(asked.keys_if_undelivered.as_deref().unwrap_or_default());
+    let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
+    Ok(Message {
+        due,
+        priority: asked.priority.unwrap_or(0),
+        backoff_ms: asked.backoff_schedule.unwrap_or_else(usual),
+        keys_if_undelivered: keys,
+        deduplication_key: asked.deduplication_key,
+        dead_retention_ms: ms("deadRetention", asked.dead_retention)?,
+        value,
+        queue,
+    })
 }
 
 /// A delivered message.
@@ -242,11 +262,22 @@ async fn end(
         let number = text.parse::<i64>();
         number.map_err(|_| Problem::bad_request(format!("{name}: must be that of the delivery")))
     };
-    let ask = ask(number("id", &asked.id)?, number("lock", &asked.lock)?, &asked)?;
+    let (id, lock) = (number("id", &asked.id)?, number("lock", &asked.lock)?);
+    let ask = ask(id, lock, &asked)?;
+    let extension = match &ask {
+        Ask::Extend(renewal) => Some(Duration::from_millis(renewal.lock_ms.unsigned_abs())),
+        _ => None,
+    };
     let (reply, held) = oneshot::channel();
     let store = store_of(&client.database).await?;
     store.ask(ask, Box::new(move |answer| drop(reply.send(answer))));
-    json(&Ended { ok: held.await.map_err(unanswered)?? })
+    let ok = held.await.map_err(unanswered)??;
+    match extension.filter(|_| ok) {
+        Some(lock_ends_in) => client.database.deliveries.extended((id, lock), lock_ends_in),
+        // Also if the lock has expired: then the message is no longer this client's.
+        None => client.database.deliveries.ended(&store, (id, lock)),
+    }
+    json(&Ended { ok })
 }
 
 /// Ends a delivery: the message is handled.

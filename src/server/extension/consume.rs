@@ -100,9 +100,35 @@ impl Chosen {
     }
 }
 
+/// How the messages of a consumer are written for its connection.
+pub(in crate::server) trait Writing: Send + Sync + 'static {
+    /// Messages that share a piece; the connection takes it at once.
+    fn messages(&self, drawn: &[Delivery]) -> Result<Vec<u8>>;
+
+    /// The keep-alive piece.
+    fn alive(&self) -> Bytes;
+
+    /// The stream has ended.
+    fn over(&self) {}
+}
+
+/// The frames of openkv's own clients.
+struct Frames;
+
+impl Writing for Frames {
+    fn messages(&self, drawn: &[Delivery]) -> Result<Vec<u8>> {
+        write_dispatched(drawn.iter())
+    }
+
+    fn alive(&self) -> Bytes {
+        Bytes::from_static(&KEEP_ALIVE)
+    }
+}
+
 /// The messages of a consumer that its connection has not taken yet.
 struct Supply {
     state: Mutex<State>,
+    writing: Arc<dyn Writing>,
     lock: Duration,
     /// Their memory.
     claim: Arc<Claim>,
@@ -171,7 +197,10 @@ impl Supply {
             state.waker = Some(context.waker().clone());
         }
         let lacked = std::mem::take(&mut state.lacked);
-        let frame = write_dispatched(drawn.iter()).map(|frame| self.claim.bytes(frame));
+        let frame = match drawn.is_empty() {
+            true => Ok(Bytes::new()),
+            false => self.writing.messages(&drawn).map(|frame| self.claim.bytes(frame)),
+        };
         self.claim.shrink(state.bytes());
         drop(state);
         let mut sent = drawn.len();
@@ -218,9 +247,10 @@ impl Drop for Dispatcher {
 }
 
 /// The body of a consumer's stream.
-struct Stream {
+pub(in crate::server) struct Stream {
     supply: Arc<Supply>,
-    opened: Option<Bytes>,
+    /// The first piece.
+    pub(in crate::server) opened: Option<Bytes>,
     signs: Interval,
     leave: AbortHandle,
 }
@@ -241,7 +271,7 @@ impl Draw for Stream {
             Polled::Ready(None) => return Polled::Ready(None),
             Polled::Pending => {}
         }
-        self.signs.poll_tick(context).map(|_| Some(Bytes::from_static(&KEEP_ALIVE)))
+        self.signs.poll_tick(context).map(|_| Some(self.supply.writing.alive()))
     }
 }
 
@@ -249,23 +279,35 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.leave.abort();
         self.supply.end();
+        self.supply.writing.over();
     }
 }
 
-/// Starts to deliver messages.
+/// Starts to deliver messages to an openkv client.
 pub(super) async fn consume(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
-    let database = &client.database;
     let asked = read_consume(body)?;
-    let place = database.take_watch()?;
-    let store = store_of(database).await?;
-    let lock = Duration::from_millis(asked.lock_ms.unsigned_abs());
-    let claim = database.memory.claim(usize::MAX);
-    let supply = Arc::new(Supply { state: Mutex::default(), lock, claim });
     let consumer = RemoteConsumer {
         options: ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms },
         credits: asked.credits.into(),
         most: asked.concurrency.into(),
     };
+    let (id, mut stream) = consuming(client, consumer, Arc::new(Frames)).await?;
+    stream.opened = Some(write_opened(id)?.into());
+    Ok(answer(StatusCode::OK, STREAM_TYPE, Body::Drawn(Box::new(stream))))
+}
+
+/// Starts to deliver messages. The consumer's number is for [`Store::grant`].
+pub(in crate::server) async fn consuming(
+    client: &Client,
+    consumer: RemoteConsumer,
+    writing: Arc<dyn Writing>,
+) -> Result<(Id, Stream), Refusal> {
+    let database = &client.database;
+    let place = database.take_watch()?;
+    let store = store_of(database).await?;
+    let lock = Duration::from_millis(consumer.options.lock_ms.unsigned_abs());
+    let claim = database.memory.claim(usize::MAX);
+    let supply = Arc::new(Supply { state: Mutex::default(), writing, lock, claim });
     let dispatcher = Dispatcher(supply.clone());
     let id = store.listen_for(consumer, Box::new(move |hand| dispatcher.0.take(hand)))?;
     let was_over = {
@@ -282,8 +324,6 @@ pub(super) async fn consume(client: &Client, body: &[u8]) -> Result<Answer, Refu
         leave.over().await;
         ending.end();
     });
-    let opened = Some(write_opened(id)?.into());
-    let stream =
-        Stream { supply, opened, signs: signs(&client.serving), leave: leave.abort_handle() };
-    Ok(answer(StatusCode::OK, STREAM_TYPE, Body::Drawn(Box::new(stream))))
+    let (opened, signs) = (None, signs(&client.serving));
+    Ok((id, Stream { supply, opened, signs, leave: leave.abort_handle() }))
 }

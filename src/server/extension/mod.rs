@@ -37,6 +37,7 @@ use crate::protocol::extension::{
 };
 use crate::protocol::{Command, Trait};
 
+pub(in crate::server) use consume::{Writing, consuming};
 pub(in crate::server) use receive::{Asked, received};
 
 /// The kind of a request.
