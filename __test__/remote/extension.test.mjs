@@ -3,6 +3,7 @@
 // features themselves, over a URL too.)
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { after, describe, test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
 import { freshPaths } from "../kit/folder.mjs";
@@ -241,10 +242,11 @@ test("requests that an older server lacks are rejected by name", async () => {
   await kv.set(["a"], 1);
 });
 
-test("a backup over a URL is rejected", async () => {
+test("a backup is refused by name where the server has none", async () => {
   const { kv, link } = await served();
   assert.deepEqual(await kv.check(), { ok: true, findings: [] });
-  const before = link.paths.length;
-  await assert.rejects(kv.backup("copy.sqlite3"), { code: "UNSUPPORTED", message: /backup/ });
-  assert.equal(link.paths.length, before);
+  link.refuses = (path) => (path.endsWith("/api/backup") ? 404 : undefined);
+  const copy = freshPath();
+  await assert.rejects(kv.backup(copy), { code: "UNSUPPORTED", message: /lacks.*: backup$/ });
+  assert.equal(existsSync(copy), false);
 });

@@ -4,6 +4,7 @@
 //! Invariant: reads inside a turn go through the store's own lane, so they pay nothing for the choice.
 //! Never: a decision about a read, a write or a message.
 
+mod backup;
 mod pages;
 mod requests;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Database, pages};
+use super::{Database, backup, pages};
 use crate::call::{self, Call, Reply, carry_out};
 use crate::codec::Malformed;
 use crate::model::{
@@ -155,6 +155,8 @@ fn call_remote(
     match command {
         Command::Count if !client.takes_frames() => pages::count(frame, client, cancel, reply),
         Command::Scan if !client.takes_frames() => pages::scan(frame, client, reply),
+        Command::Backup if client.takes_frames() => backup::backup(frame, client, cancel, reply),
+        Command::BackupProgress => call::backup_progress(frame, reply),
         Command::Acknowledged => client.acknowledged(Box::new(move || reply.good(Vec::new()))),
         _ => {
             let answered = Box::new(move |answer| reply.tell(answer));

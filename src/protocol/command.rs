@@ -130,8 +130,8 @@ pub enum Trait {
     OneAtATime,
 }
 
-const NO_BACKUP: &str = "a backup is a file of the machine that has the database, so it is made \
-    there; to copy the entries, use openkv copy or export";
+const NO_BACKUP: &str = "only openkv's own server makes one for its clients; to copy the entries, \
+    use openkv copy or export";
 
 macro_rules! define {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $file:ident :: $handler:ident, $access:expr,

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hyper::header::HeaderValue;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
+use url::Url;
 
 use super::backoff;
 pub(super) use super::exchange::Grant;
@@ -103,6 +105,11 @@ impl Credentials {
     /// The URL of the server that answered last, for messages.
     pub(super) fn shown(&self) -> String {
         self.exchange.shown()
+    }
+
+    /// The URL of the server that answered last, and the header with the access token.
+    pub(super) fn access(&self) -> Result<(Url, HeaderValue)> {
+        self.exchange.access()
     }
 
     /// Whether the server offers that extension, as far as known.

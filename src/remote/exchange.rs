@@ -106,6 +106,12 @@ impl Exchange {
         self.sources.last().map(shown).unwrap_or_default()
     }
 
+    /// The URL of the server that answered last, and the header with the access token.
+    pub(super) fn access(&self) -> Result<(Url, HeaderValue)> {
+        let url = self.sources.last().ok_or_else(|| Error::internal("a database without a URL"))?;
+        Ok((url.clone(), self.authorization.clone()))
+    }
+
     /// The error for metadata without a strong endpoint.
     pub(super) fn no_endpoint(&self) -> Error {
         let why = "names no endpoint with strong consistency, which writes and strong reads need";

@@ -18,10 +18,11 @@
 //! | [`write_ids`] | ids by which a server recognises a repetition |
 //! | [`order`] | the order of dependent writes |
 //! | [`stream`], [`watch`], [`feed`], [`consume`] | streams from the server |
-//! | [`extension`] | calls of openkv's own servers |
+//! | [`extension`], [`backup`] | calls of openkv's own servers; the download of a backup |
 
 mod address;
 mod backoff;
+mod backup;
 mod cancel;
 mod clock;
 mod consume;
@@ -47,12 +48,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use self::backup::Destination;
 pub use self::cancel::Cancel;
 pub use self::read::Page;
 pub use self::write::Framed;
 pub use crate::connect::wire::Entry;
 use crate::model::{
-    ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Limits,
+    Backup, ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Limits,
     ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
 };
 use crate::protocol::extension::FRAMES;
@@ -160,6 +162,30 @@ impl Client {
                     answer = asked => answer,
                 },
             });
+        });
+    }
+
+    /// Downloads a backup, if the server is openkv's own. Raising `cancel` ends it. `reply` gets the
+    /// destination again.
+    pub fn backup<D: Destination>(
+        &self,
+        mut destination: D,
+        cancel: Option<Cancel>,
+        reply: impl FnOnce(D, Result<Backup>) + Send + 'static,
+    ) {
+        let executor = self.executor.clone();
+        let is_ended = destination.is_ended();
+        let ended = move || is_ended() || cancel.as_ref().is_some_and(Cancel::is_raised);
+        self.runtime.spawn(async move {
+            let done = tokio::select! {
+                biased;
+                () = executor.cancelled() => Err(Error::closed()),
+                error = backup::ended_by(ended) => Err(error),
+                done = backup::download(&executor, &mut destination) => done,
+            };
+            // Making the file durable takes time.
+            let replied = tokio::task::spawn_blocking(move || reply(destination, done));
+            drop(replied);
         });
     }
 

@@ -194,6 +194,18 @@ impl Transport {
         send(client, uri, headers, body, deadline, way).await
     }
 
+    /// Sends a request for a long answer, once.
+    pub(super) async fn get(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        deadline: Instant,
+    ) -> Result<Response<Incoming>, Fault> {
+        let client = if self.speaks_two(uri) { &self.two } else { &self.one };
+        request(client, Method::GET, uri, (headers, Bytes::new()), deadline, &mut Way::default())
+            .await
+    }
+
     /// Sends a request with an endless answer, on a connection for such.
     pub(super) async fn stream(
         &self,
@@ -241,8 +253,19 @@ async fn send(
     deadline: Instant,
     way: &mut Way,
 ) -> Result<Response<Incoming>, Fault> {
+    request(client, Method::POST, uri, (headers, body), deadline, way).await
+}
+
+async fn request(
+    client: &Http,
+    method: Method,
+    uri: &Uri,
+    (headers, body): (HeaderMap, Bytes),
+    deadline: Instant,
+    way: &mut Way,
+) -> Result<Response<Incoming>, Fault> {
     let mut request = Request::new(Full::new(body));
-    *request.method_mut() = Method::POST;
+    *request.method_mut() = method;
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = headers;
     let agent = concat!("openkv/", env!("CARGO_PKG_VERSION"));

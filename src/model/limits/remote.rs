@@ -60,3 +60,15 @@ pub const REMOTE_STREAM_WINDOW_BYTES: usize = 256 * 1024;
 
 /// Watches on one connection, below a server's limit of streams.
 pub const REMOTE_WATCHES_PER_CONNECTION_MAX: usize = 64;
+
+/// How long a server may take to make a backup before its first byte.
+pub const REMOTE_BACKUP_ANSWER_MS_MAX: u64 = 3_600_000;
+
+/// Copies of which a download of a backup begins, because earlier ones are no longer there.
+pub const REMOTE_BACKUP_COPIES_MAX: u32 = 3;
+
+/// Interval of checking whether the caller has ended a download.
+pub const REMOTE_BACKUP_LOOK_MS: u64 = 50;
+
+/// The unit in which the progress of a download is told, as the pages of a local backup.
+pub const REMOTE_BACKUP_UNIT_BYTES: u64 = 4096;
