@@ -12,7 +12,8 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use futures_util::TryStreamExt;
-use futures_util::future::{MaybeDone, maybe_done};
+use futures_util::future::maybe_done;
+use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 
@@ -60,16 +61,16 @@ pub(super) trait Statements {
     fn calls(&self) -> Vec<Call<'_>>;
 }
 
-type Answering = Pin<Box<dyn Future<Output = Answers>>>;
+type Answering = Pin<Box<dyn Future<Output = Answers> + Send>>;
 
-/// Statements that were sent.
-pub(super) struct Sent(Pin<Box<MaybeDone<Answering>>>);
+/// Statements that were sent. A task takes their answers from the connection as they arrive: the
+/// connection reads nothing further while an answer is not taken, also no answer to another statement.
+pub(super) struct Sent(JoinHandle<Answers>);
 
 impl Sent {
-    /// Waits for the answers. May be dropped and called again.
+    /// Waits for the answers; none after a panic. May be dropped and called again before it has returned.
     pub(super) async fn answers(&mut self) -> Answers {
-        self.0.as_mut().await;
-        self.0.as_mut().take_output().unwrap_or_default()
+        (&mut self.0).await.unwrap_or_default()
     }
 }
 
@@ -126,19 +127,25 @@ impl Line {
     ///
     /// # Errors
     /// The statements could not be prepared; none was sent.
-    pub(super) async fn send(&mut self, batch: impl Statements + 'static) -> Result<Sent, Fault> {
+    pub(super) async fn send<S>(&mut self, batch: S) -> Result<Sent, Fault>
+    where
+        S: Statements + Send + Sync + 'static,
+    {
         let statements = self.prepare(&batch.calls()).await?;
         let client = self.client.clone();
-        let answers: Pin<Box<dyn Future<Output = Answers>>> =
+        let answers: Answering =
             Box::pin(async move { in_order(started(&client, &statements, &batch.calls())).await });
-        let mut sent = Sent(Box::pin(maybe_done(answers)));
+        let mut answers = Box::pin(maybe_done(answers));
         std::future::poll_fn(|context| {
             // The first poll sends them.
-            let _answered = sent.0.as_mut().poll(context);
+            let _answered = answers.as_mut().poll(context);
             Poll::Ready(())
         })
         .await;
-        Ok(sent)
+        Ok(Sent(tokio::spawn(async move {
+            answers.as_mut().await;
+            answers.as_mut().take_output().unwrap_or_default()
+        })))
     }
 
     /// Whether a commit did not wait for its standby, because somebody cancelled the wait: of the last
@@ -168,7 +175,7 @@ fn started<'a>(
     both.map(|(statement, (_, values))| one(client, statement, values)).collect()
 }
 
-type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + 'a>>;
+type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
 
 /// Prepares a statement, and makes sure that its arguments have the types of its parameters: a later
 /// refusal by the driver would leave it out of its transaction, and the others would commit.
@@ -203,7 +210,7 @@ fn one<'a>(
 }
 
 /// Polls all futures, always in their order: the first poll of a statement sends it.
-async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
+async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     std::future::poll_fn(|context| {
         let mut waits = false;
