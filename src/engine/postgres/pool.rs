@@ -133,6 +133,11 @@ impl Pool {
         }
     }
 
+    /// Whether a caller waits for a connection.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.sessions.lock().waiting > 0
+    }
+
     /// Wakes the caller that has waited longest, if there is a place for it. One that came behind another
     /// caller that was woken, but had not run yet, has missed the signal of its own place.
     fn wake_next(&self, sessions: &Sessions) {

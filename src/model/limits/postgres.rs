@@ -93,6 +93,9 @@ pub const POSTGRES_LEASE_RENEW_MS: u64 = 1000;
 /// How long a leader keeps its own connections without a batch, in ms.
 pub const POSTGRES_LEADER_IDLE_MS: u64 = 10_000;
 
+/// How long a leader that is never idle keeps its connections while others of its process wait, in ms.
+pub const POSTGRES_LEADER_TURN_MS: u64 = 100;
+
 /// Longest wait of a closing leader for handing its database over, in ms.
 pub const POSTGRES_HAND_OVER_MS_MAX: u64 = 1000;
 

@@ -1,13 +1,16 @@
 //! The two connections of a leader, each in a place of the pool: one for commits, one for reads.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::engine::postgres::Shared;
 use crate::engine::postgres::errors::not_connected;
 use crate::engine::postgres::line::Line;
 use crate::engine::postgres::pool::Place;
-use crate::model::{Error, Result};
+use crate::model::{Error, POSTGRES_LEADER_TURN_MS, Result};
+
+/// How long a busy leader keeps its connections while others wait for one.
+const TURN: Duration = Duration::from_millis(POSTGRES_LEADER_TURN_MS);
 
 /// A connection of its own, one of the pool's number.
 struct Connection {
@@ -15,21 +18,43 @@ struct Connection {
     _place: Place,
 }
 
+/// Why there is no connection for commits.
+pub(super) enum Unconnected {
+    /// The process has as many as it may have, and all are in use.
+    NoPlace(Error),
+    NotConnected(Error),
+}
+
+impl From<Unconnected> for Error {
+    fn from(why: Unconnected) -> Self {
+        match why {
+            Unconnected::NoPlace(error) | Unconnected::NotConnected(error) => error,
+        }
+    }
+}
+
 /// Opens each connection when it is needed.
 pub(super) struct Connections {
     shared: Arc<Shared>,
     commits: Option<Connection>,
     reads: Option<Connection>,
+    /// When it took the first of the places that it has.
+    since: Instant,
 }
 
 impl Connections {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, commits: None, reads: None }
+        Self { shared, commits: None, reads: None, since: Instant::now() }
     }
 
     /// Whether one of them has a place of the pool.
     pub(super) fn has_place(&self) -> bool {
         self.commits.is_some() || self.reads.is_some()
+    }
+
+    /// Whether it has had its places for as long as a leader may keep them from others.
+    pub(super) fn have_had_a_turn(&self) -> bool {
+        self.has_place() && self.since.elapsed() >= TURN
     }
 
     /// Whether the connection for commits is lost, or not open.
@@ -55,17 +80,19 @@ impl Connections {
     /// The connection for commits. Nothing is held while it waits for a place.
     ///
     /// # Errors
-    /// `Unavailable` without a place, or if the server does not accept; `Denied`.
-    pub(super) async fn line_for_commits(&mut self) -> Result<&mut Line> {
+    /// `NoPlace` after the busy timeout; `NotConnected` if the server does not accept.
+    pub(super) async fn line_for_commits(&mut self) -> std::result::Result<&mut Line, Unconnected> {
         let open = self.commits.take().filter(|commits| !commits.line.is_closed());
         let open = match open {
             Some(open) => open,
             None => {
                 let place = match self.free_place() {
                     Some(place) => place,
-                    None => self.wait_for_place().await?,
+                    None => self.wait_for_place().await.map_err(Unconnected::NoPlace)?,
                 };
-                self.connect(place).await?
+                // The wait for the place is not part of the turn.
+                self.since = Instant::now();
+                self.connect(place).await.map_err(Unconnected::NotConnected)?
             }
         };
         Ok(&mut self.commits.insert(open).line)
@@ -75,14 +102,14 @@ impl Connections {
     /// the batches before it.
     ///
     /// # Errors
-    /// As [`Connections::line_for_commits`].
+    /// `Unavailable` without a place, or if the server does not accept; `Denied`.
     pub(super) async fn line_for_reads(&mut self) -> Result<&mut Line> {
         let open = self.reads.take().filter(|reads| !reads.line.is_closed());
         let open = match open {
             Some(open) => open,
             None => match self.free_place() {
                 Some(place) => self.connect(place).await?,
-                None => return self.line_for_commits().await,
+                None => return Ok(self.line_for_commits().await?),
             },
         };
         Ok(&mut self.reads.insert(open).line)

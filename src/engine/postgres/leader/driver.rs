@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 use super::batches::{Answers, Batch, Fate, FetchStatement, fate, fetched};
-use super::connections::Connections;
+use super::connections::{Connections, Unconnected};
 use super::{Exchange, Submission};
 use crate::engine::postgres::Shared;
 use crate::engine::postgres::direct::{CarriedOut, Direct};
@@ -146,8 +146,14 @@ impl Driver {
 
     async fn hear(&mut self) -> Heard {
         let Self { in_flight, reading, blocking, exchange, connections, shared, .. } = self;
-        let is_idle = in_flight.is_empty() && reading.is_empty() && blocking.is_empty();
+        // Work on another thread may wait for a connection itself, so it does not keep these two.
+        let is_idle = in_flight.is_empty() && reading.is_empty();
         let connected = connections.has_place();
+        // A leader with arrivals at all times ends its turn: they wait until it has given up its places.
+        let ends_turn = connections.have_had_a_turn() && shared.pool.has_waiting();
+        if ends_turn && is_idle {
+            return Heard::Idle;
+        }
         tokio::select! {
             biased;
             answers = oldest(in_flight), if !in_flight.is_empty() => {
@@ -158,7 +164,7 @@ impl Driver {
             Some(done) = blocking.join_next(), if !blocking.is_empty() => {
                 Heard::Blocking(done.map_err(|error| Error::internal(error.to_string())))
             }
-            () = exchange.arrived.notified() => Heard::Arrived,
+            () = exchange.arrived.notified(), if !ends_turn => Heard::Arrived,
             () = shared.pool.is_wanted(), if is_idle && connected => Heard::Idle,
             () = tokio::time::sleep(Duration::from_millis(POSTGRES_LEADER_IDLE_MS)),
                 if is_idle && connected => Heard::Idle,
@@ -330,7 +336,9 @@ impl Driver {
         let (answers, time_at) = (batch.answers(), batch.time_at());
         let sent = match self.connections.line_for_commits().await {
             Ok(line) => line.send(batch).await.map_err(Fault::into_error),
-            Err(error) => Err(error),
+            // Neither this batch nor one before it was sent.
+            Err(Unconnected::NoPlace(error)) => return Err(Event::Refused(ticket, error)),
+            Err(Unconnected::NotConnected(error)) => Err(error),
         };
         match sent {
             Ok(sent) => {
