@@ -17,6 +17,7 @@ const VIEWS = [
   ['entries?key=["images","logo"]', "89 50 4e 47"],
   ["entries?form=list&prefix=users", "User 1"],
   ["queues", "There are no dead letters."],
+  ["search", "There are no indexes."],
   ["watch", "Changes appear here"],
   ["atomic", "Mutations"],
   ["metrics", "Operations, times in ms"],

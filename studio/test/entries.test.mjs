@@ -62,6 +62,8 @@ test("a value is edited as text, with its types", async () => {
   const { url, kv } = await served(demo);
   await onPage(url, { hash: '/entries?key=["users","ada"]' }, async (page) => {
     await page.getByText("date(").waitFor();
+    await row(page, '"users"').click();
+    await row(page, '"ada"').waitFor();
     await shoot(page, "entries-value");
     await type(page, '{ big: 5n, at: date("2026-01-01"), set: set([1, u8"00ff"]) }');
     await page.keyboard.press("Control+s");
@@ -74,6 +76,43 @@ test("a value is edited as text, with its types", async () => {
     await type(page, "{ broken");
     await page.getByRole("button", { name: /^Save/ }).click();
     await page.getByText("':' was expected (line 1, character 9)").waitFor();
+  });
+});
+
+test("a value is edited as a tree, part by part", async () => {
+  const value = { name: "Ada", list: [1, 2], map: new Map([[1n, "one"]]) };
+  const { url, kv } = await served((db) => db.set(["doc"], value));
+  await onPage(url, { hash: '/entries?key=["doc"]' }, async (page) => {
+    await page.getByRole("group", { name: "Form of the value" }).getByText("Tree").click();
+    const change = async (name, literal) => {
+      await page.getByLabel(name, { exact: true }).fill(literal);
+      await page.keyboard.press("Enter");
+    };
+    await change("Value name", '"Ada Lovelace"');
+    await change("Value map 1n", "oops");
+    assert.equal(
+      await page.getByLabel("Value map 1n", { exact: true }).getAttribute("aria-invalid"),
+      "true",
+    );
+    await change("Value map 1n", 'date("2026-01-01")');
+    await page.getByRole("button", { name: "Remove Value list 0" }).click();
+    await page.getByLabel("Name of a new part of Value").fill("big");
+    await page.getByRole("button", { name: "Add to Value", exact: true }).click();
+    await change("Value big", "10n");
+    await page.getByLabel("Key of a new part of Value map").fill("true");
+    await page.getByRole("button", { name: "Add to Value map" }).click();
+    await shoot(page, "entries-value-tree");
+    await page.getByRole("button", { name: /^Save/ }).click();
+    await page.getByText("Saved").waitFor();
+    assert.deepEqual((await kv.get(["doc"])).value, {
+      name: "Ada Lovelace",
+      list: [2],
+      map: new Map([
+        [1n, new Date("2026-01-01")],
+        [true, null],
+      ]),
+      big: 10n,
+    });
   });
 });
 
@@ -153,7 +192,14 @@ test("a list takes a filter, and loads its pages as it is scrolled", async () =>
     await page.getByText("{ total: 897 }").waitFor();
     assert.equal(await page.getByRole("listitem").count(), 3);
     assert.match(new URL(page.url()).hash, /where=/);
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("button", { name: "Forget" }).waitFor();
     await shoot(page, "entries-list");
+    await page.goto(`${url}/#/entries?form=list`);
+    await page.getByText('["config"]').waitFor();
+    await page.getByLabel("Saved queries").selectOption("orders { total: { $gt: 890 } }");
+    await page.getByText("{ total: 897 }").waitFor();
+    assert.equal(await page.getByLabel("Filter").inputValue(), "{ total: { $gt: 890 } }");
   });
 });
 

@@ -31,6 +31,8 @@ export interface Asked {
   readonly id?: string;
   /** A body, sent as typed JSON. */
   readonly body?: unknown;
+  /** A body that is sent as it is, and its type. */
+  readonly file?: { readonly content: Blob; readonly type: string };
   readonly headers?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal;
@@ -72,21 +74,23 @@ async function send(path: string, scope: string, asked: Asked): Promise<Response
 }
 
 async function sendOnce(path: string, token: string | undefined, asked: Asked): Promise<Response> {
-  const { method, body, headers = {}, query = {}, signal, accept = TYPED } = asked;
+  const { method, body, file, headers = {}, query = {}, signal, accept = TYPED } = asked;
+  const type = file?.type ?? (body === undefined ? undefined : TYPED);
+  const content = file?.content ?? (body === undefined ? undefined : JSON.stringify(body));
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
   try {
     return await fetch(given.length === 0 ? path : `${path}?${search}`, {
-      method: method ?? (body === undefined ? "GET" : "POST"),
+      method: method ?? (content === undefined ? "GET" : "POST"),
       headers: {
         accept,
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": TYPED }),
+        ...(type === undefined ? {} : { "content-type": type }),
         ...headers,
       },
       cache: "no-store",
       credentials: "omit",
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(content === undefined ? {} : { body: content }),
       ...(signal === undefined ? {} : { signal }),
     });
   } catch (error) {

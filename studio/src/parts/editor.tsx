@@ -1,6 +1,6 @@
 // Duty: a field for a literal. Escape leaves it, so that Tab may indent.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { report } from "../shell/toasts";
 
 interface EditorProps {
@@ -15,6 +15,7 @@ interface EditorProps {
 
 export function Editor({ text, of, label, isReadOnly = false, onChange, onSave }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);
+  const [isLoaded, setLoaded] = useState(false);
   const handlers = useRef({ onChange, onSave });
   handlers.current = { onChange, onSave };
   useEffect(() => {
@@ -32,6 +33,7 @@ export function Editor({ text, of, label, isReadOnly = false, onChange, onSave }
         onSave: () => handlers.current.onSave?.(),
         onLeave: () => element.parentElement?.querySelector<HTMLElement>("[data-leave]")?.focus(),
       });
+      setLoaded(true);
       end = () => view.destroy();
     }, report);
     return () => {
@@ -41,7 +43,8 @@ export function Editor({ text, of, label, isReadOnly = false, onChange, onSave }
   }, [of, isReadOnly]);
   return (
     <div class="editor">
-      <div ref={host} />
+      {!isLoaded && <pre>{text}</pre>}
+      <div ref={host} hidden={!isLoaded} />
       <span class="visually-hidden" tabIndex={-1} data-leave>
         left {label}
       </span>

@@ -22,7 +22,7 @@ export function duration(ms: number): string {
   for (const [unit, seconds] of UNITS) {
     const count = Math.floor(rest / seconds);
     rest -= count * seconds;
-    if (count > 0 || parts.length > 0) parts.push(`${count} ${unit}`);
+    if (count > 0) parts.push(`${count} ${unit}`);
   }
   return parts.length === 0 ? "0 s" : parts.slice(0, 2).join(" ");
 }

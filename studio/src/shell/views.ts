@@ -20,6 +20,7 @@ export const VIEWS: readonly View[] = [
   { name: "overview", title: "Overview", key: "o", load: () => import("../views/overview") },
   { name: "entries", title: "Entries", key: "e", load: () => import("../views/entries") },
   { name: "queues", title: "Queues", key: "q", load: () => import("../views/queues") },
+  { name: "search", title: "Search", key: "s", load: () => import("../views/search") },
   { name: "watch", title: "Watch", key: "w", load: () => import("../views/watch") },
   { name: "atomic", title: "Atomic", key: "a", load: () => import("../views/atomic") },
   { name: "metrics", title: "Metrics", key: "m", load: () => import("../views/metrics") },

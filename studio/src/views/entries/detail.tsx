@@ -114,7 +114,12 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
             />
           )}
           {form === "bytes" && isBytes(entry.value) && <BytesView bytes={bytesOf(entry.value!)} />}
-          {form === "tree" && <ValueTree node={entry.value!} />}
+          {form === "tree" && (
+            <ValueTree
+              node={parsedOr(text, entry.value!)}
+              onChange={readOnly.value ? undefined : (node) => setText(printNode(node))}
+            />
+          )}
         </>
       )}
       {fault !== "" && (
@@ -122,7 +127,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           {fault}
         </p>
       )}
-      {isChanged && form === "text" && (
+      {isChanged && form !== "bytes" && (
         <div class="row end">
           <button type="button" onClick={() => setLoads(loads + 1)}>
             Discard
@@ -151,6 +156,15 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
   );
 }
 
+/** The value of a text that is being edited, or the stored one while the text is no literal. */
+function parsedOr(text: string | undefined, stored: Node): Node {
+  try {
+    return text === undefined ? stored : parseNode(text);
+  } catch {
+    return stored;
+  }
+}
+
 const isBytes = (node: Node | null | undefined): boolean =>
   node != null && (VIEWS.includes(node.type) || node.type === "CBOR");
 
@@ -158,14 +172,22 @@ function Facts({ entry }: { readonly entry: Entry }) {
   const { value, versionstamp, expireAt } = entry;
   return (
     <dl class="facts">
-      <dt>Type</dt>
-      <dd>{value?.type}</dd>
-      <dt>Size</dt>
-      <dd title="As typed JSON; bytes as they are">{size(sizeOf(value))}</dd>
-      <dt>Versionstamp</dt>
-      <dd class="mono">{versionstamp}</dd>
-      <dt>Expires</dt>
-      <dd>{expireAt === undefined ? "never" : <Countdown until={expireAt} />}</dd>
+      <div>
+        <dt>Type</dt>
+        <dd>{value?.type}</dd>
+      </div>
+      <div>
+        <dt>Size</dt>
+        <dd title="As typed JSON; bytes as they are">{size(sizeOf(value))}</dd>
+      </div>
+      <div>
+        <dt>Versionstamp</dt>
+        <dd class="mono">{versionstamp}</dd>
+      </div>
+      <div>
+        <dt>Expires</dt>
+        <dd>{expireAt === undefined ? "never" : <Countdown until={expireAt} />}</dd>
+      </div>
     </dl>
   );
 }

@@ -12,8 +12,10 @@ import type { Entry, Key, Node } from "../../values/node";
 import { parseKey } from "../../values/parse";
 import { printKey } from "../../values/print";
 import { parseWhere } from "../../values/where";
+import { exportTo } from "../../api/transfer";
 import { deleteMarked, deleteOne } from "./deleting";
 import { Detail } from "./detail";
+import { ImportDialog } from "./import-dialog";
 import { ListView } from "./list-view";
 import { NewEntry } from "./new-entry";
 import { Tools } from "./tools";
@@ -40,6 +42,7 @@ export default function Entries() {
   const { params } = route.value;
   const [loads, setLoads] = useState(0);
   const [making, setMaking] = useState<Making>();
+  const [isImporting, setImporting] = useState(false);
   const found = useMemo(() => parsed(params.prefix, parseKey) ?? [], [params.prefix, loads]);
   const where = useMemo(() => parsed(params.where, parseWhere), [params.where]);
   const open = useMemo(() => parsed(params.key, parseKey), [params.key]);
@@ -68,6 +71,18 @@ export default function Entries() {
     () => [
       { title: "New entry", keys: "n", run: make },
       { title: "Delete the marked entries", run: () => removeSome() },
+      {
+        title: prefix.length === 0 ? "Export all entries" : `Export ${printKey(prefix)}`,
+        run: () => {
+          exportTo(prefix, "openkv.ndjson").catch(report);
+        },
+      },
+      {
+        title: "Import entries",
+        run: () => {
+          if (!readOnly.value) setImporting(true);
+        },
+      },
       { title: "Show the keys as a tree", run: () => setParams({ form: undefined }) },
       { title: "Show the entries as a list", run: () => setParams({ form: "list" }) },
     ],
@@ -91,6 +106,10 @@ export default function Entries() {
         <Tools
           {...{ params, isList, fault, marked: marked.value.size }}
           onNew={make}
+          onImport={() => setImporting(true)}
+          onExport={() => {
+            exportTo(prefix, "openkv.ndjson").catch(report);
+          }}
           onReload={reload}
           onDelete={() => removeSome()}
           onUnmark={() => {
@@ -122,6 +141,15 @@ export default function Entries() {
           />
         )}
       </div>
+      {isImporting && (
+        <ImportDialog
+          onClose={() => setImporting(false)}
+          onDone={() => {
+            setImporting(false);
+            reload();
+          }}
+        />
+      )}
       {making !== undefined && (
         <NewEntry
           key_={making.key}

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
+import { Saved } from "./saved";
 
 interface ToolsProps {
   readonly params: Readonly<Record<string, string>>;
@@ -10,6 +11,8 @@ interface ToolsProps {
   readonly fault: Error | undefined;
   readonly marked: number;
   onNew(): void;
+  onImport(): void;
+  onExport(): void;
   onReload(): void;
   onDelete(): void;
   onUnmark(): void;
@@ -47,6 +50,25 @@ export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
             List
           </button>
         </div>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Export"
+          title="Export what is below the prefix"
+          onClick={on.onExport}
+        >
+          ⇩
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Import"
+          title="Import"
+          disabled={readOnly.value}
+          onClick={on.onImport}
+        >
+          ⇧
+        </button>
         <button type="button" class="icon" aria-label="Reload" title="Reload" onClick={on.onReload}>
           ↻
         </button>
@@ -74,6 +96,17 @@ export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
             last first
           </label>
           <button type="submit">Apply</button>
+        </div>
+      )}
+      {isList && (
+        <div class="row">
+          <Saved
+            present={{ prefix: params.prefix ?? "", where: params.where ?? "" }}
+            onChoose={(query) => {
+              setPrefix(query.prefix);
+              setWhere(query.where);
+            }}
+          />
         </div>
       )}
       {fault !== undefined && (

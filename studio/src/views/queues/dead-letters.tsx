@@ -71,7 +71,8 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
           <summary>
             Message {letter.id}{" "}
             <span class="soft">
-              {letter.attempts} attempts, dead since {letter.diedAt}
+              {letter.attempts === 1 ? "1 attempt" : `${letter.attempts} attempts`}, dead since{" "}
+              {letter.diedAt}
             </span>{" "}
             <span class="badge danger">{letter.errorName}</span> {letter.error}
           </summary>

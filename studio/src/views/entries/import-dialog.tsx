@@ -1,0 +1,80 @@
+// Duty: imports entries from a file.
+
+import { useState } from "preact/hooks";
+import { importFrom } from "../../api/transfer";
+import { Dialog } from "../../parts/dialog";
+import { say } from "../../shell/toasts";
+import { parseKey } from "../../values/parse";
+
+interface ImportProps {
+  onDone(): void;
+  onClose(): void;
+}
+
+export function ImportDialog({ onDone, onClose }: ImportProps) {
+  const [file, setFile] = useState<File>();
+  const [prefix, setPrefix] = useState("");
+  const [overwrite, setOverwrite] = useState(false);
+  const [fault, setFault] = useState("");
+  const [isRunning, setRunning] = useState(false);
+  const run = async (): Promise<void> => {
+    setRunning(true);
+    setFault("");
+    try {
+      const { imported, skipped } = await importFrom(file!, parseKey(prefix), overwrite);
+      say(`Imported ${imported}, skipped ${skipped}`);
+      onDone();
+    } catch (error) {
+      setFault((error as Error).message);
+    } finally {
+      setRunning(false);
+    }
+  };
+  return (
+    <Dialog title="Import" isSmall onClose={onClose}>
+      <label class="field">
+        A file of openkv export, or of kv-utils (NDJSON)
+        <input
+          type="file"
+          accept=".ndjson,.jsonl,.json,.txt"
+          onChange={(event) => setFile(event.currentTarget.files?.[0])}
+        />
+      </label>
+      <label class="field">
+        Put in front of every key
+        <input
+          class="mono"
+          placeholder="nothing"
+          value={prefix}
+          onInput={(event) => setPrefix(event.currentTarget.value)}
+        />
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={overwrite}
+          onChange={(event) => setOverwrite(event.currentTarget.checked)}
+        />
+        replace entries that exist
+      </label>
+      {fault !== "" && (
+        <p class="notice error" role="alert">
+          {fault}
+        </p>
+      )}
+      <div class="row end">
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class="primary"
+          disabled={file === undefined || isRunning}
+          onClick={run}
+        >
+          {isRunning ? "Importing…" : "Import"}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,127 @@
+// Duty: a query on an index, and its hits with the matches marked.
+
+import { useState } from "preact/hooks";
+import { type Hit, type Hits, type Index, MARKS, search } from "../../api/search";
+import { KeyView } from "../../parts/key-view";
+import { hrefOf } from "../../shell/router";
+import { reporting } from "../../shell/toasts";
+import { printKey, printNode } from "../../values/print";
+import { parseWhere } from "../../values/where";
+
+interface QueryProps {
+  readonly index: Index;
+  readonly prefixes: readonly string[];
+  onChoose(prefix: string): void;
+}
+
+export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
+  const [query, setQuery] = useState("");
+  const [where, setWhere] = useState("");
+  const [hits, setHits] = useState<Hits>();
+  const run = (cursor?: string): (() => void) =>
+    reporting(async () => {
+      const page = await search({
+        ...{ prefix: index.prefix, query },
+        ...(where === "" ? {} : { where: parseWhere(where) }),
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      const before = cursor === undefined ? [] : (hits?.entries ?? []);
+      setHits({ ...page, entries: [...before, ...page.entries] });
+    });
+  return (
+    <section class="panel" aria-label="Query">
+      <header>
+        <form
+          class="row grow"
+          onSubmit={(event) => {
+            event.preventDefault();
+            run()();
+          }}
+        >
+          <select
+            aria-label="Index"
+            value={printKey(index.prefix)}
+            onChange={(event) => onChoose(event.currentTarget.value)}
+          >
+            {prefixes.map((prefix) => (
+              <option key={prefix}>{prefix}</option>
+            ))}
+          </select>
+          <input
+            class="grow"
+            data-find
+            aria-label="Words"
+            placeholder="Words: name:bik* NOT blue"
+            value={query}
+            onInput={(event) => setQuery(event.currentTarget.value)}
+          />
+          <input
+            class="mono grow"
+            aria-label="Filter"
+            placeholder="Filter: { price: { $lt: 10 } }"
+            value={where}
+            onInput={(event) => setWhere(event.currentTarget.value)}
+          />
+          <button type="submit" class="primary" disabled={query === ""}>
+            Search
+          </button>
+        </form>
+      </header>
+      {hits?.complete === false && (
+        <p class="notice warn">The index is being built: older entries may be missing.</p>
+      )}
+      {hits?.entries.length === 0 && <p class="empty">Nothing is found.</p>}
+      <ol class="hits" aria-label="Hits">
+        {hits?.entries.map((hit) => (
+          <HitView key={printKey(hit.key)} hit={hit} />
+        ))}
+      </ol>
+      {hits?.cursor != null && (
+        <div class="body">
+          <button type="button" onClick={run(hits.cursor)}>
+            Load more
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function HitView({ hit }: { readonly hit: Hit }) {
+  const highlights = Object.entries(hit.highlights ?? {});
+  return (
+    <li>
+      <div class="row">
+        <a class="grow" href={hrefOf("entries", { key: printKey(hit.key) })}>
+          <KeyView value={hit.key} />
+        </a>
+        <span class="soft num">score {hit.score.toPrecision(3)}</span>
+      </div>
+      {highlights.map(([field, text]) => (
+        <p key={field}>
+          <span class="soft">{field}:</span> <Snippet text={text} />
+        </p>
+      ))}
+      {highlights.length === 0 && hit.value !== null && <pre>{printNode(hit.value)}</pre>}
+    </li>
+  );
+}
+
+/** A snippet whose matches are elements. Its text is never markup. */
+function Snippet({ text }: { readonly text: string }) {
+  const [first = "", ...rest] = text.split(MARKS.before);
+  return (
+    <>
+      {first}
+      {rest.map((part, at) => {
+        const [match = "", after = ""] = part.split(MARKS.after);
+        return (
+          <span key={at}>
+            <mark>{match}</mark>
+            {after}
+          </span>
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,106 @@
+// Duty: full-text indexes and queries; export and import.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { onPage, readToken, served, shoot } from "./kit.mjs";
+
+const PRODUCTS = [
+  ["p1", { name: "Mountain bike", about: "A bike for <b>rough</b> ground", price: 900 }],
+  ["p2", { name: "City bike", about: "With a basket", price: 400 }],
+  ["p3", { name: "Helmet", about: "For every bike", price: 40 }],
+  ["p4", { name: "Bell", about: "Loud", price: 9 }],
+];
+
+async function shop(kv) {
+  for (const [id, value] of PRODUCTS) await kv.set(["products", id], value);
+}
+
+test("an index is created, queried with a filter and dropped", async () => {
+  const { url, kv } = await served(shop);
+  await onPage(url, { hash: "/search" }, async (page) => {
+    await page.getByText("There are no indexes.").waitFor();
+    const form = page.getByRole("form", { name: "New index" });
+    await form.getByLabel("Prefix").fill("products");
+    await form.getByLabel("Fields").fill("name, about");
+    await form.getByRole("button", { name: "Create the index" }).click();
+    await page.getByText("ready", { exact: true }).waitFor();
+    await page.getByLabel("Words").fill("bike");
+    await page.getByRole("button", { name: "Search" }).click();
+    const hits = page.getByRole("list", { name: "Hits" }).getByRole("listitem");
+    await hits.nth(2).waitFor();
+    assert.equal(await hits.count(), 3);
+    assert.equal(await page.locator("mark").first().textContent(), "bike");
+    // The markup of the value is text, beside the mark that is not.
+    await page.getByText("<b>rough</b>").waitFor();
+    await shoot(page, "search");
+    await page.getByLabel("Filter").fill("{ price: { $lt: 100 } }");
+    await page.getByRole("button", { name: "Search" }).click();
+    await hits.nth(1).waitFor({ state: "detached" });
+    assert.match(await hits.first().textContent(), /"p3"/);
+    await page.getByRole("button", { name: /^Drop the index/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Drop", exact: true }).click();
+    await page.getByText("There are no indexes.").waitFor();
+    assert.deepEqual(await kv.listIndexes(), []);
+  });
+});
+
+test("entries are exported to a file and imported from it", async () => {
+  const { url } = await served(shop);
+  const other = await served();
+  let file;
+  await onPage(url, { hash: "/entries?prefix=products" }, async (page) => {
+    await page.getByRole("treeitem").nth(3).waitFor();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export" }).click();
+    file = await (await saved).path();
+    assert.equal(readFileSync(file, "utf8").trim().split("\n").length, PRODUCTS.length);
+    await other.kv.set(["copy", "products", "p1"], "was there");
+    const text = readFileSync(file);
+    await onPage(other.url, { hash: "/entries" }, async (second) => {
+      await second.getByRole("button", { name: "Import" }).click();
+      const dialog = second.getByRole("dialog", { name: "Import" });
+      const content = { name: "openkv.ndjson", mimeType: "application/x-ndjson", buffer: text };
+      await dialog.locator("input[type=file]").setInputFiles(content);
+      await dialog.getByLabel("Put in front of every key").fill("copy");
+      await dialog.getByRole("button", { name: "Import" }).click();
+      await second.getByText("Imported 3, skipped 1").waitFor();
+    });
+  });
+  assert.equal((await other.kv.get(["copy", "products", "p1"])).value, "was there");
+  assert.deepEqual((await other.kv.get(["copy", "products", "p2"])).value, PRODUCTS[1][1]);
+});
+
+test("a file with a fault says where it is", async () => {
+  const { url, kv } = await served();
+  await onPage(url, { hash: "/entries", allow: [/400/] }, async (page) => {
+    await page.getByRole("button", { name: "Import" }).click();
+    const dialog = page.getByRole("dialog", { name: "Import" });
+    const lines =
+      '{"key":[{"type":"string","value":"a"}],"value":{"type":"null","value":null}}\noops\n';
+    const content = { name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from(lines) };
+    await dialog.locator("input[type=file]").setInputFiles(content);
+    await dialog.getByRole("button", { name: "Import" }).click();
+    await dialog.getByText(/line 2/i).waitFor();
+    assert.equal((await kv.get(["a"])).value, null);
+  });
+});
+
+test("a token that may only read searches and exports, and nothing more", async () => {
+  const { url } = await served(async (kv) => {
+    await shop(kv);
+    await kv.createIndex({ prefix: ["products"], fields: ["name"] });
+  });
+  const options = { hash: "/search", token: readToken, allow: [/403/] };
+  await onPage(url, options, async (page) => {
+    await page.getByText("read-only", { exact: true }).waitFor();
+    await page.getByLabel("Words").fill("helmet");
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.getByRole("list", { name: "Hits" }).getByText('"p3"').waitFor();
+    for (const name of [/^Drop the index/, "Create the index"])
+      assert.equal(await page.getByRole("button", { name }).isDisabled(), true);
+    await page.goto(`${url}/#/entries`);
+    await page.getByRole("button", { name: "Import" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Import" }).isDisabled(), true);
+  });
+});
