@@ -39,6 +39,7 @@ export function steps(root) {
     node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"], minutes: 15 }),
     node("studio-test", ["npm", "run", "test:studio"], {
       needs: ["addon", "ts", "studio", "chromium"],
+      minutes: 15,
     }),
     node("peers", npmCi(root, "__test__/peers")),
     node("bundler-packages", npmCi(root, "__test__/bundlers")),

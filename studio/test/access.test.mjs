@@ -41,9 +41,20 @@ for (const colorScheme of ["light", "dark"]) {
         await page.getByText(text).first().waitFor();
         assert.deepEqual(await violations(page), [], `${hash} ${colorScheme}`);
       }
+      await page.goto(`${url}/#/entries?key=["users","ada"]`);
+      await page.getByRole("group", { name: "Form of the value" }).getByText("Tree").click();
+      await page.getByLabel("Value name", { exact: true }).fill('"Ada"');
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: /^Save/ }).waitFor();
+      assert.deepEqual(await violations(page), [], `a changed tree ${colorScheme}`);
       await page.goto(`${url}/#/entries`);
       await page.getByText('"users"').waitFor();
       if (colorScheme === "dark") await shoot(page, "entries-dark");
+      await page.getByRole("button", { name: "Import" }).click();
+      await page.getByRole("dialog", { name: "Import" }).waitFor();
+      assert.deepEqual(await violations(page), [], `import ${colorScheme}`);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
       for (const key of ["?", "Control+k", "n"]) {
         await page.keyboard.press(key);
         await page.getByRole("dialog").waitFor();

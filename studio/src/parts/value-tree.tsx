@@ -61,19 +61,27 @@ function Branch({ name, path, node, level, onChange, onRemove }: BranchProps) {
       onRemove={onChange && (() => onChange(withPart(node, at, undefined)))}
     />
   );
-  return (
+  const details = (
     <details open={level < LEVELS_OPEN}>
       <summary>
         {label}
         <span class="soft">
           {node.type} of {parts.length}
         </span>
-        {remove}
       </summary>
       {parts.slice(0, PARTS_MAX).map(inner)}
       {parts.length > PARTS_MAX && <div class="leaf soft">{parts.length - PARTS_MAX} more</div>}
       {onChange !== undefined && <Adding {...{ node, path, onChange }} />}
     </details>
+  );
+  // Not in the summary: that is a button by itself.
+  return remove === false ? (
+    details
+  ) : (
+    <div class="branch">
+      {details}
+      {remove}
+    </div>
   );
 }
 

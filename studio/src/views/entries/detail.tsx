@@ -69,6 +69,17 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
       else setConflict({ shown: entry?.value ?? null, mine, present: error.present });
     }
   };
+  useEffect(() => {
+    // The editor of the text has handled the key itself.
+    const onKey = (event: KeyboardEvent): void => {
+      const isSave = (event.ctrlKey || event.metaKey) && event.key === "s";
+      if (!isSave || event.defaultPrevented) return;
+      event.preventDefault();
+      void save();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  });
   if (entry === null) return <p class="empty">Loading…</p>;
   const shown = entry === undefined ? "undefined" : printNode(entry.value!);
   const isChanged = text !== undefined && text !== shown;
