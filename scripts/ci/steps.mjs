@@ -20,7 +20,7 @@ const WITHOUT_NODE = ["--no-default-features", "--features", "postgres,defects"]
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
 const NETWORK_SECONDS = 60;
-const FUZZ_SECONDS = 30;
+const FUZZ_SECONDS = 15;
 
 /** All steps in the order in which each lane takes them. */
 export function steps(root) {
