@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{any, post};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -42,6 +42,11 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router {
         .route("/v1/admin/{*request}", any(admin))
         .merge(studio::router(serving))
         .fallback(metadata);
+    // Clients of KV Connect send POST to the name of a database, which may be that of a page.
+    let other = match serving.catalog.is_folder() {
+        true => other.route(api::DOCS, post(metadata)).route(api::METRICS, post(metadata)),
+        false => other,
+    };
     let other = match serving.catalog.is_open() {
         // Without tokens, the host is all that keeps pages of other sites out.
         true => other.layer(from_fn_with_state(serving.clone(), of_known_host)),

@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod api;
 mod client;
 mod connections;
 mod consume;

@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::admit::Admitted;
-use super::body::{json, json_body, key_in};
+use super::body::{Object, json, json_body, key_in};
 use super::envelope::hex;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::queue::{EnqueueBody, message_of};
+use super::schema::{Key as KeySchema, Lifetime, NewKey, QueueName, Stamp};
 use super::write::{Done, commit, expiry, value_in};
 use crate::codec::cbor;
 use crate::interchange::typed_json;
@@ -27,10 +28,12 @@ use crate::model::{
 pub(super) struct AtomicBody {
     /// Conditions, all of which must hold.
     #[serde(default)]
-    checks: Vec<CheckBody>,
+    #[schema(value_type = Vec<CheckBody>)]
+    checks: Vec<Object<CheckBody>>,
     /// Changes, in their order.
     #[serde(default)]
-    mutations: Vec<MutationBody>,
+    #[schema(value_type = Vec<MutationBody>)]
+    mutations: Vec<Object<MutationBody>>,
 }
 
 /// A condition on one entry.
@@ -38,9 +41,10 @@ pub(super) struct AtomicBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = Check)]
 pub(super) struct CheckBody {
-    #[schema(value_type = Vec<serde_json::Value>)]
+    #[schema(value_type = KeySchema)]
     key: Box<RawValue>,
     /// That of the entry; `null` if there must be none.
+    #[schema(value_type = Option<Stamp>)]
     versionstamp: Option<String>,
 }
 
@@ -53,15 +57,17 @@ pub(super) struct MutationBody {
     kind: MutationType,
     /// Not of `enqueue`. Of `set`, the last part may be `{"type":"commitVersionstamp"}`, and any part
     /// `{"type":"uuidv7"}`: the commit fills it in.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<NewKey>)]
     key: Option<Box<RawValue>>,
     /// Not of `delete`. Of `sum`, `min` and `max` a number, or a typed bigint or `KvU64`; of `append`
     /// and `prepend` an array.
     #[schema(value_type = Option<serde_json::Value>)]
     value: Option<Box<RawValue>>,
     /// The entry expires in so many ms.
+    #[schema(value_type = Option<Lifetime>, inline)]
     expire_in: Option<u64>,
     /// Of `enqueue`: its queue.
+    #[schema(value_type = Option<QueueName>, inline)]
     queue: Option<String>,
     /// Of `enqueue`, as the following ones: it is due in so many ms.
     delay: Option<u64>,
@@ -115,6 +121,7 @@ pub(super) struct Outcome {
     /// Whether all checks held and everything happened.
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Stamp>)]
     versionstamp: Option<String>,
     /// The checks that did not hold, by index.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +150,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
     let (head, body) = request.into_parts();
     let (form, asked) = json_body::<AtomicBody>(&client, &head, body).await?;
     let mut parts = WriteParts::default();
-    for (at, check) in asked.checks.iter().enumerate() {
+    for (at, Object(check)) in asked.checks.iter().enumerate() {
         let expected = check.versionstamp.as_ref().map(|text| {
             Versionstamp::parse(text.as_bytes()).ok_or_else(|| {
                 let text = format!("checks[{at}].versionstamp must be 20 hexadecimal digits");
@@ -153,7 +160,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
         let key = key_in(&format!("checks[{at}].key"), &check.key)?;
         parts.checks.push(Check { key, expected: expected.transpose()? });
     }
-    for (at, mutation) in asked.mutations.into_iter().enumerate() {
+    for (at, Object(mutation)) in asked.mutations.into_iter().enumerate() {
         push(&mut parts, mutation, form, at)?;
     }
     let (stamp, failed, results) = match commit(&client, parts).await? {

@@ -1,10 +1,14 @@
 //! JSON bodies of requests, and small JSON answers.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
 use hyper::http::request::Parts;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::admit::body_in;
@@ -18,6 +22,30 @@ use crate::server::request::RequestBody;
 
 /// A part of a body that is read by the rules of its form.
 pub(super) type Raw = Option<Box<RawValue>>;
+
+/// An object. The fields of a derived type could also be given as an array, in their order.
+#[derive(Debug)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OfObject(PhantomData))
+    }
+}
+
+struct OfObject<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
 
 /// A JSON body, in one of the forms of JSON.
 pub(super) async fn json_body<T: DeserializeOwned>(
@@ -43,6 +71,7 @@ pub(super) async fn optional_body<T: DeserializeOwned + Default>(
 
 fn parsed<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
+        .map(|Object(body)| body)
         .map_err(|error| Problem::bad_request(format!("The request cannot be read: {error}")))
 }
 

@@ -18,6 +18,7 @@ use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::queue::{push_value, queue_of};
+use super::schema::{PageLimit, QueueName, TypedValue};
 use super::target::Query;
 use crate::connect::time::to_rfc3339;
 use crate::model::{
@@ -33,10 +34,9 @@ use crate::store::{Caller, Room};
 #[derive(ToSchema)]
 #[schema(as = DeadLetter, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it documents what `push` writes")]
-pub(super) struct DeadLetterBody {
+pub(super) struct DeadLetterBody<V> {
     id: String,
-    #[schema(value_type = serde_json::Value)]
-    value: (),
+    value: V,
     attempts: u32,
     /// RFC 3339, as the other times.
     enqueued_at: String,
@@ -70,8 +70,8 @@ fn push(out: &mut String, form: Form, letter: &DeadLetter) -> Result<()> {
 #[derive(ToSchema)]
 #[schema(as = DeadLetters, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it documents what `list` writes")]
-pub(super) struct DeadLettersBody {
-    messages: Vec<DeadLetterBody>,
+pub(super) struct DeadLettersBody<V> {
+    messages: Vec<DeadLetterBody<V>>,
     /// Where the next page begins; `null` at the end.
     cursor: Option<String>,
     has_more: bool,
@@ -125,11 +125,13 @@ fn place(cursor: &str) -> Result<(i64, i64), Problem> {
 /// Lists the dead letters of a queue, in the order of their deaths.
 #[utoipa::path(get, path = "/queue/dlq", tag = "queues", operation_id = "listDeadLetters",
     params(
-        ("queue" = Option<String>, Query, description = "The name of the queue."),
-        ("limit" = Option<u32>, Query, description = "Most letters: 1 to 1000, by default 100."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+        ("limit" = inline(Option<PageLimit>), Query, description = "Most letters: 1 to 1000, by default 100."),
         ("cursor" = Option<String>, Query, description = "Where the page before this one ended."),
     ),
-    responses((status = 200, description = "A page of dead letters.", body = DeadLettersBody)))]
+    responses((status = 200, description = "A page of dead letters.", content(
+            (DeadLettersBody<serde_json::Value> = "application/json"),
+            (DeadLettersBody<TypedValue> = "application/vnd.openkv+json")))))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "limit", "cursor"])?;
@@ -180,9 +182,14 @@ fn asked(head: &Parts) -> Result<(String, i64), Problem> {
 #[utoipa::path(get, path = "/queue/dlq/{id}", tag = "queues", operation_id = "getDeadLetter",
     params(
         ("id" = i64, Path, description = "Its number."),
-        ("queue" = Option<String>, Query, description = "The name of the queue."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
     ),
-    responses((status = 200, description = "The dead letter.", body = DeadLetterBody)))]
+    responses(
+        (status = 200, description = "The dead letter.", content(
+            (DeadLetterBody<serde_json::Value> = "application/json"),
+            (DeadLetterBody<TypedValue> = "application/vnd.openkv+json"))),
+        (status = 404, description = "There is no such dead letter."),
+    ))]
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let ((queue, id), form) = (asked(&head)?, wanted(&head, Form::OF_JSON)?);
@@ -211,9 +218,12 @@ async fn change(
 #[utoipa::path(delete, path = "/queue/dlq/{id}", tag = "queues", operation_id = "deleteDeadLetter",
     params(
         ("id" = i64, Path, description = "Its number."),
-        ("queue" = Option<String>, Query, description = "The name of the queue."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
     ),
-    responses((status = 200, description = "Deleted.", body = Deleted)))]
+    responses(
+        (status = 200, description = "Deleted.", body = Deleted),
+        (status = 404, description = "There is no such dead letter."),
+    ))]
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let (queue, id) = asked(&head)?;
@@ -234,9 +244,12 @@ pub(super) struct Requeued {
     operation_id = "requeueDeadLetter",
     params(
         ("id" = i64, Path, description = "Its number."),
-        ("queue" = Option<String>, Query, description = "The name of the queue."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
     ),
-    responses((status = 200, description = "Enqueued again.", body = Requeued)))]
+    responses(
+        (status = 200, description = "Enqueued again.", body = Requeued),
+        (status = 404, description = "There is no such dead letter."),
+    ))]
 pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let (queue, id) = asked(&head)?;
@@ -248,7 +261,7 @@ pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> An
 
 /// Deletes the dead letters of a queue, step by step.
 #[utoipa::path(delete, path = "/queue/dlq", tag = "queues", operation_id = "purgeDeadLetters",
-    params(("queue" = Option<String>, Query, description = "The name of the queue.")),
+    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
     responses((status = 200, description = "The number of deleted letters.", body = Deleted)))]
 pub(super) async fn purge(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();

@@ -13,11 +13,12 @@ use super::admit::{Admitted, body_in};
 use super::body::{Raw, filter_in, json, optional_body, wanted};
 use super::deletion::{Deleted, delete_below, delete_keys};
 use super::entries::{Entry, entry};
-use super::envelope::{EntryBody, entry_answer, etag, hex, plain};
+use super::envelope::{entry_answer, etag, hex, plain};
 use super::list;
 use super::media::Form;
 use super::precondition::Preconditions;
 use super::problem::{Answered, Problem};
+use super::schema::{Binary, EntryBody, Lifetime, Stamp, TypedEntryBody, TypedValue, Where};
 use super::target::{Query, key_of};
 use super::write::{Done, commit, expiry, value_of};
 use crate::model::{
@@ -36,10 +37,18 @@ fn key(uri: &Uri, query: &Query) -> Result<Key, Problem> {
 #[utoipa::path(get, path = "/keys/{*path}", tag = "entries", operation_id = "getEntry",
     params(("path" = String, Path, description = "The parts of the key, each a string.")),
     responses(
-        (status = 200, description = "The entry; in CBOR and as bytes, its value alone.",
-            body = EntryBody),
+        (status = 200, description = "The entry; in CBOR and as bytes, its value alone.", content(
+            (EntryBody = "application/json"),
+            (TypedEntryBody = "application/vnd.openkv+json"),
+            (Binary = "application/cbor"),
+            (Binary = "application/octet-stream")),
+            headers(
+                ("etag" = String, description = "The versionstamp, in quotes."),
+                ("openkv-lossy" = String, description = "`true` if JSON simplifies the value."),
+                ("openkv-expire-at" = String, description = "When it expires, in RFC 3339."))),
         (status = 304, description = "The entry is the one of If-None-Match."),
-        (status = 404, description = "There is no entry.", body = super::problem::ProblemBody),
+        (status = 404, description = "There is no entry."),
+        (status = 412, description = "The entry is not as If-Match says."),
     ))]
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
@@ -48,11 +57,32 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     read(&client, &head, &key).await
 }
 
+/// What `GET /keys` answers.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it documents what two handlers write")]
+pub(super) enum PageOrEntry<P, E> {
+    Page(P),
+    Entry(E),
+}
+
 /// Reads the entry of `?key=`, or a list.
 #[utoipa::path(get, path = "/keys", tag = "entries", operation_id = "listEntries",
-    params(list::ListQuery),
-    responses((status = 200, description = "A page of entries, or the entry of `key`.",
-        body = list::PageBody)))]
+    params(
+        ("key" = Option<String>, Query, description = "Reads this entry instead of a list."),
+        list::RangeQuery,
+    ),
+    responses(
+        (status = 200, description = "A page of entries, or the entry of `key`.", content(
+            (PageOrEntry<list::PageBody<EntryBody>, EntryBody> = "application/json"),
+            (PageOrEntry<list::PageBody<TypedEntryBody>, TypedEntryBody>
+                = "application/vnd.openkv+json"),
+            (Binary = "application/cbor"),
+            (Binary = "application/octet-stream"))),
+        (status = 304, description = "The entry is the one of If-None-Match."),
+        (status = 404, description = "There is no entry of `key`."),
+        (status = 412, description = "The entry of `key` is not as If-Match says."),
+    ))]
 pub(super) async fn get_or_list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, list::LIST_NAMES)?;
@@ -100,6 +130,7 @@ fn failed(present: Option<&Entry>) -> Result<Problem, Problem> {
 #[derive(Serialize, ToSchema)]
 pub(super) struct Written {
     ok: bool,
+    #[schema(value_type = Stamp)]
     versionstamp: String,
 }
 
@@ -107,14 +138,17 @@ pub(super) struct Written {
 #[utoipa::path(put, path = "/keys/{*path}", tag = "entries", operation_id = "putEntry",
     params(
         ("path" = String, Path, description = "The parts of the key, each a string."),
-        ("expireIn" = Option<u64>, Query, description = "The entry expires in so many ms."),
-        ("expiresIn" = Option<u64>, Query, description = "The same."),
+        ("expireIn" = inline(Option<Lifetime>), Query, description = "The entry expires in so many ms."),
+        ("expiresIn" = inline(Option<Lifetime>), Query, description = "The same."),
     ),
-    request_body(content = serde_json::Value, description = "The value."),
+    request_body(description = "The value.", content(
+        (serde_json::Value = "application/json"),
+        (TypedValue = "application/vnd.openkv+json"),
+        (Binary = "application/cbor"),
+        (Binary = "application/octet-stream"))),
     responses(
         (status = 200, description = "Written.", body = Written),
-        (status = 412, description = "The entry is not as the conditions say.",
-            body = super::problem::ProblemBody),
+        (status = 412, description = "The entry is not as the conditions say."),
     ))]
 pub(super) async fn put(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
@@ -136,11 +170,18 @@ pub(super) async fn put(client: Extension<Admitted>, request: Request) -> Answer
 #[utoipa::path(put, path = "/keys", tag = "entries", operation_id = "putEntryOfKey",
     params(
         ("key" = String, Query, description = "The key, as a literal of the command line."),
-        ("expireIn" = Option<u64>, Query, description = "The entry expires in so many ms."),
-        ("expiresIn" = Option<u64>, Query, description = "The same."),
+        ("expireIn" = inline(Option<Lifetime>), Query, description = "The entry expires in so many ms."),
+        ("expiresIn" = inline(Option<Lifetime>), Query, description = "The same."),
     ),
-    request_body(content = serde_json::Value, description = "The value."),
-    responses((status = 200, description = "Written.", body = Written)))]
+    request_body(description = "The value.", content(
+        (serde_json::Value = "application/json"),
+        (TypedValue = "application/vnd.openkv+json"),
+        (Binary = "application/cbor"),
+        (Binary = "application/octet-stream"))),
+    responses(
+        (status = 200, description = "Written.", body = Written),
+        (status = 412, description = "The entry is not as the conditions say."),
+    ))]
 pub(super) async fn put_key(client: Extension<Admitted>, request: Request) -> Answered {
     put(client, request).await
 }
@@ -184,7 +225,7 @@ pub(super) struct DeleteBody {
     exact: Option<bool>,
     /// Only entries whose values match.
     #[serde(rename = "where")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Where>)]
     filter: Raw,
 }
 
@@ -195,7 +236,10 @@ pub(super) struct DeleteBody {
         ("exact" = Option<bool>, Query, description = "Only the entry of the key."),
     ),
     request_body(content = Option<DeleteBody>, content_type = "application/json"),
-    responses((status = 200, description = "The number of deleted entries.", body = Deleted)))]
+    responses(
+        (status = 200, description = "The number of deleted entries.", body = Deleted),
+        (status = 412, description = "The entry is not as the conditions say."),
+    ))]
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let query = Query::of(&head.uri, &["key", "exact"])?;
@@ -227,7 +271,10 @@ pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Ans
         ("exact" = Option<bool>, Query, description = "Only the entry of the key."),
     ),
     request_body(content = Option<DeleteBody>, content_type = "application/json"),
-    responses((status = 200, description = "The number of deleted entries.", body = Deleted)))]
+    responses(
+        (status = 200, description = "The number of deleted entries.", body = Deleted),
+        (status = 412, description = "The entry is not as the conditions say."),
+    ))]
 pub(super) async fn delete_key(client: Extension<Admitted>, request: Request) -> Answered {
     delete(client, request).await
 }

@@ -5,9 +5,6 @@ use std::borrow::Cow;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderName, HeaderValue};
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use super::entries::Entry;
 use super::media::Form;
 use super::problem::Problem;
@@ -27,23 +24,6 @@ const LOSSY: HeaderName = HeaderName::from_static("openkv-lossy");
 const EXPIRE_AT: HeaderName = HeaderName::from_static("openkv-expire-at");
 
 const TAG_EMBEDDED: u64 = 24;
-
-/// An entry in `application/json`.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Entry)]
-pub(super) struct EntryBody {
-    /// Parts: a string, number or boolean, or an object with `type` and `value`.
-    #[schema(value_type = Vec<serde_json::Value>)]
-    key: (),
-    #[schema(value_type = serde_json::Value, required = false)]
-    value: (),
-    /// Twenty hexadecimal digits; `null` if there is no entry.
-    versionstamp: Option<String>,
-    /// RFC 3339; absent for an entry that does not expire.
-    #[schema(required = false)]
-    expire_at: String,
-}
 
 /// A body under construction.
 pub(super) struct Written {

@@ -11,10 +11,13 @@ use super::admit::Admitted;
 use super::body::{Raw, filter_in, json, json_body, key_in, keys_in, wanted};
 use super::deletion::{Deleted, delete_below, delete_keys};
 use super::entries::{Selection, count, entries, page};
-use super::envelope::{EntryBody, batch_answer, page_answer};
+use super::envelope::{batch_answer, page_answer};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::range::Bounds;
+use super::schema::{
+    Binary, Depth, EntryBody, Key as KeySchema, PageLimit, Prefix, TypedEntryBody, Where,
+};
 use super::target::Query;
 use crate::model::{HTTP_BATCH_KEYS_MAX, HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, Key};
 use crate::server::data::Client;
@@ -28,9 +31,7 @@ const COUNT_NAMES: &[&str] = &["prefix", "start", "end", "depth"];
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents what `Query` reads")]
-pub(super) struct ListQuery {
-    /// Reads this entry instead of a list.
-    key: Option<String>,
+pub(super) struct RangeQuery {
     /// A key as a literal of the command line: `users` or `["users",42n]`.
     prefix: Option<String>,
     /// The first key, included.
@@ -38,6 +39,7 @@ pub(super) struct ListQuery {
     /// The last key, excluded.
     end: Option<String>,
     /// Most entries: 1 to 1000, by default 100.
+    #[param(value_type = Option<PageLimit>, inline)]
     limit: Option<u32>,
     /// From the end backwards.
     reverse: Option<bool>,
@@ -47,6 +49,7 @@ pub(super) struct ListQuery {
     #[param(rename = "keysOnly")]
     keys_only: Option<bool>,
     /// Most parts behind the prefix; longer keys are shortened to it, once each.
+    #[param(value_type = Option<Depth>, inline)]
     depth: Option<u32>,
 }
 
@@ -55,15 +58,16 @@ pub(super) struct ListQuery {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ListBody {
     /// A key.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<Prefix>)]
     prefix: Raw,
     /// The first key, included.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<Prefix>)]
     start: Raw,
     /// The last key, excluded.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<Prefix>)]
     end: Raw,
     /// Most entries: 1 to 1000, by default 100.
+    #[schema(value_type = Option<PageLimit>, inline)]
     limit: Option<u64>,
     /// From the end backwards.
     reverse: Option<bool>,
@@ -72,10 +76,11 @@ pub(super) struct ListBody {
     /// Without values.
     keys_only: Option<bool>,
     /// Most parts behind the prefix.
+    #[schema(value_type = Option<Depth>, inline)]
     depth: Option<u64>,
     /// Only entries whose values match.
     #[serde(rename = "where")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Where>)]
     filter: Raw,
 }
 
@@ -83,8 +88,8 @@ pub(super) struct ListBody {
 #[derive(ToSchema)]
 #[schema(as = Page, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it documents what `page_answer` writes")]
-pub(super) struct PageBody {
-    entries: Vec<EntryBody>,
+pub(super) struct PageBody<E> {
+    entries: Vec<E>,
     /// Where the next page begins; `null` at the end.
     cursor: Option<String>,
     /// Whether there is a next page.
@@ -168,7 +173,10 @@ async fn listed(
 /// Lists a range, with conditions.
 #[utoipa::path(post, path = "/keys/list", tag = "lists", operation_id = "list",
     request_body = ListBody,
-    responses((status = 200, description = "A page of entries.", body = PageBody)))]
+    responses((status = 200, description = "A page of entries.", content(
+            (PageBody<EntryBody> = "application/json"),
+            (PageBody<TypedEntryBody> = "application/vnd.openkv+json"),
+            (Binary = "application/cbor")))))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (_, asked) = json_body::<ListBody>(&client, &head, body).await?;
@@ -184,8 +192,11 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
 
 /// A page of a range.
 #[utoipa::path(get, path = "/keys/paginate", tag = "lists", operation_id = "paginateByQuery",
-    params(ListQuery),
-    responses((status = 200, description = "A page of entries.", body = PageBody)))]
+    params(RangeQuery),
+    responses((status = 200, description = "A page of entries.", content(
+            (PageBody<EntryBody> = "application/json"),
+            (PageBody<TypedEntryBody> = "application/vnd.openkv+json"),
+            (Binary = "application/cbor")))))]
 pub(super) async fn paginate_query(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let names: Vec<_> = LIST_NAMES.iter().copied().filter(|name| *name != "key").collect();
@@ -196,7 +207,10 @@ pub(super) async fn paginate_query(client: Extension<Admitted>, request: Request
 /// A page of a range, with conditions.
 #[utoipa::path(post, path = "/keys/paginate", tag = "lists", operation_id = "paginate",
     request_body = ListBody,
-    responses((status = 200, description = "A page of entries.", body = PageBody)))]
+    responses((status = 200, description = "A page of entries.", content(
+            (PageBody<EntryBody> = "application/json"),
+            (PageBody<TypedEntryBody> = "application/vnd.openkv+json"),
+            (Binary = "application/cbor")))))]
 pub(super) async fn paginate(client: Extension<Admitted>, request: Request) -> Answered {
     list(client, request).await
 }
@@ -206,19 +220,20 @@ pub(super) async fn paginate(client: Extension<Admitted>, request: Request) -> A
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CountBody {
     /// A key.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<Prefix>)]
     prefix: Raw,
     /// The first key, included.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<Prefix>)]
     start: Raw,
     /// The last key, excluded.
-    #[schema(value_type = Option<Vec<serde_json::Value>>)]
+    #[schema(value_type = Option<Prefix>)]
     end: Raw,
     /// Most parts behind the prefix.
+    #[schema(value_type = Option<Depth>, inline)]
     depth: Option<u64>,
     /// Only entries whose values match.
     #[serde(rename = "where")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Where>)]
     filter: Raw,
 }
 
@@ -228,7 +243,7 @@ pub(super) struct CountBody {
         ("prefix" = Option<String>, Query, description = "A key, as a literal."),
         ("start" = Option<String>, Query, description = "The first key, included."),
         ("end" = Option<String>, Query, description = "The last key, excluded."),
-        ("depth" = Option<u32>, Query, description = "Most parts behind the prefix."),
+        ("depth" = inline(Option<Depth>), Query, description = "Most parts behind the prefix."),
     ),
     responses((status = 200, description = "The number of entries.", body = Counted)))]
 pub(super) async fn count_query(client: Extension<Admitted>, request: Request) -> Answered {
@@ -263,7 +278,7 @@ async fn counted(client: &Client, selection: Selection) -> Answered {
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchBody {
     /// At most 1000.
-    #[schema(value_type = Vec<Vec<serde_json::Value>>)]
+    #[schema(value_type = Vec<KeySchema>, max_items = 1000)]
     keys: Vec<Box<RawValue>>,
 }
 
@@ -271,9 +286,9 @@ pub(super) struct BatchBody {
 #[derive(ToSchema)]
 #[schema(as = Batch)]
 #[expect(dead_code, reason = "it documents what `batch_answer` writes")]
-pub(super) struct BatchAnswer {
+pub(super) struct BatchAnswer<E> {
     /// In the order of the keys; without an entry, value and versionstamp are `null`.
-    entries: Vec<EntryBody>,
+    entries: Vec<E>,
 }
 
 fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
@@ -292,7 +307,10 @@ fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
 /// Reads the entries of keys, from one state of the database.
 #[utoipa::path(post, path = "/keys/batch", tag = "lists", operation_id = "batch",
     request_body = BatchBody,
-    responses((status = 200, description = "An entry for each key.", body = BatchAnswer)))]
+    responses((status = 200, description = "An entry for each key.", content(
+            (BatchAnswer<EntryBody> = "application/json"),
+            (BatchAnswer<TypedEntryBody> = "application/vnd.openkv+json"),
+            (Binary = "application/cbor")))))]
 pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (_, asked) = json_body::<BatchBody>(&client, &head, body).await?;
@@ -307,13 +325,13 @@ pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answ
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteBatchBody {
     /// At most 1000.
-    #[schema(value_type = Vec<Vec<serde_json::Value>>)]
+    #[schema(value_type = Vec<KeySchema>, max_items = 1000)]
     keys: Vec<Box<RawValue>>,
     /// Only the entries of the keys, and none below them.
     exact: Option<bool>,
     /// Only entries whose values match.
     #[serde(rename = "where")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Where>)]
     filter: Raw,
 }
 

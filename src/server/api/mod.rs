@@ -14,7 +14,7 @@
 //! | `entries`, `deletion` | calls of the store |
 //! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
 //! | `events` | server-sent events |
-//! | `document` | the OpenAPI document |
+//! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
 mod admit;
 mod atomic;
@@ -36,16 +36,19 @@ mod list;
 mod listen;
 mod media;
 mod metrics;
+mod page;
 mod precondition;
 mod problem;
 mod queue;
 mod range;
+mod schema;
 mod search;
 mod target;
 mod watch_keys;
 mod watch_prefix;
 mod write;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
@@ -67,6 +70,10 @@ use crate::model::HTTP_COMPRESS_BYTES_MIN;
 use crate::protocol::backup::HASH_HEADER;
 use problem::Problem;
 
+/// The pages of a server beside its databases.
+pub(super) const DOCS: &str = "/docs";
+pub(super) const METRICS: &str = "/metrics";
+
 type Routes = OpenApiRouter<Arc<Serving>>;
 
 /// The routes that read.
@@ -81,7 +88,7 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::get))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN)));
-    OpenApiRouter::new()
+    let mut routes = OpenApiRouter::new()
         .routes(routes!(entry::get))
         .routes(routes!(list::count_query, list::count_body))
         .routes(routes!(metrics::of_database))
@@ -93,12 +100,14 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(watch_prefix::watch))
         .routes(routes!(watch_prefix::poll))
         .merge(lists)
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading))
+        .route_layer(from_fn_with_state(serving.clone(), admit::reading));
+    document::complete(routes.get_openapi_mut(), document::Access::Read);
+    routes
 }
 
 /// The routes that write.
 fn writes(serving: &Arc<Serving>) -> Routes {
-    OpenApiRouter::new()
+    let mut routes = OpenApiRouter::new()
         .routes(routes!(entry::put, entry::delete))
         .routes(routes!(entry::put_key, entry::delete_key))
         .routes(routes!(list::delete_batch))
@@ -115,7 +124,9 @@ fn writes(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(dead_letters::purge))
         .routes(routes!(dead_letters::delete))
         .routes(routes!(dead_letters::requeue))
-        .route_layer(from_fn_with_state(serving.clone(), admit::writing))
+        .route_layer(from_fn_with_state(serving.clone(), admit::writing));
+    document::complete(routes.get_openapi_mut(), document::Access::Write);
+    routes
 }
 
 /// The routes of the API of a server.
@@ -125,11 +136,13 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
     let base = if is_folder { "/{database}/api" } else { "/api" };
     let (router, found) =
         OpenApiRouter::with_openapi(document::base()).nest(base, of_database).split_for_parts();
-    let document = document::text(found, is_folder);
+    let document = document::completed(found, is_folder);
+    let page = document.page.clone();
     let router = router
-        .method_not_allowed_fallback(not_allowed)
-        .route("/openapi.json", get(move || std::future::ready(document.answer())))
-        .route("/metrics", get(metrics::of_server));
+        .route("/openapi.json", get(move || ready(document.answer())))
+        .route(DOCS, get(move || ready(page.answer())))
+        .route(METRICS, get(metrics::of_server))
+        .method_not_allowed_fallback(not_allowed);
     let router = match &serving.cors_origin {
         Some(origin) => router.layer(cors(origin)),
         None => router,

@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::schema::EntryBody;
 use crate::model::{Error, Kind};
 use crate::server::answer::{Answer, Refusal, answer, whole};
 
-const PROBLEM_TYPE: &str = "application/problem+json";
+pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
 
 /// Why a request is refused, with further members of its answer.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub(super) struct ProblemBody<'p> {
     error: &'p str,
     /// Of 412: the present entry, `null` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<EntryBody>)]
     entry: &'p Option<Box<RawValue>>,
     /// Of 421: the URL of the server that leads the database.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -17,6 +18,9 @@ use super::envelope::hex;
 use super::events::wait_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
+use super::schema::{
+    LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
+};
 use super::target::Query;
 use super::write::{Done, commit, value_in};
 use crate::connect::time::to_rfc3339;
@@ -61,6 +65,7 @@ pub(super) struct EnqueueBody {
     /// When it is due, in ms since the epoch; not together with `delay`.
     pub(super) at: Option<i64>,
     /// 0 to 9; the highest is delivered first.
+    #[schema(value_type = Option<Priority>, inline)]
     pub(super) priority: Option<u8>,
     /// The queue holds at most one message with this key.
     pub(super) deduplication_key: Option<String>,
@@ -78,6 +83,7 @@ pub(super) struct EnqueueBody {
 #[schema(as = Enqueued)]
 pub(super) struct EnqueuedBody {
     ok: bool,
+    #[schema(value_type = Stamp)]
     versionstamp: String,
     /// The number of the message, or of the earlier one with its deduplication key.
     id: Option<String>,
@@ -86,7 +92,7 @@ pub(super) struct EnqueuedBody {
 
 /// Enqueues a message.
 #[utoipa::path(post, path = "/queue/enqueue", tag = "queues", operation_id = "enqueue",
-    params(("queue" = Option<String>, Query, description = "The name of the queue.")),
+    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
     request_body = EnqueueBody,
     responses((status = 200, description = "Enqueued.", body = EnqueuedBody)))]
 pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> Answered {
@@ -150,12 +156,11 @@ pub(super) fn message_of(queue: String, form: Form, asked: EnqueueBody) -> Resul
 #[derive(ToSchema)]
 #[schema(as = Delivery, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it documents what `message` writes")]
-pub(super) struct DeliveryBody {
+pub(super) struct DeliveryBody<V> {
     id: String,
     /// Names the delivery when it ends.
     lock: String,
-    #[schema(value_type = serde_json::Value)]
-    value: (),
+    value: V,
     /// The number of deliveries, including this one.
     attempts: u32,
     /// RFC 3339.
@@ -166,9 +171,9 @@ pub(super) struct DeliveryBody {
 #[derive(ToSchema)]
 #[schema(as = Received)]
 #[expect(dead_code, reason = "it documents what `message` writes")]
-pub(super) struct ReceivedBody {
+pub(super) struct ReceivedBody<V> {
     /// `null` if no message was due.
-    message: Option<DeliveryBody>,
+    message: Option<DeliveryBody<V>>,
 }
 
 /// A delivered message in JSON.
@@ -193,11 +198,13 @@ pub(super) fn lock_of(ms: Option<u64>) -> Result<i64, Problem> {
 /// Takes a message, or waits for one. It is hidden from other consumers until its lock expires.
 #[utoipa::path(get, path = "/queue/poll", tag = "queues", operation_id = "pollQueue",
     params(
-        ("queue" = Option<String>, Query, description = "The name of the queue."),
-        ("lockDuration" = Option<u32>, Query, description = "Ms until another consumer gets the message: 100 to 86400000, by default 5000."),
-        ("wait" = Option<u32>, Query, description = "Wait so many ms for a message: 0 to 60000, by default 0."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+        ("lockDuration" = inline(Option<LockDuration>), Query, description = "Ms until another consumer gets the message."),
+        ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a message."),
     ),
-    responses((status = 200, description = "A message, or none.", body = ReceivedBody)))]
+    responses((status = 200, description = "A message, or none.", content(
+            (ReceivedBody<serde_json::Value> = "application/json"),
+            (ReceivedBody<TypedValue> = "application/vnd.openkv+json")))))]
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "lockDuration", "wait"])?;
@@ -227,20 +234,56 @@ fn number() -> Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// The end of a delivery, or the extension of its lock.
+/// A delivery.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[schema(as = DeliveryEnd)]
-pub(super) struct EndBody {
+pub(super) struct AckBody {
+    #[schema(value_type = NumberText)]
     id: String,
     /// That of the delivery.
+    #[schema(value_type = NumberText)]
     lock: String,
-    /// Of `nack`: the retry comes after so many ms, instead of the backoff's next interval.
+}
+
+/// A delivery that has failed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DeliveryFailure)]
+pub(super) struct NackBody {
+    #[schema(value_type = NumberText)]
+    id: String,
+    /// That of the delivery.
+    #[schema(value_type = NumberText)]
+    lock: String,
+    /// The retry comes after so many ms, instead of the backoff's next interval.
     delay: Option<u64>,
-    /// Of `nack`: why it failed.
+    /// Why it failed.
     error: Option<String>,
-    /// Of `extend`: ms from now until the lock expires, by default 5000.
+}
+
+/// A delivery whose lock is extended.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = DeliveryExtension)]
+pub(super) struct ExtendBody {
+    #[schema(value_type = NumberText)]
+    id: String,
+    /// That of the delivery.
+    #[schema(value_type = NumberText)]
+    lock: String,
+    /// Ms from now until the lock expires.
+    #[schema(value_type = Option<LockDuration>, inline)]
     lock_duration: Option<u64>,
+}
+
+/// The number and the lock of a delivery.
+fn delivery(id: &str, lock: &str) -> Result<(i64, i64), Problem> {
+    let number = |name: &str, text: &str| {
+        let number = text.parse::<i64>();
+        number.map_err(|_| Problem::bad_request(format!("{name}: must be that of the delivery")))
+    };
+    Ok((number("id", id)?, number("lock", lock)?))
 }
 
 /// The answer of an end.
@@ -251,19 +294,14 @@ pub(super) struct Ended {
     ok: bool,
 }
 
-async fn end(
+async fn end<B: DeserializeOwned>(
     client: &Client,
     (head, body): (Parts, crate::server::request::RequestBody),
-    ask: impl FnOnce(i64, i64, &EndBody) -> Result<Ask, Problem>,
+    ask: impl FnOnce(&B) -> Result<Ask, Problem>,
 ) -> Answered {
     Query::of(&head.uri, &[])?;
-    let (_, asked) = json_body::<EndBody>(client, &head, body).await?;
-    let number = |name: &str, text: &str| {
-        let number = text.parse::<i64>();
-        number.map_err(|_| Problem::bad_request(format!("{name}: must be that of the delivery")))
-    };
-    let (id, lock) = (number("id", &asked.id)?, number("lock", &asked.lock)?);
-    let ask = ask(id, lock, &asked)?;
+    let (_, asked) = json_body::<B>(client, &head, body).await?;
+    let ask = ask(&asked)?;
     let extension = match &ask {
         Ask::Extend(renewal) => Some(Duration::from_millis(renewal.lock_ms.unsigned_abs())),
         _ => None,
@@ -282,10 +320,11 @@ async fn end(
 
 /// Ends a delivery: the message is handled.
 #[utoipa::path(post, path = "/queue/ack", tag = "queues", operation_id = "ack",
-    request_body = EndBody,
+    request_body = AckBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |id, lock, _| {
+    end(&client, request.into_parts(), |asked: &AckBody| {
+        let (id, lock) = delivery(&asked.id, &asked.lock)?;
         Ok(Ask::Settle(Settlement::new(id, lock, Outcome::Done)))
     })
     .await
@@ -293,10 +332,11 @@ pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answer
 
 /// Ends a delivery: the message has failed, and is retried or becomes a dead letter.
 #[utoipa::path(post, path = "/queue/nack", tag = "queues", operation_id = "nack",
-    request_body = EndBody,
+    request_body = NackBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |id, lock, asked| {
+    end(&client, request.into_parts(), |asked: &NackBody| {
+        let (id, lock) = delivery(&asked.id, &asked.lock)?;
         let most = Limits::wide().delay_ms_max as u64;
         let delay_ms = asked.delay.map(|ms| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
         let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
@@ -311,10 +351,11 @@ pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answe
 
 /// Extends the lock of a delivery.
 #[utoipa::path(post, path = "/queue/extend", tag = "queues", operation_id = "extend",
-    request_body = EndBody,
+    request_body = ExtendBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn extend(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |id, lock, asked| {
+    end(&client, request.into_parts(), |asked: &ExtendBody| {
+        let (id, lock) = delivery(&asked.id, &asked.lock)?;
         Ok(Ask::Extend(Renewal { id, lock, lock_ms: lock_of(asked.lock_duration)? }))
     })
     .await
@@ -332,7 +373,7 @@ pub(super) struct StatsBody {
 
 /// Counts the messages of a queue.
 #[utoipa::path(get, path = "/queue/stats", tag = "queues", operation_id = "queueStats",
-    params(("queue" = Option<String>, Query, description = "The name of the queue.")),
+    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
     responses((status = 200, description = "Messages by state.", body = StatsBody)))]
 pub(super) async fn stats(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();

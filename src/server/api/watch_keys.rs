@@ -12,10 +12,11 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::wanted;
 use super::entries::Entry;
-use super::envelope::{EntryBody, Written, hex};
+use super::envelope::{Written, hex};
 use super::events::{event, events, form_of, last_id, silent_ping, stamp_of, wait_of};
 use super::media::Form;
 use super::problem::{Answered, Problem};
+use super::schema::{EntryBody, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
 use crate::interchange::key_literal;
 use crate::model::{
@@ -189,11 +190,12 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
 #[derive(ToSchema)]
 #[schema(as = States)]
 #[expect(dead_code, reason = "it documents what `poll` writes")]
-pub(super) struct StatesBody {
+pub(super) struct StatesBody<E> {
     /// Those that differ from `versionstamps`; without an entry, value and versionstamp are `null`.
-    entries: Vec<EntryBody>,
+    entries: Vec<E>,
     /// Of all keys, in their order: the `versionstamps` of the next request.
-    versionstamps: Vec<Option<String>>,
+    #[schema(value_type = Vec<Option<Stamp>>)]
+    versionstamps: (),
 }
 
 /// The state as the answer of one request: empty while nothing differs.
@@ -248,9 +250,11 @@ fn seen_of(query: &Query, keys: usize) -> Result<Vec<Seen>, Problem> {
     params(
         ("keys" = String, Query, description = "Keys as literals: `[[\"users\",1],[\"config\"]]`, or one key."),
         ("versionstamps" = Option<String>, Query, description = "Those of the last answer, with commas; `null` for no entry."),
-        ("wait" = Option<u32>, Query, description = "Wait so many ms for a difference: 0 to 60000, by default 0."),
+        ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a difference."),
     ),
-    responses((status = 200, description = "The states.", body = StatesBody)))]
+    responses((status = 200, description = "The states.", content(
+            (StatesBody<EntryBody> = "application/json"),
+            (StatesBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["keys", "versionstamps", "wait"])?;

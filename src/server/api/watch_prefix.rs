@@ -14,12 +14,13 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::entries::{Entry, Selection, page};
-use super::envelope::{EntryBody, Written, hex};
+use super::envelope::{Written, hex};
 use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
 use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::range::Bounds;
+use super::schema::{EntryBody, PageLimit, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
 use crate::model::{
     Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Kind, Result, Versionstamp,
@@ -228,8 +229,8 @@ fn asked(head: &Parts, query: &Query) -> Result<(Bounds, Option<u64>), Problem> 
     params(
         ("prefix" = Option<String>, Query, description = "A key, as a literal."),
         ("initial" = Option<bool>, Query, description = "Begin with the present entries."),
-        ("limit" = Option<u32>, Query, description = "An event ends after so many changes, at the end of a commit: 1 to 1000, by default 100."),
-        ("since" = Option<String>, Query, description = "The id of the last event that was received."),
+        ("limit" = inline(Option<PageLimit>), Query, description = "An event ends after so many changes, at the end of a commit."),
+        ("since" = inline(Option<Stamp>), Query, description = "The id of the last event that was received."),
     ),
     responses((status = 200, description = "Events: change, ping, gap.",
         content_type = "text/event-stream", body = String)))]
@@ -308,11 +309,12 @@ impl feed::Form for Polled {
 #[derive(ToSchema)]
 #[schema(as = Changes)]
 #[expect(dead_code, reason = "it documents what `Polled` writes")]
-pub(super) struct ChangesBody {
+pub(super) struct ChangesBody<E> {
     /// In the order of commits; without an entry any more, value and versionstamp are `null`.
-    entries: Vec<EntryBody>,
+    entries: Vec<E>,
     /// The `since` of the next request.
-    versionstamp: String,
+    #[schema(value_type = Stamp)]
+    versionstamp: (),
     /// Changes after `since` are no longer logged: read the entries, then go on.
     gap: bool,
 }
@@ -321,11 +323,13 @@ pub(super) struct ChangesBody {
 #[utoipa::path(get, path = "/watch/prefix/poll", tag = "watches", operation_id = "pollPrefix",
     params(
         ("prefix" = Option<String>, Query, description = "A key, as a literal."),
-        ("since" = Option<String>, Query, description = "The versionstamp of the last answer; without it, the answer has the present one."),
-        ("limit" = Option<u32>, Query, description = "The answer ends after so many changes, at the end of a commit: 1 to 1000, by default 100."),
-        ("wait" = Option<u32>, Query, description = "Wait so many ms for a change: 0 to 60000, by default 0."),
+        ("since" = inline(Option<Stamp>), Query, description = "The versionstamp of the last answer; without it, the answer has the present one."),
+        ("limit" = inline(Option<PageLimit>), Query, description = "The answer ends after so many changes, at the end of a commit."),
+        ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a change."),
     ),
-    responses((status = 200, description = "The changes.", body = ChangesBody)))]
+    responses((status = 200, description = "The changes.", content(
+            (ChangesBody<EntryBody> = "application/json"),
+            (ChangesBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["prefix", "since", "limit", "wait"])?;

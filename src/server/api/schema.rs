@@ -1,0 +1,223 @@
+//! Schemas of the OpenAPI document that no Rust type has: keys, typed values, bounded numbers.
+//!
+//! The types are names: handlers and bodies refer to them, and nothing has a value of them.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::model::{
+    HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX, LOCK_DURATION_MS_MAX,
+    LOCK_DURATION_MS_MIN, LOCK_MS, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX, TIME_MS_MAX,
+};
+
+type Named = (String, RefOr<Schema>);
+
+/// Types with the names of their schemas, and the types to which the schemas refer.
+macro_rules! schemas {
+    ($($(#[$doc:meta])* $type:ident as $name:literal uses [$($used:ident),*] = $json:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub(super) enum $type {}
+
+            impl PartialSchema for $type {
+                fn schema() -> RefOr<Schema> {
+                    read($json)
+                }
+            }
+
+            impl ToSchema for $type {
+                fn name() -> Cow<'static, str> {
+                    $name.into()
+                }
+
+                #[allow(unused_variables, reason = "many schemas refer to no other")]
+                fn schemas(found: &mut Vec<Named>) {
+                    $(
+                        found.push(($used::name().into_owned(), $used::schema()));
+                        $used::schemas(found);
+                    )*
+                }
+            }
+        )*
+
+        #[cfg(test)]
+        fn all() -> Vec<(&'static str, Value, RefOr<Schema>)> {
+            vec![$(($name, $json, $type::schema())),*]
+        }
+    };
+}
+
+schemas! {
+    /// A part of a key in `application/json`.
+    KeyPart as "KeyPart" uses [TypedKeyPart] = json!({
+        "description": "Strings, finite numbers and booleans are themselves; any part can be typed.",
+        "anyOf": [
+            { "type": "string" },
+            { "type": "number" },
+            { "type": "boolean" },
+            reference("TypedKeyPart"),
+        ],
+    });
+
+    /// A part of a key in `application/vnd.openkv+json`.
+    TypedKeyPart as "TypedKeyPart" uses [] = json!({
+        "oneOf": [
+            typed("string", json!({ "type": "string" })),
+            typed("number", json!({ "anyOf": [
+                { "type": "number" },
+                { "type": "string", "enum": ["NaN", "Infinity", "-Infinity", "-0"] },
+            ] })),
+            typed("bigint", json!({ "type": "string", "pattern": "^-?[0-9]+$" })),
+            typed("boolean", json!({ "type": "boolean" })),
+            typed("Uint8Array", json!({ "type": "string", "description": "base64url" })),
+        ],
+    });
+
+    Key as "Key" uses [KeyPart] =
+        json!({ "type": "array", "items": reference("KeyPart"), "minItems": 1 });
+
+    TypedKey as "TypedKey" uses [TypedKeyPart] =
+        json!({ "type": "array", "items": reference("TypedKeyPart"), "minItems": 1 });
+
+    /// A key that bounds a range.
+    Prefix as "Prefix" uses [KeyPart] = json!({ "type": "array", "items": reference("KeyPart") });
+
+    /// A key that a commit completes.
+    NewKey as "NewKey" uses [KeyPart] = json!({
+        "type": "array",
+        "items": { "anyOf": [
+            reference("KeyPart"),
+            {
+                "type": "object",
+                "required": ["type"],
+                "properties": {
+                    "type": { "type": "string", "enum": ["commitVersionstamp", "uuidv7"] },
+                },
+                "additionalProperties": false,
+            },
+        ] },
+        "minItems": 1,
+    });
+
+    /// A value in `application/vnd.openkv+json`.
+    TypedValue as "TypedValue" uses [] = json!({
+        "type": "object",
+        "description": "docs/format.md, section 5",
+        "required": ["type"],
+        "properties": { "type": { "type": "string" } },
+    });
+
+    Stamp as "Versionstamp" uses [] = json!({ "type": "string", "pattern": "^[0-9a-f]{20}$" });
+
+    /// The conditions of docs/filters.md.
+    Where as "Filter" uses [] =
+        json!({ "type": "object", "description": "Only entries whose values match." });
+
+    /// The bytes of `application/cbor` or of a `Uint8Array`.
+    Binary as "Binary" uses [] = json!({ "type": "string", "format": "binary" });
+
+    QueueName as "QueueName" uses [] =
+        json!({ "type": "string", "maxLength": QUEUE_NAME_BYTES_MAX });
+
+    /// The number of a message, or the lock of a delivery: beyond the integers of JSON.
+    Number as "Number" uses [] = json!({ "type": "string", "pattern": "^-?[0-9]+$" });
+
+    PageLimit as "PageLimit" uses [] =
+        whole(1, HTTP_LIST_ENTRIES_MAX, Some(HTTP_LIST_ENTRIES_DEFAULT));
+
+    Depth as "Depth" uses [] = json!({ "type": "integer", "minimum": 1 });
+
+    Lifetime as "Lifetime" uses [] = whole(1, TIME_MS_MAX, None::<u8>);
+
+    Wait as "Wait" uses [] = whole(0, HTTP_WAIT_MS_MAX, Some(0));
+
+    LockDuration as "LockDuration" uses [] =
+        whole(LOCK_DURATION_MS_MIN, LOCK_DURATION_MS_MAX, Some(LOCK_MS));
+
+    Priority as "Priority" uses [] = whole(0, PRIORITY_MAX, Some(0));
+}
+
+/// An entry in `application/json`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Entry)]
+pub(super) struct EntryBody {
+    #[schema(value_type = Key)]
+    key: (),
+    /// Absent where only keys are asked for, and where only the expiry has changed.
+    #[schema(value_type = serde_json::Value, required = false)]
+    value: (),
+    /// `null` if there is no entry.
+    #[schema(value_type = Option<Stamp>)]
+    versionstamp: (),
+    /// RFC 3339; absent for an entry that does not expire, `null` if it no longer does.
+    expire_at: Option<String>,
+}
+
+/// An entry in `application/vnd.openkv+json`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TypedEntry)]
+pub(super) struct TypedEntryBody {
+    #[schema(value_type = TypedKey)]
+    key: (),
+    /// As that of `Entry`; `null` if there is no entry.
+    #[schema(value_type = Option<TypedValue>)]
+    value: (),
+    #[schema(value_type = Option<Stamp>)]
+    versionstamp: (),
+    /// Ms since the epoch.
+    expire_at: Option<i64>,
+}
+
+fn whole(
+    minimum: impl Into<Value>,
+    maximum: impl Into<Value>,
+    usual: Option<impl Into<Value>>,
+) -> Value {
+    let mut schema = json!({
+        "type": "integer",
+        "minimum": minimum.into(),
+        "maximum": maximum.into(),
+    });
+    if let (Some(usual), Some(members)) = (usual, schema.as_object_mut()) {
+        members.insert("default".into(), usual.into());
+    }
+    schema
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn typed(name: &str, value: Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["type", "value"],
+        "properties": {
+            "type": { "type": "string", "enum": [name] },
+            "value": value,
+        },
+    })
+}
+
+fn read(schema: Value) -> RefOr<Schema> {
+    // A test reads all of them.
+    serde_json::from_value(schema).unwrap_or_else(|_| Schema::default().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schema_is_in_the_document_as_it_is_written() {
+        for (name, written, found) in all() {
+            assert_eq!(serde_json::to_value(found).unwrap(), written, "{name}");
+        }
+    }
+}
