@@ -27,6 +27,7 @@ export function steps(root) {
   return [
     step("first", "postgres", postgres()),
     step("first", "chromium", chromium()),
+    step("first", "python", python()),
 
     node("install", npmCi(root, ".")),
     node("lint", ["npm", "run", "lint"], { needs: ["install"] }),
@@ -52,6 +53,7 @@ export function steps(root) {
     node("matrix", ["node", "__test__/peers/matrix.mjs"], {
       needs: ["addon", "ts", "runtimes"],
     }),
+    node("http-schema", ["node", "__test__/schema/run.mjs"], { needs: ["addon", "ts", "python"] }),
     node("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
     node("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],
@@ -111,6 +113,13 @@ function postgres() {
 /** Installs Chromium where the tests of the studio would find none. */
 function chromium() {
   return findChromium() === undefined ? ["node", "scripts/ci/install-chromium.mjs"] : null;
+}
+
+/** Installs what makes environments of Python where it is missing: Debian has it in a package of its own. */
+function python() {
+  return works("python3", ["-c", "import ensurepip, venv"])
+    ? null
+    : ["node", "scripts/ci/install-python.mjs"];
 }
 
 function rustComponents() {
