@@ -1,0 +1,96 @@
+// Duty: writes the last section of docs/http.md, every route with its parameters and answers, from the
+// OpenAPI document of a server. Run it after changing a route:
+//
+//   node scripts/http-reference.mjs            write it
+//   node scripts/http-reference.mjs --check    fail when it differs from what would be written
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const page = fileURLToPath(new URL("../docs/http.md", import.meta.url));
+const HEAD = "## All routes and parameters\n";
+const METHODS = ["get", "put", "post", "delete"];
+const TOKEN = "token-of-the-reference";
+
+/** The OpenAPI document of a server of one file. */
+export async function document() {
+  const { serve } = await import("../index.mjs");
+  const folder = mkdtempSync(join(tmpdir(), "openkv-reference-"));
+  const path = join(folder, "kv.sqlite3");
+  const server = await serve({ path, listen: "127.0.0.1:0", accessToken: TOKEN });
+  try {
+    return await (await fetch(`${server.url}/openapi.json`)).json();
+  } finally {
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The operations of a document: `{ method, path, operation }`, paths without `/api`. */
+export function operations({ paths }) {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.filter((method) => item[method]).map((method) => ({
+      method: method.toUpperCase(),
+      path: path.replace("/api", ""),
+      operation: item[method],
+    })),
+  );
+}
+
+/** The section, with its heading. */
+export function reference(openapi) {
+  const rows = operations(openapi).map(
+    ({ method, path, operation }) =>
+      `| \`${method} ${path}\` | ${operation.summary} | ${parameters(operation)} | ${answers(operation)} |`,
+  );
+  return [
+    HEAD,
+    "Written by `scripts/http-reference.mjs` from `/openapi.json`, which has the types. `/docs` of a server shows them.\n",
+    "| route | does | parameters | answers 200 with |\n|---|---|---|---|",
+    ...rows,
+    "",
+  ].join("\n");
+}
+
+/** The page with the generated section. */
+export async function written() {
+  const text = readFileSync(page, "utf8");
+  const start = text.indexOf(HEAD);
+  const before = start === -1 ? `${text.trimEnd()}\n\n` : text.slice(0, start);
+  return before + reference(await document());
+}
+
+function parameters({ parameters = [], requestBody }) {
+  const named = parameters.map(({ name, required, schema }) => {
+    const { minimum, maximum, default: usual } = schema;
+    const range = maximum === undefined ? "" : ` ${minimum} to ${maximum}`;
+    return `\`${name}${required ? "" : "?"}\`${range}${usual === undefined ? "" : ` (${usual})`}`;
+  });
+  const body = Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) =>
+    nameOf(schema, type),
+  );
+  const bodies = [...new Set(body)].join(" or ");
+  return [...named, ...(bodies === "" ? [] : [`body: ${bodies}`])].join(", ");
+}
+
+function answers({ responses }) {
+  const types = Object.entries(responses[200]?.content ?? {});
+  return types.map(([type, { schema }]) => nameOf(schema, type)).join(", ");
+}
+
+function nameOf(schema, type) {
+  const name = schema?.$ref?.split("/").at(-1);
+  return name === undefined || name === "Binary" ? `\`${type}\`` : `\`${name}\``;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const text = await written();
+  if (!process.argv.includes("--check")) {
+    writeFileSync(page, text);
+  } else if (readFileSync(page, "utf8") !== text) {
+    console.error("docs/http.md is out of date: run node scripts/http-reference.mjs");
+    process.exitCode = 1;
+  }
+}
