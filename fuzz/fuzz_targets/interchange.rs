@@ -23,7 +23,10 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(read != *found, simplified);
             value(found);
         }),
-        (4, Ok(text)) => key_literal::parse(text).iter().for_each(key),
+        (4, Ok(text)) => {
+            key_literal::parse(text).iter().for_each(key);
+            key_literal::parse_many(text).iter().flatten().for_each(key);
+        }
         (5, Ok(text)) => key_json::parse(text).iter().for_each(key),
         (6, Ok(text)) => where_json::parse(text).iter().for_each(|filter| {
             Filter::parse(filter, 0).expect("a filter");

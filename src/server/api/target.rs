@@ -91,7 +91,55 @@ fn key_of_path(rest: &str) -> Result<Key, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::interchange::where_json;
+
+    /// What a client may send: all that the HTTP library accepts as a URL.
+    fn uri() -> impl Strategy<Value = Uri> {
+        let piece = prop_oneof![
+            "[ -~]{0,12}",
+            "(%[0-9a-f]{2}){0,6}",
+            "\\[[\"a-z0-9n,\\[\\]+-]{0,20}",
+            "(key|keys|prefix|where|limit)=",
+        ];
+        prop::collection::vec(piece, 0..6)
+            .prop_filter_map("no URL", |pieces| format!("/keys{}", pieces.concat()).parse().ok())
+    }
+
+    proptest! {
+        #[test]
+        fn no_url_ends_the_server(uri in uri()) {
+            if let Ok(query) = Query::of(&uri, &["key", "keys", "prefix", "where", "limit", "exact"]) {
+                let _ = (key_of(&uri, &query), query.key("prefix"), query.number("limit"));
+                let _ = (query.flag("exact"), query.get("where").map(where_json::parse));
+                let _ = query.get("keys").map(key_literal::parse_many);
+            }
+        }
+
+        #[test]
+        fn a_path_is_the_key_of_its_segments(parts in prop::collection::vec(".{1,8}", 1..5)) {
+            let segments: Vec<_> = parts
+                .iter()
+                .map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string())
+                .collect();
+            let uri: Uri = format!("/keys/{}", segments.join("/")).parse().unwrap();
+            let found = key_of(&uri, &Query::of(&uri, &[]).unwrap()).unwrap().unwrap();
+            let expected: Vec<_> = parts.into_iter().map(KeyPart::String).collect();
+            prop_assert_eq!(found, key::encode(&expected).unwrap());
+        }
+
+        #[test]
+        fn a_parameter_is_the_literal_that_was_encoded(text in ".{0,40}") {
+            let encoded = utf8_percent_encode(&text, NON_ALPHANUMERIC);
+            let uri: Uri = format!("/keys?key={encoded}").parse().unwrap();
+            let query = Query::of(&uri, &["key"]).unwrap();
+            prop_assert_eq!(query.get("key"), Some(text.as_str()));
+            prop_assert_eq!(query.key("key").ok().flatten(), key_literal::parse(&text).ok());
+        }
+    }
 
     fn key(uri: &str) -> Option<String> {
         let uri: Uri = uri.parse().unwrap();
