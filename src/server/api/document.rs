@@ -5,6 +5,7 @@
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
+use serde_json::Value;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{self, Ref, RefOr, Response};
@@ -158,8 +159,39 @@ pub(super) fn completed(mut document: openapi::OpenApi, is_folder: bool) -> Docu
         document.paths.paths.insert(path.replace("{*", "{"), item);
     }
     // Its members are text, which always serializes.
-    let value = serde_json::to_value(&document).unwrap_or_default();
+    let mut value = serde_json::to_value(&document).unwrap_or_default();
+    rename(&mut value);
     Document { text: value.to_string().into(), page: Page::of(&value) }
+}
+
+/// Gives the types of the forms of one body the names that clients see: `Page` and `TypedPage`
+/// instead of `Page_Entry` and `Page_TypedEntry`.
+fn rename(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(rename),
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get_mut("$ref")
+                && let Some((place, name)) = reference.rsplit_once('/')
+            {
+                *reference = format!("{place}/{}", shown(name));
+            }
+            if let Some(Value::Object(schemas)) = members.get_mut("schemas") {
+                let all = std::mem::take(schemas);
+                schemas.extend(all.into_iter().map(|(name, schema)| (shown(&name), schema)));
+            }
+            members.values_mut().for_each(rename);
+        }
+        _ => {}
+    }
+}
+
+fn shown(name: &str) -> String {
+    let forms =
+        [("_TypedEntry", "Typed"), ("_TypedValue", "Typed"), ("_Entry", ""), ("_Value", "")];
+    let named = |(suffix, form): (&str, &str)| {
+        name.strip_suffix(suffix).map(|name| format!("{form}{name}"))
+    };
+    forms.into_iter().find_map(named).unwrap_or_else(|| name.to_owned())
 }
 
 fn database() -> Parameter {

@@ -61,9 +61,18 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it documents what two handlers write")]
-pub(super) enum PageOrEntry<P, E> {
-    Page(P),
-    Entry(E),
+pub(super) enum PageOrEntry {
+    Page(list::PageBody<EntryBody>),
+    Entry(EntryBody),
+}
+
+/// The same in `application/vnd.openkv+json`.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it documents what two handlers write")]
+pub(super) enum TypedPageOrEntry {
+    Page(list::PageBody<TypedEntryBody>),
+    Entry(TypedEntryBody),
 }
 
 /// Reads the entry of `?key=`, or a list.
@@ -74,9 +83,8 @@ pub(super) enum PageOrEntry<P, E> {
     ),
     responses(
         (status = 200, description = "A page of entries, or the entry of `key`.", content(
-            (PageOrEntry<list::PageBody<EntryBody>, EntryBody> = "application/json"),
-            (PageOrEntry<list::PageBody<TypedEntryBody>, TypedEntryBody>
-                = "application/vnd.openkv+json"),
+            (PageOrEntry = "application/json"),
+            (TypedPageOrEntry = "application/vnd.openkv+json"),
             (Binary = "application/cbor"),
             (Binary = "application/octet-stream"))),
         (status = 304, description = "The entry is the one of If-None-Match."),

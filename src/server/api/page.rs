@@ -134,7 +134,7 @@ fn push_operation(out: &mut String, operation: &Operation<'_>) {
             format!("<code>{}: {}</code><br>", escaped(name), type_of(&content["schema"], 0))
         });
         let component = text(&response["$ref"]).rsplit('/').next().unwrap_or_default();
-        let about = format!("{}{}", text(&response["description"]), component);
+        let about = format!("{}{}", text(&response["description"]), words(component));
         [format!("<code>{}</code>", escaped(status)), escaped(&about), types.collect()]
     });
     push_table(out, ["status", "", "body"], rows);
@@ -234,6 +234,18 @@ fn push(out: &mut String, what: std::fmt::Arguments<'_>) {
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().map(Map::iter).into_iter().flatten()
+}
+
+/// `BadRequest` as "Bad Request".
+fn words(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
 }
 
 fn text(value: &Value) -> &str {

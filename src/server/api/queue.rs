@@ -19,7 +19,7 @@ use super::events::wait_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::schema::{
-    LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
+    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
 };
 use super::target::Query;
 use super::write::{Done, commit, value_in};
@@ -257,6 +257,7 @@ pub(super) struct NackBody {
     #[schema(value_type = NumberText)]
     lock: String,
     /// The retry comes after so many ms, instead of the backoff's next interval.
+    #[schema(value_type = Option<Delay>, inline)]
     delay: Option<u64>,
     /// Why it failed.
     error: Option<String>,

@@ -133,6 +133,9 @@ schemas! {
 
     Lifetime as "Lifetime" uses [] = whole(1, TIME_MS_MAX, None::<u8>);
 
+    /// Ms; a longer delay than the longest is that one.
+    Delay as "Delay" uses [] = json!({ "type": "integer", "minimum": 0 });
+
     Wait as "Wait" uses [] = whole(0, HTTP_WAIT_MS_MAX, Some(0));
 
     LockDuration as "LockDuration" uses [] =

@@ -18,76 +18,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/backup": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Downloads a copy of the database. */
-        get: operations["backup"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Exports the entries of a range, one a line. */
-        get: operations["export"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Imports the lines of an export. */
-        post: operations["import"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/indexes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Lists the indexes, with the number of their documents. */
-        get: operations["listIndexes"];
-        put?: never;
-        /** Creates an index. It is built in the background. */
-        post: operations["createIndex"];
-        /** Drops an index, by its prefix or its name. */
-        delete: operations["dropIndex"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/keys": {
         parameters: {
             query?: never;
@@ -351,23 +281,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/queue/listen": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Delivers the messages of a queue. `POST /queue/ack` ends each, and makes room for another one. */
-        get: operations["listen"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/queue/nack": {
         parameters: {
             query?: never;
@@ -413,24 +326,6 @@ export interface paths {
         get: operations["queueStats"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Searches an index, without conditions. */
-        get: operations["searchByQuery"];
-        put?: never;
-        /** Searches an index. */
-        post: operations["search"];
         delete?: never;
         options?: never;
         head?: never;
@@ -520,54 +415,60 @@ export interface components {
         AtomicOutcome: {
             /** @description The checks that did not hold, by index. */
             failed?: number[] | null;
-            /** @description The messages, in their order. */
-            messages?: components["schemas"]["MessageOutcome"][];
             /** @description Whether all checks held and everything happened. */
             ok: boolean;
             /** @description The UUIDs of the placeholders, in the order of the keys. */
             uuids?: string[];
-            versionstamp?: string | null;
+            versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
         /** @description The entries of keys. */
         Batch: {
             /** @description In the order of the keys; without an entry, value and versionstamp are `null`. */
-            entries: components["schemas"]["Entry"][];
+            entries: {
+                /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
+                expireAt?: string | null;
+                key: components["schemas"]["Key"];
+                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                value?: unknown;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
         };
         /** @description Keys. */
         BatchBody: {
             /** @description At most 1000. */
-            keys: unknown[][];
+            keys: components["schemas"]["Key"][];
         };
+        /** Format: binary */
+        Binary: string;
         /** @description The changes since a commit. */
         Changes: {
             /** @description In the order of commits; without an entry any more, value and versionstamp are `null`. */
-            entries: components["schemas"]["Entry"][];
+            entries: {
+                /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
+                expireAt?: string | null;
+                key: components["schemas"]["Key"];
+                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                value?: unknown;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
             /** @description Changes after `since` are no longer logged: read the entries, then go on. */
             gap: boolean;
             /** @description The `since` of the next request. */
-            versionstamp: string;
+            versionstamp: components["schemas"]["Versionstamp"];
         };
         /** @description A condition on one entry. */
         Check: {
-            key: unknown[];
-            /** @description That of the entry; `null` if there must be none. */
-            versionstamp?: string | null;
+            key: components["schemas"]["Key"];
+            versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
         /** @description What a count selects. */
         CountBody: {
-            /**
-             * Format: int64
-             * @description Most parts behind the prefix.
-             */
+            /** @description Most parts behind the prefix. */
             depth?: number | null;
-            /** @description The last key, excluded. */
-            end?: unknown[] | null;
-            /** @description A key. */
-            prefix?: unknown[] | null;
-            /** @description The first key, included. */
-            start?: unknown[] | null;
-            /** @description Only entries whose values match. */
-            where?: Record<string, never> | null;
+            end?: components["schemas"]["Prefix"] | null;
+            prefix?: components["schemas"]["Prefix"] | null;
+            start?: components["schemas"]["Prefix"] | null;
+            where?: components["schemas"]["Filter"] | null;
         };
         /** @description The number of entries. */
         Counted: {
@@ -601,16 +502,14 @@ export interface components {
             /** @description Only the entries of the keys, and none below them. */
             exact?: boolean | null;
             /** @description At most 1000. */
-            keys: unknown[][];
-            /** @description Only entries whose values match. */
-            where?: Record<string, never> | null;
+            keys: components["schemas"]["Key"][];
+            where?: components["schemas"]["Filter"] | null;
         };
         /** @description Which entries a deletion of a key takes. */
         DeleteBody: {
             /** @description Only the entry of the key, and none below it. */
             exact?: boolean | null;
-            /** @description Only entries whose values match. */
-            where?: Record<string, never> | null;
+            where?: components["schemas"]["Filter"] | null;
         };
         /** @description The answer of a deletion. */
         Deleted: {
@@ -631,33 +530,37 @@ export interface components {
             lock: string;
             value: unknown;
         };
-        /** @description The end of a delivery, or the extension of its lock. */
+        /** @description A delivery. */
         DeliveryEnd: {
-            /**
-             * Format: int64
-             * @description Of `nack`: the retry comes after so many ms, instead of the backoff's next interval.
-             */
-            delay?: number | null;
-            /** @description Of `nack`: why it failed. */
-            error?: string | null;
-            id: string;
+            id: components["schemas"]["Number"];
             /** @description That of the delivery. */
-            lock: string;
-            /**
-             * Format: int64
-             * @description Of `extend`: ms from now until the lock expires, by default 5000.
-             */
-            lockDuration?: number | null;
+            lock: components["schemas"]["Number"];
         };
         /** @description The answer of an end. */
         DeliveryEnded: {
             /** @description Whether the lock still held. If not, another consumer may have the message. */
             ok: boolean;
         };
-        /** @description The outcome of a drop. */
-        Dropped: {
-            /** @description Whether the index existed. */
-            ok: boolean;
+        /** @description A delivery whose lock is extended. */
+        DeliveryExtension: {
+            id: components["schemas"]["Number"];
+            /** @description That of the delivery. */
+            lock: components["schemas"]["Number"];
+            /** @description Ms from now until the lock expires. */
+            lockDuration?: number | null;
+        };
+        /** @description A delivery that has failed. */
+        DeliveryFailure: {
+            /**
+             * Format: int64
+             * @description The retry comes after so many ms, instead of the backoff's next interval.
+             */
+            delay?: number | null;
+            /** @description Why it failed. */
+            error?: string | null;
+            id: components["schemas"]["Number"];
+            /** @description That of the delivery. */
+            lock: components["schemas"]["Number"];
         };
         /** @description The answer of an enqueue. */
         Enqueued: {
@@ -665,161 +568,49 @@ export interface components {
             /** @description The number of the message, or of the earlier one with its deduplication key. */
             id?: string | null;
             ok: boolean;
-            versionstamp: string;
+            versionstamp: components["schemas"]["Versionstamp"];
         };
         /** @description An entry in `application/json`. */
         Entry: {
-            /** @description RFC 3339; absent for an entry that does not expire. */
-            expireAt?: string;
-            /** @description Parts: a string, number or boolean, or an object with `type` and `value`. */
-            key: unknown[];
+            /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
+            expireAt?: string | null;
+            key: components["schemas"]["Key"];
+            /** @description Absent where only keys are asked for, and where only the expiry has changed. */
             value?: unknown;
-            /** @description Twenty hexadecimal digits; `null` if there is no entry. */
-            versionstamp?: string | null;
+            versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
-        /** @description An entry that a search has found. */
-        FoundEntry: {
-            /** @description RFC 3339; absent for an entry that does not expire. */
-            expireAt?: string;
-            /** @description Parts: a string, number or boolean, or an object with `type` and `value`. */
-            key: unknown[];
-            value?: unknown;
-            /** @description Twenty hexadecimal digits; `null` if there is no entry. */
-            versionstamp?: string | null;
-        } & {
-            /** @description With `highlight`: a snippet of each field with a match, by field. */
-            highlights?: Record<string, never>;
-            /**
-             * Format: double
-             * @description BM25: larger is better. Comparable within one answer only.
-             */
-            score: number;
-        };
-        /** @description Whether there are snippets, or their marks. */
-        Highlight: boolean | components["schemas"]["Marks"];
-        /** @description The answer of an import. */
-        Imported: {
-            /**
-             * Format: int64
-             * @description Entries that are committed.
-             */
-            imported: number;
-            /**
-             * Format: int64
-             * @description Entries that existed already or had expired.
-             */
-            skipped: number;
-        };
-        /** @description An index. */
-        Index: {
-            /**
-             * Format: int64
-             * @description Entries with text in any field.
-             */
-            documents: number;
-            fields: string[];
-            /**
-             * Format: int64
-             * @description The number of such entries that were added.
-             */
-            indexed: number;
-            name: string;
-            prefix: unknown[];
-            prefixLengths: number[];
-            /** @description `building` while entries older than the index are being added, then `ready`. */
-            state: string;
-            tokenize: string;
-        };
-        /** @description The indexes of the database. */
-        Indexes: {
-            /** @description By name. */
-            indexes: components["schemas"]["Index"][];
-        };
+        /** @description Only entries whose values match. */
+        Filter: Record<string, never>;
+        Key: components["schemas"]["KeyPart"][];
+        /** @description Strings, finite numbers and booleans are themselves; any part can be typed. */
+        KeyPart: string | number | boolean | components["schemas"]["TypedKeyPart"];
         /** @description A list in a body. */
         ListBody: {
             /** @description Where the page before this one ended. */
             cursor?: string | null;
-            /**
-             * Format: int64
-             * @description Most parts behind the prefix.
-             */
+            /** @description Most parts behind the prefix. */
             depth?: number | null;
-            /** @description The last key, excluded. */
-            end?: unknown[] | null;
+            end?: components["schemas"]["Prefix"] | null;
             /** @description Without values. */
             keysOnly?: boolean | null;
-            /**
-             * Format: int64
-             * @description Most entries: 1 to 1000, by default 100.
-             */
+            /** @description Most entries: 1 to 1000, by default 100. */
             limit?: number | null;
-            /** @description A key. */
-            prefix?: unknown[] | null;
+            prefix?: components["schemas"]["Prefix"] | null;
             /** @description From the end backwards. */
             reverse?: boolean | null;
-            /** @description The first key, included. */
-            start?: unknown[] | null;
-            /** @description Only entries whose values match. */
-            where?: Record<string, never> | null;
-        };
-        /** @description The marks of snippets. */
-        Marks: {
-            /** @description The text behind a match, by default `</b>`. */
-            after?: string | null;
-            /** @description The text before a match, by default `<b>`. */
-            before?: string | null;
-            /** @description The text in place of omitted text, by default `…`. */
-            ellipsis?: string | null;
-            /**
-             * Format: int32
-             * @description Most terms of a snippet: 1 to 64, by default 32.
-             */
-            terms?: number | null;
-        };
-        /** @description A message of an atomic operation. */
-        MessageOutcome: {
-            deduplicated: boolean;
-            /** @description The number of the message, or of the earlier one with its deduplication key. */
-            id?: string | null;
+            start?: components["schemas"]["Prefix"] | null;
+            where?: components["schemas"]["Filter"] | null;
         };
         /** @description A change, or a message. */
         Mutation: {
             /**
              * Format: int64
-             * @description When it is due, in ms since the epoch.
-             */
-            at?: number | null;
-            /** @description Waiting times before the retries, in ms. */
-            backoffSchedule?: number[] | null;
-            /**
-             * Format: int64
-             * @description How long it is kept when it is dead, in ms.
-             */
-            deadRetention?: number | null;
-            /** @description The queue holds at most one message with this key. */
-            deduplicationKey?: string | null;
-            /**
-             * Format: int64
-             * @description Of `enqueue`, as the following ones: it is due in so many ms.
+             * @description Of `enqueue`: it is due in so many ms.
              */
             delay?: number | null;
-            /**
-             * Format: int64
-             * @description The entry expires in so many ms.
-             */
+            /** @description The entry expires in so many ms. */
             expireIn?: number | null;
-            /**
-             * @description Not of `enqueue`. Of `set`, the last part may be `{"type":"commitVersionstamp"}`, and any part
-             *     `{"type":"uuidv7"}`: the commit fills it in.
-             */
-            key?: unknown[] | null;
-            /** @description The keys that get its value when it dies, at most 10. */
-            keysIfUndelivered?: unknown[][] | null;
-            /**
-             * Format: int32
-             * @description 0 to 9; the highest is delivered first.
-             */
-            priority?: number | null;
+            key?: components["schemas"]["NewKey"] | null;
             /** @description Of `enqueue`: its queue. */
             queue?: string | null;
             type: components["schemas"]["MutationType"];
@@ -834,28 +625,12 @@ export interface components {
          * @enum {string}
          */
         MutationType: "set" | "delete" | "sum" | "min" | "max" | "append" | "prepend" | "enqueue";
-        /** @description The description of an index. */
-        NewIndex: {
-            /** @description Paths into the values, steps separated by dots. */
-            fields: string[];
-            /** @description By default a literal of the prefix. */
-            name?: string | null;
-            /** @description A key: the index covers the keys that extend it. */
-            prefix?: unknown[] | null;
-            /** @description Lengths in characters of the beginnings of words that are indexed too. */
-            prefixLengths?: number[];
-            /** @description Whether it replaces another index of its prefix or name, by default true. */
-            replace?: boolean | null;
-            /** @description `unicode61`, by default; `porter` or `ascii`. */
-            tokenize?: string | null;
-        };
+        NewKey: (components["schemas"]["KeyPart"] | {
+            /** @enum {string} */
+            type: "commitVersionstamp" | "uuidv7";
+        })[];
         /** @description A message to enqueue. */
         NewMessage: {
-            /**
-             * Format: int64
-             * @description When it is due, in ms since the epoch; not together with `delay`.
-             */
-            at?: number | null;
             /** @description Waiting times before the retries, in ms. */
             backoffSchedule?: number[] | null;
             /**
@@ -870,51 +645,40 @@ export interface components {
              * @description It is due in so many ms.
              */
             delay?: number | null;
-            /** @description The keys that get its value when it dies, at most 10. */
-            keysIfUndelivered?: unknown[][] | null;
-            /**
-             * Format: int32
-             * @description 0 to 9; the highest is delivered first.
-             */
+            /** @description 0 to 9; the highest is delivered first. */
             priority?: number | null;
             value: unknown;
         };
+        Number: string;
         /** @description A page of a list. */
         Page: {
             /** @description Where the next page begins; `null` at the end. */
             cursor?: string | null;
-            entries: components["schemas"]["Entry"][];
+            entries: {
+                /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
+                expireAt?: string | null;
+                key: components["schemas"]["Key"];
+                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                value?: unknown;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
             /** @description Whether there is a next page. */
             hasMore: boolean;
         };
+        /** @description What `GET /keys` answers. */
+        PageOrEntry: components["schemas"]["Page"] | components["schemas"]["Entry"];
+        Prefix: components["schemas"]["KeyPart"][];
         /** @description The body of an error (RFC 9457). */
         Problem: {
             /** @description What happened, for programs. */
             code: string;
             /** @description For people; may change in any release. */
             detail: string;
-            /** @description Of 412: the present entry, `null` if there is none. */
-            entry?: Record<string, never> | null;
+            entry?: components["schemas"]["Entry"] | null;
             /** @description The same as `detail`. */
             error: string;
-            /**
-             * Format: int64
-             * @description Of an import: the entries that are committed.
-             */
-            imported?: number | null;
             /** @description Of 421: the URL of the server that leads the database. */
             leader?: string | null;
-            /**
-             * Format: int64
-             * @description Of an import: the number of the line that ended it, from 1. All lines before it are committed or
-             *     skipped, and none from it on.
-             */
-            line?: number | null;
-            /**
-             * Format: int64
-             * @description Of an import: the entries that existed already or had expired.
-             */
-            skipped?: number | null;
             /** Format: int32 */
             status: number;
             /** @description The phrase of the status. */
@@ -941,52 +705,297 @@ export interface components {
         Requeued: {
             ok: boolean;
         };
-        /** @description A search. */
-        Search: {
-            /** @description Where the page before this one ended. */
-            cursor?: string | null;
-            highlight?: components["schemas"]["Highlight"] | null;
-            /**
-             * Format: int64
-             * @description Most entries: 1 to 1000, by default 20.
-             */
-            limit?: number | null;
-            /**
-             * Format: int64
-             * @description Entries to skip.
-             */
-            offset?: number | null;
-            /** @description A key: only entries whose keys extend it. */
-            prefix?: unknown[] | null;
-            query: string;
-            /** @description Only entries whose values match. */
-            where?: Record<string, never> | null;
-        };
-        /** @description A page of a search. */
-        SearchPage: {
-            /** @description False while the index is being built: older entries may be missing. */
-            complete: boolean;
-            /** @description Where the next page begins; `null` at the end. */
-            cursor?: string | null;
-            /** @description Best first. */
-            entries: components["schemas"]["FoundEntry"][];
-            /** @description Whether there is a next page. */
-            hasMore: boolean;
-        };
         /** @description The states of keys. */
         States: {
             /** @description Those that differ from `versionstamps`; without an entry, value and versionstamp are `null`. */
-            entries: components["schemas"]["Entry"][];
+            entries: {
+                /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
+                expireAt?: string | null;
+                key: components["schemas"]["Key"];
+                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                value?: unknown;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
             /** @description Of all keys, in their order: the `versionstamps` of the next request. */
-            versionstamps: (string | null)[];
+            versionstamps: (components["schemas"]["Versionstamp"] | null)[];
         };
+        /** @description The entries of keys. */
+        TypedBatch: {
+            /** @description In the order of the keys; without an entry, value and versionstamp are `null`. */
+            entries: {
+                /**
+                 * Format: int64
+                 * @description Ms since the epoch.
+                 */
+                expireAt?: number | null;
+                key: components["schemas"]["TypedKey"];
+                value?: components["schemas"]["TypedValue"] | null;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
+        };
+        /** @description The changes since a commit. */
+        TypedChanges: {
+            /** @description In the order of commits; without an entry any more, value and versionstamp are `null`. */
+            entries: {
+                /**
+                 * Format: int64
+                 * @description Ms since the epoch.
+                 */
+                expireAt?: number | null;
+                key: components["schemas"]["TypedKey"];
+                value?: components["schemas"]["TypedValue"] | null;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
+            /** @description Changes after `since` are no longer logged: read the entries, then go on. */
+            gap: boolean;
+            /** @description The `since` of the next request. */
+            versionstamp: components["schemas"]["Versionstamp"];
+        };
+        /** @description A dead letter. */
+        TypedDeadLetter: {
+            /** Format: int32 */
+            attempts: number;
+            diedAt: string;
+            /** @description RFC 3339, as the other times. */
+            enqueuedAt: string;
+            error: string;
+            /** @description The name of the error of its last delivery. */
+            errorName: string;
+            firstAttemptAt: string;
+            id: string;
+            lastAttemptAt: string;
+            /** @description docs/format.md, section 5 */
+            value: {
+                type: string;
+            };
+        };
+        /** @description A page of dead letters. */
+        TypedDeadLetters: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            messages: components["schemas"]["TypedDeadLetter"][];
+        };
+        /** @description A delivered message. */
+        TypedDelivery: {
+            /**
+             * Format: int32
+             * @description The number of deliveries, including this one.
+             */
+            attempts: number;
+            /** @description RFC 3339. */
+            enqueuedAt: string;
+            id: string;
+            /** @description Names the delivery when it ends. */
+            lock: string;
+            /** @description docs/format.md, section 5 */
+            value: {
+                type: string;
+            };
+        };
+        /** @description An entry in `application/vnd.openkv+json`. */
+        TypedEntry: {
+            /**
+             * Format: int64
+             * @description Ms since the epoch.
+             */
+            expireAt?: number | null;
+            key: components["schemas"]["TypedKey"];
+            value?: components["schemas"]["TypedValue"] | null;
+            versionstamp?: components["schemas"]["Versionstamp"] | null;
+        };
+        TypedKey: components["schemas"]["TypedKeyPart"][];
+        TypedKeyPart: {
+            /** @enum {string} */
+            type: "string";
+            value: string;
+        } | {
+            /** @enum {string} */
+            type: "number";
+            value: number | ("NaN" | "Infinity" | "-Infinity" | "-0");
+        } | {
+            /** @enum {string} */
+            type: "bigint";
+            value: string;
+        } | {
+            /** @enum {string} */
+            type: "boolean";
+            value: boolean;
+        } | {
+            /** @enum {string} */
+            type: "Uint8Array";
+            /** @description base64url */
+            value: string;
+        };
+        /** @description A page of a list. */
+        TypedPage: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            entries: {
+                /**
+                 * Format: int64
+                 * @description Ms since the epoch.
+                 */
+                expireAt?: number | null;
+                key: components["schemas"]["TypedKey"];
+                value?: components["schemas"]["TypedValue"] | null;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
+            /** @description Whether there is a next page. */
+            hasMore: boolean;
+        };
+        /** @description The same in `application/vnd.openkv+json`. */
+        TypedPageOrEntry: components["schemas"]["TypedPage"] | components["schemas"]["TypedEntry"];
+        /** @description A poll of a queue. */
+        TypedReceived: {
+            message?: components["schemas"]["TypedDelivery"] | null;
+        };
+        /** @description The states of keys. */
+        TypedStates: {
+            /** @description Those that differ from `versionstamps`; without an entry, value and versionstamp are `null`. */
+            entries: {
+                /**
+                 * Format: int64
+                 * @description Ms since the epoch.
+                 */
+                expireAt?: number | null;
+                key: components["schemas"]["TypedKey"];
+                value?: components["schemas"]["TypedValue"] | null;
+                versionstamp?: components["schemas"]["Versionstamp"] | null;
+            }[];
+            /** @description Of all keys, in their order: the `versionstamps` of the next request. */
+            versionstamps: (components["schemas"]["Versionstamp"] | null)[];
+        };
+        /** @description docs/format.md, section 5 */
+        TypedValue: {
+            type: string;
+        };
+        Versionstamp: string;
         /** @description The answer of a write. */
         Written: {
             ok: boolean;
-            versionstamp: string;
+            versionstamp: components["schemas"]["Versionstamp"];
         };
     };
-    responses: never;
+    responses: {
+        /** @description Bad Request */
+        BadRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Conflict */
+        Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Forbidden */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Internal Server Error */
+        InternalServerError: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Misdirected Request */
+        MisdirectedRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Not Acceptable */
+        NotAcceptable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Payload Too Large */
+        PayloadTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Request Timeout */
+        RequestTimeout: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Service Unavailable */
+        ServiceUnavailable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Too Many Requests */
+        TooManyRequests: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Unauthorized */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Unprocessable Entity */
+        UnprocessableEntity: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Unsupported Media Type */
+        UnsupportedMediaType: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -1004,6 +1013,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["AtomicBody"];
+                "application/vnd.openkv+json": components["schemas"]["AtomicBody"];
             };
         };
         responses: {
@@ -1016,167 +1026,18 @@ export interface operations {
                     "application/json": components["schemas"]["AtomicOutcome"];
                 };
             };
-        };
-    };
-    backup: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description `bytes=N-` or `bytes=N-M`, with `if-range`. */
-                range?: string | null;
-                /** @description The `etag` of the download that broke off. If its copy is no longer there, the answer is another copy. */
-                "if-range"?: string | null;
-                /** @description As `if-range`; without the copy the answer is 412. */
-                "if-match"?: string | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A database file. `repr-digest` has its SHA-256. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/vnd.sqlite3": string;
-                };
-            };
-            /** @description The rest of a file. */
-            206: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/vnd.sqlite3": string;
-                };
-            };
-        };
-    };
-    export: {
-        parameters: {
-            query?: {
-                /** @description A key, as a literal. */
-                prefix?: string;
-                /** @description The first key, included. */
-                start?: string;
-                /** @description The last key, excluded. */
-                end?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description NDJSON, in the order of the keys. A connection that breaks off has not sent all of it. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/x-ndjson": string;
-                };
-            };
-        };
-    };
-    import: {
-        parameters: {
-            query?: {
-                /** @description A key, as a literal, in front of every key. */
-                prefix?: string;
-                /** @description Whether existing entries are replaced, by default true. */
-                overwrite?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/x-ndjson": string;
-            };
-        };
-        responses: {
-            /** @description All lines are committed or skipped. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Imported"];
-                };
-            };
-        };
-    };
-    listIndexes: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description All indexes. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Indexes"];
-                };
-            };
-        };
-    };
-    createIndex: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewIndex"];
-            };
-        };
-        responses: {
-            /** @description The index; the same one, if it existed. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Index"];
-                };
-            };
-        };
-    };
-    dropIndex: {
-        parameters: {
-            query?: {
-                /** @description A key, as a literal. */
-                prefix?: string;
-                /** @description The name of the index. */
-                name?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Whether it existed. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Dropped"];
-                };
-            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     listEntries: {
@@ -1213,9 +1074,45 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page"];
+                    "application/cbor": components["schemas"]["Binary"];
+                    "application/json": components["schemas"]["PageOrEntry"];
+                    "application/octet-stream": components["schemas"]["Binary"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedPageOrEntry"];
                 };
             };
+            /** @description The entry is the one of If-None-Match. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no entry of `key`. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            406: components["responses"]["NotAcceptable"];
+            /** @description The entry of `key` is not as If-Match says. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     putEntryOfKey: {
@@ -1235,7 +1132,10 @@ export interface operations {
         /** @description The value. */
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": unknown;
+                "application/octet-stream": components["schemas"]["Binary"];
+                "application/vnd.openkv+json": components["schemas"]["TypedValue"];
             };
         };
         responses: {
@@ -1248,6 +1148,27 @@ export interface operations {
                     "application/json": components["schemas"]["Written"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            /** @description The entry is not as the conditions say. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     deleteEntriesOfKey: {
@@ -1265,6 +1186,7 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["DeleteBody"] | null;
+                "application/vnd.openkv+json": components["schemas"]["DeleteBody"] | null;
             };
         };
         responses: {
@@ -1277,6 +1199,27 @@ export interface operations {
                     "application/json": components["schemas"]["Deleted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            /** @description The entry is not as the conditions say. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     batch: {
@@ -1289,6 +1232,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["BatchBody"];
+                "application/vnd.openkv+json": components["schemas"]["BatchBody"];
             };
         };
         responses: {
@@ -1298,9 +1242,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Batch"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedBatch"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     countByQuery: {
@@ -1330,6 +1287,13 @@ export interface operations {
                     "application/json": components["schemas"]["Counted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     count: {
@@ -1342,6 +1306,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["CountBody"];
+                "application/vnd.openkv+json": components["schemas"]["CountBody"];
             };
         };
         responses: {
@@ -1354,6 +1319,16 @@ export interface operations {
                     "application/json": components["schemas"]["Counted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     deleteBatch: {
@@ -1366,6 +1341,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["DeleteBatchBody"];
+                "application/vnd.openkv+json": components["schemas"]["DeleteBatchBody"];
             };
         };
         responses: {
@@ -1378,6 +1354,18 @@ export interface operations {
                     "application/json": components["schemas"]["Deleted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     list: {
@@ -1390,6 +1378,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ListBody"];
+                "application/vnd.openkv+json": components["schemas"]["ListBody"];
             };
         };
         responses: {
@@ -1399,16 +1388,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Page"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedPage"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     paginateByQuery: {
         parameters: {
             query?: {
-                /** @description Reads this entry instead of a list. */
-                key?: string;
                 /** @description A key as a literal of the command line: `users` or `["users",42n]`. */
                 prefix?: string;
                 /** @description The first key, included. */
@@ -1438,9 +1438,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Page"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedPage"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     paginate: {
@@ -1453,6 +1463,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ListBody"];
+                "application/vnd.openkv+json": components["schemas"]["ListBody"];
             };
         };
         responses: {
@@ -1462,9 +1473,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Page"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedPage"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     getEntry: {
@@ -1482,10 +1506,19 @@ export interface operations {
             /** @description The entry; in CBOR and as bytes, its value alone. */
             200: {
                 headers: {
+                    /** @description The versionstamp, in quotes. */
+                    etag?: string;
+                    /** @description When it expires, in RFC 3339. */
+                    "openkv-expire-at"?: string;
+                    /** @description `true` if JSON simplifies the value. */
+                    "openkv-lossy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Entry"];
+                    "application/octet-stream": components["schemas"]["Binary"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedEntry"];
                 };
             };
             /** @description The entry is the one of If-None-Match. */
@@ -1495,15 +1528,32 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description There is no entry. */
             404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            406: components["responses"]["NotAcceptable"];
+            /** @description The entry is not as If-Match says. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     putEntry: {
@@ -1524,7 +1574,10 @@ export interface operations {
         /** @description The value. */
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": unknown;
+                "application/octet-stream": components["schemas"]["Binary"];
+                "application/vnd.openkv+json": components["schemas"]["TypedValue"];
             };
         };
         responses: {
@@ -1537,15 +1590,27 @@ export interface operations {
                     "application/json": components["schemas"]["Written"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
             /** @description The entry is not as the conditions say. */
             412: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     deleteEntries: {
@@ -1564,6 +1629,7 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["DeleteBody"] | null;
+                "application/vnd.openkv+json": components["schemas"]["DeleteBody"] | null;
             };
         };
         responses: {
@@ -1576,6 +1642,27 @@ export interface operations {
                     "application/json": components["schemas"]["Deleted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            /** @description The entry is not as the conditions say. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     metrics: {
@@ -1596,6 +1683,13 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     metricsOfPrometheus: {
@@ -1616,6 +1710,13 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     ack: {
@@ -1628,6 +1729,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["DeliveryEnd"];
+                "application/vnd.openkv+json": components["schemas"]["DeliveryEnd"];
             };
         };
         responses: {
@@ -1640,6 +1742,18 @@ export interface operations {
                     "application/json": components["schemas"]["DeliveryEnded"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     listDeadLetters: {
@@ -1665,8 +1779,17 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeadLetters"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedDeadLetters"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     purgeDeadLetters: {
@@ -1690,6 +1813,15 @@ export interface operations {
                     "application/json": components["schemas"]["Deleted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     getDeadLetter: {
@@ -1714,8 +1846,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeadLetter"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedDeadLetter"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such dead letter. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            406: components["responses"]["NotAcceptable"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     deleteDeadLetter: {
@@ -1742,6 +1892,24 @@ export interface operations {
                     "application/json": components["schemas"]["Deleted"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such dead letter. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            409: components["responses"]["Conflict"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     requeueDeadLetter: {
@@ -1768,6 +1936,24 @@ export interface operations {
                     "application/json": components["schemas"]["Requeued"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such dead letter. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            409: components["responses"]["Conflict"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     enqueue: {
@@ -1783,6 +1969,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["NewMessage"];
+                "application/vnd.openkv+json": components["schemas"]["NewMessage"];
             };
         };
         responses: {
@@ -1795,6 +1982,18 @@ export interface operations {
                     "application/json": components["schemas"]["Enqueued"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     extend: {
@@ -1806,7 +2005,8 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["DeliveryEnd"];
+                "application/json": components["schemas"]["DeliveryExtension"];
+                "application/vnd.openkv+json": components["schemas"]["DeliveryExtension"];
             };
         };
         responses: {
@@ -1819,33 +2019,18 @@ export interface operations {
                     "application/json": components["schemas"]["DeliveryEnded"];
                 };
             };
-        };
-    };
-    listen: {
-        parameters: {
-            query?: {
-                /** @description The name of the queue. */
-                queue?: string;
-                /** @description Ms until another consumer gets a message that is not acknowledged: 100 to 86400000, by default 5000. */
-                lockDuration?: number;
-                /** @description Most messages that are not acknowledged at one time: 1 to 1000, by default 10. */
-                concurrency?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Events: message, ping. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     nack: {
@@ -1857,7 +2042,8 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["DeliveryEnd"];
+                "application/json": components["schemas"]["DeliveryFailure"];
+                "application/vnd.openkv+json": components["schemas"]["DeliveryFailure"];
             };
         };
         responses: {
@@ -1870,6 +2056,18 @@ export interface operations {
                     "application/json": components["schemas"]["DeliveryEnded"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     pollQueue: {
@@ -1877,9 +2075,9 @@ export interface operations {
             query?: {
                 /** @description The name of the queue. */
                 queue?: string;
-                /** @description Ms until another consumer gets the message: 100 to 86400000, by default 5000. */
+                /** @description Ms until another consumer gets the message. */
                 lockDuration?: number;
-                /** @description Wait so many ms for a message: 0 to 60000, by default 0. */
+                /** @description Wait so many ms for a message. */
                 wait?: number;
             };
             header?: never;
@@ -1895,8 +2093,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Received"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedReceived"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     queueStats: {
@@ -1920,63 +2129,13 @@ export interface operations {
                     "application/json": components["schemas"]["QueueStats"];
                 };
             };
-        };
-    };
-    searchByQuery: {
-        parameters: {
-            query: {
-                /** @description A key, as a literal. */
-                prefix?: string;
-                /** @description Words, as in the JavaScript API. */
-                query: string;
-                /** @description Most entries: 1 to 1000, by default 20. */
-                limit?: number;
-                /** @description Entries to skip. */
-                offset?: number;
-                /** @description Where the page before this one ended. */
-                cursor?: string;
-                /** @description With snippets of the fields with a match. */
-                highlight?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of entries. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SearchPage"];
-                };
-            };
-        };
-    };
-    search: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Search"];
-            };
-        };
-        responses: {
-            /** @description A page of entries. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SearchPage"];
-                };
-            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     watch: {
@@ -2004,6 +2163,13 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     poll: {
@@ -2013,7 +2179,7 @@ export interface operations {
                 keys: string;
                 /** @description Those of the last answer, with commas; `null` for no entry. */
                 versionstamps?: string;
-                /** @description Wait so many ms for a difference: 0 to 60000, by default 0. */
+                /** @description Wait so many ms for a difference. */
                 wait?: number;
             };
             header?: never;
@@ -2029,8 +2195,17 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["States"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedStates"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     watchPrefix: {
@@ -2040,7 +2215,7 @@ export interface operations {
                 prefix?: string;
                 /** @description Begin with the present entries. */
                 initial?: boolean;
-                /** @description An event ends after so many changes, at the end of a commit: 1 to 1000, by default 100. */
+                /** @description An event ends after so many changes, at the end of a commit. */
                 limit?: number;
                 /** @description The id of the last event that was received. */
                 since?: string;
@@ -2060,6 +2235,13 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
     pollPrefix: {
@@ -2069,9 +2251,9 @@ export interface operations {
                 prefix?: string;
                 /** @description The versionstamp of the last answer; without it, the answer has the present one. */
                 since?: string;
-                /** @description The answer ends after so many changes, at the end of a commit: 1 to 1000, by default 100. */
+                /** @description The answer ends after so many changes, at the end of a commit. */
                 limit?: number;
-                /** @description Wait so many ms for a change: 0 to 60000, by default 0. */
+                /** @description Wait so many ms for a change. */
                 wait?: number;
             };
             header?: never;
@@ -2087,8 +2269,17 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Changes"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedChanges"];
                 };
             };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
         };
     };
 }
