@@ -57,7 +57,8 @@ export async function idleWatches({ url, pid, accessToken }, kind = "watches", c
   return { text, grown, used };
 }
 
-function residentMb(pid) {
+/** Resident memory of a process, in MiB. */
+export function residentMb(pid) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
 }
 
