@@ -65,7 +65,7 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
                 path,
                 method: method.to_uppercase(),
                 id: text(&what["operationId"]),
-                tag: text(&what["tags"][0]),
+                tag: text(at(what, "/tags/0")),
                 what,
             });
         }
@@ -75,8 +75,8 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
 }
 
 fn html(document: &Value) -> String {
-    let (title, all) = (text(&document["info"]["title"]), operations(document));
-    let version = text(&document["info"]["version"]);
+    let (title, all) = (text(at(document, "/info/title")), operations(document));
+    let version = text(at(document, "/info/version"));
     let mut out = format!(
         "<!doctype html><html lang=en><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\
@@ -100,7 +100,7 @@ fn html(document: &Value) -> String {
         push_operation(&mut out, operation);
     }
     out.push_str("<h2>types</h2>");
-    for (name, schema) in members(&document["components"]["schemas"]) {
+    for (name, schema) in members(at(document, "/components/schemas")) {
         let name = escaped(name);
         push(&mut out, format_args!("<h3 id={name}><code>{name}</code></h3>"));
         push_text(&mut out, "p", &schema["description"]);
@@ -124,7 +124,7 @@ fn push_operation(out: &mut String, operation: &Operation<'_>) {
         ]
     });
     push_table(out, ["parameter", "type", ""], rows);
-    let rows = members(&what["requestBody"]["content"]).map(|(name, content)| {
+    let rows = members(at(what, "/requestBody/content")).map(|(name, content)| {
         let schema = type_of(&content["schema"], 0);
         [format!("<code>{}</code>", escaped(name)), format!("<code>{schema}</code>"), String::new()]
     });
@@ -174,7 +174,9 @@ fn type_of(schema: &Value, depth: usize) -> String {
         Value::Array(names) => {
             let one = |name: &Value| {
                 let mut schema = schema.clone();
-                schema["type"] = name.clone();
+                if let Some(members) = schema.as_object_mut() {
+                    members.insert("type".to_owned(), name.clone());
+                }
                 type_of(&schema, depth)
             };
             names.iter().map(one).collect::<Vec<_>>().join(" | ")
@@ -230,6 +232,10 @@ fn push_text(out: &mut String, element: &str, value: &Value) {
 fn push(out: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a `String` does not fail.
     let _ = out.write_fmt(what);
+}
+
+fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
