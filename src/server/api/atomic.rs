@@ -13,7 +13,7 @@ use super::envelope::hex;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::queue::{EnqueueBody, message_of};
-use super::schema::{Key as KeySchema, Lifetime, NewKey, QueueName, Stamp};
+use super::schema::{Key as KeySchema, Lifetime, NewKey, Priority, QueueName, Stamp};
 use super::write::{Done, commit, expiry, value_in};
 use crate::codec::cbor;
 use crate::interchange::typed_json;
@@ -74,6 +74,7 @@ pub(super) struct MutationBody {
     /// When it is due, in ms since the epoch.
     at: Option<i64>,
     /// 0 to 9; the highest is delivered first.
+    #[schema(value_type = Option<Priority>, inline)]
     priority: Option<u8>,
     /// The queue holds at most one message with this key.
     deduplication_key: Option<String>,

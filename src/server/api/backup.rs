@@ -39,7 +39,10 @@ use crate::store::on_thread;
         (status = 200, description = "A database file. `repr-digest` has its SHA-256.",
             content_type = "application/vnd.sqlite3", body = String),
         (status = 206, description = "The rest of a file.",
-            content_type = "application/vnd.sqlite3", body = String)))]
+            content_type = "application/vnd.sqlite3", body = String),
+        (status = 412, description = "The copy of `if-match` is no longer there."),
+        (status = 416, description = "The range begins behind the end of the copy."),
+    ))]
 pub(super) async fn backup(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     Query::of(&head.uri, &[])?;

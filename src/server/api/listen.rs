@@ -16,6 +16,7 @@ use super::events::{EVENT_TYPE, as_events, event, form_of, silent_ping};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::queue::{lock_of, message, queue_of};
+use super::schema::{LockDuration, QueueName};
 use super::target::Query;
 use crate::model::{
     CONCURRENCY_MAX, ConsumeOptions, Delivery, HTTP_LISTEN_MESSAGES_DEFAULT, Id, Result,
@@ -29,9 +30,9 @@ use crate::store::{RemoteConsumer, Store};
 /// Delivers the messages of a queue. `POST /queue/ack` ends each, and makes room for another one.
 #[utoipa::path(get, path = "/queue/listen", tag = "queues", operation_id = "listen",
     params(
-        ("queue" = Option<String>, Query, description = "The name of the queue."),
-        ("lockDuration" = Option<u32>, Query, description = "Ms until another consumer gets a message that is not acknowledged: 100 to 86400000, by default 5000."),
-        ("concurrency" = Option<u32>, Query, description = "Most messages that are not acknowledged at one time: 1 to 1000, by default 10."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+        ("lockDuration" = inline(Option<LockDuration>), Query, description = "Ms until another consumer gets a message that is not acknowledged."),
+        ("concurrency" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most messages that are not acknowledged at one time: 1 to 1000, by default 10."),
     ),
     responses((status = 200, description = "Events: message, ping.",
         content_type = "text/event-stream", body = String)))]

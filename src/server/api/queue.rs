@@ -303,9 +303,11 @@ async fn end<B: DeserializeOwned>(
     Query::of(&head.uri, &[])?;
     let (_, asked) = json_body::<B>(client, &head, body).await?;
     let ask = ask(&asked)?;
-    let extension = match &ask {
-        Ask::Extend(renewal) => Some(Duration::from_millis(renewal.lock_ms.unsigned_abs())),
-        _ => None,
+    let (id, lock, extension) = match &ask {
+        Ask::Settle(Settlement { id, lock, .. }) => (*id, *lock, None),
+        Ask::Extend(Renewal { id, lock, lock_ms }) => {
+            (*id, *lock, Some(Duration::from_millis(lock_ms.unsigned_abs())))
+        }
     };
     let (reply, held) = oneshot::channel();
     let store = store_of(&client.database).await?;

@@ -15,9 +15,10 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{Raw, filter_in, json_body, key_in, wanted};
 use super::entries::{Entry, Wanted};
-use super::envelope::{EntryBody, Written, answered};
+use super::envelope::{Written, answered};
 use super::media::Form;
 use super::problem::{Answered, Problem};
+use super::schema::EntryBody;
 use super::target::Query;
 use crate::call::Paging;
 use crate::filter::Filter;
@@ -125,8 +126,8 @@ pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Ans
     params(
         ("prefix" = Option<String>, Query, description = "A key, as a literal."),
         ("query" = String, Query, description = "Words, as in the JavaScript API."),
-        ("limit" = Option<u32>, Query, description = "Most entries: 1 to 1000, by default 20."),
-        ("offset" = Option<u32>, Query, description = "Entries to skip."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most entries: 1 to 1000, by default 20."),
+        ("offset" = Option<u64>, Query, description = "Entries to skip."),
         ("cursor" = Option<String>, Query, description = "Where the page before this one ended."),
         ("highlight" = Option<bool>, Query, description = "With snippets of the fields with a match."),
     ),

@@ -18,6 +18,76 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/backup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Downloads a copy of the database. */
+        get: operations["backup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Exports the entries of a range, one a line. */
+        get: operations["export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Imports the lines of an export. */
+        post: operations["import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/indexes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the indexes, with the number of their documents. */
+        get: operations["listIndexes"];
+        put?: never;
+        /** Creates an index. It is built in the background. */
+        post: operations["createIndex"];
+        /** Drops an index, by its prefix or its name. */
+        delete: operations["dropIndex"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/keys": {
         parameters: {
             query?: never;
@@ -281,6 +351,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/listen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Delivers the messages of a queue. `POST /queue/ack` ends each, and makes room for another one. */
+        get: operations["listen"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/nack": {
         parameters: {
             query?: never;
@@ -326,6 +413,24 @@ export interface paths {
         get: operations["queueStats"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Searches an index, without conditions. */
+        get: operations["searchByQuery"];
+        put?: never;
+        /** Searches an index. */
+        post: operations["search"];
         delete?: never;
         options?: never;
         head?: never;
@@ -415,6 +520,8 @@ export interface components {
         AtomicOutcome: {
             /** @description The checks that did not hold, by index. */
             failed?: number[] | null;
+            /** @description The messages, in their order. */
+            messages?: components["schemas"]["MessageOutcome"][];
             /** @description Whether all checks held and everything happened. */
             ok: boolean;
             /** @description The UUIDs of the placeholders, in the order of the keys. */
@@ -551,16 +658,18 @@ export interface components {
         };
         /** @description A delivery that has failed. */
         DeliveryFailure: {
-            /**
-             * Format: int64
-             * @description The retry comes after so many ms, instead of the backoff's next interval.
-             */
+            /** @description The retry comes after so many ms, instead of the backoff's next interval. */
             delay?: number | null;
             /** @description Why it failed. */
             error?: string | null;
             id: components["schemas"]["Number"];
             /** @description That of the delivery. */
             lock: components["schemas"]["Number"];
+        };
+        /** @description The outcome of a drop. */
+        Dropped: {
+            /** @description Whether the index existed. */
+            ok: boolean;
         };
         /** @description The answer of an enqueue. */
         Enqueued: {
@@ -581,6 +690,63 @@ export interface components {
         };
         /** @description Only entries whose values match. */
         Filter: Record<string, never>;
+        /** @description An entry that a search has found. */
+        FoundEntry: {
+            /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
+            expireAt?: string | null;
+            key: components["schemas"]["Key"];
+            /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+            value?: unknown;
+            versionstamp?: components["schemas"]["Versionstamp"] | null;
+        } & {
+            /** @description With `highlight`: a snippet of each field with a match, by field. */
+            highlights?: Record<string, never>;
+            /**
+             * Format: double
+             * @description BM25: larger is better. Comparable within one answer only.
+             */
+            score: number;
+        };
+        /** @description Whether there are snippets, or their marks. */
+        Highlight: boolean | components["schemas"]["Marks"];
+        /** @description The answer of an import. */
+        Imported: {
+            /**
+             * Format: int64
+             * @description Entries that are committed.
+             */
+            imported: number;
+            /**
+             * Format: int64
+             * @description Entries that existed already or had expired.
+             */
+            skipped: number;
+        };
+        /** @description An index. */
+        Index: {
+            /**
+             * Format: int64
+             * @description Entries with text in any field.
+             */
+            documents: number;
+            fields: string[];
+            /**
+             * Format: int64
+             * @description The number of such entries that were added.
+             */
+            indexed: number;
+            name: string;
+            prefix: unknown[];
+            prefixLengths: number[];
+            /** @description `building` while entries older than the index are being added, then `ready`. */
+            state: string;
+            tokenize: string;
+        };
+        /** @description The indexes of the database. */
+        Indexes: {
+            /** @description By name. */
+            indexes: components["schemas"]["Index"][];
+        };
         Key: components["schemas"]["KeyPart"][];
         /** @description Strings, finite numbers and booleans are themselves; any part can be typed. */
         KeyPart: string | number | boolean | components["schemas"]["TypedKeyPart"];
@@ -601,16 +767,54 @@ export interface components {
             start?: components["schemas"]["Prefix"] | null;
             where?: components["schemas"]["Filter"] | null;
         };
+        /** @description The marks of snippets. */
+        Marks: {
+            /** @description The text behind a match, by default `</b>`. */
+            after?: string | null;
+            /** @description The text before a match, by default `<b>`. */
+            before?: string | null;
+            /** @description The text in place of omitted text, by default `…`. */
+            ellipsis?: string | null;
+            /**
+             * Format: int32
+             * @description Most terms of a snippet: 1 to 64, by default 32.
+             */
+            terms?: number | null;
+        };
+        /** @description A message of an atomic operation. */
+        MessageOutcome: {
+            deduplicated: boolean;
+            /** @description The number of the message, or of the earlier one with its deduplication key. */
+            id?: string | null;
+        };
         /** @description A change, or a message. */
         Mutation: {
             /**
              * Format: int64
-             * @description Of `enqueue`: it is due in so many ms.
+             * @description When it is due, in ms since the epoch.
+             */
+            at?: number | null;
+            /** @description Waiting times before the retries, in ms. */
+            backoffSchedule?: number[] | null;
+            /**
+             * Format: int64
+             * @description How long it is kept when it is dead, in ms.
+             */
+            deadRetention?: number | null;
+            /** @description The queue holds at most one message with this key. */
+            deduplicationKey?: string | null;
+            /**
+             * Format: int64
+             * @description Of `enqueue`, as the following ones: it is due in so many ms.
              */
             delay?: number | null;
             /** @description The entry expires in so many ms. */
             expireIn?: number | null;
             key?: components["schemas"]["NewKey"] | null;
+            /** @description The keys that get its value when it dies, at most 10. */
+            keysIfUndelivered?: unknown[][] | null;
+            /** @description 0 to 9; the highest is delivered first. */
+            priority?: number | null;
             /** @description Of `enqueue`: its queue. */
             queue?: string | null;
             type: components["schemas"]["MutationType"];
@@ -625,12 +829,32 @@ export interface components {
          * @enum {string}
          */
         MutationType: "set" | "delete" | "sum" | "min" | "max" | "append" | "prepend" | "enqueue";
+        /** @description The description of an index. */
+        NewIndex: {
+            /** @description Paths into the values, steps separated by dots. */
+            fields: string[];
+            /** @description By default a literal of the prefix. */
+            name?: string | null;
+            /** @description A key: the index covers the keys that extend it. */
+            prefix?: unknown[] | null;
+            /** @description Lengths in characters of the beginnings of words that are indexed too. */
+            prefixLengths?: number[];
+            /** @description Whether it replaces another index of its prefix or name, by default true. */
+            replace?: boolean | null;
+            /** @description `unicode61`, by default; `porter` or `ascii`. */
+            tokenize?: string | null;
+        };
         NewKey: (components["schemas"]["KeyPart"] | {
             /** @enum {string} */
             type: "commitVersionstamp" | "uuidv7";
         })[];
         /** @description A message to enqueue. */
         NewMessage: {
+            /**
+             * Format: int64
+             * @description When it is due, in ms since the epoch; not together with `delay`.
+             */
+            at?: number | null;
             /** @description Waiting times before the retries, in ms. */
             backoffSchedule?: number[] | null;
             /**
@@ -645,6 +869,8 @@ export interface components {
              * @description It is due in so many ms.
              */
             delay?: number | null;
+            /** @description The keys that get its value when it dies, at most 10. */
+            keysIfUndelivered?: unknown[][] | null;
             /** @description 0 to 9; the highest is delivered first. */
             priority?: number | null;
             value: unknown;
@@ -677,8 +903,24 @@ export interface components {
             entry?: components["schemas"]["Entry"] | null;
             /** @description The same as `detail`. */
             error: string;
+            /**
+             * Format: int64
+             * @description Of an import: the entries that are committed.
+             */
+            imported?: number | null;
             /** @description Of 421: the URL of the server that leads the database. */
             leader?: string | null;
+            /**
+             * Format: int64
+             * @description Of an import: the number of the line that ended it, from 1. All lines before it are committed or
+             *     skipped, and none from it on.
+             */
+            line?: number | null;
+            /**
+             * Format: int64
+             * @description Of an import: the entries that existed already or had expired.
+             */
+            skipped?: number | null;
             /** Format: int32 */
             status: number;
             /** @description The phrase of the status. */
@@ -704,6 +946,38 @@ export interface components {
         /** @description The answer of a requeue. */
         Requeued: {
             ok: boolean;
+        };
+        /** @description A search. */
+        Search: {
+            /** @description Where the page before this one ended. */
+            cursor?: string | null;
+            highlight?: components["schemas"]["Highlight"] | null;
+            /**
+             * Format: int64
+             * @description Most entries: 1 to 1000, by default 20.
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description Entries to skip.
+             */
+            offset?: number | null;
+            /** @description A key: only entries whose keys extend it. */
+            prefix?: unknown[] | null;
+            query: string;
+            /** @description Only entries whose values match. */
+            where?: Record<string, never> | null;
+        };
+        /** @description A page of a search. */
+        SearchPage: {
+            /** @description False while the index is being built: older entries may be missing. */
+            complete: boolean;
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            /** @description Best first. */
+            entries: components["schemas"]["FoundEntry"][];
+            /** @description Whether there is a next page. */
+            hasMore: boolean;
         };
         /** @description The states of keys. */
         States: {
@@ -1033,6 +1307,242 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    backup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `bytes=N-` or `bytes=N-M`, with `if-range`. */
+                range?: string | null;
+                /** @description The `etag` of the download that broke off. If its copy is no longer there, the answer is another copy. */
+                "if-range"?: string | null;
+                /** @description As `if-range`; without the copy the answer is 412. */
+                "if-match"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A database file. `repr-digest` has its SHA-256. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.sqlite3": string;
+                };
+            };
+            /** @description The rest of a file. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.sqlite3": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            /** @description The copy of `if-match` is no longer there. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The range begins behind the end of the copy. */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    export: {
+        parameters: {
+            query?: {
+                /** @description A key, as a literal. */
+                prefix?: string;
+                /** @description The first key, included. */
+                start?: string;
+                /** @description The last key, excluded. */
+                end?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description NDJSON, in the order of the keys. A connection that breaks off has not sent all of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    import: {
+        parameters: {
+            query?: {
+                /** @description A key, as a literal, in front of every key. */
+                prefix?: string;
+                /** @description Whether existing entries are replaced, by default true. */
+                overwrite?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            /** @description All lines are committed or skipped. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Imported"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listIndexes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All indexes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Indexes"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    createIndex: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewIndex"];
+                "application/vnd.openkv+json": components["schemas"]["NewIndex"];
+            };
+        };
+        responses: {
+            /** @description The index; the same one, if it existed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Index"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    dropIndex: {
+        parameters: {
+            query?: {
+                /** @description A key, as a literal. */
+                prefix?: string;
+                /** @description The name of the index. */
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether it existed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dropped"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
             421: components["responses"]["MisdirectedRequest"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
@@ -2033,6 +2543,42 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    listen: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+                /** @description Ms until another consumer gets a message that is not acknowledged. */
+                lockDuration?: number;
+                /** @description Most messages that are not acknowledged at one time: 1 to 1000, by default 10. */
+                concurrency?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events: message, ping. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     nack: {
         parameters: {
             query?: never;
@@ -2132,6 +2678,81 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    searchByQuery: {
+        parameters: {
+            query: {
+                /** @description A key, as a literal. */
+                prefix?: string;
+                /** @description Words, as in the JavaScript API. */
+                query: string;
+                /** @description Most entries: 1 to 1000, by default 20. */
+                limit?: number;
+                /** @description Entries to skip. */
+                offset?: number;
+                /** @description Where the page before this one ended. */
+                cursor?: string;
+                /** @description With snippets of the fields with a match. */
+                highlight?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    search: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Search"];
+                "application/vnd.openkv+json": components["schemas"]["Search"];
+            };
+        };
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
