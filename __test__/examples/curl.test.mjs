@@ -3,7 +3,8 @@
 //
 // Lines behind a command that begin with "# " are what it prints; "…" stands for any text. In a
 // command, "…" as the value of a name stands for the value that was printed last under that name. A
-// command that ends with & goes on, and prints what the lines behind the block's last command show.
+// command that ends with & goes on, and prints what the lines behind it or behind the block's last
+// command show.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -127,6 +128,7 @@ async function until(isDone, why) {
 
 /** Whether the lines are in the text, in this order and next to each other. */
 function shows(text, lines) {
+  if (lines.length === 0) return true;
   const escaped = lines.map((line) =>
     line
       .split("…")
@@ -142,15 +144,15 @@ async function follow(page, blocks) {
   for (const block of blocks) {
     let background;
     for (const { command, expected } of block) {
+      // It needs a connection that broke off: __test__/server/http/backup.test.mjs resumes downloads.
+      if (command.includes(" -C - ")) continue;
       commands++;
       if (/^(npx )?openkv serve /.test(command)) {
         await session.serve(command);
       } else if (command.endsWith(" &")) {
         background = session.start(command.slice(0, -2));
-        await until(
-          () => background.text !== "",
-          () => background.errors,
-        );
+        const isThere = () => background.text !== "" && shows(background.text, expected);
+        await until(isThere, () => `${command}\n${background.text}${background.errors}`);
       } else {
         const text = await session.run(command);
         if (expected.length === 0) continue;
