@@ -10,6 +10,7 @@ WAIT_MS_MAX = 20
 
 # As in run.mjs.
 DEAD_LETTERS = 50
+LINE = b'{"key":[{"type":"string","value":"entry"}],"value":{"type":"number","value":1}}\n'
 PRESENT = {"key": '["entry",42n]', "keys": '[["entry"],["entry",42n]]', "prefix": "entry", "queue": "mail"}
 
 forms = itertools.count()
@@ -20,6 +21,12 @@ turns = itertools.count()
 @schemathesis.serializer("application/cbor")
 def cbor(_context, value):
     return value if isinstance(value, bytes) else str(value).encode()
+
+
+@schemathesis.serializer("application/x-ndjson")
+def ndjson(_context, value):
+    """Any text, and an entry in half of the texts."""
+    return LINE if isinstance(value, str) and next(turns) % 2 == 0 else str(value).encode()
 
 
 @schemathesis.hook
