@@ -9,7 +9,7 @@ import schemathesis
 WAIT_MS_MAX = 20
 
 # As in run.mjs.
-DEAD_LETTERS = 50
+DEAD_LETTERS = 300
 LINE = b'{"key":[{"type":"string","value":"entry"}],"value":{"type":"number","value":1}}\n'
 PRESENT = {"key": '["entry",42n]', "keys": '[["entry"],["entry",42n]]', "prefix": "entry", "queue": "mail"}
 
@@ -47,7 +47,14 @@ def before_call(_context, case, **_kwargs):
             case.path_parameters = {**case.path_parameters, "path": "entry"}
         if "id" in (case.path_parameters or {}):
             case.path_parameters = {**case.path_parameters, "id": 1 + next(letters) % DEAD_LETTERS}
-            query["queue"] = PRESENT["queue"]
+            query["queue"] = "letters"
+        if case.path.endswith("/search"):
+            if case.method == "GET":
+                query |= {"prefix": "text", "query": "word"}
+            else:
+                case.body = {"prefix": ["text"], "query": "word"}
+        if case.path.endswith("/indexes") and case.method == "POST":
+            case.body = {"prefix": ["entry"], "fields": ["name"]}
     if query:
         case.query = query
 

@@ -19,7 +19,7 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const venv = fileURLToPath(new URL("../../target/schemathesis", import.meta.url));
 const RUN_MS_MAX = 240_000;
 /** Their numbers begin at 1. hooks.py has the same number. */
-const DEAD_LETTERS = 50;
+const DEAD_LETTERS = 300;
 const token = "token-of-the-schema-tests";
 
 install();
@@ -48,19 +48,20 @@ function install() {
 
 /** Entries, messages and dead letters, so that reads find some. */
 async function fill() {
-  const kv = await openKv(path);
+  const kv = await openKv(path, { durability: "normal" });
   for (const value of [null, 1.5, 2n ** 70n, "text", new KvU64(7n), new Date(0), [1], { a: 1 }]) {
     await kv.set([typeof value, `${value}`], value);
     await kv.set(["entry", typeof value], value, { expireIn: 3_600_000 });
   }
   for (const key of [["entry"], ["entry", 42n]]) await kv.set(key, { n: 1n });
-  const mail = kv.queue("mail");
-  for (let number = 0; number < 2 * DEAD_LETTERS; number++) {
-    await mail.enqueue({ number }, { backoffSchedule: [] });
-  }
-  for (let number = 0; number < DEAD_LETTERS; number++) {
-    await (await mail.receive()).nack(new Error("no"));
-  }
+  await kv.set(["text", 1], { name: "a word" });
+  await kv.createIndex({ prefix: ["text"], fields: ["name"] });
+  const letters = kv.queue("letters");
+  const enqueue = (queue, number) => queue.enqueue({ number }, { backoffSchedule: [] });
+  const numbers = Array.from({ length: DEAD_LETTERS }, (_, number) => number);
+  await Promise.all(numbers.map((number) => enqueue(letters, number)));
+  for (const _ of numbers) await (await letters.receive()).nack();
+  await Promise.all(numbers.map((number) => enqueue(kv.queue("mail"), number)));
   await kv.close();
 }
 
