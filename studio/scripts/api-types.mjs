@@ -23,7 +23,7 @@ try {
   const text = HEAD + astToString(await openapi(document));
   if (!process.argv.includes("--check")) writeFileSync(FILE, text);
   else if (readFileSync(FILE, "utf8") !== text) {
-    console.error("src/api/schema.d.ts is stale: run `npm run types` in studio/");
+    console.error("src/api/schema.d.ts is stale: run `npm --prefix studio run types`");
     process.exitCode = 1;
   }
 } finally {
