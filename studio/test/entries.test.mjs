@@ -25,10 +25,8 @@ test("the tree shows parts by type, with counts, and opens by keys", async () =>
     for (const part of ['u8"0102ff"', '"42"', '"ada"']) await row(page, part).first().waitFor();
     await page.getByRole("tree").focus();
     await page.keyboard.press("End");
-    const last = page.getByRole("treeitem").last();
-    assert.equal((await last.textContent()).trim(), "true");
-    const shown = await page.getByRole("treeitem").allTextContents();
-    for (const part of ["42n", "42", "true"]) assert.ok(shown.some((text) => text.trim() === part));
+    for (const part of ["42n", "42", "true"])
+      await page.getByRole("treeitem", { name: part, exact: true }).waitFor();
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowRight");

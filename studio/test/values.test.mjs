@@ -18,13 +18,13 @@ const { decodeLine } = require("../../dist/interchange/decode.js");
 async function load(name) {
   const folder = mkdtempSync(join(tmpdir(), "openkv-values-"));
   const entry = fileURLToPath(new URL(`../src/values/${name}.ts`, import.meta.url));
-  const lib = { entry, formats: ["es"], fileName: name };
+  const lib = { entry, formats: ["es"], fileName: () => `${name}.mjs` };
   await build({
     configFile: false,
     logLevel: "error",
     build: { lib, outDir: folder, emptyOutDir: true },
   });
-  const module = await import(join(folder, `${name}.js`));
+  const module = await import(join(folder, `${name}.mjs`));
   rmSync(folder, { recursive: true });
   return module;
 }
