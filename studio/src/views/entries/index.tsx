@@ -132,6 +132,7 @@ export default function Entries() {
           <p class="empty">Choose a key to see its entry.</p>
         ) : (
           <Detail
+            key={params.key}
             of={open}
             onClose={() => openKey(undefined)}
             onDelete={(key) => {
