@@ -23,7 +23,7 @@ async function filled(name) {
 test("a backup of a URL is made, and tells what it holds", async () => {
   const { server } = await filled("a.sqlite3");
   const copy = path("a-copy.sqlite3");
-  const { code, out, err } = await openkv("-d", server.url, "--json", "backup", copy, { env });
+  const { code, out, err } = await openkv("--json", "backup", server.url, copy, { env });
   assert.equal(code, 0, err);
   assert.deepEqual([JSON.parse(out).file, JSON.parse(out).entries], [copy, 8]);
   assert.equal((await contents(copy)).length, 8);

@@ -163,7 +163,19 @@ export async function withDatabase<T>(
   work: (kv: Kv, style: Style) => Promise<T>,
   options: OpenKvOptions = {},
 ): Promise<T> {
-  const { db, token } = command.optsWithGlobals<GlobalOptions>();
+  const { db } = command.optsWithGlobals<GlobalOptions>();
+  return await withDatabaseAt(db, command, wanted, work, options);
+}
+
+/** Runs work on a database that the command line names by an argument of its own. */
+export async function withDatabaseAt<T>(
+  db: string | undefined,
+  command: Command,
+  wanted: MustExist,
+  work: (kv: Kv, style: Style) => Promise<T>,
+  options: OpenKvOptions = {},
+): Promise<T> {
+  const { token } = command.optsWithGlobals<GlobalOptions>();
   const shared = sharing.get(programOf(command));
   if (shared !== undefined && shared.db === db) return await work(shared.kv, styleOf(command));
   if (wanted === "existing") await requireExisting(located(db));

@@ -52,7 +52,10 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "openkv copy app.sqlite3 other.sqlite3",
     "openkv copy app.sqlite3 backup.sqlite3 --if-newer",
   ],
-  backup: [`${ON} backup app-monday.sqlite3`],
+  backup: [
+    `${ON} backup app-monday.sqlite3`,
+    "openkv backup https://kv.example.com/shop shop-monday.sqlite3",
+  ],
   restore: ["openkv restore app-monday.sqlite3 app.sqlite3"],
   check: [`${ON} check`],
   stats: [`${ON} stats --entries`],

@@ -1,7 +1,7 @@
 // Duty: backup, check, stats and vacuum: the maintenance of a database.
 
 import type { Command } from "commander";
-import { withDatabase } from "../database.js";
+import { type GlobalOptions, withDatabase, withDatabaseAt } from "../database.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
 import { Progress } from "../progress.js";
@@ -10,9 +10,12 @@ export function addMaintenanceCommands(program: Command): void {
   program
     .command("backup")
     .description("copy the database into a new file while it is in use, and verify the copy")
-    .argument("<file>", "a file that does not exist yet")
-    .action(async (file: string, _: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+    .argument("<database or file>", "the new file; the database, if a file follows (default: --db)")
+    .argument("[file]", "the new file, which must not exist")
+    .action(async (first: string, second: string | undefined, _: unknown, command: Command) => {
+      const file = second ?? first;
+      const db = second === undefined ? command.optsWithGlobals<GlobalOptions>().db : first;
+      await withDatabaseAt(db, command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         let progress: Progress | undefined;
         try {
