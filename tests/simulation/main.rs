@@ -76,26 +76,31 @@ fn no_answer_contradicts_the_history_4() {
     quarter(3);
 }
 
-/// The first seed that shows what is wrong with a setting.
-fn found(setting: Setting) -> u64 {
-    let fails = |seed: &u64| run(*seed, setting).is_err();
-    (0..4 * SEEDS).find(fails).unwrap_or_else(|| panic!("no seed shows {setting:?}"))
+/// A seed that shows what is wrong with a setting: the first one from `start` on, around all seeds.
+fn found(setting: Setting, start: u64) -> u64 {
+    let (all, fails) = (4 * SEEDS, |seed: &u64| run(*seed, setting).is_err());
+    let mut seeds = (0..all).map(|at| (start + at) % all);
+    seeds.find(fails).unwrap_or_else(|| panic!("no seed shows {setting:?}"))
 }
+
+/// Few seeds show this defect: the search begins at one that does, so that it is short.
+const OWN_CLOCK_SEED: u64 = 7535;
 
 #[test]
 fn every_planted_defect_is_found() {
     for defect in Defect::ALL {
-        let seed = found(Setting { defect: Some(defect), ..Setting::RIGHT });
+        let start = if matches!(defect, Defect::OwnClock) { OWN_CLOCK_SEED } else { 0 };
+        let seed = found(Setting { defect: Some(defect), ..Setting::RIGHT }, start);
         eprintln!("{defect:?}: seed {seed}");
     }
 }
 
 #[test]
 fn an_asynchronous_standby_loses_commits_visibly() {
-    found(Setting { synchronous: false, ..Setting::RIGHT });
+    found(Setting { synchronous: false, ..Setting::RIGHT }, 0);
 }
 
 #[test]
 fn resolving_without_a_new_epoch_fails_visibly() {
-    found(Setting { raises: false, ..Setting::RIGHT });
+    found(Setting { raises: false, ..Setting::RIGHT }, 0);
 }
