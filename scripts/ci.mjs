@@ -50,6 +50,8 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
 const started = Date.now();
 const stopAt = started + patience * TOTAL_MINUTES_MAX * MINUTE_MS;
 const results = new Map();
+/** The end of each step: `promise` resolves when `tell` is called. */
+const ends = new Map(wanted.map((step) => [step.name, makeEnd()]));
 let firstFailure;
 await runLane("first");
 await Promise.all([runLane("node"), runLane("rust")]);
@@ -71,8 +73,17 @@ function select(known, only) {
   return known.filter((step) => names.includes(step.name));
 }
 
+function makeEnd() {
+  let tell;
+  const promise = new Promise((resolve) => {
+    tell = resolve;
+  });
+  return { promise, tell };
+}
+
 async function runLane(lane) {
   for (const step of wanted.filter((candidate) => candidate.lane === lane)) {
+    await Promise.all(step.needs.map((need) => ends.get(need)?.promise));
     const broken = step.needs.filter((need) => results.get(need)?.ok === false);
     if (broken.length > 0) {
       const end = `not run: needs ${broken.join(", ")}`;
@@ -91,6 +102,7 @@ function guardOf(step) {
 
 function record(step, result) {
   results.set(step.name, result);
+  ends.get(step.name).tell();
   if (!result.ok) {
     firstFailure ??= { step, result };
   }

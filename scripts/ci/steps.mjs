@@ -1,9 +1,10 @@
 // Duty: the table of CI steps: the name, command, lane and hang guard of each.
 //
 // The lane "first" runs before the others. Then two lanes run in parallel, each one step at a time:
-// "rust" compiles and checks, "node" builds the addon and uses it. No step of one lane waits for
-// the other. `needs` names the steps that must succeed first; a step whose need failed is reported
-// as not run, which fails the whole run.
+// "rust" compiles and checks, "node" builds the addon and uses it. `needs` names the steps that must
+// succeed first: earlier ones of the lane, and those of the other that it may wait for. A step whose
+// need failed is reported as not run, which fails the whole run. The suites of the other runtimes are in
+// the lane "rust", because the lane "node" is the longer one.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -54,7 +55,6 @@ export function steps(root) {
       needs: ["addon", "ts", "runtimes"],
     }),
     node("http-schema", ["node", "__test__/schema/run.mjs"], { needs: ["addon", "ts", "python"] }),
-    node("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
     node("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],
     }),
@@ -81,6 +81,7 @@ export function steps(root) {
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick", "--seconds", `${FUZZ_SECONDS}`], {
       needs: ["fuzz-build"],
     }),
+    rust("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
   ];
 }
 
