@@ -3,6 +3,7 @@
 // Invariant: text is data and never evaluated.
 
 import { KvU64 } from "../codec/u64.js";
+import { Scanner, isName } from "./scanner.js";
 
 /** A syntax error, with its position. */
 export class LiteralError extends Error {
@@ -27,15 +28,7 @@ export function parseKey(...words: string[]): unknown[] {
 
 /** A value. A word that is no literal is a string: `openkv set user alice`. */
 export function parseWord(text: string): unknown {
-  return isWord(text) ? text : parseLiteral(text);
-}
-
-/**
- * Whether the text starts like a name and has no character of a literal: alice, user-1,
- * ada@example.com.
- */
-function isWord(text: string): boolean {
-  return /^[\p{L}_$@][^\s"'`()[\]{},]*$/u.test(text) && !Object.hasOwn(WORDS, text);
+  return isName(text) && !Object.hasOwn(WORDS, text) ? text : parseLiteral(text);
 }
 
 /** A literal. */
@@ -58,191 +51,82 @@ const WORDS: Readonly<Record<string, unknown>> = {
   Infinity: Number.POSITIVE_INFINITY,
 };
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-  v: "\v",
-  "0": "\0",
-};
-
-const NUMBER = /[+-]?(?:0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|Infinity|NaN)n?/y;
-const SPACE = /(?:\s|\/\*[^]*?\*\/|\/\/.*)*/y;
-const WORD = /[\p{L}_$][\p{L}\p{N}_$]*/uy;
-
-class Parser {
-  readonly #text: string;
-  #at = 0;
+class Parser extends Scanner {
   #depth = 0;
 
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  end(): void {
-    this.#space();
-    if (this.#at < this.#text.length) throw this.#wrong("nothing more was expected");
+  protected wrong(what: string, at = this.at): LiteralError {
+    return new LiteralError(what, this.text, at);
   }
 
   value(): unknown {
-    this.#space();
-    const c = this.#text[this.#at];
-    if (c === undefined) throw this.#wrong("a value is missing");
+    const c = this.peek();
+    if (c === undefined) throw this.wrong("a value is missing");
     if (c === "[") return this.#nested(() => this.#array());
     if (c === "{") return this.#nested(() => this.#object());
-    if (c === '"' || c === "'") return this.#string();
-    if (/[\d.+-]/.test(c)) return this.#number();
+    if (c === '"' || c === "'") return this.string();
+    if (/[\d.+-]/.test(c)) return this.number();
     return this.#word();
   }
 
-  #wrong(what: string, at = this.#at): LiteralError {
-    return new LiteralError(what, this.#text, at);
-  }
-
-  /** Skips white space and comments. */
-  #space(): void {
-    SPACE.lastIndex = this.#at;
-    this.#at += SPACE.exec(this.#text)![0].length;
-  }
-
-  /** Skips a character, if it is next; returns whether it was. */
-  #passes(c: string): boolean {
-    this.#space();
-    if (this.#text[this.#at] !== c) return false;
-    this.#at++;
-    return true;
-  }
-
-  #expect(c: string): void {
-    if (!this.#passes(c)) throw this.#wrong(`'${c}' was expected`);
-  }
-
   #nested<T>(parse: () => T): T {
-    if (++this.#depth > DEPTH_MAX) throw this.#wrong(`more than ${DEPTH_MAX} levels`);
-    this.#at++;
+    if (++this.#depth > DEPTH_MAX) throw this.wrong(`more than ${DEPTH_MAX} levels`);
+    this.at++;
     const value = parse();
     this.#depth--;
     return value;
   }
 
   #array(): unknown[] {
-    const items: unknown[] = [];
-    while (!this.#passes("]")) {
-      items.push(this.value());
-      if (this.#passes("]")) break;
-      this.#expect(",");
-    }
-    return items;
+    const made: unknown[] = [];
+    this.items("]", () => made.push(this.value()));
+    return made;
   }
 
   #object(): object {
     const made = {};
-    while (!this.#passes("}")) {
-      this.#space();
-      const c = this.#text[this.#at];
-      const name = c === '"' || c === "'" ? this.#string() : this.#name();
-      this.#expect(":");
-      const property = {
-        value: this.value(),
-        writable: true,
-        enumerable: true,
-        configurable: true,
-      };
-      Object.defineProperty(made, name, property);
-      if (this.#passes("}")) break;
-      this.#expect(",");
-    }
+    this.items("}", () => {
+      const name = this.name();
+      this.expect(":");
+      // Not an assignment: the name may be __proto__.
+      const property = { writable: true, enumerable: true, configurable: true };
+      Object.defineProperty(made, name, { value: this.value(), ...property });
+    });
     return made;
   }
 
-  #match(pattern: RegExp): string | null {
-    pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.#text);
-    if (found === null) return null;
-    this.#at += found[0].length;
-    return found[0];
-  }
-
-  #name(): string {
-    const name = this.#match(WORD) ?? this.#match(/\d+/y);
-    if (name === null) throw this.#wrong("a name was expected");
-    return name;
-  }
-
-  #number(): number | bigint {
-    const start = this.#at;
-    const text = this.#match(NUMBER);
-    if (text === null) throw this.#wrong("a number was expected");
-    const sign = text.startsWith("-") ? -1 : 1;
-    const digits = text.replace(/^[+-]/, "");
-    try {
-      if (digits.endsWith("n")) return BigInt(sign) * BigInt(digits.slice(0, -1));
-    } catch {
-      throw this.#wrong("a bigint has no point and no exponent", start);
-    }
-    return sign * Number(digits);
-  }
-
   #word(): unknown {
-    const start = this.#at;
-    const word = this.#match(WORD);
-    if (word === null) throw this.#wrong("a value was expected");
-    const next = this.#text[this.#at];
+    const start = this.at;
+    const word = this.word();
+    const next = this.text[this.at];
     if (word === "u8" && (next === '"' || next === "'")) return this.#bytes();
-    if (word === "u64" && this.#passes("(")) return this.#u64(start);
-    if (word === "date" && this.#passes("(")) return this.#date(start);
+    if (word === "u64" && this.passes("(")) return this.#u64(start);
+    if (word === "date" && this.passes("(")) return this.#date(start);
     if (Object.hasOwn(WORDS, word)) return WORDS[word];
-    throw this.#wrong(`unknown word '${word}' (is it a string without quotes?)`, start);
+    throw this.wrong(`unknown word '${word}' (is it a string without quotes?)`, start);
   }
 
   #bytes(): Uint8Array {
-    const start = this.#at;
-    const hex = this.#string();
-    if (!/^(?:[\da-fA-F]{2})*$/.test(hex)) throw this.#wrong("not hexadecimal bytes", start);
+    const start = this.at;
+    const hex = this.string();
+    if (!/^(?:[\da-fA-F]{2})*$/.test(hex)) throw this.wrong("not hexadecimal bytes", start);
     return new Uint8Array(Buffer.from(hex, "hex"));
   }
 
   #u64(start: number): KvU64 {
     const given = this.value();
-    this.#expect(")");
+    this.expect(")");
     try {
       return new KvU64(typeof given === "number" ? BigInt(given) : (given as bigint));
     } catch (error) {
-      throw this.#wrong((error as Error).message, start);
+      throw this.wrong((error as Error).message, start);
     }
   }
 
   #date(start: number): Date {
     const given = this.value();
-    this.#expect(")");
+    this.expect(")");
     const made = new Date(given as string | number);
-    if (Number.isNaN(made.getTime())) throw this.#wrong("not a time", start);
+    if (Number.isNaN(made.getTime())) throw this.wrong("not a time", start);
     return made;
-  }
-
-  #string(): string {
-    const start = this.#at;
-    const quote = this.#text[this.#at++];
-    let value = "";
-    for (;;) {
-      const c = this.#text[this.#at++];
-      if (c === undefined) throw this.#wrong("the string does not end", start);
-      if (c === quote) return value;
-      value += c === "\\" ? this.#escape() : c;
-    }
-  }
-
-  #escape(): string {
-    const start = this.#at;
-    const c = this.#text[this.#at++] ?? "";
-    if (c === "x" || c === "u") {
-      const hex = this.#match(c === "x" ? /[\da-fA-F]{2}/y : /[\da-fA-F]{4}|\{[\da-fA-F]{1,6}\}/y);
-      const code = Number.parseInt(hex?.replace(/[{}]/g, "") ?? "", 16);
-      if (hex === null || code > 0x10ffff) throw this.#wrong("not an escape", start);
-      return String.fromCodePoint(code);
-    }
-    return ESCAPES[c] ?? c;
   }
 }

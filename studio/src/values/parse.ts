@@ -2,7 +2,7 @@
 // js/cli/literal.ts, for values of JavaScript.
 // Invariant: text is data and never evaluated.
 
-import { Scanner } from "./scanner";
+import { Scanner, isName } from "../../../js/cli/scanner";
 import {
   ERRORS,
   type Key,
@@ -40,8 +40,7 @@ export function parseNode(text: string): Node {
 export function parseKey(text: string): Key {
   const given = text.trim();
   if (given === "") return [];
-  if (/^[\p{L}_$@][^\s"'`()[\]{},]*$/u.test(given) && !Object.hasOwn(WORDS, given))
-    return [textNode(given)];
+  if (isName(given) && !Object.hasOwn(WORDS, given)) return [textNode(given)];
   const node = parseNode(given);
   const parts = node.type === "Array" ? (node.value as Node[]) : [node];
   const isPart = ({ type }: Node): boolean =>
@@ -54,13 +53,18 @@ export function parseKey(text: string): Key {
 class Parser extends Scanner {
   #depth = 0;
 
+  protected wrong(what: string, at = this.at): Error {
+    const line = this.text.slice(0, at).split("\n");
+    return new Error(`${what} (line ${line.length}, character ${line.at(-1)!.length + 1})`);
+  }
+
   value(): Node {
     const c = this.peek();
     if (c === undefined) throw this.wrong("a value is missing");
-    if (c === "[") return this.#nested(() => ({ type: "Array", value: this.#array() }));
+    if (c === "[") return this.#nested(() => ({ type: "Array", value: this.#list("]") }));
     if (c === "{") return this.#nested(() => ({ type: "object", value: this.#object() }));
     if (c === '"' || c === "'") return textNode(this.string());
-    if (/[\d.+-]/.test(c)) return this.#number();
+    if (/[\d.+-]/.test(c)) return numberNode(this.number());
     return this.#word();
   }
 
@@ -72,47 +76,22 @@ class Parser extends Scanner {
     return node;
   }
 
-  #array(): Node[] {
+  #list(close: string): Node[] {
     const made: Node[] = [];
-    while (!this.passes("]")) {
-      made.push(this.value());
-      if (this.passes("]")) break;
-      this.expect(",");
-    }
+    this.items(close, () => made.push(this.value()));
     return made;
   }
 
   #object(): Record<string, Node> {
     const made: Record<string, Node> = {};
-    while (!this.passes("}")) {
-      const c = this.peek();
-      const name = c === '"' || c === "'" ? this.string() : this.name();
+    this.items("}", () => {
+      const name = this.name();
       this.expect(":");
       // Not an assignment: the name may be __proto__.
       const property = { writable: true, enumerable: true, configurable: true };
       Object.defineProperty(made, name, { value: this.value(), ...property });
-      if (this.passes("}")) break;
-      this.expect(",");
-    }
+    });
     return made;
-  }
-
-  #number(): Node {
-    const start = this.at;
-    const found = this.number();
-    const sign = found.startsWith("-") ? "-" : "";
-    const digits = found.replace(/^[+-]/, "");
-    if (digits.endsWith("n")) {
-      try {
-        const n = BigInt(digits.slice(0, -1));
-        return { type: "bigint", value: `${sign === "-" ? -n : n}` };
-      } catch {
-        throw this.wrong("a bigint has no point and no exponent", start);
-      }
-    }
-    const n = Number(digits) * (sign === "-" ? -1 : 1);
-    if (Object.is(n, -0)) return { type: "number", value: "-0" };
-    return { type: "number", value: Number.isFinite(n) ? n : String(n) };
   }
 
   #word(): Node {
@@ -125,19 +104,8 @@ class Parser extends Scanner {
     if (!this.passes("(")) {
       throw this.wrong(`unknown word '${word}' (is it a string without quotes?)`, start);
     }
-    const given = this.#arguments();
-    const made = this.#made(word, given);
+    const made = this.#made(word, this.#list(")"));
     if (made === undefined) throw this.wrong(`not a valid ${word}(…)`, start);
-    return made;
-  }
-
-  #arguments(): Node[] {
-    const made: Node[] = [];
-    while (!this.passes(")")) {
-      made.push(this.value());
-      if (this.passes(")")) break;
-      this.expect(",");
-    }
     return made;
   }
 
@@ -173,6 +141,12 @@ class Parser extends Scanner {
         return undefined;
     }
   }
+}
+
+function numberNode(n: number | bigint): Node {
+  if (typeof n === "bigint") return { type: "bigint", value: `${n}` };
+  if (Object.is(n, -0)) return { type: "number", value: "-0" };
+  return { type: "number", value: Number.isFinite(n) ? n : String(n) };
 }
 
 function u64(digits: string): Node | undefined {
