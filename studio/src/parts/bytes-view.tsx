@@ -1,6 +1,7 @@
 // Duty: bytes as hexadecimal lines, and as an image if they are one.
 
 import { useEffect, useState } from "preact/hooks";
+import { whole } from "./figures";
 
 const LINE_BYTES = 16;
 /** Bytes that are shown; a value may have many more. */
@@ -22,9 +23,7 @@ export function BytesView({ bytes }: { readonly bytes: Uint8Array }) {
     <div class="bytes">
       <ImageOf bytes={bytes} />
       <pre>{lines.join("\n")}</pre>
-      {shown.length < bytes.length && (
-        <p class="soft">The first {shown.length.toLocaleString("en")} bytes.</p>
-      )}
+      {shown.length < bytes.length && <p class="soft">The first {whole(shown.length)} bytes.</p>}
     </div>
   );
 }

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { Fault } from "./fault";
 
 interface DialogProps {
   readonly title: string;
@@ -37,6 +38,41 @@ export function Dialog({ title, isSmall, onClose, children }: DialogProps) {
   );
 }
 
+interface DialogEndProps {
+  /** What is done, on the button. */
+  readonly action: ComponentChildren;
+  readonly isDanger?: boolean;
+  readonly disabled?: boolean;
+  /** Why it was not done, if it was tried. */
+  readonly fault?: string;
+  onCancel(): void;
+  /** Without it the button submits the form around it. */
+  onAction?(): void;
+}
+
+/** The end of a dialog: what went wrong, and the buttons. */
+export function DialogEnd(props: DialogEndProps) {
+  const { action, isDanger = false, disabled = false, fault = "", onCancel, onAction } = props;
+  return (
+    <>
+      <Fault text={fault} />
+      <div class="row end">
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+        <button
+          type={onAction === undefined ? "submit" : "button"}
+          class={isDanger ? "danger" : "primary"}
+          disabled={disabled}
+          onClick={onAction}
+        >
+          {action}
+        </button>
+      </div>
+    </>
+  );
+}
+
 interface Question {
   readonly title: string;
   readonly text: string;
@@ -66,14 +102,12 @@ export function Confirmation() {
   return (
     <Dialog title={open.title} isSmall onClose={() => open.answer(false)}>
       <p>{open.text}</p>
-      <div class="row end">
-        <button type="button" onClick={() => open.answer(false)}>
-          Cancel
-        </button>
-        <button type="button" class="danger" onClick={() => open.answer(true)}>
-          {open.action}
-        </button>
-      </div>
+      <DialogEnd
+        action={open.action}
+        isDanger
+        onCancel={() => open.answer(false)}
+        onAction={() => open.answer(true)}
+      />
     </Dialog>
   );
 }

@@ -1,6 +1,7 @@
-// Duty: times and what is left of them.
+// Duty: what is left until a time.
 
 import { signal } from "@preact/signals";
+import { duration } from "./figures";
 
 /** The time, each second. */
 export const nowMs = signal(Date.now());
@@ -8,42 +9,13 @@ setInterval(() => {
   nowMs.value = Date.now();
 }, 1000);
 
-const UNITS: readonly (readonly [string, number])[] = [
-  ["d", 86_400],
-  ["h", 3600],
-  ["min", 60],
-  ["s", 1],
-];
-
-/** A duration in its two largest units: `2 h 5 min`. */
-export function duration(ms: number): string {
-  let rest = Math.max(0, Math.round(ms / 1000));
-  const parts: string[] = [];
-  for (const [unit, seconds] of UNITS) {
-    const count = Math.floor(rest / seconds);
-    rest -= count * seconds;
-    if (count > 0) parts.push(`${count} ${unit}`);
-  }
-  return parts.length === 0 ? "0 s" : parts.slice(0, 2).join(" ");
-}
-
 /** What is left until a time. */
 export function Countdown({ until }: { readonly until: number }) {
   const left = until - nowMs.value;
+  const at = new Date(until).toISOString();
   return (
-    <time dateTime={new Date(until).toISOString()} title={new Date(until).toISOString()}>
+    <time dateTime={at} title={at}>
       {left > 0 ? `in ${duration(left)}` : "expired"}
     </time>
   );
-}
-
-export function size(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`;
-  const units = ["KiB", "MiB", "GiB", "TiB"];
-  let [value, at] = [bytes / 1024, 0];
-  while (value >= 1024 && at < units.length - 1) {
-    value /= 1024;
-    at++;
-  }
-  return `${value.toFixed(value < 10 ? 1 : 0)} ${units[at]}`;
 }

@@ -1,7 +1,7 @@
 // Duty: asks for a token when the server wants one.
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../parts/dialog";
+import { Dialog, DialogEnd } from "../parts/dialog";
 import { ADMIN, asking } from "./session";
 
 export function TokenDialog() {
@@ -37,18 +37,14 @@ export function TokenDialog() {
             onInput={(event) => setToken(event.currentTarget.value)}
           />
         </label>
-        {open.wrong && <p class="notice error">The server does not accept this token.</p>}
         <p class="soft">
           The token stays in the memory of this page, and is gone when it is closed.
         </p>
-        <div class="row end">
-          <button type="button" onClick={() => answer(undefined)}>
-            Cancel
-          </button>
-          <button type="submit" class="primary">
-            Continue
-          </button>
-        </div>
+        <DialogEnd
+          action="Continue"
+          fault={open.wrong ? "The server does not accept this token." : ""}
+          onCancel={() => answer(undefined)}
+        />
       </form>
     </Dialog>
   );

@@ -8,7 +8,8 @@ import { read } from "../../api/entries";
 import { readOnly } from "../../shell/session";
 import { report } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
-import { copyText } from "../entries/copy";
+import { copyText } from "../../parts/clipboard";
+import { Fault } from "../../parts/fault";
 import {
   type CheckDraft,
   type Draft,
@@ -114,13 +115,7 @@ export default function Atomic() {
 }
 
 function OutcomeView({ outcome }: { readonly outcome: Outcome | Error }) {
-  if (outcome instanceof Error) {
-    return (
-      <p class="notice error" role="alert">
-        {outcome.message}
-      </p>
-    );
-  }
+  if (outcome instanceof Error) return <Fault text={outcome.message} />;
   if (outcome.ok) {
     return (
       <p class="notice" role="status">

@@ -2,8 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Database, create, databases, drop } from "../../api/admin";
-import { Dialog } from "../../parts/dialog";
-import { size } from "../../parts/time";
+import { Dialog, DialogEnd } from "../../parts/dialog";
+import { size } from "../../parts/figures";
 import { hrefOf } from "../../shell/router";
 import { keepToken } from "../../shell/session";
 import { report, reporting, say } from "../../shell/toasts";
@@ -101,14 +101,13 @@ function Dropping({ name, onClose, onDropped }: DroppingProps) {
         Type its name
         <input value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
       </label>
-      <div class="row end">
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="button" class="danger" disabled={typed !== name} onClick={run}>
-          Drop {name}
-        </button>
-      </div>
+      <DialogEnd
+        action={`Drop ${name}`}
+        isDanger
+        disabled={typed !== name}
+        onCancel={onClose}
+        onAction={run}
+      />
     </Dialog>
   );
 }

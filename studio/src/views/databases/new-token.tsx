@@ -1,6 +1,6 @@
 // Duty: shows a new token, once.
 
-import { copyText } from "../entries/copy";
+import { copyText } from "../../parts/clipboard";
 
 export function NewToken({ token, onClose }: { readonly token: string; onClose(): void }) {
   return (

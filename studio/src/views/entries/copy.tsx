@@ -1,8 +1,8 @@
 // Duty: copies an entry as code.
 
 import { useState } from "preact/hooks";
+import { copyText } from "../../parts/clipboard";
 import { apiBase } from "../../shell/session";
-import { report, say } from "../../shell/toasts";
 import { type Doing, asCli, asCurl, asJavaScript } from "../../values/code";
 import type { Entry } from "../../values/node";
 import { printKey, printNode } from "../../values/print";
@@ -19,10 +19,6 @@ const FORMS: readonly (readonly [string, (entry: Entry) => string])[] = [
     [`CLI: ${doing}`, (entry: Entry) => asCli(doing, entry)] as const,
   ]),
 ];
-
-export function copyText(text: string, name: string): void {
-  navigator.clipboard.writeText(text).then(() => say(`${name} copied`), report);
-}
 
 export function CopyAs({ entry }: { readonly entry: Entry }) {
   const [chosen, setChosen] = useState("");

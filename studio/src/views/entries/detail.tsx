@@ -5,8 +5,10 @@ import { useEffect, useState } from "preact/hooks";
 import { type Expected, Conflict, read, write } from "../../api/entries";
 import { BytesView } from "../../parts/bytes-view";
 import { Editor } from "../../parts/editor";
+import { Fault } from "../../parts/fault";
+import { size } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
-import { Countdown, size } from "../../parts/time";
+import { Countdown } from "../../parts/time";
 import { ValueTree } from "../../parts/value-tree";
 import { readOnly } from "../../shell/session";
 import { report, say } from "../../shell/toasts";
@@ -133,11 +135,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           )}
         </>
       )}
-      {fault !== "" && (
-        <p class="notice error" role="alert">
-          {fault}
-        </p>
-      )}
+      <Fault text={fault} />
       {isChanged && form !== "bytes" && (
         <div class="row end">
           <button type="button" onClick={() => setLoads(loads + 1)}>

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { importFrom } from "../../api/transfer";
-import { Dialog } from "../../parts/dialog";
+import { Dialog, DialogEnd } from "../../parts/dialog";
 import { say } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
 
@@ -57,24 +57,13 @@ export function ImportDialog({ onDone, onClose }: ImportProps) {
         />
         replace entries that exist
       </label>
-      {fault !== "" && (
-        <p class="notice error" role="alert">
-          {fault}
-        </p>
-      )}
-      <div class="row end">
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class="primary"
-          disabled={file === undefined || isRunning}
-          onClick={run}
-        >
-          {isRunning ? "Importing…" : "Import"}
-        </button>
-      </div>
+      <DialogEnd
+        action={isRunning ? "Importing…" : "Import"}
+        disabled={file === undefined || isRunning}
+        fault={fault}
+        onCancel={onClose}
+        onAction={run}
+      />
     </Dialog>
   );
 }

@@ -153,8 +153,8 @@ export default function Entries() {
       )}
       {making !== undefined && (
         <NewEntry
-          key_={making.key}
-          value={making.value}
+          firstKey={making.key}
+          firstValue={making.value}
           onClose={() => setMaking(undefined)}
           onCreated={(key) => {
             setMaking(undefined);

@@ -2,22 +2,23 @@
 
 import { useState } from "preact/hooks";
 import { Conflict, write } from "../../api/entries";
-import { Dialog } from "../../parts/dialog";
+import { Dialog, DialogEnd } from "../../parts/dialog";
 import { Editor } from "../../parts/editor";
 import type { Key, Node } from "../../values/node";
 import { parseKey, parseNode } from "../../values/parse";
 import { printKey, printNode } from "../../values/print";
 
 interface NewEntryProps {
-  readonly key_: Key;
-  readonly value: Node | undefined;
+  /** What the form begins with. */
+  readonly firstKey: Key;
+  readonly firstValue: Node | undefined;
   onCreated(key: Key): void;
   onClose(): void;
 }
 
-export function NewEntry({ key_, value, onCreated, onClose }: NewEntryProps) {
-  const [key, setKey] = useState(printKey(key_));
-  const first = value === undefined ? "{}" : printNode(value);
+export function NewEntry({ firstKey, firstValue, onCreated, onClose }: NewEntryProps) {
+  const [key, setKey] = useState(printKey(firstKey));
+  const first = firstValue === undefined ? "{}" : printNode(firstValue);
   const [text, setText] = useState(first);
   const [seconds, setSeconds] = useState("");
   const [fault, setFault] = useState("");
@@ -34,7 +35,7 @@ export function NewEntry({ key_, value, onCreated, onClose }: NewEntryProps) {
     }
   };
   return (
-    <Dialog title={value === undefined ? "New entry" : "Duplicate"} onClose={onClose}>
+    <Dialog title={firstValue === undefined ? "New entry" : "Duplicate"} onClose={onClose}>
       <label class="field">
         Key
         <input class="mono" value={key} onInput={(event) => setKey(event.currentTarget.value)} />
@@ -52,19 +53,7 @@ export function NewEntry({ key_, value, onCreated, onClose }: NewEntryProps) {
           onInput={(event) => setSeconds(event.currentTarget.value)}
         />
       </label>
-      {fault !== "" && (
-        <p class="notice error" role="alert">
-          {fault}
-        </p>
-      )}
-      <div class="row end">
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="button" class="primary" onClick={create}>
-          Create
-        </button>
-      </div>
+      <DialogEnd action="Create" fault={fault} onCancel={onClose} onAction={create} />
     </Dialog>
   );
 }

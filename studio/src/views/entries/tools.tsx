@@ -1,6 +1,7 @@
 // Duty: what is shown of the entries: prefix, tree or list, filter, order.
 
 import { useState } from "preact/hooks";
+import { Fault } from "../../parts/fault";
 import { setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { Saved } from "./saved";
@@ -109,11 +110,7 @@ export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
           />
         </div>
       )}
-      {fault !== undefined && (
-        <p class="notice error" role="alert">
-          {fault.message}
-        </p>
-      )}
+      <Fault text={fault?.message ?? ""} />
       {marked > 0 && (
         <div class="row notice">
           <span class="grow">{marked} marked</span>

@@ -2,6 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { whole } from "../../parts/figures";
 import { PartView } from "../../parts/key-view";
 import { ROW_PX, useVirtual } from "../../parts/virtual";
 import type { Key } from "../../values/node";
@@ -135,7 +136,7 @@ export function TreeView({ prefix, open, marked, onOpen, onDelete }: TreeViewPro
               <span class="grow" />
               {isMarked && <span class="badge">marked</span>}
               {row.hasBelow && (
-                <span class="count soft num">{row.count?.toLocaleString("en") ?? "…"}</span>
+                <span class="count soft num">{row.count == null ? "…" : whole(row.count)}</span>
               )}
             </div>
           );

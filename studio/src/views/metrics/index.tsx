@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 import { type Metrics, type Sample, rates, useSamples } from "../../api/metrics";
 import { ask } from "../../api/request";
 import { Chart } from "../../parts/chart";
+import { whole } from "../../parts/figures";
 import { reporting } from "../../shell/toasts";
-import { copyText } from "../entries/copy";
+import { copyText } from "../../parts/clipboard";
 
 const CHARTED_MAX = 3;
 const ms = (n: number | undefined): string => (n === undefined ? "" : n.toFixed(2));
@@ -90,8 +91,8 @@ function Operations({ metrics }: { readonly metrics: Metrics }) {
             {Object.entries(metrics.operations).map(([name, { count, errors, latency }]) => (
               <tr key={name}>
                 <td class="mono">{name}</td>
-                <td class="num">{count.toLocaleString("en")}</td>
-                <td class="num">{errors.toLocaleString("en")}</td>
+                <td class="num">{whole(count)}</td>
+                <td class="num">{whole(errors)}</td>
                 <td class="num">{ms(latency?.p50Ms)}</td>
                 <td class="num">{ms(latency?.p90Ms)}</td>
                 <td class="num">{ms(latency?.p99Ms)}</td>

@@ -5,14 +5,13 @@ import "./overview.css";
 import { count } from "../../api/entries";
 import { type Metrics, operationsOf, rates, useSamples } from "../../api/metrics";
 import { Chart } from "../../parts/chart";
-import { size } from "../../parts/time";
-import { hrefOf } from "../../shell/router";
+import { Depths } from "../../parts/depths";
+import { size, whole } from "../../parts/figures";
 import { report } from "../../shell/toasts";
 
 /** Operations that are listed as the slowest. */
 const SLOWEST = 6;
 
-const whole = (n: number): string => n.toLocaleString("en");
 const ms = (n: number): string => `${n < 10 ? n.toFixed(2) : n.toFixed(0)} ms`;
 
 export default function Overview() {
@@ -77,39 +76,13 @@ function Tile({ name, value }: { readonly name: string; readonly value: string }
 }
 
 function Queues({ metrics }: { readonly metrics: Metrics }) {
-  const queues = Object.entries(metrics.queues);
+  const queues = Object.keys(metrics.queues);
   return (
     <section class="panel" aria-label="Queues">
       <header>
         <h2>Queues</h2>
       </header>
-      <div class="scroll" role="region" aria-label="Depths of queues" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Queue</th>
-              <th class="num">Pending</th>
-              <th class="num">Delayed</th>
-              <th class="num">Processing</th>
-              <th class="num">Dead</th>
-            </tr>
-          </thead>
-          <tbody>
-            {queues.map(([name, { pending, delayed, processing, dead }]) => (
-              <tr key={name}>
-                <td>
-                  <a href={hrefOf("queues", { queue: name })}>{name === "" ? "(default)" : name}</a>
-                </td>
-                {[pending, delayed, processing, dead].map((depth, at) => (
-                  <td key={at} class="num">
-                    {whole(depth)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Depths queues={queues} known={metrics.queues} />
       {queues.length === 0 && <p class="empty">There are no messages.</p>}
     </section>
   );

@@ -2,12 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { useSamples } from "../../api/metrics";
-import { hrefOf, route, setParams } from "../../shell/router";
+import { Depths } from "../../parts/depths";
+import { route, setParams } from "../../shell/router";
 import { DeadLettersOf } from "./dead-letters";
 import { EnqueueForm } from "./enqueue-form";
 import { Look } from "./look";
-
-const whole = (n: number | undefined): string => (n ?? 0).toLocaleString("en");
 
 export default function Queues() {
   const samples = useSamples();
@@ -38,37 +37,7 @@ export default function Queues() {
             <button type="submit">Open</button>
           </form>
         </header>
-        <div class="scroll" role="region" aria-label="Depths of queues" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Queue</th>
-                <th class="num">Pending</th>
-                <th class="num">Delayed</th>
-                <th class="num">Processing</th>
-                <th class="num">Dead</th>
-              </tr>
-            </thead>
-            <tbody>
-              {names.map((name) => (
-                <tr key={name}>
-                  <td>
-                    <a
-                      href={hrefOf("queues", { queue: name })}
-                      aria-current={name === queue ? "true" : undefined}
-                    >
-                      {name === "" ? "(default)" : name}
-                    </a>
-                  </td>
-                  <td class="num">{whole(known[name]?.pending)}</td>
-                  <td class="num">{whole(known[name]?.delayed)}</td>
-                  <td class="num">{whole(known[name]?.processing)}</td>
-                  <td class="num">{whole(known[name]?.dead)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Depths queues={names} known={known} open={queue} />
       </section>
       <h2>{queue === "" ? "The default queue" : `Queue ${queue}`}</h2>
       <div class="charts">

@@ -4,7 +4,8 @@
 import { useState } from "preact/hooks";
 import { LOOK_MS, type Message, acknowledge, extend, giveBack, take } from "../../api/queues";
 import { confirm } from "../../parts/dialog";
-import { duration, nowMs } from "../../parts/time";
+import { duration } from "../../parts/figures";
+import { nowMs } from "../../parts/time";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 import { printNode } from "../../values/print";

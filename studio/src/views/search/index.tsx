@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import "./search.css";
 import { type Index, dropIndex, indexes } from "../../api/search";
+import { whole } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
 import { confirm } from "../../parts/dialog";
 import { route, setParams } from "../../shell/router";
@@ -97,10 +98,10 @@ function IndexRow({ index, onDrop }: { readonly index: Index; onDrop(): void }) 
         {state === "ready" ? (
           <span class="badge">ready</span>
         ) : (
-          <span class="badge warn">building: {indexed.toLocaleString("en")} done</span>
+          <span class="badge warn">building: {whole(indexed)} done</span>
         )}
       </td>
-      <td class="num">{documents.toLocaleString("en")}</td>
+      <td class="num">{whole(documents)}</td>
       <td class="num">
         <button
           type="button"

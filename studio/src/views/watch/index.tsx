@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "./watch.css";
 import { ChangesView } from "../../parts/changes-view";
+import { Fault } from "../../parts/fault";
 import { KeyView } from "../../parts/key-view";
 import { hrefOf, route, setParams } from "../../shell/router";
 import type { Key } from "../../values/node";
@@ -67,11 +68,7 @@ export default function Watch() {
           {feed.state.value}
         </span>
       </form>
-      {fault !== "" && (
-        <p class="notice error" role="alert">
-          {fault}
-        </p>
-      )}
+      <Fault text={fault} />
       {shown.length === 0 ? (
         <p class="empty">Changes appear here as they are committed.</p>
       ) : (
