@@ -1,12 +1,17 @@
-// Duty: an atomic operation as it is typed, and as a request or code.
+// Duty: an atomic operation as it is typed.
 
-import { asked, mutationCode } from "./forms";
+export const KINDS = [
+  "set",
+  "delete",
+  "sum",
+  "min",
+  "max",
+  "append",
+  "prepend",
+  "enqueue",
+] as const;
 
-export type Kind = "set" | "delete" | "sum" | "min" | "max" | "append" | "prepend" | "enqueue";
-
-export const KINDS: readonly Kind[] = [
-  ...(["set", "delete", "sum", "min", "max", "append", "prepend", "enqueue"] as const),
-];
+export type Kind = (typeof KINDS)[number];
 
 /** A check: its key, and a versionstamp or nothing for no entry. */
 export interface CheckDraft {
@@ -30,31 +35,3 @@ export interface Draft {
 
 export const EMPTY_CHECK: CheckDraft = { key: "[]", versionstamp: "" };
 export const EMPTY_MUTATION: MutationDraft = { kind: "set", key: "[]", value: "{}", seconds: "" };
-
-/** A fault in a draft, with its place. */
-export class DraftError extends Error {}
-
-function at<T>(place: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw new DraftError(`${place}: ${(error as Error).message}`);
-  }
-}
-
-/** The body of the request. */
-export function requestOf({ checks, mutations }: Draft): object {
-  return {
-    checks: checks.map((check, n) => at(`Check ${n + 1}`, () => asked.check(check))),
-    mutations: mutations.map((one, n) => at(`Mutation ${n + 1}`, () => asked.mutation(one))),
-  };
-}
-
-/** The operation as JavaScript. */
-export function codeOf({ checks, mutations }: Draft): string {
-  const lines = [
-    ...checks.map((check, n) => at(`Check ${n + 1}`, () => asked.checkCode(check))),
-    ...mutations.map((one, n) => at(`Mutation ${n + 1}`, () => mutationCode(one))),
-  ];
-  return `const result = await kv\n  .atomic()\n${lines.map((line) => `  ${line}\n`).join("")}  .commit();`;
-}

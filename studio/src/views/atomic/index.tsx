@@ -4,10 +4,8 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import "./atomic.css";
 import { askJson } from "../../api/request";
-import { read } from "../../api/entries";
 import { readOnly } from "../../shell/session";
 import { report } from "../../shell/toasts";
-import { parseKey } from "../../values/parse";
 import { copyText } from "../../parts/clipboard";
 import { Fault } from "../../parts/fault";
 import {
@@ -15,12 +13,10 @@ import {
   type Draft,
   EMPTY_CHECK,
   EMPTY_MUTATION,
-  KINDS,
-  type Kind,
   type MutationDraft,
-  codeOf,
-  requestOf,
 } from "./draft";
+import { codeOf, requestOf } from "./operation";
+import { CheckRow, MutationRow } from "./rows";
 
 /** Kept while the page is open, so that a look at an entry loses nothing. */
 const draft = signal<Draft>({ checks: [], mutations: [EMPTY_MUTATION] });
@@ -128,109 +124,5 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome | Error }) {
     <p class="notice warn" role="status">
       Nothing happened: check {failed} did not hold.
     </p>
-  );
-}
-
-interface CheckRowProps {
-  readonly check: CheckDraft;
-  readonly at: number;
-  readonly isFailed: boolean;
-  onChange(to: Partial<CheckDraft> | undefined): void;
-}
-
-function CheckRow({ check, at, isFailed, onChange }: CheckRowProps) {
-  const fetchStamp = async (): Promise<void> => {
-    const entry = await read(parseKey(check.key));
-    onChange({ versionstamp: entry?.versionstamp ?? "" });
-  };
-  const name = `check ${at + 1}`;
-  return (
-    <div class="part-row">
-      <input
-        class="mono grow"
-        aria-label={`Key of ${name}`}
-        aria-invalid={isFailed}
-        value={check.key}
-        onInput={(event) => onChange({ key: event.currentTarget.value })}
-      />
-      <input
-        class="mono stamp"
-        aria-label={`Versionstamp of ${name}`}
-        placeholder="no entry"
-        value={check.versionstamp}
-        onInput={(event) => onChange({ versionstamp: event.currentTarget.value })}
-      />
-      <button
-        type="button"
-        title="Fill in the versionstamp that the entry has now"
-        onClick={() => {
-          fetchStamp().catch(report);
-        }}
-      >
-        Present one
-      </button>
-      <RemoveButton name={name} onRemove={() => onChange(undefined)} />
-    </div>
-  );
-}
-
-interface MutationRowProps {
-  readonly mutation: MutationDraft;
-  readonly at: number;
-  onChange(to: Partial<MutationDraft> | undefined): void;
-}
-
-function MutationRow({ mutation, at, onChange }: MutationRowProps) {
-  const { kind, key, value, seconds } = mutation;
-  const name = `mutation ${at + 1}`;
-  const isQueue = kind === "enqueue";
-  return (
-    <div class="part-row">
-      <select
-        aria-label={`Type of ${name}`}
-        value={kind}
-        onChange={(event) => onChange({ kind: event.currentTarget.value as Kind })}
-      >
-        {KINDS.map((one) => (
-          <option key={one}>{one}</option>
-        ))}
-      </select>
-      <input
-        class="mono grow"
-        aria-label={`${isQueue ? "Queue" : "Key"} of ${name}`}
-        placeholder={isQueue ? "(default queue)" : ""}
-        value={key}
-        onInput={(event) => onChange({ key: event.currentTarget.value })}
-      />
-      {kind !== "delete" && (
-        <textarea
-          class="mono grow"
-          rows={1}
-          aria-label={`Value of ${name}`}
-          value={value}
-          onInput={(event) => onChange({ value: event.currentTarget.value })}
-        />
-      )}
-      {kind !== "delete" && !isQueue && (
-        <input
-          class="seconds"
-          type="number"
-          min="1"
-          aria-label={`Seconds until ${name} expires`}
-          placeholder="expires, s"
-          value={seconds}
-          onInput={(event) => onChange({ seconds: event.currentTarget.value })}
-        />
-      )}
-      <RemoveButton name={name} onRemove={() => onChange(undefined)} />
-    </div>
-  );
-}
-
-function RemoveButton({ name, onRemove }: { readonly name: string; onRemove(): void }) {
-  return (
-    <button type="button" class="plain icon" aria-label={`Remove ${name}`} onClick={onRemove}>
-      ×
-    </button>
   );
 }
