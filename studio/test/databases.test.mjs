@@ -42,6 +42,47 @@ test("databases are created, opened, given tokens and quotas, and dropped", asyn
   });
 });
 
+test("marks and the offer to undo stay with their database", async () => {
+  const server = await servedFolder();
+  const headers = { authorization: `Bearer ${adminToken}` };
+  await onPage(server.url, { token: adminToken, allow: [/404/] }, async (page) => {
+    for (const name of ["one", "two"]) {
+      await page.getByLabel("Name of a new database").fill(name);
+      await page.getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByRole("region", { name: `Database ${name}` }).waitFor();
+    }
+    const made = await fetch(`${server.url}/v1/admin/databases/two/tokens`, {
+      ...{ method: "POST", headers, body: JSON.stringify({ rights: "write" }) },
+    });
+    const two = `${server.url}/two/api/keys`;
+    const authorization = `Bearer ${(await made.json()).token}`;
+    const open = (name) => page.goto(`${server.url}/#/@${name}/entries`);
+    await open("one");
+    for (const key of ["a", "b"]) {
+      await page.getByRole("button", { name: "New", exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Key").fill(JSON.stringify([key]));
+      await dialog.getByRole("button", { name: "Create" }).click();
+      await page.getByRole("treeitem", { name: key }).waitFor();
+    }
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Undo" }).waitFor();
+    await page.getByRole("tree").focus();
+    await page.keyboard.press("Space");
+    await page.getByText("1 marked").waitFor();
+    await open("two");
+    await page.getByText("There are no entries here.").waitFor();
+    assert.equal(await page.getByText("1 marked").count(), 0);
+    await page.getByText('Deleted ["b"]').waitFor();
+    assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+    await open("one");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("treeitem", { name: "b" }).waitFor();
+    const list = await (await fetch(two, { headers: { authorization } })).json();
+    assert.deepEqual(list.entries, []);
+  });
+});
+
 test("each database asks for a token of its own", async () => {
   const server = await servedFolder();
   const headers = { authorization: `Bearer ${adminToken}` };

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { route } from "../shell/router";
 import { Fault } from "./fault";
 
 interface DialogProps {
@@ -85,6 +86,7 @@ const question = signal<Question | undefined>(undefined);
 
 /** Asks before something that cannot be undone. */
 export function confirm(asked: Omit<Question, "answer">): Promise<boolean> {
+  question.value?.answer(false);
   return new Promise((resolve) => {
     question.value = {
       ...asked,
@@ -98,6 +100,9 @@ export function confirm(asked: Omit<Question, "answer">): Promise<boolean> {
 
 export function Confirmation() {
   const open = question.value;
+  const { database } = route.value;
+  // A question is about the database that is open: what follows the answer goes to that one.
+  useEffect(() => () => question.peek()?.answer(false), [database]);
   if (open === undefined) return null;
   return (
     <Dialog title={open.title} isSmall onClose={() => open.answer(false)}>

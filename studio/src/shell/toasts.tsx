@@ -2,12 +2,13 @@
 
 import { signal } from "@preact/signals";
 import { isAborted } from "../api/request";
+import { route } from "./router";
 
 interface Toast {
   readonly id: number;
   readonly text: string;
   readonly isError: boolean;
-  readonly undo?: () => void;
+  readonly undo?: { readonly database: string; run(): void };
 }
 
 const SHOWN_MS = 5000;
@@ -31,8 +32,9 @@ export function say(text: string): void {
   show({ text, isError: false }, SHOWN_MS);
 }
 
-export function offerUndo(text: string, undo: () => void): void {
-  show({ text, isError: false, undo }, UNDO_MS);
+/** Offers to undo something while its database is open: requests go to the open one. */
+export function offerUndo(text: string, run: () => void): void {
+  show({ text, isError: false, undo: { database: route.value.database, run } }, UNDO_MS);
 }
 
 /** Shows an error. A request that was given up is none. */
@@ -54,12 +56,12 @@ export function Toasts() {
       {toasts.value.map(({ id, text, isError, undo }) => (
         <div key={id} class={`toast fade-in ${isError ? "error" : ""}`}>
           <span class="grow">{text}</span>
-          {undo !== undefined && (
+          {undo?.database === route.value.database && (
             <button
               type="button"
               onClick={() => {
                 close(id);
-                undo();
+                undo.run();
               }}
             >
               Undo

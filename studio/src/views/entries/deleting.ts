@@ -1,13 +1,17 @@
 // Duty: deletes entries: one can be taken back, several are asked for first.
 
+import { signal } from "@preact/signals";
 import { read, remove, removeMany, write } from "../../api/entries";
 import { confirm } from "../../parts/dialog";
 import { offerUndo, report, say } from "../../shell/toasts";
 import type { Key } from "../../values/node";
 import { printKey } from "../../values/print";
 
+/** Counts the entries that were written again: the view that has deleted one may be closed by then. */
+export const restored = signal(0);
+
 /** Deletes an entry, and offers to write it again. Returns whether there was one. */
-export async function deleteOne(key: Key, onChange: () => void): Promise<boolean> {
+export async function deleteOne(key: Key): Promise<boolean> {
   const entry = await read(key);
   if (entry === undefined || entry.value === null) return false;
   const { value, expireAt, versionstamp } = entry;
@@ -15,7 +19,7 @@ export async function deleteOne(key: Key, onChange: () => void): Promise<boolean
   const restore = async (): Promise<void> => {
     const left = expireAt === undefined ? undefined : Math.max(1, expireAt - Date.now());
     await write(key, value, "absent", left);
-    onChange();
+    restored.value++;
   };
   offerUndo(`Deleted ${printKey(key)}`, () => {
     restore().catch(report);

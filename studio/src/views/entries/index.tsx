@@ -1,6 +1,6 @@
 // Duty: the view of entries: a tree or a list of keys, and the open entry beside it.
 
-import { signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "./entries.css";
 import { useCommands } from "../../shell/commands";
@@ -13,16 +13,13 @@ import { parseKey } from "../../values/parse";
 import { printKey } from "../../values/print";
 import { parseWhere } from "../../values/where";
 import { exportTo } from "../../api/transfer";
-import { deleteMarked, deleteOne } from "./deleting";
+import { deleteMarked, deleteOne, restored } from "./deleting";
 import { Detail } from "./detail";
 import { ImportDialog } from "./import-dialog";
 import { ListView } from "./list-view";
 import { NewEntry } from "./new-entry";
 import { Tools } from "./tools";
 import { TreeView } from "./tree-view";
-
-/** The marked entries, by the literals of their keys. */
-const marked = signal<ReadonlyMap<string, Key>>(new Map());
 
 interface Making {
   readonly key: Key;
@@ -40,7 +37,10 @@ function parsed<T>(text: string | undefined, parse: (text: string) => T): T | Er
 
 export default function Entries() {
   const { params } = route.value;
-  const [loads, setLoads] = useState(0);
+  /** The marked entries, by the literals of their keys. They are forgotten with the view. */
+  const marked = useSignal<ReadonlyMap<string, Key>>(new Map());
+  const [reloads, setReloads] = useState(0);
+  const loads = reloads + restored.value;
   const [making, setMaking] = useState<Making>();
   const [isImporting, setImporting] = useState(false);
   const found = useMemo(() => parsed(params.prefix, parseKey) ?? [], [params.prefix, loads]);
@@ -50,11 +50,11 @@ export default function Entries() {
   const fault = [found, where, open].find((one) => one instanceof Error) as Error | undefined;
   const isList = params.form === "list";
 
-  const reload = (): void => setLoads((now) => now + 1);
+  const reload = (): void => setReloads((now) => now + 1);
   const openKey = (key: Key | undefined): void => setParams({ key: key && printKey(key) });
   const remove = async (keys: readonly Key[]): Promise<void> => {
     if (readOnly.value || keys.length === 0) return;
-    const isDone = keys.length === 1 ? await deleteOne(keys[0]!, reload) : await deleteMarked(keys);
+    const isDone = keys.length === 1 ? await deleteOne(keys[0]!) : await deleteMarked(keys);
     if (!isDone) return;
     marked.value = new Map();
     openKey(undefined);
