@@ -56,6 +56,34 @@ test("a deep branch is skipped, so its siblings are found", async () => {
   });
 });
 
+test("what could not be loaded is loaded when it is pressed", async () => {
+  const { url } = await served(demo);
+  await onPage(url, { hash: "/overview", allow: [/ERR_FAILED/] }, async (page) => {
+    const lists = "**/api/keys/list";
+    await page.route(lists, (route) => route.abort());
+    for (const form of ["tree", "list"]) {
+      await page.goto(`${url}/#/entries?form=${form}`);
+      const again = page.getByText(/^Not loaded/);
+      await again.waitFor();
+      await page.unroute(lists);
+      await again.click();
+      await page
+        .getByText(form === "tree" ? '"config"' : '["config"]')
+        .first()
+        .waitFor();
+      await page.goto(`${url}/#/overview`);
+      await page.route(lists, (route) => route.abort());
+    }
+    await page.route("**/api/keys?*", (route) => route.abort());
+    await page.goto(`${url}/#/entries?key=["config"]`);
+    const entry = page.getByRole("button", { name: "Try again" });
+    await entry.waitFor();
+    await page.unroute("**/api/keys?*");
+    await entry.click();
+    await page.getByText("Versionstamp").waitFor();
+  });
+});
+
 test("a value is edited as text, with its types", async () => {
   const { url, kv } = await served(demo);
   await onPage(url, { hash: '/entries?key=["users","ada"]' }, async (page) => {

@@ -52,9 +52,20 @@ test("entries are exported to a file and imported from it", async () => {
   await onPage(url, { hash: "/entries?prefix=products" }, async (page) => {
     await page.getByRole("treeitem").nth(3).waitFor();
     const saved = page.waitForEvent("download");
+    await page.evaluate(() => {
+      globalThis.showSaveFilePicker = undefined;
+    });
     await page.getByRole("button", { name: "Export" }).click();
     file = await (await saved).path();
     assert.equal(readFileSync(file, "utf8").trim().split("\n").length, PRODUCTS.length);
+    // A browser with a dialog for files has the bytes written as they come.
+    const written = await page.evaluate(async () => {
+      const { readable, writable } = new TransformStream();
+      globalThis.showSaveFilePicker = async () => ({ createWritable: async () => writable });
+      document.querySelector("button[aria-label=Export]").click();
+      return new Response(readable).text();
+    });
+    assert.equal(written, readFileSync(file, "utf8"));
     await other.kv.set(["copy", "products", "p1"], "was there");
     const text = readFileSync(file);
     await onPage(other.url, { hash: "/entries" }, async (second) => {

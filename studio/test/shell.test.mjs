@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessToken, onPage, readToken, served } from "./kit.mjs";
+import { accessToken, onPage, readToken, served, servedFolder } from "./kit.mjs";
 
 test("a page with a token in its fragment opens, and the token leaves the address", async () => {
   const { url } = await served();
@@ -33,6 +33,39 @@ test("a token that may only read makes the page read-only", async () => {
   const { url } = await served();
   await onPage(url, { token: readToken, allow: [/403/] }, async (page) => {
     await page.getByText("read-only", { exact: true }).waitFor();
+  });
+});
+
+test("a question for a token that is closed is not asked again", async () => {
+  const { url } = await served();
+  await onPage(url, { hash: "/metrics", token: null, allow: [/401/] }, async (page) => {
+    const dialog = page.getByRole("dialog", { name: "Access token" });
+    await dialog.waitFor();
+    await page.clock.install();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.clock.runFor(60_000);
+    assert.equal(await dialog.count(), 0);
+  });
+});
+
+test("what the next token may do is asked for when a token is forgotten", async () => {
+  const { url } = await served();
+  await onPage(url, { allow: [/401/, /403/] }, async (page) => {
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("forget");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("A token of the database").fill(readToken);
+    await page.keyboard.press("Enter");
+    await page.getByText("read-only", { exact: true }).waitFor();
+  });
+});
+
+test("an address that is malformed opens the page", async () => {
+  const server = await servedFolder();
+  await onPage(server.url, { hash: "/@%zz/entries", token: null, allow: [/401/] }, async (page) => {
+    await page.getByLabel("A token of the database %zz").waitFor();
   });
 });
 

@@ -60,7 +60,7 @@ test("dead letters are looked at, enqueued again and deleted", async () => {
     assert.deepEqual((await kv.queue("mail").receive()).value, { letter: 0 });
     await letters.getByRole("button", { name: "Delete all" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete all" }).click();
-    await page.getByText("Deleted 1 dead letters").waitFor();
+    await page.getByText("Deleted 1 dead letter").waitFor();
     await letters.getByText("There are no dead letters.").waitFor();
   });
 });

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { report } from "../shell/toasts";
-import { ask, isAborted } from "./request";
+import { ApiError, ask } from "./request";
 
 export interface Latency {
   readonly samples: number;
@@ -55,21 +55,25 @@ export function useSamples(): readonly Sample[] {
     const ending = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     samples.value = [];
+    let isBroken = false;
     const take = async (): Promise<void> => {
       const asked = { accept: "application/json", signal: ending.signal };
       const metrics = (await (await ask("/metrics", asked)).json()) as Metrics;
       samples.value = [...samples.value, { at: Date.now(), metrics }].slice(-SAMPLES_MAX);
     };
-    const again = (): void => {
-      take()
-        .catch((error) => {
-          if (!isAborted(error) && samples.value.length === 0) report(error);
-        })
-        .finally(() => {
-          if (!ending.signal.aborted) timer = setTimeout(again, EVERY_MS);
-        });
+    const again = async (): Promise<void> => {
+      try {
+        await take();
+        isBroken = false;
+      } catch (error) {
+        if (!isBroken) report(error);
+        isBroken = true;
+        // The user has closed the question for a token, and is not asked again.
+        if (error instanceof ApiError && error.status === 401) return;
+      }
+      if (!ending.signal.aborted) timer = setTimeout(again, EVERY_MS);
     };
-    again();
+    void again();
     return () => {
       ending.abort();
       clearTimeout(timer);

@@ -1,7 +1,7 @@
 // Duty: server-sent events, by `fetch`: `EventSource` cannot send a token in a header.
 // Invariant: a stream that breaks goes on behind its last event; a token never is in a URL.
 
-import { type Asked, type Path, TYPED, ask } from "./request";
+import { ApiError, type Asked, type Path, TYPED, ask } from "./request";
 
 export interface StreamEvent {
   readonly type: string;
@@ -31,9 +31,12 @@ export async function follow(
         if (event.id !== "") last = event.id;
         on(event);
       }
+      onBreak(new Error("The server has ended the stream."));
     } catch (error) {
       if (signal.aborted) return;
       onBreak(error);
+      // The user has closed the question for a token, and is not asked again.
+      if (error instanceof ApiError && error.status === 401) return;
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
@@ -42,14 +45,19 @@ export async function follow(
 async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
   const reader = body.pipeThrough(new TextDecoderStream() as never).getReader();
   let open = "";
-  for (;;) {
-    const { done, value } = (await reader.read()) as { done: boolean; value?: string };
-    if (done) return;
-    open += value;
-    for (let end = open.indexOf("\n\n"); end !== -1; end = open.indexOf("\n\n")) {
-      yield eventOf(open.slice(0, end));
-      open = open.slice(end + 2);
+  try {
+    for (;;) {
+      const { done, value } = (await reader.read()) as { done: boolean; value?: string };
+      if (done) return;
+      open += value;
+      for (let end = open.indexOf("\n\n"); end !== -1; end = open.indexOf("\n\n")) {
+        yield eventOf(open.slice(0, end));
+        open = open.slice(end + 2);
+      }
     }
+  } finally {
+    // Also if the caller failed: else the connection stays open.
+    reader.cancel().catch(() => {});
   }
 }
 

@@ -20,7 +20,7 @@ export async function exportTo(prefix: Key, name: string): Promise<void> {
   const { showSaveFilePicker } = globalThis as SaveAs;
   const query = prefix.length === 0 ? {} : { prefix: printKey(prefix) };
   const asked = { query, accept: LINES };
-  if (showSaveFilePicker !== undefined && !navigator.webdriver) {
+  if (showSaveFilePicker !== undefined) {
     // The dialog needs the click that led here, so it comes before the request.
     const handle = await showSaveFilePicker({ suggestedName: name });
     const response = await ask("/export", asked);

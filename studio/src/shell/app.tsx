@@ -9,7 +9,7 @@ import { openViews } from "./commands";
 import { Help, helpIsOpen } from "./help";
 import { Palette, paletteIsOpen } from "./palette";
 import { go, hrefOf, route } from "./router";
-import { isMany, mayWrite, readOnly, server } from "./session";
+import { isMany, keepRights, mayWrite, readOnly, server } from "./session";
 import { nextTheme, theme } from "./theme";
 import { TokenDialog } from "./token-dialog";
 import { Toasts, report } from "./toasts";
@@ -23,13 +23,11 @@ export function App() {
   useEffect(() => {
     document.title = `${view?.title ?? "openkv"}${database === "" ? "" : ` · ${database}`} · openkv studio`;
   }, [view, database]);
+  const isKnown = mayWrite.value !== undefined;
   useEffect(() => {
-    mayWrite.value = undefined;
-    if (server.value === undefined || (isMany.value && database === "")) return;
-    probeWriting().then((may) => {
-      mayWrite.value = may;
-    }, report);
-  }, [server.value, database]);
+    if (isKnown || server.value === undefined || (isMany.value && database === "")) return;
+    probeWriting().then((may) => keepRights(database, may), report);
+  }, [server.value, database, isKnown]);
   return (
     <div class="shell">
       <Navigation present={view} />

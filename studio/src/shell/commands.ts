@@ -50,9 +50,7 @@ export const commands = computed<readonly Command[]>(() => [
   },
   {
     title: "Forget the access token",
-    run: () => {
-      forget(route.value.database);
-      dispatchEvent(new HashChangeEvent("hashchange"));
-    },
+    // What the token may do is unknown then, so the page asks for one.
+    run: () => forget(route.value.database),
   },
 ]);

@@ -13,12 +13,21 @@ export interface Route {
 function parse(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
   const parts = path.split("/").filter((part) => part !== "");
-  const database = parts[0]?.startsWith("@") ? decodeURIComponent(parts.shift()!.slice(1)) : "";
+  const database = parts[0]?.startsWith("@") ? decoded(parts.shift()!.slice(1)) : "";
   return {
     database,
     view: parts[0] ?? "overview",
     params: Object.fromEntries(new URLSearchParams(query)),
   };
+}
+
+/** A text without its escapes; as it is if they are malformed, since anybody can type an address. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /**
@@ -29,7 +38,7 @@ function takeToken(): string | undefined {
   const found = /^#(?:(.*)[?&])?token=([^&]+)$/.exec(location.hash);
   if (found === null) return undefined;
   history.replaceState(null, "", found[1] ? `#${found[1]}` : "#/");
-  return decodeURIComponent(found[2]!);
+  return decoded(found[2]!);
 }
 
 /** The token with which the page was opened. */

@@ -28,8 +28,10 @@ export interface Asking {
 export const asking = signal<Asking | undefined>(undefined);
 let answered: Promise<string | undefined> | undefined;
 
+const writing = signal<Readonly<Record<string, boolean>>>({});
+
 /** Whether the token of the present database may write; `undefined` until that is known. */
-export const mayWrite = signal<boolean | undefined>(undefined);
+export const mayWrite = computed(() => writing.value[route.value.database]);
 export const readOnly = computed(() => mayWrite.value === false);
 
 /** What can be asked of the server: a database, or the server itself. */
@@ -51,7 +53,13 @@ export function keepToken(scope: string, token: string): void {
 
 export function forget(scope: string): void {
   tokens.delete(scope);
-  mayWrite.value = undefined;
+  const { [scope]: _, ...others } = writing.value;
+  writing.value = others;
+}
+
+/** Keeps whether the token of a database may write, until the token is another one. */
+export function keepRights(database: string, may: boolean): void {
+  writing.value = { ...writing.value, [database]: may };
 }
 
 /** Asks for the token of a scope. Requests that need it at the same time share one question. */

@@ -1,22 +1,22 @@
 // Duty: one entry: its facts, its value as text or bytes, and what can be done with it.
 // Invariant: a save has a check on the versionstamp that was shown.
 
-import { useEffect, useState } from "preact/hooks";
-import { type Expected, Conflict, read, write } from "../../api/entries";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Conflict, read, write } from "../../api/entries";
+import { isAborted } from "../../api/request";
 import { BytesView } from "../../parts/bytes-view";
 import { Editor } from "../../parts/editor";
 import { Fault } from "../../parts/fault";
-import { size } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
-import { Countdown } from "../../parts/time";
 import { ValueTree } from "../../parts/value-tree";
 import { readOnly } from "../../shell/session";
-import { report, say } from "../../shell/toasts";
-import { type Entry, type Key, type Node, VIEWS, bytesOf, sizeOf } from "../../values/node";
+import { say } from "../../shell/toasts";
+import { type Entry, type Key, type Node, VIEWS, bytesOf } from "../../values/node";
 import { parseNode } from "../../values/parse";
 import { printKey, printNode } from "../../values/print";
 import { ConflictDialog, type ConflictOf } from "./conflict";
 import { CopyAs } from "./copy";
+import { Facts } from "./facts";
 
 interface DetailProps {
   readonly of: Key;
@@ -28,6 +28,7 @@ interface DetailProps {
 type Form = "text" | "tree" | "bytes";
 
 export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
+  /** `null` until it is known whether there is one. */
   const [entry, setEntry] = useState<Entry | undefined | null>(null);
   const [text, setText] = useState<string>();
   const [fault, setFault] = useState("");
@@ -40,18 +41,32 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
     const ending = new AbortController();
     setText(undefined);
     setFault("");
-    read(of, ending.signal).then((found) => {
-      setEntry(found);
-      setForm(isBytes(found?.value) ? "bytes" : "text");
-    }, report);
+    read(of, ending.signal).then(
+      (found) => {
+        setEntry(found);
+        setForm(isBytes(found?.value) ? "bytes" : "text");
+      },
+      (error) => {
+        if (!isAborted(error)) setFault((error as Error).message);
+      },
+    );
     return () => ending.abort();
   }, [literal, loads]);
 
-  const store = async (value: Node, expected: Expected): Promise<void> => {
+  /** Writes a value in the place of an entry, or of none. */
+  const store = async (mine: Node, present: Entry | undefined): Promise<void> => {
     const left = entry?.expireAt === undefined ? undefined : entry.expireAt - Date.now();
-    await write(of, value, expected, left === undefined ? undefined : Math.max(1, left));
-    say("Saved");
-    setLoads(loads + 1);
+    const stamp = present?.versionstamp;
+    const expected = stamp == null ? "absent" : { versionstamp: stamp };
+    setFault("");
+    try {
+      await write(of, mine, expected, left === undefined ? undefined : Math.max(1, left));
+      say("Saved");
+      setLoads(loads + 1);
+    } catch (error) {
+      if (!(error instanceof Conflict)) setFault((error as Error).message);
+      else setConflict({ shown: entry?.value ?? null, mine, present: error.present });
+    }
   };
   const save = async (): Promise<void> => {
     if (text === undefined || readOnly.value) return;
@@ -62,14 +77,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
       setFault((error as Error).message);
       return;
     }
-    setFault("");
-    const stamp = entry?.versionstamp;
-    try {
-      await store(mine, stamp ? { versionstamp: stamp } : "absent");
-    } catch (error) {
-      if (!(error instanceof Conflict)) setFault((error as Error).message);
-      else setConflict({ shown: entry?.value ?? null, mine, present: error.present });
-    }
+    await store(mine, entry ?? undefined);
   };
   useEffect(() => {
     // The editor of the text has handled the key itself.
@@ -82,7 +90,24 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   });
-  if (entry === null) return <p class="empty">Loading…</p>;
+  const bytes = useMemo(() => {
+    const value = entry?.value;
+    return value != null && isBytes(value) ? bytesOf(value) : undefined;
+  }, [entry]);
+  if (entry === null) {
+    return fault === "" ? (
+      <p class="empty">Loading…</p>
+    ) : (
+      <div class="detail">
+        <Fault text={fault} />
+        <div class="row">
+          <button type="button" onClick={() => setLoads(loads + 1)}>
+            Try again
+          </button>
+        </div>
+      </div>
+    );
+  }
   const shown = entry === undefined ? "undefined" : printNode(entry.value!);
   const isChanged = text !== undefined && text !== shown;
   return (
@@ -101,7 +126,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
         <>
           <Facts entry={entry} />
           <div class="row">
-            <Forms form={form} onChoose={setForm} hasBytes={isBytes(entry.value)} />
+            <Forms form={form} onChoose={setForm} hasBytes={bytes !== undefined} />
             <span class="grow" />
             <CopyAs entry={entry} />
             <button type="button" disabled={readOnly.value} onClick={() => onDuplicate(entry)}>
@@ -126,7 +151,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
               onSave={save}
             />
           )}
-          {form === "bytes" && isBytes(entry.value) && <BytesView bytes={bytesOf(entry.value!)} />}
+          {form === "bytes" && bytes !== undefined && <BytesView bytes={bytes} />}
           {form === "tree" && (
             <ValueTree
               node={parsedOr(text, entry.value!)}
@@ -156,8 +181,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           }}
           onMine={() => {
             setConflict(undefined);
-            const stamp = conflict.present?.versionstamp;
-            store(conflict.mine, stamp ? { versionstamp: stamp } : "absent").catch(report);
+            void store(conflict.mine, conflict.present);
           }}
         />
       )}
@@ -176,30 +200,6 @@ function parsedOr(text: string | undefined, stored: Node): Node {
 
 const isBytes = (node: Node | null | undefined): boolean =>
   node != null && (VIEWS.includes(node.type) || node.type === "CBOR");
-
-function Facts({ entry }: { readonly entry: Entry }) {
-  const { value, versionstamp, expireAt } = entry;
-  return (
-    <dl class="facts">
-      <div>
-        <dt>Type</dt>
-        <dd>{value?.type}</dd>
-      </div>
-      <div>
-        <dt>Size</dt>
-        <dd title="As typed JSON; bytes as they are">{size(sizeOf(value))}</dd>
-      </div>
-      <div>
-        <dt>Versionstamp</dt>
-        <dd class="mono">{versionstamp}</dd>
-      </div>
-      <div>
-        <dt>Expires</dt>
-        <dd>{expireAt === undefined ? "never" : <Countdown until={expireAt} />}</dd>
-      </div>
-    </dl>
-  );
-}
 
 interface FormsProps {
   readonly form: Form;

@@ -24,14 +24,17 @@ interface ListViewProps {
 
 interface Loaded {
   readonly entries: readonly Entry[];
+  /** Of the next page; `undefined` for the first, `null` behind the last. */
   readonly cursor: string | null | undefined;
+  /** The last page that was asked for did not come. */
+  readonly isFailed?: boolean;
 }
 
 export function ListView({ prefix, where, reverse, open, marked, onOpen }: ListViewProps) {
   const [loaded, setLoaded] = useState<Loaded>({ entries: [], cursor: undefined });
   const loading = useRef(false);
   const scroller = useRef<HTMLDivElement>(null);
-  const { entries, cursor } = loaded;
+  const { entries, cursor, isFailed = false } = loaded;
   const count = entries.length + (cursor === null ? 0 : 1);
   const virtual = useVirtual(count, scroller);
   const shown = virtual.getVirtualItems();
@@ -47,13 +50,13 @@ export function ListView({ prefix, where, reverse, open, marked, onOpen }: ListV
       setLoaded({ entries: [...entries, ...page.entries], cursor: page.cursor });
     } catch (error) {
       report(error);
-      setLoaded({ entries, cursor: null });
+      setLoaded({ entries, cursor, isFailed: true });
     } finally {
       loading.current = false;
     }
   };
   useEffect(() => {
-    if (cursor === undefined || shown.at(-1)?.index === entries.length) void load();
+    if (!isFailed && (cursor === undefined || shown.at(-1)?.index === entries.length)) void load();
   });
   const mark = ({ key }: Entry): void => {
     const next = new Map(marked.value);
@@ -71,7 +74,13 @@ export function ListView({ prefix, where, reverse, open, marked, onOpen }: ListV
           if (entry === undefined) {
             return (
               <div key="more" class="line soft" role="listitem" style={style}>
-                Loading…
+                {isFailed ? (
+                  <button type="button" class="plain" onClick={() => void load()}>
+                    Not loaded: try again
+                  </button>
+                ) : (
+                  "Loading…"
+                )}
               </div>
             );
           }

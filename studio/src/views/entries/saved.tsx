@@ -35,12 +35,7 @@ const same = (a: SavedQuery, b: SavedQuery): boolean =>
   a.prefix === b.prefix && a.where === b.where;
 const titleOf = ({ prefix, where }: SavedQuery): string => `${prefix || "[]"} ${where}`.trim();
 
-interface SavedProps {
-  readonly present: SavedQuery;
-  onChoose(query: SavedQuery): void;
-}
-
-export function Saved({ present, onChoose }: SavedProps) {
+export function Saved({ present }: { readonly present: SavedQuery }) {
   const [queries, setQueries] = useState(kept);
   const isSaved = queries.some((query) => same(query, present));
   const toggle = (): void => {
@@ -58,9 +53,7 @@ export function Saved({ present, onChoose }: SavedProps) {
         value={isSaved ? titleOf(present) : ""}
         onChange={(event) => {
           const found = queries.find((query) => titleOf(query) === event.currentTarget.value);
-          if (found === undefined) return;
-          onChoose(found);
-          setParams({ ...found });
+          if (found !== undefined) setParams({ ...found });
         }}
       >
         <option value="">Saved queries…</option>

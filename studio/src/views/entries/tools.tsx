@@ -1,6 +1,6 @@
 // Duty: what is shown of the entries: prefix, tree or list, filter, order.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Fault } from "../../parts/fault";
 import { setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
@@ -22,6 +22,9 @@ interface ToolsProps {
 export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
   const [prefix, setPrefix] = useState(params.prefix ?? "");
   const [where, setWhere] = useState(params.where ?? "");
+  // Links and saved queries change them too.
+  useEffect(() => setPrefix(params.prefix ?? ""), [params.prefix]);
+  useEffect(() => setWhere(params.where ?? ""), [params.where]);
   const apply = (event: Event): void => {
     event.preventDefault();
     setParams({ prefix, ...(isList ? { where } : {}) });
@@ -101,13 +104,7 @@ export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
       )}
       {isList && (
         <div class="row">
-          <Saved
-            present={{ prefix: params.prefix ?? "", where: params.where ?? "" }}
-            onChoose={(query) => {
-              setPrefix(query.prefix);
-              setWhere(query.where);
-            }}
-          />
+          <Saved present={{ prefix: params.prefix ?? "", where: params.where ?? "" }} />
         </div>
       )}
       <Fault text={fault?.message ?? ""} />

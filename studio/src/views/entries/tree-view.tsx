@@ -29,8 +29,8 @@ export function TreeView({ prefix, open, marked, onOpen, onDelete }: TreeViewPro
     for (const { index } of shown) {
       const row = rows[index];
       if (row === undefined) continue;
-      if ("more" in row) void tree.load(row.more);
-      else tree.countOf(row);
+      if (!("more" in row)) tree.countOf(row);
+      else if (row.more.state !== "failed") void tree.load(row.more);
     }
   });
   const mark = ({ key, id, entry }: Branch): void => {
@@ -61,8 +61,11 @@ export function TreeView({ prefix, open, marked, onOpen, onDelete }: TreeViewPro
     if (step !== undefined) moveTo(at + step);
     else if (event.key === "Home") moveTo(0);
     else if (event.key === "End") moveTo(rows.length - 1);
-    else if (row === undefined || "more" in row) return;
-    else if (event.key === "ArrowRight") row.isOpen ? moveTo(at + 1) : tree.toggle(row, true);
+    else if (row === undefined) return;
+    else if ("more" in row) {
+      if (event.key !== "Enter") return;
+      void tree.load(row.more);
+    } else if (event.key === "ArrowRight") row.isOpen ? moveTo(at + 1) : tree.toggle(row, true);
     else if (event.key === "ArrowLeft") {
       if (row.isOpen) tree.toggle(row, false);
       else if (row.parent !== tree.root) moveTo(rows.indexOf(row.parent as Row));
@@ -100,8 +103,15 @@ export function TreeView({ prefix, open, marked, onOpen, onDelete }: TreeViewPro
                 style={style}
                 role="treeitem"
                 tabIndex={-1}
+                onClick={() => {
+                  setAt(index);
+                  void tree.load(row.more);
+                }}
+                onKeyDown={onKeyDown}
               >
-                <span class="soft">Loading…</span>
+                <span class="soft">
+                  {row.more.state === "failed" ? "Not loaded: press to try again" : "Loading…"}
+                </span>
               </div>
             );
           }

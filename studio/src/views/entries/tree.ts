@@ -16,13 +16,13 @@ export interface Branch extends Child {
   readonly parent: Branch | undefined;
   isOpen: boolean;
   children: Branch[];
-  state: "new" | "loading" | "part" | "whole";
+  state: "new" | "loading" | "part" | "failed" | "whole";
   next: Key | undefined;
   /** Entries below; `null` while they are counted. */
   count: number | null | undefined;
 }
 
-/** The place behind the loaded children of a branch, which loads more when it is shown. */
+/** The place behind the loaded children of a branch: more are loaded when it is shown, or, after a failure, pressed. */
 export interface More {
   readonly more: Branch;
 }
@@ -55,7 +55,6 @@ export class Tree {
   /** Loads the children of a branch, or the next of them. */
   async load(branch: Branch): Promise<void> {
     if (branch.state === "loading" || branch.state === "whole") return;
-    const { state } = branch;
     branch.state = "loading";
     try {
       const found = await childrenOf(branch.key, branch.next, this.#ending.signal);
@@ -70,11 +69,9 @@ export class Tree {
       branch.next = found.next;
       branch.state = found.next === undefined ? "whole" : "part";
     } catch (error) {
-      branch.state = state;
       if (isAborted(error)) return;
       report(error);
-      // Without this the row that loads more would ask again and again.
-      branch.state = "whole";
+      branch.state = "failed";
     }
     this.#show();
   }

@@ -10,6 +10,7 @@ import {
   requeue,
 } from "../../api/queues";
 import { confirm } from "../../parts/dialog";
+import { counted } from "../../parts/figures";
 import { readOnly } from "../../shell/session";
 import { offerUndo, report, reporting, say } from "../../shell/toasts";
 import { printNode } from "../../values/print";
@@ -32,9 +33,12 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
   useEffect(() => {
     load().catch(report);
   }, [dead]);
+  const drop = (gone: DeadLetter): void => {
+    setLetters((before) => before.filter(({ id }) => id !== gone.id));
+  };
   const remove = async (letter: DeadLetter): Promise<void> => {
     await deleteDead(queue, letter.id);
-    setLetters(letters.filter(({ id }) => id !== letter.id));
+    drop(letter);
     const again = reporting(() => enqueue(queue, { value: letter.value }));
     // A dead letter cannot be made; its message can be enqueued.
     offerUndo(`Deleted dead letter ${letter.id}; undo enqueues its message again`, again);
@@ -46,7 +50,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
       action: "Delete all",
     });
     if (!isSure) return;
-    say(`Deleted ${await purge(queue)} dead letters`);
+    say(`Deleted ${counted(await purge(queue), "dead letter", "dead letters")}`);
     onReload();
   };
   return (
@@ -71,8 +75,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
           <summary>
             Message {letter.id}{" "}
             <span class="soft">
-              {letter.attempts === 1 ? "1 attempt" : `${letter.attempts} attempts`}, dead since{" "}
-              {letter.diedAt}
+              {counted(letter.attempts, "attempt", "attempts")}, dead since {letter.diedAt}
             </span>{" "}
             <span class="badge danger">{letter.errorName}</span> {letter.error}
           </summary>
@@ -83,7 +86,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
               disabled={readOnly.value}
               onClick={reporting(async () => {
                 await requeue(queue, letter.id);
-                setLetters(letters.filter(({ id }) => id !== letter.id));
+                drop(letter);
                 say("Enqueued again");
               })}
             >

@@ -8,7 +8,6 @@ import { KeyView } from "../../parts/key-view";
 import { confirm } from "../../parts/dialog";
 import { route, setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { isAborted } from "../../api/request";
 import { report, reporting, say } from "../../shell/toasts";
 import { printKey } from "../../values/print";
 import { NewIndexForm } from "./new-index";
@@ -21,17 +20,14 @@ export default function Search() {
   const [found, setFound] = useState<readonly Index[]>();
   const { prefix } = route.value.params;
   const load = (): void => {
-    indexes().then(setFound, (error) => {
-      if (!isAborted(error)) report(error);
-    });
+    indexes().then(setFound, report);
   };
   useEffect(load, []);
-  const isBuilding = found?.some(({ state }) => state === "building");
   useEffect(() => {
-    if (!isBuilding) return undefined;
-    const timer = setInterval(load, PROGRESS_MS);
-    return () => clearInterval(timer);
-  }, [isBuilding]);
+    if (!found?.some(({ state }) => state === "building")) return undefined;
+    const timer = setTimeout(load, PROGRESS_MS);
+    return () => clearTimeout(timer);
+  }, [found]);
   const drop = (index: Index): (() => void) =>
     reporting(async () => {
       const isSure = await confirm({

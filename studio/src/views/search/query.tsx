@@ -1,7 +1,7 @@
 // Duty: a query on an index, and its hits with the matches marked.
 
 import { useState } from "preact/hooks";
-import { type Hit, type Hits, type Index, MARKS, search } from "../../api/search";
+import { type Hit, type Hits, type Index, MARKS, type Query, search } from "../../api/search";
 import { KeyView } from "../../parts/key-view";
 import { hrefOf } from "../../shell/router";
 import { reporting } from "../../shell/toasts";
@@ -14,20 +14,27 @@ interface QueryProps {
   onChoose(prefix: string): void;
 }
 
+interface Found {
+  readonly asked: Query;
+  readonly hits: Hits;
+}
+
 export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
   const [query, setQuery] = useState("");
   const [where, setWhere] = useState("");
-  const [hits, setHits] = useState<Hits>();
-  const run = (cursor?: string): (() => void) =>
+  const [found, setFound] = useState<Found>();
+  const run = reporting(async () => {
+    const filter = where === "" ? {} : { where: parseWhere(where) };
+    const asked = { prefix: index.prefix, query, ...filter };
+    setFound({ asked, hits: await search(asked) });
+  });
+  // Of the query that was asked: the fields may have other words by now.
+  const more = ({ asked, hits }: Found, cursor: string): (() => void) =>
     reporting(async () => {
-      const page = await search({
-        ...{ prefix: index.prefix, query },
-        ...(where === "" ? {} : { where: parseWhere(where) }),
-        ...(cursor === undefined ? {} : { cursor }),
-      });
-      const before = cursor === undefined ? [] : (hits?.entries ?? []);
-      setHits({ ...page, entries: [...before, ...page.entries] });
+      const page = await search({ ...asked, cursor });
+      setFound({ asked, hits: { ...page, entries: [...hits.entries, ...page.entries] } });
     });
+  const hits = found?.hits;
   return (
     <section class="panel" aria-label="Query">
       <header>
@@ -35,7 +42,7 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
           class="row grow"
           onSubmit={(event) => {
             event.preventDefault();
-            run()();
+            run();
           }}
         >
           <select
@@ -76,9 +83,9 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
           <HitView key={printKey(hit.key)} hit={hit} />
         ))}
       </ol>
-      {hits?.cursor != null && (
+      {found?.hits.cursor != null && (
         <div class="body">
-          <button type="button" onClick={run(hits.cursor)}>
+          <button type="button" onClick={more(found, found.hits.cursor)}>
             Load more
           </button>
         </div>

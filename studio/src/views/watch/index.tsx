@@ -17,23 +17,14 @@ const SHOWN_MAX = 200;
 export default function Watch() {
   const { prefix = "" } = route.value.params;
   const [typed, setTyped] = useState(prefix);
-  const [words, setWords] = useState("");
-  const [fault, setFault] = useState("");
-  const key = useMemo((): Key => {
+  useEffect(() => setTyped(prefix), [prefix]);
+  const key = useMemo((): Key | Error => {
     try {
-      setFault("");
       return parseKey(prefix);
     } catch (error) {
-      setFault((error as Error).message);
-      return [];
+      return error as Error;
     }
   }, [prefix]);
-  const feed = useMemo(() => new Feed(key), [key]);
-  useEffect(() => () => feed.end(), [feed]);
-  const isPaused = feed.isPaused.value;
-  const matches = ({ literal, value }: Change): boolean =>
-    words === "" || literal.includes(words) || (value !== null && inLine(value).includes(words));
-  const shown = feed.changes.value.filter(matches).slice(0, SHOWN_MAX);
   return (
     <div class="view">
       <form
@@ -52,7 +43,26 @@ export default function Watch() {
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
         <button type="submit">Watch</button>
+      </form>
+      {key instanceof Error ? <Fault text={key.message} /> : <FeedOf key={prefix} prefix={key} />}
+    </div>
+  );
+}
+
+/** The live feed of a prefix. */
+function FeedOf({ prefix }: { readonly prefix: Key }) {
+  const [words, setWords] = useState("");
+  const feed = useMemo(() => new Feed(prefix), []);
+  useEffect(() => () => feed.end(), []);
+  const isPaused = feed.isPaused.value;
+  const matches = ({ literal, value }: Change): boolean =>
+    words === "" || literal.includes(words) || (value !== null && inLine(value).includes(words));
+  const shown = feed.changes.value.filter(matches).slice(0, SHOWN_MAX);
+  return (
+    <>
+      <div class="row">
         <input
+          class="grow"
           aria-label="Filter"
           placeholder="Filter by text"
           value={words}
@@ -67,8 +77,7 @@ export default function Watch() {
         <span class={`badge ${feed.state.value === "live" ? "" : "warn"}`} role="status">
           {feed.state.value}
         </span>
-      </form>
-      <Fault text={fault} />
+      </div>
       {shown.length === 0 ? (
         <p class="empty">Changes appear here as they are committed.</p>
       ) : (
@@ -78,7 +87,7 @@ export default function Watch() {
           ))}
         </ol>
       )}
-    </div>
+    </>
   );
 }
 
