@@ -19,7 +19,7 @@ async function start(count, options) {
   clusters.push(cluster);
   const servers = [];
   while (servers.length < count) servers.push(await cluster.start(options));
-  return { servers, accessToken: await createAt(servers, "shop") };
+  return { cluster, servers, accessToken: await createAt(servers, "shop") };
 }
 
 /** Calls `write(kv)` while the answer to its first request is lost. Answers what it resolves to. */
@@ -84,6 +84,27 @@ test("a server that hands a write over hands its id over", async (t) => {
     assert.equal((await withLostAnswer(link, kv, add)).ok, true);
     assert.equal((await kv.get(["n"])).value.value, BigInt(i + 1));
   }
+});
+
+test("a refused repetition stays refused when its first attempt arrives late", async (t) => {
+  const { cluster, servers, accessToken } = await start(2, { forward: true });
+  const link = await lossy(`${servers[0].url}/shop`);
+  t.after(() => link.close());
+  const [kv, other] = [link.url, `${servers[1].url}/shop`].map((url) => open(url, { accessToken }));
+  await (await kv).set(["n"], "there");
+  const held = link.holdNext(WRITE);
+  const absent = { key: ["n"], versionstamp: null };
+  const refused = await (await kv).atomic().check(absent).set(["n"], "late").commit();
+  assert.equal(refused.ok, false);
+  // From here on the check would hold.
+  await (await kv).delete(["n"]);
+  const answer = await held.release(servers[0].url);
+  assert.equal((await (await kv).get(["n"])).versionstamp, null);
+  // The leader after this one reads the refusal from the log.
+  await cluster.stop(servers[0]);
+  assert.deepEqual(await held.release(servers[1].url), answer);
+  assert.equal((await (await other).get(["n"])).versionstamp, null);
+  assert.equal((await (await other).atomic().check(absent).set(["n"], "new").commit()).ok, true);
 });
 
 /** Sends DELETE of the key `["a"]`, with this id if there is one; answers status and body. */

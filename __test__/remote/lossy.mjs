@@ -1,7 +1,9 @@
 // Duty: a proxy to a server that drops selected answers: requests arrive and are executed, but
-// their answers are lost.
+// their answers are lost. It can also hold a request, which then arrives long after its client has gone.
 
+import { once } from "node:events";
 import http from "node:http";
+import { buffer } from "node:stream/consumers";
 
 /** Starts one in front of `url`. Close it when it is no longer needed. */
 export async function lossy(url) {
@@ -19,6 +21,7 @@ class Lossy {
   refuses = () => undefined;
   /** Asked with each path: how long it is held back before it is sent on, in ms. */
   delays = () => 0;
+  #holds = () => undefined;
   #target;
   #server;
 
@@ -39,9 +42,25 @@ class Lossy {
     this.loses = (path) => path.endsWith(end) && left-- > 0;
   }
 
+  /** Holds the next request whose path ends so, and cuts its client. Answers the request. */
+  holdNext(end) {
+    const held = new Held();
+    this.#holds = (path) => {
+      if (!path.endsWith(end)) return undefined;
+      this.#holds = () => undefined;
+      return held;
+    };
+    return held;
+  }
+
   #forward(request, response) {
     const { method, headers, url: path } = request;
     this.paths.push(path);
+    const held = this.#holds(path);
+    if (held) {
+      held.take(request);
+      return;
+    }
     const status = this.refuses(path);
     if (status !== undefined) {
       request.resume();
@@ -72,5 +91,29 @@ class Lossy {
   async close() {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+/** A request that has not arrived yet. */
+class Held {
+  #request;
+
+  /** Takes all of a request, and cuts its client. */
+  take(request) {
+    this.#request = buffer(request).then((body) => {
+      request.socket.destroy();
+      const { method, url: path, headers } = request;
+      return { method, path, headers, body };
+    });
+  }
+
+  /** Sends it to a server; answers the bytes of the answer. */
+  async release(url) {
+    const { body, ...head } = await this.#request;
+    const { hostname, port } = new URL(url);
+    const asked = http.request({ hostname, port, ...head });
+    asked.end(body);
+    const [answer] = await once(asked, "response");
+    return buffer(answer);
   }
 }

@@ -157,9 +157,9 @@ fn patch_bytes(patches: &[Patch], places: &[(u8, Target)]) -> Vec<u8> {
 
 fn write_bytes(parts: WriteParts) -> Vec<u8> {
     let mut out = vec![];
-    if let Some(id) = parts.id {
+    if let Some(attempt) = parts.attempt {
         out.push(0x10);
-        out.extend(id.as_bytes());
+        out.extend(attempt.id.as_bytes());
     }
     for check in &parts.checks {
         out.extend([1, u8::from(check.expected.is_some())]);

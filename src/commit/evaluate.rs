@@ -133,11 +133,19 @@ impl<'b> Evaluation<'b> {
         }
     }
 
-    /// Decides one write. Later writes see its effects.
+    /// Decides one write. Later writes see its effects. The refusal of a repetition takes a version,
+    /// so that the batch has a commit with which the refusal is stored.
     ///
     /// # Errors
     /// Only those of the base.
     pub fn decide(&mut self, write: AtomicWrite) -> Result<Decision> {
+        let is_repeated = write.attempt().is_some_and(|attempt| attempt.repeated);
+        let decision = self.outcome(write)?;
+        self.version += u64::from(is_repeated && decision.is_refused());
+        Ok(decision)
+    }
+
+    fn outcome(&mut self, write: AtomicWrite) -> Result<Decision> {
         let mut parts = write.into_parts();
         let number = self.decided;
         self.decided += 1;

@@ -23,11 +23,13 @@ pub enum Defect {
     ForgottenIds,
     /// The ids of writes that have not happened are known after a lost connection.
     KeptIds,
+    /// The refusal of a repetition is not stored.
+    ForgottenRefusals,
 }
 
 impl Defect {
     /// Every defect.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::EarlyRefusals,
         Self::UnconfirmedRefusals,
         Self::EarlyCommits,
@@ -38,5 +40,6 @@ impl Defect {
         Self::OwnClock,
         Self::ForgottenIds,
         Self::KeptIds,
+        Self::ForgottenRefusals,
     ];
 }

@@ -221,11 +221,11 @@ impl Layer {
         actions: &mut Vec<Action>,
     ) {
         let Some(slot) = self.buffer.find(ticket) else { return };
-        let Stage::Alone { ids, screened } = &mut slot.stage else { return };
-        let (ids, screened) = (std::mem::take(ids), screened.take());
+        let Stage::Alone { attempts, screened } = &mut slot.stage else { return };
+        let (attempts, screened) = (std::mem::take(attempts), screened.take());
         match result {
             Ok((mut report, lead)) => {
-                for record in WriteRecord::of(ids, &report.decisions) {
+                for record in WriteRecord::of(attempts, &report.decisions) {
                     self.write_ids.add(lead.clock_ms, record);
                 }
                 if let Some(screened) = screened {
@@ -367,6 +367,7 @@ impl Layer {
     fn decide(&mut self, actions: &mut Vec<Action>) {
         let early = self.planted(Defect::EarlyRefusals);
         let confirms = !self.planted(Defect::UnconfirmedRefusals) && !early;
+        let forgets = self.planted(Defect::ForgottenRefusals);
         let mut first = true;
         for slot in &mut self.buffer.slots {
             let ended = matches!(slot.stage, Stage::Ended(_));
@@ -377,10 +378,10 @@ impl Layer {
                     self.counts.writes += work.writes.len() as u64;
                     let screened = self.write_ids.screen(&work.writes, self.now_ms);
                     if let Some(screened) = &screened {
-                        screened.retain(&mut work.writes);
+                        work.writes = screened.decided(work.writes);
                     }
-                    let ids = work.writes.iter().map(AtomicWrite::id).collect();
-                    slot.stage = Stage::Alone { ids, screened };
+                    let attempts = work.writes.iter().map(AtomicWrite::attempt).collect();
+                    slot.stage = Stage::Alone { attempts, screened };
                     actions.push(Action::RunAlone(slot.ticket, work));
                 }
                 return;
@@ -410,8 +411,11 @@ impl Layer {
                         self.cache.learn(key, entry);
                     }
                     let Speculation { mut report, effects } = *speculation;
-                    let ids = work.writes.iter().map(AtomicWrite::id);
-                    let records = WriteRecord::of(ids, &report.decisions);
+                    let attempts = work.writes.iter().map(AtomicWrite::attempt);
+                    let mut records = WriteRecord::of(attempts, &report.decisions);
+                    if forgets {
+                        records.retain(|record| !record.decision.is_refused());
+                    }
                     for record in &records {
                         self.write_ids.add(begun.now_ms, record.clone());
                     }

@@ -8,7 +8,7 @@ use super::evaluator::FetchedRows;
 use super::events::{Commit, FetchId};
 use super::write_ids::Screened;
 use crate::commit::{Report, Ticket, Work, can_speculate};
-use crate::model::{AtomicWrite, Error, Key, WriteId};
+use crate::model::{AtomicWrite, Attempt, Error, Key};
 
 /// How far a batch has come.
 pub(super) enum Stage {
@@ -24,8 +24,8 @@ pub(super) enum Stage {
         next: Option<u64>,
         report: Report,
     },
-    /// It runs in a transaction of its own: the ids of its writes, and those that are not decided.
-    Alone { ids: Vec<Option<WriteId>>, screened: Option<Screened> },
+    /// It runs in a transaction of its own: the attempts of its writes, and those that are not decided.
+    Alone { attempts: Vec<Option<Attempt>>, screened: Option<Screened> },
     /// It waits for those before it to be answered.
     Ended(Result<Report, Error>),
 }

@@ -4,8 +4,8 @@
 use super::*;
 use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    AtomicWrite, Decision, Key, Limits, Mutation, RangeCheck, Result, Versionstamp, WriteId,
-    WriteParts, WriteRecord,
+    AtomicWrite, Attempt, Check, Decision, Key, Limits, Mutation, RangeCheck, Result, Versionstamp,
+    WriteId, WriteParts, WriteRecord,
 };
 
 const LEAD: Lead =
@@ -19,7 +19,7 @@ fn id(number: u64) -> WriteId {
 fn parts(number: u64) -> WriteParts {
     let key = Key::from_encoded(vec![2, b'k', 0]);
     let mutations = vec![Mutation::Delete { key }];
-    WriteParts { mutations, id: Some(id(number)), ..WriteParts::default() }
+    WriteParts { mutations, attempt: Some(Attempt::first(id(number))), ..WriteParts::default() }
 }
 
 fn work(all: Vec<WriteParts>) -> Work {
@@ -37,12 +37,14 @@ struct Driven {
     sent: Vec<Commit>,
     alone: Vec<Work>,
     answers: Vec<(Ticket, Result<Report>)>,
+    fetches: Vec<(FetchId, Vec<(Key, bool)>)>,
 }
 
 impl Driven {
     fn new(remembered: Remembered) -> Self {
         let layer = Layer::new(LEAD, remembered, Bounds::USUAL);
-        Self { layer, sent: Vec::new(), alone: Vec::new(), answers: Vec::new() }
+        let (sent, alone, answers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { layer, sent, alone, answers, fetches: Vec::new() }
     }
 
     fn step(&mut self, event: Event) {
@@ -51,7 +53,8 @@ impl Driven {
                 Action::Send(commit) => self.sent.push(*commit),
                 Action::RunAlone(_, work) => self.alone.push(work),
                 Action::Answer(ticket, result) => self.answers.push((ticket, result)),
-                Action::Fetch(..) | Action::Resolve { .. } => {}
+                Action::Fetch(fetch, keys) => self.fetches.push((fetch, keys)),
+                Action::Resolve { .. } => {}
             }
         }
     }
@@ -107,6 +110,31 @@ fn after_a_lost_connection_the_database_decides_what_has_happened() {
         let commits = driven.sent.iter().filter(|commit| commit.prev != commit.next);
         assert_eq!(commits.count(), if happened { 1 } else { 2 }, "sent again if it is not there");
     }
+}
+
+#[test]
+fn the_refusal_of_a_repetition_is_stored_and_that_of_a_first_attempt_is_not() {
+    let key = Key::from_encoded(vec![2, b'k', 0]);
+    let missing = Check { key: key.clone(), expected: Some(Versionstamp::new(9)) };
+    let parts = WriteParts { checks: vec![missing], ..parts(7) };
+    let mut driven = Driven::new(Remembered::default());
+    let refused = vec![Decision::CheckFailed(vec![0])];
+    let repeated = Attempt { id: id(7), repeated: true };
+    let attempts = [Attempt::first(id(7)), repeated, Attempt::first(id(7))];
+    for (ticket, attempt) in (1..).zip(attempts) {
+        let write = WriteParts { attempt: Some(attempt), ..parts.clone() };
+        driven.step(Event::Submitted(Ticket(ticket), work(vec![write])));
+        if let Some((fetch, keys)) = driven.fetches.pop() {
+            let absent = keys.iter().map(|_| Fetched::Absent).collect();
+            driven.step(Event::Fetched(fetch, absent));
+        }
+        driven.step(Event::Durable(Ticket(ticket)));
+        assert_eq!(driven.decisions(), (Ticket(ticket), refused.clone()));
+    }
+    let stored: Vec<_> = driven.sent.iter().map(|commit| commit.records.len()).collect();
+    assert_eq!(stored, [0, 1, 0]);
+    let steps: Vec<_> = driven.sent.iter().map(|commit| (commit.prev, commit.next)).collect();
+    assert_eq!(steps, [(0, 0), (0, 1), (1, 1)], "what is stored has a commit");
 }
 
 #[test]

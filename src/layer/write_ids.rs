@@ -1,9 +1,10 @@
-//! The ids of writes that have committed, with their outcomes. A write whose id is here gets the outcome
-//! and is not decided again.
+//! The ids of writes that have committed, and of repetitions that were refused, with their outcomes. A
+//! write whose id is here gets the outcome and is not decided again.
 //!
 //! Invariant: a write that has committed at the time `from_ms` or later, durable or not, is here if it has
-//! an id. An id is at most `ids_ahead_ms` ahead of the clock when its write is decided. So a write that is
-//! not here and whose id is `ids_ahead_ms` younger than `from_ms` has not committed.
+//! an id; so is a refused repetition. An id is at most `ids_ahead_ms` ahead of the clock when its write is
+//! decided. So a write that is not here and whose id is `ids_ahead_ms` younger than `from_ms` has not
+//! committed, and no repetition of it was refused.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,7 +12,7 @@ use foldhash::fast::RandomState;
 
 use crate::commit::Work;
 use crate::model::{
-    AtomicWrite, Decision, Error, Kind, LAYER_CACHE_BYTES_MAX, LAYER_WRITE_ID_BYTES,
+    AtomicWrite, Attempt, Decision, Error, Kind, LAYER_CACHE_BYTES_MAX, LAYER_WRITE_ID_BYTES,
     LAYER_WRITE_IDS_BYTES_MAX, Results, WRITE_ID_AHEAD_MS_MAX, WRITE_ID_KEPT_MS,
     WRITE_REPEAT_MS_MAX, WriteId, WriteRecord,
 };
@@ -47,9 +48,9 @@ impl Bounds {
 /// The writes with ids that the database has when a lead begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
-    /// All that have committed at this time or later are among them, in ms since the epoch.
+    /// All that were decided for good at this time or later are among them, in ms since the epoch.
     pub from_ms: i64,
-    /// Each with the time of its commit, in the order of the commits.
+    /// Each with the time of its batch, in the order of the batches.
     pub records: Vec<(i64, WriteRecord)>,
 }
 
@@ -63,7 +64,7 @@ impl Default for Remembered {
 /// The ids that are known.
 pub(super) struct WriteIds {
     known: HashMap<WriteId, Decision, RandomState>,
-    /// In the order of the commits, with their times.
+    /// In the order of their batches, with the times of those.
     order: VecDeque<(i64, WriteId)>,
     from_ms: i64,
     bytes: usize,
@@ -75,8 +76,8 @@ pub(super) struct WriteIds {
 /// What becomes of a write of a batch.
 #[derive(Debug, PartialEq)]
 enum Place {
-    /// It is decided.
-    Decided,
+    /// It is decided; for good, if it or a later write of the batch with its id is a repetition.
+    Decided { repeated: bool },
     /// It is answered with this.
     Known(Decision),
     /// It is answered as an earlier write of the batch, which has the same id.
@@ -114,7 +115,9 @@ impl WriteIds {
         }
         let mut first: HashMap<WriteId, usize> = HashMap::new();
         let place = |(at, write): (usize, &AtomicWrite)| {
-            let Some(id) = write.id() else { return Place::Decided };
+            let Some(Attempt { id, repeated }) = write.attempt() else {
+                return Place::Decided { repeated: false };
+            };
             if let Some(decision) = self.known.get(&id) {
                 return Place::Known(decision.clone());
             }
@@ -122,20 +125,29 @@ impl WriteIds {
                 return Place::Known(Decision::Rejected(forgotten()));
             }
             match *first.entry(id).or_insert(at) {
-                first if first == at => Place::Decided,
+                first if first == at => Place::Decided { repeated },
                 first => Place::Same(first),
             }
         };
-        Some(Screened(writes.iter().enumerate().map(place).collect()))
+        let mut places: Vec<Place> = writes.iter().enumerate().map(place).collect();
+        for (at, write) in writes.iter().enumerate() {
+            if let Some(Place::Same(first)) = places.get(at)
+                && let (Some(Attempt { repeated: true, .. }), first) = (write.attempt(), *first)
+                && let Some(place) = places.get_mut(first)
+            {
+                *place = Place::Decided { repeated: true };
+            }
+        }
+        Some(Screened(places))
     }
 
-    /// Whether a write with this id has not committed, unless the id is known.
+    /// Whether a write with this id has no outcome, unless the id is known.
     fn is_new(&self, id: WriteId, now_ms: i64) -> bool {
         let (at_ms, ahead_ms) = (id.at_ms(), self.bounds.ids_ahead_ms);
         at_ms <= now_ms.saturating_add(ahead_ms) && at_ms - ahead_ms >= self.from_ms
     }
 
-    /// Adds a write that has committed at this time.
+    /// Adds a write that was decided for good at this time.
     pub(super) fn add(&mut self, at_ms: i64, WriteRecord { id, decision }: WriteRecord) {
         self.bytes += size_bytes(&decision);
         self.order.push_back((at_ms, id));
@@ -163,15 +175,21 @@ impl Screened {
     /// The work without the writes that are not decided.
     pub(super) fn of_work(&self, work: &Work) -> Work {
         let Work { writes, durable, seed, .. } = work;
-        let decided = writes.iter().zip(&self.0).filter(|(_, place)| **place == Place::Decided);
-        let writes = decided.map(|(write, _)| write.clone()).collect();
+        let writes = self.decided(writes.iter().cloned());
         Work { writes, durable: *durable, seed: *seed, ..Work::default() }
     }
 
-    /// Removes the writes that are not decided.
-    pub(super) fn retain(&self, writes: &mut Vec<AtomicWrite>) {
-        let mut places = self.0.iter();
-        writes.retain(|_| places.next() == Some(&Place::Decided));
+    /// The writes that are decided.
+    pub(super) fn decided(
+        &self,
+        writes: impl IntoIterator<Item = AtomicWrite>,
+    ) -> Vec<AtomicWrite> {
+        let decided = |(write, place): (AtomicWrite, &Place)| match place {
+            Place::Decided { repeated: true } => Some(write.repeated()),
+            Place::Decided { repeated: false } => Some(write),
+            Place::Known(_) | Place::Same(_) => None,
+        };
+        writes.into_iter().zip(&self.0).filter_map(decided).collect()
     }
 
     /// The decisions of all writes. `decided`: those of the writes that were decided.
@@ -181,7 +199,7 @@ impl Screened {
         let missing = || Decision::Rejected(Error::internal("a write was not decided"));
         for place in self.0 {
             let decision = match place {
-                Place::Decided => decided.next(),
+                Place::Decided { .. } => decided.next(),
                 Place::Known(decision) => Some(decision),
                 Place::Same(at) => all.get(at).cloned(),
             };
@@ -192,11 +210,18 @@ impl Screened {
 }
 
 fn size_bytes(decision: &Decision) -> usize {
-    let Decision::CommittedWith(_, results) = decision else { return LAYER_WRITE_ID_BYTES };
-    let Results { resolved, values, enqueued } = &**results;
-    let values: usize = values.iter().map(|value| size_of_val(value) + value.bytes.len()).sum();
-    let rest = size_of_val(resolved.as_slice()) + size_of_val(enqueued.as_slice());
-    LAYER_WRITE_ID_BYTES + size_of::<Results>() + values + rest
+    let more = match decision {
+        Decision::Committed(_) | Decision::Deleted(_) => 0,
+        Decision::CommittedWith(_, results) => {
+            let Results { resolved, values, enqueued } = &**results;
+            let values = values.iter().map(|value| size_of_val(value) + value.bytes.len());
+            let rest = size_of_val(resolved.as_slice()) + size_of_val(enqueued.as_slice());
+            size_of::<Results>() + values.sum::<usize>() + rest
+        }
+        Decision::CheckFailed(failed) => size_of_val(failed.as_slice()),
+        Decision::Rejected(error) => error.message().len(),
+    };
+    LAYER_WRITE_ID_BYTES + more
 }
 
 /// The outcome of a write whose id is too old, or ahead of the clock.
@@ -219,7 +244,8 @@ mod tests {
     }
 
     fn write(id: Option<WriteId>) -> AtomicWrite {
-        AtomicWrite::new(WriteParts { id, ..WriteParts::default() }, &Limits::default()).unwrap()
+        let parts = WriteParts { attempt: id.map(Attempt::first), ..WriteParts::default() };
+        AtomicWrite::new(parts, &Limits::default()).unwrap()
     }
 
     fn committed(version: u64) -> Decision {
@@ -245,13 +271,13 @@ mod tests {
         let mut ids = WriteIds::new(Remembered::default(), BOUNDS);
         ids.add(50, record(id(40, 1), 7));
         let writes = [None, Some(id(50, 2)), Some(id(40, 1)), Some(id(50, 2)), Some(id(50, 3))];
-        let mut writes = writes.map(write).to_vec();
+        let writes = writes.map(write).to_vec();
         assert!(ids.screen(&writes[..2], 50).is_none());
         let screened = ids.screen(&writes, 50).unwrap();
         let work = Work { writes: writes.clone(), durable: true, seed: 5, ..Work::default() };
         let part = screened.of_work(&work);
         assert_eq!((part.durable, part.seed), (true, 5));
-        screened.retain(&mut writes);
+        let writes = screened.decided(writes);
         assert_eq!(part.writes, writes);
         let left: Vec<_> = writes.iter().map(AtomicWrite::id).collect();
         assert_eq!(left, [None, Some(id(50, 2)), Some(id(50, 3))]);
@@ -259,6 +285,22 @@ mod tests {
         let decided = vec![committed(8), failed.clone(), committed(9)];
         let all = [committed(8), failed.clone(), committed(7), failed, committed(9)];
         assert_eq!(screened.decisions(decided), all);
+    }
+
+    #[test]
+    fn a_repetition_in_the_batch_of_its_first_attempt_is_decided_for_good() {
+        let mut ids = WriteIds::new(Remembered::default(), BOUNDS);
+        let (first, other) = (write(Some(id(50, 1))), write(Some(id(50, 2))));
+        for writes in [
+            [first.clone(), first.clone().repeated(), other.clone()],
+            [first.clone().repeated(), first, other],
+        ] {
+            let decided = ids.screen(&writes, 50).unwrap().decided(writes);
+            let attempts: Vec<_> = decided.iter().map(AtomicWrite::attempt).collect();
+            let [first, other] = [(1, true), (2, false)]
+                .map(|(number, repeated)| Some(Attempt { id: id(50, number), repeated }));
+            assert_eq!(attempts, [first, other]);
+        }
     }
 
     #[test]

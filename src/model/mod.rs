@@ -61,5 +61,5 @@ pub(crate) use write::Tells;
 pub use write::{
     Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, RangeCheck, Results, WriteParts,
 };
-pub use write_id::WriteId;
+pub use write_id::{Attempt, WriteId};
 pub use write_record::WriteRecord;

@@ -1,8 +1,8 @@
 //! An atomic write: its checks, mutations and messages take effect together or not at all.
 
 use super::{
-    Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message, Patch,
-    Resolved, Result, Time, Versionstamp, WriteId, limit,
+    Attempt, Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message,
+    Patch, Resolved, Result, Time, Versionstamp, WriteId, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -241,7 +241,7 @@ pub struct WriteParts {
     /// A deletion of many entries; the other parts are empty then.
     pub deletion: Option<Box<Deletion>>,
     /// By which a repetition is recognised.
-    pub id: Option<WriteId>,
+    pub attempt: Option<Attempt>,
 }
 
 impl AtomicWrite {
@@ -321,7 +321,21 @@ impl AtomicWrite {
 
     /// The id by which a repetition is recognised.
     pub fn id(&self) -> Option<WriteId> {
-        self.parts.id
+        self.parts.attempt.map(|attempt| attempt.id)
+    }
+
+    /// Which attempt of its client it is, if it has an id.
+    pub fn attempt(&self) -> Option<Attempt> {
+        self.parts.attempt
+    }
+
+    /// The same write as a repetition: an earlier attempt may still arrive.
+    #[must_use]
+    pub fn repeated(mut self) -> Self {
+        if let Some(attempt) = &mut self.parts.attempt {
+            attempt.repeated = true;
+        }
+        self
     }
 
     /// The positions of UUIDs.
@@ -405,6 +419,15 @@ impl Decision {
             results.enqueued.push(enqueued);
         }
     }
+
+    /// Whether nothing happened.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        match self {
+            Self::CheckFailed(_) | Self::Rejected(_) => true,
+            Self::Committed(_) | Self::CommittedWith(..) | Self::Deleted(_) => false,
+        }
+    }
 }
 
 /// The outcome of one write.
@@ -417,7 +440,7 @@ pub enum Decision {
     /// A step of a deletion of many entries happened.
     Deleted(Deleted),
     /// These checks did not hold, by index; checks of ranges follow those of keys. Nothing
-    /// happened, and no versionstamp was used.
+    /// happened.
     CheckFailed(Vec<usize>),
     /// It is invalid; nothing happened.
     Rejected(Error),

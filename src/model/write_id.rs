@@ -1,6 +1,24 @@
 //! The id of a write: its client repeats the write with it when the answer is lost, and the leader
 //! answers with what has happened.
 
+/// An attempt of a client to carry out a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The id that all attempts of the write have.
+    pub id: WriteId,
+    /// Whether an earlier attempt may still arrive. The leader stores the refusal of such an attempt,
+    /// because the earlier one must not commit after it.
+    pub repeated: bool,
+}
+
+impl Attempt {
+    /// The first attempt of a write.
+    #[must_use]
+    pub const fn first(id: WriteId) -> Self {
+        Self { id, repeated: false }
+    }
+}
+
 /// The time at which a client has made it, by the clock of the database, in ms since the epoch: six
 /// bytes, the high one first. Then ten random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,8 @@
 //! What a leader remembers of a write with an id.
 
-use super::{Decision, WriteId};
+use super::{Attempt, Decision, WriteId};
 
-/// A write with an id that has committed, and what its caller gets.
+/// A write with an id that is never decided again, and what its caller gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteRecord {
     /// Its id.
@@ -12,18 +12,20 @@ pub struct WriteRecord {
 }
 
 impl WriteRecord {
-    /// The records of those writes that have an id and have committed.
+    /// The records of those writes that have an id and have committed, and of refused repetitions.
     pub fn of<'a>(
-        ids: impl IntoIterator<Item = Option<WriteId>>,
+        attempts: impl IntoIterator<Item = Option<Attempt>>,
         decisions: impl IntoIterator<Item = &'a Decision>,
     ) -> Vec<Self> {
-        let both = ids.into_iter().zip(decisions);
-        let record = |(id, decision): (Option<WriteId>, &Decision)| match decision {
-            Decision::Committed(_) | Decision::CommittedWith(..) => {
-                id.map(|id| Self { id, decision: decision.clone() })
-            }
-            Decision::Deleted(_) | Decision::CheckFailed(_) | Decision::Rejected(_) => None,
+        let record = |(attempt, decision): (Option<Attempt>, &Decision)| {
+            let Attempt { id, repeated } = attempt?;
+            let is_final = match decision {
+                Decision::Committed(_) | Decision::CommittedWith(..) => true,
+                Decision::CheckFailed(_) | Decision::Rejected(_) => repeated,
+                Decision::Deleted(_) => false,
+            };
+            is_final.then(|| Self { id, decision: decision.clone() })
         };
-        both.filter_map(record).collect()
+        attempts.into_iter().zip(decisions).filter_map(record).collect()
     }
 }

@@ -60,6 +60,10 @@ pub const LIMITS_HEADER: &str = "x-openkv-limits";
 /// it, and from older servers, the answer has only the status bytes 0 to 3.
 pub const RESULTS_HEADER: &str = "x-openkv-results";
 
+/// The header in a request of [`WRITE`] with ids of writes, if an earlier attempt of it may still arrive. The
+/// leader remembers a refusal then, as it remembers a commit.
+pub const REPEATED_HEADER: &str = "x-openkv-repeated";
+
 /// The header in a request of [`FEED`] by a client that knows the expiries of changes. Without it, and
 /// from older servers, a batch has only the types 0 and 1.
 pub const EXPIRIES_HEADER: &str = "x-openkv-expiries";

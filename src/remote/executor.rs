@@ -20,7 +20,7 @@ use crate::model::{
     Result,
 };
 use crate::protocol::RetrySafety;
-use crate::protocol::extension::{FRAMES_TYPE, LIMITS_HEADER, RESULTS_HEADER};
+use crate::protocol::extension::{FRAMES_TYPE, LIMITS_HEADER, REPEATED_HEADER, RESULTS_HEADER};
 
 /// The extension that a request needs.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,8 @@ impl Question {
         Self { needs: Some(needs), ..Self::plain(path, retry, body) }
     }
 
-    fn headers(&self, grant: &Grant) -> HeaderMap {
+    /// Those of a try. `lost`: the server may have executed an earlier one, or may do so yet.
+    fn headers(&self, grant: &Grant, lost: bool) -> HeaderMap {
         let mut headers = grant.headers.clone();
         if self.needs.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAMES_TYPE));
@@ -93,6 +94,10 @@ impl Question {
         }
         if self.results {
             let name = HeaderName::from_static(RESULTS_HEADER);
+            headers.insert(name, HeaderValue::from_static("1"));
+        }
+        if self.recognised && lost {
+            let name = HeaderName::from_static(REPEATED_HEADER);
             headers.insert(name, HeaderValue::from_static("1"));
         }
         headers
@@ -229,7 +234,7 @@ impl RequestExecutor {
             let Some(endpoint) = grant.endpoint(eventual) else {
                 return Err(self.credentials.no_endpoint());
             };
-            let done = self.once(question, &grant, endpoint, deadline, &mut course.way).await;
+            let done = self.once(question, &grant, endpoint, deadline, course).await;
             course.way = Way::default();
             if done.casts_doubt() {
                 self.credentials.doubt(&grant, endpoint);
@@ -299,7 +304,7 @@ impl RequestExecutor {
         grant: &Grant,
         endpoint: &str,
         deadline: Instant,
-        way: &mut Way,
+        course: &mut Course,
     ) -> Try {
         let Ok(uri) = format!("{endpoint}/{}", question.path).parse::<Uri>() else {
             return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
@@ -315,8 +320,9 @@ impl RequestExecutor {
         } else {
             deadline
         };
-        let (headers, body) = (question.headers(grant), question.body.clone());
-        let answer = match self.transport.post(&uri, headers, body, deadline, way).await {
+        let (headers, body) = (question.headers(grant, course.lost), question.body.clone());
+        let answer = match self.transport.post(&uri, headers, body, deadline, &mut course.way).await
+        {
             Ok(answer) => answer,
             Err(Fault::Unsent(why)) => {
                 return Try::Unreached(format!("{endpoint}: {why}"));

@@ -245,8 +245,7 @@ async fn commit_all(
     let decided = request.into_iter().zip(decisions).map(|((at, framed), decision)| {
         let decided = match (retry_safety::of(&framed.write), &decision) {
             (RetrySafety::Idempotent, _) => decision,
-            // The first try has not happened, or its outcome would be known. It could only happen later if
-            // it is still held up on its way to the leader.
+            // The leader remembers the refusal of a repetition, so no earlier try commits after it.
             (_, Decision::CheckFailed(_)) if recognised => decision,
             _ if sent_before => after_repetition(decision),
             _ => decision,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use openkv::commit::Ticket;
 use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Work, Writer};
-use openkv::model::{AtomicWrite, Decision, Error, Kind, WriteId};
+use openkv::model::{AtomicWrite, Attempt, Decision, Error, Kind, WriteId};
 
 use crate::tables::{Happened, ServerId, Tables};
 
@@ -36,7 +36,7 @@ struct Replay {
     engine: MemoryEngine,
     clock_ms: i64,
     version: u64,
-    /// The outcomes of the writes with ids that have committed.
+    /// The outcomes of the writes with ids that are never decided again.
     outcomes: BTreeMap<WriteId, Decision>,
 }
 
@@ -73,16 +73,36 @@ impl Replay {
         let places = split.places.iter().zip(&report.decisions);
         let decided = places.filter(|(place, _)| **place == Place::Decided);
         for ((_, decision), write) in decided.zip(&split.decided) {
-            let is_committed =
-                matches!(decision, Decision::Committed(_) | Decision::CommittedWith(..));
-            let Some(id) = write.id().filter(|_| is_committed) else { continue };
+            let is_final = |attempt: &Attempt| attempt.repeated || !decision.is_refused();
+            let Some(Attempt { id, .. }) = write.attempt().filter(is_final) else { continue };
             let Some(stored) = stored.get(&id) else {
-                return Err(format!("{id:?} has committed without a record"));
+                return Err(format!("{id:?} was decided for good without a record"));
             };
             self.outcomes.insert(id, (*stored).clone());
         }
         Ok(())
     }
+}
+
+/// What clients believe of their writes with ids is what the database has of them: all that they believe
+/// committed is there, and nothing that they believe refused.
+///
+/// # Errors
+/// The first contradiction.
+pub(crate) fn believed_outcomes(
+    believed: &[(WriteId, Decision)],
+    tables: &Tables,
+) -> Result<(), String> {
+    let stored: Stored =
+        tables.records.iter().map(|(_, record)| (record.id, &record.decision)).collect();
+    for (id, decision) in believed {
+        match stored.get(id) {
+            Some(stored) if *stored == decision => {}
+            None if decision.is_refused() => {}
+            stored => return Err(format!("a client has {decision:?} for {id:?}, not {stored:?}")),
+        }
+    }
+    Ok(())
 }
 
 /// The ids that the database has of a batch, with the outcomes.
@@ -97,7 +117,7 @@ enum Place {
     Same(usize),
 }
 
-/// Which writes of a batch are decided: an id that has committed is not decided again.
+/// Which writes of a batch are decided: an id with an outcome is not decided again.
 struct Split {
     places: Vec<Place>,
     decided: Vec<AtomicWrite>,
@@ -123,10 +143,16 @@ impl Split {
             }
         };
         let places: Vec<Place> = batch.writes.iter().enumerate().map(place).collect();
+        let is_repeated = |write: &AtomicWrite| write.attempt().is_some_and(|of| of.repeated);
+        let repeated: BTreeSet<_> =
+            batch.writes.iter().filter(|write| is_repeated(write)).map(AtomicWrite::id).collect();
         let both = batch.writes.iter().zip(&places);
         let decided = both.filter(|(_, place)| **place == Place::Decided);
-        let decided = decided.map(|(write, _)| write.clone()).collect();
-        Self { places, decided }
+        let decided = decided.map(|(write, _)| match repeated.contains(&write.id()) {
+            true => write.clone().repeated(),
+            false => write.clone(),
+        });
+        Self { decided: decided.collect(), places }
     }
 
     fn decisions(&self, decided: Vec<Decision>) -> Vec<Decision> {

@@ -1,8 +1,8 @@
 //! The writes of clients: a few keys that all clients use, with checks, sums, expiries and messages.
 
 use openkv::model::{
-    Arith, AtomicWrite, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, RangeCheck,
-    Time, Versionstamp, WriteId, WriteParts,
+    Arith, AtomicWrite, Attempt, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation,
+    RangeCheck, Time, Versionstamp, WriteId, WriteParts,
 };
 
 use crate::rng::Rng;
@@ -42,7 +42,8 @@ impl Client {
         if has_id {
             // Clients know the time of the server from a while ago.
             let at_ms = now_ms - rng.below(3) as i64;
-            parts.id = Some(WriteId::new(at_ms, [rng.below(1 << 16), rng.below(u64::MAX)]));
+            let id = WriteId::new(at_ms, [rng.below(1 << 16), rng.below(u64::MAX)]);
+            parts.attempt = Some(Attempt::first(id));
         }
         for _ in 0..rng.below(3) {
             parts.checks.push(self.check(rng));

@@ -84,7 +84,7 @@ fn found(setting: Setting, start: u64) -> u64 {
 }
 
 /// Few seeds show this defect: the search begins at one that does, so that it is short.
-const OWN_CLOCK_SEED: u64 = 7535;
+const OWN_CLOCK_SEED: u64 = 1853;
 
 #[test]
 fn every_planted_defect_is_found() {

@@ -428,7 +428,7 @@ impl Postgres {
         let server = session.server;
         let now_ms = now_ms.max(self.tables.clock_ms);
         let (prev, mut lead) = (self.tables.version, self.tables.lead());
-        let ids = work.writes.iter().map(AtomicWrite::id);
+        let ids = work.writes.iter().map(AtomicWrite::attempt);
         let (decisions, effects) = self.tables.decide(&work.writes, now_ms);
         let written = WriteRecord::of(ids, &decisions);
         let next = effects.version;

@@ -10,13 +10,14 @@ use openkv::commit::{Report, Ticket, Work};
 use openkv::layer::{
     Action, Bounds, Commit, Defect, Event, FetchId, Layer, Lead, Moment, Remembered, Resolution,
 };
-use openkv::model::{AtomicWrite, Error, Key, Kind};
+use openkv::model::{Decision, Error, Key, Kind, WriteId};
 
-use crate::checker::{Answer, Batch, Batches, check};
+use crate::checker::{Answer, Batch, Batches, believed_outcomes, check};
 use crate::clients::Client;
 use crate::postgres::{Later, Outcome, Postgres, Request, Response, SessionId};
 use crate::rng::Rng;
 use crate::tables::ServerId;
+use calls::Call;
 
 /// Processes that may lead.
 const SERVERS: usize = 3;
@@ -50,13 +51,26 @@ impl Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CallId(usize);
 
-struct Call {
-    client: usize,
-    writes: Vec<AtomicWrite>,
-    heard: u64,
-    answered: bool,
-    /// How often it is sent again.
-    repetitions: u64,
+/// An attempt of a call, as it is sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    call: CallId,
+    /// Counted from 1.
+    attempt: u32,
+    /// Whether an earlier attempt may still arrive.
+    repeated: bool,
+}
+
+/// How an attempt ends.
+enum End {
+    /// Nothing of it has happened.
+    Nothing,
+    /// Nobody knows.
+    Unknown,
+    Answered {
+        version: u64,
+        decisions: Vec<Decision>,
+    },
 }
 
 enum What {
@@ -72,7 +86,7 @@ enum What {
 }
 
 enum Message {
-    Call(CallId),
+    Call(Sent),
     /// With the time of the database's server.
     Response(SessionId, Response, i64),
     Cut(SessionId),
@@ -104,8 +118,8 @@ enum Purpose {
 struct Server {
     role: Role,
     links: [Option<Link>; 3],
-    pending: VecDeque<CallId>,
-    batches: BTreeMap<Ticket, Vec<CallId>>,
+    pending: VecDeque<Sent>,
+    batches: BTreeMap<Ticket, Vec<Sent>>,
     tickets: u64,
     /// What the control connection was last asked.
     resolving: Option<u64>,
@@ -132,6 +146,8 @@ pub(crate) struct World {
     next_session: u64,
     clients: Vec<Client>,
     calls: Vec<Call>,
+    /// The outcomes that clients believe.
+    believed: Vec<(WriteId, Decision)>,
     batches: Batches,
     /// The last commit that any caller has heard of.
     heard: u64,
@@ -164,6 +180,7 @@ pub(crate) fn run(seed: u64, setting: Setting) -> Result<(), String> {
         next_session: 0,
         clients,
         calls: Vec::new(),
+        believed: Vec::new(),
         batches: Batches::new(),
         heard: 0,
         distance_us,
@@ -172,7 +189,8 @@ pub(crate) fn run(seed: u64, setting: Setting) -> Result<(), String> {
     };
     world.begin();
     world.run()?;
-    check(&world.batches, &world.postgres.tables, forgets)
+    check(&world.batches, &world.postgres.tables, forgets)?;
+    believed_outcomes(&world.believed, &world.postgres.tables)
 }
 
 impl World {
@@ -307,7 +325,7 @@ impl World {
     fn receive(&mut self, id: ServerId, message: Message) {
         let Some(server) = self.servers.get_mut(&id) else {
             if let Message::Call(call) = message {
-                self.end_call(call, None);
+                self.end_call(call, End::Nothing);
             }
             return;
         };
@@ -380,13 +398,12 @@ impl World {
                 return;
             }
             let count = server.pending.len().min(1 + self.rng.below(4) as usize);
-            let calls: Vec<CallId> = server.pending.drain(..count).collect();
+            let calls: Vec<Sent> = server.pending.drain(..count).collect();
             let ticket = Ticket(server.tickets);
             server.tickets += 1;
-            let writes: Vec<_> =
-                calls.iter().flat_map(|call| self.calls[call.0].writes.clone()).collect();
-            let heard = calls.iter().map(|call| self.calls[call.0].heard).max().unwrap_or(0);
-            server.batches.insert(ticket, calls);
+            server.batches.insert(ticket, calls.clone());
+            let writes: Vec<_> = calls.iter().flat_map(|sent| self.writes_of(*sent)).collect();
+            let heard = calls.iter().map(|sent| self.calls[sent.call.0].heard).max().unwrap_or(0);
             let batch = Batch { writes: writes.clone(), heard, times_ms: Vec::new(), answer: None };
             self.batches.insert((id, ticket), batch);
             let work = Work { writes, durable: true, ..Work::default() };
@@ -445,14 +462,28 @@ impl World {
     fn answer(&mut self, id: ServerId, ticket: Ticket, result: Result<Report, Error>) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         let Some(calls) = server.batches.remove(&ticket) else { return };
-        let version = result.as_ref().ok().map(|report| report.versions.1);
-        if let Some(version) = version {
-            self.heard = self.heard.max(version);
+        let mut decisions = match &result {
+            Ok(report) => report.decisions.clone(),
+            Err(_) => Vec::new(),
+        };
+        let mut ends = Vec::new();
+        for sent in calls {
+            let end = match &result {
+                Ok(report) => {
+                    self.heard = self.heard.max(report.versions.1);
+                    let rest = decisions.split_off(self.calls[sent.call.0].writes.len());
+                    let decisions = std::mem::replace(&mut decisions, rest);
+                    End::Answered { version: report.versions.1, decisions }
+                }
+                Err(error) if error.kind() == Kind::OutcomeUnknown => End::Unknown,
+                Err(_) => End::Nothing,
+            };
+            ends.push((sent, end));
         }
         if let Some(batch) = self.batches.get_mut(&(id, ticket)) {
             batch.answer = Some(Answer { result, version: self.postgres.tables.version });
         }
-        calls.into_iter().for_each(|call| self.end_call(call, version));
+        ends.into_iter().for_each(|(sent, end)| self.end_call(sent, end));
     }
 
     /// Ends a connection from the side of the server.
@@ -519,8 +550,8 @@ impl World {
     fn follow(&mut self, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.role = Role::Follower;
-        let waiting: Vec<CallId> = server.pending.drain(..).collect();
-        waiting.into_iter().for_each(|call| self.end_call(call, None));
+        let waiting: Vec<Sent> = server.pending.drain(..).collect();
+        waiting.into_iter().for_each(|sent| self.end_call(sent, End::Nothing));
     }
 
     /// A server notices that a connection is lost.

@@ -82,10 +82,10 @@ impl Direct {
             logs: open.row.logs,
             kept_out: self.was_kept_out(),
         };
-        let ids: Vec<_> = work.writes.iter().map(AtomicWrite::id).collect();
+        let attempts: Vec<_> = work.writes.iter().map(AtomicWrite::attempt).collect();
         match batch::run(&mut open, &begun, work) {
             Ok(report) => {
-                open.log_writes(&WriteRecord::of(ids, &report.decisions));
+                open.log_writes(&WriteRecord::of(attempts, &report.decisions));
                 Ok((open, Report { worked: started.elapsed(), ..report }))
             }
             Err(error) => {

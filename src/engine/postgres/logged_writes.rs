@@ -1,9 +1,13 @@
-//! The writes with ids of a batch, in the log of batches: of each the id, how many versions it is behind
-//! the batch's previous one (4 bytes), and its results. Numbers have their high byte first.
+//! The writes with ids of a batch, in the log of batches: of each the id (16 bytes), by how many versions its
+//! commit follows the batch's previous one (0 without a commit), a byte of the kind of its outcome, and the
+//! rest of the outcome. Numbers have 4 bytes, the high one first; lists and texts come after their length.
 //!
-//! Results are a byte 0 if there are none, else a byte 1 and three lists, each after its length (4 bytes):
-//! UUIDs (8 bytes of the placeholder, 16 of the UUID), values (a byte of the encoding, 4 of the length, the
-//! bytes), messages (a byte of flags, 8 of the number if there is one).
+//! | kind | rest |
+//! |---|---|
+//! | 0, a commit | nothing |
+//! | 1, a commit with results | a list of UUIDs (8 bytes of the placeholder, 16 of the UUID), of values (a byte of the encoding, the length, the bytes) and of messages (a byte of flags, 8 of the number if there is one) |
+//! | 2, failed checks of a repetition | a list of their places |
+//! | 3, a rejection of a repetition | a byte of the kind of the error, and its text |
 
 use uuid::Uuid;
 
@@ -12,7 +16,7 @@ use super::cells::Cells;
 use super::line::Call;
 use crate::layer::{Lead, Remembered};
 use crate::model::{
-    Decision, EncodedValue, Encoding, Enqueued, Error, LAYER_WRITE_ID_BYTES,
+    Decision, EncodedValue, Encoding, Enqueued, Error, Kind, LAYER_WRITE_ID_BYTES,
     LAYER_WRITE_IDS_BYTES_MAX, POSTGRES_LOG_KEPT_MS, POSTGRES_WRITES_PAGE_BATCHES, Resolved,
     Result, Results, Versionstamp, WRITE_ID_KEPT_MS, WriteId, WriteRecord,
 };
@@ -27,7 +31,10 @@ const RECENT: &str = "\
 SELECT version, at_ms, previous, writes FROM openkv.log \
 WHERE db = $1 AND version < $2 AND at_ms >= $3 ORDER BY version DESC LIMIT $4";
 
-const HAS_RESULTS: u8 = 1;
+const COMMITTED: u8 = 0;
+const COMMITTED_WITH: u8 = 1;
+const CHECK_FAILED: u8 = 2;
+const REJECTED: u8 = 3;
 /// Flags of a message.
 const DEDUPLICATED: u8 = 1;
 const HAS_ID: u8 = 2;
@@ -36,16 +43,29 @@ const HAS_ID: u8 = 2;
 pub(super) fn encoded(records: &[WriteRecord], previous: u64) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(records.len() * (WriteId::BYTES + 5));
     for WriteRecord { id, decision } in records {
-        let (stamp, results) = match decision {
-            Decision::Committed(stamp) => (stamp, None),
-            Decision::CommittedWith(stamp, results) => (stamp, Some(results)),
-            Decision::Deleted(_) | Decision::CheckFailed(_) | Decision::Rejected(_) => continue,
+        let mut begin = |kind, stamp: Option<&Versionstamp>| {
+            out.extend_from_slice(id.as_bytes());
+            put_number(&mut out, stamp.map_or(0, |of| of.version().saturating_sub(previous)));
+            out.push(kind);
         };
-        out.extend_from_slice(id.as_bytes());
-        put_number(&mut out, stamp.version().saturating_sub(previous));
-        out.push(if results.is_some() { HAS_RESULTS } else { 0 });
-        if let Some(results) = results {
-            put_results(&mut out, results);
+        match decision {
+            Decision::Committed(stamp) => begin(COMMITTED, Some(stamp)),
+            Decision::CommittedWith(stamp, results) => {
+                begin(COMMITTED_WITH, Some(stamp));
+                put_results(&mut out, results);
+            }
+            Decision::CheckFailed(failed) => {
+                begin(CHECK_FAILED, None);
+                put_number(&mut out, failed.len() as u64);
+                failed.iter().for_each(|place| put_number(&mut out, *place as u64));
+            }
+            Decision::Rejected(error) => {
+                begin(REJECTED, None);
+                out.push(error.kind() as u8);
+                put_number(&mut out, error.message().len() as u64);
+                out.extend_from_slice(error.message().as_bytes());
+            }
+            Decision::Deleted(_) => {}
         }
     }
     (!out.is_empty()).then_some(out)
@@ -82,12 +102,18 @@ pub(super) fn decode(mut bytes: &[u8], previous: u64) -> Option<Vec<WriteRecord>
     while !bytes.is_empty() {
         let id = WriteId::from_bytes(take(bytes)?);
         let stamp = Versionstamp::new(previous + u64::from(u32::from_be_bytes(take(bytes)?)));
-        let results = match take(bytes)? {
-            [0] => Results::default(),
-            [HAS_RESULTS] => results(bytes)?,
+        let decision = match take(bytes)? {
+            [COMMITTED] => Decision::Committed(stamp),
+            [COMMITTED_WITH] => Decision::CommittedWith(stamp, Box::new(results(bytes)?)),
+            [CHECK_FAILED] => Decision::CheckFailed(list(bytes, length)?),
+            [REJECTED] => {
+                let [kind] = take(bytes)?;
+                let text = String::from_utf8(sized(bytes)?).ok()?;
+                Decision::Rejected(Error::new(Kind::from_number(kind)?, text))
+            }
             _ => return None,
         };
-        records.push(WriteRecord { id, decision: Decision::committed(stamp, results) });
+        records.push(WriteRecord { id, decision });
     }
     Some(records)
 }
@@ -99,11 +125,8 @@ fn results(bytes: &mut &[u8]) -> Option<Results> {
     })?;
     let values = list(bytes, |bytes| {
         let [encoding] = take(bytes)?;
-        let length = usize::try_from(u32::from_be_bytes(take(bytes)?)).ok()?;
-        let (value, rest) = bytes.split_at_checked(length)?;
-        *bytes = rest;
         let encoding = Encoding::from_id(i64::from(encoding))?;
-        Some(EncodedValue { encoding, bytes: value.to_vec() })
+        Some(EncodedValue { encoding, bytes: sized(bytes)? })
     })?;
     let enqueued = list(bytes, |bytes| {
         let [flags] = take(bytes)?;
@@ -120,14 +143,25 @@ fn list<T>(bytes: &mut &[u8], item: impl Fn(&mut &[u8]) -> Option<T>) -> Option<
     (0..count).map(|_| item(bytes)).collect()
 }
 
+fn length(bytes: &mut &[u8]) -> Option<usize> {
+    usize::try_from(u32::from_be_bytes(take(bytes)?)).ok()
+}
+
+fn sized(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+    let length = length(bytes)?;
+    let (head, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(head.to_vec())
+}
+
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(*head)
 }
 
-/// The writes with ids that have committed before this lead, as far as they are remembered. No earlier
-/// leader can commit any more.
+/// The writes with ids that were decided for good before this lead, as far as they are remembered. No
+/// earlier leader can commit any more.
 ///
 /// # Errors
 /// The error of the server; `Corrupt` for rows of another form.
@@ -181,6 +215,9 @@ mod tests {
         vec![
             record(1, Decision::Committed(Versionstamp::new(101))),
             record(2, Decision::committed(Versionstamp::new(103), results)),
+            record(3, Decision::CheckFailed(vec![0, 300])),
+            record(4, Decision::CheckFailed(Vec::new())),
+            record(5, Decision::Rejected(Error::invalid("a sum over 2^64 − 1"))),
         ]
     }
 
@@ -189,16 +226,14 @@ mod tests {
         let bytes = encoded(&records(), 100).unwrap();
         assert_eq!(decode(&bytes, 100), Some(records()));
         assert_eq!(encoded(&[], 100), None);
-        let refused =
-            WriteRecord { decision: Decision::CheckFailed(vec![]), ..records().remove(0) };
-        assert_eq!(encoded(&[refused], 100), None);
     }
 
     #[test]
     fn bytes_of_another_form_have_no_writes() {
         let bytes = encoded(&records(), 100).unwrap();
-        let first = WriteId::BYTES + 5;
-        for length in (1..bytes.len()).filter(|length| *length != first) {
+        let ends: Vec<_> =
+            (1..=5).map(|count| encoded(&records()[..count], 100).unwrap().len()).collect();
+        for length in (1..bytes.len()).filter(|length| !ends.contains(length)) {
             assert_eq!(decode(&bytes[..length], 100), None, "{length}");
         }
         assert_eq!(decode(&[bytes, vec![0]].concat(), 100), None);

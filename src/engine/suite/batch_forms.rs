@@ -3,7 +3,7 @@
 use super::rows::with_placeholders;
 use super::*;
 use crate::engine::postgres::{PostgresEngine, Server};
-use crate::model::WriteId;
+use crate::model::{Attempt, WriteId};
 
 /// The tables that a batch of entries changes, and their columns with the number of the database.
 const TABLES: [(&str, &str); 4] =
@@ -43,8 +43,8 @@ fn batches() -> Vec<Vec<AtomicWrite>> {
 
 /// Deletes a key without an entry, with an id.
 fn with_id(number: u64) -> AtomicWrite {
-    let id = Some(WriteId::new(NOW, [0, number]));
-    atomic(WriteParts { mutations: vec![delete("none")], id, ..WriteParts::default() })
+    let attempt = Some(Attempt::first(WriteId::new(NOW, [0, number])));
+    atomic(WriteParts { mutations: vec![delete("none")], attempt, ..WriteParts::default() })
 }
 
 /// Carries out the batches in one form, and answers the decisions and the rows.

@@ -133,7 +133,7 @@ fn parse_write(
                 parts.tells_values = true;
             }
             PATCH => change::patches(reader, left, &mut parts)?,
-            WRITE_ID => parts.id = Some(parse_write_id(reader, parts.id)?),
+            WRITE_ID => parts.attempt = Some(parse_write_id(reader, parts.attempt)?),
             _ => return Err(reader.refused("an unknown operation")),
         }
     }

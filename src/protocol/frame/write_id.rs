@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use crate::codec::Malformed;
-use crate::model::WriteId;
+use crate::model::{Attempt, WriteId};
 
 pub(super) const WRITE_ID: u8 = 0x10;
 
@@ -15,14 +15,14 @@ pub fn push_write_id(out: &mut Vec<u8>, id: WriteId) {
     out.extend_from_slice(id.as_bytes());
 }
 
-/// Parses the record behind its first byte. `before`: the id that the write has already.
+/// Parses the record behind its first byte. `before`: what the write has already.
 pub(super) fn parse_write_id(
     reader: &mut Reader<'_>,
-    before: Option<WriteId>,
-) -> Result<WriteId, Malformed> {
+    before: Option<Attempt>,
+) -> Result<Attempt, Malformed> {
     let bytes = reader.take(WriteId::BYTES)?;
     match <[u8; WriteId::BYTES]>::try_from(bytes) {
-        Ok(bytes) if before.is_none() => Ok(WriteId::from_bytes(bytes)),
+        Ok(bytes) if before.is_none() => Ok(Attempt::first(WriteId::from_bytes(bytes))),
         Ok(_) | Err(_) => Err(reader.refused("a write with two ids")),
     }
 }

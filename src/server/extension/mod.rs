@@ -33,7 +33,7 @@ use crate::model::{
 };
 use crate::protocol::extension::{
     CALL, CONSUME, EXPIRIES_HEADER, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE,
-    RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good,
+    REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good,
 };
 use crate::protocol::{Command, Trait};
 
@@ -124,8 +124,11 @@ pub(super) async fn route(
     let answer = match kind {
         RequestKind::Read => read::read(database, &body).await,
         RequestKind::Write => {
-            let results = head.headers.contains_key(RESULTS_HEADER);
-            write::write(database, body, limits, results).await
+            let form = write::Form {
+                results: head.headers.contains_key(RESULTS_HEADER),
+                repeated: head.headers.contains_key(REPEATED_HEADER),
+            };
+            write::write(database, body, limits, form).await
         }
         RequestKind::Call(command) => call::call(database, command, &body, limits).await,
         RequestKind::Feed => {

@@ -18,18 +18,27 @@ use crate::server::clock::now_ms;
 use crate::server::data::{committed, has_queue_room};
 use crate::server::database::Database;
 
-/// Answers `write`; with `results`, the answer has every status of an outcome.
+/// What the headers of a request say.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// The answer may have every status of an outcome.
+    pub(super) results: bool,
+    /// An earlier attempt of the request may still arrive.
+    pub(super) repeated: bool,
+}
+
+/// Answers `write`.
 pub(super) async fn write(
     database: &Arc<Database>,
     body: Bytes,
     limits: Limits,
-    results: bool,
+    Form { results, repeated }: Form,
 ) -> Result<Answer, Refusal> {
     let now_ms = now_ms();
     let parsed = if body.len() < FRAMES_APART_BYTES_MIN {
-        parsed(&body, &limits, now_ms)?
+        parsed(&body, &limits, repeated, now_ms)?
     } else {
-        let apart = tokio::task::spawn_blocking(move || parsed(&body, &limits, now_ms));
+        let apart = tokio::task::spawn_blocking(move || parsed(&body, &limits, repeated, now_ms));
         apart.await.map_err(|_| Error::internal("taking a request apart ended by a panic"))??
     };
     let has_id = |write: &Result<AtomicWrite>| write.as_ref().is_ok_and(|w| w.id().is_some());
@@ -70,7 +79,12 @@ pub(super) async fn write(
 }
 
 /// The writes of a request, each validated.
-fn parsed(body: &[u8], limits: &Limits, now_ms: i64) -> Result<Vec<Result<AtomicWrite>>, Refusal> {
+fn parsed(
+    body: &[u8],
+    limits: &Limits,
+    repeated: bool,
+    now_ms: i64,
+) -> Result<Vec<Result<AtomicWrite>>, Refusal> {
     let (count, frame) = split_count(body).map_err(malformed)?;
     if count > FRAMES_WRITES_MAX {
         return Err(Refusal::bad_request(format!(
@@ -79,7 +93,8 @@ fn parsed(body: &[u8], limits: &Limits, now_ms: i64) -> Result<Vec<Result<Atomic
     }
     let parsed = parse_writes_apart(frame, count, limits, FRAMES_RECORDS_MAX).map_err(malformed)?;
     let validated = |write: Result<AtomicWrite>| {
-        write.and_then(|write| validate_untrusted(write, limits, now_ms))
+        let write = validate_untrusted(write?, limits, now_ms)?;
+        Ok(if repeated { write.repeated() } else { write })
     };
     Ok(parsed.into_iter().map(|(write, _)| validated(write)).collect())
 }

@@ -434,7 +434,7 @@ impl Plan {
     /// Decides it over the committed state.
     fn commit(&self, tables: &Tables) -> Commit {
         let (decisions, effects) = tables.decide(&self.writes, NOW_MS);
-        let ids = self.writes.iter().map(AtomicWrite::id);
+        let attempts = self.writes.iter().map(AtomicWrite::attempt);
         let prev = tables.version.saturating_add_signed(self.ahead);
         Commit {
             ticket: self.ticket,
@@ -444,7 +444,7 @@ impl Plan {
             now_ms: NOW_MS,
             durable: true,
             last_message: tables.last_message,
-            records: WriteRecord::of(ids, &decisions),
+            records: WriteRecord::of(attempts, &decisions),
             effects,
         }
     }

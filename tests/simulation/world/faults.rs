@@ -1,7 +1,7 @@
 //! What goes wrong: connections are cut, processes die or stop for a while, PostgreSQL starts again or
 //! fails over, its standby stands still.
 
-use super::{Link, Message, Purpose, Role, SERVERS, What, World};
+use super::{End, Link, Message, Purpose, Role, SERVERS, What, World};
 use crate::postgres::{Request, SessionId};
 use crate::tables::ServerId;
 
@@ -82,7 +82,7 @@ impl World {
         self.places[place] = None;
         if let Some(server) = self.servers.remove(&id) {
             let waiting = server.batches.into_values().flatten().chain(server.pending);
-            waiting.for_each(|call| self.end_call(call, None));
+            waiting.for_each(|call| self.end_call(call, End::Unknown));
         }
         let us = 5000 + self.rng.below(60_000);
         self.after(us, What::Start(place));
