@@ -112,36 +112,3 @@ test("what serve cannot do is wrong usage, or is told", async () => {
   assert.notEqual(nowhere.code, 0);
   assert.match(token.out, /^[\w-]{43}\n$/);
 });
-
-test("studio serves a file with a token of its own, until it is told to end", async () => {
-  const db = path("studio.db");
-  await openkv("-d", db, "set", "k", "1");
-  const child = start(["studio", db, "--no-open"]);
-  const [printed] = await linesOf(child, 1);
-  const [, url, token] = /^(http:\/\/127\.0\.0\.1:\d+)\/#token=([\w-]{43})$/.exec(printed);
-  const get = (authorization) => fetch(`${url}/api/keys/k`, { headers: { authorization } });
-  assert.equal((await get(`Bearer ${token}`)).status, 200);
-  assert.equal((await get("Bearer another-token-of-somebody")).status, 401);
-  const page = await fetch(url, { headers: { accept: "text/html" } });
-  assert.match(page.headers.get("content-security-policy"), /^default-src 'none'/);
-  const [opened] = await linesOf(
-    start(["studio", `${url}/`, "--token", token, "--no-open", "--json"]),
-    1,
-  );
-  assert.deepEqual(JSON.parse(opened), { url: `${url}/#/?token=${token}` });
-  assert.equal(await ended(child, "SIGINT"), 0);
-});
-
-test("studio refuses what it cannot show", async () => {
-  mkdirSync(path("studio-folder"));
-  for (const [place, words] of [
-    [path("none.db"), /does not exist/],
-    [path("studio-folder"), /is a folder/],
-    [":memory:", /opens a file or the URL/],
-    ["http://127.0.0.1:9", /answers no studio/],
-  ]) {
-    const { code, err } = await openkv("studio", place, "--no-open");
-    assert.notEqual(code, 0, place);
-    assert.match(err, words);
-  }
-});

@@ -1,12 +1,12 @@
 // Duty: studio: the pages of a server in the browser, for a file or for the URL of a server.
 
 import { randomBytes } from "node:crypto";
-import { spawn } from "node:child_process";
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { serve } from "../../api/serve.js";
 import { isPostgres, isServer } from "../../arguments/location.js";
 import type { KvServer } from "../../model/types.js";
+import { openBrowser, tunnelTo } from "../browser.js";
 import { type GlobalOptions, isMemory, located, requireExisting, styleOf } from "../database.js";
 import { NotDone, WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
@@ -29,10 +29,17 @@ export function addStudioCommand(program: Command): void {
     .action(async (place: string | undefined, flags: StudioFlags, from: Command) => {
       const { db, token } = from.optsWithGlobals<GlobalOptions>();
       const given = located(place ?? db);
+      if (place === undefined && db === undefined) requireDefault(given);
       const json = styleOf(from).json;
       if (isServer(given)) await showServer(given, token, flags, json);
       else await showFile(given, flags, json);
     });
+}
+
+/** Who gives no place may not know that there is a default one. */
+function requireDefault(path: string): void {
+  if (isServer(path) || isMemory(path) || isPostgres(path) || existsSync(path)) return;
+  throw new NotDone(`${path} does not exist: name a file or URL, as in openkv studio app.sqlite3`);
 }
 
 async function showFile(path: string, flags: StudioFlags, json: boolean): Promise<void> {
@@ -48,7 +55,8 @@ async function showFile(path: string, flags: StudioFlags, json: boolean): Promis
   const accessToken = randomBytes(TOKEN_BYTES).toString("base64url");
   const options = { path, listen: "127.0.0.1:0", accessToken, readonly: flags.readonly === true };
   const server: KvServer = await asUsage(() => serve(options));
-  await show(`${server.url}/#token=${accessToken}`, flags, json);
+  const shown = json ? undefined : `showing ${path}; Ctrl-C ends it`;
+  await show(`${server.url}/#token=${accessToken}`, flags, json, shown);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve());
@@ -84,20 +92,15 @@ async function hasStudio(origin: string): Promise<boolean> {
   }
 }
 
-async function show(url: string, { open }: StudioFlags, json: boolean): Promise<void> {
+async function show(
+  url: string,
+  { open }: StudioFlags,
+  json: boolean,
+  more?: string,
+): Promise<void> {
   await print(json ? JSON.stringify({ url }) : url);
-  if (open) openBrowser(url);
-}
-
-/** Commands that open a URL. None of them is a shell, which would interpret the URL. */
-const OPENERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
-  darwin: ["open"],
-  win32: ["rundll32", "url.dll,FileProtocolHandler"],
-};
-
-function openBrowser(url: string): void {
-  const [command, ...words] = OPENERS[process.platform] ?? ["xdg-open"];
-  const child = spawn(command, [...words, url], { detached: true, stdio: "ignore" });
-  child.on("error", () => note("no browser could be opened: open the URL yourself"));
-  child.unref();
+  if (more !== undefined) note(more);
+  if (open && !(await openBrowser(url))) {
+    note(`no browser could be opened here: open the URL yourself${tunnelTo(url)}`);
+  }
 }
