@@ -7,11 +7,19 @@ import "./style/forms.css";
 import "./style/shell.css";
 import "./style/values.css";
 import "./style/panels.css";
+import { Fault } from "./parts/fault";
 import { App } from "./shell/app";
 import { listen } from "./shell/keys";
 import { meetServer } from "./shell/session";
-import { report } from "./shell/toasts";
 
-meetServer().catch(report);
-listen();
-render(<App />, document.getElementById("app")!);
+const place = document.getElementById("app")!;
+meetServer().then(
+  () => {
+    listen();
+    render(<App />, place);
+  },
+  (error: Error) => {
+    const text = `The server does not say what it is: ${error.message} Load the page again.`;
+    render(<Fault text={text} />, place);
+  },
+);

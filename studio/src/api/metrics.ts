@@ -1,7 +1,7 @@
 // Duty: the counters of a database, asked for again and again while a view shows them.
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { report } from "../shell/toasts";
 import { ApiError, ask } from "./request";
 
@@ -51,7 +51,8 @@ export const samples = signal<readonly Sample[]>([]);
 
 /** Takes samples while a component is shown. */
 export function useSamples(): readonly Sample[] {
-  useEffect(() => {
+  // Before the first paint, which takes longer than the answer.
+  useLayoutEffect(() => {
     const ending = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     samples.value = [];

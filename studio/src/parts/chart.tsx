@@ -1,14 +1,17 @@
 // Duty: lines over time. The numbers are beside the chart as text, so a chart needs no more than a name.
 
 import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
+import type uPlot from "uplot";
 import { isDark } from "../shell/theme";
+import { report } from "../shell/toasts";
 
 export interface Series {
   readonly name: string;
   readonly values: readonly (number | null)[];
 }
+
+/** Of the drawing, also while it is not there yet. */
+const HEIGHT_PX = 150;
 
 interface ChartProps {
   readonly title: string;
@@ -18,60 +21,46 @@ interface ChartProps {
   readonly unit?: string;
 }
 
-const HEIGHT_PX = 150;
-
 export function Chart({ title, times, series, unit = "" }: ChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
-  const names = series.map(({ name }) => name).join("\n");
-  const dark = isDark.value;
+  const names = series.map(({ name }) => name);
+  const given = dataOf(times, series);
+  const latest = useRef(given);
+  latest.current = given;
   useEffect(() => {
     const element = host.current!;
-    const colour = (name: string): string =>
-      getComputedStyle(document.documentElement).getPropertyValue(name);
-    const axis = {
-      stroke: colour("--soft"),
-      grid: { stroke: colour("--line"), width: 1 },
-      ticks: { show: false },
-      font: "11px system-ui, sans-serif",
-    };
-    const made = new uPlot(
-      {
-        width: element.clientWidth,
-        height: HEIGHT_PX,
-        ms: 1,
-        legend: { show: series.length > 1 },
-        cursor: { drag: { x: false, y: false } },
-        scales: { y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] } },
-        axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
-        series: [
-          {},
-          ...series.map(({ name }, at) => ({
-            label: name,
-            stroke: colour(`--chart-${(at % 3) + 1}`),
-            width: 1.5,
-            points: { show: false },
-          })),
-        ],
-      },
-      dataOf(times, series),
-      element,
-    );
-    plot.current = made;
-    const observer = new ResizeObserver(() => {
-      made.setSize({ width: element.clientWidth, height: HEIGHT_PX });
-    });
-    observer.observe(element);
+    let isEnded = false;
+    let end = (): void => {};
+    import("./plot").then(({ draw }) => {
+      if (isEnded) return;
+      const made = draw(element, { names, unit, height: HEIGHT_PX, data: latest.current });
+      plot.current = made;
+      const observer = new ResizeObserver(() => {
+        made.setSize({ width: element.clientWidth, height: HEIGHT_PX });
+      });
+      observer.observe(element);
+      end = () => {
+        observer.disconnect();
+        made.destroy();
+        plot.current = undefined;
+      };
+    }, report);
     return () => {
-      observer.disconnect();
-      made.destroy();
+      isEnded = true;
+      end();
     };
-  }, [names, dark, unit]);
-  useEffect(() => plot.current?.setData(dataOf(times, series)));
+  }, [names.join("\n"), isDark.value, unit]);
+  useEffect(() => plot.current?.setData(given));
   return (
     <figure class="panel chart">
       <figcaption>{title}</figcaption>
-      <div ref={host} role="img" aria-label={`Chart: ${title}`} />
+      <div
+        ref={host}
+        role="img"
+        aria-label={`Chart: ${title}`}
+        style={{ minHeight: `${HEIGHT_PX}px` }}
+      />
     </figure>
   );
 }

@@ -1,6 +1,7 @@
 // Duty: numbers, sizes and durations as text.
 
-export const whole = (n: number): string => n.toLocaleString("en");
+/** An integer with commas. `toLocaleString` loads the tables of languages, 30 ms of the first view. */
+export const whole = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;

@@ -1,7 +1,6 @@
 // Duty: the frame of all views: navigation, title, the view of the route, dialogs.
 
-import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { probeWriting } from "../api/entries";
 import { Confirmation } from "../parts/dialog";
 import icon from "../icon.svg";
@@ -13,6 +12,7 @@ import { isMany, keepRights, mayWrite, readOnly, server } from "./session";
 import { nextTheme, theme } from "./theme";
 import { TokenDialog } from "./token-dialog";
 import { Toasts, report } from "./toasts";
+import { SHOWN } from "../views";
 import type { View } from "./views";
 
 export function App() {
@@ -20,14 +20,15 @@ export function App() {
   const found = openViews.value.find((view) => view.name === name);
   // A server of many databases begins with their list.
   const view = found ?? openViews.value[0];
+  const Shown = view && SHOWN[view.name];
   useEffect(() => {
     document.title = `${view?.title ?? "openkv"}${database === "" ? "" : ` · ${database}`} · openkv studio`;
   }, [view, database]);
   const isKnown = mayWrite.value !== undefined;
   useEffect(() => {
-    if (isKnown || server.value === undefined || (isMany.value && database === "")) return;
+    if (isKnown || (isMany.value && database === "")) return;
     probeWriting().then((may) => keepRights(database, may), report);
-  }, [server.value, database, isKnown]);
+  }, [database, isKnown]);
   return (
     <div class="shell">
       <Navigation present={view} />
@@ -62,7 +63,7 @@ export function App() {
         </button>
       </header>
       <main class="main" id="main" tabIndex={-1}>
-        {view !== undefined && <ViewOf key={`${database}/${view.name}`} view={view} />}
+        {Shown !== undefined && <Shown key={`${database}/${view?.name}`} />}
       </main>
       <TokenDialog />
       <Confirmation />
@@ -106,16 +107,7 @@ function Navigation({ present }: { readonly present: View | undefined }) {
           {title}
         </a>
       ))}
-      <p class="foot">version {server.value?.version}</p>
+      <p class="foot">version {server.value.version}</p>
     </nav>
   );
-}
-
-/** A view, once its module is loaded. */
-function ViewOf({ view }: { readonly view: View }) {
-  const [loaded, setLoaded] = useState<{ readonly Found: ComponentType }>();
-  useEffect(() => {
-    view.load().then((module) => setLoaded({ Found: module.default }), report);
-  }, [view]);
-  return loaded === undefined ? <p class="empty">Loading…</p> : <loaded.Found />;
 }

@@ -7,11 +7,10 @@ import { givenToken, route } from "./router";
 export interface Server {
   readonly version: string;
   readonly databases: "one" | "many";
-  /** Whether the server asks for no token. */
-  readonly open: boolean;
 }
 
-export const server = signal<Server | undefined>(undefined);
+/** Known before anything is shown. */
+export const server = signal<Server>({ version: "", databases: "one" });
 
 /** The scope of the token of the admin API. A database's scope is its name, `""` on a server of one. */
 export const ADMIN = "/admin";
@@ -35,10 +34,12 @@ export const mayWrite = computed(() => writing.value[route.value.database]);
 export const readOnly = computed(() => mayWrite.value === false);
 
 /** What can be asked of the server: a database, or the server itself. */
-export const isMany = computed(() => server.value?.databases === "many");
+export const isMany = computed(() => server.value.databases === "many");
 
+/** Asks what the server is; index.html has begun the request. */
 export async function meetServer(): Promise<void> {
   const response = await fetch("/~studio/server.json");
+  if (!response.ok) throw new Error(`The server answered ${response.status}.`);
   const found = (await response.json()) as Server;
   const scope = found.databases === "many" ? route.value.database || ADMIN : "";
   if (givenToken !== undefined) tokens.set(scope, givenToken);

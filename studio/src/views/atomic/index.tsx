@@ -32,7 +32,7 @@ const change = <T,>(list: readonly T[], at: number, to: Partial<T> | undefined):
     place !== at ? [one] : to === undefined ? [] : [{ ...one, ...to }],
   );
 
-export default function Atomic() {
+export function Atomic() {
   const [outcome, setOutcome] = useState<Outcome | Error>();
   const { checks, mutations } = draft.value;
   const setChecks = (next: readonly CheckDraft[]): void => {

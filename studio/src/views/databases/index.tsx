@@ -11,7 +11,7 @@ import { NewToken } from "./new-token";
 import { QuotasOf } from "./quotas";
 import { TokensOf } from "./tokens";
 
-export default function Databases() {
+export function Databases() {
   const [found, setFound] = useState<readonly Database[]>();
   const [name, setName] = useState("");
   const [made, setMade] = useState<string>();

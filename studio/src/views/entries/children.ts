@@ -2,7 +2,7 @@
 // The server lists keys, so a child with much below it is skipped: the next list starts behind it.
 
 import { list } from "../../api/entries";
-import { type Key, type Node, sameNode } from "../../values/node";
+import { type Entry, type Key, type Node, sameNode } from "../../values/node";
 import { successor } from "../../values/successor";
 
 export interface Child {
@@ -13,49 +13,58 @@ export interface Child {
   hasBelow: boolean;
 }
 
-export interface Children {
-  readonly found: Child[];
+/** What one request has found. */
+export interface Step {
+  /** In order. The first may be the last of the step before, with more of it known. */
+  readonly found: readonly Child[];
   /** Where the rest begins; `undefined` at the end. */
   readonly next: Key | undefined;
 }
 
-/** Children of one step, and how long a step may take once it has found some. */
+/** Children of one load, and how long a load may take once it has found some. */
 const CHILDREN_MAX = 500;
 const CHILDREN_ENOUGH = 60;
-const STEP_MS_MAX = 200;
+const LOAD_MS_MAX = 200;
 /** Keys of one request. Where children have much below them, few keys find the next. */
 const KEYS_MAX = 500;
+const KEYS_FIRST = 125;
 const KEYS_MIN = 8;
 
-export async function childrenOf(
+export async function* childrenOf(
   prefix: Key,
   start: Key | undefined,
   signal: AbortSignal,
-): Promise<Children> {
+): AsyncGenerator<Step> {
   const begun = performance.now();
-  const found: Child[] = [];
   let from = start;
-  let limit = KEYS_MAX / 4;
-  for (;;) {
-    const before = found.length;
-    const page = await list(
-      { prefix, ...(from && { start: from }), limit, keysOnly: true },
-      signal,
-    );
-    for (const { key, versionstamp, expireAt } of page.entries) {
-      const child = childIn(found, key[prefix.length]!);
-      if (key.length > prefix.length + 1) child.hasBelow = true;
-      else child.entry = { versionstamp: versionstamp!, ...(expireAt && { expireAt }) };
-    }
+  let limit = KEYS_FIRST;
+  for (let count = 0; ; ) {
+    const asked = { prefix, ...(from && { start: from }), limit, keysOnly: true };
+    const page = await list(asked, signal);
+    const found = childrenIn(page.entries, prefix.length);
     const last = found.at(-1);
-    if (!page.hasMore || last === undefined) return { found, next: undefined };
-    from = last.hasBelow ? behind(prefix, last.part) : page.entries.at(-1)!.key;
-    if (from === undefined) return { found, next: undefined };
-    const isEnough = found.length >= CHILDREN_ENOUGH && performance.now() - begun > STEP_MS_MAX;
-    if (isEnough || found.length >= CHILDREN_MAX) return { found, next: from };
-    const isNew = found.length - before;
-    limit = Math.max(KEYS_MIN, Math.min(KEYS_MAX, last.hasBelow ? isNew * 4 : KEYS_MAX));
+    from =
+      !page.hasMore || last === undefined
+        ? undefined
+        : last.hasBelow
+          ? behind(prefix, last.part)
+          : page.entries.at(-1)!.key;
+    yield { found, next: from };
+    count += found.length;
+    const isEnough = count >= CHILDREN_ENOUGH && performance.now() - begun > LOAD_MS_MAX;
+    if (from === undefined || isEnough || count >= CHILDREN_MAX) return;
+    limit = last!.hasBelow ? Math.max(KEYS_MIN, Math.min(KEYS_MAX, found.length * 4)) : KEYS_MAX;
   }
+}
+
+function childrenIn(entries: readonly Entry[], level: number): Child[] {
+  const found: Child[] = [];
+  for (const { key, versionstamp, expireAt } of entries) {
+    const child = childIn(found, key[level]!);
+    if (key.length > level + 1) child.hasBelow = true;
+    else child.entry = { versionstamp: versionstamp!, ...(expireAt && { expireAt }) };
+  }
+  return found;
 }
 
 function childIn(found: Child[], part: Node): Child {

@@ -94,21 +94,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
     const value = entry?.value;
     return value != null && isBytes(value) ? bytesOf(value) : undefined;
   }, [entry]);
-  if (entry === null) {
-    return fault === "" ? (
-      <p class="empty">Loading…</p>
-    ) : (
-      <div class="detail">
-        <Fault text={fault} />
-        <div class="row">
-          <button type="button" onClick={() => setLoads(loads + 1)}>
-            Try again
-          </button>
-        </div>
-      </div>
-    );
-  }
-  const shown = entry === undefined ? "undefined" : printNode(entry.value!);
+  const shown = entry == null ? "undefined" : printNode(entry.value!);
   const isChanged = text !== undefined && text !== shown;
   return (
     <section class="detail" aria-label="Entry">
@@ -120,9 +106,9 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           <KeyView value={of} />
         </h2>
       </header>
-      {entry === undefined ? (
-        <p class="notice warn">There is no entry with this key.</p>
-      ) : (
+      {entry === null && fault === "" && <p class="empty">Loading…</p>}
+      {entry === undefined && <p class="notice warn">There is no entry with this key.</p>}
+      {entry != null && (
         <>
           <Facts entry={entry} />
           <div class="row">
@@ -161,6 +147,13 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
         </>
       )}
       <Fault text={fault} />
+      {entry === null && fault !== "" && (
+        <div class="row">
+          <button type="button" onClick={() => setLoads(loads + 1)}>
+            Try again
+          </button>
+        </div>
+      )}
       {isChanged && form !== "bytes" && (
         <div class="row end">
           <button type="button" onClick={() => setLoads(loads + 1)}>

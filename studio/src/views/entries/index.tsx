@@ -35,7 +35,7 @@ function parsed<T>(text: string | undefined, parse: (text: string) => T): T | Er
   }
 }
 
-export default function Entries() {
+export function Entries() {
   const { params } = route.value;
   /** The marked entries, by the literals of their keys. They are forgotten with the view. */
   const marked = useSignal<ReadonlyMap<string, Key>>(new Map());

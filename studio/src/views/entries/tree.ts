@@ -57,23 +57,26 @@ export class Tree {
     if (branch.state === "loading" || branch.state === "whole") return;
     branch.state = "loading";
     try {
-      const found = await childrenOf(branch.key, branch.next, this.#ending.signal);
-      const last = branch.children.at(-1);
-      for (const child of found.found) {
-        if (last !== undefined && sameNode(last.part, child.part)) {
-          last.hasBelow ||= child.hasBelow;
-          continue;
-        }
-        branch.children.push(this.#branch(branch, child));
+      for await (const step of childrenOf(branch.key, branch.next, this.#ending.signal)) {
+        this.#add(branch, step.found);
+        branch.next = step.next;
+        this.#show();
       }
-      branch.next = found.next;
-      branch.state = found.next === undefined ? "whole" : "part";
+      branch.state = branch.next === undefined ? "whole" : "part";
     } catch (error) {
       if (isAborted(error)) return;
       report(error);
       branch.state = "failed";
     }
     this.#show();
+  }
+
+  #add(branch: Branch, found: readonly Child[]): void {
+    for (const child of found) {
+      const last = branch.children.at(-1);
+      if (last !== undefined && sameNode(last.part, child.part)) last.hasBelow ||= child.hasBelow;
+      else branch.children.push(this.#branch(branch, child));
+    }
   }
 
   #branch(parent: Branch, child: Child): Branch {

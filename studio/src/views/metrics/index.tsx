@@ -11,7 +11,7 @@ import { copyText } from "../../parts/clipboard";
 const CHARTED_MAX = 3;
 const ms = (n: number | undefined): string => (n === undefined ? "" : n.toFixed(2));
 
-export default function MetricsView() {
+export function MetricsView() {
   const samples = useSamples();
   const last = samples.at(-1)?.metrics;
   if (last === undefined) return <p class="empty">Loading…</p>;

@@ -14,15 +14,18 @@ const SLOWEST = 6;
 
 const ms = (n: number): string => `${n < 10 ? n.toFixed(2) : n.toFixed(0)} ms`;
 
-export default function Overview() {
+export function Overview() {
   const samples = useSamples();
   const [entries, setEntries] = useState<number>();
+  const last = samples.at(-1)?.metrics;
+  const isShown = last !== undefined;
   useEffect(() => {
+    // To count is to read all keys: the other figures are shown first.
+    if (!isShown) return undefined;
     const ending = new AbortController();
     count([], ending.signal).then(setEntries, report);
     return () => ending.abort();
-  }, []);
-  const last = samples.at(-1)?.metrics;
+  }, [isShown]);
   if (last === undefined) return <p class="empty">Loading…</p>;
   const times = samples.map(({ at }) => at);
   const latency = (of: "p50Ms" | "p99Ms") => samples.map(({ metrics }) => worst(metrics, of));

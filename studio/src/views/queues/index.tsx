@@ -8,7 +8,7 @@ import { DeadLettersOf } from "./dead-letters";
 import { EnqueueForm } from "./enqueue-form";
 import { Look } from "./look";
 
-export default function Queues() {
+export function Queues() {
   const samples = useSamples();
   const known = samples.at(-1)?.metrics.queues ?? {};
   const { queue = "" } = route.value.params;

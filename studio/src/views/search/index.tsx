@@ -16,7 +16,7 @@ import { QueryForm } from "./query";
 /** While an index is built, its progress is asked for. */
 const PROGRESS_MS = 1000;
 
-export default function Search() {
+export function Search() {
   const [found, setFound] = useState<readonly Index[]>();
   const { prefix } = route.value.params;
   const load = (): void => {

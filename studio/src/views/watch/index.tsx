@@ -14,7 +14,7 @@ import { type Change, Feed } from "./feed";
 /** Changes that are drawn; a filter finds older ones. */
 const SHOWN_MAX = 200;
 
-export default function Watch() {
+export function Watch() {
   const { prefix = "" } = route.value.params;
   const [typed, setTyped] = useState(prefix);
   useEffect(() => setTyped(prefix), [prefix]);

@@ -1,0 +1,39 @@
+// Duty: the drawing of a chart, by uPlot; loaded when the first chart is shown.
+
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+export interface PlotOptions {
+  readonly names: readonly string[];
+  readonly unit: string;
+  readonly height: number;
+  readonly data: uPlot.AlignedData;
+}
+
+export function draw(host: HTMLElement, { names, unit, height, data }: PlotOptions): uPlot {
+  const colour = (name: string): string =>
+    getComputedStyle(document.documentElement).getPropertyValue(name);
+  const axis = {
+    stroke: colour("--soft"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui, sans-serif",
+  };
+  const lines = names.map((label, at) => ({
+    label,
+    stroke: colour(`--chart-${(at % 3) + 1}`),
+    width: 1.5,
+    points: { show: false },
+  }));
+  const options: uPlot.Options = {
+    width: host.clientWidth,
+    height,
+    ms: 1,
+    legend: { show: names.length > 1 },
+    cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] } },
+    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
+    series: [{}, ...lines],
+  };
+  return new uPlot(options, data, host);
+}
