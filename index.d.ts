@@ -2135,6 +2135,13 @@ export interface OpenKvOptions {
    */
   encoding?: "cbor" | "v8";
   /**
+   * For a file only: whether it keeps the counters of {@link Kv.metrics}. With `persistent: true` the counts and latencies
+   * go on where earlier openings ended, those of other processes with this option included. They are stored every
+   * `flushInterval` milliseconds (default: 10000, at least 100) if there is anything new, and when the last handle is
+   * closed; a process that dies loses what it has counted since. A `TypeError` with `readonly`.
+   */
+  metrics?: { persistent?: boolean; flushInterval?: number };
+  /**
    * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
    * databases that need not run on Deno; or single limits by name, the others being Deno's.
    * `valueBytesMax` and `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them

@@ -1,7 +1,7 @@
 // Duty: openKv: checks the options, locates the file or server, opens it.
 
 import process from "node:process";
-import { type Limits, nameOf } from "../arguments/check.js";
+import { type Limits, checkOptions, nameOf } from "../arguments/check.js";
 import { Kv } from "./kv.js";
 import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import type { NativeOptions, NativeRemote } from "../native/binding.js";
@@ -13,6 +13,10 @@ const BUSY_TIMEOUT_MS_DEFAULT = 5000;
 /** The largest timeout of an operating system's timer. */
 const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
+/** How often metrics are stored, by default and at most. */
+const METRICS_FLUSH_MS_DEFAULT = 10_000;
+const METRICS_FLUSH_MS_MIN = 100;
+
 /** The largest value of a limit: lengths and counts have 32 bits in frames. */
 const LIMIT_MAX = 2 ** 31 - 1;
 /** Limits whose counts have fewer bits in frames, and one in milliseconds that has more. */
@@ -23,7 +27,7 @@ const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
 };
 
 /** The options of a file or of PostgreSQL, and those of a server; `limits` is an option of both. */
-const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding"];
+const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding", "metrics"];
 const SERVER_OPTIONS = ["accessToken", "timeout", "signal"];
 const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
 /** Environment variables with the token if there is no option. */
@@ -37,7 +41,7 @@ export async function openKv(
   // The default keeps `openKv.length` at 1, as in Deno: the options are openkv's own.
   given: OpenKvOptions | undefined = undefined,
 ): Promise<Kv> {
-  const options = checkOptions(given);
+  const options = checkOpening(given);
   const thread = port();
   const native: NativeOptions = {
     durability: checkDurability(options.durability),
@@ -51,21 +55,22 @@ export async function openKv(
     requireFor("the URL of a server", options, FILE_OPTIONS);
     native.remote = checkRemote(located, options);
   } else if (isPostgres(located)) {
-    requireFor("a database on PostgreSQL", options, SERVER_OPTIONS);
+    requireFor("a database on PostgreSQL", options, [...SERVER_OPTIONS, "metrics"]);
     native.postgres = located;
     native.encoding = checkEncoding(options.encoding);
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
-    if (located === MEMORY) requireFor("memory", options, ["encoding"]);
+    if (located === MEMORY) requireFor("memory", options, ["encoding", "metrics"]);
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
+    native.metricsFlushMs = checkMetrics(options.metrics);
   }
   return new Kv(await Session.open(thread, native, checkSignal(options.signal)));
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown };
 
-function checkOptions(options: unknown): Given {
+function checkOpening(options: unknown): Given {
   if (options === undefined || options === null) return {};
   if (typeof options !== "object") {
     throw new TypeError(`Options must be an object: received ${nameOf(options)}`);
@@ -147,6 +152,26 @@ function checkDurability(durability: unknown): "full" | "normal" {
 function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {
   if (encoding === undefined || encoding === "cbor" || encoding === "v8") return encoding;
   throw new TypeError(`encoding must be "cbor" or "v8": received ${String(encoding)}`);
+}
+
+/** How often metrics are stored; undefined if they are not. */
+function checkMetrics(given: unknown): number | undefined {
+  if (given === undefined) return undefined;
+  const { persistent = false, flushInterval: ms = METRICS_FLUSH_MS_DEFAULT } = checkOptions(
+    "openKv: metrics",
+    given,
+    ["persistent", "flushInterval"],
+  );
+  if (typeof persistent !== "boolean") {
+    throw new TypeError(`metrics.persistent must be a boolean: received ${nameOf(persistent)}`);
+  }
+  if (!isWhole(ms, METRICS_FLUSH_MS_MIN, BUSY_TIMEOUT_MS_MAX)) {
+    throw new TypeError(
+      `metrics.flushInterval must be an integer from ${METRICS_FLUSH_MS_MIN} to ` +
+        `${BUSY_TIMEOUT_MS_MAX} (milliseconds): received ${String(ms)}`,
+    );
+  }
+  return persistent ? ms : undefined;
 }
 
 function checkReadonly(readonly: unknown): boolean {

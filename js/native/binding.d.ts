@@ -9,6 +9,8 @@ export interface NativeOptions {
   busyTimeoutMs: number;
   /** The format of a new file's values. Default: the addon's. */
   encoding?: "cbor" | "v8" | undefined;
+  /** How often the metrics are stored in the file. Default: they are not. */
+  metricsFlushMs?: number | undefined;
   /** Every bound by name. */
   limits: Record<string, number>;
   /** The URL of a database on PostgreSQL. The path is ignored then. */

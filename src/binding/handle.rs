@@ -38,6 +38,8 @@ pub struct NativeOptions {
     pub busy_timeout_ms: f64,
     /// The format of the file's values, `cbor` or `v8`, if requested.
     pub encoding: Option<String>,
+    /// How often the metrics are stored in the file, in ms, if they are.
+    pub metrics_flush_ms: Option<f64>,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
     /// The URL of a database on PostgreSQL; `path` is then ignored.
@@ -102,6 +104,7 @@ impl Handle {
             _ => model::Encoding::Cbor,
         });
         let readonly = options.readonly;
+        let flush = options.metrics_flush_ms.map(|ms| Duration::from_millis(ms as u64));
         let target = match (options.remote, options.postgres, options.path.as_str()) {
             (Some(remote), _, _) => Target::Url {
                 urls: remote.urls,
@@ -117,8 +120,12 @@ impl Handle {
         let (place, cancel) = (opened.clone(), Cancel::default());
         let cancelled = cancel.clone();
         reply.on_thread("openkv-open", move |reply| {
-            let opening = open_unless(&target, cancelled)
-                .and_then(|database| Ok((database.lane()?, database)));
+            let opening = open_unless(&target, cancelled).and_then(|database| {
+                if let (Some(interval), Database::Store(store)) = (flush, &database) {
+                    store.keep_metrics(interval)?;
+                }
+                Ok((database.lane()?, database))
+            });
             reply.tell(opening.map(|(reader, database)| {
                 let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
                 *place.lock() = Some((database, reader));

@@ -24,8 +24,8 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Key, Needs, QueueStats, Range,
-    Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
+    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, Needs, QueueStats,
+    Range, Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -222,6 +222,14 @@ pub trait Snapshot: Finder {
     /// Errors of the medium.
     fn stats(&mut self) -> Result<Stats>;
 
+    /// The counters that the database keeps ([`Writer::keep_metrics`]), if it has any.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn kept_metrics(&mut self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// What this process knows of its part in a database on a server; `None` for a database that is
     /// not on one.
     ///
@@ -388,6 +396,19 @@ pub trait Writer: Send + Indexer {
     /// # Errors
     /// As [`Writer::begin`].
     fn log_changes(&mut self, deadline: Instant) -> Result<u64>;
+
+    /// Replaces the kept counters by what `merge` makes of them, in one transaction. Only a file keeps
+    /// counters.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`]; `Unsupported` if the engine keeps none.
+    fn keep_metrics(
+        &mut self,
+        _merge: &mut dyn FnMut(Option<&str>) -> String,
+        _deadline: Instant,
+    ) -> Result<()> {
+        Err(Error::unsupported("only a database in a file keeps its metrics"))
+    }
 
     /// When the next timed work is due.
     ///

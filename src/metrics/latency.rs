@@ -6,7 +6,7 @@ use super::snapshot::{Latency, Spread};
 use crate::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
 
 /// A distribution of values. It allocates at the first value.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Distribution {
     seen: Option<Histogram<u64>>,
     sum: u64,
@@ -22,6 +22,30 @@ impl Distribution {
             seen.saturating_record_n(value, times);
             self.sum = self.sum.saturating_add(value.saturating_mul(times));
         }
+    }
+
+    /// The distribution with this sum, in which each value was seen so often.
+    pub(super) fn of(sum: u64, values: &[(u64, u64)]) -> Self {
+        let mut all = Self::default();
+        values.iter().for_each(|(value, times)| all.record(*value, *times));
+        Self { sum, ..all }
+    }
+
+    /// Each value, and how often it was seen. Values of one bucket are one.
+    pub(super) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let seen = self.seen.iter().flat_map(Histogram::iter_recorded);
+        seen.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Adds all values of another one.
+    pub(super) fn add(&mut self, other: &Self) {
+        let sum = self.sum.saturating_add(other.sum);
+        other.values().for_each(|(value, times)| self.record(value, times));
+        self.sum = sum;
     }
 
     pub(super) fn spread(&self) -> Option<Spread> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Operation;
-use super::counters::{Count, Metrics, ns};
+use super::counters::Count;
+use super::shared_counters::{Metrics, ns};
 use crate::model::{LATENCY_SAMPLE_READS, LATENCY_SAMPLES_MAX};
 
 /// The counters of one lane. Dropping them merges them.

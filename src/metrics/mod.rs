@@ -7,15 +7,17 @@
 
 mod counters;
 mod exposition;
+mod kept;
 mod latency;
 mod local_counters;
 mod operation;
+mod shared_counters;
 mod snapshot;
 
-pub use counters::{Metrics, Notes};
 pub use exposition::{exposition, exposition_of_many, open_metrics};
 pub use local_counters::LocalCounters;
 pub use operation::Operation;
+pub use shared_counters::{Metrics, Notes, OwnCounters};
 pub use snapshot::{
     Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot, Operations, Sizes,
     Spread, Transactions, Waiting,

@@ -561,5 +561,12 @@ pub const METRIC_VALUE_MAX: u64 = 3_600_000_000_000;
 /// Decimal digits to which quantiles are exact.
 pub const METRIC_DIGITS: u8 = 2;
 
+/// Processes whose last flush of metrics a database remembers.
+pub const METRIC_FLUSHES_MAX: usize = 16;
+
+/// Longest wait of a flush of metrics for other processes, in ms, when the database closes. Other flushes
+/// do not wait.
+pub const METRIC_LAST_FLUSH_MS_MAX: u64 = 1000;
+
 /// Queues whose messages are counted for metrics, the first ones by name.
 pub const METRIC_QUEUES_MAX: usize = 1000;

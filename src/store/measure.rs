@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Store;
 use super::health::Part;
 use crate::engine::Snapshot;
-use crate::metrics::{Depth, Holders, IndexSize, Metrics, MetricsSnapshot, Sizes};
+use crate::metrics::{Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters, Sizes};
 use crate::model::{METRIC_QUEUES_MAX, Result};
 
 impl Store {
@@ -17,23 +17,30 @@ impl Store {
 
     /// All metrics at one moment. The reader thread counts messages and documents for it.
     pub fn metrics_snapshot(&self, reply: Box<dyn FnOnce(Result<MetricsSnapshot>) + Send>) {
+        let own = self.metrics.own();
+        let is_kept = self.is_keeping_metrics();
         let holders = Holders {
             watches: self.watches.len(),
             feeds: self.feeds.len(),
             listeners: self.writes.waiting.lock().consumers.listeners(),
         };
-        let metrics = self.metrics.clone();
         let failing = self.failing();
         let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
         self.read(None, reply, move |snapshot, _| {
-            let taken = take(snapshot, &metrics, holders)?;
+            let taken = take(snapshot, own, is_kept, holders)?;
             Ok(MetricsSnapshot { parts, ..taken })
         });
     }
 }
 
-fn take(seen: &mut dyn Snapshot, metrics: &Metrics, holders: Holders) -> Result<MetricsSnapshot> {
+fn take(
+    seen: &mut dyn Snapshot,
+    own: OwnCounters,
+    is_kept: bool,
+    holders: Holders,
+) -> Result<MetricsSnapshot> {
+    let kept = if is_kept { seen.kept_metrics()? } else { None };
     let stats = seen.stats()?;
     let sizes = Sizes { database_bytes: stats.database_bytes, wal_bytes: stats.log_bytes };
     let mut queues = BTreeMap::new();
@@ -51,6 +58,6 @@ fn take(seen: &mut dyn Snapshot, metrics: &Metrics, holders: Holders) -> Result<
         let size = IndexSize { documents: index.documents, building: index.building };
         (index.spec.name, size)
     });
-    let taken = metrics.snapshot(sizes, holders, queues, indexes.collect());
+    let taken = own.snapshot(kept.as_deref(), sizes, holders, queues, indexes.collect());
     Ok(taken.with_sharing(seen.sharing()?.unwrap_or_default()))
 }

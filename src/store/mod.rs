@@ -12,6 +12,7 @@
 //! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues |
 //! | reader | runs reads that left the caller's thread, and reads the states of watches |
 //! | long reader | runs reads that take long; started on demand |
+//! | metrics | stores the metrics in intervals; exists for a database that keeps them |
 //! | walk | visits a range for a visitor that may wait; one for each such walk |
 //! | external | detects external commits; exists while a watch, a feed or a listener is open |
 
@@ -26,6 +27,7 @@ mod long;
 mod long_walk;
 mod maintain;
 mod measure;
+mod metrics_keeper;
 mod patience;
 mod preview;
 mod queue;
@@ -81,6 +83,7 @@ pub struct Store {
     receives: AtomicBool,
     env: Arc<dyn Env>,
     metrics: Arc<Metrics>,
+    keeper: Mutex<Option<metrics_keeper::MetricsKeeper>>,
     health: Arc<health::Health>,
 }
 
@@ -140,6 +143,7 @@ impl Store {
             receives,
             env,
             metrics,
+            keeper: Mutex::new(None),
             health,
         })
     }
@@ -255,6 +259,8 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.watches.close();
         self.feeds.close();
+        // Its last flush is work that the writer thread completes.
+        self.keeper.get_mut().take();
         self.writes.close();
         self.closing.begin();
         self.reads.close();

@@ -31,6 +31,11 @@ impl Measure {
         })
     }
 
+    /// The metrics that the file keeps.
+    pub(super) fn kept_metrics(&self) -> Result<Option<String>> {
+        kept_metrics(&self.pages)
+    }
+
     pub(super) fn stats(&mut self) -> Result<Stats> {
         let mut run = self.pages.run();
         run.row("the commit counter")?;
@@ -45,6 +50,12 @@ impl Measure {
             stamp: stamp(run.column_int(3)),
         })
     }
+}
+
+/// The metrics that the file keeps. `on`: a statement of the connection.
+pub(super) fn kept_metrics(on: &Statement) -> Result<Option<String>> {
+    let mut kept = on.beside("SELECT value FROM openkv_meta WHERE name = 'metrics'")?;
+    kept.run().first(|row| row.column_text(0))
 }
 
 /// The number of cache hits and misses of a connection since the last call.

@@ -178,6 +178,10 @@ impl Snapshot for ReadStatements {
         self.measure.stats()
     }
 
+    fn kept_metrics(&mut self) -> Result<Option<String>> {
+        self.measure.kept_metrics()
+    }
+
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let mut run = self.get.run().blob(1, key);
         if !run.step()? || expired(&run, self.now_ms) {

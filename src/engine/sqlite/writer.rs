@@ -10,7 +10,7 @@ use super::external::OwnCommits;
 use super::feed::FeedWriter;
 use super::fulltext::Catalog;
 use super::log_length::LogLength;
-use super::measure::take_cache_counts;
+use super::measure::{kept_metrics, take_cache_counts};
 use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
@@ -299,6 +299,18 @@ impl Writer for SqliteWriter {
             let version = writer.read_version()?;
             writer.feed.start()?;
             Ok(version)
+        })
+    }
+
+    fn keep_metrics(
+        &mut self,
+        merge: &mut dyn FnMut(Option<&str>) -> String,
+        deadline: Instant,
+    ) -> Result<()> {
+        self.within(false, 0, deadline, |writer, _| {
+            let merged = merge(kept_metrics(&writer.version)?.as_deref());
+            let sql = "INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)";
+            writer.version.beside(sql)?.run().text(1, &merged).finish()
         })
     }
 
