@@ -14,9 +14,10 @@ export class Cluster {
   #database;
   #running = new Set();
 
-  static async create() {
+  /** On this server of PostgreSQL; without one, on that of all tests. */
+  static async create(postgres) {
     const cluster = new Cluster();
-    cluster.#postgres = await sharedPostgres();
+    cluster.#postgres = postgres ?? (await sharedPostgres());
     cluster.#database = await cluster.#postgres.newDatabase();
     return cluster;
   }
@@ -26,9 +27,9 @@ export class Cluster {
     return `postgres://postgres@127.0.0.1:${this.#postgres.port}/${this.#database}`;
   }
 
-  /** Starts a server; answers its child process and its URL. */
-  async start(options) {
-    const port = await freePort();
+  /** Starts a server, at a given port or any; answers its child process and its URL. */
+  async start({ port: given, ...options } = {}) {
+    const port = given ?? (await freePort());
     const own = { listen: `127.0.0.1:${port}`, advertise: `http://127.0.0.1:${port}` };
     const server = await spawnServer({ engine: this.engine, adminToken, ...own, ...options });
     this.#running.add(server);

@@ -20,7 +20,8 @@ const WITHOUT_NODE = ["--no-default-features", "--features", "postgres,defects"]
 
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
-const NETWORK_SECONDS = 60;
+const NETWORK_SECONDS = 45;
+const POSTGRES_FAULTS = 8;
 const FUZZ_SECONDS = 15;
 
 /** All steps in the order in which each lane takes them. */
@@ -62,6 +63,9 @@ export function steps(root) {
       needs: ["addon", "ts"],
     }),
     node("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
+      needs: ["addon", "ts"],
+    }),
+    node("faults", ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`], {
       needs: ["addon", "ts"],
     }),
 
