@@ -869,6 +869,24 @@ export interface KvQueueStats {
   total: number;
 }
 
+/** A message as {@link KvQueue.peek} shows it. */
+export interface KvPeekedMessage<T = any> {
+  /** The id of the message. */
+  id: string;
+  value: T;
+  /** As in {@link KvQueueStats}. */
+  state: "pending" | "delayed" | "processing";
+  /** 0 to 9; the highest is delivered first. */
+  priority: number;
+  /** The number of deliveries so far. */
+  attempts: number;
+  enqueuedAt: Date;
+  /** When it is due, or was due before its last delivery. */
+  dueAt: Date;
+  /** The end of its consumer's lock; `null` unless its state is `"processing"`. */
+  lockedUntil: Date | null;
+}
+
 /** A message for which no interval of its `backoffSchedule` was left. */
 export interface KvDeadMessage<T = any> {
   /** The id of the message. */
@@ -1006,6 +1024,29 @@ export interface KvQueue<T = any> {
     wait?: number;
     signal?: AbortSignal;
   }): Promise<KvMessage<T> | null>;
+
+  /**
+   * Returns a page of its messages without taking them: they stay where they are, and no consumer
+   * notices. First those that wait, in the order of delivery, then those that are delivered, by the
+   * end of their lock. `cursor` continues behind the page, and is `null` at the end; a message whose
+   * state changes between two pages may be in both or in neither. {@link dead} has the dead ones.
+   *
+   * Rejects as {@link Kv.get}; with {@link KvError} of code `UNSUPPORTED` on a server of Deno's
+   * protocol alone.
+   *
+   * @param options.state Only messages in this state.
+   * @param options.limit 1 to 1000. Default: 100.
+   *
+   * @example
+   * const { messages } = await kv.queue("mail").peek({ state: "processing" });
+   * for (const { id, attempts, lockedUntil } of messages) console.log(id, attempts, lockedUntil);
+   */
+  peek(options?: {
+    state?: "pending" | "delayed" | "processing";
+    limit?: number;
+    cursor?: string | null;
+    signal?: AbortSignal;
+  }): Promise<{ messages: KvPeekedMessage<T>[]; cursor: string | null }>;
 
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
   stats(options?: KvCallOptions): Promise<KvQueueStats>;

@@ -266,6 +266,61 @@ onEveryKind("named queues", (fresh) => {
     assert.equal(attempts, 1);
   });
 
+  test("peek: every state in pages, and nothing is taken", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("peek");
+    assert.deepEqual(await queue.peek(), { messages: [], cursor: null });
+    const bytes = new Uint8Array([1, 2]);
+    await queue.enqueue({ n: 1n, bytes }, { priority: 9 });
+    const taken = await queue.receive({ lockDuration: 60_000 });
+    await queue.enqueue("low");
+    await queue.enqueue("later", { delay: 3_600_000, priority: 5 });
+    await queue.enqueue("high", { priority: 7 });
+    await kv.queue("other").enqueue("another queue's");
+    const before = await queue.stats();
+    const found = [];
+    let cursor = null;
+    do {
+      const page = await queue.peek({ limit: 3, cursor });
+      found.push(...page.messages);
+      cursor = page.cursor;
+    } while (cursor !== null);
+    assert.deepEqual(
+      found.map(({ value, state, priority, attempts }) => [value, state, priority, attempts]),
+      [
+        ["high", "pending", 7, 0],
+        ["later", "delayed", 5, 0],
+        ["low", "pending", 0, 0],
+        [{ n: 1n, bytes }, "processing", 9, 1],
+      ],
+    );
+    const [high, later, , locked] = found;
+    assert.equal(locked.id, taken.id);
+    assert.ok(locked.lockedUntil - locked.enqueuedAt >= 60_000 && high.lockedUntil === null);
+    assert.ok(later.dueAt - later.enqueuedAt > 3_500_000);
+    for (const state of ["pending", "delayed", "processing"]) {
+      const { messages } = await queue.peek({ state });
+      assert.deepEqual(
+        messages,
+        found.filter((message) => message.state === state),
+      );
+    }
+    assert.deepEqual(await queue.stats(), before);
+    assert.equal(await taken.ack(), true);
+    assert.equal((await queue.receive()).value, "high", "it was not taken");
+    // A lock that has expired holds nothing: the message is pending again.
+    const { value } = await queue.receive({ lockDuration: 100 });
+    assert.equal(value, "low");
+    for (;;) {
+      const { messages } = await queue.peek({ state: "pending" });
+      if (messages.length > 0) {
+        assert.deepEqual([messages[0].value, messages[0].lockedUntil], ["low", null]);
+        break;
+      }
+      await sleep(20);
+    }
+  });
+
   test("dead messages: pages, one, again, forgotten, purged by themselves", async () => {
     const kv = await fresh();
     const queue = kv.queue("dead", { deadRetention: 3_600_000 });
@@ -330,6 +385,7 @@ onEveryKind("named queues", (fresh) => {
       message.ack(),
       message.nack(),
       message.extend(1000),
+      queue.peek(),
       queue.dead.list(),
       queue.dead.get("1"),
       queue.dead.requeue("1"),
@@ -357,6 +413,14 @@ onEveryKind("named queues", (fresh) => {
     ["enqueue", (q) => q.enqueue(1, { deduplicationKey: 5 }), /must be a string/],
     ["enqueue", (q) => q.enqueue(1, { deduplicationKey: "é".repeat(513) }), /max 1024 bytes/],
     ["enqueue", (q) => q.enqueue(1, { deadRetention: -1 }), /deadRetention must be an integer/],
+    ["peek", (q) => q.peek({ limit: 0 }), /limit must be an integer from 1/],
+    [
+      "peek",
+      (q) => q.peek({ state: "dead" }),
+      /state must be "pending", "delayed" or "processing"/,
+    ],
+    ["peek", (q) => q.peek({ cursor: "1-2" }), /cursor must be one that peek\(\) gave/],
+    ["peek", (q) => q.peek({ states: [] }), /states/],
     ["enqueue", (q) => q.enqueue(1, { backoffSchedule: [1, 1, 1, 1, 1, 1] }), /max 5 intervals/],
     ["enqueue", (q) => q.enqueue(1, { keysIfUndelivered: [5] }), /array/],
     ["listen", (q) => q.listen(), /handler must be a function/],

@@ -118,6 +118,18 @@ onBoth("messages go into named queues and come out", async (people) => {
   await on("enqueue", "'first'", "--queue", "mail", "--priority", "9");
   assert.equal(parsed(await on("queue", "stats", "mail", "--json"))[0].pending, 2);
   assert.match((await on("queue", "list")).out, /^mail {2}pending 2 /);
+  const looked = parsed(await on("queue", "peek", "mail", "--json"));
+  assert.deepEqual(
+    looked.map(({ state, attempts, lockedUntil }) => [state, attempts, lockedUntil]),
+    [
+      ["pending", 0, null],
+      ["pending", 0, null],
+    ],
+  );
+  const one = await on("queue", "peek", "mail", "--limit", "1");
+  assert.equal(one.out.match(/state pending/g).length, 1, one.out);
+  assert.equal((await on("queue", "peek", "mail", "--state", "delayed")).out, "");
+  assert.equal((await on("queue", "peek", "mail", "--state", "gone")).code, 2);
   const first = await on("queue", "receive", "mail");
   assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}'first'\n$/);
   await on("queue", "receive", "mail", "--nack");

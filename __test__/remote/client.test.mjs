@@ -266,6 +266,7 @@ describe("features without a message in the protocol", () => {
     touch: (kv) => kv.touch(["a"], { expireIn: 1 }),
     checkpoint: (kv) => kv.checkpoint(),
     listenQueue: (kv) => kv.listenQueue(() => {}),
+    peek: (kv) => kv.queue("jobs").peek(),
     append: (kv) => kv.atomic().append(["a"], [1]).commit(),
   };
   for (const [name, call] of Object.entries(refused)) {

@@ -239,6 +239,9 @@ test("requests that an older server lacks are rejected by name", async () => {
   const { kv, link } = await served();
   link.refuses = (path) => (path.endsWith("/call/10") ? 404 : undefined);
   await assert.rejects(kv.count(everything), { code: "UNSUPPORTED", message: /lacks.*: count$/ });
+  link.refuses = (path) => (path.endsWith("/call/41") ? 404 : undefined);
+  const peeking = kv.queue("jobs").peek();
+  await assert.rejects(peeking, { code: "UNSUPPORTED", message: /lacks.*: peek of queues$/ });
   await kv.set(["a"], 1);
 });
 

@@ -1,4 +1,4 @@
-// Duty: kv.queue(name): enqueue, listen, receive, stats, and its dead letters.
+// Duty: kv.queue(name): enqueue, listen, receive, peek, stats, and its dead letters.
 
 import { callBehindWrites } from "../session/call.js";
 import { Writer } from "../codec/writer.js";
@@ -10,10 +10,12 @@ import { CALL_QUEUE_STATS } from "../native/contract.js";
 import {
   checkListen,
   checkNamedEnqueue,
+  checkPeek,
   checkQueueDefaults,
   checkQueueName,
 } from "./queue-options.js";
 import { Listener } from "./listener.js";
+import { type PeekedPage, peek } from "./peek.js";
 import { type MessageInfo, infoOf } from "./raw-message.js";
 import type { Session } from "../session/session.js";
 import { abortable, signalled } from "../arguments/signal.js";
@@ -86,8 +88,21 @@ export class KvQueue {
     return receive(this.#session, this.name, options);
   }
 
+  peek(options?: unknown): Promise<PeekedPage> {
+    return abortable("kv.queue().peek", options, (rest, signal) => this.#peek(rest, signal));
+  }
+
   stats(options?: unknown): Promise<QueueStats> {
     return signalled("kv.queue().stats", options, (signal) => this.#stats(signal));
+  }
+
+  async #peek(options: unknown, signal: AbortSignal | undefined): Promise<PeekedPage> {
+    return await peek(
+      this.#session,
+      this.name,
+      checkPeek(options, this.#session.port.bounds),
+      signal,
+    );
   }
 
   async #stats(signal: AbortSignal | undefined): Promise<QueueStats> {

@@ -259,6 +259,50 @@ export function cursorOf(diedMs: number, id: number): string {
   return `${diedMs}-${id}`;
 }
 
+/** The states of messages that are not dead, by their numbers in frames. */
+export const MESSAGE_STATES = ["pending", "delayed", "processing"] as const;
+export type MessageState = (typeof MESSAGE_STATES)[number];
+
+/** Messages of a page, unless another number is given. */
+const PEEK = 100;
+const PEEK_CURSOR = /^(?:waiting|locked)-\d-\d{1,16}-\d{1,16}$/;
+
+export interface PeekOptions {
+  readonly limit: number;
+  readonly state: MessageState | undefined;
+  /** Empty: from the start. */
+  readonly cursor: string;
+}
+
+export function checkPeek(options: unknown, bounds: Bounds): PeekOptions {
+  const method = "kv.queue().peek";
+  const { limit, state, cursor } = checkOptions(method, options, [
+    "limit",
+    "state",
+    "cursor",
+    "signal",
+  ]);
+  if (state !== undefined && !MESSAGE_STATES.includes(state as MessageState)) {
+    throw new TypeError(
+      `${method}: state must be "pending", "delayed" or "processing": received ${
+        typeof state === "string" ? JSON.stringify(state) : nameOf(state)
+      }`,
+    );
+  }
+  if (cursor != null && !(typeof cursor === "string" && PEEK_CURSOR.test(cursor))) {
+    throw new TypeError(
+      `${method}: cursor must be one that peek() gave: received ${
+        typeof cursor === "string" ? JSON.stringify(cursor) : nameOf(cursor)
+      }`,
+    );
+  }
+  return {
+    limit: optionalInteger(`${method}: limit`, limit, 1, bounds.peekMax, PEEK),
+    state: state as MessageState | undefined,
+    cursor: cursor ?? "",
+  };
+}
+
 const ID = /^[1-9]\d{0,15}$/;
 
 /** The id of a message: a number, which the API shows as text. */

@@ -10,7 +10,7 @@ use super::handle::{Handle, cut, number};
 use crate::model::{
     CONCURRENCY_MAX, ConsumeOptions, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DEAD_RETENTION_MS_MAX,
     DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error, LOCK_DURATION_MS_MAX,
-    LOCK_DURATION_MS_MIN, LOCK_MS, Outcome, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
+    LOCK_DURATION_MS_MIN, LOCK_MS, Outcome, PEEK_MAX, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
     RECEIVE_WAIT_MS_MAX,
 };
 use crate::protocol::frame::{frame_of, parse_queue, parse_reason, push_deliveries, push_received};
@@ -134,6 +134,7 @@ pub(super) fn bounds() -> impl Iterator<Item = (&'static str, f64)> {
         ("receiveWaitMsMax", RECEIVE_WAIT_MS_MAX.into()),
         ("deadRetentionMsMax", DEAD_RETENTION_MS_MAX as f64),
         ("deadListMax", DEAD_LIST_MAX.into()),
+        ("peekMax", PEEK_MAX.into()),
         ("deadPurgeRowsMax", DEAD_PURGE_ROWS_MAX as f64),
     ]
     .into_iter()

@@ -4,11 +4,11 @@ use super::Call;
 use super::answering::Answering;
 use crate::model::{
     Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    LOCK_DURATION_MS_MAX, Limits, QueueStats, Result,
+    LOCK_DURATION_MS_MAX, Limits, MessagePlace, PEEK_MAX, QueueStats, Result,
 };
 use crate::protocol::frame::{
-    frame_of, parse_dead, parse_dead_list, parse_purge, parse_queue, parse_renewal,
-    parse_settlement, push_dead, push_stats,
+    frame_of, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_renewal,
+    parse_settlement, push_dead, push_peek_head, push_peeked, push_stats,
 };
 
 /// Answer: u8 whether the lock still held.
@@ -59,31 +59,63 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
     let finish = |page: Page, read: Result<()>| {
         read.and(page.lacks.map_or(Ok(()), Err))?;
         let head = [&page.count.to_le_bytes()[..], &[u8::from(page.more)]].concat();
-        Ok([head, page.letters].concat())
+        Ok([head, page.messages].concat())
     };
     let answering = Answering::new(reply, Page::default(), finish);
     store.dead_letters(queue, after, answering, move |to, letter| {
         let page = &mut to.state;
-        // At least one: the next page starts behind it.
-        let full = page.count > 0 && page.letters.len() + letter.value.len() > answer_bytes_max;
-        page.more = page.count as usize == limit || full;
-        if !page.more {
-            page.count += 1;
-            push_dead(&mut page.letters, &letter);
-            page.lacks = to.reply.holds(page.letters.len()).err();
+        let is_next = page.takes(letter.value.len(), limit, answer_bytes_max);
+        if is_next {
+            push_dead(&mut page.messages, &letter);
+            page.lacks = to.reply.holds(page.messages.len()).err();
         }
-        !page.more && page.lacks.is_none()
+        is_next && page.lacks.is_none()
     });
 }
 
-/// A page of dead letters.
+/// A page of messages.
 #[derive(Default)]
 struct Page {
     count: u32,
     more: bool,
-    letters: Vec<u8>,
+    messages: Vec<u8>,
     /// There was no memory for more.
     lacks: Option<Error>,
+}
+
+impl Page {
+    /// Counts a message with so long a value if the page has room for it; else there are more.
+    fn takes(&mut self, value_len: usize, limit: usize, bytes_max: usize) -> bool {
+        // At least one: the next page starts behind it.
+        let is_full = self.count > 0 && self.messages.len() + value_len > bytes_max;
+        self.more = self.count as usize == limit || is_full;
+        self.count += u32::from(!self.more);
+        !self.more
+    }
+}
+
+/// Answer: u32 count, sized cursor of the next page (empty: none), messages.
+pub(super) fn peek(frame: &[u8], call: Call) {
+    let Some(((queue, limit, state, after), call)) = call.parsed(parse_peek(frame)) else { return };
+    let limit = limit.clamp(1, PEEK_MAX as usize);
+    let Call { store, reply, answer_bytes_max, .. } = call;
+    let finish = |(page, last): (Page, MessagePlace), read: Result<()>| {
+        read.and(page.lacks.map_or(Ok(()), Err))?;
+        let cursor = if page.more { last.text() } else { String::new() };
+        let head = frame_of(|out| push_peek_head(out, page.count, &cursor));
+        Ok([head, page.messages].concat())
+    };
+    let answering = Answering::new(reply, (Page::default(), after), finish);
+    store.peek(queue, state, after, answering, move |to, message, state| {
+        let (page, last) = &mut to.state;
+        let is_next = page.takes(message.value.len(), limit, answer_bytes_max);
+        if is_next {
+            push_peeked(&mut page.messages, &message, state);
+            *last = message.place();
+            page.lacks = to.reply.holds(page.messages.len()).err();
+        }
+        is_next && page.lacks.is_none()
+    });
 }
 
 /// Answer: the dead letter, or no bytes.

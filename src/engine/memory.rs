@@ -26,7 +26,8 @@ use super::{
 use crate::commit::{Begun, NewRow, batch};
 use crate::model::{
     Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Key,
-    QueueStats, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+    MessagePlace, MessageState, Peeked, QueueStats, Result, Row, Seen, Stats, Step, Vacuumed,
+    Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;
@@ -180,6 +181,17 @@ impl Snapshot for MemorySnapshot<'_> {
 
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
         Ok(self.tables.messages.queues(count_max))
+    }
+
+    fn peek(
+        &mut self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+    ) -> Result<()> {
+        self.tables.messages.peek(queue, state, after, self.now_ms, visit);
+        Ok(())
     }
 
     fn dead_letters(

@@ -24,8 +24,9 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, Needs, QueueStats,
-    Range, Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
+    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, MessagePlace,
+    MessageState, Needs, Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step,
+    Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState, Logged};
 pub use fulltext::{Finder, Indexer};
@@ -260,6 +261,19 @@ pub trait Snapshot: Finder {
     /// # Errors
     /// Errors of the medium.
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>>;
+
+    /// Visits the messages of a queue after `after`, in the order of [`MessagePlace`], all or those in
+    /// one state, until `visit` returns `false`. Changes none of them. `visit` also gets the state.
+    ///
+    /// # Errors
+    /// `Unsupported` where another program keeps the messages; errors of the medium.
+    fn peek(
+        &mut self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+    ) -> Result<()>;
 
     /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`
     /// returns `false`. Omits those whose retention is over.

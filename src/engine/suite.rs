@@ -226,6 +226,7 @@ macro_rules! rules_of_every_engine {
                 the_depth_is_the_number_of_live_messages
                 dead_messages_are_kept_listed_and_purged
                 dead_messages_are_requeued_as_new
+                messages_are_looked_at_and_not_taken
                 higher_priorities_come_first_then_earlier_due_times
                 named_queues_are_separate
                 queues_are_listed_while_they_have_a_message_in_any_state

@@ -68,6 +68,8 @@ macro_rules! commands {
             ConsumeEnd = 39, lock_update::consume_end, Write, Idempotent, [], [], [], "messages that are received";
             /// Answers once the server has all settlements of the listeners.
             Acknowledged = 40, lock_update::acknowledged, Local("the client answers it, which knows what it has sent"), Idempotent, [], [], [], "listening to queues";
+            /// A page of the messages of a queue, which stay where they are.
+            Peek = 41, queue::peek, Read, Idempotent, [], [], [], "peek of queues";
             /// Creates a full-text index, unless the same one exists.
             CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], [FullTextSearch], "search";
             /// Drops an index.

@@ -27,8 +27,9 @@ pub use consume::{
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use queue::{
-    first_queue, parse_dead, parse_dead_list, parse_purge, parse_queue, parse_reason,
-    parse_renewal, parse_settlement, push_dead, push_deliveries, push_received, push_stats,
+    first_queue, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_reason,
+    parse_renewal, parse_settlement, push_dead, push_deliveries, push_peek_head, push_peeked,
+    push_received, push_stats,
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
 pub use scan::{

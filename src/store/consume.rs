@@ -13,7 +13,7 @@ use super::{Caller, Patience, Store};
 use crate::engine::Writer;
 use crate::model::{
     Ask, ConsumeOptions, DeadLetter, DeadLetterChange, Deliver, Error, Id, LOCK_RENEWAL_MS,
-    Outcome, QueueStats, Reason, Receive, Result,
+    MessagePlace, MessageState, Outcome, Peeked, QueueStats, Reason, Receive, Result,
 };
 
 impl Store {
@@ -167,6 +167,21 @@ impl Store {
         caller: impl Caller<QueueStats>,
     ) {
         self.read(Some(patience), caller, move |snapshot, _| snapshot.queue_stats(&queue));
+    }
+
+    /// Visits the messages of a queue after `after`, as [`crate::engine::Snapshot::peek`] does.
+    pub fn peek<C: Caller<()>>(
+        &self,
+        queue: String,
+        state: Option<MessageState>,
+        after: MessagePlace,
+        caller: C,
+        mut visit: impl FnMut(&mut C, Peeked, MessageState) -> bool + Send + 'static,
+    ) {
+        self.read(None, caller, move |snapshot, caller| {
+            let mut shown = |message, found| visit(caller, message, found);
+            snapshot.peek(&queue, state, after, &mut shown)
+        });
     }
 
     /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`

@@ -1,7 +1,9 @@
 // Duty: queues over the HTTP API: messages from enqueue to their end, and dead letters.
 
 import assert from "node:assert/strict";
+import { copyFileSync } from "node:fs";
 import { test } from "node:test";
+import { freshPath } from "../../api/databases.mjs";
 import { connect } from "../serving.mjs";
 import { TYPED, readToken, serveApi } from "./calling.mjs";
 
@@ -38,6 +40,57 @@ test("values of messages are typed if the client asks for it", async () => {
   await call("POST", "/queue/enqueue", { body: { value }, type: TYPED });
   const { body } = await call("GET", "/queue/poll", { headers: { accept: TYPED } });
   assert.deepEqual(body.message.value, value);
+});
+
+test("messages are looked at and not taken", async () => {
+  const { call } = await serveApi();
+  const enqueue = (value, more) =>
+    call("POST", "/queue/enqueue?queue=mail", { body: { value, ...more } });
+  await enqueue("first");
+  await enqueue({ type: "Set", value: [] }, { delay: 3_600_000 });
+  await call("GET", "/queue/poll?queue=mail&lockDuration=60000");
+  await enqueue("urgent", { priority: 9 });
+  const list = async (more = "") => (await call("GET", `/queue/messages?queue=mail${more}`)).body;
+  const first = await list("&limit=2");
+  assert.deepEqual(
+    first.messages.map(({ value, state, priority, attempts, lockedUntil }) => [
+      ...[value, state, priority, attempts, lockedUntil],
+    ]),
+    [
+      ["urgent", "pending", 9, 0, null],
+      [{ type: "Set", value: [] }, "delayed", 0, 0, null],
+    ],
+  );
+  assert.equal(first.hasMore, true);
+  const { messages, cursor } = await list(`&limit=2&cursor=${first.cursor}`);
+  assert.deepEqual([messages.map(({ value }) => value), cursor], [["first"], null]);
+  const [{ state, attempts, lockedUntil, dueAt }] = messages;
+  assert.deepEqual([state, attempts], ["processing", 1]);
+  assert.ok(Date.parse(lockedUntil) - Date.parse(dueAt) >= 60_000);
+  assert.deepEqual((await list("&state=processing")).messages, messages);
+  assert.deepEqual((await list("&state=pending")).messages, first.messages.slice(0, 1));
+  const typed = await call("GET", "/queue/messages?queue=mail&state=pending", {
+    headers: { accept: TYPED },
+  });
+  assert.deepEqual(typed.body.messages[0].value, { type: "string", value: "urgent" });
+  for (const wrong of ["state=dead", "cursor=1-2", "limit=0", "after=1"])
+    assert.equal((await call("GET", `/queue/messages?${wrong}`)).status, 400, wrong);
+  assert.equal((await call("GET", "/queue/poll?queue=mail")).body.message.value, "urgent");
+});
+
+test("Deno's own messages of a file that Deno has made are not looked at", async () => {
+  const path = freshPath();
+  copyFileSync(new URL("../../../tests/vectors/files/deno.sqlite3", import.meta.url), path);
+  const { call } = await serveApi({ path });
+  const refused = await call("GET", "/queue/messages");
+  assert.equal(refused.body.code, "UNSUPPORTED");
+  assert.match(refused.body.detail, /^peek: /);
+  await call("POST", "/queue/enqueue?queue=mail", { body: { value: 1 } });
+  const { messages } = (await call("GET", "/queue/messages?queue=mail")).body;
+  assert.deepEqual(
+    messages.map(({ value }) => value),
+    [1],
+  );
 });
 
 test("a message without a retry left is a dead letter, which is read, requeued and deleted", async () => {

@@ -1,14 +1,20 @@
 // Duty: enqueue and queue: they add messages and take them.
 
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Kv } from "../../api/kv.js";
 import type { KvMessage } from "../../queue/message.js";
+import type { KvQueue } from "../../queue/named-queue.js";
+import type { PeekedMessage, PeekedPage } from "../../queue/peek.js";
+import { MESSAGE_STATES } from "../../queue/queue-options.js";
 import type { KvKey } from "../../model/types.js";
 import { count, counts, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts, printValued, type Style } from "../output.js";
+
+/** Messages of one read. */
+const PAGE_MESSAGES = 500;
 
 export function addQueueCommands(program: Command): void {
   addEnqueue(program);
@@ -39,6 +45,19 @@ export function addQueueCommands(program: Command): void {
     .action(async (name: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         await printFacts({ ...(await kv.queue(name).stats()) }, style);
+      });
+    });
+
+  queue
+    .command("peek")
+    .description("print its messages without taking them")
+    .argument("<name>", "the queue")
+    .addOption(new Option("--state <state>", "only those in this state").choices(MESSAGE_STATES))
+    .option("-n, --limit <count>", "most messages (default: all)", count)
+    .action(async (name: string, flags: PeekFlags, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        for await (const { value, ...facts } of peeked(kv.queue(name), flags))
+          await printValued({ ...facts }, value, style);
       });
     });
 
@@ -136,6 +155,27 @@ interface EnqueueFlags {
   key?: string;
   priority?: number;
   deadRetention?: number;
+}
+
+interface PeekFlags {
+  state?: string;
+  limit?: number;
+}
+
+async function* peeked(queue: KvQueue, flags: PeekFlags): AsyncGenerator<PeekedMessage> {
+  const { state, limit = Number.POSITIVE_INFINITY } = flags;
+  let cursor: string | null = null;
+  for (let left = limit; left > 0; ) {
+    const page: PeekedPage = await queue.peek({
+      ...defined({ state }),
+      limit: Math.min(PAGE_MESSAGES, left),
+      cursor,
+    });
+    yield* page.messages;
+    left -= page.messages.length;
+    cursor = page.cursor;
+    if (cursor === null) return;
+  }
 }
 
 interface ReceiveFlags {

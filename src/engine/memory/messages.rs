@@ -6,8 +6,8 @@ use std::ops::Bound;
 
 use crate::commit::{LockedMessage, MessageTable};
 use crate::model::{
-    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, QueueStats, Reason,
-    Result, Time,
+    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, MessagePlace,
+    MessageState, Peeked, QueueStats, Reason, Result, Time,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -197,6 +197,38 @@ impl Messages {
             self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
         let names: BTreeSet<_> = waiting.chain(locked).chain(dead_order).collect();
         names.into_iter().take(count_max).cloned().collect()
+    }
+
+    pub(super) fn peek(
+        &self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+        now_ms: i64,
+        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+    ) {
+        let waiting = self.waiting.get(queue).into_iter().flatten().map(|(_, _, id)| id);
+        let locked = self.locked.get(queue).into_iter().flatten().map(|(_, id)| id);
+        for message in waiting.chain(locked).filter_map(|id| self.peeked(*id)) {
+            let found = message.state(now_ms);
+            let is_asked = message.place() > after && state.is_none_or(|state| state == found);
+            if is_asked && !visit(message, found) {
+                return;
+            }
+        }
+    }
+
+    fn peeked(&self, id: i64) -> Option<Peeked> {
+        let queued = self.live.get(&id)?;
+        Some(Peeked {
+            id,
+            priority: queued.message.priority,
+            attempts: queued.attempts,
+            enqueued_ms: queued.enqueued_ms,
+            due_ms: queued.due_ms,
+            lock_end_ms: (queued.lock != 0).then_some(queued.lock_end_ms),
+            value: queued.message.value.clone(),
+        })
     }
 
     pub(super) fn dead_letters(

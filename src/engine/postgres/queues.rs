@@ -4,8 +4,12 @@ use tokio_postgres::Row;
 
 use super::Shared;
 use super::cells::{Cells, first};
+use super::line::Value;
 use super::link::Link;
-use crate::model::{DeadLetter, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, QueueStats, Reason, Result};
+use crate::model::{
+    DeadLetter, MessagePlace, MessageState, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, Peeked,
+    QueueStats, Reason, Result,
+};
 
 /// The earliest end of a dead letter's retention.
 pub(super) const EARLIEST_PURGE: &str = "\
@@ -59,6 +63,29 @@ SELECT id, v, attempts, enqueued_ms, first_ms, last_ms, died_ms, error_name, err
 FROM (SELECT * FROM openkv.dead WHERE db = $1 AND id = $4 OFFSET 0) AS d \
 WHERE queue = $2 AND (purge_ms IS NULL OR purge_ms > $3)";
 
+macro_rules! peeked_columns {
+    () => {
+        "id, v, priority, attempts, enqueued_ms, due_ms, lock_end_ms, locked"
+    };
+}
+
+/// One priority after the other, as in a claim.
+const PEEK_WAITING: &str = concat!(
+    "SELECT m.* FROM generate_series($3::int4, 0, -1) AS p(priority) CROSS JOIN LATERAL (SELECT ",
+    peeked_columns!(),
+    " FROM openkv.messages WHERE db = $1 AND queue = $2 AND NOT locked \
+     AND priority = p.priority::int2 AND due_ms > $4 AND due_ms <= $5 \
+     AND (p.priority < $3 OR (due_ms, id) > ($6, $7)) ORDER BY due_ms, id LIMIT $8) AS m \
+     ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $8"
+);
+
+const PEEK_LOCKED: &str = concat!(
+    "SELECT ",
+    peeked_columns!(),
+    " FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms > $3 \
+     AND lock_end_ms <= $4 AND (lock_end_ms, id) > ($5, $6) ORDER BY lock_end_ms, id LIMIT $7"
+);
+
 pub(super) fn next_message_ms(shared: &Shared, queue: &str) -> Result<Option<i64>> {
     let top = i32::from(PRIORITY_MAX);
     let rows = shared.query((NEXT, vec![&shared.db, &queue.as_bytes(), &top]))?;
@@ -97,6 +124,70 @@ impl QueueReader<'_> {
         rows.iter().map(|row| Cells::of("messages", row).text(0)).collect()
     }
 
+    pub(super) fn peek(
+        &self,
+        queue: &str,
+        state: Option<MessageState>,
+        mut after: MessagePlace,
+        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+    ) -> Result<()> {
+        loop {
+            let rows = if after.is_locked {
+                self.peek_locked(queue, state, after)?
+            } else {
+                self.peek_waiting(queue, state, after)?
+            };
+            for row in &rows {
+                let message = peeked_of(row)?;
+                after = message.place();
+                let found = message.state(self.now_ms);
+                if !visit(message, found) {
+                    return Ok(());
+                }
+            }
+            if i64::try_from(rows.len()).is_ok_and(|count| count < POSTGRES_PAGE_ROWS_MAX) {
+                if after.is_locked {
+                    return Ok(());
+                }
+                after = MessagePlace::locked(i64::MIN, i64::MIN);
+            }
+        }
+    }
+
+    /// The next page of waiting messages.
+    fn peek_waiting(
+        &self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+    ) -> Result<Vec<Row>> {
+        let Some((from, until)) = MessageState::due_between(state, self.now_ms) else {
+            return Ok(Vec::new());
+        };
+        let (queue, max) = (queue.as_bytes(), POSTGRES_PAGE_ROWS_MAX);
+        let top = i32::from(after.priority());
+        let MessagePlace { at_ms, id, .. } = after;
+        let values: Vec<&Value<'_>> =
+            vec![&self.db, &queue, &top, &from, &until, &at_ms, &id, &max];
+        self.link.query((PEEK_WAITING, values))
+    }
+
+    /// The next page of delivered messages.
+    fn peek_locked(
+        &self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+    ) -> Result<Vec<Row>> {
+        let Some((from, until)) = MessageState::lock_end_between(state, self.now_ms) else {
+            return Ok(Vec::new());
+        };
+        let (queue, max) = (queue.as_bytes(), POSTGRES_PAGE_ROWS_MAX);
+        let MessagePlace { at_ms, id, .. } = after;
+        let values: Vec<&Value<'_>> = vec![&self.db, &queue, &from, &until, &at_ms, &id, &max];
+        self.link.query((PEEK_LOCKED, values))
+    }
+
     pub(super) fn letters(
         &self,
         queue: &str,
@@ -126,6 +217,20 @@ impl QueueReader<'_> {
         let rows = self.link.query((LETTER, vec![&self.db, &queue, &self.now_ms, &id]))?;
         rows.first().map(letter_of).transpose()
     }
+}
+
+fn peeked_of(row: &Row) -> Result<Peeked> {
+    let cells = Cells::of("messages", row);
+    let lock_end_ms = cells.get(6)?;
+    Ok(Peeked {
+        id: cells.get(0)?,
+        value: cells.get(1)?,
+        priority: u8::try_from(cells.get::<i16>(2)?).unwrap_or(u8::MAX),
+        attempts: cells.get::<i32>(3)?.cast_unsigned(),
+        enqueued_ms: cells.get(4)?,
+        due_ms: cells.get(5)?,
+        lock_end_ms: cells.get::<bool>(7)?.then_some(lock_end_ms),
+    })
 }
 
 fn letter_of(row: &Row) -> Result<DeadLetter> {

@@ -18,8 +18,9 @@ use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot};
 use crate::model::{
-    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Needs, QueueStats,
-    Result, Row, Search, Seen, Sharing, Stats, Step, Versionstamp, Walk,
+    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, MessagePlace,
+    MessageState, Needs, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats, Step,
+    Versionstamp, Walk,
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -226,6 +227,16 @@ impl Snapshot for PostgresSnapshot {
 
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
         PostgresSnapshot::queues(self)?.names(count_max)
+    }
+
+    fn peek(
+        &mut self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+    ) -> Result<()> {
+        PostgresSnapshot::queues(self)?.peek(queue, state, after, visit)
     }
 
     fn dead_letters(

@@ -27,6 +27,7 @@ mod log_length;
 mod log_mover;
 mod measure;
 mod messages;
+mod peek;
 mod reader;
 mod restore;
 mod rows;

@@ -12,14 +12,15 @@ use super::fulltext;
 use super::interrupt::interruptible;
 use super::layout::SPILLED;
 use super::measure::{Measure, take_cache_counts};
+use super::peek::PeekReader;
 use super::statement::{Run, Statement};
 use super::values::{encoding, shown, stamp};
 use super::wal_index::{Header, WalIndex};
 use super::walk::Walker;
 use crate::engine::{FeedLog, Finder, GoesOn, Reader, Snapshot};
 use crate::model::{
-    DeadLetter, Encoding, HitVisitor, IndexInfo, QueueStats, Result, Row, Search, Seen, Stats,
-    Step, Walk,
+    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, MessagePlace, MessageState, Peeked,
+    QueueStats, Result, Row, Search, Seen, Stats, Step, Walk,
 };
 
 /// A connection for reading.
@@ -55,6 +56,9 @@ struct ReadStatements {
     feed: FeedReader,
     walker: Walker,
     queues: QueueReader,
+    peek: PeekReader,
+    /// Whether Deno reads the file too.
+    is_denos: bool,
     measure: Measure,
     now_ms: i64,
 }
@@ -70,6 +74,8 @@ impl SqliteReader {
                 feed: FeedReader::new(&connection, file)?,
                 walker: Walker::new(&connection)?,
                 queues: QueueReader::default(),
+                peek: PeekReader::default(),
+                is_denos: file == Encoding::V8,
                 measure: Measure::new(&connection)?,
                 now_ms: 0,
             },
@@ -216,6 +222,21 @@ impl Snapshot for ReadStatements {
 
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
         self.queues.names(&self.get, count_max)
+    }
+
+    fn peek(
+        &mut self,
+        queue: &str,
+        state: Option<MessageState>,
+        after: MessagePlace,
+        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+    ) -> Result<()> {
+        if self.is_denos && queue.is_empty() {
+            return Err(Error::unsupported(
+                "peek: Deno keeps the messages of the default queue of this file; name a queue",
+            ));
+        }
+        self.peek.visit(&self.get, queue, state, after, self.now_ms, visit)
     }
 
     fn dead_letters(

@@ -1,7 +1,9 @@
 //! The rules of named queues.
 
 use super::*;
-use crate::model::{DeadLetter, DeadLetterChange, Reason, Renewal, Time};
+use crate::model::{
+    DeadLetter, DeadLetterChange, MessagePlace, MessageState, Reason, Renewal, Time,
+};
 
 fn message(value: u8) -> Message {
     Message { queue: "mail".into(), due: Time::At(NOW), value: vec![value], ..Message::default() }
@@ -291,6 +293,65 @@ pub(super) fn dead_messages_are_kept_listed_and_purged(engine: &impl Engine) {
     assert_eq!(change(&mut writer, purge(NOW + 23, 9), NOW + 30), 0);
     assert_eq!(change(&mut writer, purge(NOW + 99, 1), NOW + 30), 1);
     assert_eq!(values(letters(engine, "mail", (0, 0), NOW + 30)), [3]);
+}
+
+fn peeked(
+    engine: &impl Engine,
+    state: Option<MessageState>,
+    now_ms: i64,
+) -> Vec<(u8, MessageState, Option<i64>)> {
+    let (mut found, mut after) = (Vec::new(), MessagePlace::START);
+    // Pages of two, each from its cursor.
+    loop {
+        let page = read(&mut engine.reader().unwrap(), now_ms, |snapshot| {
+            let mut page = Vec::new();
+            snapshot.peek("mail", state, after, &mut |message, state| {
+                page.push((message, state));
+                page.len() < 2
+            })?;
+            Ok(page)
+        });
+        let Some((last, _)) = page.last() else { return found };
+        after = MessagePlace::parse(&last.place().text()).unwrap();
+        found.extend(page.iter().map(|(message, state)| {
+            assert_eq!(message.attempts, u32::from(message.lock_end_ms.is_some()));
+            assert_eq!(message.enqueued_ms, NOW);
+            (message.value[0], *state, message.lock_end_ms)
+        }));
+    }
+}
+
+pub(super) fn messages_are_looked_at_and_not_taken(engine: &impl Engine) {
+    use MessageState::{Delayed, Pending, Processing};
+    let mut writer = engine.writer().unwrap();
+    let at =
+        |value, priority, due_ms| Message { priority, due: Time::At(due_ms), ..message(value) };
+    enqueue(&mut writer, vec![at(1, 9, NOW), at(2, 9, NOW)]);
+    assert_eq!(values(&claim(&mut writer, 7, 1, NOW)), [1]);
+    assert_eq!(values(&claim_of(&mut writer, "mail", 8, 5, 1, NOW)), [2]);
+    let other = Message { queue: "other".into(), ..message(9) };
+    let messages =
+        vec![at(3, 0, NOW - 1), at(4, 0, NOW - 2), at(5, 5, NOW + 20), at(6, 5, NOW), other];
+    enqueue(&mut writer, messages);
+    let (short, long) = (Some(NOW + 5), Some(NOW + 1000));
+    let expected = [
+        (6, Pending, None),
+        (5, Delayed, None),
+        (4, Pending, None),
+        (3, Pending, None),
+        (2, Pending, short),
+        (1, Processing, long),
+    ];
+    let before = stats(engine, NOW + 10);
+    assert_eq!(peeked(engine, None, NOW + 10), expected);
+    for state in MessageState::ALL {
+        let found = peeked(engine, Some(state), NOW + 10);
+        let wanted: Vec<_> = expected.iter().filter(|(_, of, _)| *of == state).copied().collect();
+        assert_eq!(found, wanted, "{state:?}");
+    }
+    assert_eq!(peeked(engine, Some(Processing), NOW).len(), 2);
+    assert_eq!(peeked(engine, Some(Delayed), NOW + 20), []);
+    assert_eq!(stats(engine, NOW + 10), before);
 }
 
 pub(super) fn dead_messages_are_requeued_as_new(engine: &impl Engine) {

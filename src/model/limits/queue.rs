@@ -78,3 +78,6 @@ pub const DEAD_RETENTION_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
 /// Dead messages of one page of a list.
 pub const DEAD_LIST_MAX: u32 = 1000;
+
+/// Waiting and delivered messages of one page of `peek`.
+pub const PEEK_MAX: u32 = 1000;

@@ -3,7 +3,8 @@
 use super::reader::{Reader, push_f64, push_sized};
 use crate::codec::Malformed;
 use crate::model::{
-    DeadLetter, DeadLetterChange, Delivery, Outcome, QueueStats, Reason, Renewal, Settlement,
+    DeadLetter, DeadLetterChange, Delivery, MessagePlace, MessageState, Outcome, Peeked,
+    QueueStats, Reason, Renewal, Settlement,
 };
 
 /// Parses the number of a received message and that of its lock.
@@ -85,6 +86,29 @@ pub fn parse_dead_list(bytes: &[u8]) -> Result<(String, usize, (i64, i64)), Malf
     })
 }
 
+/// Parses a request for a page of messages: the queue, the number of messages, their state (255: any)
+/// and the cursor (empty: from the start).
+pub fn parse_peek(
+    bytes: &[u8],
+) -> Result<(String, usize, Option<MessageState>, MessagePlace), Malformed> {
+    Reader::whole(bytes, |reader| {
+        let (queue, limit) = (reader.string()?, reader.u32()? as usize);
+        let state = match reader.u8()? {
+            u8::MAX => None,
+            number => Some(
+                *(MessageState::ALL.get(usize::from(number)))
+                    .ok_or_else(|| reader.refused("an unknown state"))?,
+            ),
+        };
+        let after = match reader.text()? {
+            "" => MessagePlace::START,
+            cursor => MessagePlace::parse(cursor)
+                .ok_or_else(|| reader.refused("a cursor of another list"))?,
+        };
+        Ok((queue, limit, state, after))
+    })
+}
+
 /// Parses the name of a queue and the time before which dead messages are purged.
 pub fn parse_purge(bytes: &[u8], max: usize) -> Result<(String, DeadLetterChange), Malformed> {
     let (queue, before_ms) = parse_dead(bytes)?;
@@ -124,6 +148,27 @@ pub fn push_stats(out: &mut Vec<u8>, stats: &QueueStats) {
     }
 }
 
+/// Appends u32 count and the cursor of the next page, empty at the end: the head of a page of messages.
+pub fn push_peek_head(out: &mut Vec<u8>, count: u32, cursor: &str) {
+    out.extend_from_slice(&count.to_le_bytes());
+    push_sized(out, cursor.as_bytes());
+}
+
+/// Appends a message: u8 state, u8 priority, f64 id, times, end of its lock (NaN: not delivered),
+/// u32 attempts, the value.
+pub fn push_peeked(out: &mut Vec<u8>, message: &Peeked, state: MessageState) {
+    out.extend_from_slice(&[state as u8, message.priority]);
+    for number in [message.id, message.enqueued_ms, message.due_ms] {
+        push_f64(out, number);
+    }
+    match message.lock_end_ms {
+        Some(end_ms) => push_f64(out, end_ms),
+        None => out.extend_from_slice(&f64::NAN.to_le_bytes()),
+    }
+    out.extend_from_slice(&message.attempts.to_le_bytes());
+    push_sized(out, &message.value);
+}
+
 /// Appends a dead message: f64 id, times, u32 attempts, the error's name and message, the value.
 pub fn push_dead(out: &mut Vec<u8>, letter: &DeadLetter) {
     for number in [letter.id, letter.enqueued_ms, letter.first_ms, letter.last_ms, letter.died_ms] {
@@ -139,6 +184,30 @@ pub fn push_dead(out: &mut Vec<u8>, letter: &DeadLetter) {
 mod tests {
     use super::super::no_part_is_parsed;
     use super::*;
+
+    #[test]
+    fn peeks_are_parsed() {
+        let mut frame = Vec::new();
+        push_sized(&mut frame, b"mail");
+        frame.extend_from_slice(&7_u32.to_le_bytes());
+        frame.push(1);
+        let place = MessagePlace::waiting(3, 20, 5);
+        let head = frame.len();
+        push_sized(&mut frame, place.text().as_bytes());
+        let expected = ("mail".to_owned(), 7, Some(MessageState::Delayed), place);
+        assert_eq!(parse_peek(&frame).unwrap(), expected);
+        no_part_is_parsed(&frame, parse_peek);
+        frame[head - 1] = 3;
+        assert!(parse_peek(&frame).is_err());
+        frame.truncate(head - 1);
+        frame.push(u8::MAX);
+        push_sized(&mut frame, b"");
+        assert_eq!(parse_peek(&frame).unwrap().3, MessagePlace::START);
+        assert_eq!(parse_peek(&frame).unwrap().2, None);
+        frame.truncate(head);
+        push_sized(&mut frame, b"1-2");
+        assert!(parse_peek(&frame).is_err());
+    }
 
     #[test]
     fn settlements_are_parsed() {

@@ -1,6 +1,5 @@
 //! Dead letters of queues: list, read, delete, requeue.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -16,19 +15,17 @@ use super::body::{json, wanted};
 use super::deletion::Deleted;
 use super::list::limit_of;
 use super::media::Form;
+use super::message_page::Page;
 use super::problem::{Answered, Problem};
 use super::queue::{push_value, queue_of};
 use super::schema::{PageLimit, QueueName, TypedValue};
 use super::target::Query;
 use crate::connect::time::to_rfc3339;
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Result,
+    BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Result,
 };
 use crate::server::answer::{answer, whole};
 use crate::server::data::{Client, store_of, unanswered};
-use crate::server::memory::Claim;
-use crate::store::{Caller, Room};
 
 /// A dead letter.
 #[derive(ToSchema)]
@@ -77,44 +74,6 @@ pub(super) struct DeadLettersBody<V> {
     has_more: bool,
 }
 
-/// The dead letters of a page, while they are read.
-struct Page {
-    letters: Vec<DeadLetter>,
-    bytes: usize,
-    limit: usize,
-    more: bool,
-    fault: Option<Error>,
-    claim: Arc<Claim>,
-    reply: oneshot::Sender<Result<(Vec<DeadLetter>, bool)>>,
-}
-
-impl Page {
-    /// Takes a letter; `false` at the end of the page.
-    fn take(&mut self, letter: DeadLetter) -> bool {
-        let bytes = self.bytes + letter.value.len();
-        let is_full = !self.letters.is_empty() && bytes > FRAMES_PAGE_BYTES;
-        self.more = self.letters.len() == self.limit || is_full;
-        if self.more {
-            return false;
-        }
-        self.bytes = bytes;
-        self.fault = self.claim.holds(bytes).err();
-        self.letters.push(letter);
-        self.fault.is_none()
-    }
-}
-
-impl Caller<()> for Page {
-    fn check(&self) -> Result<()> {
-        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
-    }
-
-    fn end(self, read: Result<()>) {
-        let read = self.fault.map_or(read, Err);
-        let _gone = self.reply.send(read.map(|()| (self.letters, self.more)));
-    }
-}
-
 /// A place in the list: when a letter died, and its number.
 fn place(cursor: &str) -> Result<(i64, i64), Problem> {
     let parts =
@@ -139,29 +98,14 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let limit = limit_of(query.number("limit")?)?;
     let cursor = query.get("cursor").filter(|cursor| !cursor.is_empty());
     let after = cursor.map_or(Ok((i64::MIN, i64::MIN)), place)?;
-    let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
-    let (reply, read) = oneshot::channel();
-    let page = Page {
-        letters: Vec::new(),
-        bytes: 0,
-        limit,
-        more: false,
-        fault: None,
-        claim: claim.clone(),
-        reply,
-    };
-    let store = store_of(&client.database).await?;
-    store.dead_letters(queue, after, page, Page::take);
-    let (letters, more) = read.await.map_err(unanswered)??;
-    let mut text = "{\"messages\":[".to_owned();
-    for (at, letter) in letters.iter().enumerate() {
-        text.push_str(if at > 0 { "," } else { "" });
-        push(&mut text, form, letter)?;
-    }
-    let last = letters.last().filter(|_| more);
-    let cursor = last.map_or("null".to_owned(), |last| format!("\"{}.{}\"", last.died_ms, last.id));
-    text.push_str(&format!("],\"cursor\":{cursor},\"hasMore\":{more}}}"));
-    Ok(answer(StatusCode::OK, form.name(), whole(claim.bytes(text.into_bytes()))))
+    let page = Page::read(&client, limit, |store, page| {
+        store.dead_letters(queue, after, page, |page, letter| {
+            let bytes = letter.value.len();
+            page.take(letter, bytes)
+        });
+    });
+    let cursor = |last: &DeadLetter| format!("{}.{}", last.died_ms, last.id);
+    page.await?.answer(form, push, cursor)
 }
 
 /// The number in the path behind `/queue/dlq/`.

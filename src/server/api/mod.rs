@@ -11,8 +11,8 @@
 //! | `problem` | errors as problem details |
 //! | `media`, `precondition`, `target`, `range`, `byte_range` | pure: forms of bodies, conditions, keys, ranges |
 //! | `body`, `lines`, `envelope`, `write` | values and entries out of bodies and into them |
-//! | `entries`, `deletion` | calls of the store |
-//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
+//! | `entries`, `deletion`, `message_page` | calls of the store |
+//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -35,6 +35,8 @@ mod lines;
 mod list;
 mod listen;
 mod media;
+mod message_page;
+mod messages;
 mod metrics;
 mod page;
 mod precondition;
@@ -85,6 +87,7 @@ fn reads(serving: &Arc<Serving>) -> Routes {
         .routes(routes!(list::batch))
         .routes(routes!(metrics::prometheus))
         .routes(routes!(search::by_query, search::search))
+        .routes(routes!(messages::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::get))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN)));

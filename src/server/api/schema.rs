@@ -123,6 +123,9 @@ schemas! {
     QueueName as "QueueName" uses [] =
         json!({ "type": "string", "maxLength": QUEUE_NAME_BYTES_MAX });
 
+    QueueState as "QueueState" uses [] =
+        json!({ "type": "string", "enum": ["pending", "delayed", "processing"] });
+
     /// The number of a message, or the lock of a delivery: beyond the integers of JSON.
     Number as "Number" uses [] = json!({ "type": "string", "pattern": "^-?[0-9]+$" });
 

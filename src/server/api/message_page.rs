@@ -1,0 +1,94 @@
+//! A page of messages or dead letters: read within the memory of its client, answered as JSON.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use tokio::sync::oneshot;
+
+use super::media::Form;
+use super::problem::{Answered, Problem};
+use crate::model::{Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Result};
+use crate::server::answer::{answer, whole};
+use crate::server::data::{Client, store_of, unanswered};
+use crate::server::memory::Claim;
+use crate::store::{Caller, Room, Store};
+
+/// The items of a page, while they are read.
+pub(super) struct Page<T> {
+    items: Vec<T>,
+    bytes: usize,
+    limit: usize,
+    more: bool,
+    fault: Option<Error>,
+    claim: Arc<Claim>,
+    reply: oneshot::Sender<Result<(Vec<T>, bool)>>,
+}
+
+/// The items of a page, and whether there are more.
+pub(super) struct Items<T> {
+    items: Vec<T>,
+    more: bool,
+    claim: Arc<Claim>,
+}
+
+impl<T: Send + 'static> Page<T> {
+    /// Reads a page of at most `limit` items: `read` has the store pass them to [`Page::take`].
+    pub(super) async fn read(
+        client: &Client,
+        limit: usize,
+        read: impl FnOnce(&Store, Self),
+    ) -> Result<Items<T>, Problem> {
+        let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
+        let (reply, done) = oneshot::channel();
+        let (items, fault) = (Vec::new(), None);
+        let page = Self { items, bytes: 0, limit, more: false, fault, claim: claim.clone(), reply };
+        read(&*store_of(&client.database).await?, page);
+        let (items, more) = done.await.map_err(unanswered)??;
+        Ok(Items { items, more, claim })
+    }
+
+    /// Takes an item with so long a value; `false` at the end of the page.
+    pub(super) fn take(&mut self, item: T, value_len: usize) -> bool {
+        let bytes = self.bytes + value_len;
+        let is_full = !self.items.is_empty() && bytes > FRAMES_PAGE_BYTES;
+        self.more = self.items.len() == self.limit || is_full;
+        if self.more {
+            return false;
+        }
+        self.bytes = bytes;
+        self.fault = self.claim.holds(bytes).err();
+        self.items.push(item);
+        self.fault.is_none()
+    }
+}
+
+impl<T: Send + 'static> Caller<()> for Page<T> {
+    fn check(&self) -> Result<()> {
+        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    fn end(self, read: Result<()>) {
+        let read = self.fault.map_or(read, Err);
+        let _gone = self.reply.send(read.map(|()| (self.items, self.more)));
+    }
+}
+
+impl<T> Items<T> {
+    /// The page as JSON: `push` appends an item, `cursor` is that of the page after an item.
+    pub(super) fn answer(
+        self,
+        form: Form,
+        push: impl Fn(&mut String, Form, &T) -> Result<()>,
+        cursor: impl Fn(&T) -> String,
+    ) -> Answered {
+        let mut text = "{\"messages\":[".to_owned();
+        for (at, item) in self.items.iter().enumerate() {
+            text.push_str(if at > 0 { "," } else { "" });
+            push(&mut text, form, item)?;
+        }
+        let last = self.items.last().filter(|_| self.more);
+        let cursor = last.map_or("null".to_owned(), |last| format!("\"{}\"", cursor(last)));
+        text.push_str(&format!("],\"cursor\":{cursor},\"hasMore\":{}}}", self.more));
+        Ok(answer(StatusCode::OK, form.name(), whole(self.claim.bytes(text.into_bytes()))))
+    }
+}
