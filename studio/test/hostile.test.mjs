@@ -32,6 +32,7 @@ async function fill(kv) {
     const queue = kv.queue(`q${i}-${text.slice(0, 40)}`);
     await queue.enqueue({ text }, { backoffSchedule: [] });
     await (await queue.receive()).nack({ error: new Error(text) });
+    await queue.enqueue({ text });
   }
   await kv.set(["image"], new TextEncoder().encode(`<svg>${HOSTILE[0]}</svg>`));
   await kv.set(["proto"], JSON.parse('{"__proto__": {"ran": 12}, "x": 1}'));
@@ -92,8 +93,11 @@ test("names of queues, messages and errors are text", async () => {
     for (const i of HOSTILE.keys()) {
       await page.goto(`${url}/#/queues`);
       await page.getByRole("link", { name: new RegExp(`^q${i}-`) }).click();
-      await page.getByText(/^Message/).click();
-      await page.locator(".letter pre").waitFor();
+      for (const name of ["Messages", "Dead letters"]) {
+        const list = page.getByRole("region", { name, exact: true });
+        await list.getByText(/^Message \d/).click();
+        await list.locator(".letter pre").waitFor();
+      }
     }
     assert.deepEqual(await traces(page), CLEAN);
     await page.goto(`${url}/#/metrics`);

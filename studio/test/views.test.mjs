@@ -28,8 +28,9 @@ test("messages are enqueued, taken, given back and deleted", async () => {
     await page.getByText("Enqueued as message 1").waitFor();
     await page.getByRole("row", { name: /^mail 1 0 0 0$/ }).waitFor();
     await page.getByRole("button", { name: "Take" }).click();
-    await page.getByText('{ to: "ada", n: 5n }').waitFor();
-    await page.getByText(/locked for/).waitFor();
+    const taken = page.getByRole("region", { name: "Take a message" });
+    await taken.getByText('{ to: "ada", n: 5n }').waitFor();
+    await taken.getByText(/locked for/).waitFor();
     await shoot(page, "queues");
     await page.getByRole("button", { name: "Give back" }).click();
     await page.getByText("Given back").waitFor();
@@ -39,6 +40,36 @@ test("messages are enqueued, taken, given back and deleted", async () => {
     await page.getByRole("button", { name: "Delete it" }).click();
     await page.getByText("Deleted", { exact: true }).waitFor();
     assert.equal(await kv.queue("mail").receive(), null);
+  });
+});
+
+test("messages are listed by state and looked into, and none is taken", async () => {
+  let taken;
+  const { url, kv } = await served(async (db) => {
+    const queue = db.queue("mail");
+    await queue.enqueue({ letter: 0 });
+    taken = await queue.receive({ lockDuration: 3_600_000 });
+    await queue.enqueue({ letter: 1, big: 5n }, { priority: 9 });
+    await queue.enqueue({ letter: 2 }, { delay: 3_600_000 });
+  });
+  const options = { hash: "/queues?queue=mail", token: readToken, allow: [/403/] };
+  await onPage(url, options, async (page) => {
+    const messages = page.getByRole("region", { name: "Messages", exact: true });
+    await messages.getByText(/processing, locked for 59 min/).waitFor();
+    await messages.getByText(/delayed, due in 59 min/).waitFor();
+    await messages.getByText(/^Message 2/).click();
+    await messages.getByText("{ letter: 1, big: 5n }").waitFor();
+    await shoot(page, "queues-messages");
+    const state = messages.getByRole("group", { name: "State of the messages" });
+    await state.getByRole("button", { name: "delayed" }).click();
+    await messages.getByText(/^Message 2/).waitFor({ state: "detached" });
+    await messages.getByText(/^Message 3/).click();
+    await messages.getByText("{ letter: 2 }").waitFor();
+    await state.getByRole("button", { name: "processing" }).click();
+    await messages.getByText(/^Message 1/).waitFor();
+    assert.equal(await taken.ack(), true);
+    await messages.getByText("There are no processing messages.").waitFor();
+    assert.equal((await kv.queue("mail").receive()).value.letter, 1);
   });
 });
 

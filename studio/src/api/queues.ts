@@ -13,6 +13,26 @@ export interface Message {
   readonly enqueuedAt: string;
 }
 
+export const STATES = ["pending", "delayed", "processing"] as const;
+export type State = (typeof STATES)[number];
+
+/** A message that is looked at and not taken. */
+export interface PeekedMessage {
+  readonly id: string;
+  readonly value: Node;
+  readonly state: State;
+  readonly priority: number;
+  readonly attempts: number;
+  readonly enqueuedAt: string;
+  readonly dueAt: string;
+  readonly lockedUntil: string | null;
+}
+
+export interface PeekedMessages {
+  readonly messages: readonly PeekedMessage[];
+  readonly cursor: string | null;
+}
+
 export interface DeadLetter {
   readonly id: string;
   readonly value: Node;
@@ -35,7 +55,8 @@ export interface NewMessage {
   readonly priority?: number;
 }
 
-const DEAD_LETTERS = 50;
+/** Messages and dead letters of a page. */
+const PAGE_MESSAGES = 50;
 /** For how long a message that is looked at is hidden from consumers. */
 export const LOOK_MS = 60_000;
 
@@ -64,8 +85,21 @@ export async function giveBack({ id, lock }: Message): Promise<boolean> {
   return (await askJson<{ ok: boolean }>("/queue/nack", { body })).ok;
 }
 
+/** A page of the messages of a queue, in one state or in any; none of them is taken. */
+export function peek(
+  queue: string,
+  state: State | undefined,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<PeekedMessages> {
+  return askJson("/queue/messages", {
+    query: { queue, state, limit: PAGE_MESSAGES, cursor },
+    signal,
+  });
+}
+
 export const deadLetters = (queue: string, cursor?: string): Promise<DeadLetters> =>
-  askJson("/queue/dlq", { query: { queue, limit: DEAD_LETTERS, cursor } });
+  askJson("/queue/dlq", { query: { queue, limit: PAGE_MESSAGES, cursor } });
 
 export async function requeue(queue: string, id: string): Promise<void> {
   await ask("/queue/dlq/{id}/requeue", { method: "POST", id, query: { queue } });

@@ -368,6 +368,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the messages of a queue without taking them: those that wait in the order of delivery, then
+         *     those that are delivered by the end of their lock.
+         */
+        get: operations["peekMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/nack": {
         parameters: {
             query?: never;
@@ -893,6 +913,33 @@ export interface components {
         };
         /** @description What `GET /keys` answers. */
         PageOrEntry: components["schemas"]["Page"] | components["schemas"]["Entry"];
+        /** @description A message that waits or is delivered. */
+        PeekedMessage: {
+            /**
+             * Format: int32
+             * @description Deliveries so far.
+             */
+            attempts: number;
+            /** @description When it is due, or was due before its delivery. */
+            dueAt: string;
+            /** @description RFC 3339, as the other times. */
+            enqueuedAt: string;
+            id: string;
+            /** @description The end of its consumer's lock; `null` without one. */
+            lockedUntil?: string | null;
+            /** Format: int32 */
+            priority: number;
+            /** @enum {string} */
+            state: "pending" | "delayed" | "processing";
+            value: unknown;
+        };
+        /** @description A page of messages. */
+        PeekedMessages: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            messages: components["schemas"]["PeekedMessage"][];
+        };
         Prefix: components["schemas"]["KeyPart"][];
         /** @description The body of an error (RFC 9457). */
         Problem: {
@@ -1120,6 +1167,36 @@ export interface components {
         };
         /** @description The same in `application/vnd.openkv+json`. */
         TypedPageOrEntry: components["schemas"]["TypedPage"] | components["schemas"]["TypedEntry"];
+        /** @description A message that waits or is delivered. */
+        TypedPeekedMessage: {
+            /**
+             * Format: int32
+             * @description Deliveries so far.
+             */
+            attempts: number;
+            /** @description When it is due, or was due before its delivery. */
+            dueAt: string;
+            /** @description RFC 3339, as the other times. */
+            enqueuedAt: string;
+            id: string;
+            /** @description The end of its consumer's lock; `null` without one. */
+            lockedUntil?: string | null;
+            /** Format: int32 */
+            priority: number;
+            /** @enum {string} */
+            state: "pending" | "delayed" | "processing";
+            /** @description docs/format.md, section 5 */
+            value: {
+                type: string;
+            };
+        };
+        /** @description A page of messages. */
+        TypedPeekedMessages: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            messages: components["schemas"]["TypedPeekedMessage"][];
+        };
         /** @description A poll of a queue. */
         TypedReceived: {
             message?: components["schemas"]["TypedDelivery"] | null;
@@ -2573,6 +2650,44 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
             421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    peekMessages: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+                /** @description Only messages in this state. */
+                state?: "pending" | "delayed" | "processing";
+                /** @description Most messages: 1 to 1000, by default 100. */
+                limit?: number;
+                /** @description Where the page before this one ended. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of messages. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PeekedMessages"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedPeekedMessages"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];

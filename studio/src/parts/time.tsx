@@ -9,13 +9,18 @@ setInterval(() => {
   nowMs.value = Date.now();
 }, 1000);
 
-/** What is left until a time. */
-export function Countdown({ until }: { readonly until: number }) {
+interface CountdownProps {
+  readonly until: number;
+  /** What is shown once the time has come. */
+  readonly past?: string;
+}
+
+export function Countdown({ until, past = "expired" }: CountdownProps) {
   const left = until - nowMs.value;
   const at = new Date(until).toISOString();
   return (
     <time dateTime={at} title={at}>
-      {left > 0 ? `in ${duration(left)}` : "expired"}
+      {left > 0 ? `in ${duration(left)}` : past}
     </time>
   );
 }

@@ -7,6 +7,7 @@ import { route, setParams } from "../../shell/router";
 import { DeadLettersOf } from "./dead-letters";
 import { EnqueueForm } from "./enqueue-form";
 import { Look } from "./look";
+import { MessagesOf } from "./messages";
 
 export function Queues() {
   const samples = useSamples();
@@ -44,6 +45,7 @@ export function Queues() {
         <EnqueueForm key={queue} queue={queue} />
         <Look key={`look ${queue}`} queue={queue} />
       </div>
+      <MessagesOf key={`messages ${queue}`} queue={queue} depth={known[queue]} />
       <DeadLettersOf
         key={`${queue} ${loads}`}
         queue={queue}

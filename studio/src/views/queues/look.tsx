@@ -1,5 +1,5 @@
-// Duty: looks inside the next message. To look is to take it: it is hidden from consumers until it is
-// acknowledged, given back, or its lock expires.
+// Duty: takes the next message, as a consumer does: it is hidden from others until it is acknowledged,
+// given back, or its lock expires.
 
 import { useState } from "preact/hooks";
 import { LOOK_MS, type Message, acknowledge, extend, giveBack, take } from "../../api/queues";
@@ -27,7 +27,7 @@ export function Look({ queue }: { readonly queue: string }) {
     say(isHeld ? text : "The lock had expired: the message belongs to another consumer.");
   };
   return (
-    <section class="panel" aria-label="Look inside">
+    <section class="panel" aria-label="Take a message">
       <header>
         <h2 class="grow">Next message</h2>
         {taken === undefined && (
@@ -40,7 +40,7 @@ export function Look({ queue }: { readonly queue: string }) {
         {taken === undefined ? (
           <p class="soft">
             A message that is taken is hidden from consumers for {duration(LOOK_MS)}. Giving it back
-            counts as an attempt.
+            counts as an attempt. To look at messages, see below.
           </p>
         ) : (
           <>

@@ -1,0 +1,104 @@
+// Duty: the messages of a queue that wait or are delivered, by state; looked into, and none of them taken.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Depth } from "../../api/metrics";
+import { type PeekedMessage, STATES, type State, peek } from "../../api/queues";
+import { isAborted } from "../../api/request";
+import { Fault } from "../../parts/fault";
+import { counted, duration } from "../../parts/figures";
+import { Countdown, nowMs } from "../../parts/time";
+import { printNode } from "../../values/print";
+
+interface MessagesProps {
+  readonly queue: string;
+  /** How many there are, as far as is known: the list follows it. */
+  readonly depth: Depth | undefined;
+}
+
+interface Loaded {
+  readonly messages: readonly PeekedMessage[];
+  readonly cursor: string | null;
+}
+
+export function MessagesOf({ queue, depth }: MessagesProps) {
+  const [state, setState] = useState<State>();
+  const [loaded, setLoaded] = useState<Loaded>();
+  const [fault, setFault] = useState("");
+  const [reloads, setReloads] = useState(0);
+  const load = (from?: Loaded): (() => void) => {
+    const ending = new AbortController();
+    peek(queue, state, from?.cursor ?? undefined, ending.signal).then(
+      ({ messages, cursor }) => {
+        setFault("");
+        setLoaded({ messages: [...(from?.messages ?? []), ...messages], cursor });
+      },
+      (error: Error) => {
+        if (!isAborted(error)) setFault(error.message);
+      },
+    );
+    return () => ending.abort();
+  };
+  const depths = depth && `${depth.pending} ${depth.delayed} ${depth.processing}`;
+  useEffect(() => load(), [state, depths, reloads]);
+  return (
+    <section class="panel" aria-label="Messages">
+      <header>
+        <h2 class="grow">Messages</h2>
+        <div class="choice" role="group" aria-label="State of the messages">
+          {[undefined, ...STATES].map((one) => (
+            <button
+              key={one ?? "all"}
+              type="button"
+              aria-pressed={one === state}
+              onClick={() => setState(one)}
+            >
+              {one ?? "all"}
+            </button>
+          ))}
+        </div>
+        <button type="button" onClick={() => setReloads(reloads + 1)}>
+          Reload
+        </button>
+      </header>
+      <Fault text={fault} />
+      {loaded?.messages.length === 0 && <p class="empty">There are no {state ?? ""} messages.</p>}
+      {loaded?.messages.map((message) => (
+        <details key={message.id} class="letter">
+          <summary>
+            Message {message.id} <StateOf message={message} />{" "}
+            <span class="soft">
+              {message.priority > 0 && `priority ${message.priority}, `}
+              {counted(message.attempts, "attempt", "attempts")}
+            </span>
+          </summary>
+          <p class="soft">
+            Enqueued {message.enqueuedAt}, due {message.dueAt}
+          </p>
+          <pre class="shown">{printNode(message.value)}</pre>
+        </details>
+      ))}
+      {loaded?.cursor != null && (
+        <div class="body">
+          <button type="button" onClick={() => load(loaded)}>
+            Load more
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function StateOf({ message }: { readonly message: PeekedMessage }) {
+  const { state, lockedUntil, dueAt } = message;
+  if (lockedUntil !== null) {
+    const left = Date.parse(lockedUntil) - nowMs.value;
+    const text = left > 0 ? `processing, locked for ${duration(left)}` : "lock expired";
+    return <span class="badge warn">{text}</span>;
+  }
+  if (state === "pending") return <span class="badge">pending</span>;
+  return (
+    <span class="badge">
+      delayed, due <Countdown until={Date.parse(dueAt)} past="now" />
+    </span>
+  );
+}
