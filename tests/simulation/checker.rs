@@ -31,9 +31,11 @@ pub(crate) struct Answer {
 pub(crate) type Batches = BTreeMap<(ServerId, Ticket), Batch>;
 
 struct Replay {
-    /// What was carried out, for copies.
+    /// What was carried out, for the copy.
     done: Vec<(Vec<AtomicWrite>, i64)>,
     engine: MemoryEngine,
+    /// An engine that has carried out the first so many of `done`, and nothing else.
+    copy: Option<(MemoryEngine, usize)>,
     clock_ms: i64,
     version: u64,
     /// The outcomes of the writes with ids that are never decided again.
@@ -43,29 +45,26 @@ struct Replay {
 impl Replay {
     fn new() -> Self {
         let (done, outcomes) = (Vec::new(), BTreeMap::new());
-        Self { done, engine: MemoryEngine::new(), clock_ms: 0, version: 0, outcomes }
+        let (engine, copy) = (MemoryEngine::new(), None);
+        Self { done, engine, copy, clock_ms: 0, version: 0, outcomes }
     }
 
     /// What the decided writes of a batch would do now.
-    fn peek(&self, split: &Split, now_ms: i64) -> Report {
-        let mut copy = Self::new();
-        for (writes, now_ms) in &self.done {
-            copy.apply(writes, *now_ms);
+    fn peek(&mut self, split: &Split, now_ms: i64) -> Report {
+        let (engine, known) = self.copy.take().unwrap_or_else(|| (MemoryEngine::new(), 0));
+        for (writes, now_ms) in &self.done[known..] {
+            apply(&engine, writes, *now_ms);
         }
-        copy.carry_out(split, now_ms)
+        let report = split.report(apply(&engine, &split.decided, now_ms));
+        if report.versions.0 == report.versions.1 {
+            self.copy = Some((engine, self.done.len()));
+        }
+        report
     }
 
     /// The report of a batch of which these writes are decided.
     fn carry_out(&mut self, split: &Split, now_ms: i64) -> Report {
-        let mut report = self.apply(&split.decided, now_ms);
-        report.decisions = split.decisions(std::mem::take(&mut report.decisions));
-        report
-    }
-
-    fn apply(&mut self, writes: &[AtomicWrite], now_ms: i64) -> Report {
-        let work = Work { writes: writes.to_vec(), ..Work::default() };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        self.engine.writer().expect("a writer").apply(work, now_ms, deadline).expect("applied")
+        split.report(apply(&self.engine, &split.decided, now_ms))
     }
 
     /// Notes the writes with ids of a batch that has happened. `stored`: those that the database has.
@@ -82,6 +81,12 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+fn apply(engine: &MemoryEngine, writes: &[AtomicWrite], now_ms: i64) -> Report {
+    let work = Work { writes: writes.to_vec(), ..Work::default() };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    engine.writer().expect("a writer").apply(work, now_ms, deadline).expect("applied")
 }
 
 /// What clients believe of their writes with ids is what the database has of them: all that they believe
@@ -153,6 +158,12 @@ impl Split {
             false => write.clone(),
         });
         Self { decided: decided.collect(), places }
+    }
+
+    /// The report of the batch. `of_decided`: that of the writes that are decided.
+    fn report(&self, of_decided: Report) -> Report {
+        let decisions = self.decisions(of_decided.decisions);
+        Report { decisions, ..of_decided }
     }
 
     fn decisions(&self, decided: Vec<Decision>) -> Vec<Decision> {
