@@ -310,6 +310,9 @@ pub const FILTER_BYTES_MAX: usize = 256 * 1024;
 /// Nesting of objects and arrays in a filter.
 pub const FILTER_DEPTH_MAX: usize = 32;
 
+/// Nesting of the body of a request in CBOR, outside of its embedded values.
+pub const CBOR_DOCUMENT_DEPTH_MAX: usize = 128;
+
 /// Conditions, operands and objects of one filter together.
 pub const FILTER_NODES_MAX: usize = 1000;
 
@@ -480,6 +483,9 @@ pub const REQUEST_BODY_MS_MAX: u64 = 30_000;
 /// Interval of keep-alives on a silent watch and on a silent HTTP/2 connection.
 pub const ALIVE_INTERVAL_MS: u64 = 5000;
 
+/// Interval of pings on a silent stream of events: less than the minute after which proxies give a silent answer up.
+pub const EVENT_PING_INTERVAL_MS: u64 = 30_000;
+
 /// How long a closing server waits for requests under way.
 pub const SHUTDOWN_MS_MAX: u64 = 10_000;
 
@@ -521,6 +527,18 @@ pub const LANE_HELD_MS_MAX: u64 = 100;
 
 /// How long the reader thread keeps a snapshot for consecutive reads.
 pub const READER_HELD_MS_MAX: u64 = 10;
+
+/// Readers of a store for reads on the threads of the server, one for each of these.
+pub const IMMEDIATE_READERS: usize = 2;
+
+/// Keys of a read on a thread of the server.
+pub const IMMEDIATE_KEYS_MAX: usize = 8;
+
+/// A read on a thread of the server that takes longer sends [`IMMEDIATE_READS_SKIPPED`] reads to the reader thread.
+pub const IMMEDIATE_READ_US_MAX: u64 = 1000;
+
+/// See [`IMMEDIATE_READ_US_MAX`].
+pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
 
 /// Length of the log from which a writer waits for readers, so that the log can be reset.
 pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;

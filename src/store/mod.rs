@@ -10,6 +10,7 @@
 //! | thread | does |
 //! |---|---|
 //! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues |
+//! | caller's | short reads of a few keys, where the engine reads without a wait (`immediate`) |
 //! | reader | runs reads that left the caller's thread, and reads the states of watches |
 //! | long reader | runs reads that take long; started on demand |
 //! | metrics | stores the metrics in intervals; exists for a database that keeps them |
@@ -21,6 +22,7 @@ mod deletion;
 mod external;
 mod feed;
 mod health;
+mod immediate;
 mod listener;
 mod lock_request;
 mod long;
@@ -70,6 +72,7 @@ type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 pub struct Store {
     writes: Arc<write_queue::WriteQueue>,
     reads: read::Reads,
+    immediate: Arc<immediate::Immediate>,
     long: Arc<long::LongReads>,
     closing: Closing,
     watches: Arc<watch::Watches>,
@@ -126,11 +129,13 @@ impl Store {
         }
         let threads = Mutex::new(threads);
         let long = long::LongReads::new(make_reader.clone(), env.clone(), metrics.clone());
+        let immediate = immediate::Immediate::new(make_reader.clone(), metrics.clone());
         let whole: Arc<dyn Maintenance> = engine;
         let receives = AtomicBool::new(false);
         Ok(Self {
             writes,
             reads,
+            immediate,
             long,
             closing: Closing::default(),
             watches,

@@ -15,6 +15,7 @@ mod external;
 mod failures;
 mod faulty;
 mod feeds;
+mod immediate;
 #[path = "../kit/mod.rs"]
 mod kit;
 #[cfg(all(feature = "postgres", unix))]

@@ -48,22 +48,27 @@ pub(super) struct Found<T> {
     pub(super) bytes: usize,
 }
 
-/// The caller of a read, with the entries so far.
-struct Gathering<T> {
+/// The entries of a read so far.
+struct Gathering {
     claim: Arc<Claim>,
     bytes: usize,
     entries: Vec<Option<Entry>>,
     fault: Option<Error>,
+}
+
+/// The caller of a read on another thread.
+struct Remote<T> {
+    gathering: Gathering,
     reply: oneshot::Sender<Result<Gathered<T>>>,
 }
 
 /// The entries of a read, the bytes of the page so far, and the result of the read.
 type Gathered<T> = (Vec<Option<Entry>>, usize, T);
 
-impl<T> Gathering<T> {
+impl Gathering {
     /// `bytes`: those that the claim holds already.
-    fn new(claim: &Arc<Claim>, bytes: usize, reply: oneshot::Sender<Result<Gathered<T>>>) -> Self {
-        Self { claim: claim.clone(), bytes, entries: Vec::new(), fault: None, reply }
+    fn new(claim: &Arc<Claim>, bytes: usize) -> Self {
+        Self { claim: claim.clone(), bytes, entries: Vec::new(), fault: None }
     }
 
     fn take(&mut self, seen: Option<&Seen<'_>>) {
@@ -76,17 +81,21 @@ impl<T> Gathering<T> {
             Err(error) => self.fault = Some(error),
         }
     }
+
+    fn end<T>(self, read: Result<T>) -> Result<Gathered<T>> {
+        let read = self.fault.map_or(read, Err);
+        read.map(|done| (self.entries, self.bytes, done))
+    }
 }
 
-impl<T: Send + 'static> Caller<T> for Gathering<T> {
+impl<T: Send + 'static> Caller<T> for Remote<T> {
     /// A cancelled request needs no read.
     fn check(&self) -> Result<()> {
         if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
     }
 
     fn end(self, read: Result<T>) {
-        let read = self.fault.map_or(read, Err);
-        let _gone = self.reply.send(read.map(|done| (self.entries, self.bytes, done)));
+        let _gone = self.reply.send(self.gathering.end(read));
     }
 }
 
@@ -98,13 +107,13 @@ fn counted<T>(store: &Store, operation: Operation, times: u64, since: Instant, r
 /// Reads the entries of keys from one snapshot, in their order; `None` where there is none.
 pub(in crate::server) async fn entries(
     client: &Client,
-    keys: Vec<Key>,
+    keys: &[Key],
 ) -> Result<Found<Vec<Option<Entry>>>, Refusal> {
     let database = &client.database;
     let (store, claim) =
         (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
     let since = Instant::now();
-    let read = attempt!(claim, read_keys(&store, &claim, keys.clone()).await)?;
+    let read = attempt!(claim, read_keys(&store, &claim, keys).await)?;
     counted(&store, Operation::GetWithExpiry, keys.len() as u64, since, &read);
     let (entries, bytes, ()) = read?;
     Ok(Found { entries, claim, bytes })
@@ -115,14 +124,19 @@ pub(in crate::server) async fn entry(
     client: &Client,
     key: &Key,
 ) -> Result<Found<Option<Entry>>, Refusal> {
-    let Found { mut entries, claim, bytes } = entries(client, vec![key.clone()]).await?;
+    let Found { mut entries, claim, bytes } = entries(client, std::slice::from_ref(key)).await?;
     Ok(Found { entries: entries.pop().flatten(), claim, bytes })
 }
 
-async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: Vec<Key>) -> Result<Gathered<()>> {
+async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: &[Key]) -> Result<Gathered<()>> {
+    let mut gathering = Gathering::new(claim, 0);
+    if let Some(read) = store.entries_immediately(keys, |seen| gathering.take(seen.as_ref())) {
+        return gathering.end(read);
+    }
     let (reply, answered) = oneshot::channel();
-    store.entries(keys, Gathering::new(claim, 0, reply), |to, seen| {
-        to.take(seen.as_ref());
+    let remote = Remote { gathering: Gathering::new(claim, 0), reply };
+    store.entries(keys.to_vec(), remote, |to, seen| {
+        to.gathering.take(seen.as_ref());
         Ok(())
     });
     answered.await.map_err(unanswered)?
@@ -205,11 +219,11 @@ async fn read_page(
     let (mut scan, mut entries, mut bytes) = (selection.scan(store)?, Vec::new(), 0);
     loop {
         let (reply, answered) = oneshot::channel();
-        let gathering = Gathering::new(claim, bytes, reply);
+        let remote = Remote { gathering: Gathering::new(claim, bytes), reply };
         let rows = limit + 1 - entries.len();
-        store.scan(scan, rows, patience.clone(), gathering, |to, seen, chosen| {
+        store.scan(scan, rows, patience.clone(), remote, |to, seen, chosen| {
             if chosen {
-                to.take(Some(seen));
+                to.gathering.take(Some(seen));
             }
         });
         let (step, sum, (rest, done)) = answered.await.map_err(unanswered)??;

@@ -316,7 +316,7 @@ pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answ
     let (_, asked) = json_body::<BatchBody>(&client, &head, body).await?;
     let (keys, form) = (checked(&asked.keys)?, wanted(&head, Form::OF_MANY)?);
     client.database.owe_operations(keys.len().saturating_sub(1) as u64);
-    let found = entries(&client, keys.clone()).await?;
+    let found = entries(&client, &keys).await?;
     batch_answer((keys, found.entries), form, (&found.claim, found.bytes)).await
 }
 
