@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Serving;
 use super::answer::{RoutedBody, RoutedBodyError};
@@ -56,9 +56,9 @@ struct Rest {
 }
 
 impl Work {
-    fn new() -> Self {
+    fn new(begun: Instant) -> Self {
         Self {
-            begun: Instant::now(),
+            begun,
             requests: AtomicUsize::new(0),
             idle_since_ms: AtomicU64::new(0),
             taken: Mutex::default(),
@@ -209,13 +209,39 @@ impl HttpBody for TrackedBody {
     }
 }
 
-/// Serves one connection to its end.
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+    /// As its first bytes say. The buffer in which the library finds them costs 8 KiB more.
+    Either,
+}
+
+impl Protocol {
+    /// That of a client whose first bytes are these.
+    pub(super) fn of(first: &[u8]) -> Self {
+        match first {
+            [b'P', b'R', b'I', ..] => Self::Http2,
+            [_, _, _, ..] => Self::Http1,
+            _ => Self::Either,
+        }
+    }
+}
+
+/// Serves one connection, which began at `begun`, to its end.
 pub(super) async fn connection(
     (serving, router): (Arc<Serving>, Router),
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    (stream, protocol): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Protocol),
     slot: Arc<Slot>,
+    begun: Instant,
 ) {
-    let mut builder = Builder::new(TokioExecutor::new());
+    let builder = Builder::new(TokioExecutor::new());
+    let mut builder = match protocol {
+        Protocol::Http1 => builder.http1_only(),
+        Protocol::Http2 => builder.http2_only(),
+        Protocol::Either => builder,
+    };
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -228,7 +254,7 @@ pub(super) async fn connection(
         .max_header_list_size(u32::try_from(REQUEST_HEAD_BYTES_MAX).unwrap_or(u32::MAX))
         .keep_alive_interval(Duration::from_millis(4 * ALIVE_INTERVAL_MS))
         .keep_alive_timeout(HEAD_MAX);
-    let work = Arc::new(Work::new());
+    let work = Arc::new(Work::new(begun));
     let mut closing = serving.closing.subscribe();
     let service = {
         let work = work.clone();
@@ -247,7 +273,7 @@ pub(super) async fn connection(
     };
     let serve = builder.serve_connection(TokioIo::new(Stall::new(stream)), service);
     tokio::pin!(serve);
-    let look = sleep(HEAD_MAX);
+    let look = sleep_until(begun + HEAD_MAX);
     tokio::pin!(look);
     let mut idle = false;
     let ended = loop {
@@ -289,6 +315,7 @@ mod tests {
     use std::future::poll_fn;
 
     use tokio::sync::mpsc;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::server::answer::{Body, Draw};
@@ -317,7 +344,7 @@ mod tests {
         let parcel = |len| Body::Drawn(Box::new(Parcel(Some(Bytes::from(vec![7; len])))));
         let whole = |len| Body::Whole(Some(Bytes::from(vec![7; len])));
         for (body, begins) in [(whole(1), false), (whole(LONG), true), (parcel(LONG), true)] {
-            let work = Arc::new(Work::new());
+            let work = Arc::new(Work::new(Instant::now()));
             let mut held = TrackedBody::new(RoutedBody::new(body), UnderWay::new(&work));
             if begins {
                 assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
@@ -334,7 +361,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_waits_for_its_reader_but_not_with_an_unread_piece() {
         let (sender, pieces) = mpsc::channel(2);
-        let work = Arc::new(Work::new());
+        let work = Arc::new(Work::new(Instant::now()));
         let mut held =
             TrackedBody::new(RoutedBody::new(Body::Stream(pieces)), UnderWay::new(&work));
         sender.send(Bytes::from_static(b"short")).await.unwrap();

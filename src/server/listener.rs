@@ -7,17 +7,17 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use axum::Router;
 
 use super::Serving;
-use super::connection::connection;
+use super::connection::{Protocol, connection};
 use super::options::TlsFiles;
-use super::slots::Slots;
+use super::slots::{Slot, Slots};
 use crate::model::{Error, Kind, REQUEST_HEAD_MS_MAX, Result};
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
@@ -95,22 +95,15 @@ pub(super) async fn serve(
         };
         let _kept = stream.set_nodelay(true);
         let (serving, router, tls) = (serving.clone(), router.clone(), tls.clone());
+        let begun = Instant::now();
         let served = async move {
             match tls {
-                None => connection((serving, router), stream, slot).await,
-                Some(tls) => {
-                    let mut closing = serving.closing.subscribe();
-                    let hands = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream));
-                    let shaken = tokio::select! {
-                        shaken = hands => shaken,
-                        _ = closing.wait_for(|closing| *closing) => return,
-                    };
-                    match shaken {
-                        Ok(Ok(stream)) => connection((serving, router), stream, slot).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
-                        Err(_) => tracing::debug!("TLS handshake took too long"),
-                    }
+                None => {
+                    let Some(protocol) = protocol_of(&serving, &stream).await else { return };
+                    connection((serving, router), (stream, protocol), slot, begun).await;
                 }
+                // Boxed, so that the task of a connection in clear text is small.
+                Some(tls) => Box::pin(secure((serving, router), stream, slot, tls)).await,
             }
         };
         connections.spawn(async move {
@@ -122,4 +115,42 @@ pub(super) async fn serve(
     }
     drop(socket);
     while connections.join_next().await.is_some() {}
+}
+
+/// The protocol that a client in clear text begins to speak. `None` if it says nothing in time, or the server closes.
+async fn protocol_of(serving: &Serving, stream: &TcpStream) -> Option<Protocol> {
+    let mut closing = serving.closing.subscribe();
+    let mut first = [0; 3];
+    let peeked = tokio::select! {
+        peeked = timeout(HEAD_MAX, stream.peek(&mut first)) => peeked.ok()?.ok()?,
+        _ = closing.wait_for(|closing| *closing) => return None,
+    };
+    first.get(..peeked).map(Protocol::of)
+}
+
+/// Serves a connection with TLS.
+async fn secure(
+    served: (Arc<Serving>, Router),
+    stream: TcpStream,
+    slot: Arc<Slot>,
+    tls: Arc<ServerConfig>,
+) {
+    let mut closing = served.0.closing.subscribe();
+    let hands = timeout(HEAD_MAX, TlsAcceptor::from(tls).accept(stream));
+    let shaken = tokio::select! {
+        shaken = hands => shaken,
+        _ = closing.wait_for(|closing| *closing) => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => {
+            let protocol = match stream.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Protocol::Http2,
+                Some(_) => Protocol::Http1,
+                None => Protocol::Either,
+            };
+            connection(served, (stream, protocol), slot, Instant::now()).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
 }

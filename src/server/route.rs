@@ -24,7 +24,7 @@ use super::memory::RequestPermit;
 use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read};
 use super::{Serving, admin, api, data, exchange, extension, host, leader, studio, watch};
-use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
+use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
 
 /// The routes of a server. Its connections share one router.
 ///
@@ -67,6 +67,13 @@ async fn of_known_host(
     }
 }
 
+/// Whether a head is within its bound. The buffer of the library grows in steps, so it may accept a longer one.
+fn has_short_head(request: &hyper::Request<Incoming>) -> bool {
+    let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    path + headers.sum::<usize>() <= REQUEST_HEAD_BYTES_MAX
+}
+
 /// Answers any request.
 pub(super) fn answer(
     router: &Router,
@@ -74,9 +81,16 @@ pub(super) fn answer(
 ) -> impl Future<Output = Response> + Send + use<> {
     let logged = tracing::enabled!(tracing::Level::DEBUG)
         .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
-    let answered = router.clone().call(request.map(RoutedBody::new));
+    let answered =
+        has_short_head(&request).then(|| router.clone().call(request.map(RoutedBody::new)));
     async move {
-        let Ok::<_, Infallible>(answer) = answered.await;
+        let answer = match answered {
+            Some(answered) => {
+                let Ok::<_, Infallible>(answer) = answered.await;
+                answer
+            }
+            None => routed(text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ""), None),
+        };
         if let Some((method, path, begun)) = logged {
             let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
             tracing::debug!(%method, path, status, ms, "request");

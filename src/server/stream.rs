@@ -85,10 +85,10 @@ impl Leave {
 
 /// The keep-alive clock, with the same moments for all streams: a process with many streams wakes
 /// up once for all, and a connection sends its pieces together.
-pub(super) fn signs(serving: &Serving) -> Interval {
-    let pace = Duration::from_millis(ALIVE_INTERVAL_MS);
+pub(super) fn signs(serving: &Serving, interval_ms: u64) -> Interval {
+    let pace = Duration::from_millis(interval_ms);
     let (begun, now) = (serving.begun, Instant::now());
-    let passed = u64::try_from((now - begun).as_millis()).unwrap_or(0) % ALIVE_INTERVAL_MS;
+    let passed = u64::try_from((now - begun).as_millis()).unwrap_or(0) % interval_ms;
     let mut signs = interval_at(now + (pace - Duration::from_millis(passed)), pace);
     signs.set_missed_tick_behavior(MissedTickBehavior::Skip);
     signs
@@ -96,8 +96,13 @@ pub(super) fn signs(serving: &Serving) -> Interval {
 
 /// Starts a stream.
 pub(super) fn stream(client: &Client, source: impl Source) -> Answer {
+    stream_with(client, ALIVE_INTERVAL_MS, source)
+}
+
+/// Starts a stream with this interval of keep-alives.
+pub(super) fn stream_with(client: &Client, interval_ms: u64, source: impl Source) -> Answer {
     let (sender, pieces) = mpsc::channel(1);
-    tokio::spawn(tell(Leave::new(client), signs(&client.serving), source, sender));
+    tokio::spawn(tell(Leave::new(client), signs(&client.serving, interval_ms), source, sender));
     answer(StatusCode::OK, STREAM_TYPE, Body::Stream(pieces))
 }
 

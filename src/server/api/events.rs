@@ -12,10 +12,10 @@ use super::envelope::hex;
 use super::media::Form;
 use super::problem::Problem;
 use super::target::Query;
-use crate::model::{HTTP_WAIT_MS_MAX, Versionstamp};
+use crate::model::{EVENT_PING_INTERVAL_MS, HTTP_WAIT_MS_MAX, Versionstamp};
 use crate::server::answer::Answer;
 use crate::server::data::Client;
-use crate::server::stream::{Source, stream};
+use crate::server::stream::{Source, stream_with};
 
 pub(super) const EVENT_TYPE: &str = "text/event-stream";
 
@@ -41,7 +41,7 @@ pub(super) fn silent_ping() -> Bytes {
 
 /// The answer with a stream of events.
 pub(super) fn events(client: &Client, source: impl Source) -> Answer {
-    as_events(stream(client, source))
+    as_events(stream_with(client, EVENT_PING_INTERVAL_MS, source))
 }
 
 /// Marks an answer as a stream of events.

@@ -19,8 +19,8 @@ use tokio::time::Interval;
 use crate::codec::framing::KEEP_ALIVE;
 use crate::connect::versions::STREAM_TYPE;
 use crate::model::{
-    Ask, CONSUME_FRAME_BYTES, CONSUME_MESSAGE_BYTES_MAX, ConsumeOptions, Delivery, Dispatched, Id,
-    Outcome, Reason, Result, Settlement,
+    ALIVE_INTERVAL_MS, Ask, CONSUME_FRAME_BYTES, CONSUME_MESSAGE_BYTES_MAX, ConsumeOptions,
+    Delivery, Dispatched, Id, Outcome, Reason, Result, Settlement,
 };
 use crate::protocol::consume::{read_consume, write_dispatched, write_opened};
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
@@ -324,6 +324,6 @@ pub(in crate::server) async fn consuming(
         leave.over().await;
         ending.end();
     });
-    let (opened, signs) = (None, signs(&client.serving));
+    let (opened, signs) = (None, signs(&client.serving, ALIVE_INTERVAL_MS));
     Ok((id, Stream { supply, opened, signs, leave: leave.abort_handle() }))
 }
