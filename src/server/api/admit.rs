@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
@@ -29,7 +29,7 @@ pub(in crate::server) type Admitted = Arc<Client>;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct Endless;
 
-/// Refuses a request that names another host.
+/// Refuses a request for a page that names another host.
 pub(super) async fn of_host(
     State(serving): State<Arc<Serving>>,
     request: Request,
@@ -69,10 +69,11 @@ async fn admitted(
     let (mut head, body) = request.into_parts();
     let (client, permit) = match admit(&serving, &head, needed).await {
         Ok(Admission::Here(client, permit)) => (client, permit),
+        // Boxed, so that the future of each request is small.
         Ok(Admission::Led(leader)) => {
-            return forwarded(&serving, leader, head, body).await;
+            return Box::pin(forwarded(&serving, leader, head, body)).await;
         }
-        Err(problem) => return refused(&serving, problem).await,
+        Err(problem) => return Box::pin(refused(&serving, problem)).await,
     };
     head.extensions.insert(client.clone());
     let response = next.run(Request::from_parts(head, body)).await;
@@ -98,6 +99,7 @@ enum Admission {
 }
 
 async fn admit(serving: &Arc<Serving>, head: &Parts, needed: Rights) -> Result<Admission, Problem> {
+    host::check(serving, head)?;
     let name = database_of(serving, head);
     let (database, rights, issued_for) = exchange::authorize(serving, name, head)?;
     database.allows(rights, needed)?;
@@ -116,9 +118,8 @@ async fn admit(serving: &Arc<Serving>, head: &Parts, needed: Rights) -> Result<A
 
 /// The name of the database in a path.
 fn database_of<'r>(serving: &Serving, head: &'r Parts) -> &'r str {
-    let path = head.extensions.get::<OriginalUri>().map_or(head.uri.path(), |uri| uri.path());
     match serving.catalog.is_folder() {
-        true => path.split('/').nth(1).unwrap_or_default(),
+        true => head.uri.path().split('/').nth(1).unwrap_or_default(),
         false => "",
     }
 }
@@ -126,15 +127,12 @@ fn database_of<'r>(serving: &Serving, head: &'r Parts) -> &'r str {
 async fn forwarded(
     serving: &Arc<Serving>,
     leader: String,
-    mut head: Parts,
+    head: Parts,
     body: RequestBody,
 ) -> Response {
     let Some(forwarder) = &serving.forwarder else {
         return Problem::led_by(leader).into_response();
     };
-    if let Some(OriginalUri(uri)) = head.extensions.remove::<OriginalUri>() {
-        head.uri = uri;
-    }
     match forwarder.send(&leader, &head, body).await {
         Ok(answer) => answer.into_response(),
         Err(refusal) => refused(serving, refusal.into()).await,

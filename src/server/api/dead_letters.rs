@@ -19,7 +19,7 @@ use super::message_page::Page;
 use super::problem::{Answered, Problem};
 use super::queue::{push_value, queue_of};
 use super::schema::{PageLimit, QueueName, TypedValue};
-use super::target::Query;
+use super::target::{Query, path_in_api};
 use crate::connect::time::to_rfc3339;
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Result,
@@ -109,8 +109,8 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
 }
 
 /// The number in the path behind `/queue/dlq/`.
-fn id_of(uri: &Uri) -> Result<i64, Problem> {
-    let id = uri.path().split('/').nth(3).and_then(|id| id.parse().ok());
+fn id_of(client: &Client, uri: &Uri) -> Result<i64, Problem> {
+    let id = path_in_api(client, uri).split('/').nth(3).and_then(|id| id.parse().ok());
     id.ok_or_else(|| Problem::bad_request("The id of a dead letter is a number."))
 }
 
@@ -118,8 +118,8 @@ fn none() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "There is no such dead letter.")
 }
 
-fn asked(head: &Parts) -> Result<(String, i64), Problem> {
-    Ok((queue_of(&Query::of(&head.uri, &["queue"])?)?, id_of(&head.uri)?))
+fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
+    Ok((queue_of(&Query::of(&head.uri, &["queue"])?)?, id_of(client, &head.uri)?))
 }
 
 /// Reads a dead letter.
@@ -136,7 +136,7 @@ fn asked(head: &Parts) -> Result<(String, i64), Problem> {
     ))]
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let ((queue, id), form) = (asked(&head)?, wanted(&head, Form::OF_JSON)?);
+    let ((queue, id), form) = (asked(&client, &head)?, wanted(&head, Form::OF_JSON)?);
     let (reply, read) = oneshot::channel();
     let caller = move |letter: Result<Option<DeadLetter>>| drop(reply.send(letter));
     store_of(&client.database).await?.dead_letter(queue, id, caller);
@@ -170,7 +170,7 @@ async fn change(
     ))]
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let (queue, id) = asked(&head)?;
+    let (queue, id) = asked(&client, &head)?;
     match change(&client, queue, DeadLetterChange::Delete(id)).await? {
         0 => Err(none()),
         count => json(&Deleted { deleted: count as u64 }),
@@ -196,7 +196,7 @@ pub(super) struct Requeued {
     ))]
 pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let (queue, id) = asked(&head)?;
+    let (queue, id) = asked(&client, &head)?;
     match change(&client, queue, DeadLetterChange::Requeue(id)).await? {
         0 => Err(none()),
         _ => json(&Requeued { ok: true }),

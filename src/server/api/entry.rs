@@ -19,7 +19,7 @@ use super::media::Form;
 use super::precondition::Preconditions;
 use super::problem::{Answered, Problem};
 use super::schema::{Binary, EntryBody, Lifetime, Stamp, TypedEntryBody, TypedValue, Where};
-use super::target::{Query, key_of};
+use super::target::{Query, key_of, path_in_api};
 use super::write::{Done, commit, expiry, value_of};
 use crate::model::{
     CONDITION_TRIES_MAX, Check, Encoding, Error, Key, Mutation, Versionstamp, WriteParts,
@@ -28,9 +28,9 @@ use crate::server::answer::{Answer, Body};
 use crate::server::data::Client;
 
 /// The key of a request for one entry.
-fn key(uri: &Uri, query: &Query) -> Result<Key, Problem> {
+fn key(client: &Client, uri: &Uri, query: &Query) -> Result<Key, Problem> {
     let missing = || Problem::bad_request("The key is missing: in the path, or as ?key=.");
-    key_of(uri, query)?.ok_or_else(missing)
+    key_of(path_in_api(client, uri), query)?.ok_or_else(missing)
 }
 
 /// Reads an entry.
@@ -53,7 +53,7 @@ fn key(uri: &Uri, query: &Query) -> Result<Key, Problem> {
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["key"])?;
-    let key = key(&head.uri, &query)?;
+    let key = key(&client, &head.uri, &query)?;
     read(&client, &head, &key).await
 }
 
@@ -94,7 +94,7 @@ pub(super) enum TypedPageOrEntry {
 pub(super) async fn get_or_list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, list::LIST_NAMES)?;
-    match key_of(&head.uri, &query)? {
+    match key_of(path_in_api(&client, &head.uri), &query)? {
         None => list::page_of_query(&client, &head, &query).await,
         Some(key) => read(&client, &head, &key).await,
     }
@@ -161,7 +161,7 @@ pub(super) struct Written {
 pub(super) async fn put(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let query = Query::of(&head.uri, &["key", "expireIn", "expiresIn"])?;
-    let key = key(&head.uri, &query)?;
+    let key = key(&client, &head.uri, &query)?;
     let (expire_in, expires_in) = (query.number("expireIn")?, query.number("expiresIn")?);
     let expiry = expiry("expireIn", expire_in.or(expires_in))?;
     let conditions = Preconditions::of(&head.headers)?;
@@ -251,7 +251,7 @@ pub(super) struct DeleteBody {
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let query = Query::of(&head.uri, &["key", "exact"])?;
-    let (key, exact) = (key(&head.uri, &query)?, query.flag("exact")?);
+    let (key, exact) = (key(&client, &head.uri, &query)?, query.flag("exact")?);
     let conditions = Preconditions::of(&head.headers)?;
     let asked: DeleteBody = optional_body(&client, &head, body).await?;
     let exact = exact.or(asked.exact).unwrap_or(false);

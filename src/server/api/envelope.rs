@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hyper::StatusCode;
+use hyper::body::Bytes;
 use hyper::header::{ETAG, HeaderName, HeaderValue};
 
 use super::entries::Entry;
@@ -24,6 +25,9 @@ const LOSSY: HeaderName = HeaderName::from_static("openkv-lossy");
 const EXPIRE_AT: HeaderName = HeaderName::from_static("openkv-expire-at");
 
 const TAG_EMBEDDED: u64 = 24;
+
+/// About the bytes of an entry in JSON beside its key and its value.
+const ENVELOPE_BYTES: usize = 100;
 
 /// A body under construction.
 pub(super) struct Written {
@@ -166,7 +170,9 @@ const CBOR_NULL: u8 = 0xf6;
 const CBOR_FALSE: u8 = 0xf4;
 
 fn push_stamp(text: &mut String, stamp: Versionstamp) {
-    text.push_str(&format!(",\"versionstamp\":\"{}\"", hex(stamp)));
+    text.push_str(",\"versionstamp\":\"");
+    text.extend(stamp.hex().map(char::from));
+    text.push('"');
 }
 
 /// The digits of a versionstamp.
@@ -237,8 +243,10 @@ fn in_cbor(encoding: Encoding, bytes: &[u8]) -> Result<(Cow<'_, [u8]>, bool)> {
 
 /// The entity tag of an entry.
 pub(super) fn etag(stamp: Versionstamp) -> Result<HeaderValue> {
-    let quoted = format!("\"{}\"", hex(stamp));
-    HeaderValue::from_str(&quoted).map_err(|error| Error::internal(error.to_string()))
+    let digits = stamp.hex();
+    let quoted: Vec<u8> = [b"\"".as_slice(), &digits, b"\""].concat();
+    HeaderValue::from_maybe_shared(Bytes::from(quoted))
+        .map_err(|error| Error::internal(error.to_string()))
 }
 
 /// The body of one entry: the entry in JSON; in other forms its value alone.
@@ -246,6 +254,8 @@ fn one(entry: &Entry, form: Form) -> Result<(Vec<u8>, bool)> {
     match form {
         Form::Json | Form::Typed => {
             let mut written = Written::new(form);
+            // Most values have few more bytes in JSON.
+            written.text.reserve(2 * (entry.key.len() + entry.value.len()) + ENVELOPE_BYTES);
             written.entry(entry, false)?;
             let lossy = written.lossy;
             Ok((written.into_bytes(), lossy))

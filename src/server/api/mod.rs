@@ -54,6 +54,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use hyper::header::{
@@ -64,93 +65,114 @@ use hyper::{Method, StatusCode};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::cors::CorsLayer;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use super::Serving;
+use super::{Serving, host};
 use crate::model::HTTP_COMPRESS_BYTES_MIN;
 use crate::protocol::backup::HASH_HEADER;
 use problem::Problem;
 
+/// The API of a database, below its URL.
+const BASE: &str = "/api";
 /// The pages of a server beside its databases.
 pub(super) const DOCS: &str = "/docs";
 pub(super) const METRICS: &str = "/metrics";
 
 type Routes = OpenApiRouter<Arc<Serving>>;
 
+/// These routes below `base`. They are not nested: axum would write the URI of each request anew.
+fn below<const N: usize>(base: &str, routes: [UtoipaMethodRouter<Arc<Serving>>; N]) -> Routes {
+    routes.into_iter().fold(OpenApiRouter::new(), |router, (schemas, mut paths, methods)| {
+        let relative = std::mem::take(&mut paths.paths);
+        paths.paths =
+            relative.into_iter().map(|(path, item)| (format!("{base}{path}"), item)).collect();
+        router.routes((schemas, paths, methods))
+    })
+}
+
 /// The routes that read.
-fn reads(serving: &Arc<Serving>) -> Routes {
-    let lists = OpenApiRouter::new()
-        .routes(routes!(entry::get_or_list))
-        .routes(routes!(list::list))
-        .routes(routes!(list::paginate_query, list::paginate))
-        .routes(routes!(list::batch))
-        .routes(routes!(metrics::prometheus))
-        .routes(routes!(search::by_query, search::search))
-        .routes(routes!(messages::list))
-        .routes(routes!(dead_letters::list))
-        .routes(routes!(dead_letters::get))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN)));
-    let mut routes = OpenApiRouter::new()
-        .routes(routes!(entry::get))
-        .routes(routes!(list::count_query, list::count_body))
-        .routes(routes!(metrics::of_database))
-        .routes(routes!(indexes::list))
-        .routes(routes!(queue::stats))
-        .routes(routes!(export::export))
-        .routes(routes!(watch_keys::watch))
-        .routes(routes!(watch_keys::poll))
-        .routes(routes!(watch_prefix::watch))
-        .routes(routes!(watch_prefix::poll))
-        .merge(lists)
+fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
+    let lists = [
+        routes!(entry::get_or_list),
+        routes!(list::list),
+        routes!(list::paginate_query, list::paginate),
+        routes!(list::batch),
+        routes!(metrics::prometheus),
+        routes!(search::by_query, search::search),
+        routes!(messages::list),
+        routes!(dead_letters::list),
+        routes!(dead_letters::get),
+    ];
+    let others = [
+        routes!(entry::get),
+        routes!(list::count_query, list::count_body),
+        routes!(metrics::of_database),
+        routes!(indexes::list),
+        routes!(queue::stats),
+        routes!(export::export),
+        routes!(watch_keys::watch),
+        routes!(watch_keys::poll),
+        routes!(watch_prefix::watch),
+        routes!(watch_prefix::poll),
+    ];
+    let compression =
+        CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN));
+    let mut routes = below(base, others)
+        .merge(below(base, lists).layer(compression))
         .route_layer(from_fn_with_state(serving.clone(), admit::reading));
     document::complete(routes.get_openapi_mut(), document::Access::Read);
     routes
 }
 
 /// The routes that write.
-fn writes(serving: &Arc<Serving>) -> Routes {
-    let mut routes = OpenApiRouter::new()
-        .routes(routes!(entry::put, entry::delete))
-        .routes(routes!(entry::put_key, entry::delete_key))
-        .routes(routes!(list::delete_batch))
-        .routes(routes!(atomic::atomic))
-        .routes(routes!(backup::backup))
-        .routes(routes!(import::import))
-        .routes(routes!(indexes::create, indexes::remove))
-        .routes(routes!(queue::enqueue))
-        .routes(routes!(queue::poll))
-        .routes(routes!(listen::listen))
-        .routes(routes!(queue::ack))
-        .routes(routes!(queue::nack))
-        .routes(routes!(queue::extend))
-        .routes(routes!(dead_letters::purge))
-        .routes(routes!(dead_letters::delete))
-        .routes(routes!(dead_letters::requeue))
-        .route_layer(from_fn_with_state(serving.clone(), admit::writing));
+fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
+    let routes = [
+        routes!(entry::put, entry::delete),
+        routes!(entry::put_key, entry::delete_key),
+        routes!(list::delete_batch),
+        routes!(atomic::atomic),
+        routes!(backup::backup),
+        routes!(import::import),
+        routes!(indexes::create, indexes::remove),
+        routes!(queue::enqueue),
+        routes!(queue::poll),
+        routes!(listen::listen),
+        routes!(queue::ack),
+        routes!(queue::nack),
+        routes!(queue::extend),
+        routes!(dead_letters::purge),
+        routes!(dead_letters::delete),
+        routes!(dead_letters::requeue),
+    ];
+    let mut routes =
+        below(base, routes).route_layer(from_fn_with_state(serving.clone(), admit::writing));
     document::complete(routes.get_openapi_mut(), document::Access::Write);
     routes
 }
 
 /// The routes of the API of a server.
 pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
-    let of_database = OpenApiRouter::new().merge(reads(serving)).merge(writes(serving));
     let is_folder = serving.catalog.is_folder();
-    let base = if is_folder { "/{database}/api" } else { "/api" };
-    let (router, found) =
-        OpenApiRouter::with_openapi(document::base()).nest(base, of_database).split_for_parts();
+    let base = if is_folder { "/{database}/api" } else { BASE };
+    let (router, found) = OpenApiRouter::with_openapi(document::base())
+        .merge(reads(serving, base))
+        .merge(writes(serving, base))
+        .split_for_parts();
     let document = document::completed(found, is_folder);
     let page = document.page.clone();
-    let router = router
+    let of_host = || from_fn_with_state(serving.clone(), admit::of_host);
+    let pages = Router::new()
         .route("/openapi.json", get(move || ready(document.answer())))
         .route(DOCS, get(move || ready(page.answer())))
         .route(METRICS, get(metrics::of_server))
-        .method_not_allowed_fallback(not_allowed);
-    let router = match &serving.cors_origin {
-        Some(origin) => router.layer(cors(origin)),
+        .route_layer(of_host());
+    let router = router.merge(pages).method_not_allowed_fallback(not_allowed);
+    match &serving.cors_origin {
+        // It answers the requests before those of the pages itself.
+        Some(origin) => router.layer(cors(origin)).layer(of_host()),
         None => router,
-    };
-    router.layer(from_fn_with_state(serving.clone(), admit::of_host))
+    }
 }
 
 /// The answer to a path inside the API that has no route; `None` for other paths. The router has one
@@ -162,8 +184,12 @@ pub(super) fn unknown(serving: &Serving, path: &str) -> Option<Problem> {
         .then(|| Problem::new(StatusCode::NOT_FOUND, "There is no such route: see /openapi.json."))
 }
 
-async fn not_allowed() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "The route has no such method: see /openapi.json.")
+async fn not_allowed(State(serving): State<Arc<Serving>>, request: Request) -> Problem {
+    let text = "The route has no such method: see /openapi.json.";
+    match host::check(&serving, &request.into_parts().0) {
+        Ok(()) => Problem::new(StatusCode::METHOD_NOT_ALLOWED, text),
+        Err(refusal) => refusal.into(),
+    }
 }
 
 fn cors(origin: &str) -> CorsLayer {

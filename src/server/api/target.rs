@@ -4,10 +4,12 @@ use hyper::Uri;
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
+use super::BASE;
 use super::problem::Problem;
 use crate::codec::key;
 use crate::interchange::key_literal;
 use crate::model::{Key, KeyPart};
+use crate::server::data::Client;
 
 /// What the path of an entry begins with, inside the API.
 const ENTRY: &str = "/keys/";
@@ -64,10 +66,20 @@ impl Query {
     }
 }
 
+/// The path of a request inside the API of its database.
+pub(super) fn path_in_api<'r>(client: &Client, uri: &'r Uri) -> &'r str {
+    let path = uri.path();
+    let path = match client.serving.catalog.is_folder() {
+        true => path.get(1..).and_then(|path| path.find('/').and_then(|at| path.get(at..))),
+        false => Some(path),
+    };
+    path.and_then(|path| path.strip_prefix(BASE)).unwrap_or_default()
+}
+
 /// The key of an entry: the segments of the path, each of which is a string, or the parameter
 /// `key`. `None` if the request has neither.
-pub(super) fn key_of(uri: &Uri, query: &Query) -> Result<Option<Key>, Problem> {
-    let rest = uri.path().strip_prefix(ENTRY).filter(|rest| !rest.is_empty());
+pub(super) fn key_of(path: &str, query: &Query) -> Result<Option<Key>, Problem> {
+    let rest = path.strip_prefix(ENTRY).filter(|rest| !rest.is_empty());
     match (rest, query.key("key")?) {
         (Some(_), Some(_)) => {
             Err(Problem::bad_request("The key is in the path or in ?key=, not in both."))
@@ -113,7 +125,7 @@ mod tests {
         #[test]
         fn no_url_ends_the_server(uri in uri()) {
             if let Ok(query) = Query::of(&uri, &["key", "keys", "prefix", "where", "limit", "exact"]) {
-                let _ = (key_of(&uri, &query), query.key("prefix"), query.number("limit"));
+                let _ = (key_of(uri.path(), &query), query.key("prefix"), query.number("limit"));
                 let _ = (query.flag("exact"), query.get("where").map(where_json::parse));
                 let _ = query.get("keys").map(key_literal::parse_many);
             }
@@ -126,7 +138,7 @@ mod tests {
                 .map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string())
                 .collect();
             let uri: Uri = format!("/keys/{}", segments.join("/")).parse().unwrap();
-            let found = key_of(&uri, &Query::of(&uri, &[]).unwrap()).unwrap().unwrap();
+            let found = key_of(uri.path(), &Query::of(&uri, &[]).unwrap()).unwrap().unwrap();
             let expected: Vec<_> = parts.into_iter().map(KeyPart::String).collect();
             prop_assert_eq!(found, key::encode(&expected).unwrap());
         }
@@ -144,7 +156,7 @@ mod tests {
     fn key(uri: &str) -> Option<String> {
         let uri: Uri = uri.parse().unwrap();
         let query = Query::of(&uri, &["key"]).ok()?;
-        let key = key_of(&uri, &query).ok()??;
+        let key = key_of(uri.path(), &query).ok()??;
         Some(key::print(key.as_bytes()))
     }
 
