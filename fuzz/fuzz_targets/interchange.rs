@@ -5,12 +5,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use openkv::filter::Filter;
-use openkv::interchange::{key_json, key_literal, plain_json, typed_json, where_json};
+use openkv::interchange::{
+    cbor_document, key_json, key_literal, plain_json, typed_json, where_json,
+};
 use openkv::model::{EncodedValue, Encoding, Key};
 
 fuzz_target!(|data: &[u8]| {
     let Some((kind, rest)) = data.split_first() else { return };
-    match (kind % 8, std::str::from_utf8(rest)) {
+    match (kind % 9, std::str::from_utf8(rest)) {
         (0, _) => stored(Encoding::Cbor, rest),
         (1, _) => stored(Encoding::V8, rest),
         (2, Ok(text)) => typed_json::parse(text).iter().for_each(value),
@@ -37,6 +39,9 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(key_json::parse(&text).expect("what was written").as_bytes(), rest);
             }
         }
+        (8, _) => cbor_document::to_typed_json(rest).iter().for_each(|text| {
+            plain_json::parse(text).expect("JSON");
+        }),
         _ => {}
     }
 });

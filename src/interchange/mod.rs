@@ -8,6 +8,7 @@
 //! both.
 //! Never: I/O, a panic, text that is evaluated.
 
+pub mod cbor_document;
 mod date;
 mod json;
 mod json_text;

@@ -64,7 +64,7 @@ pub fn parse(text: &str) -> Result<Line> {
     if key.is_empty() {
         return Err(Error::invalid("key: must have parts"));
     }
-    let value = typed_json::stored(&json, field("value").ok_or_else(|| missing("value"))?)?;
+    let value = typed_json::stored(&json, field("value").ok_or_else(|| missing("value"))?, None)?;
     Ok(Line { key, value, expire_at_ms: field("expireAt").map(|id| time(&json, id)).transpose()? })
 }
 

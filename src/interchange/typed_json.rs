@@ -9,6 +9,7 @@ mod write;
 
 use crate::model::{EncodedValue, Encoding, Result};
 
+pub use read::Fill;
 pub(super) use read::{read, stored};
 
 /// Appends a stored value.
@@ -37,5 +38,15 @@ pub fn push(out: &mut String, encoding: Encoding, bytes: &[u8]) -> Result<()> {
 /// `Invalid`, with the fault and its place; `Range` for a value that is nested too deeply.
 pub fn parse(text: &str) -> Result<EncodedValue> {
     let json = super::json::parse(text)?;
-    stored(&json, json.root_id())
+    stored(&json, json.root_id(), None)
+}
+
+/// As [`parse`], for a value of a write, which may contain `{"type":"uuidv7"}`: a string that the commit fills in, at
+/// present the text that `fill` makes. `fill` gets the `value` beside that type, a name.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with_uuids(text: &str, fill: &mut Fill<'_>) -> Result<EncodedValue> {
+    let json = super::json::parse(text)?;
+    stored(&json, json.root_id(), Some(fill))
 }

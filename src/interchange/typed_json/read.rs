@@ -19,8 +19,19 @@ use crate::model::{
 /// Most characters of a place in an error, from the outside.
 const PLACE_CHARS_MAX: usize = 100;
 
-/// The stored value of a typed object inside parsed JSON.
-pub(in crate::interchange) fn stored(json: &Value, id: NodeId) -> Result<EncodedValue> {
+/// The type of a string that a commit fills in.
+const UUIDV7: &str = "uuidv7";
+
+/// Makes the text of a string that a commit fills in, from its name.
+pub type Fill<'f> = dyn FnMut(Option<&str>) -> String + 'f;
+
+/// The stored value of a typed object inside parsed JSON. Only with `fill` it may contain strings that a commit
+/// fills in.
+pub(in crate::interchange) fn stored<'f>(
+    json: &Value,
+    id: NodeId,
+    fill: Option<&'f mut Fill<'f>>,
+) -> Result<EncodedValue> {
     let at_root = |what: String| Error::invalid(format!("value: {what}"));
     let (name, inner) = scalar::envelope(json, id).map_err(at_root)?;
     if name == "KvU64" {
@@ -30,7 +41,7 @@ pub(in crate::interchange) fn stored(json: &Value, id: NodeId) -> Result<Encoded
         })?;
         return Ok(EncodedValue::le64(n));
     }
-    let value = read(json, id, "value")?;
+    let value = read_with(json, id, "value", fill)?;
     if let Some(Node::View(ViewClass::Uint8, bytes)) = value.node(value.root_id()) {
         return Ok(EncodedValue { encoding: Encoding::Bytes, bytes: bytes.to_vec() });
     }
@@ -39,7 +50,16 @@ pub(in crate::interchange) fn stored(json: &Value, id: NodeId) -> Result<Encoded
 
 /// The value of a typed object inside parsed JSON; errors begin with `place`.
 pub(in crate::interchange) fn read(json: &Value, id: NodeId, place: &str) -> Result<Value> {
-    let mut reader = Reader { json, out: Value::new(Node::Undefined), frames: Vec::new() };
+    read_with(json, id, place, None)
+}
+
+fn read_with<'f>(
+    json: &Value,
+    id: NodeId,
+    place: &str,
+    fill: Option<&'f mut Fill<'f>>,
+) -> Result<Value> {
+    let mut reader = Reader { json, out: Value::new(Node::Undefined), frames: Vec::new(), fill };
     match reader.run(id) {
         Ok(Some(whole)) => Ok(whole),
         Ok(None) => Ok(reader.out),
@@ -72,11 +92,12 @@ struct Frame<'j> {
     done: Vec<NodeId>,
 }
 
-struct Reader<'j> {
+struct Reader<'j, 'f> {
     json: &'j Value,
     /// The root is the last node to be known; until then it is `undefined`.
     out: Value,
     frames: Vec<Frame<'j>>,
+    fill: Option<&'f mut Fill<'f>>,
 }
 
 /// What an item of JSON begins.
@@ -86,7 +107,7 @@ enum Begun<'j> {
     Container(Kind, Source<'j>),
 }
 
-impl<'j> Reader<'j> {
+impl<'j> Reader<'j, '_> {
     /// Reads all; `Some` if the root is CBOR, which is a value of its own.
     fn run(&mut self, root: NodeId) -> Result<Option<Value>, String> {
         let mut next = root;
@@ -123,13 +144,16 @@ impl<'j> Reader<'j> {
         self.out.root_id()
     }
 
-    fn begin(&self, id: NodeId) -> Result<Begun<'j>, String> {
+    fn begin(&mut self, id: NodeId) -> Result<Begun<'j>, String> {
         if self.frames.len() > VALUE_DEPTH_MAX {
             return Err(format!("nested deeper than {VALUE_DEPTH_MAX} levels"));
         }
         let (name, value) = scalar::envelope(self.json, id)?;
         if let Some(node) = scalar::parse(self.json, name, value)? {
             return Ok(Begun::Scalar(node));
+        }
+        if name == UUIDV7 {
+            return self.placeholder(value).map(Begun::Scalar);
         }
         let value = value.and_then(|id| self.json.node(id));
         let items = || match value {
@@ -155,6 +179,16 @@ impl<'j> Reader<'j> {
                 None => return Err(format!("unknown type {name}")),
             },
         })
+    }
+
+    fn placeholder(&mut self, name: Option<NodeId>) -> Result<Node, String> {
+        let Some(fill) = &mut self.fill else {
+            return Err(format!("{UUIDV7} is for values of atomic operations"));
+        };
+        let name = name.map(|id| scalar::text(self.json.node(id))).transpose()?;
+        let name =
+            name.map(|name| name.as_str().ok_or("value must be text without lone surrogates"));
+        Ok(Node::String(fill(name.transpose()?).as_str().into()))
     }
 
     fn error(&self, name: ErrorName, entries: &[(JsString, NodeId)]) -> Result<Begun<'j>, String> {

@@ -67,7 +67,11 @@ pub(in crate::interchange) fn push(out: &mut String, node: &Node) -> bool {
 const BUFFER: &str = "ArrayBuffer";
 
 /// Appends an integer under a type.
-pub(super) fn push_digits(out: &mut String, name: &str, n: &impl std::fmt::Display) {
+pub(in crate::interchange) fn push_digits(
+    out: &mut String,
+    name: &str,
+    n: &impl std::fmt::Display,
+) {
     out.push_str(&format!(r#"{{"type":"{name}","value":"{n}"}}"#));
 }
 

@@ -5,12 +5,12 @@ use axum::extract::Request;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::admit::Admitted;
 use super::body::{Object, json, json_body, key_in};
 use super::envelope::hex;
 use super::media::Form;
+use super::placeholders::{Uuids, WrittenKey};
 use super::problem::{Answered, Problem};
 use super::queue::{EnqueueBody, message_of};
 use super::schema::{Key as KeySchema, Lifetime, NewKey, Priority, QueueName, Stamp};
@@ -18,8 +18,8 @@ use super::write::{Done, commit, expiry, value_in};
 use crate::codec::cbor;
 use crate::interchange::typed_json;
 use crate::model::{
-    Arith, Calculation, Check, EncodedValue, Encoding, Key, Limits, Message, Mutation, Numeric,
-    Operand, Patch, Results, Target, Versionstamp, WriteParts,
+    Arith, Calculation, Check, EncodedValue, Encoding, Limits, Message, Mutation, Numeric, Operand,
+    Results, Target, Versionstamp, WriteParts,
 };
 
 /// An atomic operation.
@@ -56,10 +56,10 @@ pub(super) struct MutationBody {
     #[serde(rename = "type")]
     kind: MutationType,
     /// Not of `enqueue`. Of `set`, the last part may be `{"type":"commitVersionstamp"}`, and any part
-    /// `{"type":"uuidv7"}`: the commit fills it in.
+    /// `{"type":"uuidv7"}`: the commit fills it in. With a `value`, which is a name, it is the same UUID as all others of that name.
     #[schema(value_type = Option<NewKey>)]
     key: Option<Box<RawValue>>,
-    /// Not of `delete`. Of `sum`, `min` and `max` a number, or a typed bigint or `KvU64`; of `append`
+    /// Not of `delete`. In the typed form `{"type":"uuidv7"}` is a string that the commit fills in. Of `sum`, `min` and `max` a number, or a typed bigint or `KvU64`; of `append`
     /// and `prepend` an array.
     #[schema(value_type = Option<serde_json::Value>)]
     value: Option<Box<RawValue>>,
@@ -127,7 +127,7 @@ pub(super) struct Outcome {
     /// The checks that did not hold, by index.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<Vec<usize>>,
-    /// The UUIDs of the placeholders, in the order of the keys.
+    /// The UUIDs of the placeholders, in the order in which they first occur; in a mutation the key comes before the value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uuids: Vec<String>,
     /// The messages, in their order.
@@ -150,7 +150,7 @@ pub(super) struct MessageOutcome {
 pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (form, asked) = json_body::<AtomicBody>(&client, &head, body).await?;
-    let mut parts = WriteParts::default();
+    let (mut parts, mut uuids) = (WriteParts::default(), Uuids::new()?);
     for (at, Object(check)) in asked.checks.iter().enumerate() {
         let expected = check.versionstamp.as_ref().map(|text| {
             Versionstamp::parse(text.as_bytes()).ok_or_else(|| {
@@ -162,7 +162,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
         parts.checks.push(Check { key, expected: expected.transpose()? });
     }
     for (at, Object(mutation)) in asked.mutations.into_iter().enumerate() {
-        push(&mut parts, mutation, form, at)?;
+        push((&mut parts, &mut uuids), mutation, form, at)?;
     }
     let (stamp, failed, results) = match commit(&client, parts).await? {
         Done::Committed(stamp, results) => (Some(stamp), None, results),
@@ -182,10 +182,15 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
 }
 
 /// Appends one mutation to a write.
-fn push(parts: &mut WriteParts, asked: MutationBody, form: Form, at: usize) -> Result<(), Problem> {
+fn push(
+    (parts, uuids): (&mut WriteParts, &mut Uuids),
+    asked: MutationBody,
+    form: Form,
+    at: usize,
+) -> Result<(), Problem> {
     let refused = |what: &str| Problem::bad_request(format!("mutations[{at}]{what}"));
     let raw = || asked.value.as_deref().ok_or_else(|| refused(".value is missing"));
-    let value = || value_in(form, raw()?);
+    let count = parts.mutations.len();
     let expiry = expiry(&format!("mutations[{at}].expireIn"), asked.expire_in)?;
     let is_message = asked.kind == MutationType::Enqueue;
     if !is_message && asked.names_message() {
@@ -198,14 +203,12 @@ fn push(parts: &mut WriteParts, asked: MutationBody, form: Form, at: usize) -> R
     if expiry.is_some() && !accepts_expiry {
         return Err(refused(": expireIn is for types that store a value"));
     }
-    let target = Target::Key(parts.mutations.len());
-    let key = || {
+    let key = |uuids: &mut Uuids| {
         let raw = asked.key.as_deref().ok_or_else(|| refused(".key is missing"))?;
-        let first = parts.patches.len() as u64;
-        written_key(&format!("mutations[{at}].key"), raw, (target, first))
+        uuids.key(&format!("mutations[{at}].key"), raw, Target::Key(count))
     };
-    let plain_key = || {
-        let written = key()?;
+    let plain_key = |uuids: &mut Uuids| {
+        let written = key(uuids)?;
         match written.suffixed || !written.patches.is_empty() {
             true => Err(refused(".key: placeholders are for the type set")),
             false => Ok(written.key),
@@ -214,18 +217,20 @@ fn push(parts: &mut WriteParts, asked: MutationBody, form: Form, at: usize) -> R
     let value_bytes_max = Limits::wide().value_bytes_max;
     match asked.kind {
         MutationType::Set => {
-            let WrittenKey { key, suffixed, patches } = key()?;
+            let WrittenKey { key, suffixed, patches } = key(uuids)?;
             parts.patches.extend(patches);
-            parts.mutations.push(Mutation::Set { key, suffixed, value: value()?, expiry });
+            let (value, patches) = uuids.value(form, raw()?, Target::Value(count))?;
+            parts.patches.extend(patches);
+            parts.mutations.push(Mutation::Set { key, suffixed, value, expiry });
         }
-        MutationType::Delete => parts.mutations.push(Mutation::Delete { key: plain_key()? }),
+        MutationType::Delete => parts.mutations.push(Mutation::Delete { key: plain_key(uuids)? }),
         MutationType::Sum | MutationType::Min | MutationType::Max => {
             let op = match asked.kind {
                 MutationType::Min => Arith::Min,
                 MutationType::Max => Arith::Max,
                 _ => Arith::Sum,
             };
-            let key = plain_key()?;
+            let key = plain_key(uuids)?;
             let operand = operand(raw()?, form)?;
             let refuse = || refused(".value must be a number, or a typed bigint or KvU64");
             parts.mutations.push(match operand.encoding {
@@ -245,25 +250,30 @@ fn push(parts: &mut WriteParts, asked: MutationBody, form: Form, at: usize) -> R
         }
         MutationType::Append | MutationType::Prepend => {
             let front = asked.kind == MutationType::Prepend;
-            let EncodedValue { encoding, bytes: items } = value()?;
+            let (items, patches) = uuids.value(form, raw()?, Target::Value(count))?;
+            let EncodedValue { encoding, bytes: items } = items;
             if encoding != Encoding::Cbor || cbor::plain_items(&items).is_none() {
                 return Err(refused(".value must be an array"));
             }
-            let key = plain_key()?;
+            let key = plain_key(uuids)?;
+            parts.patches.extend(patches);
             parts.mutations.push(Mutation::Append { key, items, front, value_bytes_max, expiry });
         }
         MutationType::Enqueue => {
-            raw()?;
-            parts
-                .messages
-                .push(message(asked, form).map_err(|fault| refused(&format!(".{fault}")))?);
+            let target = Target::Message(parts.messages.len());
+            let value = uuids.value(form, raw()?, target).map(|(value, patches)| {
+                parts.patches.extend(patches);
+                value
+            });
+            let message = message(asked, value).map_err(|fault| refused(&format!(".{fault}")))?;
+            parts.messages.push(message);
         }
     }
     Ok(())
 }
 
 /// The message of a mutation that has a value.
-fn message(asked: MutationBody, form: Form) -> Result<Message, String> {
+fn message(asked: MutationBody, stored: Result<EncodedValue, Problem>) -> Result<Message, String> {
     let MutationBody { value, queue, delay, at, priority, deduplication_key, .. } = asked;
     let body = EnqueueBody {
         value: value.unwrap_or_default(),
@@ -275,7 +285,7 @@ fn message(asked: MutationBody, form: Form) -> Result<Message, String> {
         dead_retention: asked.dead_retention,
         keys_if_undelivered: asked.keys_if_undelivered,
     };
-    message_of(queue.unwrap_or_default(), form, body)
+    message_of(queue.unwrap_or_default(), stored, body)
 }
 
 /// The operand of arithmetic. In plain JSON a bigint and a `KvU64` are typed objects.
@@ -284,57 +294,4 @@ fn operand(raw: &RawValue, form: Form) -> Result<EncodedValue, Problem> {
         true => Ok(typed_json::parse(raw.get())?),
         false => value_in(form, raw),
     }
-}
-
-/// A key with placeholders.
-struct WrittenKey {
-    key: Key,
-    /// Whether the commit appends its versionstamp.
-    suffixed: bool,
-    patches: Vec<Patch>,
-}
-
-/// A part that the commit fills in.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
-enum Placeholder {
-    CommitVersionstamp,
-    Uuidv7,
-}
-
-/// `first`: the number of its first placeholder.
-fn written_key(
-    name: &str,
-    raw: &RawValue,
-    (target, first): (Target, u64),
-) -> Result<WrittenKey, Problem> {
-    let parts: Vec<&RawValue> = serde_json::from_str(raw.get())
-        .map_err(|_| Problem::bad_request(format!("{name}: must be an array of parts")))?;
-    let (mut texts, mut patches, mut suffixed) = (Vec::new(), Vec::new(), false);
-    for (at, part) in parts.iter().enumerate() {
-        match serde_json::from_str::<Placeholder>(part.get()) {
-            Err(_) => texts.push(part.get().to_owned()),
-            Ok(Placeholder::CommitVersionstamp) if at + 1 == parts.len() => suffixed = true,
-            Ok(Placeholder::CommitVersionstamp) => {
-                let text = format!("{name}: only the last part can be a versionstamp");
-                return Err(Problem::bad_request(text));
-            }
-            Ok(Placeholder::Uuidv7) => {
-                let before = array_key(name, &texts)?;
-                // The text begins behind the tag of its part.
-                let offset = before.len() + 1;
-                let placeholder = first + patches.len() as u64;
-                patches.push(Patch { target, offset, placeholder });
-                texts.push(format!("\"{}\"", Uuid::nil()));
-            }
-        }
-    }
-    Ok(WrittenKey { key: array_key(name, &texts)?, suffixed, patches })
-}
-
-fn array_key(name: &str, texts: &[String]) -> Result<Key, Problem> {
-    let text = format!("[{}]", texts.join(","));
-    let raw = RawValue::from_string(text)
-        .map_err(|error| Problem::bad_request(format!("{name}: {error}")))?;
-    key_in(name, &raw)
 }

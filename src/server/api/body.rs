@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::admit::body_in;
 use super::media::{Form, accepted};
 use super::problem::Problem;
-use crate::interchange::{key_json, where_json};
+use crate::interchange::{cbor_document, key_json, where_json};
 use crate::model::{Error, Key};
 use crate::server::answer::{Answer, answer, whole};
 use crate::server::data::Client;
@@ -47,14 +47,20 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
     }
 }
 
-/// A JSON body, in one of the forms of JSON.
+/// A JSON body, in one of the forms of JSON, or as the same document in CBOR, which is read as its typed form.
 pub(super) async fn json_body<T: DeserializeOwned>(
     client: &Client,
     head: &Parts,
     body: RequestBody,
 ) -> Result<(Form, T), Problem> {
-    let (form, body, _claim) = body_in(client, head, body, Form::OF_JSON).await?;
-    Ok((form, parsed(&body)?))
+    let (form, body, _claim) = body_in(client, head, body, Form::OF_MANY).await?;
+    match form {
+        Form::Cbor => {
+            let text = cbor_document::to_typed_json(&body)?;
+            Ok((Form::Typed, parsed(text.as_bytes())?))
+        }
+        form => Ok((form, parsed(&body)?)),
+    }
 }
 
 /// As [`json_body`]; without a body the default.

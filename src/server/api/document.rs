@@ -14,6 +14,7 @@ use utoipa::{OpenApi, ToSchema};
 use super::media::Form;
 use super::page::Page;
 use super::problem::{PROBLEM_TYPE, ProblemBody};
+use super::schema::Binary;
 use crate::server::answer::{Answer, answer, whole};
 
 #[derive(OpenApi)]
@@ -87,6 +88,7 @@ pub(super) fn complete(document: &mut openapi::OpenApi, access: Access) {
                 refusals.extend(OF_BODIES);
                 if let Some(json) = body.content.get(Form::Json.name()).cloned() {
                     body.content.entry(Form::Typed.name().into()).or_insert(json);
+                    body.content.entry(Form::Cbor.name().into()).or_insert_with(binary);
                 }
             }
             if access == Access::Write {
@@ -128,6 +130,11 @@ fn refuse(operation: &mut Operation, refusals: &[StatusCode]) {
         let reference = RefOr::Ref(Ref::from_response_name(component(*status)));
         responses.entry(status.as_str().to_owned()).or_insert(reference);
     }
+}
+
+fn binary() -> RefOr<openapi::Content> {
+    let schema = Ref::from_schema_name(Binary::name());
+    openapi::ContentBuilder::new().schema(Some(schema)).build().into()
 }
 
 fn component(status: StatusCode) -> String {

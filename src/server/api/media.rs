@@ -7,16 +7,16 @@ pub(super) enum Form {
     Json,
     /// The typed JSON of docs/format.md §5.
     Typed,
-    /// The stored form of a value; in envelopes as embedded CBOR (tag 24).
+    /// The stored form of a value; in documents as embedded CBOR (tag 24).
     Cbor,
     /// The bytes of a single `Uint8Array`.
     Bytes,
 }
 
 impl Form {
-    /// The forms of bodies with several values.
+    /// The forms of documents with values: bodies of requests, and of answers with several entries.
     pub(super) const OF_MANY: &[Self] = &[Self::Json, Self::Typed, Self::Cbor];
-    /// The forms of bodies in which values are parts of JSON.
+    /// The forms of other answers, in which values are parts of JSON.
     pub(super) const OF_JSON: &[Self] = &[Self::Json, Self::Typed];
     /// All forms.
     pub(super) const ALL: &[Self] = &[Self::Json, Self::Typed, Self::Cbor, Self::Bytes];

@@ -11,6 +11,7 @@
 //! | `problem` | errors as problem details |
 //! | `media`, `precondition`, `target`, `range`, `byte_range` | pure: forms of bodies, conditions, keys, ranges |
 //! | `body`, `lines`, `envelope`, `write` | values and entries out of bodies and into them |
+//! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `message_page` | calls of the store |
 //! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
 //! | `events` | server-sent events |
@@ -39,6 +40,7 @@ mod message_page;
 mod messages;
 mod metrics;
 mod page;
+mod placeholders;
 mod precondition;
 mod problem;
 mod queue;

@@ -99,7 +99,8 @@ pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> An
     let (head, body) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
     let (form, asked) = json_body::<EnqueueBody>(&client, &head, body).await?;
-    let message = message_of(queue, form, asked).map_err(Problem::bad_request)?;
+    let value = value_in(form, &asked.value);
+    let message = message_of(queue, value, asked).map_err(Problem::bad_request)?;
     let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
     match commit(&client, parts).await? {
         Done::CheckFailed(_) => Err(Error::internal("a check of a write without checks").into()),
@@ -119,10 +120,13 @@ pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> An
 ///
 /// # Errors
 /// The text of a fault, which begins with the name of the member.
-pub(super) fn message_of(queue: String, form: Form, asked: EnqueueBody) -> Result<Message, String> {
-    let stored = value_in(form, &asked.value);
+pub(super) fn message_of(
+    queue: String,
+    value: Result<EncodedValue, Problem>,
+    asked: EnqueueBody,
+) -> Result<Message, String> {
     let EncodedValue { encoding, bytes: value } =
-        stored.map_err(|problem| problem.text().to_owned())?;
+        value.map_err(|problem| problem.text().to_owned())?;
     if encoding != Encoding::Cbor {
         return Err("value: a message is neither a Uint8Array nor a KvU64".to_owned());
     }

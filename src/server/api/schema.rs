@@ -96,6 +96,7 @@ schemas! {
                 "required": ["type"],
                 "properties": {
                     "type": { "type": "string", "enum": ["commitVersionstamp", "uuidv7"] },
+                    "value": { "type": "string" },
                 },
                 "additionalProperties": false,
             },

@@ -544,7 +544,7 @@ export interface components {
             messages?: components["schemas"]["MessageOutcome"][];
             /** @description Whether all checks held and everything happened. */
             ok: boolean;
-            /** @description The UUIDs of the placeholders, in the order of the keys. */
+            /** @description The UUIDs of the placeholders, in the order in which they first occur; in a mutation the key comes before the value. */
             uuids?: string[];
             versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
@@ -839,7 +839,7 @@ export interface components {
             queue?: string | null;
             type: components["schemas"]["MutationType"];
             /**
-             * @description Not of `delete`. Of `sum`, `min` and `max` a number, or a typed bigint or `KvU64`; of `append`
+             * @description Not of `delete`. In the typed form `{"type":"uuidv7"}` is a string that the commit fills in. Of `sum`, `min` and `max` a number, or a typed bigint or `KvU64`; of `append`
              *     and `prepend` an array.
              */
             value?: unknown;
@@ -867,6 +867,7 @@ export interface components {
         NewKey: (components["schemas"]["KeyPart"] | {
             /** @enum {string} */
             type: "commitVersionstamp" | "uuidv7";
+            value?: string;
         })[];
         /** @description A message to enqueue. */
         NewMessage: {
@@ -1363,6 +1364,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["AtomicBody"];
                 "application/vnd.openkv+json": components["schemas"]["AtomicBody"];
             };
@@ -1565,6 +1567,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["NewIndex"];
                 "application/vnd.openkv+json": components["schemas"]["NewIndex"];
             };
@@ -1772,6 +1775,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["DeleteBody"] | null;
                 "application/vnd.openkv+json": components["schemas"]["DeleteBody"] | null;
             };
@@ -1818,6 +1822,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["BatchBody"];
                 "application/vnd.openkv+json": components["schemas"]["BatchBody"];
             };
@@ -1892,6 +1897,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["CountBody"];
                 "application/vnd.openkv+json": components["schemas"]["CountBody"];
             };
@@ -1927,6 +1933,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["DeleteBatchBody"];
                 "application/vnd.openkv+json": components["schemas"]["DeleteBatchBody"];
             };
@@ -1964,6 +1971,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["ListBody"];
                 "application/vnd.openkv+json": components["schemas"]["ListBody"];
             };
@@ -2049,6 +2057,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["ListBody"];
                 "application/vnd.openkv+json": components["schemas"]["ListBody"];
             };
@@ -2215,6 +2224,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["DeleteBody"] | null;
                 "application/vnd.openkv+json": components["schemas"]["DeleteBody"] | null;
             };
@@ -2315,6 +2325,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["DeliveryEnd"];
                 "application/vnd.openkv+json": components["schemas"]["DeliveryEnd"];
             };
@@ -2555,6 +2566,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["NewMessage"];
                 "application/vnd.openkv+json": components["schemas"]["NewMessage"];
             };
@@ -2592,6 +2604,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["DeliveryExtension"];
                 "application/vnd.openkv+json": components["schemas"]["DeliveryExtension"];
             };
@@ -2703,6 +2716,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["DeliveryFailure"];
                 "application/vnd.openkv+json": components["schemas"]["DeliveryFailure"];
             };
@@ -2848,6 +2862,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                "application/cbor": components["schemas"]["Binary"];
                 "application/json": components["schemas"]["Search"];
                 "application/vnd.openkv+json": components["schemas"]["Search"];
             };
