@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use openkv::engine::memory::MemoryEngine;
-use openkv::engine::{Engine, Reader, Report, Work, Writer};
+use openkv::engine::{Engine, Reader, Report, Snapshot, Work, Writer};
 use openkv::model::{
-    AtomicWrite, ChangeKind, Claim, DeadLetter, Decision, Encoding, Key, LOCK_MS, Outcome,
-    QueueStats, Renewal, Settlement, Versionstamp,
+    AtomicWrite, ChangeKind, Claim, DeadLetter, Decision, Encoding, Error, Key, LOCK_MS,
+    MessagePlace, MessageState, Outcome, Peeked, QueueStats, Renewal, Settlement, Versionstamp,
 };
 
 /// A row, as read.
@@ -71,25 +71,59 @@ type Followed = (Encoding, Vec<u8>, Option<i64>);
 /// The queues of the test; the first is Deno's.
 pub(crate) const QUEUES: [&str; 3] = ["", "a", "b"];
 
-/// The state of a queue as readers report it, without the numbers of messages.
-fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> (QueueStats, Vec<DeadLetter>) {
-    let mut found = (QueueStats::default(), Vec::new());
+/// The messages and dead letters of a queue, without their numbers.
+#[derive(Debug, Default, PartialEq)]
+struct About {
+    stats: QueueStats,
+    dead: Vec<DeadLetter>,
+    /// Those that are not dead.
+    messages: Vec<Peeked>,
+}
+
+/// The state of a queue as readers report it.
+fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> About {
+    let mut found = About::default();
     let read = reader.read(now_ms, &mut |snapshot| {
-        found.0 = snapshot.queue_stats(queue)?;
+        found.stats = snapshot.queue_stats(queue)?;
         let mut ids = Vec::new();
         snapshot.dead_letters(queue, (0, 0), &mut |letter| {
             ids.push(letter.id);
-            found.1.push(DeadLetter { id: 0, ..letter });
+            found.dead.push(DeadLetter { id: 0, ..letter });
             true
         })?;
-        for (id, letter) in ids.into_iter().zip(&found.1) {
+        for (id, letter) in ids.into_iter().zip(&found.dead) {
             let one = snapshot.dead_letter(queue, id)?.expect("it was listed");
             assert_eq!(DeadLetter { id: 0, ..one }, *letter);
         }
+        found.messages = peeked(queue, snapshot, &found.stats)?;
         Ok(())
     });
     read.expect("a read");
     found
+}
+
+fn peeked(
+    queue: &str,
+    snapshot: &mut dyn Snapshot,
+    stats: &QueueStats,
+) -> Result<Vec<Peeked>, Error> {
+    let (mut all, mut counts) = (Vec::new(), [0; 3]);
+    snapshot.peek(queue, None, MessagePlace::START, &mut |message, state| {
+        counts[state as usize] += 1;
+        all.push(Peeked { id: 0, ..message });
+        true
+    })?;
+    assert_eq!(counts, [stats.pending, stats.delayed, stats.processing]);
+    for state in [MessageState::Pending, MessageState::Delayed, MessageState::Processing] {
+        let mut count = 0;
+        snapshot.peek(queue, Some(state), MessagePlace::START, &mut |_, found| {
+            assert_eq!(found, state);
+            count += 1;
+            true
+        })?;
+        assert_eq!(count, counts[state as usize]);
+    }
+    Ok(all)
 }
 
 /// A copy of the entries, made of the log of changes alone.
