@@ -36,7 +36,7 @@ const patience = Number(values.patience);
 const all = steps(root);
 const wanted = select(all, values.only);
 if (values.list) {
-  console.log(all.map((step) => `${step.lane.padEnd(6)}${step.name}`).join("\n"));
+  console.log(all.map((step) => `${step.lane.padEnd(7)}${step.name}`).join("\n"));
   process.exit(0);
 }
 
@@ -53,8 +53,10 @@ const results = new Map();
 /** The end of each step: `promise` resolves when `tell` is called. */
 const ends = new Map(wanted.map((step) => [step.name, makeEnd()]));
 let firstFailure;
+/** The steps that no lane has begun, for whichever lane is free first. */
+const either = wanted.filter((step) => step.lane === "either");
 await runLane("first");
-await Promise.all([runLane("node"), runLane("rust")]);
+await Promise.all(["node", "rust"].map((lane) => runLane(lane).then(runEither)));
 report();
 process.exit(firstFailure === undefined ? 0 : 1);
 
@@ -83,16 +85,27 @@ function makeEnd() {
 
 async function runLane(lane) {
   for (const step of wanted.filter((candidate) => candidate.lane === lane)) {
-    await Promise.all(step.needs.map((need) => ends.get(need)?.promise));
-    const broken = step.needs.filter((need) => results.get(need)?.ok === false);
-    if (broken.length > 0) {
-      const end = `not run: needs ${broken.join(", ")}`;
-      record(step, { ok: false, end, output: "", seconds: 0 });
-      continue;
-    }
-    console.log(`... ${step.name}: ${step.command?.join(" ") ?? "nothing to do"}`);
-    record(step, await runStep(step, root, guardOf(step)));
+    await take(step);
   }
+}
+
+async function runEither() {
+  for (let step = either.shift(); step !== undefined; step = either.shift()) {
+    await take(step);
+  }
+}
+
+/** Runs a step once those that it needs have ended. */
+async function take(step) {
+  await Promise.all(step.needs.map((need) => ends.get(need)?.promise));
+  const broken = step.needs.filter((need) => results.get(need)?.ok === false);
+  if (broken.length > 0) {
+    const end = `not run: needs ${broken.join(", ")}`;
+    record(step, { ok: false, end, output: "", seconds: 0 });
+    return;
+  }
+  console.log(`... ${step.name}: ${step.command?.join(" ") ?? "nothing to do"}`);
+  record(step, await runStep(step, root, guardOf(step)));
 }
 
 /** The time limit of a step: its own guard, or the rest of the total. */
@@ -117,9 +130,9 @@ function report() {
   console.log("\nSeconds by step:");
   for (const { name, lane } of wanted) {
     const { seconds, end } = results.get(name);
-    console.log(`  ${lane.padEnd(5)} ${name.padEnd(13)} ${seconds.toFixed(1).padStart(7)}  ${end}`);
+    console.log(`  ${lane.padEnd(6)} ${name.padEnd(13)} ${seconds.toFixed(1).padStart(7)}  ${end}`);
   }
-  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(18)}`);
+  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(19)}`);
   if (firstFailure !== undefined) {
     const { step, result } = firstFailure;
     console.log(`\nFirst failure: ${step.name}, ${result.end}`);

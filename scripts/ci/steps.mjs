@@ -1,10 +1,9 @@
 // Duty: the table of CI steps: the name, command, lane and hang guard of each.
 //
 // The lane "first" runs before the others. Then two lanes run in parallel, each one step at a time:
-// "rust" compiles and checks, "node" builds the addon and uses it. `needs` names the steps that must
-// succeed first: earlier ones of the lane, and those of the other that it may wait for. A step whose
-// need failed is reported as not run, which fails the whole run. The suites of the other runtimes are in
-// the lane "rust", because the lane "node" is the longer one.
+// "rust" compiles and checks, "node" builds the addon and uses it. Whichever has ended takes the steps of
+// "either", so that both end at about the same time. `needs` names the steps that must succeed first, of any
+// lane. A step whose need failed is reported as not run, which fails the whole run.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -38,36 +37,10 @@ export function steps(root) {
     node("studio-packages", npmCi(root, "studio")),
     node("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
     node("runtimes", npmCi(root, "__test__/runtime")),
-    node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
-    node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"], minutes: 15 }),
-    node("studio-test", ["npm", "run", "test:studio"], {
-      needs: ["addon", "ts", "studio", "chromium"],
-      minutes: 15,
-    }),
     node("peers", npmCi(root, "__test__/peers")),
     node("bundler-packages", npmCi(root, "__test__/bundlers")),
-    node("bundlers", ["node", "__test__/bundlers/run.mjs"], {
-      needs: ["addon", "ts", "runtimes", "bundler-packages"],
-    }),
-    node("clients", ["node", "__test__/peers/run.mjs"], {
-      needs: ["addon", "ts", "runtimes", "peers"],
-    }),
-    node("matrix", ["node", "__test__/peers/matrix.mjs"], {
-      needs: ["addon", "ts", "runtimes"],
-    }),
-    node("http-schema", ["node", "__test__/schema/run.mjs"], { needs: ["addon", "ts", "python"] }),
-    node("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
-      needs: ["addon", "ts"],
-    }),
-    node("processes", ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`], {
-      needs: ["addon", "ts"],
-    }),
-    node("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
-      needs: ["addon", "ts"],
-    }),
-    node("faults", ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`], {
-      needs: ["addon", "ts"],
-    }),
+    node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
+    node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"], minutes: 15 }),
 
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--check"]),
@@ -85,12 +58,46 @@ export function steps(root) {
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick", "--seconds", `${FUZZ_SECONDS}`], {
       needs: ["fuzz-build"],
     }),
-    rust("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
+
+    either("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
+    either("studio-test", ["npm", "run", "test:studio"], {
+      needs: ["addon", "ts", "studio", "chromium"],
+      minutes: 15,
+    }),
+    either("bundlers", ["node", "__test__/bundlers/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "bundler-packages"],
+    }),
+    either("clients", ["node", "__test__/peers/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "peers"],
+    }),
+    either("matrix", ["node", "__test__/peers/matrix.mjs"], {
+      needs: ["addon", "ts", "runtimes"],
+    }),
+    either("http-schema", ["node", "__test__/schema/run.mjs"], {
+      needs: ["addon", "ts", "python"],
+    }),
+    either("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
+      needs: ["addon", "ts"],
+    }),
+    either(
+      "processes",
+      ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`],
+      {
+        needs: ["addon", "ts"],
+      },
+    ),
+    either("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
+      needs: ["addon", "ts"],
+    }),
+    either("faults", ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`], {
+      needs: ["addon", "ts"],
+    }),
   ];
 }
 
 const node = (name, command, more) => step("node", name, command, more);
 const rust = (name, command, more) => step("rust", name, command, more);
+const either = (name, command, more) => step("either", name, command, more);
 
 function step(lane, name, command, { needs = [], minutes = STEP_MINUTES_MAX } = {}) {
   return { lane, name, command, needs, minutes };
