@@ -122,6 +122,22 @@ export default {
     over: NO_ARGUMENTS,
     misspelt: [[(q) => q.stats({ sinal: 1 }), /unknown option 'sinal'/]],
   },
+  "KvQueue.peek": {
+    of: queue,
+    closed: (q) => q.peek(),
+    wrong: [
+      [(q) => q.peek(5), /options must be an object/],
+      [(q) => q.peek({ state: "dead" }), /state must be/],
+      [(q) => q.peek({ limit: "5" }), /limit must be an integer/],
+      [(q) => q.peek({ cursor: 5 }), /cursor must be one that peek\(\) gave/],
+      [(q) => q.peek({ cursor: "x" }), /cursor must be one that peek\(\) gave/],
+    ],
+    over: [
+      [(q) => q.peek({ limit: 1001 }), /limit must be an integer from 1 to 1000/],
+      [(q) => q.peek({ limit: 0 }), /limit must be/],
+    ],
+    misspelt: [[(q) => q.peek({ limt: 1 }), /unknown option 'limt'/]],
+  },
   "KvDeadLetters.list": {
     of: dead,
     closed: (letters) => letters.list(),
