@@ -3,7 +3,7 @@
 //   npm run fuzz                               every target, 60 s each, two at a time
 //   npm run fuzz -- --seconds 600 cbor key     some targets, longer
 //   npm run fuzz -- --jobs 4                   four at a time
-//   npm run fuzz -- --quick                    built with fewer optimizations: sooner, but slower runs
+//   npm run fuzz -- --quick                    built without optimizations: sooner, but slower runs
 //
 // cargo-fuzz is installed into target/tools when the machine has none. It wants unstable compiler
 // flags; RUSTC_BOOTSTRAP=1 lets the stable compiler take them, for this build only.
@@ -42,7 +42,7 @@ const env = {
   RUSTC_BOOTSTRAP: "1",
   PATH: `${join(tools, "bin")}${delimiter}${process.env.PATH}`,
   // cargo-fuzz compiles each crate in one unit, so most of the build is the optimizer on one core.
-  ...(values.quick && { CARGO_PROFILE_RELEASE_OPT_LEVEL: "1" }),
+  ...(values.quick && { CARGO_PROFILE_RELEASE_OPT_LEVEL: "0", CARGO_PROFILE_RELEASE_DEBUG: "0" }),
 };
 
 installCargoFuzz();
