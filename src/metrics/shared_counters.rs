@@ -52,6 +52,13 @@ impl Metrics {
         self.0.lock().process = process;
     }
 
+    /// Whether there is anything that is not known to be stored.
+    #[must_use]
+    pub fn has_unkept(&self) -> bool {
+        let state = self.0.lock();
+        state.taken.is_some() || !state.fresh.is_empty()
+    }
+
     /// Takes what was counted since the last flush, to be stored; `false` if there is nothing. What an
     /// earlier flush has taken, and could not store, is stored first.
     pub fn begin_flush(&self) -> bool {

@@ -80,20 +80,26 @@ fn keep(
     }
 }
 
-/// Submits a flush, if there is anything to store.
+/// Submits a flush, if there is anything to store: what an earlier flush could not store, and what was
+/// counted since.
 fn flush(writes: &WriteQueue, metrics: &Arc<Metrics>, busy: Duration) {
-    if !metrics.begin_flush() {
+    if !metrics.has_unkept() {
         return;
     }
     let metrics = metrics.clone();
     writes.run(Box::new(move |writer| {
         let stored = writer.and_then(|writer| {
-            let merge = &mut |kept: Option<&str>| metrics.flushed(kept);
-            writer.keep_metrics(merge, Instant::now() + busy)
+            for _ in 0..2 {
+                if metrics.begin_flush() {
+                    let merge = &mut |kept: Option<&str>| metrics.flushed(kept);
+                    writer.keep_metrics(merge, Instant::now() + busy)?;
+                    metrics.end_flush();
+                }
+            }
+            Ok(())
         });
-        match stored {
-            Ok(()) => metrics.end_flush(),
-            Err(error) => tracing::debug!(%error, "storing metrics; the next flush stores them"),
+        if let Err(error) = stored {
+            tracing::debug!(%error, "storing metrics; the next flush stores them");
         }
     }));
 }
