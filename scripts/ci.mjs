@@ -53,6 +53,8 @@ const results = new Map();
 /** The end of each step: `promise` resolves when `tell` is called. */
 const ends = new Map(wanted.map((step) => [step.name, makeEnd()]));
 let firstFailure;
+/** Steps that failed and passed when run once more. */
+const flaky = [];
 /** The steps that no lane has begun, for whichever lane is free first. */
 const either = wanted.filter((step) => step.lane === "either");
 await runLane("first");
@@ -105,7 +107,15 @@ async function take(step) {
     return;
   }
   console.log(`... ${step.name}: ${step.command?.join(" ") ?? "nothing to do"}`);
-  record(step, await runStep(step, root, guardOf(step)));
+  let result = await runStep(step, root, guardOf(step));
+  for (let left = step.tries - 1; left > 0 && !result.ok && guardOf(step) > 0; left--) {
+    console.log(`\n*** ${step.name}: ${result.end}; it is tried once more ***\n${result.output}\n`);
+    const { ok, end, output, seconds } = await runStep(step, root, guardOf(step));
+    if (ok) flaky.push(step.name);
+    const both = result.seconds + seconds;
+    result = { ok, end: ok ? "passed when run once more" : end, output, seconds: both };
+  }
+  record(step, result);
 }
 
 /** The time limit of a step: its own guard, or the rest of the total. */
@@ -137,6 +147,9 @@ function report() {
     const { step, result } = firstFailure;
     console.log(`\nFirst failure: ${step.name}, ${result.end}`);
     console.log(result.output.slice(-REPEATED_CHARS_MAX));
+  }
+  if (flaky.length > 0) {
+    console.log(`\nFlaky steps, which failed first: ${flaky.join(", ")}`);
   }
   const failed = wanted.filter(({ name }) => !results.get(name).ok).length;
   console.log(`\nCI: ${wanted.length - failed} steps passed, ${failed} failed`);

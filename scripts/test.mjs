@@ -3,13 +3,14 @@
 //   npm test                  all of them
 //   npm test -- api codec     those whose path below __test__/ starts with one of the words
 //   npm test -- --no-build    without building first (CI, which has just built)
+//   npm test -- --retry       runs files that failed once more, each alone, and names those that pass then
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, relative, sep } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { postgresForAll } from "../__test__/kit/postgres.mjs";
 import { build } from "./build.mjs";
@@ -23,8 +24,11 @@ const NEEDS_POSTGRES = /^(api|conformance|postgres)\//;
 /** A hang guard for one test file, not a measure of speed. */
 const FILE_TIMEOUT_MS = 300_000;
 
+/** If more files failed, they are not flaky. */
+const RETRIED_FILES_MAX = 5;
+
 const { values, positionals } = parseArgs({
-  options: { "no-build": { type: "boolean" } },
+  options: { "no-build": { type: "boolean" }, retry: { type: "boolean" } },
   allowPositionals: true,
 });
 
@@ -41,22 +45,44 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
   process.on(signal, () => process.exit(1));
 }
 const server = files.some((file) => NEEDS_POSTGRES.test(nameOf(file))) ? await startServer() : {};
-const child = spawn(
-  process.execPath,
-  [
-    "--test",
-    "--test-reporter=spec",
-    `--test-concurrency=${availableParallelism()}`,
-    `--test-timeout=${FILE_TIMEOUT_MS}`,
-    ...files,
-  ],
-  { cwd: root, stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...server } },
-);
-const [status, signal] = await once(child, "exit");
-if (signal !== null) {
-  console.error(`The test runner was ended by ${signal}.`);
+const temporary = mkdtempSync(join(tmpdir(), "openkv-test-"));
+process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
+const first = await run(files, availableParallelism());
+const again = values.retry && first.status !== 0 ? first.failed : [];
+if (again.length === 0 || again.length > RETRIED_FILES_MAX) {
+  process.exit(first.status);
 }
-process.exit(status ?? 1);
+console.log(`\nRunning once more:\n${again.join("\n")}\n`);
+const second = await run(again, 1);
+if (second.status === 0) {
+  console.log(`\nFlaky: failed above, and passed when run once more:\n${again.join("\n")}`);
+}
+process.exit(second.status);
+
+/** Runs test files; returns the exit status, and the files with a failure. */
+async function run(paths, concurrency) {
+  const failed = join(temporary, "failed");
+  const child = spawn(
+    process.execPath,
+    [
+      "--test",
+      "--test-reporter=spec",
+      "--test-reporter-destination=stdout",
+      `--test-reporter=${pathToFileURL(join(root, "scripts/ci/failed-files.mjs"))}`,
+      `--test-reporter-destination=${failed}`,
+      `--test-concurrency=${concurrency}`,
+      `--test-timeout=${FILE_TIMEOUT_MS}`,
+      ...paths,
+    ],
+    { cwd: root, stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...server } },
+  );
+  const [status, signal] = await once(child, "exit");
+  if (signal !== null) {
+    console.error(`The test runner was ended by ${signal}.`);
+  }
+  const lines = readFileSync(failed, "utf8").split("\n");
+  return { status: status ?? 1, failed: lines.filter((line) => line !== "") };
+}
 
 /** One PostgreSQL for all test files. Without it the tests that need it fail, each with the reason. */
 async function startServer() {

@@ -40,7 +40,10 @@ export function steps(root) {
     node("peers", npmCi(root, "__test__/peers")),
     node("bundler-packages", npmCi(root, "__test__/bundlers")),
     node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
-    node("node-test", ["npm", "test"], { needs: ["addon", "ts", "runtimes"], minutes: 15 }),
+    node("node-test", ["npm", "test", "--", "--retry"], {
+      needs: ["addon", "ts", "runtimes"],
+      minutes: 15,
+    }),
 
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--check"]),
@@ -97,10 +100,12 @@ export function steps(root) {
 
 const node = (name, command, more) => step("node", name, command, more);
 const rust = (name, command, more) => step("rust", name, command, more);
-const either = (name, command, more) => step("either", name, command, more);
+/** These play with processes, browsers and networks, so a failure is tried once more. */
+const either = (name, command, more) => step("either", name, command, { ...more, tries: 2 });
 
-function step(lane, name, command, { needs = [], minutes = STEP_MINUTES_MAX } = {}) {
-  return { lane, name, command, needs, minutes };
+function step(lane, name, command, more = {}) {
+  const { needs = [], minutes = STEP_MINUTES_MAX, tries = 1 } = more;
+  return { lane, name, command, needs, minutes, tries };
 }
 
 /** `npm ci` in a folder, or null if the installed packages match the lock file. */
@@ -142,7 +147,7 @@ function rustComponents() {
 
 function rustTest() {
   return works("cargo", ["nextest", "--version"])
-    ? ["cargo", "nextest", "run", ...WITHOUT_NODE]
+    ? ["cargo", "nextest", "run", "--retries", "1", ...WITHOUT_NODE]
     : ["cargo", "test", "--all-targets", ...WITHOUT_NODE];
 }
 
