@@ -27,7 +27,8 @@ import { accessToken, served } from "./kit.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "openkv-command-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
+// Chromium may still write to its profile while it ends.
+after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 }));
 let count = 0;
 
 /** A folder for PATH whose xdg-open is Chromium without a window, with a profile of its own. */
@@ -37,7 +38,7 @@ function desktop() {
   const place = join(folder, String(count++));
   mkdirSync(place);
   const flags = "--headless=new --no-sandbox --disable-dev-shm-usage --remote-debugging-port=0";
-  const script = `#!/bin/sh\nexec "${program}" ${flags} --user-data-dir="${place}/profile" "$1"\n`;
+  const script = `#!/bin/sh\necho $$ > "${place}/pid"\nexec "${program}" ${flags} --user-data-dir="${place}/profile" "$1"\n`;
   writeFileSync(join(place, "xdg-open"), script, { mode: 0o755 });
   return place;
 }
@@ -58,15 +59,38 @@ async function opening(args, run) {
   const isThere = () => existsSync(file) && readFileSync(file, "utf8").includes("\n/");
   await until(isThere, "Chromium is open");
   const [port] = readFileSync(file, "utf8").split("\n");
-  const browser = await chromium.connectOverCDP(`http://127.0.0.1:${port}`);
   try {
+    const browser = await connected(port);
     const [page] = browser.contexts()[0].pages();
     page.setDefaultTimeout(15_000);
     await run(page, child);
   } finally {
-    const debug = await browser.newBrowserCDPSession();
-    await debug.send("Browser.close");
+    endProcess(Number(readFileSync(join(place, "pid"), "utf8")));
     child.kill();
+  }
+}
+
+/** How often a connection to the debugger is tried, and how long each try may take, in ms. */
+const CONNECT_TRIES = 9;
+const CONNECT_TRY_MS = 10_000;
+
+/** The browser whose debugger listens on this port. It may not answer while it starts on a busy machine. */
+async function connected(port) {
+  for (let left = CONNECT_TRIES - 1; ; left--) {
+    try {
+      return await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { timeout: CONNECT_TRY_MS });
+    } catch (error) {
+      if (left === 0) throw error;
+    }
+  }
+}
+
+function endProcess(pid) {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    // It has ended by itself.
+    if (error.code !== "ESRCH") throw error;
   }
 }
 

@@ -58,10 +58,12 @@ fn an_export_ends_regularly_only_when_it_is_complete() {
     assert!(!read(&mut cut, usize::MAX).ends_with(END), "the database was dropped meanwhile");
 }
 
+/// The copy had three megabytes, which fit into the buffers of the connection. A server that had put them
+/// all there before the first client was gone counted the copy as taken, and removed it: 412 for the part.
 #[test]
 fn a_download_of_a_part_has_its_length() {
     let served = file(|_| ());
-    fill(&served, "/api", ACCESS, 3);
+    fill(&served, "/api", ACCESS, 30);
     let bearer = bearer(ACCESS);
     let headers = [("authorization", bearer.as_str())];
     let mut first = send(served.address(), "GET", "/api/backup", &headers, b"");
