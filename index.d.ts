@@ -2034,6 +2034,27 @@ export class Kv implements Disposable, AsyncDisposable {
   check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }>;
 
   /**
+   * Opens the entries of a moment of the past: right after the commit of a versionstamp, or at a time. What it
+   * returns reads them as a reader saw them then, expired entries included: `get`, `getMany`, `list`, `count`,
+   * `paginate` and their options. It refuses writes with code `DENIED`, and queues and `search` with `UNSUPPORTED`.
+   * It needs the option `history` of {@link openKv}. Close it like every handle.
+   *
+   * Rejects with `TypeError` for something else than a versionstamp or a `Date`, `RangeError` for a moment before the
+   * beginning of the history or after the present, with `signal`'s reason when it is aborted, {@link KvError} of code
+   * `UNSUPPORTED` for a database without a history, on PostgreSQL or behind a URL, {@link BadResource} on a closed
+   * handle. A read rejects with `RangeError` once the history no longer reaches back to the moment.
+   *
+   * @example
+   * const kv = await openKv("data.sqlite3", { history: "7d" });
+   * const { versionstamp } = await kv.set(["a"], 1);
+   * await kv.set(["a"], 2);
+   * const then = await kv.at(versionstamp);
+   * const { value } = await then.get(["a"]); // 1
+   * await then.close();
+   */
+  at(when: Date | string, options?: KvCallOptions): Promise<Kv>;
+
+  /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve.
    * Reads in progress may reject with {@link BadResource}; later calls do. Watches end and
    * listeners resolve; running handlers may finish. A write that waits for a `Blob` or for a
@@ -2182,6 +2203,20 @@ export interface OpenKvOptions {
    * closed; a process that dies loses what it has counted since. A `TypeError` with `readonly`.
    */
   metrics?: { persistent?: boolean; flushInterval?: number };
+  /**
+   * For a file of openkv's own, or memory: whether the database keeps a replication log, all committed changes in
+   * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
+   * older ones go when the log has more than `maxBytes` bytes (default: 1 GiB). The database remembers the setting for
+   * all its processes; without the option it stays as it is, which is off in a new database. `false` turns it off and
+   * deletes it, with the history.
+   */
+  log?: boolean | { retention?: number | string; maxBytes?: number };
+  /**
+   * For a file of openkv's own, or memory: for how long the database keeps what is replaced or deleted, for
+   * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the replication log. The history
+   * begins when it is turned on. The database remembers the setting; `false` turns it off and deletes the history.
+   */
+  history?: number | string | false;
   /**
    * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
    * databases that need not run on Deno; or single limits by name, the others being Deno's.

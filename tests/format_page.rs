@@ -194,8 +194,12 @@ fn tables_are_those_of_a_real_file() {
     let indexes = names(&file, "index");
     let queues = ["openkv_queue_dedup", "openkv_queue_locked", "openkv_queue_waiting"];
     let dead = ["openkv_dead_list", "openkv_dead_purge"];
-    let expected: BTreeSet<String> =
-        ["openkv_expiry"].iter().chain(&queues).chain(&dead).map(ToString::to_string).collect();
+    let expected: BTreeSet<String> = ["openkv_expiry", "openkv_log_time"]
+        .iter()
+        .chain(&queues)
+        .chain(&dead)
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(indexes, expected);
     for index in indexes {
         assert!(page.contains(&format!("`{index}`")), "{index}");
@@ -203,7 +207,10 @@ fn tables_are_those_of_a_real_file() {
     let without_rowid = "SELECT name FROM pragma_table_list WHERE wr AND name NOT LIKE 'sqlite_%'";
     let without_rowid: BTreeSet<_> =
         file.values(without_rowid).iter().map(|row| text(&row[0])).collect();
-    assert_eq!(without_rowid, ["kv", "openkv_feed", "openkv_meta"].map(str::to_owned).into());
+    assert_eq!(
+        without_rowid,
+        ["kv", "openkv_feed", "openkv_history", "openkv_meta"].map(str::to_owned).into()
+    );
 }
 
 /// The columns that Deno's own statements need, as its third migration creates them.

@@ -199,7 +199,7 @@ describe("options", () => {
     [() => {}, "object"],
     [
       { durable: "full" },
-      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, limits",
+      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, limits",
     ],
     [{ durability: "FULL" }, "FULL"],
     [{ durability: null }, "null"],

@@ -61,6 +61,7 @@ const OF_INDEXES = ["Kv.search", "Kv.createIndex", "KvIndex.ready"];
 
 const OTHERS = {
   "Kv.backup": "backup.test.mjs",
+  "Kv.at": "history.test.mjs",
   "Kv.listenQueue": "it resolves: below",
   "KvQueue.listen": "it resolves: named-queues.test.mjs",
   "Kv.close": "it always ends",

@@ -11,6 +11,7 @@ import { persist, touch, ttl } from "../write/expiry.js";
 import { backup, integrityCheck } from "../maintenance/backup.js";
 import { isSelector } from "../watch/feed.js";
 import { changes } from "../watch/present.js";
+import { checkWhen } from "../arguments/log-options.js";
 import { KvListIterator } from "../read/list.js";
 import { KvQueue } from "../queue/named-queue.js";
 import { listenQueue } from "../queue/deno-queue.js";
@@ -305,6 +306,15 @@ export class Kv {
 
   check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }> {
     return signalled("kv.check", options, (signal) => integrityCheck(this.#session, signal));
+  }
+
+  at(when: Date | string, options?: KvCallOptions): Promise<Kv> {
+    return signalled("kv.at", options, async (signal) => {
+      const session = await this.#session.at(checkWhen(when));
+      // Nobody gets the handle.
+      if (signal?.aborted === true) void session.close();
+      return new Kv(session);
+    });
   }
 
   close(): Promise<void> {

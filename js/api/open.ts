@@ -3,6 +3,7 @@
 import process from "node:process";
 import { type Limits, checkOptions, nameOf } from "../arguments/check.js";
 import { Kv } from "./kv.js";
+import { checkHistory, checkLog } from "../arguments/log-options.js";
 import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import type { NativeOptions, NativeRemote } from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
@@ -27,7 +28,15 @@ const LIMIT_MAX_OF: Readonly<Record<string, number>> = {
 };
 
 /** The options of a file or of PostgreSQL, and those of a server; `limits` is an option of both. */
-const FILE_OPTIONS = ["durability", "readonly", "busyTimeout", "encoding", "metrics"];
+const FILE_OPTIONS = [
+  "durability",
+  "readonly",
+  "busyTimeout",
+  "encoding",
+  "metrics",
+  "log",
+  "history",
+];
 const SERVER_OPTIONS = ["accessToken", "timeout", "signal"];
 const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
 /** Environment variables with the token if there is no option. */
@@ -55,7 +64,12 @@ export async function openKv(
     requireFor("the URL of a server", options, FILE_OPTIONS);
     native.remote = checkRemote(located, options);
   } else if (isPostgres(located)) {
-    requireFor("a database on PostgreSQL", options, [...SERVER_OPTIONS, "metrics"]);
+    requireFor("a database on PostgreSQL", options, [
+      ...SERVER_OPTIONS,
+      "metrics",
+      "log",
+      "history",
+    ]);
     native.postgres = located;
     native.encoding = checkEncoding(options.encoding);
   } else {
@@ -64,6 +78,8 @@ export async function openKv(
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
     native.metricsFlushMs = checkMetrics(options.metrics);
+    native.log = checkLog(options.log);
+    native.historyMs = checkHistory(options.history);
   }
   return new Kv(await Session.open(thread, native, checkSignal(options.signal)));
 }

@@ -11,12 +11,23 @@ export interface NativeOptions {
   encoding?: "cbor" | "v8" | undefined;
   /** How often the metrics are stored in the file. Default: they are not. */
   metricsFlushMs?: number | undefined;
+  /** How the replication log is to be kept. Default: as the database has it. */
+  log?: NativeLog | undefined;
+  /** How long replaced values are to be kept; 0: not at all. Default: as the database has it. */
+  historyMs?: number | undefined;
   /** Every bound by name. */
   limits: Record<string, number>;
   /** The URL of a database on PostgreSQL. The path is ignored then. */
   postgres?: string;
   /** A remote database. The path is ignored then. */
   remote?: NativeRemote;
+}
+
+/** How a replication log is to be kept. */
+export interface NativeLog {
+  on: boolean;
+  retentionMs: number;
+  bytesMax: number;
 }
 
 /** The URLs of the servers of a remote database, and its access token. */
@@ -28,6 +39,11 @@ export interface NativeRemote {
 
 /** One open database. Sync reads answer a length or one of the negative codes of js/native/contract.ts. */
 export interface NativeHandle {
+  /**
+   * A handle on the entries right after a commit, or else at a time; the event OPENED or OPEN_FAILED has
+   * this id.
+   */
+  at(attachment: number, id: number, stamp: string | undefined, atMs: number): NativeHandle;
   lane(): number;
   getMany(count: number, requestLen: number): number;
   getBlocking(count: number, frame: Uint8Array, len: number): Buffer | null;

@@ -3,6 +3,7 @@
 // Invariant: after close() only settle() of the native handle is called.
 
 import type { Limits } from "../arguments/check.js";
+import type { When } from "../arguments/log-options.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
 import { IS_CLOSED, OPENED, SYNCHRONOUS_READS, WOULD_BLOCK, ERROR } from "../native/contract.js";
 import type { NativeHandle, NativeOptions } from "../native/binding.js";
@@ -19,6 +20,9 @@ import type { WriteBatch } from "./write-batch.js";
 const WARM_READS_MIN = 32;
 /** Most reads that wait for a turn, so that waiting again costs little. */
 const WAITING_MAX = 500;
+
+/** What a session keeps of the options of opening. */
+type OpenedOptions = Pick<NativeOptions, "limits" | "remote">;
 
 export class Session implements TurnMember, BatchOwner {
   readonly port: Port;
@@ -58,7 +62,7 @@ export class Session implements TurnMember, BatchOwner {
   private constructor(
     port: Port,
     native: NativeHandle,
-    options: NativeOptions,
+    options: OpenedOptions,
     lacks: ReadonlyMap<number, string>,
   ) {
     this.port = port;
@@ -74,9 +78,30 @@ export class Session implements TurnMember, BatchOwner {
    * Opens a database in the background; rejects with the error of the addon, or with the reason of
    * the signal. A remote database obeys the signal from then on.
    */
-  static async open(port: Port, options: NativeOptions, signal?: AbortSignal): Promise<Session> {
+  static open(port: Port, options: NativeOptions, signal?: AbortSignal): Promise<Session> {
+    const { Handle } = port.native;
+    return Session.#opened(port, options, signal, (id) => new Handle(port.attachment, id, options));
+  }
+
+  /** Opens the entries of a moment of the past, for reading. */
+  async at(when: When): Promise<Session> {
+    this.requireOpen();
+    this.flush();
+    const { port, native } = this;
+    const limits = { ...this.limits };
+    return await Session.#opened(port, { limits }, undefined, (id) =>
+      native.at(port.attachment, id, when.stamp, when.atMs),
+    );
+  }
+
+  static async #opened(
+    port: Port,
+    options: OpenedOptions,
+    signal: AbortSignal | undefined,
+    start: (id: number) => NativeHandle,
+  ): Promise<Session> {
     const opening = new Opening(port);
-    const native = opening.start(options);
+    const native = opening.start(start);
     const cancel = (): void => native.cancelAll();
     signal?.addEventListener("abort", cancel, { once: true });
     await opening.done;
@@ -253,9 +278,9 @@ class Opening implements Receiver {
     port.pending();
   }
 
-  start(options: NativeOptions): NativeHandle {
+  start(start: (id: number) => NativeHandle): NativeHandle {
     try {
-      return new this.#port.native.Handle(this.#port.attachment, this.id, options);
+      return start(this.id);
     } catch (error) {
       this.#end();
       throw errorOf(bugOf(error));

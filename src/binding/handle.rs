@@ -18,7 +18,10 @@ use super::lane::{self, Code, Lane};
 use super::scratch::{self, Scratch};
 use crate::database::{Database, HandleOptions, WeakDatabase};
 use crate::engine::Reader;
-use crate::model::{self, Entry, Error, Id, Limits, Row, WatchReply};
+use crate::model::{
+    self, Entry, Error, Id, Limits, LogBounds, LogSettings, Row, Setting, Versionstamp, WatchReply,
+    When,
+};
 use crate::open::{Target, close, open_unless};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
@@ -36,6 +39,10 @@ pub struct NativeOptions {
     pub readonly: bool,
     /// Longest wait for other processes, in ms.
     pub busy_timeout_ms: f64,
+    /// How the replication log is to be kept, if the caller says so.
+    pub log: Option<NativeLog>,
+    /// How long replaced values are to be kept, in ms, if the caller says so; 0: not at all.
+    pub history_ms: Option<f64>,
     /// The format of the file's values, `cbor` or `v8`, if requested.
     pub encoding: Option<String>,
     /// How often the metrics are stored in the file, in ms, if they are.
@@ -46,6 +53,36 @@ pub struct NativeOptions {
     pub postgres: Option<String>,
     /// The server of a remote database; `path` is then ignored.
     pub remote: Option<NativeRemote>,
+}
+
+/// How a replication log is to be kept.
+#[napi(object)]
+pub struct NativeLog {
+    /// Whether it is kept at all.
+    pub on: bool,
+    /// How long a change is kept, in ms.
+    pub retention_ms: f64,
+    /// Bytes of all segments.
+    pub bytes_max: f64,
+}
+
+/// The settings of the replication log that the options of opening name.
+fn log_settings(log: Option<NativeLog>, history_ms: Option<f64>) -> LogSettings {
+    LogSettings {
+        log: match log {
+            None => Setting::Keep,
+            Some(NativeLog { on: false, .. }) => Setting::Off,
+            Some(NativeLog { retention_ms, bytes_max, .. }) => Setting::On(LogBounds {
+                retention_ms: retention_ms as i64,
+                bytes_max: bytes_max as u64,
+            }),
+        },
+        history_ms: match history_ms {
+            None => Setting::Keep,
+            Some(0.0) => Setting::Off,
+            Some(ms) => Setting::On(ms as i64),
+        },
+    }
 }
 
 /// A remote database.
@@ -115,32 +152,71 @@ impl Handle {
             (None, None, ":memory:") => Target::Memory,
             (None, None, path) => Target::File { path: path.into(), readonly, busy, encoding },
         };
+        let log = log_settings(options.log, options.history_ms);
+        let handle = HandleOptions {
+            durable: options.durability != "normal",
+            busy,
+            limits,
+            closing: Closing::default(),
+        };
+        Ok(Self::opening((events, scratch), id, handle, move |cancelled| {
+            let database = open_unless(&target, cancelled)?;
+            if let Database::Store(store) = &database {
+                store.set_log(log, busy)?;
+                if let Some(interval) = flush {
+                    store.keep_metrics(interval)?;
+                }
+            }
+            Ok(database)
+        }))
+    }
+
+    /// A handle on the entries of a moment of the past, right after the commit `stamp` or at the time
+    /// `at_ms`; sends OPENED or OPEN_FAILED with this id.
+    #[napi(catch_unwind)]
+    pub fn at(
+        &mut self,
+        attachment: u32,
+        id: f64,
+        stamp: Option<String>,
+        at_ms: f64,
+    ) -> Result<Self> {
+        let Attachment { scratch, events } = attachment::find(attachment)?;
+        let stamp = stamp.and_then(|hex| Versionstamp::parse(hex.as_bytes()));
+        let when = stamp.map_or(When::Time(at_ms as i64), When::Commit);
+        let handle = HandleOptions { closing: Closing::default(), ..self.options.clone() };
+        let store = self.database().and_then(|database| database.store("at").cloned());
+        Ok(Self::opening((events, scratch), id, handle, move |_| {
+            Ok(Database::Store(Arc::new(store?.at(when)?)))
+        }))
+    }
+}
+
+impl Handle {
+    /// A handle on the database that `open` opens, on a thread of its own. `open` gets the signal that
+    /// cancels it.
+    fn opening(
+        (events, scratch): (Events, Rc<Scratch>),
+        id: f64,
+        options: HandleOptions,
+        open: impl FnOnce(Cancel) -> model::Result<Database> + Send + 'static,
+    ) -> Self {
         let opened = Opened::default();
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
         let (place, cancel) = (opened.clone(), Cancel::default());
         let cancelled = cancel.clone();
         reply.on_thread("openkv-open", move |reply| {
-            let opening = open_unless(&target, cancelled).and_then(|database| {
-                if let (Some(interval), Database::Store(store)) = (flush, &database) {
-                    store.keep_metrics(interval)?;
-                }
-                Ok((database.lane()?, database))
-            });
+            let opening = open(cancelled).and_then(|database| Ok((database.lane()?, database)));
             reply.tell(opening.map(|(reader, database)| {
                 let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
                 *place.lock() = Some((database, reader));
                 Some(lacks)
             }));
         });
-        Ok(Self {
+        Self {
             events,
             scratch,
-            options: HandleOptions {
-                durable: options.durability != "normal",
-                busy,
-                limits,
-                closing: Closing::default(),
-            },
+            options,
             opened,
             cancel,
             open: None,
@@ -150,9 +226,12 @@ impl Handle {
             watches: HashMap::new(),
             feeds: HashMap::new(),
             consumers: Consumers::default(),
-        })
+        }
     }
+}
 
+#[napi]
+impl Handle {
     fn pick_up(&mut self) {
         if self.open.is_none() && !self.closed {
             let opened = self.opened.lock().take();

@@ -7,6 +7,7 @@
 //! Never: I/O, a panic, a guess. A reader accepts exactly what the writer writes.
 
 pub mod cbor;
+pub mod change_log;
 pub mod framing;
 #[cfg(test)]
 pub(crate) mod hex;

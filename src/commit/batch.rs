@@ -163,6 +163,9 @@ impl<T: Transaction> Batch<'_, T> {
     fn apply(&mut self, effects: &mut Effects) -> Result<()> {
         let Self { transaction, begun, report, .. } = self;
         let entries = transaction.entries();
+        if !effects.changes.is_empty() {
+            entries.keep_past(&effects.changes)?;
+        }
         if let Some(uuid) = effects.uuid {
             entries.set_last_uuid(uuid)?;
         }
@@ -198,14 +201,14 @@ impl<T: Transaction> Batch<'_, T> {
     ) -> Result<()> {
         let now_ms = self.begun.now_ms;
         self.report.purged = self.transaction.messages().purge(purge_max, now_ms)?;
-        let swept = self.transaction.entries().sweep(sweep_max, now_ms)?;
+        let version = effects.version + 1;
+        let swept = self.transaction.entries().sweep(sweep_max, now_ms, version)?;
         self.report.swept = swept.len();
         self.report.sweep_more = sweep_max > 0 && swept.len() == sweep_max;
         if !swept.is_empty() {
-            effects.version += 1;
-            effects.removed = Some(effects.version);
+            effects.version = version;
+            effects.removed = Some(version);
             if self.begun.logs {
-                let version = effects.version;
                 let removal =
                     |key: &Key| Change { key: key.clone(), version, kind: ChangeKind::Expired };
                 effects.changes.extend(swept.iter().map(removal));

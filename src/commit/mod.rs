@@ -19,6 +19,7 @@ mod needs;
 mod placeholders;
 mod queue;
 mod range;
+pub(crate) mod replay;
 mod speculation;
 mod transaction;
 mod work;

@@ -81,8 +81,14 @@ pub(crate) trait EntryTable: Base {
     /// Stores the last UUID, for later commits.
     fn set_last_uuid(&mut self, uuid: Uuid) -> Result<()>;
 
-    /// Deletes up to `max` expired entries; returns their keys.
-    fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>>;
+    /// Gets the logged changes of the batch before any entry changes, so that a history can keep what
+    /// they replace.
+    fn keep_past(&mut self, _changes: &[Change]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Deletes up to `max` expired entries, by the commit `version`; returns their keys.
+    fn sweep(&mut self, max: usize, now_ms: i64, version: u64) -> Result<Vec<Key>>;
 }
 
 /// Messages of a transaction: waiting, locked or dead.

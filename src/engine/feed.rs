@@ -5,8 +5,8 @@
 //! a reader for whom it was trimmed has to read the expiries of the entries.
 
 use crate::model::{
-    ChangeKind, Encoding, FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX,
-    FEED_REMOVAL_BYTES_MAX, FEED_REMOVALS_MAX, Result,
+    FEED_AGE_MS_MAX, FEED_BYTES_MAX, FEED_CHANGES_MAX, FEED_REMOVAL_BYTES_MAX, FEED_REMOVALS_MAX,
+    Logged, Result,
 };
 
 /// The extent of a log of changes.
@@ -20,17 +20,6 @@ pub struct FeedState {
     pub complete: u64,
     /// Every removal of the commits after this one is in the log. Not after `complete`.
     pub removed: u64,
-}
-
-/// A logged change, borrowed for the length of a visit.
-#[derive(Clone, Copy, Debug)]
-pub struct Logged<'a> {
-    /// The commit.
-    pub version: u64,
-    /// Encoded key.
-    pub key: &'a [u8],
-    /// What the commit did to the entry.
-    pub kind: ChangeKind<(Encoding, &'a [u8])>,
 }
 
 /// The log of changes in one snapshot.

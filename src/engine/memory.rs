@@ -7,6 +7,7 @@
 mod feed;
 mod fulltext;
 mod messages;
+mod replication;
 mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,16 +19,17 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use uuid::Uuid;
 
+use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
     DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
-    Progress, Reader, Report, Snapshot, TellExternal, Work, Writer,
+    Progress, Reader, ReplicationLog, Report, Snapshot, TellExternal, Work, Writer,
 };
-use crate::commit::{Begun, NewRow, batch};
+use crate::commit::{Begun, NewRow, batch, replay};
 use crate::model::{
     Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Key,
-    MessagePlace, MessageState, Peeked, QueueStats, Result, Row, Seen, Stats, Step, Vacuumed,
-    Versionstamp, Walk,
+    LogSegment, LogSettings, MessagePlace, MessageState, Moment, Origin, Peeked, QueueStats,
+    Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;
@@ -42,6 +44,8 @@ struct Tables {
     /// The last commit that removed an entry.
     removed: u64,
     feed: Option<feed::Log>,
+    /// The replication log, if it is on.
+    log: Option<replication::Log>,
     rows: BTreeMap<Key, NewRow>,
     expiries: BTreeSet<(i64, Key)>,
     messages: Messages,
@@ -82,7 +86,11 @@ impl Engine for MemoryEngine {
     }
 
     fn reader(&self) -> Result<MemoryReader> {
-        Ok(MemoryReader { tables: self.0.clone(), waits: true })
+        Ok(MemoryReader { tables: self.0.clone(), waits: true, moment: None })
+    }
+
+    fn reader_at(&self, moment: Moment) -> Result<MemoryReader> {
+        Ok(MemoryReader { moment: Some(moment), ..self.reader()? })
     }
 
     fn writer(&self) -> Result<MemoryWriter> {
@@ -99,6 +107,25 @@ pub struct MemoryReader {
     tables: Arc<RwLock<Tables>>,
     /// Whether it waits for a transaction in progress.
     waits: bool,
+    /// The moment of the past that it reads, instead of the present.
+    moment: Option<Moment>,
+}
+
+impl MemoryReader {
+    /// Runs a job on the present entries, or on those of the past.
+    fn run(
+        &self,
+        tables: &Tables,
+        now_ms: i64,
+        goes_on: Option<&GoesOn>,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        let Some(moment) = self.moment else {
+            return job(&mut MemorySnapshot { tables, rows: &tables.rows, now_ms, goes_on });
+        };
+        let rows = tables.rows_at(moment)?;
+        job(&mut MemorySnapshot { tables, rows: &rows, now_ms: moment.at_ms, goes_on })
+    }
 }
 
 impl Reader for MemoryReader {
@@ -117,7 +144,7 @@ impl Reader for MemoryReader {
                 .try_read()
                 .ok_or_else(|| Error::unavailable("a transaction is under way; read again"))?,
         };
-        job(&mut MemorySnapshot { tables: &tables, now_ms, goes_on: None })
+        self.run(&tables, now_ms, None, job)
     }
 
     fn read_while(
@@ -127,7 +154,7 @@ impl Reader for MemoryReader {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         let tables = self.tables.read();
-        job(&mut MemorySnapshot { tables: &tables, now_ms, goes_on: Some(goes_on) })
+        self.run(&tables, now_ms, Some(goes_on), job)
     }
 
     fn release(&mut self) {}
@@ -140,9 +167,23 @@ impl Reader for MemoryReader {
 
 struct MemorySnapshot<'t> {
     tables: &'t Tables,
+    /// The entries: the present ones, or those of a moment of the past.
+    rows: &'t BTreeMap<Key, NewRow>,
     now_ms: i64,
     /// Checked during a search.
     goes_on: Option<&'t GoesOn>,
+}
+
+impl MemorySnapshot<'_> {
+    /// The entry of a key that has not expired.
+    fn alive(&self, key: &[u8]) -> Option<&NewRow> {
+        self.rows.get(key).filter(|row| alive(row, self.now_ms))
+    }
+
+    /// Passes for the present, which has more than entries.
+    fn is_present(&self, what: &str) -> Result<()> {
+        if std::ptr::eq(self.rows, &self.tables.rows) { Ok(()) } else { Err(only_entries(what)) }
+    }
 }
 
 impl Snapshot for MemorySnapshot<'_> {
@@ -157,12 +198,12 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
-        walk_rows(&self.tables.rows, self.now_ms, walk, visit);
+        walk_rows(self.rows, self.now_ms, walk, visit);
         Ok(())
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        Ok(self.tables.alive(key, self.now_ms).map(|row| visit(seen(key, row))).is_some())
+        Ok(self.alive(key).map(|row| visit(seen(key, row))).is_some())
     }
 
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {
@@ -170,16 +211,22 @@ impl Snapshot for MemorySnapshot<'_> {
         Box::new(feed::LogView { log: log.as_ref(), version: *version, removed: *removed })
     }
 
+    fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        Ok(Box::new(replication::LogView(self.tables)))
+    }
+
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
-        let found = self.tables.alive(key, self.now_ms);
+        let found = self.alive(key);
         Ok(found.map(|row| row.expire_at_ms))
     }
 
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        self.is_present("queues")?;
         Ok(self.tables.messages.stats(queue, self.now_ms))
     }
 
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        self.is_present("queues")?;
         Ok(self.tables.messages.queues(count_max))
     }
 
@@ -190,6 +237,7 @@ impl Snapshot for MemorySnapshot<'_> {
         after: MessagePlace,
         visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
     ) -> Result<()> {
+        self.is_present("queues")?;
         self.tables.messages.peek(queue, state, after, self.now_ms, visit);
         Ok(())
     }
@@ -200,11 +248,13 @@ impl Snapshot for MemorySnapshot<'_> {
         after: (i64, i64),
         visit: &mut dyn FnMut(DeadLetter) -> bool,
     ) -> Result<()> {
+        self.is_present("queues")?;
         self.tables.messages.dead_letters(queue, after, self.now_ms, visit);
         Ok(())
     }
 
     fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        self.is_present("queues")?;
         Ok(self.tables.messages.dead_letter(queue, id, self.now_ms))
     }
 }
@@ -258,7 +308,7 @@ impl Writer for MemoryWriter {
         let started = Instant::now();
         // There is no disk to sync, so expired locks fail at once.
         work.durable = true;
-        let (version, logs) = (tables.version, tables.feed.is_some());
+        let (version, logs) = (tables.version, tables.feed.is_some() || tables.log.is_some());
         let begun = Begun { version, now_ms, logs, kept_out: false };
         tables.tell_indexes(PrivateIndexes::begin);
         let done = batch::run(&mut MemoryTransaction { tables, now_ms }, &begun, work);
@@ -271,6 +321,29 @@ impl Writer for MemoryWriter {
         let (version, removed) = (tables.version, tables.removed);
         tables.feed.get_or_insert_with(|| feed::Log::starting_at(version, removed));
         Ok(version)
+    }
+
+    fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<u64> {
+        let mut tables = self.0.write();
+        tables.set_log(settings, origin, now_ms);
+        Ok(tables.version)
+    }
+
+    fn replay(&mut self, segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
+        let tables = &mut *self.0.write();
+        let logs = tables.feed.is_some() || tables.log.is_some();
+        let now_ms = segment.at_ms;
+        let begun = Begun { version: tables.version, now_ms, logs, kept_out: false };
+        tables.tell_indexes(PrivateIndexes::begin);
+        let done = replay::run(&mut MemoryTransaction { tables, now_ms }, &begun, segment);
+        tables.tell_indexes(PrivateIndexes::commit);
+        done
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {

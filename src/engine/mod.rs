@@ -12,8 +12,10 @@ mod feed;
 mod fulltext;
 pub mod memory;
 mod packed;
+mod past;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod replication;
 pub mod sqlite;
 #[cfg(test)]
 mod suite;
@@ -24,12 +26,16 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, MessagePlace,
-    MessageState, Needs, Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step,
-    Vacuumed, Walk,
+    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, LogSegment,
+    LogSettings, MessagePlace, MessageState, Moment, Needs, Origin, Peeked, QueueStats, Range,
+    Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
 };
-pub use feed::{FeedLog, FeedState, Logged};
+pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};
+pub use past::PastEngine;
+use replication::NoLog;
+pub use replication::ReplicationLog;
+pub(crate) use replication::no_history;
 
 /// An open database. It creates any number of readers and exactly one writer.
 pub trait Engine: Maintenance + 'static {
@@ -46,6 +52,15 @@ pub trait Engine: Maintenance + 'static {
     /// # Errors
     /// Errors of the medium.
     fn reader(&self) -> Result<Self::Reader>;
+
+    /// A reader of a moment of the past: its snapshots have the entries that a reader had then. A read
+    /// fails once the history no longer reaches back to the moment.
+    ///
+    /// # Errors
+    /// Errors of the medium; `Unsupported` if the engine keeps no history.
+    fn reader_at(&self, _moment: Moment) -> Result<Self::Reader> {
+        Err(no_history())
+    }
 
     /// The writer. Must be called only once.
     ///
@@ -243,6 +258,14 @@ pub trait Snapshot: Finder {
     /// The log of changes.
     fn feed(&mut self) -> Box<dyn FeedLog + '_>;
 
+    /// The replication log.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        Ok(Box::new(NoLog))
+    }
+
     /// As [`Snapshot::scan`], with expiries and with or without values; `visit` returns where to
     /// continue.
     ///
@@ -410,6 +433,33 @@ pub trait Writer: Send + Indexer {
     /// # Errors
     /// As [`Writer::begin`].
     fn log_changes(&mut self, deadline: Instant) -> Result<u64>;
+
+    /// Changes the settings of the replication log and of history, for every process, in one
+    /// transaction. Returns the last commit. A database without a name gets that of `origin`; one that has
+    /// no number for its copy gets that one too.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`]; `Unsupported` if the engine has no replication log.
+    fn set_log(
+        &mut self,
+        _settings: &LogSettings,
+        _origin: Origin,
+        _now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<u64> {
+        Err(Error::unsupported(
+            "the options log and history: only a database in a file or in memory has a replication log",
+        ))
+    }
+
+    /// Repeats the changes of a segment of another copy's log, in one transaction: the commits have
+    /// the same versions. Leaves out what is not after the last commit.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`]; `Corrupt` for a damaged segment.
+    fn replay(&mut self, _segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
+        Err(Error::unsupported("this database repeats no replication log"))
+    }
 
     /// Replaces the kept counters by what `merge` makes of them, in one transaction. Only a file keeps
     /// counters.

@@ -8,6 +8,7 @@ mod batch_forms;
 mod conflict;
 mod expiry;
 mod feed;
+mod history;
 mod messages;
 mod queues;
 mod range;
@@ -264,7 +265,23 @@ macro_rules! rules_of_search {
     };
 }
 
+macro_rules! rules_of_history {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            history {
+                a_copy_repeats_the_log
+                a_moment_outside_of_the_history_is_refused
+                commits_inside_a_batch_are_moments_too
+                every_moment_is_read_as_it_was
+                the_log_is_bounded_and_turned_off
+                versions_of_a_key_are_listed_newest_first
+            }
+        }
+    };
+}
+
 mod memory {
+    rules_of_history!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_every_engine!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_shared_engines!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_search!((crate::engine::memory::MemoryEngine::new(), ()));
@@ -277,6 +294,7 @@ mod sqlite {
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
     rules_of_search!(super::fresh());
+    rules_of_history!(super::fresh());
 
     /// Found with eight handles on a new file: one saw incomplete tables of another, and another
     /// failed where SQLite does not wait.

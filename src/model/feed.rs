@@ -1,6 +1,6 @@
 //! Committed changes, as a change feed reports them.
 
-use super::{EncodedValue, Key};
+use super::{EncodedValue, Encoding, Key};
 
 /// The change of one key by a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,28 @@ pub struct Change {
     pub version: u64,
     /// What the commit did to the entry.
     pub kind: ChangeKind<EncodedValue>,
+}
+
+/// A logged change, borrowed for the length of a visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logged<'a> {
+    /// The commit.
+    pub version: u64,
+    /// Encoded key.
+    pub key: &'a [u8],
+    /// What the commit did to the entry.
+    pub kind: ChangeKind<(Encoding, &'a [u8])>,
+}
+
+impl Logged<'_> {
+    /// A copy that owns its bytes.
+    #[must_use]
+    pub fn to_change(&self) -> Change {
+        let owned =
+            |(encoding, bytes): (Encoding, &[u8])| EncodedValue { encoding, bytes: bytes.to_vec() };
+        let key = Key::from_encoded(self.key.to_vec());
+        Change { key, version: self.version, kind: self.kind.map(owned) }
+    }
 }
 
 /// What a commit did to an entry. To apply all kinds in their order to a copy of the entries gives the

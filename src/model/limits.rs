@@ -10,6 +10,7 @@ mod layer;
 mod postgres;
 mod queue;
 mod remote;
+mod replication;
 
 pub use http::*;
 pub use interchange::*;
@@ -17,6 +18,7 @@ pub use layer::*;
 pub use postgres::*;
 pub use queue::*;
 pub use remote::*;
+pub use replication::*;
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $field:ident $name:literal = $value:expr, wide $wide:expr;)*) => {

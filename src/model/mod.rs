@@ -17,6 +17,7 @@ mod named;
 mod placeholder;
 mod queue;
 mod read;
+mod replication;
 mod search;
 mod sharing;
 mod subscription;
@@ -32,7 +33,7 @@ pub use capability::{Capabilities, Capability};
 pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
-pub use feed::{Change, ChangeKind, KeyRange};
+pub use feed::{Change, ChangeKind, KeyRange, Logged};
 pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
@@ -43,6 +44,10 @@ pub use queue::{
     MessageState, Outcome, Peeked, QueueStats, Reason, Renewal, Settlement,
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
+pub use replication::{
+    EntryVersion, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment,
+    Origin, PastEntry, Setting, When,
+};
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,
 };

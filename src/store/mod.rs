@@ -35,6 +35,7 @@ mod preview;
 mod queue;
 mod read;
 mod reads;
+mod replication;
 mod scan;
 mod search;
 mod thread;
@@ -52,7 +53,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
 use crate::metrics::Metrics;
-use crate::model::{Capabilities, Capability, Env, Error, Result};
+use crate::model::{Capabilities, Capability, Env, Error, Moment, Result};
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
@@ -67,6 +68,7 @@ pub use thread::on_thread;
 pub use write_queue::Lost;
 
 type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
+type MakePast = Arc<dyn Fn(Moment) -> Result<Box<dyn Reader>> + Send + Sync>;
 
 /// An open database. Dropping the last reference completes submitted work and closes it.
 pub struct Store {
@@ -80,6 +82,8 @@ pub struct Store {
     readonly: bool,
     capabilities: Capabilities,
     make_reader: MakeReader,
+    /// Makes readers of a moment of the past.
+    make_past: MakePast,
     whole: Arc<dyn Maintenance>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Set once a caller has waited in `receive`.
@@ -115,6 +119,9 @@ impl Store {
         let readers = engine.clone();
         let make_reader: MakeReader =
             Arc::new(move || Ok(Box::new(readers.reader()?) as Box<dyn Reader>));
+        let past = engine.clone();
+        let make_past: MakePast =
+            Arc::new(move |moment| Ok(Box::new(past.reader_at(moment)?) as Box<dyn Reader>));
         if !readonly {
             let writer = engine.writer()?;
             // A read behind a network would delay the next commit by a trip.
@@ -143,6 +150,7 @@ impl Store {
             readonly,
             capabilities,
             make_reader,
+            make_past,
             whole,
             threads,
             receives,

@@ -126,6 +126,18 @@ export default {
     over: NO_SIZE,
     misspelt: [[(kv) => kv.metrics({ fromat: "object" }), /unknown option 'fromat'/]],
   },
+  "Kv.at": {
+    closed: (kv) => kv.at(new Date(0)),
+    wrong: [
+      [(kv) => kv.at(), /the moment must be a versionstamp/],
+      [(kv) => kv.at(5), /the moment must be a versionstamp/],
+      [(kv) => kv.at("monday"), /received "monday"/],
+      [(kv) => kv.at(new Date(Number.NaN)), /or a valid Date/],
+      [(kv) => kv.at(new Date(0), 5), /options must be an object/],
+    ],
+    over: NO_SIZE,
+    misspelt: [[(kv) => kv.at(new Date(0), { sinal: 1 }), /unknown option 'sinal'/]],
+  },
   "Kv.vacuum": signalOnly((kv, options) => kv.vacuum(options)),
   "Kv.checkpoint": signalOnly((kv, options) => kv.checkpoint(options)),
   "Kv.check": signalOnly((kv, options) => kv.check(options)),

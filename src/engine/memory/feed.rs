@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
-use crate::model::{Change, FEED_TRIM_COMMITS, Result};
+use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Shelf, trim};
+use crate::model::{Change, FEED_TRIM_COMMITS, Logged, Result};
 
 /// The changes of one commit, and its time.
 struct Commit {

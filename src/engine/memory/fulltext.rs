@@ -80,11 +80,13 @@ impl Indexer for MemoryWriter {
 
 impl Finder for MemorySnapshot<'_> {
     fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>> {
+        self.is_present("search")?;
         let indexes = self.tables.indexes.lock();
         indexes.as_ref().map_or(Ok(Vec::new()), |indexes| indexes.indexes(count))
     }
 
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        self.is_present("search")?;
         let mut indexes = self.tables.indexes.lock();
         if indexes.is_none() {
             *indexes = Some(PrivateIndexes::new()?);

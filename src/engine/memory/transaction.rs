@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{Tables, walk_rows};
 use crate::commit::{Base, EntryTable, MessageTable, NewRow, OldRow, RowEffect, Transaction};
-use crate::model::{Change, Key, Result, Seen, Step, Walk};
+use crate::model::{Change, ChangeKind, Key, Result, Seen, Step, Walk};
 
 pub(super) struct MemoryTransaction<'t> {
     pub(super) tables: &'t mut Tables,
@@ -21,6 +21,9 @@ impl Transaction for MemoryTransaction<'_> {
     }
 
     fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
+        if let Some(log) = &mut self.tables.log {
+            log.log(&changes, now_ms)?;
+        }
         if let Some(log) = &mut self.tables.feed {
             log.log(changes, now_ms);
         }
@@ -51,9 +54,16 @@ impl EntryTable for MemoryTransaction<'_> {
         Ok(())
     }
 
-    fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
+    fn keep_past(&mut self, changes: &[Change]) -> Result<()> {
+        self.tables.keep_past(changes);
+        Ok(())
+    }
+
+    fn sweep(&mut self, max: usize, now_ms: i64, version: u64) -> Result<Vec<Key>> {
         let expired = self.tables.expiries.iter().take_while(|(end, _)| *end <= now_ms).take(max);
         let keys: Vec<Key> = expired.map(|(_, key)| key.clone()).collect();
+        let removal = |key: &Key| Change { key: key.clone(), version, kind: ChangeKind::Expired };
+        self.tables.keep_past(&keys.iter().map(removal).collect::<Vec<_>>());
         for key in &keys {
             self.tables.put(key.clone(), None);
         }

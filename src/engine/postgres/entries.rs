@@ -299,7 +299,7 @@ impl EntryTable for Entries {
         Ok(())
     }
 
-    fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
+    fn sweep(&mut self, max: usize, now_ms: i64, _version: u64) -> Result<Vec<Key>> {
         if max == 0 {
             return Ok(Vec::new());
         }

@@ -4,9 +4,9 @@ use super::cells::Cells;
 use super::line::Call;
 use super::link::Link;
 use super::pages::encoding;
-use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
+use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Shelf, trim};
 use crate::model::{
-    Change, ChangeKind, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, POSTGRES_FEED_PAGE_ROWS,
+    Change, ChangeKind, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Logged, POSTGRES_FEED_PAGE_ROWS,
     POSTGRES_FEED_TRIM_COMMITS, Result,
 };
 

@@ -16,9 +16,9 @@ use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
 use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
-use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Logged, Snapshot};
+use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Snapshot};
 use crate::model::{
-    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, MessagePlace,
+    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Logged, MessagePlace,
     MessageState, Needs, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats, Step,
     Versionstamp, Walk,
 };

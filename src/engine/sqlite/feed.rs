@@ -5,8 +5,10 @@ use rusqlite::Connection;
 use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::values::{encoding, shown};
-use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Logged, Shelf, trim};
-use crate::model::{Change, ChangeKind, Encoding, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Result};
+use crate::engine::feed::{Amount, Extent, FeedLog, FeedState, Shelf, trim};
+use crate::model::{
+    Change, ChangeKind, Encoding, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Logged, Result,
+};
 
 /// The encoding id of a removal.
 const REMOVED: i64 = 0;
@@ -120,6 +122,11 @@ impl FeedWriter {
             return Ok(());
         }
         self.start.execute()?;
+        self.raise()
+    }
+
+    /// Makes the writers of all processes load anew what they maintain.
+    pub(super) fn raise(&mut self) -> Result<()> {
         self.raise.execute()
     }
 

@@ -149,7 +149,8 @@ const COUNTS: [(&str, &str); 6] = [
     (
         "values in openkv_spill belong to no entry",
         "SELECT count(*) FROM openkv_spill \
-         WHERE id NOT IN (SELECT v FROM kv WHERE v_encoding >= 256)",
+         WHERE id NOT IN (SELECT v FROM kv WHERE v_encoding >= 256 \
+         UNION ALL SELECT v FROM openkv_history WHERE v_encoding >= 256)",
     ),
     (
         "entries have a value in openkv_spill that is another one's too",

@@ -9,7 +9,7 @@ use super::errors::failure;
 use crate::model::{Encoding, Error, Result};
 
 /// Version of the `openkv_` tables; a file with a newer one is rejected.
-pub const FORMAT_VERSION: i64 = 3;
+pub const FORMAT_VERSION: i64 = 4;
 
 /// Version of Deno's tables: the last row of its `migration_state`.
 pub const DENO_MIGRATION_VERSION: i64 = 3;
@@ -90,8 +90,8 @@ CREATE INDEX openkv_queue_due ON openkv_queue (due_ms, id);
 CREATE INDEX openkv_expiry ON kv (expiration_ms) WHERE expiration_ms >= 0;
 ";
 
-/// The changes of format 2. A new file is created with format 1 and migrated to 2 and 3, so that new
-/// and migrated files are equal.
+/// The changes of format 2. A new file is created with format 1 and migrated to the later ones, so that
+/// new and migrated files are equal.
 const FORMAT_2: &[&str] = &[
     "INSERT INTO openkv_meta (name, value) VALUES ('features', 0);",
     FEED_TABLES,
@@ -108,6 +108,37 @@ UPDATE openkv_feed SET expire_ms = (
   SELECT expiration_ms FROM kv
   WHERE kv.k = openkv_feed.k AND kv.version = openkv_feed.version AND kv.expiration_ms >= 0
 ) WHERE encoding <> 0;
+";
+
+/// The change of format 4: the replication log and the history.
+const FORMAT_4: &str = "
+CREATE TABLE openkv_log (
+  version INTEGER PRIMARY KEY,
+  first INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  changes BLOB NOT NULL
+);
+CREATE INDEX openkv_log_time ON openkv_log (at_ms);
+CREATE TABLE openkv_log_state (
+  k INTEGER PRIMARY KEY,
+  complete INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  newest_ms INTEGER NOT NULL,
+  retention_ms INTEGER NOT NULL,
+  bytes_max INTEGER NOT NULL,
+  history_ms INTEGER,
+  history_version INTEGER,
+  history_at_ms INTEGER
+);
+CREATE TABLE openkv_history (
+  k BLOB NOT NULL,
+  version INTEGER NOT NULL,
+  v,
+  v_encoding INTEGER,
+  old_version INTEGER,
+  expiration_ms INTEGER,
+  PRIMARY KEY (k, version)
+) WITHOUT ROWID;
 ";
 
 /// The kind of an existing file.
@@ -286,7 +317,10 @@ fn migrate(
             transaction.execute_batch(step)?;
         }
     }
-    transaction.execute_batch(FORMAT_3)?;
+    if !matches!(found, FileKind::Openkv(3..)) {
+        transaction.execute_batch(FORMAT_3)?;
+    }
+    transaction.execute_batch(FORMAT_4)?;
     transaction.execute_batch(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
     transaction.execute(stamp, [FORMAT_VERSION]).map(drop)

@@ -15,6 +15,7 @@ mod errors;
 mod external;
 mod feed;
 mod fulltext;
+mod history;
 mod identity;
 mod indexer;
 mod integrity_check;
@@ -27,10 +28,13 @@ mod log_length;
 mod log_mover;
 mod measure;
 mod messages;
+mod past;
 mod peek;
 mod reader;
+mod replication_log;
 mod restore;
 mod rows;
+mod snapshot;
 mod spill;
 mod statement;
 mod unfinished;
@@ -60,7 +64,7 @@ pub use writer::SqliteWriter;
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
 use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Maintenance, TellExternal};
-use crate::model::{Backup, Capabilities, Encoding, Error, Result};
+use crate::model::{Backup, Capabilities, Encoding, Error, Moment, Result};
 
 /// An existing database file, or a new one with its tables created.
 pub struct SqliteEngine {
@@ -174,6 +178,12 @@ impl Engine for SqliteEngine {
         let connection = connection::open(&self.path, Access::Read, self.busy)?;
         let mut reader = SqliteReader::new(connection, self.encoding)?;
         reader.claim = self.claim.clone();
+        Ok(reader)
+    }
+
+    fn reader_at(&self, moment: Moment) -> Result<SqliteReader> {
+        let mut reader = self.reader()?;
+        reader.look_back(moment)?;
         Ok(reader)
     }
 

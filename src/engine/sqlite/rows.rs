@@ -5,13 +5,15 @@ use uuid::Uuid;
 
 use super::fulltext::Catalog;
 use super::layout::SPILLED;
+use super::replication_log::LogWriter;
 use super::spill::Spill;
 use super::statement::{Run, Statement};
 use super::values::{self, encoding, shown, stored};
 use super::walk::Walker;
 use crate::commit::{Base, EntryTable, NewRow, OldRow, RowEffect};
 use crate::model::{
-    EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step, Walk,
+    Change, ChangeKind, EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step,
+    Walk,
 };
 
 /// The statements on `kv` and `openkv_spill`.
@@ -33,6 +35,8 @@ pub(super) struct Rows {
     file: Encoding,
     /// The full-text indexes, which are updated with every change.
     pub(super) catalog: Catalog,
+    /// The replication log, with the history.
+    pub(super) log: LogWriter,
 }
 
 impl Rows {
@@ -61,6 +65,7 @@ impl Rows {
             now_ms: 0,
             file,
             catalog: Catalog::default(),
+            log: LogWriter::new(connection)?,
         })
     }
 
@@ -135,12 +140,21 @@ impl EntryTable for Rows {
         self.set_uuid.run().blob(1, &uuid.into_bytes()).finish()
     }
 
-    fn sweep(&mut self, max: usize, now_ms: i64) -> Result<Vec<Key>> {
+    fn keep_past(&mut self, changes: &[Change]) -> Result<()> {
+        self.log.history.keep(changes, self.spill.any())
+    }
+
+    fn sweep(&mut self, max: usize, now_ms: i64, version: u64) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         if max > 0 {
             let _span = tracing::debug_span!("sweep", max).entered();
             let run = self.expired.run().int(1, now_ms).int(2, max as i64);
             keys = run.all(|run| Key::from_encoded(run.column_blob(0).to_vec()))?;
+        }
+        if self.log.history.is_on() {
+            let removal =
+                |key: &Key| Change { key: key.clone(), version, kind: ChangeKind::Expired };
+            self.keep_past(&keys.iter().map(removal).collect::<Vec<_>>())?;
         }
         let mut swept = Vec::with_capacity(keys.len());
         for key in keys {

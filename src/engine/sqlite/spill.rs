@@ -44,6 +44,11 @@ impl Spill {
         Ok(())
     }
 
+    /// Whether there may be spilled values.
+    pub(super) fn any(&self) -> bool {
+        self.any
+    }
+
     /// The number of the spilled value of a key, if it has one.
     fn place_of(&mut self, key: &[u8]) -> Result<Option<i64>> {
         if !self.any {

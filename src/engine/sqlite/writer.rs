@@ -15,11 +15,11 @@ use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
-use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch};
+use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
 use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, Progress, Report, Work, Writer};
 use crate::model::{
     Change, Checkpoint, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS,
-    Result, Vacuumed,
+    LogSegment, LogSettings, Origin, Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -152,7 +152,8 @@ impl SqliteWriter {
         let started = Instant::now();
         let version = self.start()?;
         self.rows.begin(now_ms)?;
-        let (logs, kept_out) = (self.feed.begin()?, self.was_kept_out());
+        let logs = self.feed.begin()? | self.rows.log.begin()?;
+        let kept_out = self.was_kept_out();
         let report = batch::run(self, &Begun { version, now_ms, logs, kept_out }, work)?;
         Ok(Report { worked: started.elapsed(), ..report })
     }
@@ -224,6 +225,7 @@ impl SqliteWriter {
         drop(run);
         if self.features != features {
             self.feed.reload()?;
+            self.rows.log.reload()?;
             self.rows.catalog = Catalog::load(&self.connection)?;
             self.features = features;
         }
@@ -256,7 +258,8 @@ impl Transaction for SqliteWriter {
     }
 
     fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
-        self.feed.log(&changes, now_ms)
+        self.feed.log(&changes, now_ms)?;
+        self.rows.log.log(&changes, now_ms)
     }
 
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {
@@ -300,6 +303,39 @@ impl Writer for SqliteWriter {
             writer.feed.start()?;
             Ok(version)
         })
+    }
+
+    fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<u64> {
+        if self.file == Encoding::V8 {
+            return Err(Error::unsupported(
+                "the options log and history: Deno writes to this file too, and logs nothing; copy its \
+                 entries into a file of openkv's own with openkv copy",
+            ));
+        }
+        self.within(true, now_ms, deadline, |writer, now_ms| {
+            let version = writer.start()?;
+            writer.rows.log.set(settings, origin.database, version, now_ms)?;
+            writer.feed.raise()?;
+            Ok(version)
+        })
+    }
+
+    fn replay(&mut self, segment: LogSegment<'_>, deadline: Instant) -> Result<Report> {
+        let report = self.within(true, segment.at_ms, deadline, |writer, _| {
+            let version = writer.start()?;
+            writer.rows.begin(segment.at_ms)?;
+            let logs = writer.feed.begin()? | writer.rows.log.begin()?;
+            let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
+            replay::run(writer, &begun, segment)
+        })?;
+        self.own.left(report.versions.1);
+        Ok(report)
     }
 
     fn keep_metrics(

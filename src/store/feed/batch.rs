@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::engine::{FeedState, Logged, Snapshot};
+use crate::engine::{FeedState, Snapshot};
 use crate::model::{
-    Batch, Change, ChangeKind, EncodedValue, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES,
-    FEED_COALESCED_BYTES, FEED_COALESCED_CHANGES, Key, KeyRange, Kind, Result, Seen, Step,
-    Versionstamp, Walk,
+    Batch, Change, ChangeKind, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES, FEED_COALESCED_BYTES,
+    FEED_COALESCED_CHANGES, KeyRange, Kind, Logged, Result, Seen, Step, Versionstamp, Walk,
 };
 
 /// The changes in a range after a commit, and whether more follow. Without changes the batch is
@@ -75,7 +74,7 @@ fn logged(
         }
         last = logged.version;
         if range.contains(logged.key) && is_reported(&logged) {
-            let change = change(logged);
+            let change = logged.to_change();
             bytes += change.size_bytes();
             batch.changes.push(change);
         }
@@ -92,11 +91,6 @@ fn is_reported(logged: &Logged<'_>) -> bool {
     !matches!(logged.kind, ChangeKind::ExpirySet { .. })
 }
 
-fn change(Logged { version, key, kind }: Logged<'_>) -> Change {
-    let value = |(encoding, bytes): (_, &[u8])| EncodedValue { encoding, bytes: bytes.to_vec() };
-    Change { key: Key::from_encoded(key.to_vec()), version, kind: kind.map(value) }
-}
-
 /// The last change of each key: entries written since then, and removals from the log.
 fn coalesced(
     snapshot: &mut dyn Snapshot,
@@ -111,14 +105,14 @@ fn coalesced(
         let version = row.stamp.version();
         if version > after && earliest.takes(version) {
             let kind = ChangeKind::Set { value: (row.encoding, row.value), expire_at_ms };
-            earliest.add(change(Logged { version, key: row.key, kind }));
+            earliest.add(Logged { version, key: row.key, kind }.to_change());
         }
         Step::Next
     })?;
     let mut removals = Vec::new();
     snapshot.feed().changes(after, &mut |logged| {
         if logged.kind.is_removal() && range.contains(logged.key) {
-            removals.push(change(logged));
+            removals.push(logged.to_change());
         }
         true
     })?;

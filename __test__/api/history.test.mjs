@@ -1,0 +1,175 @@
+// Duty: the option history and kv.at: every moment is read as it was.
+
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { test } from "node:test";
+import { all, freshPath, onEach, onServed, open } from "./databases.mjs";
+
+const DAY_MS = 86_400_000;
+
+/** A small generator of numbers, so that a failure can be repeated. */
+function numbers(seed) {
+  let state = seed;
+  return (bound) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * bound);
+  };
+}
+
+/** Everything that a reader sees, by every way of reading. */
+async function seen(kv) {
+  const entries = await all(kv.list({ prefix: [] }));
+  const backward = await all(kv.list({ prefix: [] }, { reverse: true }));
+  assert.deepEqual(backward.reverse(), entries);
+  assert.equal(await kv.count({ prefix: [] }), entries.length);
+  const keys = entries.map(({ key }) => key);
+  assert.deepEqual(await kv.getMany(keys.slice(0, 10)), entries.slice(0, 10));
+  const page = await kv.paginate({ prefix: ["k"] }, { limit: 5 });
+  assert.deepEqual(page.entries, entries.slice(0, 5));
+  const even = await all(kv.list({ prefix: [] }, { where: { n: { $gte: 50 } } }));
+  assert.deepEqual(
+    even,
+    entries.filter(({ value }) => value.n >= 50),
+  );
+  return entries;
+}
+
+onEach("history", (fresh) => {
+  test("every commit of a random history is read as it was", async () => {
+    const kv = await fresh();
+    await kv.set(["k", 0], { n: 1 });
+    await kv.close();
+    const again = await fresh({ history: "7d" });
+    const below = numbers(7);
+    const moments = [];
+    for (let round = 0; round < 80; round++) {
+      const operation = again.atomic();
+      for (let count = below(4) + 1; count > 0; count--) {
+        const key = ["k", below(20)];
+        if (below(4) === 0) operation.delete(key);
+        else operation.set(key, { n: below(100), text: "x".repeat(below(5) * 400) });
+      }
+      const { versionstamp } = await operation.commit();
+      moments.push([versionstamp, await seen(again)]);
+    }
+    for (const [versionstamp, expected] of moments) {
+      const then = await again.at(versionstamp);
+      assert.deepEqual(await seen(then), expected);
+      for (const { key, value } of expected.slice(0, 3)) {
+        assert.deepEqual(then.getSync(key).value, value);
+      }
+      await then.close();
+    }
+  });
+
+  test("a time is a moment, and what had expired then is absent", async () => {
+    const kv = await fresh({ history: DAY_MS });
+    await kv.set(["stays"], 1);
+    await kv.set(["ends"], 1, { expireIn: 40 });
+    await sleep(5);
+    const before = new Date();
+    await sleep(80);
+    const after = new Date();
+    await sleep(5);
+    await kv.deleteMany({ prefix: [] });
+    const names = async (when) => {
+      const then = await kv.at(when);
+      const entries = await all(then.list({ prefix: [] }));
+      await then.close();
+      return entries.map(({ key }) => key[0]);
+    };
+    const first = await names(before);
+    // On a busy machine the entry may end before the first moment.
+    assert.ok(first.includes("stays"));
+    assert.deepEqual(await names(after), ["stays"]);
+    assert.deepEqual(await all(kv.list({ prefix: [] })), []);
+  });
+
+  test("a moment is for reading", async () => {
+    const kv = await fresh({ history: "1h" });
+    const { versionstamp } = await kv.set(["a"], 1);
+    const then = await kv.at(versionstamp);
+    await assert.rejects(then.set(["a"], 2), { code: "DENIED" });
+    await assert.rejects(then.queue("q").stats(), { code: "UNSUPPORTED" });
+    await assert.rejects(then.listIndexes(), { code: "UNSUPPORTED" });
+    await kv.set(["a"], 2);
+    assert.equal((await then.get(["a"])).value, 1);
+    await then.close();
+    assert.equal((await kv.get(["a"])).value, 2);
+  });
+
+  test("moments outside of the history are refused", async () => {
+    const kv = await fresh();
+    const { versionstamp: old } = await kv.set(["a"], 0);
+    await assert.rejects(kv.at(old), { code: "UNSUPPORTED", message: /keeps no history/ });
+    const future = new Date(Date.now() + DAY_MS);
+    const kept = await fresh({ history: "1h" });
+    const { versionstamp } = await kept.set(["a"], 1);
+    await assert.rejects(kept.at(new Date(0)), RangeError);
+    await assert.rejects(kept.at(future), /after the present/);
+    const next = (BigInt(`0x${versionstamp}`) + (1n << 16n)).toString(16).padStart(20, "0");
+    await assert.rejects(kept.at(next), /after the newest one/);
+    await assert.rejects(
+      kept.at(versionstamp, { signal: AbortSignal.abort(new Error("no")) }),
+      /no/,
+    );
+  });
+
+  test("options that cannot be are refused", async () => {
+    for (const [options, words] of [
+      [{ history: "soon" }, /history must be a duration.*received soon/],
+      [{ history: 0 }, /history must be a duration/],
+      [{ history: true }, /history must be a duration/],
+      [{ log: 5 }, /log must be a boolean, or an object/],
+      [{ log: { retention: "-1d" } }, /log.retention must be a duration/],
+      [{ log: { maxBytes: 5 } }, /log.maxBytes must be an integer from 1048576/],
+      [{ log: { retain: 5 } }, /unknown option 'retain'/],
+      [{ log: false, history: "1d" }, /history needs the replication log/],
+    ]) {
+      await assert.rejects(fresh(options), words);
+    }
+  });
+});
+
+onServed("history", (fresh) => {
+  test("is for files", async () => {
+    const kv = await fresh();
+    await assert.rejects(kv.at(new Date(0)), { code: "UNSUPPORTED" });
+  });
+});
+
+test("a file keeps its history for later openings, until it is turned off", async () => {
+  const path = freshPath();
+  const first = await open(path, { history: "7d" });
+  const { versionstamp } = await first.set(["a"], 1);
+  await first.set(["a"], 2);
+  await first.close();
+  const second = await open(path);
+  const then = await second.at(versionstamp);
+  assert.equal((await then.get(["a"])).value, 1);
+  await then.close();
+  await second.set(["a"], 3);
+  assert.deepEqual(await second.check(), { ok: true, findings: [] });
+  await second.close();
+  const third = await open(path, { history: false });
+  await assert.rejects(third.at(versionstamp), { code: "UNSUPPORTED" });
+  assert.deepEqual(await third.check(), { ok: true, findings: [] });
+});
+
+test("a moment outlives the handle that it came from", async () => {
+  const kv = await open(freshPath(), { history: "7d" });
+  const { versionstamp } = await kv.set(["a"], "x".repeat(3000));
+  await kv.delete(["a"]);
+  const then = await kv.at(versionstamp);
+  await kv.close();
+  assert.equal((await then.get(["a"])).value.length, 3000);
+  await then.close();
+});
+
+test("files of Deno and read-only handles change no settings", async () => {
+  const words = /options log and history/;
+  await assert.rejects(open(freshPath(), { encoding: "v8", history: "1d" }), words);
+  const path = freshPath();
+  await (await open(path)).close();
+  await assert.rejects(open(path, { readonly: true, log: true }), words);
+});

@@ -1,0 +1,32 @@
+// Duty: durations as options name them: milliseconds, or a text like "7d".
+
+import { nameOf } from "./check.js";
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** The longest duration: a hundred years. */
+const DURATION_MS_MAX = 36_525 * UNIT_MS.d;
+
+/** A duration in milliseconds. `name` is that of the option, for errors. */
+export function checkDuration(name: string, given: unknown): number {
+  const ms = typeof given === "string" ? parsed(given) : given;
+  if (Number.isInteger(ms) && (ms as number) >= 1 && (ms as number) <= DURATION_MS_MAX) {
+    return ms as number;
+  }
+  const shown = typeof given === "string" || typeof given === "number" ? `${given}` : nameOf(given);
+  throw new TypeError(
+    `${name} must be a duration from 1 ms to ${DURATION_MS_MAX} ms (36525d), as an integer of milliseconds or ` +
+      `as a text with a unit (ms, s, m, h, d), for example "7d": received ${shown}`,
+  );
+}
+
+function parsed(text: string): number {
+  const match = /^(\d{1,15})(ms|s|m|h|d)$/.exec(text);
+  return match === null ? Number.NaN : Number(match[1]) * UNIT_MS[match[2]];
+}

@@ -1,0 +1,59 @@
+// Duty: checks the options of openKv that are stored in the database: the replication log, the history.
+
+import type { NativeLog } from "../native/binding.js";
+import { checkOptions, nameOf } from "./check.js";
+import { checkDuration } from "./duration.js";
+
+const RETENTION_MS_DEFAULT = 86_400_000;
+const BYTES_MAX_DEFAULT = 1024 ** 3;
+const BYTES_MAX_MIN = 1024 ** 2;
+
+/** How the replication log is to be kept; undefined: as the database has it. */
+export function checkLog(given: unknown): NativeLog | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given !== "boolean" && (typeof given !== "object" || given === null)) {
+    throw new TypeError(
+      `log must be a boolean, or an object with retention and maxBytes: received ${nameOf(given)}`,
+    );
+  }
+  const options = typeof given === "boolean" ? {} : given;
+  const { retention = RETENTION_MS_DEFAULT, maxBytes = BYTES_MAX_DEFAULT } = checkOptions(
+    "openKv: log",
+    options,
+    ["retention", "maxBytes"],
+  );
+  const retentionMs = checkDuration("log.retention", retention);
+  if (!Number.isSafeInteger(maxBytes) || (maxBytes as number) < BYTES_MAX_MIN) {
+    throw new TypeError(
+      `log.maxBytes must be an integer from ${BYTES_MAX_MIN} (bytes): received ${String(maxBytes)}`,
+    );
+  }
+  return { on: given !== false, retentionMs, bytesMax: maxBytes as number };
+}
+
+/** How long replaced values are to be kept, in ms; 0: not at all; undefined: as the database has it. */
+export function checkHistory(given: unknown): number | undefined {
+  if (given === undefined) return undefined;
+  return given === false ? 0 : checkDuration("history", given);
+}
+
+/** A moment of the past, as the addon takes it. */
+export interface When {
+  /** A versionstamp, or undefined for a time. */
+  readonly stamp: string | undefined;
+  /** In ms since the epoch. */
+  readonly atMs: number;
+}
+
+const VERSIONSTAMP = /^[0-9a-f]{20}$/;
+
+export function checkWhen(given: unknown): When {
+  if (typeof given === "string" && VERSIONSTAMP.test(given)) return { stamp: given, atMs: 0 };
+  if (given instanceof Date && !Number.isNaN(given.getTime())) {
+    return { stamp: undefined, atMs: given.getTime() };
+  }
+  const shown = typeof given === "string" ? `"${given}"` : nameOf(given);
+  throw new TypeError(
+    `kv.at: the moment must be a versionstamp (20 hexadecimal digits) or a valid Date: received ${shown}`,
+  );
+}

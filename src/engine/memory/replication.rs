@@ -1,0 +1,222 @@
+//! The replication log and the history in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::Tables;
+use crate::codec::change_log;
+use crate::commit::NewRow;
+use crate::engine::ReplicationLog;
+use crate::engine::replication::extent::{
+    Changed, Extent, Outline, Segments, change, each_change, trim,
+};
+use crate::engine::replication::no_longer;
+use crate::model::{
+    Change, ChangeKind, EntryVersion, Key, LogExtent, LogSegment, LogSettings, LogState, Moment,
+    Origin, PastEntry, Result,
+};
+
+/// What entries were before commits.
+pub(super) type Past = BTreeMap<(Key, u64), Option<PastEntry>>;
+
+struct Segment {
+    outline: Outline,
+    changes: Vec<u8>,
+}
+
+/// A replication log that is on.
+pub(super) struct Log {
+    origin: Origin,
+    extent: Extent,
+    /// By their last commit.
+    segments: BTreeMap<u64, Segment>,
+    past: Past,
+}
+
+impl Log {
+    fn new(origin: Origin, extent: Extent) -> Self {
+        Self { origin, extent, segments: BTreeMap::new(), past: Past::new() }
+    }
+
+    /// Logs the changes of a transaction, in order, and trims old ones.
+    pub(super) fn log(&mut self, changes: &[Change], now_ms: i64) -> Result<()> {
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return Ok(()) };
+        let bytes = change_log::encode(first.version, changes);
+        let mut extent = self.extent;
+        extent.newest_ms = extent.newest_ms.max(now_ms);
+        extent.bytes += bytes.len() as u64;
+        let outline = Outline {
+            first: first.version,
+            last: last.version,
+            at_ms: extent.newest_ms,
+            bytes: bytes.len() as u64,
+        };
+        self.segments.insert(outline.last, Segment { outline, changes: bytes });
+        trim(self, &mut extent)?;
+        self.extent = extent;
+        Ok(())
+    }
+}
+
+impl Segments for Log {
+    fn after(&mut self, version: u64) -> Result<Option<Outline>> {
+        let mut rest = self.segments.range((Bound::Excluded(version), Bound::Unbounded));
+        Ok(rest.next().map(|(_, segment)| segment.outline))
+    }
+
+    fn drop(&mut self, segment: &Outline) -> Result<()> {
+        self.segments.remove(&segment.last);
+        Ok(())
+    }
+
+    fn forget(&mut self, segment: &Outline) -> Result<()> {
+        let Some(kept) = self.segments.get(&segment.last) else { return Ok(()) };
+        each_change(segment, &kept.changes, |key, version| {
+            self.past.remove(&(Key::from_encoded(key.to_vec()), version));
+            Ok(())
+        })
+    }
+}
+
+impl Tables {
+    /// Changes the settings of the log.
+    pub(super) fn set_log(&mut self, settings: &LogSettings, origin: Origin, now_ms: i64) {
+        let before = self.log.as_ref().map(|log| log.extent);
+        let Changed { extent, forgets } = change(before, settings, self.version, now_ms);
+        match (&mut self.log, extent) {
+            (log, None) => *log = None,
+            (None, Some(extent)) => self.log = Some(Log::new(origin, extent)),
+            (Some(log), Some(extent)) => {
+                log.extent = extent;
+                if forgets {
+                    log.past.clear();
+                }
+            }
+        }
+    }
+
+    /// Keeps what changes are about to replace.
+    pub(super) fn keep_past(&mut self, changes: &[Change]) {
+        let Self { log: Some(log), rows, .. } = self else { return };
+        if log.extent.history.is_none() {
+            return;
+        }
+        let mut earlier = BTreeMap::<&Key, Option<PastEntry>>::new();
+        for Change { key, version, kind } in changes {
+            let before = earlier.remove(key).unwrap_or_else(|| rows.get(key).map(entry));
+            let after = match kind {
+                ChangeKind::Deleted | ChangeKind::Expired => None,
+                ChangeKind::Set { value, expire_at_ms } => Some(PastEntry {
+                    version: *version,
+                    value: value.clone(),
+                    expire_at_ms: *expire_at_ms,
+                }),
+                ChangeKind::ExpirySet { expire_at_ms } => {
+                    before.clone().map(|entry| PastEntry { expire_at_ms: *expire_at_ms, ..entry })
+                }
+            };
+            log.past.insert((key.clone(), *version), before);
+            earlier.insert(key, after);
+        }
+    }
+
+    /// The rows of a moment.
+    ///
+    /// # Errors
+    /// `Range` if the history does not reach back to it.
+    pub(super) fn rows_at(&self, moment: Moment) -> Result<BTreeMap<Key, NewRow>> {
+        let history = self.log.as_ref().and_then(|log| Some((log, log.extent.history?.since)));
+        let since = history.map(|(_, since)| since.version);
+        let log = match history {
+            Some((log, since)) if since.version <= moment.version => log,
+            _ => return Err(no_longer(moment, since)),
+        };
+        let mut rows = self.rows.clone();
+        // The newest first, so that the oldest row after the moment counts.
+        for ((key, version), entry) in log.past.iter().rev() {
+            if *version <= moment.version {
+                continue;
+            }
+            match entry {
+                None => rows.remove(key),
+                Some(PastEntry { version, value, expire_at_ms }) => {
+                    let (version, value) = (*version, value.clone());
+                    rows.insert(key.clone(), NewRow { version, value, expire_at_ms: *expire_at_ms })
+                }
+            };
+        }
+        Ok(rows)
+    }
+}
+
+fn entry(row: &NewRow) -> PastEntry {
+    let NewRow { version, value, expire_at_ms } = row;
+    PastEntry { version: *version, value: value.clone(), expire_at_ms: *expire_at_ms }
+}
+
+/// The log in a snapshot.
+pub(super) struct LogView<'t>(pub(super) &'t Tables);
+
+impl ReplicationLog for LogView<'_> {
+    fn state(&mut self) -> Result<LogState> {
+        let log = self.0.log.as_ref().map(|log| {
+            let Extent { complete, bytes, bounds, history, .. } = log.extent;
+            LogExtent { origin: log.origin, bounds, complete, bytes, history }
+        });
+        Ok(LogState { version: self.0.version, log })
+    }
+
+    fn segments(
+        &mut self,
+        after: u64,
+        visit: &mut dyn FnMut(LogSegment<'_>) -> bool,
+    ) -> Result<()> {
+        let Some(log) = &self.0.log else { return Ok(()) };
+        for (_, segment) in log.segments.range((Bound::Excluded(after), Bound::Unbounded)) {
+            let Outline { first, last, at_ms, .. } = segment.outline;
+            if !visit(LogSegment { first, last, at_ms, changes: &segment.changes }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn at_commit(&mut self, version: u64) -> Result<Option<(u64, i64)>> {
+        let outlines = self.0.log.iter().flat_map(|log| log.segments.values());
+        let found = outlines.rev().map(|segment| segment.outline).find(|it| it.first <= version);
+        Ok(found.map(|outline| (outline.last, outline.at_ms)))
+    }
+
+    fn at_time(&mut self, at_ms: i64) -> Result<Option<(u64, i64)>> {
+        let outlines = self.0.log.iter().flat_map(|log| log.segments.values());
+        let found = outlines.rev().map(|segment| segment.outline).find(|it| it.at_ms <= at_ms);
+        Ok(found.map(|outline| (outline.last, outline.at_ms)))
+    }
+
+    fn versions(&mut self, key: &[u8], visit: &mut dyn FnMut(EntryVersion) -> bool) -> Result<()> {
+        let mut state = self.0.rows.get(key).map(entry);
+        let past = self.0.log.as_ref().map(|log| &log.past);
+        let key = Key::from_encoded(key.to_vec());
+        let all = (key.clone(), 0)..=(key, u64::MAX);
+        for ((_, commit), before) in past.into_iter().flat_map(|past| past.range(all.clone()).rev())
+        {
+            let at_ms = self.time_of(*commit)?;
+            let entry = std::mem::replace(&mut state, before.clone());
+            if !visit(EntryVersion { commit: *commit, at_ms, entry }) {
+                return Ok(());
+            }
+        }
+        if let Some(entry) = state {
+            let commit = entry.version;
+            visit(EntryVersion { commit, at_ms: self.time_of(commit)?, entry: Some(entry) });
+        }
+        Ok(())
+    }
+}
+
+impl LogView<'_> {
+    fn time_of(&mut self, commit: u64) -> Result<Option<i64>> {
+        let found = self.at_commit(commit)?.filter(|(last, _)| *last >= commit);
+        Ok(found.map(|(_, at_ms)| at_ms))
+    }
+}

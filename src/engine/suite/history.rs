@@ -1,0 +1,279 @@
+//! The rules of the replication log and of history.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::engine::memory::MemoryEngine;
+use crate::model::{
+    EntryVersion, LOG_TRIM_SEGMENTS, LogBounds, LogSegment, LogSettings, LogState, Moment, Origin,
+    Setting, Step, Walk, When,
+};
+
+const DAY_MS: i64 = 86_400_000;
+const ORIGIN: Origin = Origin { database: *b"a database's id.", incarnation: 7 };
+
+/// An entry: the commit, the value, the expiry.
+type Shown = (u64, Vec<u8>, Option<i64>);
+type Entries = BTreeMap<Vec<u8>, Shown>;
+
+fn keep(writer: &mut impl Writer, kept_ms: i64, now_ms: i64) -> u64 {
+    let settings = LogSettings { history_ms: Setting::On(kept_ms), ..LogSettings::default() };
+    writer.set_log(&settings, ORIGIN, now_ms, soon()).unwrap()
+}
+
+fn state(reader: &mut impl Reader) -> LogState {
+    read(reader, NOW, |snapshot| snapshot.log()?.state())
+}
+
+/// All entries in both directions, with and without values, and each by its key.
+fn entries(reader: &mut impl Reader, now_ms: i64) -> Entries {
+    read(reader, now_ms, |snapshot| {
+        let walk = |snapshot: &mut dyn Snapshot, reverse, values| {
+            let mut found = Vec::new();
+            let walk = Walk { start: &[], end: &[255], reverse, values };
+            snapshot.walk(walk, &mut |seen| {
+                let version = seen.row.stamp.version();
+                let shown = (version, seen.row.value.to_vec(), seen.expire_at_ms);
+                found.push((seen.row.key.to_vec(), shown));
+                // A seek to the next key continues like a step.
+                match (found.len() % 3, reverse) {
+                    (0, false) => Step::Seek([seen.row.key, &[0]].concat()),
+                    (0, true) => Step::Seek(seen.row.key.to_vec()),
+                    _ => Step::Next,
+                }
+            })?;
+            Ok::<_, crate::model::Error>(found)
+        };
+        let forward = walk(snapshot, false, true)?;
+        let mut backward = walk(snapshot, true, true)?;
+        backward.reverse();
+        assert_eq!(forward, backward);
+        let keys = walk(snapshot, false, false)?;
+        assert_eq!(keys.len(), forward.len());
+        for (key, (version, value, end)) in &forward {
+            let mut got = None;
+            snapshot.get(key, &mut |row| {
+                got = Some((row.stamp.version(), row.value.to_vec()));
+            })?;
+            assert_eq!(got, Some((*version, value.clone())));
+            assert_eq!(snapshot.expiry(key)?, Some(*end));
+        }
+        Ok(forward.into_iter().collect())
+    })
+}
+
+/// A small generator: xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn mutation(&mut self, now_ms: i64) -> Mutation {
+        let name = format!("k{}", self.below(12));
+        let ahead = 1 + i64::try_from(self.below(40)).unwrap();
+        match self.below(10) {
+            0..=1 => delete(&name),
+            2 => Mutation::SetExpiry {
+                key: key(&name),
+                expiry: (self.below(3) > 0).then_some(Time::At(now_ms + ahead)),
+                required: false,
+            },
+            3 => set_until(&name, &[3; 20], Some(now_ms + ahead)),
+            4 => set(&name, &vec![4; 3000]),
+            _ => set(&name, &self.below(1 << 40).to_le_bytes()),
+        }
+    }
+}
+
+/// Every moment of a random history, with the entries that a reader saw right after it.
+fn random_history(engine: &impl Engine, batches: usize, seed: u64) -> Vec<(Moment, Entries)> {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let mut random = Random(seed);
+    let mut now_ms = NOW;
+    let mut moments = Vec::new();
+    for _ in 0..batches {
+        now_ms += i64::try_from(random.below(15)).unwrap();
+        let mut writes = Vec::new();
+        for _ in 0..=random.below(3) {
+            let count = 1 + random.below(4);
+            let mutations = (0..count).map(|_| random.mutation(now_ms)).collect();
+            writes.push(write(vec![], mutations));
+        }
+        let sweep_max = usize::from(random.below(3) == 0) * 5;
+        let work = Work { writes, sweep_max, ..Work::default() };
+        let report = apply_at(&mut writer, work, now_ms);
+        let moment = Moment { version: report.versions.1, at_ms: now_ms };
+        moments.push((moment, entries(&mut reader, now_ms)));
+    }
+    moments
+}
+
+pub(super) fn every_moment_is_read_as_it_was(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![set("k1", b"before"), set("k2", &[7; 2000])]);
+    let since = keep(&mut writer, DAY_MS, NOW);
+    let mut reader = engine.reader().unwrap();
+    let first = (Moment { version: since, at_ms: NOW }, entries(&mut reader, NOW));
+    let moments = random_history(engine, 60, 0x5eed);
+    for (moment, expected) in [first].into_iter().chain(moments) {
+        let mut past = engine.reader_at(moment).unwrap();
+        assert_eq!(entries(&mut past, NOW + DAY_MS), expected, "{moment:?}");
+        let when = When::Commit(Versionstamp::new(moment.version));
+        let named = read(&mut reader, NOW, |snapshot| snapshot.log()?.moment(when, NOW));
+        assert_eq!(named, moment);
+    }
+}
+
+pub(super) fn commits_inside_a_batch_are_moments_too(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    keep(&mut writer, DAY_MS, NOW);
+    commit(
+        &mut writer,
+        vec![
+            write(vec![], vec![set("a", b"1")]),
+            write(vec![], vec![set("a", b"2"), set("b", &[2; 2000])]),
+            write(vec![], vec![delete("a"), set("b", b"3")]),
+            write(vec![], vec![set("a", b"4")]),
+        ],
+    );
+    let value = |version, name: &str| {
+        let mut past = engine.reader_at(Moment { version, at_ms: NOW }).unwrap();
+        get(&mut past, name).map(|(version, value)| (version, value.len()))
+    };
+    let seen: Vec<_> = (0..=4).map(|version| (value(version, "a"), value(version, "b"))).collect();
+    let expected = [
+        (None, None),
+        (Some((1, 1)), None),
+        (Some((2, 1)), Some((2, 2000))),
+        (None, Some((3, 1))),
+        (Some((4, 1)), Some((3, 1))),
+    ];
+    assert_eq!(seen, expected);
+}
+
+pub(super) fn versions_of_a_key_are_listed_newest_first(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![set("a", b"0")]);
+    keep(&mut writer, DAY_MS, NOW);
+    mutate(&mut writer, vec![set("a", b"1"), set("other", b"")]);
+    mutate(&mut writer, vec![delete("a")]);
+    mutate(&mut writer, vec![set_until("a", b"3", Some(NOW + 9))]);
+    let mut reader = engine.reader().unwrap();
+    let versions = |reader: &mut _, max: usize| {
+        read(reader, NOW, |snapshot| {
+            let mut found = Vec::new();
+            snapshot.log()?.versions(key("a").as_bytes(), &mut |version| {
+                found.push(version);
+                found.len() < max
+            })?;
+            Ok(found)
+        })
+    };
+    let shown = |EntryVersion { commit, at_ms, entry }: EntryVersion| {
+        (commit, at_ms, entry.map(|entry| (entry.version, entry.value.bytes, entry.expire_at_ms)))
+    };
+    let all: Vec<_> = versions(&mut reader, 9).into_iter().map(shown).collect();
+    let expected = [
+        (4, Some(NOW), Some((4, b"3".to_vec(), Some(NOW + 9)))),
+        (3, Some(NOW), None),
+        (2, Some(NOW), Some((2, b"1".to_vec(), None))),
+        (1, None, Some((1, b"0".to_vec(), None))),
+    ];
+    assert_eq!(all, expected);
+    assert_eq!(versions(&mut reader, 2).len(), 2);
+}
+
+pub(super) fn a_moment_outside_of_the_history_is_refused(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    mutate(&mut writer, vec![set("a", b"0")]);
+    let moment = |reader: &mut _, when| {
+        read(reader, NOW, |snapshot| {
+            let found = snapshot.log()?.moment(when, NOW + 100);
+            Ok(found.map_err(|error| error.message().to_owned()))
+        })
+    };
+    let commit_of = |version| When::Commit(Versionstamp::new(version));
+    assert!(moment(&mut reader, commit_of(1)).unwrap_err().contains("keeps no history"));
+    keep(&mut writer, 50, NOW);
+    mutate(&mut writer, vec![set("a", b"1")]);
+    assert_eq!(moment(&mut reader, commit_of(2)), Ok(Moment { version: 2, at_ms: NOW }));
+    let time = When::Time(NOW + 100);
+    assert_eq!(moment(&mut reader, time), Ok(Moment { version: 2, at_ms: NOW + 100 }));
+    assert!(moment(&mut reader, commit_of(0)).unwrap_err().contains("before the beginning"));
+    assert!(moment(&mut reader, When::Time(NOW - 1)).unwrap_err().contains("before the beginning"));
+    assert!(moment(&mut reader, commit_of(3)).unwrap_err().contains("after the newest"));
+    assert!(moment(&mut reader, When::Time(NOW + 101)).unwrap_err().contains("after the present"));
+    // The history ends while a reader looks at it.
+    let mut past = engine.reader_at(Moment { version: 1, at_ms: NOW }).unwrap();
+    assert_eq!(get(&mut past, "a"), Some((1, b"0".to_vec())));
+    let later = Work { writes: vec![write(vec![], vec![set("a", b"2")])], ..Work::default() };
+    apply_at(&mut writer, later, NOW + 60);
+    let refused = past.read(NOW, &mut |_| Ok(())).unwrap_err();
+    assert_eq!(refused.kind(), crate::model::Kind::Range);
+    assert!(refused.message().contains("no longer reaches back"), "{refused}");
+}
+
+pub(super) fn a_copy_repeats_the_log(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    keep(&mut writer, DAY_MS, NOW);
+    let moments = random_history(engine, 40, 0xca7);
+    let copy = MemoryEngine::new();
+    let (mut copied, mut repeats) = (copy.reader().unwrap(), copy.writer().unwrap());
+    let mut segments = Vec::new();
+    read(&mut reader, NOW, |snapshot| {
+        snapshot.log()?.segments(0, &mut |segment| {
+            segments.push((segment.first, segment.last, segment.at_ms, segment.changes.to_vec()));
+            true
+        })
+    });
+    let mut moments = moments.into_iter().peekable();
+    for (first, last, at_ms, changes) in &segments {
+        let (first, last, at_ms) = (*first, *last, *at_ms);
+        let segment = LogSegment { first, last, at_ms, changes };
+        for _ in 0..2 {
+            repeats.replay(segment, soon()).unwrap();
+        }
+        while let Some((moment, expected)) = moments.next_if(|(moment, _)| moment.version <= last) {
+            if moment.version == last && moment.at_ms == at_ms {
+                assert_eq!(entries(&mut copied, at_ms), expected, "{moment:?}");
+            }
+        }
+    }
+    assert!(moments.all(|(moment, _)| moment.version == segments.last().unwrap().1));
+    let (from, to) = (entries(&mut reader, NOW), entries(&mut copied, NOW));
+    assert_eq!(from, to);
+    let damaged = LogSegment { first: 10_000, last: 10_000, at_ms: NOW, changes: &[9] };
+    let refused = repeats.replay(damaged, soon()).unwrap_err();
+    assert_eq!(refused.kind(), crate::model::Kind::Corrupt);
+}
+
+pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    assert_eq!(state(&mut reader).log, None);
+    let bounds = LogBounds { retention_ms: 10, bytes_max: 1 << 20 };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+    writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
+    for n in 0..10 {
+        let writes = vec![write(vec![], vec![set("a", b"1")])];
+        apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + n);
+    }
+    let log = state(&mut reader).log.unwrap();
+    assert_eq!((log.complete, log.bounds, log.history), (0, bounds, None));
+    assert_eq!(log.origin.database, ORIGIN.database);
+    let writes = vec![write(vec![], vec![set("a", b"1")])];
+    apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + 100);
+    let trimmed = state(&mut reader).log.unwrap();
+    assert_eq!(trimmed.complete, LOG_TRIM_SEGMENTS as u64);
+    assert!(trimmed.bytes < log.bytes);
+    let off = LogSettings { log: Setting::Off, ..LogSettings::default() };
+    writer.set_log(&off, ORIGIN, NOW, soon()).unwrap();
+    assert_eq!(state(&mut reader), LogState { version: state(&mut reader).version, log: None });
+    keep(&mut writer, DAY_MS, NOW);
+    let log = state(&mut reader).log.unwrap();
+    assert_eq!((log.complete, log.origin.database), (11, ORIGIN.database));
+}

@@ -1,0 +1,128 @@
+//! The replication log of a database, and moments of its past.
+
+use super::{EncodedValue, Versionstamp};
+
+/// Which database a log belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The database: its copies have the same.
+    pub database: [u8; 16],
+    /// The copy of the database: a restored or copied file has another.
+    pub incarnation: u64,
+}
+
+/// How long a replication log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogBounds {
+    /// How long a change is kept, in ms.
+    pub retention_ms: i64,
+    /// Bytes of all segments.
+    pub bytes_max: u64,
+}
+
+/// The request to change a setting that is stored in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Setting<T> {
+    /// Leave it as it is.
+    #[default]
+    Keep,
+    /// Turn it off.
+    Off,
+    /// Turn it on, with this value.
+    On(T),
+}
+
+/// The requested settings of the replication log and of history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSettings {
+    /// The log.
+    pub log: Setting<LogBounds>,
+    /// How long a replaced value is kept, in ms. It turns on the log too.
+    pub history_ms: Setting<i64>,
+}
+
+/// The replication log of a database in one snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// The last commit of the database.
+    pub version: u64,
+    /// The log; `None` if it is off.
+    pub log: Option<LogExtent>,
+}
+
+/// The extent of a replication log that is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogExtent {
+    /// Which database it belongs to.
+    pub origin: Origin,
+    /// Its bounds.
+    pub bounds: LogBounds,
+    /// Every change of the commits after this one is logged.
+    pub complete: u64,
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// The history, if it is kept.
+    pub history: Option<HistoryExtent>,
+}
+
+/// The extent of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryExtent {
+    /// How long a replaced value is kept, in ms.
+    pub kept_ms: i64,
+    /// The oldest moment: every state from this one on is known.
+    pub since: Moment,
+}
+
+/// The changes of one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSegment<'a> {
+    /// The first commit with changes.
+    pub first: u64,
+    /// The last commit with changes.
+    pub last: u64,
+    /// The time of the commits, in ms since the epoch. It never decreases from segment to segment.
+    pub at_ms: i64,
+    /// The changes, as `codec::change_log` writes them.
+    pub changes: &'a [u8],
+}
+
+/// A moment of the past: what a reader would have seen then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The last commit at that moment.
+    pub version: u64,
+    /// The time, by which entries had expired, in ms since the epoch.
+    pub at_ms: i64,
+}
+
+/// How a caller names a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Right after this commit.
+    Commit(Versionstamp),
+    /// At this time, in ms since the epoch.
+    Time(i64),
+}
+
+/// What a commit has made of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryVersion {
+    /// The commit that made it; of the oldest known one, the commit that wrote the value.
+    pub commit: u64,
+    /// When, in ms since the epoch, if it is known.
+    pub at_ms: Option<i64>,
+    /// The entry; `None` if the commit removed it.
+    pub entry: Option<PastEntry>,
+}
+
+/// An entry of the past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastEntry {
+    /// The commit that wrote the value.
+    pub version: u64,
+    /// The value.
+    pub value: EncodedValue,
+    /// When it expired or was to expire, in ms since the epoch.
+    pub expire_at_ms: Option<i64>,
+}
