@@ -42,6 +42,7 @@ pub mod open;
 pub mod protocol;
 pub mod remote;
 pub mod search;
+#[cfg(feature = "server")]
 pub mod server;
 pub mod store;
 pub mod trust;
