@@ -76,10 +76,11 @@ test("a file of a newer format", async (t) => {
   const path = join(newDirectory(t), "kv.sqlite3");
   const examiner = startExaminer(t);
   await examiner.create(path);
+  const [[format]] = await probe.run(path, "SELECT value FROM openkv_meta WHERE name = 'format'");
   await probe.run(path, "UPDATE openkv_meta SET value = 1000 WHERE name = 'format'");
   assertRefused(await examiner.examine(path), "UNSUPPORTED", /newer.*update openkv/);
   assertRefused(await examiner.read(path, { readonly: true }), "UNSUPPORTED", /newer/);
-  await probe.run(path, "UPDATE openkv_meta SET value = 3 WHERE name = 'format'");
+  await probe.run(path, `UPDATE openkv_meta SET value = ${format} WHERE name = 'format'`);
   assertWhole(await examiner.examine(path), content().length);
   await examiner.end();
 });
