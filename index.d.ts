@@ -210,6 +210,38 @@ export interface KvChanges<T = unknown> {
   initial?: "more" | "last";
 }
 
+/** A version of an entry ({@link Kv.history}): what a commit has made of it. */
+export type KvVersion<T = unknown> = {
+  key: KvEntryKey;
+  /**
+   * The commit that made this version. The version counts until the commit of the version before it in the list.
+   */
+  versionstamp: string;
+  /** The time of the commit. Absent if the commit is older than the history. */
+  committedAt?: Date;
+} & (
+  | {
+      /** `"set"`: the commit has stored the value; `"expiry"`: it has changed only the expiry of the entry. */
+      type: "set" | "expiry";
+      value: T;
+      /** When the entry expires or has expired. Absent if it does not expire. */
+      expireAt?: Date;
+    }
+  | {
+      /** The commit has deleted the entry, or has removed it because it had expired. */
+      type: "delete";
+      value: null;
+    }
+);
+
+/** Options of {@link Kv.history}. */
+export interface KvHistoryOptions extends KvCallOptions {
+  /** Most versions to yield, a positive integer. Default: all. */
+  limit?: number;
+  /** Only versions of commits before this one: the `versionstamp` of the last version of an earlier call goes on there. */
+  before?: string;
+}
+
 /** Options of {@link Kv.list}. */
 export interface KvListOptions<T = unknown> extends KvCallOptions {
   /** Most entries to yield, a positive integer. Default: all. */
@@ -2053,6 +2085,33 @@ export class Kv implements Disposable, AsyncDisposable {
    * await then.close();
    */
   at(when: Date | string, options?: KvCallOptions): Promise<Kv>;
+
+  /**
+   * Yields the versions of the entry of a key, the newest first: what each commit has made of it, back to the
+   * beginning of the history. The oldest version is the one that the history began with: it has no `committedAt`.
+   * Versions are read in pages, as the caller asks for them: versions of later commits are not included, and
+   * versions that the history loses meanwhile are left out.
+   *
+   * An entry that expires is absent from its `expireAt` on, also to {@link Kv.at}, although the version `"delete"` of
+   * its removal comes later. A deletion of an absent entry is no version. It needs the option `history` of
+   * {@link openKv}; it works on a file, in memory and behind the URL of an openkv server.
+   *
+   * Throws `TypeError` for a key, `limit` or `before` of another form. `next()` rejects with `signal`'s reason when it
+   * is aborted, {@link KvError} of code `UNSUPPORTED` for a database without a history, on PostgreSQL or behind the URL
+   * of another server, {@link BadResource} on a closed handle.
+   *
+   * @example
+   * const kv = await openKv("data.sqlite3", { history: "7d" });
+   * await kv.set(["price"], 100);
+   * await kv.set(["price"], 120);
+   * for await (const { value, committedAt } of kv.history(["price"], { limit: 10 })) {
+   *   console.log(value, committedAt); // 120, then 100
+   * }
+   */
+  history<T = unknown>(
+    key: KvKey,
+    options?: KvHistoryOptions,
+  ): AsyncIterableIterator<KvVersion<T>>;
 
   /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve.

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
+import { startServer } from "../kit/server.mjs";
 import { all, freshPath, onEach, onServed, open } from "./databases.mjs";
 
 const DAY_MS = 86_400_000;
@@ -59,6 +60,63 @@ onEach("history", (fresh) => {
         assert.deepEqual(then.getSync(key).value, value);
       }
       await then.close();
+    }
+  });
+
+  test("the versions of an entry are what its commits have made of it", async () => {
+    const kv = await fresh({ history: "7d" });
+    const key = ["k", 1n];
+    const stamp = async (commit) => (await commit).versionstamp;
+    const first = await stamp(kv.set(key, { text: "x".repeat(3000) }));
+    const expireAt = new Date(Date.now() + DAY_MS);
+    const second = await stamp(kv.touch(key, { expireAt }));
+    const third = await stamp(kv.atomic().delete(key).commit());
+    await kv.delete(["never"]);
+    const fourth = await stamp(kv.set(key, null, { expireAt }));
+    const found = await all(kv.history(key));
+    for (const { committedAt } of found) {
+      assert.ok(Math.abs(committedAt.getTime() - Date.now()) < 60_000, String(committedAt));
+    }
+    const value = { text: "x".repeat(3000) };
+    const expected = [
+      { type: "set", key, value: null, versionstamp: fourth, expireAt },
+      { type: "delete", key, value: null, versionstamp: third },
+      { type: "expiry", key, value, versionstamp: second, expireAt },
+      { type: "set", key, value, versionstamp: first },
+    ];
+    assert.deepEqual(
+      found.map(({ committedAt: _, ...version }) => version),
+      expected,
+    );
+    assert.deepEqual(await all(kv.history(["never"])), []);
+    assert.deepEqual(await all(kv.history(key, { limit: 2 })), found.slice(0, 2));
+    assert.deepEqual(await all(kv.history(key, { before: third })), found.slice(2));
+    const then = await kv.at(second);
+    await assert.rejects(all(then.history(key)), { code: "UNSUPPORTED" });
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const versions = kv.history(key, { signal: controller.signal });
+    assert.deepEqual((await versions.next()).value, found[0]);
+    controller.abort(reason);
+    await assert.rejects(versions.next(), reason);
+  });
+
+  test("many versions come in pages, large ones too", async () => {
+    const kv = await fresh();
+    await kv.set(["k"], "before");
+    await kv.close();
+    const again = await fresh({ history: "7d" });
+    const expected = [];
+    for (let n = 0; n < 350; n++) {
+      const value = n % 50 === 0 ? new Uint8Array(60_000).fill(n) : n;
+      expected.unshift([(await again.set(["k"], value)).versionstamp, value]);
+    }
+    const found = await all(again.history(["k"]));
+    const shown = found.map(({ versionstamp, value }) => [versionstamp, value]);
+    assert.deepEqual(shown.slice(0, 350), expected);
+    // In memory a second handle has another database.
+    for (const oldest of found.slice(350)) {
+      assert.deepEqual([oldest.value, oldest.committedAt], ["before", undefined]);
     }
   });
 
@@ -135,7 +193,23 @@ onServed("history", (fresh) => {
   test("is for files", async () => {
     const kv = await fresh();
     await assert.rejects(kv.at(new Date(0)), { code: "UNSUPPORTED" });
+    await assert.rejects(kv.history(["a"]).next(), { message: /keeps no history/ });
   });
+});
+
+test("the versions of an entry behind a URL are those of the file", async () => {
+  const path = freshPath();
+  const local = await open(path, { history: "7d" });
+  for (let n = 0; n < 25; n++) await local.set(["a"], { n, text: "x".repeat(n * 200) });
+  await local.delete(["a"]);
+  const accessToken = "the-token-of-these-tests";
+  const { url } = await startServer({ path, accessToken });
+  const remote = await open(url, { accessToken });
+  const expected = await all(local.history(["a"]));
+  assert.equal(expected.length, 26);
+  assert.deepEqual(await all(remote.history(["a"])), expected);
+  const { versionstamp } = expected[20];
+  assert.deepEqual(await all(remote.history(["a"], { before: versionstamp })), expected.slice(21));
 });
 
 test("a file keeps its history for later openings, until it is turned off", async () => {

@@ -11,7 +11,8 @@ import { persist, touch, ttl } from "../write/expiry.js";
 import { backup, integrityCheck } from "../maintenance/backup.js";
 import { isSelector } from "../watch/feed.js";
 import { changes } from "../watch/present.js";
-import { checkWhen } from "../arguments/log-options.js";
+import { checkWhen } from "../arguments/moment.js";
+import { history } from "../read/history.js";
 import { KvListIterator } from "../read/list.js";
 import { KvQueue } from "../queue/named-queue.js";
 import { listenQueue } from "../queue/deno-queue.js";
@@ -55,6 +56,7 @@ import type {
   KvTransaction,
   KvTransactionOptions,
   KvTransactionResult,
+  KvVersion,
 } from "../model/types.js";
 import { transaction } from "../transaction/transaction.js";
 import { watch } from "../watch/watch.js";
@@ -315,6 +317,13 @@ export class Kv {
       if (signal?.aborted === true) void session.close();
       return new Kv(session);
     });
+  }
+
+  history<T = unknown>(
+    key: KvKey,
+    options?: { limit?: number; before?: string; signal?: AbortSignal },
+  ): AsyncIterableIterator<KvVersion<T>> {
+    return history(this.#session, key, options);
   }
 
   close(): Promise<void> {

@@ -36,24 +36,3 @@ export function checkHistory(given: unknown): number | undefined {
   if (given === undefined) return undefined;
   return given === false ? 0 : checkDuration("history", given);
 }
-
-/** A moment of the past, as the addon takes it. */
-export interface When {
-  /** A versionstamp, or undefined for a time. */
-  readonly stamp: string | undefined;
-  /** In ms since the epoch. */
-  readonly atMs: number;
-}
-
-const VERSIONSTAMP = /^[0-9a-f]{20}$/;
-
-export function checkWhen(given: unknown): When {
-  if (typeof given === "string" && VERSIONSTAMP.test(given)) return { stamp: given, atMs: 0 };
-  if (given instanceof Date && !Number.isNaN(given.getTime())) {
-    return { stamp: undefined, atMs: given.getTime() };
-  }
-  const shown = typeof given === "string" ? `"${given}"` : nameOf(given);
-  throw new TypeError(
-    `kv.at: the moment must be a versionstamp (20 hexadecimal digits) or a valid Date: received ${shown}`,
-  );
-}

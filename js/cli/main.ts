@@ -8,6 +8,7 @@ import { addCopyCommand } from "./commands/copy.js";
 import { addDeadCommands } from "./commands/dead.js";
 import { addEntryCommands } from "./commands/entry.js";
 import { addExportCommand } from "./commands/export.js";
+import { addHistoryCommands } from "./commands/history.js";
 import { addImportCommand } from "./commands/import.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
 import { addQueueCommands } from "./commands/queues.js";
@@ -50,6 +51,7 @@ export function makeProgram(): Command {
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   addReadCommands(program);
+  addHistoryCommands(program);
   addWriteCommands(program);
   addEntryCommands(program);
   addAtomicCommand(program);

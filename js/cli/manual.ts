@@ -12,8 +12,13 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     `${ON} list users --limit 10`,
     `${ON} list users --where '{ age: { $gte: 18 } }' --json=plain`,
   ],
-  count: [`${ON} count users --where '{ city: "Rome" }'`],
+  count: [`${ON} count users --at 2026-11-24`, `${ON} count users --where '{ city: "Rome" }'`],
   watch: [`${ON} watch counter`, `${ON} watch --prefix users --initial --json`],
+  history: [`${ON} history price`, `${ON} history price --limit 5 --json`],
+  diff: [
+    "openkv diff app.sqlite3 --from 2026-11-24T15:00:00Z",
+    `${ON} diff --from 0000000000000a1b0000 --to 0000000000000a2c0000 --prefix users --json`,
+  ],
   set: [
     `${ON} set users ada '{ name: "Ada", born: date("1815-12-10") }'`,
     `${ON} set session abc open --expire-in 3600000`,

@@ -4,7 +4,7 @@
 // the message of an error, is printed as its escape.
 
 import { inspect } from "node:util";
-import type { KvChange, KvKey, KvSearchEntry } from "../model/types.js";
+import type { KvChange, KvKey, KvSearchEntry, KvVersion } from "../model/types.js";
 import { visible } from "../codec/key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
 import { askShell, printsOutput } from "./shell-context.js";
@@ -132,6 +132,58 @@ export async function printChange(change: KvChange<unknown>, style: Style): Prom
   } else {
     await printShown(`${showKey(key, style)} ${dim(`@${versionstamp}`, style)} deleted`);
   }
+}
+
+/** A version of an entry: its type, and when it was made. */
+export async function printVersion(version: KvVersion, style: Style): Promise<void> {
+  const { type, key, versionstamp, committedAt, value } = version;
+  const expireAt = type === "delete" ? undefined : version.expireAt;
+  if (style.json) {
+    const at =
+      committedAt === undefined
+        ? ""
+        : `,"committedAt":${style.plain ? JSON.stringify(committedAt) : committedAt.getTime()}`;
+    const rest =
+      type === "delete"
+        ? `"key":${keyOf(key, style)},"versionstamp":"${versionstamp}"}`
+        : (await lineOf({ key, value, versionstamp, expireAt: expireAt ?? null }, style)).slice(1);
+    return await print(`{"type":"${type}"${at},${rest}`);
+  }
+  const when = committedAt === undefined ? "before the history" : committedAt.toISOString();
+  const head = `${when} ${dim(`@${versionstamp}`, style)}${ending({ expireAt: expireAt ?? null })}`;
+  if (type === "delete") return await printShown(`${head} deleted`);
+  const what = type === "expiry" ? " (expiry changed)" : "";
+  await printShown(`${head}${what}\n${indented(show(value, style))}`);
+}
+
+/** An entry that differs between two moments. */
+export interface Difference {
+  readonly type: "added" | "changed" | "removed";
+  /** null if there was none. */
+  readonly before: ExportedEntry | null;
+  readonly after: ExportedEntry | null;
+}
+
+const SIGNS = { added: "+", changed: "~", removed: "-" };
+
+export async function printDifference(difference: Difference, style: Style): Promise<void> {
+  const { type, before, after } = difference;
+  const sides = { before, after };
+  if (style.json) {
+    let line = `{"type":"${type}","key":${keyOf((after ?? before)!.key, style)}`;
+    for (const [name, entry] of Object.entries(sides)) {
+      if (entry !== null) line += `,"${name}":${await lineOf(entry, style)}`;
+    }
+    return await print(`${line}}`);
+  }
+  const lines = [`${SIGNS[type]} ${showKey((after ?? before)!.key, style)}`];
+  for (const [name, entry] of Object.entries(sides)) {
+    if (entry === null) continue;
+    const sign = name === "before" ? "-" : "+";
+    lines.push(`  ${sign} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`);
+    lines.push(indented(indented(show(entry.value, style))));
+  }
+  await printShown(lines.join("\n"));
 }
 
 /** A value with facts about it: a message, or a search result. */

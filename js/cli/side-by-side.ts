@@ -7,23 +7,23 @@ import type { Kv } from "../api/kv.js";
 import type { KvKey } from "../model/types.js";
 
 /** The compared parts of an entry. */
-interface Stamped {
+export interface Stamped {
   readonly key: KvKey;
   readonly versionstamp: string;
 }
 
-export interface Beside<T extends Stamped> {
+export interface Beside<T extends Stamped, D extends Stamped = Stamped> {
   /** null if only the other database has the key. */
   readonly source: T | null;
-  /** The versionstamp of the other database's entry; null if it has none. */
-  readonly destination: string | null;
+  /** The entry of the other database; null if it has none. */
+  readonly destination: D | null;
 }
 
 /** All keys of both, each once. Both iterables must be in key order. */
-export async function* sideBySide<T extends Stamped>(
+export async function* sideBySide<T extends Stamped, D extends Stamped>(
   source: AsyncIterable<T>,
-  destination: AsyncIterable<Stamped>,
-): AsyncGenerator<Beside<T>> {
+  destination: AsyncIterable<D>,
+): AsyncGenerator<Beside<T, D>> {
   const [ours, theirs] = [new Side(source), new Side(destination)];
   try {
     await Promise.all([ours.next(), theirs.next()]);
@@ -31,7 +31,7 @@ export async function* sideBySide<T extends Stamped>(
       const order = compare(ours, theirs);
       const pair = {
         source: order <= 0 ? ours.entry : null,
-        destination: order >= 0 ? theirs.entry!.versionstamp : null,
+        destination: order >= 0 ? theirs.entry : null,
       };
       if (order <= 0) await ours.next();
       if (order >= 0) await theirs.next();

@@ -22,6 +22,7 @@ export type {
   KvEntryMaybe,
   KvExpireOptions,
   KvFilter,
+  KvHistoryOptions,
   KvIndex,
   KvIndexInfo,
   KvIndexOptions,
@@ -51,6 +52,7 @@ export type {
   KvTransactionListIterator,
   KvTransactionOptions,
   KvTransactionResult,
+  KvVersion,
   OpenKvOptions,
   ServeOptions,
 } from "../../index.js";

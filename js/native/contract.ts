@@ -52,6 +52,7 @@ export const CALL_DELETE_MANY = 13;
 export const CALL_ENTRIES = 14;
 export const CALL_PREVIEW = 19;
 export const CALL_FEED_POSITION = 20;
+export const CALL_HISTORY = 21;
 
 /** The `more` byte of a range answer that failed: an error record follows. */
 export const ANSWER_FAILED = 2;
@@ -128,6 +129,10 @@ export const COMMITTED_TELLING = 5;
 export const CHANGE_SET = 0;
 export const CHANGE_SET_TO_EXPIRE = 2;
 export const CHANGE_EXPIRED = 3;
+
+/** Kinds of versions, besides 1: a stored value. */
+export const VERSION_REMOVED = 0;
+export const VERSION_EXPIRY = 2;
 
 /** Bytes of a versionstamp in a frame: hexadecimal digits. */
 export const STAMP_BYTES = 20;

@@ -3,7 +3,7 @@
 // Invariant: after close() only settle() of the native handle is called.
 
 import type { Limits } from "../arguments/check.js";
-import type { When } from "../arguments/log-options.js";
+import type { When } from "../arguments/moment.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
 import { IS_CLOSED, OPENED, SYNCHRONOUS_READS, WOULD_BLOCK, ERROR } from "../native/contract.js";
 import type { NativeHandle, NativeOptions } from "../native/binding.js";

@@ -221,12 +221,12 @@ impl<T: Transaction> Batch<'_, T> {
     fn finish(self, effects: Effects) -> Result<Report> {
         let Self { transaction, begun, mut report, .. } = self;
         let Effects { mut version, removed, changes, .. } = effects;
-        if !changes.is_empty() {
-            transaction.log(changes, begun.now_ms)?;
-        }
         // Other processes notice only commits, and the message may be for their consumers.
         version += u64::from(report.put_back);
         if version != begun.version {
+            if begun.logs {
+                transaction.log(begun.version + 1..=version, changes, begun.now_ms)?;
+            }
             transaction.set_version(version, removed)?;
         }
         report.versions = (begun.version, version);

@@ -56,8 +56,8 @@ pub(crate) fn run(
         entries.apply(key, effect)?;
         report.touched.push(key.clone());
     }
-    if begun.logs && !changes.is_empty() {
-        transaction.log(changes, segment.at_ms)?;
+    if begun.logs {
+        transaction.log(begun.version + 1..=segment.last, changes, segment.at_ms)?;
     }
     transaction.set_version(segment.last, removed)?;
     report.versions = (begun.version, segment.last);

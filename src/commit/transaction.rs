@@ -1,6 +1,8 @@
 //! The interface between a batch and an engine: an open transaction, as tables that the steps of
 //! [`super::batch`] read and change.
 
+use std::ops::RangeInclusive;
+
 use uuid::Uuid;
 
 use super::effect::RowEffect;
@@ -66,8 +68,14 @@ pub(crate) trait Transaction {
 
     fn messages(&mut self) -> &mut impl MessageTable;
 
-    /// Logs changes, in the order of their commits.
-    fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()>;
+    /// Logs the commits of the transaction and their changes, in order. Commits of messages only have
+    /// none.
+    fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: Vec<Change>,
+        now_ms: i64,
+    ) -> Result<()>;
 
     /// Stores the last commit, and the last commit of the batch with a removal, if there is one.
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()>;

@@ -212,6 +212,7 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        self.is_present("history")?;
         Ok(Box::new(replication::LogView(self.tables)))
     }
 

@@ -2,9 +2,11 @@
 
 pub(super) mod extent;
 
+use std::ops::Range;
+
 use crate::model::{
-    EntryVersion, Error, HistoryExtent, Kind, LogSegment, LogState, Moment, Result, Versionstamp,
-    When,
+    EntryVersion, Error, HistoryExtent, Kind, LogSegment, LogState, Moment, PastEntry, Result,
+    Versionstamp, When,
 };
 
 /// The replication log in one snapshot.
@@ -35,15 +37,64 @@ pub trait ReplicationLog {
     /// Errors of the medium.
     fn at_time(&mut self, at_ms: i64) -> Result<Option<(u64, i64)>>;
 
-    /// Visits what commits have made of the entry of a key, the newest first, until `visit` returns
-    /// `false`. The last one is the state at the beginning of the history.
+    /// The entry of a key, also if it has expired: what it was before the first commit from `before` on
+    /// that changed it. If none did, or without `before`, the present one.
     ///
     /// # Errors
     /// Errors of the medium.
-    fn versions(&mut self, key: &[u8], visit: &mut dyn FnMut(EntryVersion) -> bool) -> Result<()>;
+    fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>>;
+
+    /// Visits the commits in a range that changed the entry of a key, the newest first, each with its
+    /// time, if that is known, and with what the entry was before it, until `visit` returns `false`.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn replaced(
+        &mut self,
+        key: &[u8],
+        commits: Range<u64>,
+        visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
+    ) -> Result<()>;
 }
 
 impl dyn ReplicationLog + '_ {
+    /// Visits what commits have made of the entry of a key, the newest first, until `visit` returns
+    /// `false`: those before the commit `before`, or all. The last one is the state at the beginning of
+    /// the history.
+    ///
+    /// # Errors
+    /// `Unsupported` without a history; errors of the medium.
+    pub fn versions(
+        &mut self,
+        key: &[u8],
+        before: Option<u64>,
+        visit: &mut dyn FnMut(EntryVersion) -> bool,
+    ) -> Result<()> {
+        let history = self.state()?.log.and_then(|log| log.history).ok_or_else(no_history)?;
+        let oldest = history.since.version + 1;
+        if before.is_some_and(|before| before < oldest) {
+            return Ok(());
+        }
+        let mut state = self.entry(key, before)?;
+        let mut wanted = true;
+        let commits = oldest..before.unwrap_or(u64::MAX);
+        self.replaced(key, commits, &mut |commit, at_ms, earlier| {
+            let entry = std::mem::replace(&mut state, earlier);
+            // A persist of an entry that does not expire changes nothing.
+            let part = |entry: &PastEntry| (entry.version, entry.expire_at_ms);
+            if entry.as_ref().map(part) != state.as_ref().map(part) {
+                wanted = visit(EntryVersion { commit, at_ms, entry });
+            }
+            wanted
+        })?;
+        if let Some(entry) = state.filter(|_| wanted) {
+            let commit = entry.version;
+            let at_ms = time_of(self.at_commit(commit)?, commit);
+            visit(EntryVersion { commit, at_ms, entry: Some(entry) });
+        }
+        Ok(())
+    }
+
     /// The moment that a caller names. `now_ms` is the present.
     ///
     /// # Errors
@@ -77,6 +128,11 @@ impl dyn ReplicationLog + '_ {
             }
         }
     }
+}
+
+/// The time of a commit from the segment that [`ReplicationLog::at_commit`] has found for it.
+pub(super) fn time_of(found: Option<(u64, i64)>, commit: u64) -> Option<i64> {
+    found.filter(|(last, _)| *last >= commit).map(|(_, at_ms)| at_ms)
 }
 
 fn before_oldest(given: &str, history: HistoryExtent) -> Error {
@@ -150,10 +206,15 @@ impl ReplicationLog for NoLog {
         Ok(None)
     }
 
-    fn versions(
+    fn entry(&mut self, _key: &[u8], _before: Option<u64>) -> Result<Option<PastEntry>> {
+        Ok(None)
+    }
+
+    fn replaced(
         &mut self,
         _key: &[u8],
-        _visit: &mut dyn FnMut(EntryVersion) -> bool,
+        _commits: Range<u64>,
+        _visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
     ) -> Result<()> {
         Ok(())
     }

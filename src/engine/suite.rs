@@ -270,10 +270,13 @@ macro_rules! rules_of_history {
         laws! { $fresh;
             history {
                 a_copy_repeats_the_log
+                a_large_commit_leaves_the_history_in_steps
                 a_moment_outside_of_the_history_is_refused
                 commits_inside_a_batch_are_moments_too
+                commits_without_changes_have_a_time
                 every_moment_is_read_as_it_was
                 the_log_is_bounded_and_turned_off
+                versions_are_the_changes_of_a_random_history
                 versions_of_a_key_are_listed_newest_first
             }
         }

@@ -77,9 +77,9 @@ pub struct HistoryExtent {
 /// The changes of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSegment<'a> {
-    /// The first commit with changes.
+    /// The first commit of the transaction.
     pub first: u64,
-    /// The last commit with changes.
+    /// The last commit of the transaction.
     pub last: u64,
     /// The time of the commits, in ms since the epoch. It never decreases from segment to segment.
     pub at_ms: i64,

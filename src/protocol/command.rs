@@ -46,6 +46,8 @@ macro_rules! commands {
             /// The commit after which a feed that is opened next has every change. The log of changes
             /// begins, if it has not.
             FeedPosition = 20, feed::position, Read, Idempotent, [], [], [], "change feeds (watch over a selector) with initial";
+            /// A page of the versions of an entry.
+            History = 21, history::history, Read, Idempotent, [], [], [], "history";
             /// Settles a received message. Its number and lock are never reused.
             Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], [], "messages that are received";
             /// Renews the lock of a received message, from now on.

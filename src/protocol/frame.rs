@@ -9,6 +9,7 @@ mod answer;
 mod change;
 mod consume;
 mod feed;
+mod history;
 mod queue;
 mod reader;
 mod scan;
@@ -26,6 +27,7 @@ pub use consume::{
     push_settlement,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
+pub use history::{parse_history, push_history_head, push_version};
 pub use queue::{
     first_queue, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_reason,
     parse_renewal, parse_settlement, push_dead, push_deliveries, push_peek_head, push_peeked,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use super::Store;
+use super::{Caller, Store};
 use crate::engine::PastEngine;
-use crate::model::{Error, LogSettings, Origin, Result, Setting, When};
+use crate::model::{EntryVersion, Error, Key, LogSettings, Origin, Result, Setting, When};
 
 impl Store {
     /// Changes the settings of the replication log and of history, for all processes. Waits for the
@@ -40,6 +40,21 @@ impl Store {
             move |result| drop(done.send(result)),
         );
         outcome.recv().map_err(|_| Error::closed())?.map(drop)
+    }
+
+    /// Visits what commits have made of the entry of a key, the newest first, until `visit` answers
+    /// `false`: those before the commit `before`, or all.
+    pub fn versions<C: Caller<()>>(
+        &self,
+        key: Key,
+        before: Option<u64>,
+        caller: C,
+        mut visit: impl FnMut(&mut C, EntryVersion) -> bool + Send + 'static,
+    ) {
+        self.read(None, caller, move |snapshot, caller| {
+            let mut show = |version| visit(caller, version);
+            snapshot.log()?.versions(key.as_bytes(), before, &mut show)
+        });
     }
 
     /// A store of a moment of the past, for reading only.

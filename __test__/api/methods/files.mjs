@@ -2,7 +2,7 @@
 
 import { openKv, restore, serve } from "../../../index.mjs";
 import { freshPath } from "../databases.mjs";
-import { LONG, NO_ARGUMENTS, NO_HANDLE, NO_SIZE, PART } from "./expected.mjs";
+import { KEY_READ, LONG, NO_ARGUMENTS, NO_HANDLE, NO_SIZE, PART } from "./expected.mjs";
 
 const accessToken = "an-access-token";
 const valid = { prefix: ["x"], fields: ["t"] };
@@ -137,6 +137,20 @@ export default {
     ],
     over: NO_SIZE,
     misspelt: [[(kv) => kv.at(new Date(0), { sinal: 1 }), /unknown option 'sinal'/]],
+  },
+  "Kv.history": {
+    closed: (kv) => kv.history(["a"]).next(),
+    wrong: [
+      [(kv) => kv.history(), /array/],
+      [(kv) => kv.history([{}]), PART],
+      [(kv) => kv.history(["a"], 5), /options must be an object/],
+      [(kv) => kv.history(["a"], { limit: 0 }), /limit must be a positive integer: received 0/],
+      [(kv) => kv.history(["a"], { limit: "1" }), /limit must be a positive integer/],
+      [(kv) => kv.history(["a"], { before: "monday" }), /before must be a versionstamp.*"monday"/],
+      [(kv) => kv.history(["a"], { signal: 5 }), /signal must be an AbortSignal/],
+    ],
+    over: [[(kv) => kv.history(LONG), KEY_READ]],
+    misspelt: [[(kv) => kv.history(["a"], { limmit: 1 }), /'limmit'/]],
   },
   "Kv.vacuum": signalOnly((kv, options) => kv.vacuum(options)),
   "Kv.checkpoint": signalOnly((kv, options) => kv.checkpoint(options)),

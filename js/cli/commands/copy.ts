@@ -7,6 +7,7 @@ import { listWithExpiry } from "../../interchange/list-with-expiry.js";
 import type { Kv } from "../../api/kv.js";
 import { isServer } from "../../arguments/location.js";
 import type { KvKey, OpenKvOptions } from "../../model/types.js";
+import { AT, type AtOptions, momentOf } from "../at.js";
 import { ENCODING, key } from "../arguments.js";
 import { CopyBatch } from "../copy-batch.js";
 import { CommonHistory, type CopyRule, verdict } from "../copy-rule.js";
@@ -31,6 +32,7 @@ export function addCopyCommand(program: Command): void {
     .argument("<source>", "path or URL")
     .argument("<destination>", "path or URL; refused if it has an entry that would be replaced")
     .option("--prefix <key>", "only keys that extend this one", key)
+    .option(...AT)
     .option("--skip-existing", "keep entries that the destination already has")
     .option(
       "--if-newer",
@@ -50,7 +52,8 @@ export function addCopyCommand(program: Command): void {
       await requireExisting(from);
       const { token } = command.optsWithGlobals<GlobalOptions>();
       const { prefix = [], encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
-      const reader = await openTyped(source, withToken(from, token));
+      const opened = await openTyped(source, withToken(from, token));
+      const reader = await momentOf(opened, options.at);
       try {
         const writer = await openTyped(destination, {
           ...withToken(to, toToken),
@@ -74,7 +77,7 @@ export function addCopyCommand(program: Command): void {
     });
 }
 
-interface CopyFlags {
+interface CopyFlags extends AtOptions {
   prefix?: KvKey;
   skipExisting?: boolean;
   ifNewer?: boolean;
@@ -118,8 +121,9 @@ async function copyAll(copying: Copying, batch: CopyBatch, json: boolean): Promi
     for await (const { source, destination } of await pairsOf(copying)) {
       if (signal.aborted) break;
       if (source === null) continue;
-      const decided = verdict(rule, source.versionstamp, destination, common);
-      if (decided === "copy") await batch.add(source, destination);
+      const theirs = destination?.versionstamp ?? null;
+      const decided = verdict(rule, source.versionstamp, theirs, common);
+      if (decided === "copy") await batch.add(source, theirs);
       else kept++;
       if (decided === "conflict") conflicts++;
       progress.update(batch.copied, batch.copied);
@@ -187,7 +191,10 @@ async function prepare({ from, to, prefix, rule }: Copying): Promise<string | nu
       );
     }
     const before = history.shared;
-    history.add({ source: source?.versionstamp ?? null, destination });
+    history.add({
+      source: source?.versionstamp ?? null,
+      destination: destination?.versionstamp ?? null,
+    });
     if (history.shared !== before) shared = source!.key;
   }
   if (history.met && (shared === null || !(await isOneEntry(from, to, shared)))) {

@@ -6,7 +6,8 @@ import { visible } from "../../codec/key-text.js";
 import type { Kv } from "../../api/kv.js";
 import type { KvKey } from "../../model/types.js";
 import { key } from "../arguments.js";
-import { locatedBy, withDatabase } from "../database.js";
+import { AT, type AtOptions, withDatabaseReading } from "../at.js";
+import { locatedBy } from "../database.js";
 import { type ExportFile, type ExportFileOptions, openExportFile } from "../export-file.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, put } from "../output.js";
@@ -20,11 +21,12 @@ export function addExportCommand(program: Command): void {
     .description("write all entries as NDJSON, one a line (the form of @deno/kv-utils)")
     .argument("<file>", "the new file; - is the standard output")
     .option("--prefix <key>", "only keys that extend this one", key)
+    .option(...AT)
     .option("--resume", "continue after the last whole line of the file")
     .option("--force", "overwrite an existing file; never a database")
     .action(async (name: string, options: ExportFlags, command: Command) => {
       if (options.resume && options.force) command.error("error: give either --resume or --force");
-      await withDatabase(command, "existing", async (kv, { json }) => {
+      await withDatabaseReading(command, options, async (kv, { json }) => {
         const isFile = name !== STANDARD;
         const file = isFile ? await openExportFile(name, options, locatedBy(command)) : undefined;
         try {
@@ -36,7 +38,7 @@ export function addExportCommand(program: Command): void {
     });
 }
 
-interface ExportFlags extends ExportFileOptions {
+interface ExportFlags extends ExportFileOptions, AtOptions {
   prefix?: KvKey;
 }
 

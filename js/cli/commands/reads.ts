@@ -18,6 +18,7 @@ import {
   withRange,
   withWhere,
 } from "../arguments.js";
+import { AT, type AtOptions, withDatabaseReading } from "../at.js";
 import { withDatabase } from "../database.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import {
@@ -41,12 +42,13 @@ export function addReadCommands(program: Command): void {
       "--raw",
       "only the value: bytes as they are, a string as UTF-8, other values as plain JSON",
     )
-    .action(async (words: string[], { raw }: { raw?: boolean }, command: Command) => {
+    .option(...AT)
+    .action(async (words: string[], options: GetOptions, command: Command) => {
       const of = keyOf(words);
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabaseReading(command, options, async (kv, style) => {
         const entry = await getWithEnd(kv, of);
         if (entry.versionstamp === null) throw new NotDone("there is no such entry");
-        if (raw) return await putRaw(entry.value);
+        if (options.raw) return await putRaw(entry.value);
         if (style.json) return await printEntry(entry, style);
         await printValue(entry.value, style);
         if (entry.expireAt != null) note(`expires at ${entry.expireAt.toISOString()}`);
@@ -66,10 +68,11 @@ export function addReadCommands(program: Command): void {
       "only keys with at most so many parts behind the prefix (default: any)",
       count,
     )
+    .option(...AT)
     .action(async (words: string[], options: ListOptions, command: Command) => {
       const prefix = keyOf(words);
-      await withDatabase(command, "existing", async (kv, style) => {
-        const { start, end, ...given } = options;
+      await withDatabaseReading(command, options, async (kv, style) => {
+        const { start, end, at: _, ...given } = options;
         const selector = selectorOf(prefix, { start, end } as RangeOptions);
         const withExpiry = await supportsExpiry(kv, selector);
         const listed = kv.list(selector, { ...given, withExpiry } as KvListOptions);
@@ -84,15 +87,17 @@ export function addReadCommands(program: Command): void {
     .command("count")
     .description("print the number of entries")
     .argument("[prefix...]", PREFIX_WORDS);
-  withWhere(withRange(counting)).action(
-    async (words: string[], options: RangeOptions & Filtered, command: Command) => {
-      const prefix = keyOf(words);
-      await withDatabase(command, "existing", async (kv, style) => {
-        const entries = await kv.count(selectorOf(prefix, options), whereOf(options));
-        await print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
-      });
-    },
-  );
+  withWhere(withRange(counting))
+    .option(...AT)
+    .action(
+      async (words: string[], options: RangeOptions & Filtered & AtOptions, command: Command) => {
+        const prefix = keyOf(words);
+        await withDatabaseReading(command, options, async (kv, style) => {
+          const entries = await kv.count(selectorOf(prefix, options), whereOf(options));
+          await print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
+        });
+      },
+    );
 
   program
     .command("watch")
@@ -144,7 +149,11 @@ export function whereOf({ where }: Filtered): { where?: KvFilter } {
   return where === undefined ? {} : { where };
 }
 
-interface ListOptions extends RangeOptions, Filtered {
+interface GetOptions extends AtOptions {
+  raw?: boolean;
+}
+
+interface ListOptions extends RangeOptions, Filtered, AtOptions {
   limit?: number;
   reverse?: boolean;
   keysOnly?: boolean;

@@ -1,19 +1,19 @@
 //! The replication log and the history in memory.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Range, RangeInclusive};
 
 use super::Tables;
 use crate::codec::change_log;
 use crate::commit::NewRow;
 use crate::engine::ReplicationLog;
 use crate::engine::replication::extent::{
-    Changed, Extent, Outline, Segments, change, each_change, trim,
+    Changed, Extent, Outline, Segments, change, trim, visit_changes,
 };
-use crate::engine::replication::no_longer;
+use crate::engine::replication::{no_longer, time_of};
 use crate::model::{
-    Change, ChangeKind, EntryVersion, Key, LogExtent, LogSegment, LogSettings, LogState, Moment,
-    Origin, PastEntry, Result,
+    Change, ChangeKind, Key, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin,
+    PastEntry, Result,
 };
 
 /// What entries were before commits.
@@ -38,19 +38,19 @@ impl Log {
         Self { origin, extent, segments: BTreeMap::new(), past: Past::new() }
     }
 
-    /// Logs the changes of a transaction, in order, and trims old ones.
-    pub(super) fn log(&mut self, changes: &[Change], now_ms: i64) -> Result<()> {
-        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return Ok(()) };
-        let bytes = change_log::encode(first.version, changes);
+    /// Logs the changes of the commits of a transaction, in order, and trims old ones.
+    pub(super) fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: &[Change],
+        now_ms: i64,
+    ) -> Result<()> {
+        let (first, last) = commits.into_inner();
+        let bytes = change_log::encode(first, changes);
         let mut extent = self.extent;
         extent.newest_ms = extent.newest_ms.max(now_ms);
         extent.bytes += bytes.len() as u64;
-        let outline = Outline {
-            first: first.version,
-            last: last.version,
-            at_ms: extent.newest_ms,
-            bytes: bytes.len() as u64,
-        };
+        let outline = Outline { first, last, at_ms: extent.newest_ms, bytes: bytes.len() as u64 };
         self.segments.insert(outline.last, Segment { outline, changes: bytes });
         trim(self, &mut extent)?;
         self.extent = extent;
@@ -69,10 +69,11 @@ impl Segments for Log {
         Ok(())
     }
 
-    fn forget(&mut self, segment: &Outline) -> Result<()> {
-        let Some(kept) = self.segments.get(&segment.last) else { return Ok(()) };
-        each_change(segment, &kept.changes, |key, version| {
-            self.past.remove(&(Key::from_encoded(key.to_vec()), version));
+    fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize> {
+        let Self { segments, past, .. } = self;
+        let Some(kept) = segments.get(&segment.last) else { return Ok(0) };
+        visit_changes(segment, &kept.changes, (from, max), |key, version| {
+            past.remove(&(Key::from_encoded(key.to_vec()), version));
             Ok(())
         })
     }
@@ -115,7 +116,9 @@ impl Tables {
                     before.clone().map(|entry| PastEntry { expire_at_ms: *expire_at_ms, ..entry })
                 }
             };
-            log.past.insert((key.clone(), *version), before);
+            if before.is_some() || after.is_some() {
+                log.past.insert((key.clone(), *version), before);
+            }
             earlier.insert(key, after);
         }
     }
@@ -193,30 +196,30 @@ impl ReplicationLog for LogView<'_> {
         Ok(found.map(|outline| (outline.last, outline.at_ms)))
     }
 
-    fn versions(&mut self, key: &[u8], visit: &mut dyn FnMut(EntryVersion) -> bool) -> Result<()> {
-        let mut state = self.0.rows.get(key).map(entry);
+    fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>> {
+        let named = Key::from_encoded(key.to_vec());
+        let from = before.unwrap_or(u64::MAX);
+        let later = (named.clone(), from)..=(named, u64::MAX);
         let past = self.0.log.as_ref().map(|log| &log.past);
+        let found = past.and_then(|past| past.range(later).next());
+        Ok(found.map_or_else(|| self.0.rows.get(key).map(entry), |(_, entry)| entry.clone()))
+    }
+
+    fn replaced(
+        &mut self,
+        key: &[u8],
+        commits: Range<u64>,
+        visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
+    ) -> Result<()> {
+        let Some(log) = &self.0.log else { return Ok(()) };
         let key = Key::from_encoded(key.to_vec());
-        let all = (key.clone(), 0)..=(key, u64::MAX);
-        for ((_, commit), before) in past.into_iter().flat_map(|past| past.range(all.clone()).rev())
-        {
-            let at_ms = self.time_of(*commit)?;
-            let entry = std::mem::replace(&mut state, before.clone());
-            if !visit(EntryVersion { commit: *commit, at_ms, entry }) {
-                return Ok(());
+        let range = (key.clone(), commits.start)..(key, commits.end);
+        for ((_, commit), entry) in log.past.range(range).rev() {
+            let at_ms = time_of(self.at_commit(*commit)?, *commit);
+            if !visit(*commit, at_ms, entry.clone()) {
+                break;
             }
         }
-        if let Some(entry) = state {
-            let commit = entry.version;
-            visit(EntryVersion { commit, at_ms: self.time_of(commit)?, entry: Some(entry) });
-        }
         Ok(())
-    }
-}
-
-impl LogView<'_> {
-    fn time_of(&mut self, commit: u64) -> Result<Option<i64>> {
-        let found = self.at_commit(commit)?.filter(|(last, _)| *last >= commit);
-        Ok(found.map(|(_, at_ms)| at_ms))
     }
 }

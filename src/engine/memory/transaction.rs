@@ -1,5 +1,7 @@
 //! A transaction in memory: it changes the tables at once, and none of its methods fails.
 
+use std::ops::RangeInclusive;
+
 use uuid::Uuid;
 
 use super::{Tables, walk_rows};
@@ -20,9 +22,14 @@ impl Transaction for MemoryTransaction<'_> {
         &mut self.tables.messages
     }
 
-    fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
+    fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: Vec<Change>,
+        now_ms: i64,
+    ) -> Result<()> {
         if let Some(log) = &mut self.tables.log {
-            log.log(&changes, now_ms)?;
+            log.log(commits, &changes, now_ms)?;
         }
         if let Some(log) = &mut self.tables.feed {
             log.log(changes, now_ms);

@@ -3,6 +3,7 @@
 //! The first locks the row of the database and fetches what the writes name. The second sends all
 //! changes, the fence and COMMIT without waiting in between.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -373,7 +374,15 @@ impl Transaction for OpenTransaction {
         &mut self.messages
     }
 
-    fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
+    fn log(
+        &mut self,
+        _commits: RangeInclusive<u64>,
+        changes: Vec<Change>,
+        now_ms: i64,
+    ) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
         self.feed.log(changes, now_ms)
     }
 

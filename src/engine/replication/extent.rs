@@ -2,8 +2,8 @@
 
 use crate::codec::change_log;
 use crate::model::{
-    Error, HistoryExtent, LOG_BYTES_MAX, LOG_RETENTION_MS, LOG_TRIM_SEGMENTS, LogBounds,
-    LogSettings, Moment, Result, Setting,
+    Error, HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_RETENTION_MS,
+    LOG_TRIM_SEGMENTS, LogBounds, LogSettings, Moment, Result, Setting,
 };
 
 /// The bounds of a log that a caller turns on without naming any.
@@ -21,6 +21,8 @@ pub(in crate::engine) struct Extent {
     pub(in crate::engine) newest_ms: i64,
     pub(in crate::engine) bounds: LogBounds,
     pub(in crate::engine) history: Option<HistoryExtent>,
+    /// The history begins behind a segment whose changes it has not removed yet: so many are removed.
+    pub(in crate::engine) forgotten: Option<usize>,
 }
 
 /// A segment without its changes.
@@ -62,6 +64,7 @@ pub(in crate::engine) fn change(
         newest_ms: now_ms,
         bounds: DEFAULT_BOUNDS,
         history: None,
+        forgotten: None,
     });
     let newest_ms = begun.newest_ms.max(now_ms);
     let history = match settings.history_ms {
@@ -73,7 +76,8 @@ pub(in crate::engine) fn change(
         Setting::Keep => begun.history,
         Setting::Off => None,
     };
-    let extent = bounds.map(|bounds| Extent { newest_ms, bounds, history, ..begun });
+    let forgotten = history.and(begun.forgotten);
+    let extent = bounds.map(|bounds| Extent { newest_ms, bounds, history, forgotten, ..begun });
     let kept = extent.is_some_and(|extent| extent.history.is_some());
     Changed { extent, forgets: begun.history.is_some() && !kept }
 }
@@ -86,27 +90,22 @@ pub(in crate::engine) trait Segments {
     /// Deletes a segment.
     fn drop(&mut self, segment: &Outline) -> Result<()>;
 
-    /// Removes from the history what the changes of a segment had replaced.
-    fn forget(&mut self, segment: &Outline) -> Result<()>;
+    /// Removes from the history what changes of a segment had replaced: `max` of them, or all that are
+    /// left behind the first `from`. Returns how many.
+    fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize>;
 }
 
 /// Removes what is older than the bounds, in steps: a transaction adds one segment and removes up to
 /// [`LOG_TRIM_SEGMENTS`]. A segment of the history stays, because the history needs its time and its
 /// keys.
 pub(in crate::engine) fn trim(segments: &mut impl Segments, extent: &mut Extent) -> Result<()> {
-    for _ in 0..LOG_TRIM_SEGMENTS {
-        let Some(mut history) = extent.history else { break };
-        let Some(next) = segments.after(history.since.version)? else { break };
-        if next.at_ms >= extent.newest_ms.saturating_sub(history.kept_ms) {
-            break;
-        }
-        segments.forget(&next)?;
-        history.since = Moment { version: next.last, at_ms: next.at_ms };
-        extent.history = Some(history);
-    }
+    forget(segments, extent)?;
     for _ in 0..LOG_TRIM_SEGMENTS {
         let Some(oldest) = segments.after(0)? else { break };
-        let forgotten = extent.history.is_none_or(|history| oldest.last <= history.since.version);
+        let forgotten = extent.history.is_none_or(|history| {
+            oldest.last < history.since.version
+                || (oldest.last == history.since.version && extent.forgotten.is_none())
+        });
         let old = oldest.at_ms < extent.newest_ms.saturating_sub(extent.bounds.retention_ms);
         if !forgotten || !(old || extent.bytes > extent.bounds.bytes_max) {
             break;
@@ -118,16 +117,53 @@ pub(in crate::engine) fn trim(segments: &mut impl Segments, extent: &mut Extent)
     Ok(())
 }
 
-/// Visits the keys and commits of a segment.
-pub(in crate::engine) fn each_change(
+/// Moves the beginning of the history behind the segments that are older than it keeps, and removes
+/// what their changes had replaced: up to [`LOG_FORGET_CHANGES_MAX`]. The rest of a segment follows
+/// with later transactions; readers do not see it any more.
+fn forget(segments: &mut impl Segments, extent: &mut Extent) -> Result<()> {
+    let mut left = LOG_FORGET_CHANGES_MAX;
+    for _ in 0..LOG_TRIM_SEGMENTS {
+        let Some(mut history) = extent.history else { break };
+        let since = history.since.version;
+        let (found, from) = match extent.forgotten {
+            Some(from) => {
+                let begun = segments.after(since.saturating_sub(1))?;
+                (begun.filter(|segment| segment.last == since), from)
+            }
+            None => {
+                let old = extent.newest_ms.saturating_sub(history.kept_ms);
+                (segments.after(since)?.filter(|segment| segment.at_ms < old), 0)
+            }
+        };
+        extent.forgotten = None;
+        let Some(segment) = found else { break };
+        history.since = Moment { version: segment.last, at_ms: segment.at_ms };
+        extent.history = Some(history);
+        let removed = segments.forget(&segment, from, left)?;
+        left = left.saturating_sub(removed);
+        if left == 0 {
+            extent.forgotten = Some(from + removed);
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Visits the keys and commits of `max` changes of a segment behind the first `from`. Returns how many.
+pub(in crate::engine) fn visit_changes(
     segment: &Outline,
     changes: &[u8],
+    (from, max): (usize, usize),
     mut visit: impl FnMut(&[u8], u64) -> Result<()>,
-) -> Result<()> {
-    let mut visited = Ok(());
+) -> Result<usize> {
+    let (mut at, mut visited) = (0, Ok(()));
+    let end = from.saturating_add(max);
     let decoded = change_log::decode(segment.first, changes, |change| {
-        visited = visit(change.key, change.version);
-        visited.is_ok()
+        if at >= from && at < end {
+            visited = visit(change.key, change.version);
+        }
+        at += usize::from(at < end);
+        at < end && visited.is_ok()
     });
     visited?;
     decoded.map_err(|error| {
@@ -136,7 +172,8 @@ pub(in crate::engine) fn each_change(
              off and on again, which begins a new one",
             segment.last
         ))
-    })
+    })?;
+    Ok(at.saturating_sub(from))
 }
 
 #[cfg(test)]
@@ -144,12 +181,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::model::{Change, ChangeKind, Key};
 
     const DAY_MS: i64 = 86_400_000;
 
-    #[derive(Default)]
     struct Kept {
         segments: BTreeMap<u64, Outline>,
+        /// Of each segment.
+        changes: usize,
         forgotten: Vec<u64>,
     }
 
@@ -160,7 +199,7 @@ mod tests {
                 (last, Outline { first: last, last, at_ms: *at_ms, bytes: 10 })
             };
             let segments = (0..).zip(times).map(outline).collect();
-            Self { segments, forgotten: Vec::new() }
+            Self { segments, changes: 1, forgotten: Vec::new() }
         }
 
         fn left(&self) -> Vec<u64> {
@@ -178,9 +217,9 @@ mod tests {
             Ok(())
         }
 
-        fn forget(&mut self, segment: &Outline) -> Result<()> {
+        fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize> {
             self.forgotten.push(segment.last);
-            Ok(())
+            Ok(max.min(self.changes - from))
         }
     }
 
@@ -192,6 +231,7 @@ mod tests {
             newest_ms: segments.segments.values().map(|outline| outline.at_ms).max().unwrap_or(0),
             bounds: LogBounds { retention_ms: DAY_MS, bytes_max: 1000 },
             history: history_ms.map(|kept_ms| HistoryExtent { kept_ms, since }),
+            forgotten: None,
         }
     }
 
@@ -226,6 +266,61 @@ mod tests {
         trim(&mut segments, &mut shorter).unwrap();
         assert_eq!((segments.left(), segments.forgotten), (vec![3], vec![1, 2]));
         assert_eq!(shorter.history.unwrap().since, Moment { version: 2, at_ms: 1 });
+    }
+
+    #[test]
+    fn a_large_segment_is_forgotten_in_steps_and_stays_meanwhile() {
+        let mut segments = Kept::of(&[0, 1, 9 * DAY_MS]);
+        segments.changes = 2 * LOG_FORGET_CHANGES_MAX + 1;
+        let mut extent = extent(&segments, Some(DAY_MS));
+        let mut steps = Vec::new();
+        for _ in 0..6 {
+            trim(&mut segments, &mut extent).unwrap();
+            let since = extent.history.unwrap().since.version;
+            steps.push((since, extent.forgotten, segments.left()));
+        }
+        let most = LOG_FORGET_CHANGES_MAX;
+        let expected = [
+            (1, Some(most), vec![1, 2, 3]),
+            (1, Some(2 * most), vec![1, 2, 3]),
+            // The rest of the first segment, and the beginning of the second one.
+            (2, Some(most - 1), vec![2, 3]),
+            (2, Some(2 * most - 1), vec![2, 3]),
+            (2, None, vec![3]),
+            (2, None, vec![3]),
+        ];
+        assert_eq!(steps, expected);
+        // Turned off meanwhile, nothing is left to be removed later.
+        extent.forgotten = Some(5);
+        let off = LogSettings { history_ms: Setting::Off, ..LogSettings::default() };
+        assert_eq!(change(Some(extent), &off, 3, 0).extent.unwrap().forgotten, None);
+    }
+
+    #[test]
+    fn a_part_of_the_changes_of_a_segment_is_visited() {
+        let changes: Vec<Change> = (0..5)
+            .map(|n| Change {
+                key: Key::from_encoded(vec![n]),
+                version: 7 + u64::from(n / 2),
+                kind: ChangeKind::Deleted,
+            })
+            .collect();
+        let bytes = change_log::encode(7, &changes);
+        let segment = Outline { first: 7, last: 9, at_ms: 0, bytes: bytes.len() as u64 };
+        let visited = |from, max| {
+            let mut found = Vec::new();
+            let count = visit_changes(&segment, &bytes, (from, max), |key, version| {
+                found.push((key[0], version));
+                Ok(())
+            });
+            assert_eq!(count.unwrap(), found.len());
+            found
+        };
+        assert_eq!(visited(0, 2), [(0, 7), (1, 7)]);
+        assert_eq!(visited(2, 2), [(2, 8), (3, 8)]);
+        assert_eq!(visited(4, 2), [(4, 9)]);
+        assert_eq!(visited(5, 2), []);
+        assert_eq!(visited(0, 0), []);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! of the key that is newer than the moment or, without one, the present entry.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use rusqlite::Connection;
@@ -11,9 +12,7 @@ use rusqlite::Connection;
 use super::layout::SPILLED;
 use super::statement::{Run, Statement};
 use super::values::encoding;
-use crate::model::{
-    Change, ChangeKind, EncodedValue, EntryVersion, PastEntry, Result, SPILL_ROW_BYTES_MIN,
-};
+use crate::model::{Change, ChangeKind, EncodedValue, PastEntry, Result, SPILL_ROW_BYTES_MIN};
 
 /// What the changes of a transaction have made of the entry of a key so far.
 enum Earlier<'c> {
@@ -33,7 +32,6 @@ pub(super) struct HistoryWriter {
     spilled_of: Statement,
     spill: Statement,
     copy_spilled: Statement,
-    last_spilled: Statement,
     drop_spilled: Statement,
     drop: Statement,
     on: bool,
@@ -59,7 +57,6 @@ impl HistoryWriter {
             copy_spilled: prepare(
                 "INSERT INTO openkv_spill (v) SELECT v FROM openkv_spill WHERE id = ?1",
             )?,
-            last_spilled: prepare("SELECT last_insert_rowid()")?,
             drop_spilled: prepare(
                 "DELETE FROM openkv_spill WHERE id = (SELECT v FROM openkv_history \
                  WHERE k = ?1 AND version = ?2 AND v_encoding >= 256)",
@@ -89,15 +86,20 @@ impl HistoryWriter {
         for Change { key, version, kind } in changes {
             let (key, version) = (key.as_bytes(), *version);
             let before = earlier.get(key);
-            match before {
+            let was_present = match before {
                 None => self.keep_present(key, version, None, any_spilled)?,
                 Some(Earlier::Base { expire_at_ms }) => {
-                    self.keep_present(key, version, Some(*expire_at_ms), any_spilled)?;
+                    self.keep_present(key, version, Some(*expire_at_ms), any_spilled)?
                 }
-                Some(Earlier::Absent) => self.keep_absent(key, version)?,
+                Some(Earlier::Absent) => false,
                 Some(Earlier::Stored { version: old, value, expire_at_ms }) => {
                     self.keep_stored(key, version, (*old, value, *expire_at_ms))?;
+                    true
                 }
+            };
+            // To remove an absent entry replaces nothing.
+            if !was_present && !kind.is_removal() {
+                self.keep_absent.run().blob(1, key).int(2, version.cast_signed()).finish()?;
             }
             let after = match (kind, before) {
                 (ChangeKind::Deleted | ChangeKind::Expired, _) => Earlier::Absent,
@@ -118,29 +120,21 @@ impl HistoryWriter {
         Ok(())
     }
 
-    fn keep_absent(&mut self, key: &[u8], version: u64) -> Result<()> {
-        self.keep_absent.run().blob(1, key).int(2, version.cast_signed()).finish()
-    }
-
-    /// Keeps the present entry, with its expiry or another one.
+    /// Keeps the present entry, with its expiry or another one. Returns whether there is one.
     fn keep_present(
         &mut self,
         key: &[u8],
         version: u64,
         expiry: Option<Option<i64>>,
         any_spilled: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut copy = None;
         if any_spilled && let Some(place) = self.spilled_of.run().blob(1, key).first_int()? {
-            self.copy_spilled.run().int(1, place).finish()?;
-            copy = self.last_spilled.run().first_int()?;
+            copy = self.copy_spilled.run().int(1, place).inserted()?;
         }
         let run = self.keep_base.run().blob(1, key).int(2, version.cast_signed());
         let run = run.int_or_null(3, copy).int(4, i64::from(expiry.is_some()));
-        if run.int(5, expiry.flatten().unwrap_or(-1)).changes()? == 0 {
-            self.keep_absent(key, version)?;
-        }
-        Ok(())
+        Ok(run.int(5, expiry.flatten().unwrap_or(-1)).changes()? > 0)
     }
 
     fn keep_stored(
@@ -152,8 +146,7 @@ impl HistoryWriter {
         let id = i64::from(value.encoding.id());
         let mut place = None;
         if key.len() + value.bytes.len() >= SPILL_ROW_BYTES_MIN {
-            self.spill.run().blob(1, &value.bytes).finish()?;
-            place = self.last_spilled.run().first_int()?;
+            place = self.spill.run().blob(1, &value.bytes).inserted()?;
         }
         let run = self.keep_value.run().blob(1, key).int(2, version.cast_signed());
         let run = match place {
@@ -181,6 +174,7 @@ impl HistoryWriter {
 /// The history in a snapshot.
 pub(super) struct HistoryReader {
     present: Statement,
+    later: Statement,
     rows: Statement,
     spilled: Statement,
 }
@@ -190,38 +184,48 @@ impl HistoryReader {
         Ok(Self {
             present: on
                 .beside("SELECT version, v_encoding, v, expiration_ms FROM kv WHERE k = ?1")?,
+            later: on.beside(
+                "SELECT old_version, v_encoding, v, expiration_ms FROM openkv_history \
+                 WHERE k = ?1 AND version >= ?2 ORDER BY version LIMIT 1",
+            )?,
             rows: on.beside(
                 "SELECT old_version, v_encoding, v, expiration_ms, version FROM openkv_history \
-                 WHERE k = ?1 ORDER BY version DESC",
+                 WHERE k = ?1 AND version >= ?2 AND version < ?3 ORDER BY version DESC",
             )?,
             spilled: on.beside("SELECT v FROM openkv_spill WHERE id = ?1")?,
         })
     }
 
-    /// Visits what commits have made of an entry, the newest first, until `visit` returns `false`.
-    /// `time_of` is the time of a commit, if it is known.
-    pub(super) fn versions(
+    /// As [`crate::engine::ReplicationLog::entry`].
+    pub(super) fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>> {
+        let Self { present, later, spilled, .. } = self;
+        if let Some(before) = before {
+            let mut run = later.run().blob(1, key).int(2, before.cast_signed());
+            if run.step()? {
+                return entry(&run, spilled);
+            }
+        }
+        let mut run = present.run().blob(1, key);
+        if run.step()? { entry(&run, spilled) } else { Ok(None) }
+    }
+
+    /// As [`crate::engine::ReplicationLog::replaced`]; `time_of` is the time of a commit.
+    pub(super) fn replaced(
         &mut self,
         key: &[u8],
+        commits: Range<u64>,
         time_of: &mut dyn FnMut(u64) -> Result<Option<i64>>,
-        visit: &mut dyn FnMut(EntryVersion) -> bool,
+        visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
     ) -> Result<()> {
-        let Self { present, rows, spilled } = self;
-        let mut run = present.run().blob(1, key);
-        let mut state = if run.step()? { entry(&run, spilled)? } else { None };
-        drop(run);
-        let mut rows = rows.run().blob(1, key);
-        while rows.step()? {
-            let commit = rows.column_int(4).cast_unsigned();
-            let at_ms = time_of(commit)?;
-            if !visit(EntryVersion { commit, at_ms, entry: state }) {
-                return Ok(());
+        let Self { rows, spilled, .. } = self;
+        let signed = |version: u64| i64::try_from(version).unwrap_or(i64::MAX);
+        let run = rows.run().blob(1, key);
+        let mut run = run.int(2, signed(commits.start)).int(3, signed(commits.end));
+        while run.step()? {
+            let commit = run.column_int(4).cast_unsigned();
+            if !visit(commit, time_of(commit)?, entry(&run, spilled)?) {
+                break;
             }
-            state = entry(&rows, spilled)?;
-        }
-        if let Some(entry) = state {
-            let commit = entry.version;
-            visit(EntryVersion { commit, at_ms: time_of(commit)?, entry: Some(entry) });
         }
         Ok(())
     }

@@ -128,7 +128,8 @@ CREATE TABLE openkv_log_state (
   bytes_max INTEGER NOT NULL,
   history_ms INTEGER,
   history_version INTEGER,
-  history_at_ms INTEGER
+  history_at_ms INTEGER,
+  history_forgotten INTEGER
 );
 CREATE TABLE openkv_history (
   k BLOB NOT NULL,

@@ -138,7 +138,7 @@ impl Snapshot for PastSnapshot<'_> {
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
-        self.rows.log()
+        Err(only_entries("history"))
     }
 
     fn queue_stats(&mut self, _queue: &str) -> Result<QueueStats> {

@@ -1,22 +1,25 @@
 //! The replication log in a file, for the writer and for readers.
 
+use std::ops::{Range, RangeInclusive};
+
 use rusqlite::Connection;
 
 use super::history::{HistoryReader, HistoryWriter};
 use super::statement::{Run, Statement};
 use crate::codec::change_log;
-use crate::engine::replication::ReplicationLog;
 use crate::engine::replication::extent::{
-    Changed, Extent, Outline, Segments, change, each_change, trim,
+    Changed, Extent, Outline, Segments, change, trim, visit_changes,
 };
+use crate::engine::replication::{ReplicationLog, time_of};
 use crate::model::{
-    Change, EntryVersion, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings,
-    LogState, Moment, Origin, Result,
+    Change, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment,
+    Origin, PastEntry, Result,
 };
 
 /// The extent of the log that is on; no row without.
 const EXTENT: &str = "SELECT complete, bytes, newest_ms, retention_ms, bytes_max, history_ms, \
-                      history_version, history_at_ms FROM openkv_log_state WHERE k = 0";
+                      history_version, history_at_ms, history_forgotten FROM openkv_log_state \
+                      WHERE k = 0";
 
 /// The log of the current row of [`EXTENT`].
 fn extent_in(run: &Run<'_, '_>) -> Extent {
@@ -31,6 +34,7 @@ fn extent_in(run: &Run<'_, '_>) -> Extent {
         newest_ms: run.column_int(2),
         bounds: LogBounds { retention_ms: run.column_int(3), bytes_max: number(4) },
         history,
+        forgotten: run.column_int_or_null(8).and_then(|count| usize::try_from(count).ok()),
     }
 }
 
@@ -55,8 +59,8 @@ impl LogWriter {
             extent_of_file: prepare(EXTENT)?,
             store: prepare(
                 "INSERT OR REPLACE INTO openkv_log_state (k, complete, bytes, newest_ms, retention_ms, \
-                 bytes_max, history_ms, history_version, history_at_ms) \
-                 VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                 bytes_max, history_ms, history_version, history_at_ms, history_forgotten) \
+                 VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
             insert: prepare(
                 "INSERT INTO openkv_log (version, first, at_ms, changes) VALUES (?1, ?2, ?3, ?4)",
@@ -89,16 +93,21 @@ impl LogWriter {
         Ok(self.extent.is_some())
     }
 
-    /// Logs the changes of the transaction, in order, and trims old ones.
-    pub(super) fn log(&mut self, changes: &[Change], now_ms: i64) -> Result<()> {
+    /// Logs the changes of the commits of the transaction, in order, and trims old ones.
+    pub(super) fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: &[Change],
+        now_ms: i64,
+    ) -> Result<()> {
         let Some(mut extent) = self.extent.take() else { return Ok(()) };
-        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return Ok(()) };
-        let bytes = change_log::encode(first.version, changes);
+        let (first, last) = commits.into_inner();
+        let bytes = change_log::encode(first, changes);
         // A clock that was set back must not disorder the log.
         extent.newest_ms = extent.newest_ms.max(now_ms);
         extent.bytes += bytes.len() as u64;
-        let run = self.insert.run().int(1, last.version.cast_signed());
-        let run = run.int(2, first.version.cast_signed()).int(3, extent.newest_ms);
+        let run = self.insert.run().int(1, last.cast_signed());
+        let run = run.int(2, first.cast_signed()).int(3, extent.newest_ms);
         run.blob(4, &bytes).finish()?;
         trim(self, &mut extent)?;
         self.keep(&extent)
@@ -114,6 +123,7 @@ impl LogWriter {
             .int_or_null(6, history.map(|history| history.kept_ms))
             .int_or_null(7, since.map(|since| since.version.cast_signed()))
             .int_or_null(8, since.map(|since| since.at_ms))
+            .int_or_null(9, extent.forgotten.map(|count| count as i64))
             .finish()
     }
 
@@ -159,11 +169,12 @@ impl Segments for LogWriter {
         self.drop.run().int(1, segment.last.cast_signed()).finish()
     }
 
-    fn forget(&mut self, segment: &Outline) -> Result<()> {
+    fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize> {
         let Self { changes, history, .. } = self;
         let mut run = changes.run().int(1, segment.last.cast_signed());
         run.row("a segment of the replication log")?;
-        each_change(segment, run.column_blob(0), |key, version| history.forget(key, version))
+        let forget = |key: &[u8], version| history.forget(key, version);
+        visit_changes(segment, run.column_blob(0), (from, max), forget)
     }
 }
 
@@ -260,12 +271,21 @@ impl ReplicationLog for &mut LogReader {
         place(self.at_time.run().int(1, at_ms))
     }
 
-    fn versions(&mut self, key: &[u8], visit: &mut dyn FnMut(EntryVersion) -> bool) -> Result<()> {
+    fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>> {
+        self.history.entry(key, before)
+    }
+
+    fn replaced(
+        &mut self,
+        key: &[u8],
+        commits: Range<u64>,
+        visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
+    ) -> Result<()> {
         let LogReader { history, at_commit, .. } = &mut **self;
-        let mut time_of = |version: u64| {
+        let mut time = |version: u64| {
             let found = place(at_commit.run().int(1, version.cast_signed()))?;
-            Ok(found.filter(|(last, _)| *last >= version).map(|(_, at_ms)| at_ms))
+            Ok(time_of(found, version))
         };
-        history.versions(key, &mut time_of, visit)
+        history.replaced(key, commits, &mut time, visit)
     }
 }

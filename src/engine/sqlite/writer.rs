@@ -1,5 +1,6 @@
 //! The only writing connection of a process.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -257,9 +258,14 @@ impl Transaction for SqliteWriter {
         &mut self.messages
     }
 
-    fn log(&mut self, changes: Vec<Change>, now_ms: i64) -> Result<()> {
+    fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: Vec<Change>,
+        now_ms: i64,
+    ) -> Result<()> {
         self.feed.log(&changes, now_ms)?;
-        self.rows.log.log(&changes, now_ms)
+        self.rows.log.log(commits, &changes, now_ms)
     }
 
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::engine::memory::MemoryEngine;
 use crate::model::{
-    EntryVersion, LOG_TRIM_SEGMENTS, LogBounds, LogSegment, LogSettings, LogState, Moment, Origin,
-    Setting, Step, Walk, When,
+    EntryVersion, LOG_FORGET_CHANGES_MAX, LOG_TRIM_SEGMENTS, LogBounds, LogExtent, LogSegment,
+    LogSettings, LogState, Moment, Origin, Setting, Step, Walk, When,
 };
 
 const DAY_MS: i64 = 86_400_000;
@@ -163,29 +163,133 @@ pub(super) fn versions_of_a_key_are_listed_newest_first(engine: &impl Engine) {
     mutate(&mut writer, vec![set("a", b"1"), set("other", b"")]);
     mutate(&mut writer, vec![delete("a")]);
     mutate(&mut writer, vec![set_until("a", b"3", Some(NOW + 9))]);
+    mutate(&mut writer, vec![delete("never"), delete("a")]);
+    mutate(&mut writer, vec![delete("a")]);
     let mut reader = engine.reader().unwrap();
-    let versions = |reader: &mut _, max: usize| {
-        read(reader, NOW, |snapshot| {
-            let mut found = Vec::new();
-            snapshot.log()?.versions(key("a").as_bytes(), &mut |version| {
-                found.push(version);
-                found.len() < max
-            })?;
-            Ok(found)
-        })
-    };
     let shown = |EntryVersion { commit, at_ms, entry }: EntryVersion| {
         (commit, at_ms, entry.map(|entry| (entry.version, entry.value.bytes, entry.expire_at_ms)))
     };
-    let all: Vec<_> = versions(&mut reader, 9).into_iter().map(shown).collect();
+    let mut of = |name, before, max| {
+        versions(&mut reader, name, before, max).into_iter().map(shown).collect::<Vec<_>>()
+    };
     let expected = [
+        (5, Some(NOW), None),
         (4, Some(NOW), Some((4, b"3".to_vec(), Some(NOW + 9)))),
         (3, Some(NOW), None),
         (2, Some(NOW), Some((2, b"1".to_vec(), None))),
         (1, None, Some((1, b"0".to_vec(), None))),
     ];
-    assert_eq!(all, expected);
-    assert_eq!(versions(&mut reader, 2).len(), 2);
+    assert_eq!(of("a", None, 9), expected);
+    assert_eq!(of("a", None, 2), expected[..2]);
+    // Each page continues where the one before has ended.
+    for (at, (commit, ..)) in (1..).zip(&expected) {
+        assert_eq!(of("a", Some(*commit), 9), expected[at..], "before {commit}");
+    }
+    assert_eq!(of("a", Some(9), 9), expected);
+    assert_eq!(of("other", Some(3), 9), [(2, Some(NOW), Some((2, vec![], None)))]);
+    assert_eq!(of("other", Some(2), 9), []);
+    assert_eq!(of("never", None, 9), []);
+}
+
+fn versions(
+    reader: &mut impl Reader,
+    name: &str,
+    before: Option<u64>,
+    max: usize,
+) -> Vec<EntryVersion> {
+    read(reader, NOW, |snapshot| {
+        let mut found = Vec::new();
+        snapshot.log()?.versions(key(name).as_bytes(), before, &mut |version| {
+            found.push(version);
+            found.len() < max
+        })?;
+        Ok(found)
+    })
+}
+
+/// Every version is what a reader has seen after its commit, and no change is left out.
+pub(super) fn versions_are_the_changes_of_a_random_history(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![set("k1", b"before"), set("k2", &[7; 2000])]);
+    let since = keep(&mut writer, DAY_MS, NOW);
+    let moments = random_history(engine, 60, 0x7e57);
+    let mut reader = engine.reader().unwrap();
+    for name in (0..12).map(|n| format!("k{n}")) {
+        let all = versions(&mut reader, &name, None, usize::MAX);
+        assert!(all.is_sorted_by(|one, next| one.commit > next.commit), "{all:?}");
+        for pair in all.windows(2) {
+            assert_ne!(pair[0].entry, pair[1].entry, "{name}");
+        }
+        let state = |version| all.iter().find(|it| it.commit <= version);
+        for (Moment { version, at_ms }, seen) in &moments {
+            let entry = state(*version).and_then(|it| it.entry.as_ref());
+            let alive = entry.filter(|it| it.expire_at_ms.is_none_or(|end| end > *at_ms));
+            let shown = alive.map(|it| (it.version, it.value.bytes.clone(), it.expire_at_ms));
+            assert_eq!(shown.as_ref(), seen.get(key(&name).as_bytes()), "{name} at {version}");
+        }
+        let commits: Vec<u64> = all.iter().map(|it| it.commit).collect();
+        for at in 0..commits.len() {
+            let rest = versions(&mut reader, &name, Some(commits[at]), usize::MAX);
+            assert_eq!(rest, all[at + 1..], "{name} before {}", commits[at]);
+        }
+        let later = all.iter().filter(|it| it.commit > since);
+        assert!(later.clone().all(|it| it.at_ms.is_some()), "{all:?}");
+    }
+}
+
+/// A segment with more changes than one transaction removes.
+pub(super) fn a_large_commit_leaves_the_history_in_steps(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let names: Vec<String> = (0..LOG_FORGET_CHANGES_MAX + 5).map(|n| format!("{n:06}")).collect();
+    let (first, last) = (&names[0], &names[names.len() - 1]);
+    // A write has no more mutations than this.
+    let in_commits = |mutation: &dyn Fn(&str) -> Mutation| {
+        let parts = names.chunks(1000);
+        parts.map(|part| write(vec![], part.iter().map(|name| mutation(name)).collect())).collect()
+    };
+    commit(&mut writer, in_commits(&|name| set(name, b"1")));
+    let bounds = LogBounds { retention_ms: 10, bytes_max: 1 << 20 };
+    let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::On(50) };
+    let filled = writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
+    commit(&mut writer, in_commits(&|name| delete(name)));
+    let emptied = state(&mut reader).version;
+    let mut before = engine.reader_at(Moment { version: filled, at_ms: NOW }).unwrap();
+    assert!(get(&mut before, first).is_some() && get(&mut before, last).is_some());
+    let mut later = |at_ms| {
+        let writes = vec![write(vec![], vec![set("other", b"2")])];
+        apply_at(&mut writer, Work { writes, ..Work::default() }, at_ms);
+        let LogExtent { complete, history, .. } = state(&mut reader).log.unwrap();
+        (complete, history.unwrap().since.version)
+    };
+    // The history has lost the moment at once, the log keeps the keys until they are removed.
+    assert_eq!(later(NOW + 100), (filled, emptied));
+    assert!(before.read(NOW, &mut |_| Ok(())).is_err());
+    let mut after = engine.reader_at(Moment { version: emptied, at_ms: NOW }).unwrap();
+    assert_eq!((get(&mut after, first), get(&mut after, last)), (None, None));
+    assert_eq!(later(NOW + 101), (emptied, emptied));
+    assert_eq!((get(&mut after, first), get(&mut after, last)), (None, None));
+    assert_eq!(versions(&mut engine.reader().unwrap(), last, None, 9), []);
+}
+
+/// A commit of messages only, and one that only checks, are moments with a time of their own.
+pub(super) fn commits_without_changes_have_a_time(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    keep(&mut writer, DAY_MS, NOW);
+    mutate(&mut writer, vec![set_until("a", b"1", Some(NOW + 10))]);
+    let writes =
+        vec![write(vec![], vec![]), write(vec![], vec![set("b", b"2")]), write(vec![], vec![])];
+    let report = apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + 20);
+    assert_eq!(report.versions, (1, 4));
+    apply_at(
+        &mut writer,
+        Work { writes: vec![write(vec![], vec![])], ..Work::default() },
+        NOW + 30,
+    );
+    let mut at_ms = |version| {
+        let when = When::Commit(Versionstamp::new(version));
+        read(&mut reader, NOW, |snapshot| snapshot.log()?.moment(when, NOW + 40)).at_ms - NOW
+    };
+    assert_eq!([1, 2, 3, 4, 5].map(&mut at_ms), [0, 20, 20, 20, 30]);
 }
 
 pub(super) fn a_moment_outside_of_the_history_is_refused(engine: &impl Engine) {

@@ -1,0 +1,40 @@
+// Duty: checks the moments of the past that callers name.
+
+import { nameOf } from "./check.js";
+
+/** A moment of the past, as the addon takes it. */
+export interface When {
+  /** A versionstamp, or undefined for a time. */
+  readonly stamp: string | undefined;
+  /** In ms since the epoch. */
+  readonly atMs: number;
+}
+
+const VERSIONSTAMP = /^[0-9a-f]{20}$/;
+
+export function checkWhen(given: unknown): When {
+  if (isVersionstamp(given)) return { stamp: given, atMs: 0 };
+  if (given instanceof Date && !Number.isNaN(given.getTime())) {
+    return { stamp: undefined, atMs: given.getTime() };
+  }
+  throw new TypeError(
+    `kv.at: the moment must be a versionstamp (20 hexadecimal digits) or a valid Date: received ${shown(given)}`,
+  );
+}
+
+/** The commit that the versions of an entry are older than; "" for all. */
+export function checkBefore(given: unknown): string {
+  if (given === undefined) return "";
+  if (isVersionstamp(given)) return given;
+  throw new TypeError(
+    `kv.history: before must be a versionstamp (20 hexadecimal digits): received ${shown(given)}`,
+  );
+}
+
+export function isVersionstamp(given: unknown): given is string {
+  return typeof given === "string" && VERSIONSTAMP.test(given);
+}
+
+function shown(given: unknown): string {
+  return typeof given === "string" ? `"${given}"` : nameOf(given);
+}

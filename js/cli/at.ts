@@ -1,0 +1,67 @@
+// Duty: moments of the past on a command line: the option --at, and the commands that read at one.
+
+import { type Command, InvalidArgumentError } from "commander";
+import type { Kv } from "../api/kv.js";
+import { isVersionstamp } from "../arguments/moment.js";
+import { withDatabase } from "./database.js";
+import type { Style } from "./output.js";
+
+/** A moment as `kv.at` takes it. */
+export type Moment = Date | string;
+
+export interface AtOptions {
+  at?: Moment;
+}
+
+/** A date, or a date and a time, as ISO 8601 has them. Without a zone a time is local. */
+const ISO_TIME =
+  /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** A versionstamp, or a time in ISO 8601. */
+export function moment(text: string): Moment {
+  if (isVersionstamp(text)) return text;
+  const time = ISO_TIME.test(text) ? new Date(text) : undefined;
+  if (time === undefined || Number.isNaN(time.getTime())) {
+    throw new InvalidArgumentError(
+      "Give a time, as 2026-11-24T15:00:00Z, or a versionstamp of 20 hexadecimal digits.",
+    );
+  }
+  return time;
+}
+
+/** The option of every command that reads entries. */
+export const AT: readonly [string, string, (text: string) => Moment] = [
+  "--at <moment>",
+  "as it was at this time (2026-11-24T15:00:00Z) or right after the commit of this versionstamp; needs the history of the database",
+  moment,
+];
+
+/**
+ * The database at a moment, or as it is. Closes `kv` if that is not what it returns, or if the moment
+ * cannot be read.
+ */
+export async function momentOf(kv: Kv, at: Moment | undefined): Promise<Kv> {
+  if (at === undefined) return kv;
+  try {
+    return await kv.at(at);
+  } finally {
+    await kv.close();
+  }
+}
+
+/** Runs work on the existing database of the command line, at a moment if one is given. */
+export async function withDatabaseReading(
+  command: Command,
+  { at }: AtOptions,
+  work: (kv: Kv, style: Style) => Promise<void>,
+): Promise<void> {
+  await withDatabase(command, "existing", async (kv, style) => {
+    if (at === undefined) return await work(kv, style);
+    const then = await kv.at(at);
+    try {
+      await work(then, style);
+    } finally {
+      await then.close();
+    }
+  });
+}
