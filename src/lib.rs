@@ -21,9 +21,12 @@
 //! | [`remote`] | a remote database, as a KV Connect client |
 //! | [`database`] | the closed choice of a store or a remote database |
 //! | [`open`] | from a path or URL and options to a database |
+//! | `archive` | archives of a database, and restores to a point in time |
 //! | [`server`] | the KV Connect server: local databases for clients with a token |
 //! | `binding` | JavaScript ⇄ Rust, the only module that names `napi` |
 
+#[cfg(feature = "archive")]
+pub mod archive;
 // Tests have no Node.js to load the addon, and Node-API's macros register nothing.
 #[cfg(all(feature = "napi", not(test)))]
 mod binding;

@@ -4,6 +4,7 @@
 //! [`Limits`] are the bounds of a handle. The default is Deno KV's, so that the same code runs on
 //! Deno; the other set is "wide". JavaScript reads these numbers from the binding.
 
+mod archive;
 mod http;
 mod interchange;
 mod layer;
@@ -12,6 +13,7 @@ mod queue;
 mod remote;
 mod replication;
 
+pub use archive::*;
 pub use http::*;
 pub use interchange::*;
 pub use layer::*;

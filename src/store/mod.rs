@@ -190,6 +190,11 @@ impl Store {
         self.env.now_ms()
     }
 
+    /// A random number.
+    pub fn random(&self) -> u64 {
+        self.env.random()
+    }
+
     /// A reader for the immediate lane, on the caller's own thread. It never waits for other
     /// processes.
     ///

@@ -31,6 +31,8 @@ mod messages;
 mod past;
 mod peek;
 mod reader;
+#[cfg(feature = "archive")]
+mod rebuild;
 mod replication_log;
 mod restore;
 mod rows;
@@ -57,6 +59,8 @@ use external::OwnCommits;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 use leftover::Leftover;
 pub use reader::SqliteReader;
+#[cfg(feature = "archive")]
+pub use rebuild::{Rebuild, verify};
 pub use restore::restore;
 pub use unfinished::{Unfinished, remove_abandoned};
 pub use writer::SqliteWriter;

@@ -152,15 +152,21 @@ impl SqliteWriter {
     fn transact(&mut self, work: Work, now_ms: i64) -> Result<Report> {
         let started = Instant::now();
         let version = self.start()?;
-        self.rows.begin(now_ms)?;
-        let logs = self.feed.begin()? | self.rows.log.begin()?;
+        let logs = self.begin_rows(now_ms)?;
         let kept_out = self.was_kept_out();
         let report = batch::run(self, &Begun { version, now_ms, logs, kept_out }, work)?;
         Ok(Report { worked: started.elapsed(), ..report })
     }
 
+    /// Must be called at the start of a transaction that changes entries; returns whether the changes are
+    /// logged.
+    pub(super) fn begin_rows(&mut self, now_ms: i64) -> Result<bool> {
+        self.rows.begin(now_ms)?;
+        Ok(self.feed.begin()? | self.rows.log.begin()?)
+    }
+
     /// Must be called at the start of a transaction that may commit; returns the commit counter.
-    fn start(&mut self) -> Result<u64> {
+    pub(super) fn start(&mut self) -> Result<u64> {
         let before = self.read_version()?;
         self.messages.depths.begin()?;
         self.own.found(before);
@@ -335,8 +341,7 @@ impl Writer for SqliteWriter {
     fn replay(&mut self, segment: LogSegment<'_>, deadline: Instant) -> Result<Report> {
         let report = self.within(true, segment.at_ms, deadline, |writer, _| {
             let version = writer.start()?;
-            writer.rows.begin(segment.at_ms)?;
-            let logs = writer.feed.begin()? | writer.rows.log.begin()?;
+            let logs = writer.begin_rows(segment.at_ms)?;
             let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
             replay::run(writer, &begun, segment)
         })?;

@@ -1,0 +1,126 @@
+//! What an archive has: its manifest, its histories, its snapshots and segments.
+
+use super::manifest::Manifest;
+use super::names::{
+    MANIFEST, SegmentsName, SnapshotName, Timeline, segments_folder, segments_from,
+    snapshots_folder,
+};
+use super::object::{Content, FIRST_READ_BYTES, Hash, Stored, decode_head, open_segments};
+use super::plan::{Snapshot, chain};
+use super::target::{READS, Target};
+use crate::model::{Error, Kind, Result};
+
+/// A snapshot with its head.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) snapshot: Snapshot,
+    pub(super) stored: Stored,
+    /// The hash of its entries.
+    pub(super) content: Hash,
+    pub(super) entries: u64,
+    pub(super) taken_ms: i64,
+}
+
+/// An archive that is read.
+pub(super) struct Catalog {
+    pub(super) target: Target,
+    pub(super) manifest: Manifest,
+    /// In the order of the histories, and of commits within one.
+    pub(super) snapshots: Vec<Found>,
+}
+
+impl Catalog {
+    /// # Errors
+    /// `Invalid` if the target is no archive; `Corrupt` for a damaged head; errors of the target.
+    pub(super) fn read(target: Target) -> Result<Self> {
+        let Some((bytes, _)) = target.manifest()? else {
+            return Err(Error::invalid(format!(
+                "target: {} is no archive: it has no {MANIFEST}; name the target of 'openkv archive run' or of \
+                 kv.archive",
+                target.name()
+            )));
+        };
+        let manifest = Manifest::parse(&bytes)?;
+        let mut snapshots = Vec::new();
+        for timeline in &manifest.timelines {
+            snapshots.extend(snapshots_of(&target, Timeline(timeline.number))?);
+        }
+        Ok(Self { target, manifest, snapshots })
+    }
+
+    /// The timelines, the oldest first.
+    pub(super) fn timelines(&self) -> impl DoubleEndedIterator<Item = Timeline> {
+        self.manifest.timelines.iter().map(|entry| Timeline(entry.number))
+    }
+
+    /// The objects with the commits of a history after this one, with their sizes.
+    ///
+    /// # Errors
+    /// Errors of the target.
+    pub(super) fn segments_after(
+        &self,
+        timeline: Timeline,
+        version: u64,
+    ) -> Result<Vec<(SegmentsName, u64)>> {
+        // An object that begins before a snapshot begins after the snapshot before that one.
+        let own = self.snapshots.iter().map(|found| found.snapshot.name);
+        let before = own.filter(|name| name.timeline == timeline && name.version < version).next_back();
+        let listed = match before {
+            Some(before) => {
+                let after = segments_from(timeline, before.version);
+                self.target.list(&segments_folder(timeline), Some(&after))?
+            }
+            None => self.target.list(&segments_folder(timeline), None)?,
+        };
+        let names = listed.iter().filter_map(|(name, _)| SegmentsName::parse(name)).collect();
+        let size_of = |name: &SegmentsName| {
+            let text = name.to_string();
+            let at = listed.binary_search_by(|(listed, _)| listed.as_str().cmp(&text));
+            at.ok().and_then(|at| listed.get(at)).map_or(0, |(_, bytes)| *bytes)
+        };
+        Ok(chain(names, version).into_iter().map(|name| (name, size_of(&name))).collect())
+    }
+}
+
+/// The snapshots of a history, in order.
+pub(super) fn snapshots_of(target: &Target, timeline: Timeline) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for (text, _) in target.list(&snapshots_folder(timeline), None)? {
+        let Some(name) = SnapshotName::parse(&text) else { continue };
+        let stored = head(target, &text)?;
+        let Content::Snapshot { version, at_ms, taken_ms, entries, content } = stored.head.content
+        else {
+            return Err(Error::corrupt(format!("the object {text} is no snapshot: it was exchanged")));
+        };
+        if version.0 != name.version || stored.head.source.timeline != timeline.0 {
+            return Err(Error::corrupt(format!("the object {text} has another name: it was moved")));
+        }
+        let snapshot = Snapshot { name, at_ms };
+        found.push(Found { snapshot, stored, content, entries, taken_ms });
+    }
+    Ok(found)
+}
+
+/// The head of an object.
+///
+/// # Errors
+/// As [`decode_head`]; errors of the target.
+pub(super) fn head(target: &Target, name: &str) -> Result<Stored> {
+    decode_head(name, &target.head(name, FIRST_READ_BYTES)?)
+}
+
+/// An object with segments: its head and its content. A damaged answer is asked for again.
+///
+/// # Errors
+/// As [`open_segments`]; errors of the target.
+pub(super) fn segments(target: &Target, name: &SegmentsName) -> Result<(Stored, Vec<u8>)> {
+    let text = name.to_string();
+    let mut fault = None;
+    for _ in 0..READS {
+        match target.get(&text).and_then(|bytes| open_segments(&text, &bytes)) {
+            Err(error) if error.kind() == Kind::Corrupt => fault = Some(error),
+            opened => return opened,
+        }
+    }
+    Err(fault.unwrap_or_else(|| Error::internal("a read without an attempt")))
+}

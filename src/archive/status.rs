@@ -1,0 +1,178 @@
+//! The state of an archiver, which its thread writes and its owner reads.
+
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use serde::Serialize;
+
+use super::run::shown;
+use crate::model::Error;
+
+/// Reports that are kept until they are read.
+const REPORTS_MAX: usize = 20;
+
+/// The state of an archiver.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// `starting`, `waiting` for another archiver, `running`, `failing` or `stopped`.
+    pub state: &'static str,
+    /// The last archived commit.
+    pub versionstamp: Option<String>,
+    /// The database had no later commit then, in ms since the epoch.
+    pub complete_ms: Option<i64>,
+    /// Objects written since the start, with those of snapshots.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Segments of the log in them.
+    pub segments: u64,
+    /// The commit of the newest snapshot of this run.
+    pub snapshot: Option<String>,
+    /// When it was taken, in ms since the epoch.
+    pub snapshot_ms: Option<i64>,
+    /// How often the log no longer reached back to the archived commits.
+    pub gaps: u64,
+    /// Objects removed by the retention.
+    pub pruned: u64,
+    /// The last error, while it fails, or why it has stopped.
+    pub error: Option<String>,
+    /// What an operator should know, the oldest first.
+    pub reports: Vec<String>,
+}
+
+#[derive(Default)]
+struct Inner {
+    status: Status,
+    version: Option<(u64, i64)>,
+    stopped: bool,
+    ended: bool,
+}
+
+/// The state of an archiver, and whether it is to stop.
+#[derive(Default)]
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        let shared = Self::default();
+        shared.inner.lock().status.state = "starting";
+        shared
+    }
+
+    /// The state; `take` removes the reports.
+    pub(super) fn status(&self, take: bool) -> Status {
+        let mut inner = self.inner.lock();
+        let status = inner.status.clone();
+        if take {
+            inner.status.reports.clear();
+        }
+        status
+    }
+
+    /// Waits; returns whether the archiver is to stop.
+    pub(super) fn wait(&self, pause: Duration) -> bool {
+        let mut inner = self.inner.lock();
+        if !inner.stopped {
+            self.changed.wait_for(&mut inner, pause);
+        }
+        inner.stopped
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.inner.lock().stopped
+    }
+
+    pub(super) fn stop(&self) {
+        self.inner.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the archiver has ended.
+    pub(super) fn wait_ended(&self) {
+        let mut inner = self.inner.lock();
+        while !inner.ended {
+            self.changed.wait(&mut inner);
+        }
+    }
+
+    pub(super) fn tell_waiting(&self) {
+        self.inner.lock().status.state = "waiting";
+    }
+
+    pub(super) fn began(&self) {
+        self.inner.lock().status.state = "running";
+    }
+
+    pub(super) fn ended(&self, error: Option<&Error>) {
+        let mut inner = self.inner.lock();
+        inner.status.state = "stopped";
+        inner.status.error = error.map(|error| error.message().to_owned());
+        inner.ended = true;
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn failing(&self, error: &Error) {
+        tracing::warn!(%error, "archiving");
+        let mut inner = self.inner.lock();
+        inner.status.state = "failing";
+        inner.status.error = Some(error.message().to_owned());
+    }
+
+    pub(super) fn report(&self, text: String) {
+        tracing::warn!("{text}");
+        let mut inner = self.inner.lock();
+        if inner.status.reports.len() >= REPORTS_MAX {
+            inner.status.reports.remove(0);
+        }
+        inner.status.reports.push(text);
+    }
+
+    pub(super) fn gap(&self, archived: u64, complete: u64) {
+        self.inner.lock().status.gaps += 1;
+        let (archived, complete) = (shown(archived), shown(complete));
+        self.report(format!(
+            "the replication log begins after the commit {complete}, and the archive ends with {archived}: the \
+             commits between are lost for restores; a new snapshot follows. A larger log.maxBytes or log.retention \
+             of the database bridges longer pauses of the archiver"
+        ));
+    }
+
+    pub(super) fn wrote(&self, bytes: u64, segments: u64, last: u64) {
+        let mut inner = self.inner.lock();
+        inner.status.objects += 1;
+        inner.status.bytes += bytes;
+        inner.status.segments += segments;
+        inner.status.versionstamp = Some(shown(last));
+    }
+
+    pub(super) fn took(&self, version: u64, taken_ms: i64, bytes: u64) {
+        let mut inner = self.inner.lock();
+        inner.status.objects += 1;
+        inner.status.bytes += bytes;
+        inner.status.snapshot = Some(shown(version));
+        inner.status.snapshot_ms = Some(taken_ms);
+    }
+
+    pub(super) fn pruned(&self, objects: u64) {
+        self.inner.lock().status.pruned += objects;
+    }
+
+    /// Everything up to a commit is archived; there is no later one at this time.
+    pub(super) fn complete(&self, version: u64, now_ms: i64) {
+        let mut inner = self.inner.lock();
+        inner.version = Some((version, now_ms));
+        inner.status.versionstamp = Some(shown(version));
+        inner.status.complete_ms = Some(now_ms);
+        inner.status.state = "running";
+        inner.status.error = None;
+    }
+
+    pub(super) fn completed(&self) -> Option<(u64, i64)> {
+        self.inner.lock().version
+    }
+}
