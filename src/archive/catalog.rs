@@ -64,7 +64,8 @@ impl Catalog {
     ) -> Result<Vec<(SegmentsName, u64)>> {
         // An object that begins before a snapshot begins after the snapshot before that one.
         let own = self.snapshots.iter().map(|found| found.snapshot.name);
-        let before = own.filter(|name| name.timeline == timeline && name.version < version).next_back();
+        let before =
+            own.filter(|name| name.timeline == timeline && name.version < version).next_back();
         let listed = match before {
             Some(before) => {
                 let after = segments_from(timeline, before.version);
@@ -90,10 +91,14 @@ pub(super) fn snapshots_of(target: &Target, timeline: Timeline) -> Result<Vec<Fo
         let stored = head(target, &text)?;
         let Content::Snapshot { version, at_ms, taken_ms, entries, content } = stored.head.content
         else {
-            return Err(Error::corrupt(format!("the object {text} is no snapshot: it was exchanged")));
+            return Err(Error::corrupt(format!(
+                "the object {text} is no snapshot: it was exchanged"
+            )));
         };
         if version.0 != name.version || stored.head.source.timeline != timeline.0 {
-            return Err(Error::corrupt(format!("the object {text} has another name: it was moved")));
+            return Err(Error::corrupt(format!(
+                "the object {text} has another name: it was moved"
+            )));
         }
         let snapshot = Snapshot { name, at_ms };
         found.push(Found { snapshot, stored, content, entries, taken_ms });

@@ -67,10 +67,7 @@ pub(super) fn of_reader(
     Ok(hash.finish())
 }
 
-fn each_entry(
-    reader: &mut dyn Reader,
-    visit: &mut dyn FnMut(&[u8], &Facts) -> bool,
-) -> Result<()> {
+fn each_entry(reader: &mut dyn Reader, visit: &mut dyn FnMut(&[u8], &Facts) -> bool) -> Result<()> {
     let mut ended = false;
     reader.read(BEFORE_EXPIRY_MS, &mut |snapshot| {
         let walk = Walk { start: &[], end: &BEHIND_ALL_KEYS, reverse: false, values: true };

@@ -38,7 +38,8 @@ struct Service {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let refuse = |why: String| object_store::Error::Generic { store: "HTTP", source: why.into() };
+        let refuse =
+            |why: String| object_store::Error::Generic { store: "HTTP", source: why.into() };
         let mut tcp = Tcp::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -54,7 +55,8 @@ impl HttpConnector for Connector {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .build(connector);
-        let plain = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let plain =
+            options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
         Ok(HttpClient::new(Service { client, plain }))
     }
 }

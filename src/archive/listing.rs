@@ -68,7 +68,8 @@ pub(super) fn of(catalog: &Catalog) -> Result<Listing> {
             bytes: one.stored.content_at + one.stored.head.compressed,
         });
         let listed = catalog.target.list(&segments_folder(timeline), None)?;
-        let names = listed.iter().filter_map(|(name, bytes)| Some((SegmentsName::parse(name)?, bytes)));
+        let names =
+            listed.iter().filter_map(|(name, bytes)| Some((SegmentsName::parse(name)?, bytes)));
         let (mut objects, mut bytes, mut last) = (0, 0, None);
         for (name, size) in names {
             objects += 1;

@@ -117,9 +117,10 @@ impl Archive {
         begun: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Self {
         let archive = Self { shared: Arc::new(status::Shared::new()) };
-        let can = store.capabilities().require(Capability::Backup).map_err(|error| {
-            Error::new(error.kind(), format!("archive: {}", error.message()))
-        });
+        let can = store
+            .capabilities()
+            .require(Capability::Backup)
+            .map_err(|error| Error::new(error.kind(), format!("archive: {}", error.message())));
         if let Err(error) = can {
             archive.shared.ended(Some(&error));
             begun(Err(error));

@@ -413,7 +413,13 @@ mod tests {
         assert_eq!(seen, [(3, 4, 40), (5, 9, 90)]);
         assert!(matches!(
             head.content,
-            Content::Segments { after: Commit(2), first: Commit(3), last: Commit(9), segments: 2, .. }
+            Content::Segments {
+                after: Commit(2),
+                first: Commit(3),
+                last: Commit(9),
+                segments: 2,
+                ..
+            }
         ));
     }
 

@@ -113,7 +113,9 @@ impl Ownership {
                 Claim::Wait => {
                     first.get_or_insert(manifest);
                     if !wait(LOOK.min(who.lease / 4)) {
-                        return Err(Error::unavailable("ended while it waited for another archiver"));
+                        return Err(Error::unavailable(
+                            "ended while it waited for another archiver",
+                        ));
                     }
                 }
             }

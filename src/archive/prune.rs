@@ -34,7 +34,9 @@ pub(super) fn by_retention(catalog: &Catalog, oldest_ms: i64) -> Result<Removed>
         objects: (snapshots.len() + segments.len()) as u64,
         snapshots: snapshots.len() as u64,
     };
-    for names in snapshots.chunks(ARCHIVE_PRUNE_OBJECTS).chain(segments.chunks(ARCHIVE_PRUNE_OBJECTS)) {
+    for names in
+        snapshots.chunks(ARCHIVE_PRUNE_OBJECTS).chain(segments.chunks(ARCHIVE_PRUNE_OBJECTS))
+    {
         catalog.target.remove(names)?;
     }
     Ok(removed)

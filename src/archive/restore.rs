@@ -17,7 +17,7 @@ use super::snapshot::download;
 use super::target::Target;
 use crate::engine::Engine;
 use crate::engine::sqlite::{Rebuild, SqliteEngine, Unfinished, verify};
-use crate::model::{Error, Kind, KeyRange, LogSegment, Result, When};
+use crate::model::{Error, KeyRange, Kind, LogSegment, Result, When};
 
 /// What a restore is to do.
 #[derive(Clone, Debug)]
@@ -179,6 +179,9 @@ pub(super) fn repeat(
     std::thread::scope(|scope| {
         let arriving = ahead(scope, &catalog.target, objects, until);
         for ((name, bytes), got) in objects.iter().zip(arriving) {
+            if matches!(until, Until::Commit(version) if version <= reached.last) {
+                break;
+            }
             let (stored, content) = got.map_err(|error| lost(error, reached.last))?;
             match link.check(name, &stored)? {
                 Next::Gap(after) => {
@@ -218,7 +221,10 @@ fn lost(error: Error, last: u64) -> Error {
         return error;
     }
     let last = shown(last);
-    Error::corrupt(format!("{}; the commits up to {last} are sound: restore that one", error.message()))
+    Error::corrupt(format!(
+        "{}; the commits up to {last} are sound: restore that one",
+        error.message()
+    ))
 }
 
 type Opened = Result<(Stored, Vec<u8>)>;
@@ -384,7 +390,9 @@ fn finish(
     let engine = SqliteEngine::open(path, false, std::time::Duration::ZERO)?;
     let (entries, content) = content::of_reader(&mut engine.reader()?, &mut |_| step(0))?;
     if expected.is_some_and(|expected| expected != (entries, content)) {
-        return Err(Error::corrupt("the restored file lost entries when it was closed: check the disk"));
+        return Err(Error::corrupt(
+            "the restored file lost entries when it was closed: check the disk",
+        ));
     }
     Ok(Finished { version, entries, content })
 }

@@ -228,7 +228,10 @@ impl Archiver {
     fn work(&mut self) -> Result<(), Failure> {
         self.finish_taking()?;
         self.archive_log()?;
-        if self.ownership.is_due(Duration::from_millis(ARCHIVE_RENEW_MS.min(self.options.lease_ms / 4))) {
+        if self
+            .ownership
+            .is_due(Duration::from_millis(ARCHIVE_RENEW_MS.min(self.options.lease_ms / 4)))
+        {
             let archived = self.archived();
             self.ownership.renew(archived)?;
         }

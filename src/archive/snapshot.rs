@@ -44,11 +44,7 @@ impl Take {
     ///
     /// # Errors
     /// Errors of the store, the disk and the target; `Unavailable` if `goes_on` returns `false`.
-    pub(super) fn run(
-        &self,
-        store: &Store,
-        goes_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Taken> {
+    pub(super) fn run(&self, store: &Store, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<Taken> {
         let copy = Unfinished::beside(&self.beside);
         self.copy(store, copy.path())?;
         let mut rebuild = Rebuild::open(copy.path())?;

@@ -72,7 +72,12 @@ impl Target {
     /// `Invalid` for something else, and for a URL with credentials; `Unavailable` for a folder that is
     /// missing or cannot be created.
     pub(super) fn open(text: &str, create: bool) -> Result<Self> {
-        let url = Url::parse(text).ok().filter(|url| text.contains("://") && url.scheme() != "file");
+        #[cfg(test)]
+        if let Some(objects) = super::tests::objects_of(text) {
+            return Ok(Self { objects, name: text.into(), folder: None });
+        }
+        let url =
+            Url::parse(text).ok().filter(|url| text.contains("://") && url.scheme() != "file");
         let Some(url) = url else {
             let path = text.strip_prefix("file://").unwrap_or(text);
             return Self::folder(FilePath::new(path), create);
@@ -125,7 +130,11 @@ impl Target {
             ),
             _ => return Err(unknown()),
         };
-        Ok(Self { objects: Arc::new(PrefixStore::new(objects, path)), name: text.into(), folder: None })
+        Ok(Self {
+            objects: Arc::new(PrefixStore::new(objects, path)),
+            name: text.into(),
+            folder: None,
+        })
     }
 
     fn folder(path: &FilePath, create: bool) -> Result<Self> {
@@ -327,10 +336,8 @@ impl Target {
 
     /// The first bytes of an object.
     pub(super) fn head(&self, name: &str, bytes: u64) -> Result<Bytes> {
-        let options = GetOptions {
-            range: Some(GetRange::Bounded(0..bytes)),
-            ..GetOptions::default()
-        };
+        let options =
+            GetOptions { range: Some(GetRange::Bounded(0..bytes)), ..GetOptions::default() };
         let path = Path::from(name);
         self.wait(name, async { self.objects.get_opts(&path, options).await?.bytes().await })
     }
@@ -389,17 +396,18 @@ fn explain(name: &str, error: &object_store::Error) -> Error {
     let text = redacted(&error.to_string());
     let may_not = "check that the credentials, or the permissions of the folder, allow to read, write, list \
                    and delete there";
-    let denied = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
-        .filter_map(|error| error.downcast_ref::<std::io::Error>())
-        .any(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    let denied =
+        std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
+            .filter_map(|error| error.downcast_ref::<std::io::Error>())
+            .any(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
     match error {
-        Failed::PermissionDenied { .. } | Failed::Unauthenticated { .. } => {
-            Error::denied(format!("{name}: the object store refuses the credentials: {may_not} ({text})"))
-        }
+        Failed::PermissionDenied { .. } | Failed::Unauthenticated { .. } => Error::denied(format!(
+            "{name}: the object store refuses the credentials: {may_not} ({text})"
+        )),
         _ if denied => Error::denied(format!("{name}: {may_not} ({text})")),
-        Failed::NotFound { .. } => {
-            Error::unavailable(format!("{name}: there is no such object, bucket or folder ({text})"))
-        }
+        Failed::NotFound { .. } => Error::unavailable(format!(
+            "{name}: there is no such object, bucket or folder ({text})"
+        )),
         _ => Error::unavailable(format!("{name}: {text}")),
     }
 }
@@ -410,7 +418,8 @@ fn redacted(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('?') {
         shown.push_str(before);
-        let in_url = before.rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
+        let in_url =
+            before.rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
         if in_url {
             let end = after.find(|c: char| c.is_whitespace() || "\"')>,".contains(c));
             shown.push_str("?…");

@@ -115,7 +115,8 @@ fn load(
         Ok(model) => {
             let (entries, content) = model.hash();
             if (entries, content) != (found.entries, found.content) {
-                let finding = format!("the snapshot {name} does not have the entries that it names");
+                let finding =
+                    format!("the snapshot {name} does not have the entries that it names");
                 verified.findings.push(finding);
                 return Ok(None);
             }

@@ -165,7 +165,9 @@ pub fn verify(path: &Path) -> Result<()> {
     let goes_on: crate::engine::GoesOn = std::sync::Arc::new(|| true);
     match check(path, BUSY, 1, &goes_on)?.first() {
         None => Ok(()),
-        Some(finding) => Err(Error::corrupt(format!("the restored database is damaged: {finding}"))),
+        Some(finding) => {
+            Err(Error::corrupt(format!("the restored database is damaged: {finding}")))
+        }
     }
 }
 
