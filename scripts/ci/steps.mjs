@@ -15,7 +15,7 @@ import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
 const STEP_MINUTES_MAX = 8;
 
 /** Every feature but the addon, so that the tests need no Node. */
-const WITHOUT_NODE = ["--no-default-features", "--features", "server,postgres,defects"];
+const WITHOUT_NODE = ["--no-default-features", "--features", "archive,server,postgres,defects"];
 
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;

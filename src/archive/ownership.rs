@@ -57,6 +57,9 @@ pub(super) struct Ownership {
     _lock: Option<File>,
 }
 
+/// Attempts to write the manifest after answers were lost.
+const WRITES: usize = 4;
+
 /// Pause between two looks at a manifest that another archiver may renew.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -179,26 +182,42 @@ impl Ownership {
 
     fn write(&mut self, manifest: Manifest) -> Result<(), Failure> {
         let begun = Instant::now();
-        match put(&self.target, &manifest, Some(&self.version))? {
-            Some(version) => {
+        for _ in 0..WRITES {
+            if let Some(version) =
+                self.target.put_manifest(manifest.to_bytes()?, Some(&self.version))?
+            {
                 (self.manifest, self.version, self.renewed) = (manifest, version, begun);
-                Ok(())
+                return Ok(());
             }
-            None => Err(Failure::Ends(Error::unavailable(format!(
-                "another archiver has taken over {}: this one ends; what it has archived is there",
-                self.target.name()
-            )))),
+            // An earlier write, whose answer was lost, may have changed the version.
+            match own(&self.target, &manifest)? {
+                Some(version) => self.version = version,
+                None => break,
+            }
         }
+        Err(Failure::Ends(Error::unavailable(format!(
+            "another archiver has taken over {}: this one ends; what it has archived is there",
+            self.target.name()
+        ))))
     }
 }
 
-/// Writes the manifest. A write whose answer was lost, and that was repeated, has succeeded.
-fn put(target: &Target, manifest: &Manifest, version: Option<&Version>) -> Result<Option<Version>> {
-    if let Some(version) = target.put_manifest(manifest.to_bytes()?, version)? {
-        return Ok(Some(version));
-    }
+/// The version of the manifest in the target, if it has the same owner in the same epoch.
+fn own(target: &Target, manifest: &Manifest) -> Result<Option<Version>> {
     let Some((bytes, version)) = target.manifest()? else { return Ok(None) };
-    Ok((Manifest::parse(&bytes)? == *manifest).then_some(version))
+    let there = Manifest::parse(&bytes)?;
+    let is_own = (&there.owner, there.epoch) == (&manifest.owner, manifest.epoch);
+    // An owner that has released the manifest has no name in it.
+    let released = manifest.owner.is_none() && there.epoch == manifest.epoch;
+    Ok((is_own || released).then_some(version))
+}
+
+/// Writes the manifest of a new owner. A write whose answer was lost, and that was repeated, has succeeded.
+fn put(target: &Target, manifest: &Manifest, version: Option<&Version>) -> Result<Option<Version>> {
+    match target.put_manifest(manifest.to_bytes()?, version)? {
+        Some(version) => Ok(Some(version)),
+        None => own(target, manifest),
+    }
 }
 
 #[cfg(test)]

@@ -44,15 +44,18 @@ pub(super) enum Next {
     Idle,
 }
 
+/// When an archiver takes a snapshot beside the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Every {
+    /// In ms.
+    pub(super) snapshot_ms: i64,
+    /// Whether it is taking one.
+    pub(super) taking: bool,
+}
+
 /// Decides what an archiver does next. `looked` is the last commit whose segments it has looked for: some
 /// commits change no entry.
-pub(super) fn next(
-    at: Position,
-    log: &LogState,
-    looked: u64,
-    now_ms: i64,
-    snapshot_every_ms: i64,
-) -> Next {
+pub(super) fn next(at: Position, log: &LogState, looked: u64, now_ms: i64, every: Every) -> Next {
     let Some(extent) = log.log else { return Next::TurnOn };
     if extent.origin != at.origin || log.version < at.last {
         return Next::NewTimeline;
@@ -61,11 +64,12 @@ pub(super) fn next(
     if extent.complete > at.last {
         return Next::Begin(Begin::Gap { archived: at.last, complete: extent.complete });
     }
-    if log.version > at.last.max(looked) {
-        return Next::Segments;
+    // Before the segments: a database that is written all the time would get no snapshot.
+    let due = now_ms.saturating_sub(taken_ms) >= every.snapshot_ms;
+    if due && at.last > version && !every.taking {
+        return Next::Snapshot;
     }
-    let due = now_ms.saturating_sub(taken_ms) >= snapshot_every_ms;
-    if due && at.last > version { Next::Snapshot } else { Next::Idle }
+    if log.version > at.last.max(looked) { Next::Segments } else { Next::Idle }
 }
 
 /// A snapshot of an archive.
@@ -217,7 +221,8 @@ mod tests {
     #[test]
     fn an_archiver_follows_the_log() {
         let at = Position { origin: ORIGIN, last: 5, snapshot: Some((3, 0)) };
-        let next = |at, log, looked, now_ms| next(at, &log, looked, now_ms, 100);
+        let every = |taking| Every { snapshot_ms: 100, taking };
+        let next = |at, log, looked, now_ms| next(at, &log, looked, now_ms, every(false));
         let off = LogState { version: 9, log: None };
         assert_eq!(next(at, off, 0, 0), Next::TurnOn);
         let other = Position { origin: Origin { incarnation: 3, ..ORIGIN }, ..at };
@@ -231,6 +236,8 @@ mod tests {
         assert_eq!(next(at, log(9, 5), 8, 0), Next::Segments);
         assert_eq!(next(at, log(9, 5), 9, 99), Next::Idle);
         assert_eq!(next(at, log(9, 5), 9, 100), Next::Snapshot);
+        assert_eq!(next(at, log(9, 5), 0, 100), Next::Snapshot);
+        assert_eq!(super::next(at, &log(9, 5), 0, 100, every(true)), Next::Segments);
         let fresh = Position { snapshot: Some((5, 0)), ..at };
         assert_eq!(next(fresh, log(5, 5), 0, 1000), Next::Idle);
         // A clock that was set back.

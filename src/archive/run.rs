@@ -13,7 +13,7 @@ use super::manifest::Archived;
 use super::names::{SegmentsName, Timeline, segments_folder};
 use super::object::{Commit, Content, Hash, Segments, Source};
 use super::ownership::{Claimant, Failure, Ownership};
-use super::plan::{Begin, Next, Position, chain, next};
+use super::plan::{Begin, Every, Next, Position, chain, next};
 use super::prune;
 use super::snapshot::{Take, Taken};
 use super::status::Shared;
@@ -244,7 +244,10 @@ impl Archiver {
             let open = Open::of(&self.store)?;
             let store = open.store()?;
             let (log, now_ms) = (log_of(store)?, store.now_ms());
-            let every = self.options.snapshot_every_ms;
+            let snapshot_ms = self.options.snapshot_every_ms;
+            // A last look does not begin what takes long.
+            let taking = self.taking.is_some() || self.shared.is_stopped();
+            let every = Every { snapshot_ms, taking };
             match next(self.position, &log, self.looked, now_ms, every) {
                 Next::TurnOn => {
                     turn_on(store)?;
@@ -274,8 +277,8 @@ impl Archiver {
                     self.keep_snapshot(&taken);
                 }
                 Next::Segments => self.read(store, &log)?,
-                Next::Snapshot if self.taking.is_none() => self.begin_taking(now_ms)?,
-                Next::Snapshot | Next::Idle => {
+                Next::Snapshot => self.begin_taking(now_ms)?,
+                Next::Idle => {
                     self.looked = self.looked.max(log.version);
                     self.shared.complete(self.looked.max(self.position.last), now_ms);
                     return Ok(());

@@ -10,6 +10,8 @@
 
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
+#[cfg(feature = "archive")]
+mod archive;
 mod attachment;
 mod calls;
 mod consume;

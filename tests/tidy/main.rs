@@ -20,7 +20,7 @@ struct Module {
     uses: &'static [&'static str],
 }
 
-const MODULES: [Module; 19] = [
+const MODULES: [Module; 20] = [
     Module { name: "model", uses: &[] },
     Module { name: "codec", uses: &["model"] },
     Module { name: "search", uses: &["model", "codec"] },
@@ -44,6 +44,10 @@ const MODULES: [Module; 19] = [
     },
     Module { name: "open", uses: &["model", "commit", "engine", "store", "remote", "database"] },
     Module {
+        name: "archive",
+        uses: &["model", "codec", "trust", "engine", "store", "database", "open"],
+    },
+    Module {
         name: "server",
         uses: &[
             "model",
@@ -64,8 +68,8 @@ const MODULES: [Module; 19] = [
     Module {
         name: "binding",
         uses: &[
-            "model", "engine", "metrics", "store", "call", "remote", "database", "open", "server",
-            "protocol",
+            "model", "engine", "metrics", "store", "call", "remote", "database", "open", "archive",
+            "server", "protocol",
         ],
     },
 ];

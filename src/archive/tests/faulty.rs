@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,10 +16,17 @@ use object_store::{
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
+pub(super) const NEVER: u64 = 0;
+/// Six of 16 requests.
+pub(super) const OFTEN: u64 = 60;
+/// Six of 128 requests.
+pub(super) const SELDOM: u64 = 57;
+
 #[derive(Debug)]
 pub(super) struct Faulty {
     inner: InMemory,
-    pub(super) fails: AtomicBool,
+    /// How many bits of a mixture decide: [`NEVER`], [`OFTEN`] or [`SELDOM`].
+    pub(super) rate: AtomicU64,
     /// Every request so far; it decides which one fails, and how.
     requests: AtomicU64,
     pub(super) faults: AtomicU64,
@@ -37,19 +44,20 @@ impl Faulty {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             inner: InMemory::new(),
-            fails: AtomicBool::new(true),
+            rate: OFTEN.into(),
             requests: AtomicU64::new(0),
             faults: AtomicU64::new(0),
         })
     }
 
     fn fault(&self) -> Option<Fault> {
-        if !self.fails.load(Ordering::SeqCst) {
+        let rate = self.rate.load(Ordering::SeqCst);
+        if rate == NEVER {
             return None;
         }
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
         // A mixture that repeats nothing for long.
-        let fault = match number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 {
+        let fault = match number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> rate {
             0 | 1 => Fault::Refused,
             2 | 3 => Fault::Lost,
             4 => Fault::Cut,

@@ -174,6 +174,7 @@ fn a_restored_database_is_another_copy_and_begins_a_history() {
     let machine = Machine::new();
     machine.set("a", "1");
     let archive = machine.archive(&target);
+    machine.settle(&archive);
     let early = machine.set("a", "2");
     machine.set("a", "3");
     machine.settle(&archive);
@@ -216,6 +217,7 @@ fn a_prefix_restores_its_entries_only() {
     let large = "large".repeat(2000);
     machine.commit(vec![set("a1", &large, None), set("b1", &large, None), set("a2", "x", None)]);
     let archive = machine.archive(&target);
+    machine.settle(&archive);
     machine.set("a3", "later");
     machine.set("b3", "later");
     machine.settle(&archive);
@@ -238,6 +240,7 @@ fn a_log_that_does_not_reach_back_is_noticed() {
     let machine = Machine::new();
     machine.set("a", "1");
     let archive = machine.archive(&target);
+    machine.settle(&archive);
     let before = machine.set("a", "2");
     machine.settle(&archive);
     stop(archive);
@@ -250,6 +253,9 @@ fn a_log_that_does_not_reach_back_is_noticed() {
     machine.set("a", "4");
     machine.pass(10);
     machine.set("a", "5");
+    let bounds = LogBounds { bytes_max: 1 << 20, ..bounds };
+    let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::Keep };
+    machine.store().set_log(settings, PATIENCE).unwrap();
     let archive = machine.archive(&target);
     machine.settle(&archive);
     let after = machine.set("a", "6");
