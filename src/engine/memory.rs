@@ -5,6 +5,7 @@
 //! Never: keep the lock between calls.
 
 mod feed;
+mod followed;
 mod fulltext;
 mod messages;
 mod replication;
@@ -23,13 +24,13 @@ use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
     DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
-    Progress, Reader, ReplicationLog, Report, Snapshot, TellExternal, Work, Writer,
+    NextEntries, Progress, Reader, ReplicationLog, Report, Snapshot, TellExternal, Work, Writer,
 };
 use crate::commit::{Begun, NewRow, batch, replay};
 use crate::model::{
-    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Key,
+    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed, Key,
     LogSegment, LogSettings, MessagePlace, MessageState, Moment, Origin, Peeked, QueueStats,
-    Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+    Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;
@@ -46,6 +47,8 @@ struct Tables {
     feed: Option<feed::Log>,
     /// The replication log, if it is on.
     log: Option<replication::Log>,
+    /// What it follows.
+    followed: Option<Followed>,
     rows: BTreeMap<Key, NewRow>,
     expiries: BTreeSet<(i64, Key)>,
     messages: Messages,
@@ -345,6 +348,30 @@ impl Writer for MemoryWriter {
         let done = replay::run(&mut MemoryTransaction { tables, now_ms }, &begun, segment);
         tables.tell_indexes(PrivateIndexes::commit);
         done
+    }
+
+    fn followed(&mut self) -> Result<Option<Followed>> {
+        Ok(self.0.read().followed.clone())
+    }
+
+    fn follow(
+        &mut self,
+        after: &Followed,
+        segments: &[LogSegment<'_>],
+        _deadline: Instant,
+    ) -> Result<Report> {
+        self.0.write().follow(after, segments)
+    }
+
+    fn replace_all(
+        &mut self,
+        replacement: &Replacement,
+        entries: NextEntries<'_>,
+        _deadline: Instant,
+    ) -> Result<Report> {
+        // Readers wait for the exchange, not for the entries.
+        let rows = followed::collect(entries)?;
+        self.0.write().replace_all(replacement, rows)
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {

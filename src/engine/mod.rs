@@ -26,9 +26,9 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, DeadLetter, DeadLetterChange, Error, Key, LogSegment,
-    LogSettings, MessagePlace, MessageState, Moment, Needs, Origin, Peeked, QueueStats, Range,
-    Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
+    Backup, Capabilities, Checkpoint, CopiedEntry, DeadLetter, DeadLetterChange, Error, Followed,
+    Key, LogSegment, LogSettings, MessagePlace, MessageState, Moment, Needs, Origin, Peeked,
+    QueueStats, Range, Replacement, Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};
@@ -358,6 +358,9 @@ pub struct NextDeadlines {
     pub building: bool,
 }
 
+/// The next entries of a copy, in the order of their keys; `None` after the last ones. It may wait.
+pub type NextEntries<'a> = &'a mut dyn FnMut() -> Result<Option<Vec<CopiedEntry>>>;
+
 /// What [`Writer::begin`] has achieved when it returns.
 #[derive(Debug)]
 #[expect(
@@ -459,6 +462,46 @@ pub trait Writer: Send + Indexer {
     /// As [`Writer::begin`]; `Corrupt` for a damaged segment.
     fn replay(&mut self, _segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
         Err(Error::unsupported("this database repeats no replication log"))
+    }
+
+    /// What the database follows; `None` for one that follows nothing.
+    ///
+    /// # Errors
+    /// Errors of the medium; `Corrupt` if something else has written to the copy.
+    fn followed(&mut self) -> Result<Option<Followed>> {
+        Ok(None)
+    }
+
+    /// Repeats segments of the followed log as [`Writer::replay`] does, and stores the new position, in
+    /// one transaction. It need not be synced: what is lost is fetched again. The version of `after` is
+    /// not stored, but the last one that the database has.
+    ///
+    /// # Errors
+    /// As [`Writer::replay`]; `Unavailable` if the copy follows something else than the origin of
+    /// `after`; those of [`Writer::followed`].
+    fn follow(
+        &mut self,
+        _after: &Followed,
+        _segments: &[LogSegment<'_>],
+        _deadline: Instant,
+    ) -> Result<Report> {
+        Err(Error::unsupported("this database follows none"))
+    }
+
+    /// Replaces all entries by those of `entries`, in one transaction, so that readers have all old
+    /// entries before it and all new ones after it. An error of `entries` rolls back. The logs begin
+    /// anew.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`]; those of `entries`; `Unavailable` if the copy does not follow what
+    /// `replacement` says.
+    fn replace_all(
+        &mut self,
+        _replacement: &Replacement,
+        _entries: NextEntries<'_>,
+        _deadline: Instant,
+    ) -> Result<Report> {
+        Err(Error::unsupported("this database follows none"))
     }
 
     /// Replaces the kept counters by what `merge` makes of them, in one transaction. Only a file keeps

@@ -45,8 +45,8 @@ pub use queue::{
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
-    EntryVersion, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment,
-    Origin, PastEntry, Setting, When,
+    CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds, LogExtent, LogSegment,
+    LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Setting, When,
 };
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,

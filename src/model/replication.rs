@@ -1,6 +1,6 @@
 //! The replication log of a database, and moments of its past.
 
-use super::{EncodedValue, Versionstamp};
+use super::{EncodedValue, Key, Versionstamp};
 
 /// Which database a log belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,4 +125,41 @@ pub struct PastEntry {
     pub value: EncodedValue,
     /// When it expired or was to expire, in ms since the epoch.
     pub expire_at_ms: Option<i64>,
+}
+
+/// What a copy has of the database that it follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// The database that it follows.
+    pub origin: Origin,
+    /// The commit up to which it has every change.
+    pub version: u64,
+    /// The time of that commit, in ms since the epoch; 0 if the database does not know it.
+    pub at_ms: i64,
+    /// The beginnings of the keys that it has; empty: it has all keys.
+    pub prefixes: Vec<Key>,
+}
+
+/// An entry for a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedEntry {
+    /// The key.
+    pub key: Key,
+    /// The commit that wrote the value.
+    pub version: u64,
+    /// The value.
+    pub value: EncodedValue,
+    /// When it expires, in ms since the epoch.
+    pub expire_at_ms: Option<i64>,
+}
+
+/// The replacement of all entries of a copy by those of the database that it follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// What the copy follows now; `None`: nothing, and it has no entries.
+    pub before: Option<Followed>,
+    /// What it follows afterwards.
+    pub after: Followed,
+    /// A random number: the copy is another one for those who follow it.
+    pub generation: u64,
 }

@@ -12,8 +12,8 @@ use crate::engine::replication::extent::{
 };
 use crate::engine::replication::{no_longer, time_of};
 use crate::model::{
-    Change, ChangeKind, Key, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin,
-    PastEntry, Result,
+    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Moment,
+    Origin, PastEntry, Result,
 };
 
 /// What entries were before commits.
@@ -36,6 +36,21 @@ pub(super) struct Log {
 impl Log {
     fn new(origin: Origin, extent: Extent) -> Self {
         Self { origin, extent, segments: BTreeMap::new(), past: Past::new() }
+    }
+
+    /// Begins the log of a copy anew after a commit, with the same settings.
+    pub(super) fn restart(
+        &mut self,
+        database: [u8; 16],
+        incarnation: u64,
+        version: u64,
+        at_ms: i64,
+    ) {
+        let since = Moment { version, at_ms };
+        let history = self.extent.history.map(|history| HistoryExtent { since, ..history });
+        let extent =
+            Extent { complete: version, bytes: 0, newest_ms: at_ms, history, forgotten: None, ..self.extent };
+        *self = Self::new(Origin { database, incarnation }, extent);
     }
 
     /// Logs the changes of the commits of a transaction, in order, and trims old ones.
@@ -82,6 +97,8 @@ impl Segments for Log {
 impl Tables {
     /// Changes the settings of the log.
     pub(super) fn set_log(&mut self, settings: &LogSettings, origin: Origin, now_ms: i64) {
+        let followed = self.followed.as_ref().map(|followed| followed.origin.database);
+        let origin = Origin { database: followed.unwrap_or(origin.database), ..origin };
         let before = self.log.as_ref().map(|log| log.extent);
         let Changed { extent, forgets } = change(before, settings, self.version, now_ms);
         match (&mut self.log, extent) {

@@ -84,6 +84,11 @@ impl SqliteWriter {
         done
     }
 
+    /// Removes all documents, in the transaction of the caller.
+    pub(super) fn clear_indexes(&mut self) -> Result<()> {
+        self.with_catalog(|catalog, connection| catalog.clear(connection))
+    }
+
     /// Whether an index is being built.
     pub(super) fn building(&self) -> Result<bool> {
         let any = "SELECT 1 FROM openkv_index WHERE progress IS NOT NULL LIMIT 1";

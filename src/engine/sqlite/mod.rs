@@ -14,6 +14,7 @@ mod depths;
 mod errors;
 mod external;
 mod feed;
+mod followed;
 mod fulltext;
 mod history;
 mod identity;
@@ -56,6 +57,7 @@ use rusqlite::Connection;
 
 use connection::Access;
 use external::OwnCommits;
+use followed::Role;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 use leftover::Leftover;
 pub use reader::SqliteReader;
@@ -124,6 +126,26 @@ impl SqliteEngine {
         busy: Duration,
         wanted: Option<Encoding>,
     ) -> Result<Self> {
+        let role = if readonly { Role::Reads } else { Role::Writes };
+        Self::open_for(path, role, busy, wanted)
+    }
+
+    /// Opens or creates a file as a copy of another database.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Denied` for a database of its own; `Corrupt` for a copy that something else
+    /// has written to.
+    pub fn open_copy(path: &Path, busy: Duration) -> Result<Self> {
+        Self::open_for(path, Role::Follows, busy, Some(Encoding::Cbor))
+    }
+
+    fn open_for(
+        path: &Path,
+        role: Role,
+        busy: Duration,
+        wanted: Option<Encoding>,
+    ) -> Result<Self> {
+        let readonly = role == Role::Reads;
         let access = if readonly { Access::Read } else { Access::Write };
         let named = |error: Error| {
             let error = identity::hint(unopened::explain(error, path, access), path);
@@ -137,7 +159,8 @@ impl SqliteEngine {
         let mut first = connection::open(path, access, busy).map_err(named)?;
         identity::keep_log(&first, true).map_err(named)?;
         let prepared = identity::verify_log(&first, path)
-            .and_then(|()| layout::prepare(&mut first, readonly, wanted));
+            .and_then(|()| layout::prepare(&mut first, readonly, wanted))
+            .and_then(|encoding| followed::check(&first, role).map(|()| encoding));
         // Closing must not apply a log that may belong to another file.
         if !prepared.as_ref().is_err_and(|error| identity::log_may_be_wrong(error, path)) {
             identity::keep_log(&first, false).map_err(named)?;

@@ -127,6 +127,17 @@ impl LogWriter {
             .finish()
     }
 
+    /// Begins the log anew after a commit, in the transaction of the caller, with the same settings.
+    pub(super) fn restart(&mut self, version: u64, at_ms: i64) -> Result<()> {
+        let Some(before) = self.extent_of_file.run().first(extent_in)? else { return Ok(()) };
+        self.store.beside("DELETE FROM openkv_log")?.execute()?;
+        self.history.clear()?;
+        let since = Moment { version, at_ms };
+        let history = before.history.map(|history| HistoryExtent { since, ..history });
+        let (complete, newest_ms) = (version, at_ms);
+        self.keep(&Extent { complete, bytes: 0, newest_ms, history, forgotten: None, ..before })
+    }
+
     /// Changes the settings, in the transaction of the caller. `version` is the last commit;
     /// `database` becomes the name of a database without one.
     pub(super) fn set(
@@ -197,7 +208,8 @@ impl LogReader {
             version: on.beside("SELECT version FROM data_version WHERE k = 0")?,
             origin: on.beside(
                 "SELECT (SELECT value FROM openkv_meta WHERE name = 'database'), \
-                 (SELECT seq FROM data_version WHERE k = 1)",
+                 (SELECT seq FROM data_version WHERE k = 1), \
+                 (SELECT value FROM openkv_meta WHERE name = 'generation')",
             )?,
             segments: on.beside(
                 "SELECT version, first, at_ms, changes FROM openkv_log WHERE version > ?1 \
@@ -223,7 +235,10 @@ impl LogReader {
         let database = run.column_blob(0).try_into().map_err(|_| {
             Error::corrupt("the file does not name its database: its openkv_meta table is damaged")
         })?;
-        Ok(Origin { database, incarnation: run.column_int(1).cast_unsigned() })
+        // A copy is another one each time that all of it is replaced.
+        let generation = run.column_int_or_null(2).unwrap_or(0);
+        let incarnation = (run.column_int(1) ^ generation).cast_unsigned();
+        Ok(Origin { database, incarnation })
     }
 }
 

@@ -9,6 +9,7 @@ use rusqlite::{Connection, ffi};
 use super::FileClaim;
 use super::external::OwnCommits;
 use super::feed::FeedWriter;
+use super::followed;
 use super::fulltext::Catalog;
 use super::log_length::LogLength;
 use super::measure::{kept_metrics, take_cache_counts};
@@ -17,10 +18,10 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
-use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, Progress, Report, Work, Writer};
+use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer};
 use crate::model::{
-    Change, Checkpoint, DeadLetterChange, Encoding, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS,
-    LogSegment, LogSettings, Origin, Result, Vacuumed,
+    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind,
+    LOCK_GRACE_MS, LogSegment, LogSettings, Origin, Replacement, Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -200,6 +201,15 @@ impl SqliteWriter {
         Ok(done)
     }
 
+    /// Begins both logs anew after a commit, in the transaction of the caller: what was before is not
+    /// what they had.
+    pub(super) fn restart_logs(&mut self, version: u64, at_ms: i64) -> Result<()> {
+        if self.feed.is_on() {
+            self.feed.lose(version)?;
+        }
+        self.rows.log.restart(version, at_ms)
+    }
+
     /// Makes the next transaction load feeds and indexes again.
     pub(super) fn forget_features(&mut self) {
         self.features = UNSEEN;
@@ -345,6 +355,36 @@ impl Writer for SqliteWriter {
             let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
             replay::run(writer, &begun, segment)
         })?;
+        self.own.left(report.versions.1);
+        Ok(report)
+    }
+
+    fn followed(&mut self) -> Result<Option<Followed>> {
+        Ok(followed::read(&self.connection)?.0)
+    }
+
+    fn follow(
+        &mut self,
+        after: &Followed,
+        segments: &[LogSegment<'_>],
+        deadline: Instant,
+    ) -> Result<Report> {
+        // What a power loss undoes is fetched again.
+        let report = self.within(false, 0, deadline, |writer, _| writer.repeat(after, segments))?;
+        self.own.left(report.versions.1);
+        if let Err(error) = self.log_length.mind(&self.connection) {
+            tracing::warn!(%error, "beginning the log anew");
+        }
+        Ok(report)
+    }
+
+    fn replace_all(
+        &mut self,
+        replacement: &Replacement,
+        entries: NextEntries<'_>,
+        deadline: Instant,
+    ) -> Result<Report> {
+        let report = Self::replace_all(self, replacement, entries, deadline)?;
         self.own.left(report.versions.1);
         Ok(report)
     }

@@ -147,6 +147,15 @@ impl Catalog {
         Ok(true)
     }
 
+    /// Removes all documents, in the transaction of the caller.
+    pub(super) fn clear(&self, connection: &Connection) -> Result<()> {
+        for id in self.0.iter().map(Index::id) {
+            let sql = format!("DELETE FROM openkv_fts_{id}; DELETE FROM openkv_docs_{id};");
+            connection.execute_batch(&sql).map_err(failure)?;
+        }
+        Ok(())
+    }
+
     /// The index whose building continues next.
     pub(super) fn site(&self, connection: &Connection) -> Result<Option<Site>> {
         Statement::prepare(connection, SITE)?.run().first(|run| Site {

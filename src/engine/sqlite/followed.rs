@@ -1,0 +1,245 @@
+//! A file that is a copy: what it follows, and the transactions that only its follower begins.
+//!
+//! Duty: repeat the changes of the followed database, or replace all entries by its own, together with
+//! the new position.
+//! Invariant: the position in `openkv_meta` is the commit counter of the file; where they differ, somebody
+//! else has written to it, and nothing is repeated any more.
+//! Never: an entry without its position, or the reverse.
+
+use std::time::Instant;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::errors::failure;
+use super::writer::SqliteWriter;
+use crate::commit::{Begun, EntryTable as _, NewRow, RowEffect, replay};
+use crate::engine::{NextEntries, Report, Writer as _};
+use crate::model::{CopiedEntry, Error, Followed, Key, LogSegment, Origin, Replacement, Result};
+
+/// What a file follows.
+const FOLLOWED: &str = "SELECT (SELECT value FROM openkv_meta WHERE name = 'follows'), version \
+                        FROM data_version WHERE k = 0";
+
+/// Checkpoints after a copy whose commits are older than those that it replaces, at most.
+const CHECKPOINTS_MAX: usize = 50;
+const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// What a process opens a file for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// For reading only.
+    Reads,
+    /// As a database of its own.
+    Writes,
+    /// As a copy of another database.
+    Follows,
+}
+
+/// What a file follows, with its commit counter; `None` for one that follows nothing.
+pub(super) fn read(connection: &Connection) -> Result<(Option<Followed>, u64)> {
+    let row = connection.query_row(FOLLOWED, [], |row| {
+        Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get::<_, i64>(1)?))
+    });
+    let (marker, version) = row.map_err(failure)?;
+    let version = version.cast_unsigned();
+    let Some(marker) = marker else { return Ok((None, version)) };
+    let followed = decode(&marker).ok_or_else(|| {
+        Error::corrupt("the file does not say what it follows: its openkv_meta table is damaged")
+    })?;
+    if followed.version != version {
+        return Err(written_by_others(&followed, version));
+    }
+    Ok((Some(followed), version))
+}
+
+/// Checks that a file may be opened in a role.
+///
+/// # Errors
+/// `Denied` for a replica that is to be written, and for a database of its own that is to be a replica;
+/// `Corrupt` for a replica that something else has written to.
+pub(super) fn check(connection: &Connection, role: Role) -> Result<()> {
+    match (role, read(connection)) {
+        (Role::Reads, _) => Ok(()),
+        (_, Err(error)) => Err(error),
+        (Role::Writes, Ok((None, _))) => Ok(()),
+        (Role::Writes, Ok((Some(_), _))) => Err(Error::denied(
+            "the file is a replica, which only changes of the database that it follows are written to: give \
+             it as option replica to openKv(url), open it with readonly: true, or make it a database of its own \
+             with openkv promote",
+        )),
+        (Role::Follows, Ok((Some(_), _))) => Ok(()),
+        (Role::Follows, Ok((None, _))) if has_data(connection)? => Err(Error::denied(
+            "the file is a database of its own, not a replica, and a copy would replace it: name another file",
+        )),
+        (Role::Follows, Ok((None, _))) => Ok(()),
+    }
+}
+
+/// Whether a file without a mark has anything in it.
+fn has_data(connection: &Connection) -> Result<bool> {
+    let any = "SELECT 1 WHERE (SELECT version FROM data_version WHERE k = 0) > 0 \
+               OR EXISTS (SELECT 1 FROM kv) OR EXISTS (SELECT 1 FROM openkv_queue)";
+    let found = connection.query_row(any, [], |_| Ok(())).optional();
+    Ok(found.map_err(failure)?.is_some())
+}
+
+fn written_by_others(followed: &Followed, version: u64) -> Error {
+    Error::corrupt(format!(
+        "the replica has the commit {version}, but has followed up to {} only: something else has written \
+         to it, so it is no copy any more. Nothing was changed. Move the file away, with its -wal and -shm \
+         files, to have it copied again",
+        followed.version
+    ))
+}
+
+/// The bytes of the mark: database, incarnation, version and time, little-endian, then the prefixes, each
+/// after its length.
+fn encode(followed: &Followed) -> Vec<u8> {
+    let Followed { origin, version, at_ms, prefixes } = followed;
+    let mut bytes = origin.database.to_vec();
+    bytes.extend_from_slice(&origin.incarnation.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
+    bytes.extend_from_slice(&at_ms.to_le_bytes());
+    for prefix in prefixes {
+        bytes.extend_from_slice(&(prefix.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(prefix.as_bytes());
+    }
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<Followed> {
+    let (database, rest) = bytes.split_first_chunk()?;
+    let (incarnation, rest) = rest.split_first_chunk()?;
+    let (version, rest) = rest.split_first_chunk()?;
+    let (at_ms, mut rest) = rest.split_first_chunk()?;
+    let mut prefixes = Vec::new();
+    while !rest.is_empty() {
+        let (len, behind) = rest.split_first_chunk()?;
+        let (prefix, behind) = behind.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        prefixes.push(Key::from_encoded(prefix.to_vec()));
+        rest = behind;
+    }
+    Some(Followed {
+        origin: Origin { database: *database, incarnation: u64::from_le_bytes(*incarnation) },
+        version: u64::from_le_bytes(*version),
+        at_ms: i64::from_le_bytes(*at_ms),
+        prefixes,
+    })
+}
+
+impl SqliteWriter {
+    fn keep_followed(&self, followed: &Followed) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO openkv_meta VALUES ('follows', ?1)";
+        let kept = self.connection().prepare_cached(sql);
+        let kept = kept.and_then(|mut statement| statement.execute([encode(followed)]));
+        kept.map(drop).map_err(failure)
+    }
+
+    /// Repeats segments, in the transaction of the caller.
+    pub(super) fn repeat(
+        &mut self,
+        after: &Followed,
+        segments: &[LogSegment<'_>],
+    ) -> Result<Report> {
+        let begun = self.start()?;
+        let (before, version) = read(self.connection())?;
+        if before.as_ref().map(|before| before.origin) != Some(after.origin) {
+            return Err(followed_meanwhile());
+        }
+        let mut all = Report { versions: (begun, version), ..Report::default() };
+        for segment in segments {
+            let logs = self.begin_rows(segment.at_ms)?;
+            let version = all.versions.1;
+            let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
+            let report = replay::run(self, &begun, *segment)?;
+            all.versions.1 = report.versions.1;
+            all.touched.extend(report.touched);
+        }
+        let last = all.versions.1;
+        self.keep_followed(&Followed { version: last, ..after.clone() })?;
+        Ok(all)
+    }
+
+    /// Replaces all entries, in a transaction of its own.
+    pub(super) fn replace_all(
+        &mut self,
+        replacement: &Replacement,
+        entries: NextEntries<'_>,
+        deadline: Instant,
+    ) -> Result<Report> {
+        let after = &replacement.after;
+        let report = self.within(true, after.at_ms, deadline, |writer, _| {
+            let version = writer.start()?;
+            if read(writer.connection())?.0 != replacement.before {
+                return Err(followed_meanwhile());
+            }
+            let run = |writer: &Self, sql: &str| {
+                writer.connection().execute_batch(sql).map_err(failure)
+            };
+            run(writer, "DELETE FROM kv; DELETE FROM openkv_history; DELETE FROM openkv_spill;")?;
+            writer.clear_indexes()?;
+            writer.rows().begin(i64::MIN)?;
+            while let Some(page) = entries()? {
+                for CopiedEntry { key, version, value, expire_at_ms } in page {
+                    let row = NewRow { version, value, expire_at_ms };
+                    writer.rows().apply(&key, RowEffect::Stored(row))?;
+                }
+            }
+            let sql = "UPDATE data_version SET version = ?1, seq = ?1 WHERE k = 0";
+            let set = writer.connection().execute(sql, [after.version.cast_signed()]);
+            set.map_err(failure)?;
+            let named = writer.connection().execute(
+                "INSERT OR REPLACE INTO openkv_meta VALUES ('database', ?1), ('generation', ?2)",
+                rusqlite::params![after.origin.database, replacement.generation.cast_signed()],
+            );
+            named.map_err(failure)?;
+            writer.restart_logs(after.version, after.at_ms)?;
+            writer.keep_followed(after)?;
+            Ok(Report { versions: (version, after.version), ..Report::default() })
+        });
+        // Also after a failure: the logs and indexes are loaded again.
+        self.forget_features();
+        let report = report?;
+        if report.versions.1 < report.versions.0 {
+            self.checkpoint_all();
+        }
+        Ok(report)
+    }
+
+    /// Moves the whole log into the file. A log whose commits are older than those of the file would
+    /// look like that of another file, if this process was killed.
+    fn checkpoint_all(&mut self) {
+        for _ in 0..CHECKPOINTS_MAX {
+            match self.checkpoint() {
+                Ok(moved) if moved.log_pages == moved.moved_pages => return,
+                Ok(_) => std::thread::sleep(CHECKPOINT_PAUSE),
+                Err(error) => tracing::debug!(%error, "moving an older copy into the file"),
+            }
+        }
+    }
+}
+
+fn followed_meanwhile() -> Error {
+    Error::unavailable("another process has changed what the replica follows; it is read again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_round_trips_and_cut_ones_are_rejected() {
+        let followed = Followed {
+            origin: Origin { database: *b"sixteen bytes...", incarnation: 7 },
+            version: 9,
+            at_ms: -1,
+            prefixes: vec![Key::from_encoded(vec![2, 97, 0]), Key::from_encoded(vec![])],
+        };
+        let bytes = encode(&followed);
+        assert_eq!(decode(&bytes), Some(followed.clone()));
+        let whole = [40, 40 + 4 + 3, bytes.len()];
+        for end in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..end]).is_some(), whole.contains(&end), "{end}");
+        }
+    }
+}
