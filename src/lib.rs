@@ -44,6 +44,7 @@ pub mod model;
 pub mod open;
 pub mod protocol;
 pub mod remote;
+pub mod replica;
 pub mod search;
 #[cfg(feature = "server")]
 pub mod server;

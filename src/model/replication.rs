@@ -163,3 +163,25 @@ pub struct Replacement {
     /// A random number: the copy is another one for those who follow it.
     pub generation: u64,
 }
+
+/// As [`LogSegment`], with its own bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The first commit with changes.
+    pub first: u64,
+    /// The last commit with changes.
+    pub last: u64,
+    /// The time of the commits, in ms since the epoch.
+    pub at_ms: i64,
+    /// The changes, as `codec::change_log` writes them.
+    pub changes: Vec<u8>,
+}
+
+impl Segment {
+    /// The segment, borrowed.
+    #[must_use]
+    pub fn borrowed(&self) -> LogSegment<'_> {
+        let Self { first, last, at_ms, changes } = self;
+        LogSegment { first: *first, last: *last, at_ms: *at_ms, changes }
+    }
+}

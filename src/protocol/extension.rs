@@ -12,6 +12,7 @@
 //! | `/openkv/write` | u32 count, writes | outcomes |
 //! | `/openkv/call/COMMAND` | the command's frame | the command's answer |
 //! | `/openkv/feed` | a feed request | a stream of batches (`feed`) |
+//! | `/openkv/follow` | a request of a follower | a stream of the log (`follow`) |
 //! | `/openkv/consume` | `protocol::consume` | a stream |
 //! | `/openkv/receive` | `protocol::consume` | a message, or nothing |
 //!
@@ -31,11 +32,14 @@ pub const FEEDS: &str = "feeds-1";
 /// The extension that offers consumers of queues (`protocol::consume`).
 pub const QUEUES: &str = "queues-1";
 
+/// The extension that offers the replication log (`protocol::follow`).
+pub const LOG: &str = "log-1";
+
 /// The extension that offers ids of writes (`model::WriteId`), for databases whose leader remembers them.
 pub const WRITE_IDS: &str = "write-ids-1";
 
 /// The extensions that openkv's server offers for every database.
-pub const OFFERED: [&str; 3] = [FRAMES, FEEDS, QUEUES];
+pub const OFFERED: [&str; 4] = [FRAMES, FEEDS, QUEUES, LOG];
 
 /// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";
@@ -45,6 +49,8 @@ pub const CONSUME: &str = "openkv/consume";
 pub const RECEIVE: &str = "openkv/receive";
 /// As [`CALL`].
 pub const FEED: &str = "openkv/feed";
+/// As [`CALL`].
+pub const FOLLOW: &str = "openkv/follow";
 /// See [`CALL`].
 pub const READ: &str = "openkv/read";
 /// See [`CALL`].

@@ -9,6 +9,7 @@ mod answer;
 mod change;
 mod consume;
 mod feed;
+mod follow;
 mod history;
 mod queue;
 mod reader;
@@ -25,6 +26,10 @@ pub use consume::{
     Consume, LockUpdate, Poll, parse_consume, parse_dispatched, parse_lock_update, parse_number,
     parse_poll, parse_received, push_consume, push_dispatched, push_lock_update, push_poll,
     push_settlement,
+};
+pub use follow::{
+    Follow, parse_entries, parse_follow, parse_followed, parse_segments, parse_specs, push_entry,
+    push_follow, push_followed, push_segments, push_specs,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use history::{parse_history, push_history_head, push_version};

@@ -14,6 +14,7 @@
 //! | [`extension`] | paths, headers, answers and errors over HTTP |
 //! | [`backup`] | headers of the download of a backup |
 //! | [`feed`] | the stream of a change feed |
+//! | [`follow`] | the stream of a replication log |
 //! | [`state`] | the stream of a watch |
 //! | [`consume`] | the stream of a queue's consumer |
 
@@ -22,6 +23,7 @@ mod command;
 pub mod consume;
 pub mod extension;
 pub mod feed;
+pub mod follow;
 pub mod frame;
 pub mod state;
 

@@ -22,6 +22,7 @@ use super::executor::{Needs, RequestExecutor};
 use super::stream::{End, Follower, StreamRequest, follow};
 use crate::model::{
     Batch, Error, FEED_FRAME_BYTES_MAX, FeedReply, Id, KeyRange, Kind, Result, Versionstamp,
+    WATCH_SILENCE_MS_MAX,
 };
 use crate::protocol::extension::{FEED, FEEDS};
 use crate::protocol::feed::{FeedMessage, read_message, write_request};
@@ -176,6 +177,7 @@ impl Follower for Feed {
             body: Bytes::from(write_request(&self.range, place)),
             needs: Some(Needs { extension: FEEDS, what: "change feeds (watch over a selector)" }),
             frame_bytes_max: FEED_FRAME_BYTES_MAX,
+            silence_ms_max: WATCH_SILENCE_MS_MAX,
         })
     }
 

@@ -18,6 +18,7 @@
 //! | [`write_ids`] | ids by which a server recognises a repetition |
 //! | [`order`] | the order of dependent writes |
 //! | [`stream`], [`watch`], [`feed`], [`consume`] | streams from the server |
+//! | [`follow`] | the replication log, for replicas |
 //! | [`extension`], [`backup`] | calls of openkv's own servers; the download of a backup |
 
 mod address;
@@ -31,6 +32,7 @@ mod exchange;
 mod executor;
 mod extension;
 mod feed;
+mod follow;
 mod order;
 mod read;
 mod receive;
@@ -50,6 +52,7 @@ use tokio::time::Instant;
 
 pub use self::backup::Destination;
 pub use self::cancel::Cancel;
+pub use self::follow::{Following, LogFollower};
 pub use self::read::Page;
 pub use self::write::Framed;
 pub use crate::connect::wire::Entry;

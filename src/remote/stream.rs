@@ -23,7 +23,7 @@ use super::credentials::{Credentials, Grant};
 use super::executor::{Needs, RequestExecutor, Try, judge};
 use super::transport::refusal;
 use crate::codec::framing::Frames;
-use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN, WATCH_SILENCE_MS_MAX};
+use crate::model::{Error, Kind, Result, STREAM_STEADY_MS_MIN};
 use crate::protocol::extension::{EXPIRIES_HEADER, FEED, FRAMES_TYPE};
 
 /// The request for a stream.
@@ -33,6 +33,8 @@ pub(super) struct StreamRequest {
     /// The extension that it needs; `None` for the protocol's own.
     pub(super) needs: Option<Needs>,
     pub(super) frame_bytes_max: usize,
+    /// Silence after which the stream counts as dead, in ms.
+    pub(super) silence_ms_max: u64,
 }
 
 /// Takes the messages of a stream.
@@ -55,6 +57,9 @@ pub(super) trait Follower: Send + Sync + 'static {
 
     /// The server has answered, but gives no stream at present.
     fn refused(&self) {}
+
+    /// A stream has ended, or there is none, for this reason; another one is asked for.
+    fn ended(&self, _why: &str) {}
 
     /// Whether to ask for no other stream.
     fn is_over(&self) -> bool {
@@ -127,6 +132,7 @@ async fn go_on<F: Follower>(executor: &RequestExecutor, follower: &F) -> Result<
         match end {
             _ if follower.is_over() => return Ok(()),
             End::Again(why, least) => {
+                follower.ended(&why);
                 let pause = course.pause(least, executor.env.random());
                 tracing::debug!(why, ?pause, "a stream is opened again");
                 sleep(pause).await;
@@ -177,7 +183,7 @@ async fn stream<F: Follower>(
     grant: &Grant,
     course: &mut Course,
 ) -> End {
-    let StreamRequest { path, body, needs, frame_bytes_max } =
+    let StreamRequest { path, body, needs, frame_bytes_max, silence_ms_max } =
         match follower.request(&executor.credentials, grant) {
             Ok(request) => request,
             Err(error) => return End::Final(error),
@@ -212,7 +218,8 @@ async fn stream<F: Follower>(
     if head.status == StatusCode::OK {
         executor.credentials.trust(grant, endpoint);
         let begun = Instant::now();
-        let end = messages(follower, body, frame_bytes_max, course).await;
+        let silence = Duration::from_millis(silence_ms_max);
+        let end = messages(follower, body, (frame_bytes_max, silence), course).await;
         course.lasted(begun.elapsed());
         return end;
     }
@@ -239,12 +246,11 @@ async fn stream<F: Follower>(
 async fn messages<F: Follower>(
     follower: &F,
     mut body: Incoming,
-    frame_bytes_max: usize,
+    (frame_bytes_max, silence): (usize, Duration),
     course: &mut Course,
 ) -> End {
     let mut is_first = true;
     let mut frames = Frames::up_to(frame_bytes_max);
-    let silence = Duration::from_millis(WATCH_SILENCE_MS_MAX);
     loop {
         let piece = match timeout(silence, body.frame()).await {
             Err(_) => return End::Again("silent".into(), Duration::ZERO),

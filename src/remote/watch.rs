@@ -20,7 +20,7 @@ use crate::connect::versions::Version;
 use crate::connect::wire::watch::{WatchAnswer, read_answer, write_request};
 use crate::model::{
     Entry, Error, FRAMES_ANSWER_BYTES_MAX, Id, Key, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
-    WatchReply,
+    WATCH_SILENCE_MS_MAX, WatchReply,
 };
 use crate::protocol::extension::{FRAMES, WATCH};
 use crate::protocol::state;
@@ -184,6 +184,7 @@ impl Follower for Watch {
                 body: Bytes::from(state::write_request(&self.keys, self.raw)),
                 needs: Some(Needs { extension: FRAMES, what: "watches of many keys" }),
                 frame_bytes_max: FRAMES_ANSWER_BYTES_MAX,
+                silence_ms_max: WATCH_SILENCE_MS_MAX,
             });
         }
         if grant.version < Version::V3 {
@@ -199,6 +200,7 @@ impl Follower for Watch {
             body: Bytes::from(write_request(&self.keys)),
             needs: None,
             frame_bytes_max: WATCH_FRAME_BYTES_MAX,
+            silence_ms_max: WATCH_SILENCE_MS_MAX,
         })
     }
 

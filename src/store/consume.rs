@@ -50,7 +50,7 @@ impl Store {
 
     fn add_listener(&self, lost: Lost, add: impl FnOnce(&mut Consumers) -> Id) -> Result<Id> {
         let mut waiting = self.writes.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
+        if let Some(error) = waiting.refusal_of_callers() {
             return Err(error);
         }
         let id = add(&mut waiting.consumers);
@@ -108,7 +108,7 @@ impl Store {
             self.watches.external().hold();
         }
         let mut waiting = self.writes.waiting.lock();
-        if let Some(error) = waiting.refusal.clone() {
+        if let Some(error) = waiting.refusal_of_callers() {
             drop(waiting);
             reply(Err(error));
             return;

@@ -18,6 +18,7 @@
 //! | external | detects external commits; exists while a watch, a feed or a listener is open |
 
 mod consume;
+mod copy;
 mod deletion;
 mod external;
 mod feed;
@@ -25,6 +26,7 @@ mod health;
 mod immediate;
 mod listener;
 mod lock_request;
+mod log_tail;
 mod long;
 mod long_walk;
 mod maintain;
@@ -54,10 +56,12 @@ use parking_lot::Mutex;
 use crate::engine::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
 use crate::metrics::Metrics;
 use crate::model::{Capabilities, Capability, Env, Error, Moment, Result};
+pub use copy::Pages;
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
 pub use lock_request::Reply;
+pub use log_tail::{LogRead, Wake};
 pub use patience::{CallerLiveness, Closing, Patience};
 pub use preview::Preview;
 pub use queue::{RemoteConsumer, remote_number};
@@ -80,6 +84,7 @@ pub struct Store {
     watches: Arc<watch::Watches>,
     feeds: Arc<feed::Feeds>,
     readonly: bool,
+    tails: Arc<log_tail::LogTails>,
     capabilities: Capabilities,
     make_reader: MakeReader,
     /// Makes readers of a moment of the past.
@@ -101,6 +106,11 @@ impl Store {
     /// # Errors
     /// Those of the engine; `Unavailable` if no thread can be started.
     pub fn start<E: Engine>(engine: E, env: Arc<dyn Env>, readonly: bool) -> Result<Self> {
+        Self::start_for(engine, env, if readonly { Use::Reads } else { Use::Writes })
+    }
+
+    fn start_for<E: Engine>(engine: E, env: Arc<dyn Env>, used: Use) -> Result<Self> {
+        let readonly = used == Use::Reads;
         let engine = Arc::new(engine);
         let capabilities = engine.capabilities();
         let metrics = Arc::<Metrics>::default();
@@ -108,12 +118,14 @@ impl Store {
         let mut threads = vec![reader];
         let writes = Arc::new(write_queue::WriteQueue::new(env.clone()));
         let health = Arc::<health::Health>::default();
+        let tails = Arc::<log_tail::LogTails>::default();
         let feeds = feed::Feeds::new(reads.clone(), env.clone(), health.clone());
         let watches = {
             let (engine, writes) = (Arc::downgrade(&engine), Arc::downgrade(&writes));
             let feeds = Arc::downgrade(&feeds);
+            let tails = tails.clone();
             watch::Watches::new(reads.clone(), env.clone(), health.clone(), |watches| {
-                callbacks(engine, (watches, feeds, writes))
+                callbacks(engine, (watches, feeds, writes), tails)
             })
         };
         let readers = engine.clone();
@@ -129,9 +141,11 @@ impl Store {
             let make_reader = reads_at_once.then(|| make_reader.clone());
             threads.push(write::start(
                 writes.clone(),
-                (watches.clone(), feeds.clone(), metrics.clone(), health.clone()),
+                (watches.clone(), feeds.clone(), tails.clone()),
+                (metrics.clone(), health.clone()),
                 writer,
                 make_reader,
+                used == Use::Copies,
             )?);
         }
         let threads = Mutex::new(threads);
@@ -148,6 +162,7 @@ impl Store {
             watches,
             feeds,
             readonly,
+            tails,
             capabilities,
             make_reader,
             make_past,
@@ -228,6 +243,17 @@ impl Store {
     }
 }
 
+/// What a store is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Reads only.
+    Reads,
+    /// Reads and writes of its callers.
+    Writes,
+    /// Reads; the writes are those of a database that it follows.
+    Copies,
+}
+
 /// The callbacks for external commits.
 fn callbacks<E: Engine>(
     engine: Weak<E>,
@@ -236,6 +262,7 @@ fn callbacks<E: Engine>(
         Weak<feed::Feeds>,
         Weak<write_queue::WriteQueue>,
     ),
+    tails: Arc<log_tail::LogTails>,
 ) -> external::Callbacks {
     let told = (watches.clone(), feeds.clone(), writes.clone());
     let tell = Arc::new(move |commits: &ExternalCommits| {
@@ -248,6 +275,7 @@ fn callbacks<E: Engine>(
         if let Some(writes) = writes.upgrade() {
             writes.nudge();
         }
+        tails.wake();
     });
     let woken = tell.clone();
     let begin = move || {

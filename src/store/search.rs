@@ -38,6 +38,9 @@ impl Store {
         replace: bool,
         reply: impl FnOnce(Result<IndexInfo>) + Send + 'static,
     ) {
+        if let Err(refusal) = self.refuse_in_copy() {
+            return reply(Err(refusal));
+        }
         self.on_writer(move |writer| writer.create_index(&spec, replace, soon()), reply);
     }
 
@@ -47,6 +50,9 @@ impl Store {
         choice: IndexChoice,
         reply: impl FnOnce(Result<bool>) + Send + 'static,
     ) {
+        if let Err(refusal) = self.refuse_in_copy() {
+            return reply(Err(refusal));
+        }
         self.on_writer(move |writer| writer.drop_index(&choice, soon()), reply);
     }
 }

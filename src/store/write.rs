@@ -23,15 +23,17 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 
 use super::MakeReader;
+use super::copy::{Announced, CopyWork};
 use super::feed::Feeds;
 use super::health::{Health, Part, Tries};
 use super::lock_request::LockRequest;
+use super::log_tail::LogTails;
 use super::queue::{Consumers, Dispatch};
 use super::read::{ReadJob, answer};
 use super::timers::{Done, Timers};
 use super::watch::Watches;
 use super::write_queue::{Group, Waiting, WriteQueue, WriterTask};
-use crate::engine::{Reader, Report, Work, Writer};
+use crate::engine::{ExternalCommits, Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
     AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Kind, Result, SWEEP_JOINED_ROWS_MAX,
@@ -42,11 +44,16 @@ use under_way::{Batch, Reply, UnderWay, tell};
 
 pub(super) fn start<W: Writer + 'static>(
     write_queue: Arc<WriteQueue>,
-    (watches, feeds, metrics, health): (Arc<Watches>, Arc<Feeds>, Arc<Metrics>, Arc<Health>),
+    (watches, feeds, tails): (Arc<Watches>, Arc<Feeds>, Arc<LogTails>),
+    (metrics, health): (Arc<Metrics>, Arc<Health>),
     mut writer: W,
     make_reader: Option<MakeReader>,
+    follows: bool,
 ) -> Result<JoinHandle<()>> {
-    write_queue.waiting.lock().refusal = None;
+    {
+        let mut waiting = write_queue.waiting.lock();
+        (waiting.refusal, waiting.follows) = (None, follows);
+    }
     let woken = Arc::downgrade(&write_queue);
     writer.on_ended(Box::new(move || {
         if let Some(write_queue) = woken.upgrade() {
@@ -57,6 +64,8 @@ pub(super) fn start<W: Writer + 'static>(
         write_queue: write_queue.clone(),
         watches,
         feeds,
+        tails,
+        follows,
         metrics,
         health,
         writer,
@@ -96,6 +105,9 @@ struct WriterThread<W> {
     write_queue: Arc<WriteQueue>,
     watches: Arc<Watches>,
     feeds: Arc<Feeds>,
+    tails: Arc<LogTails>,
+    /// Whether the database is a copy: it removes no expired entry itself.
+    follows: bool,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
     writer: W,
@@ -142,6 +154,7 @@ struct WriterThread<W> {
 struct Drained {
     tasks: Vec<WriterTask>,
     queries: Vec<WriterTask>,
+    copies: Vec<CopyWork>,
     replies: Vec<Reply>,
     asked: Vec<LockRequest>,
     work: Work,
@@ -213,6 +226,7 @@ impl<W: Writer> WriterThread<W> {
     /// Whether work waits that needs the writer alone.
     fn has_work_alone(&self, waiting: &Waiting, now_ms: i64) -> bool {
         let asked = !waiting.tasks.is_empty()
+            || !waiting.copies.is_empty()
             || !waiting.queries.is_empty()
             || !waiting.settlements.is_empty()
             || !waiting.asked.is_empty()
@@ -234,6 +248,7 @@ impl<W: Writer> WriterThread<W> {
         let mut drained = Drained {
             tasks: std::mem::take(&mut waiting.tasks),
             queries: std::mem::take(&mut waiting.queries),
+            copies: std::mem::take(&mut waiting.copies),
             replies: Vec::new(),
             asked: Vec::new(),
             work: Work::default(),
@@ -292,13 +307,18 @@ impl<W: Writer> WriterThread<W> {
     }
 
     fn carry_out(&mut self, drained: Drained) {
-        let Drained { tasks, queries, replies, asked, work, busy, .. } = drained;
+        let Drained { tasks, queries, copies, replies, asked, work, busy, .. } = drained;
         for query in queries {
             query(Ok(&mut self.writer));
         }
         for task in tasks {
             task(Ok(&mut self.writer));
             // Tasks may have changed the due times.
+            self.timers.ask_anew();
+        }
+        for copy in copies {
+            let announced = copy(Ok(&mut self.writer));
+            self.announce_copy(announced);
             self.timers.ask_anew();
         }
         let now_ms = self.write_queue.env.now_ms();
@@ -310,8 +330,27 @@ impl<W: Writer> WriterThread<W> {
         self.begin(work, Instant::now() + busy, batch);
     }
 
+    fn announce_copy(&mut self, announced: Announced) {
+        match announced {
+            Announced::Nothing => return,
+            Announced::Changes(Report { touched, versions, .. }) => {
+                let mut looks = self.watches.announce(&touched, versions);
+                looks.extend(self.feeds.announce(&touched, versions));
+                self.show(looks);
+            }
+            Announced::Everything => {
+                self.feeds.announce_external(&ExternalCommits::Unknown);
+                self.watches.announce_external(&ExternalCommits::Unknown);
+            }
+        }
+        self.tails.wake();
+    }
+
     fn announce(&mut self, report: &mut Report, replies: Vec<Reply>, done: &Done) {
         tell(replies, std::mem::take(&mut report.decisions), &self.metrics);
+        if report.versions.0 != report.versions.1 {
+            self.tails.wake();
+        }
         let mut looks = self.watches.announce(&report.touched, report.versions);
         looks.extend(self.feeds.announce(&report.touched, report.versions));
         self.show(looks);

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::Store;
+use super::copy::{CopyWork, only_follows};
 use super::lock_request::LockRequest;
 use super::queue::Consumers;
 use crate::engine::Writer;
@@ -73,6 +74,8 @@ pub(super) struct Waiting {
     pub(super) tasks: Vec<WriterTask>,
     /// As tasks, but they change nothing.
     pub(super) queries: Vec<WriterTask>,
+    /// Work of the follower of another database.
+    pub(super) copies: Vec<CopyWork>,
     pub(super) settlements: Vec<Settlement>,
     /// Settlements and renewals with a reply.
     pub(super) asked: Vec<LockRequest>,
@@ -85,7 +88,16 @@ pub(super) struct Waiting {
     pub(super) ended: bool,
     /// Why nothing is accepted; `None` while the writer thread runs.
     pub(super) refusal: Option<Error>,
+    /// Whether the database is a copy, which refuses writes of callers.
+    pub(super) follows: bool,
     pub(super) closing: bool,
+}
+
+impl Waiting {
+    /// Why nothing is accepted from callers.
+    pub(super) fn refusal_of_callers(&self) -> Option<Error> {
+        self.refusal.clone().or_else(|| self.follows.then(only_follows))
+    }
 }
 
 impl WriteQueue {
@@ -95,6 +107,7 @@ impl WriteQueue {
             submissions: Vec::new(),
             tasks: Vec::new(),
             queries: Vec::new(),
+            copies: Vec::new(),
             settlements: Vec::new(),
             asked: Vec::new(),
             consumers: Consumers::new(env.random() >> 1),
@@ -102,6 +115,7 @@ impl WriteQueue {
             nudged: false,
             ended: false,
             refusal: Some(Error::new(Kind::Denied, reason)),
+            follows: false,
             closing: false,
         };
         Self {
@@ -113,6 +127,9 @@ impl WriteQueue {
     }
 
     pub(super) fn submit(&self, submission: Submission) {
+        if self.waiting.lock().follows {
+            return refuse(submission, &only_follows());
+        }
         let refused = self.offer(submission, |waiting, it| waiting.submissions.push(it));
         if let Err((submission, error)) = refused {
             refuse(submission, &error);
@@ -130,6 +147,13 @@ impl WriteQueue {
         if let Err((query, error)) = self.offer(query, |waiting, query| waiting.queries.push(query))
         {
             query(Err(error));
+        }
+    }
+
+    /// As [`Self::run`], for work of the follower.
+    pub(super) fn copy(&self, work: CopyWork) {
+        if let Err((work, error)) = self.offer(work, |waiting, work| waiting.copies.push(work)) {
+            let _nothing = work(Err(error));
         }
     }
 
@@ -188,6 +212,7 @@ impl WriteQueue {
             "the database's writer thread has failed; close the database, open it again, \
              and please report this",
         );
+        let copies = std::mem::take(&mut self.waiting.lock().copies);
         let (submissions, tasks, asked, receivers) = {
             let mut waiting = self.waiting.lock();
             waiting.refusal = Some(error.clone());
@@ -209,6 +234,9 @@ impl WriteQueue {
         }
         for task in tasks {
             task(Err(error.clone()));
+        }
+        for work in copies {
+            let _nothing = work(Err(error.clone()));
         }
         for submission in submissions {
             refuse(submission, &error);

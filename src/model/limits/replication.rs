@@ -22,3 +22,28 @@ pub const HISTORY_VERSIONS_MAX: usize = 100;
 
 /// Bytes of values after which a step of `history` ends, after a whole version.
 pub const HISTORY_STEP_BYTES: usize = 1024 * 1024;
+
+/// Bytes of entries in one message of a copy, after a whole entry.
+pub const COPY_PAGE_BYTES: usize = 256 * 1024;
+
+/// Bytes of segments in one message to a follower, after a whole segment.
+pub const FOLLOW_BATCH_BYTES: usize = 1024 * 1024;
+
+/// Longest copy of a database to a follower, in ms. A snapshot is open meanwhile, so the log of a file
+/// cannot be reset.
+pub const COPY_MS_MAX: u64 = 6 * 3_600_000;
+
+/// How often a server tells a follower its position, unless there are changes, in ms.
+pub const FOLLOW_BEAT_MS: u64 = 2000;
+
+/// Shortest interval of positions that a follower may ask for, in ms.
+pub const FOLLOW_BEAT_MS_MIN: u64 = 50;
+
+/// Silence after which a follower takes its stream for dead, in ms.
+pub const FOLLOW_SILENCE_MS_MAX: u64 = 15_000;
+
+/// Most prefixes of a replica.
+pub const REPLICA_PREFIXES_MAX: usize = 100;
+
+/// How long a server gathers commits for a follower, in ms.
+pub const FOLLOW_LINGER_MS: u64 = 1;

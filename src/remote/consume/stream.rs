@@ -6,7 +6,7 @@ use hyper::body::Bytes;
 use tokio::time::timeout;
 
 use super::{Consumer, Phase};
-use crate::model::{CONSUME_FRAME_BYTES_MAX, Error, LEAVE_MS_MAX, Limits, Result};
+use crate::model::{CONSUME_FRAME_BYTES_MAX, Error, LEAVE_MS_MAX, Limits, Result, WATCH_SILENCE_MS_MAX};
 use crate::protocol::Command;
 use crate::protocol::consume::{ConsumeMessage, read_message, write_consume};
 use crate::protocol::extension::{CONSUME, QUEUES};
@@ -32,6 +32,7 @@ impl Follower for Consumer {
             body: Bytes::from(write_consume(&asked)),
             needs: Some(Needs { extension: QUEUES, what: "listening to queues" }),
             frame_bytes_max: CONSUME_FRAME_BYTES_MAX,
+            silence_ms_max: WATCH_SILENCE_MS_MAX,
         })
     }
 

@@ -7,6 +7,7 @@
 mod call;
 mod consume;
 mod feed;
+mod follow;
 mod read;
 mod receive;
 mod watch;
@@ -32,7 +33,7 @@ use crate::model::{
     SHORT_BYTES_MAX,
 };
 use crate::protocol::extension::{
-    CALL, CONSUME, EXPIRIES_HEADER, FEED, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE,
+    CALL, CONSUME, EXPIRIES_HEADER, FEED, FOLLOW, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE,
     REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good,
 };
 use crate::protocol::{Command, Trait};
@@ -47,6 +48,7 @@ pub(super) enum RequestKind {
     Write,
     Call(Command),
     Feed,
+    Follow,
     Watch,
     Consume,
     Receive,
@@ -58,6 +60,7 @@ pub(super) fn kind_of(path: &str) -> Option<RequestKind> {
         READ => return Some(RequestKind::Read),
         WRITE => return Some(RequestKind::Write),
         FEED => return Some(RequestKind::Feed),
+        FOLLOW => return Some(RequestKind::Follow),
         WATCH => return Some(RequestKind::Watch),
         CONSUME => return Some(RequestKind::Consume),
         RECEIVE => return Some(RequestKind::Receive),
@@ -75,7 +78,7 @@ impl RequestKind {
             Self::Write => Rights::Write,
             // A command without rights has no path.
             Self::Call(command) => call::rights(command).unwrap_or(Rights::Admin),
-            Self::Feed | Self::Watch => Rights::Read,
+            Self::Feed | Self::Follow | Self::Watch => Rights::Read,
             Self::Consume | Self::Receive => Rights::Write,
         }
     }
@@ -85,7 +88,7 @@ impl RequestKind {
         match self {
             Self::Write => FRAMES_WRITE_BYTES_MAX,
             Self::Call(command) if command.is(Trait::LongFrame) => FRAMES_WRITE_BYTES_MAX,
-            Self::Feed | Self::Consume | Self::Receive => SHORT_BYTES_MAX,
+            Self::Feed | Self::Follow | Self::Consume | Self::Receive => SHORT_BYTES_MAX,
             kind if kind.rights() == Rights::Read => FRAMES_READ_BYTES_MAX,
             _ => REQUEST_BYTES_MAX,
         }
@@ -93,7 +96,10 @@ impl RequestKind {
 
     /// Whether its answer, or the wait for it, is unbounded in time.
     fn goes_on(self) -> bool {
-        matches!(self, Self::Feed | Self::Watch | Self::Consume | Self::Receive)
+        matches!(
+            self,
+            Self::Feed | Self::Follow | Self::Watch | Self::Consume | Self::Receive
+        )
     }
 }
 
@@ -135,6 +141,7 @@ pub(super) async fn route(
             let expiries = head.headers.contains_key(EXPIRIES_HEADER);
             feed::feed(&client, &body, expiries).await
         }
+        RequestKind::Follow => follow::follow(&client, &body).await,
         RequestKind::Watch => watch::watch(&client, &body, claim).await,
         RequestKind::Consume => consume::consume(&client, &body).await,
         RequestKind::Receive => receive::receive(&client, &body).await,

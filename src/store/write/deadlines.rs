@@ -55,7 +55,13 @@ impl<W: Writer> WriterThread<W> {
         if !self.timers.is_stale(now_ms) {
             return;
         }
-        let deadlines = self.writer.next_deadlines();
+        let mut deadlines = self.writer.next_deadlines();
+        if self.follows
+            && let Ok(deadlines) = &mut deadlines
+        {
+            // The database that it follows removes entries and dead letters.
+            (deadlines.expiry_ms, deadlines.purge_ms) = (None, None);
+        }
         self.health.note(Part::Agenda, &deadlines, now_ms);
         match deadlines {
             Ok(deadlines) => {

@@ -1,0 +1,191 @@
+//! A replica: a local copy of a remote database that follows its replication log.
+//!
+//! Duty: keep a store the same as the database of a server, say how far it is, and decide which reads
+//! it may answer.
+//! Invariant: the store changes only by what the server has logged or copied, and its position changes in
+//! the same transaction. Reads of one handle never go back in time, and see its own commits.
+//! Never: a write to the store by anybody else; a write that waits here for the server.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`choice`] | whether a read is answered here, waits, or goes to the server |
+//! | [`progress`] | how far the replica is |
+//! | [`seen`] | what a handle has seen |
+//! | [`follower`] | takes the log of the server |
+
+mod choice;
+mod follower;
+mod progress;
+mod seen;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+pub use choice::{Choice, Freshness, choose, covers};
+pub use progress::{Progress, State};
+pub use seen::Seen;
+
+use crate::model::{Error, Key, Kind, Result, Versionstamp};
+use crate::remote::{Client, Following};
+use crate::store::Store;
+use progress::Shared;
+
+/// A store that follows a server, for all handles of a process on it.
+pub struct Copy {
+    // Dropped first: the store waits for its work.
+    following: Option<Following>,
+    follower: Arc<follower::LogTaker>,
+    store: Arc<Store>,
+    shared: Arc<Shared>,
+    prefixes: Vec<Key>,
+    client: Arc<Client>,
+}
+
+impl Copy {
+    /// Starts to follow the server of a client. `beat` is how often the server tells its position.
+    ///
+    /// # Errors
+    /// `Unsupported` for a server without a replication log.
+    pub fn start(
+        store: Store,
+        client: Arc<Client>,
+        prefixes: Vec<Key>,
+        beat: Duration,
+    ) -> Result<Arc<Self>> {
+        require_log(&client)?;
+        let (store, shared) = (Arc::new(store), Arc::new(Shared::default()));
+        let taker = follower::LogTaker::new(&store, shared.clone(), prefixes.clone(), beat);
+        let follower = Arc::new(taker);
+        let following = Some(client.follow(follower.clone()));
+        Ok(Arc::new(Self { following, follower, store, shared, prefixes, client }))
+    }
+
+    /// The local store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The beginnings of the keys that it has; empty: all keys.
+    pub fn prefixes(&self) -> &[Key] {
+        &self.prefixes
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.shared.progress()
+    }
+
+    /// Whether the read of a handle may be answered here now.
+    pub fn choose(&self, seen: &Seen, inside: bool) -> Choice {
+        let (version, epoch) = self.shared.version();
+        let quick = Freshness { needed: seen.needed(epoch), version, lag: None, max_lag: None };
+        if inside && self.shared.is_usable() && seen.max_lag().is_none() {
+            return choose(true, true, quick, true);
+        }
+        let progress = self.shared.progress();
+        let freshness = Freshness { lag: progress.lag(), max_lag: seen.max_lag(), ..quick };
+        if !self.shared.is_usable() {
+            return Choice::Primary;
+        }
+        choose(true, inside, freshness, progress.is_reachable())
+    }
+
+    /// Notes a commit of a handle that was submitted when the replica had `before`.
+    pub fn committed(&self, seen: &Seen, stamp: Versionstamp, before: (u64, u64)) {
+        let (version, epoch) = before;
+        if stamp.version() <= version && self.shared.version().1 == epoch {
+            // The replica cannot have had the commit: the server has other commits than it had.
+            self.shared.suspect();
+        }
+        seen.note(self.shared.version().1, stamp.version());
+    }
+
+    /// The version of the replica, and how often its past was exchanged.
+    pub fn version(&self) -> (u64, u64) {
+        self.shared.version()
+    }
+
+    /// Calls `reply` once the replica has a commit, at the latest after `most`.
+    pub fn reached(
+        &self,
+        version: u64,
+        most: Option<Duration>,
+        reply: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let (mut changes, shared) = (self.shared.changes(), self.shared.clone());
+        let epoch = shared.version().1;
+        self.client.run(async move {
+            let arrived = changes.wait_for(|progress| {
+                progress.failure().is_some()
+                    || progress.epoch != epoch
+                    || (progress.ready && progress.version >= version)
+            });
+            let waited = match most {
+                None => arrived.await.map(drop).map_err(|_| Error::closed()),
+                Some(most) => match timeout(most, arrived).await {
+                    Ok(arrived) => arrived.map(drop).map_err(|_| Error::closed()),
+                    Err(_) => Err(too_late(version, most)),
+                },
+            };
+            let progress = shared.progress();
+            reply(match progress.failure() {
+                Some(error) => Err(error),
+                None if waited.is_ok() && progress.epoch != epoch => Err(exchanged(version)),
+                None => waited,
+            });
+        });
+    }
+
+    /// Calls `reply` once the replica has a complete copy of the database.
+    pub fn ready(&self, reply: impl FnOnce(Result<()>) + Send + 'static) {
+        let mut changes = self.shared.changes();
+        self.client.run(async move {
+            let arrived =
+                changes.wait_for(|progress| progress.ready || progress.failure().is_some()).await;
+            reply(match arrived {
+                Ok(progress) => progress.failure().map_or(Ok(()), Err),
+                Err(_) => Err(Error::closed()),
+            });
+        });
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        drop(self.following.take());
+        self.follower.end();
+        self.shared.close();
+    }
+}
+
+/// Refuses a server without a replication log.
+///
+/// # Errors
+/// `Unsupported`.
+pub fn require_log(client: &Client) -> Result<()> {
+    if client.has_log() {
+        return Ok(());
+    }
+    Err(client.lacks("the replication log, which the option replica needs (openkv 0.9 or later)"))
+}
+
+fn too_late(version: u64, most: Duration) -> Error {
+    let (stamp, ms) = (Versionstamp::new(version), most.as_millis());
+    Error::unavailable(format!(
+        "the replica has not reached the commit {stamp} within {ms} ms (option timeout): read with \
+         consistency: \"strong\", or call again once it is connected (kv.replica.status())"
+    ))
+}
+
+fn exchanged(version: u64) -> Error {
+    let stamp = Versionstamp::new(version);
+    Error::new(
+        Kind::Unavailable,
+        format!(
+            "the database was exchanged for another copy of it while the replica waited for the commit {stamp}, \
+             which that may not have: read again"
+        ),
+    )
+}

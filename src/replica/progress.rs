@@ -1,0 +1,226 @@
+//! How far a replica is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::model::Error;
+
+/// Streams that fail one after the other from which on the server counts as not reachable.
+const FAILURES_MIN: u32 = 2;
+
+/// What a replica does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Connects, or gets a copy of everything.
+    #[default]
+    Bootstrapping,
+    /// Follows the changes.
+    Following,
+    /// Is not connected, and tries again.
+    Disconnected,
+    /// Has ended: a person has to do something.
+    Failed,
+}
+
+impl State {
+    /// The name in the API.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bootstrapping => "bootstrapping",
+            Self::Following => "following",
+            Self::Disconnected => "disconnected",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// How far a replica is.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// What it does.
+    pub state: State,
+    /// The commit up to which it has every change.
+    pub version: u64,
+    /// How often its past was exchanged for another one.
+    pub epoch: u64,
+    /// Whether it has a complete copy.
+    pub ready: bool,
+    /// The last problem; `None` while it follows.
+    pub error: Option<Error>,
+    /// The number of complete copies since the opening, and why the last one was needed.
+    pub copies: u64,
+    /// Why the last copy was needed.
+    pub copied_because: Option<String>,
+    /// When it had everything.
+    fresh_at: Option<Instant>,
+    /// Streams that have failed since the last message.
+    failures: u32,
+}
+
+impl Progress {
+    /// How long ago it had everything; `None`: not since it was opened.
+    pub fn lag(&self) -> Option<Duration> {
+        self.fresh_at.map(|at| at.elapsed())
+    }
+
+    /// Whether the server can be reached, as far as is known.
+    pub fn is_reachable(&self) -> bool {
+        self.state != State::Failed && self.failures < FAILURES_MIN
+    }
+
+    /// Why following has ended.
+    pub fn failure(&self) -> Option<Error> {
+        self.error.clone().filter(|_| self.state == State::Failed)
+    }
+}
+
+/// The progress that the follower reports and reads look at.
+pub(super) struct Shared {
+    progress: watch::Sender<Progress>,
+    /// As in the progress, for reads that must not take a lock.
+    version: AtomicU64,
+    epoch: AtomicU64,
+    usable: AtomicBool,
+    suspected: AtomicBool,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            progress: watch::Sender::new(Progress::default()),
+            version: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            usable: AtomicBool::new(false),
+            suspected: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// The version and the epoch.
+    pub(super) fn version(&self) -> (u64, u64) {
+        // The epoch first: a version that is read with an older epoch only makes a read wait.
+        let epoch = self.epoch.load(Ordering::Acquire);
+        (self.version.load(Ordering::Acquire), epoch)
+    }
+
+    /// Whether reads may be answered from the replica at all.
+    pub(super) fn is_usable(&self) -> bool {
+        self.usable.load(Ordering::Acquire) && !self.suspected.load(Ordering::Acquire)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
+        self.progress.send_modify(|progress| {
+            change(progress);
+            self.version.store(progress.version, Ordering::Release);
+            self.epoch.store(progress.epoch, Ordering::Release);
+        });
+    }
+
+    /// The replica has this much from before.
+    pub(super) fn found(&self, version: u64) {
+        self.change(|progress| {
+            progress.version = progress.version.max(version);
+            progress.ready = true;
+        });
+        self.usable.store(true, Ordering::Release);
+    }
+
+    /// A copy has begun.
+    pub(super) fn copying(&self) {
+        self.change(|progress| {
+            progress.state = State::Bootstrapping;
+            (progress.error, progress.failures) = (None, 0);
+        });
+    }
+
+    /// A copy is complete; `exchanged`: its commits are others than those before.
+    pub(super) fn copied(&self, version: u64, exchanged: bool, why: String) {
+        self.change(|progress| {
+            progress.epoch += u64::from(exchanged);
+            progress.version = version;
+            (progress.state, progress.ready) = (State::Following, true);
+            progress.copies += 1;
+            progress.copied_because = Some(why);
+        });
+        self.usable.store(true, Ordering::Release);
+        self.suspected.store(false, Ordering::Release);
+    }
+
+    /// The replica has all changes up to here; `newest`: the server had no later ones.
+    pub(super) fn followed(&self, version: u64, newest: bool) {
+        self.change(|progress| {
+            progress.version = progress.version.max(version);
+            progress.state = State::Following;
+            (progress.error, progress.failures) = (None, 0);
+            if newest {
+                progress.fresh_at = Some(Instant::now());
+            }
+        });
+    }
+
+    pub(super) fn disconnected(&self, why: &str) {
+        self.change(|progress| {
+            progress.state = State::Disconnected;
+            progress.error = Some(Error::unavailable(why.to_owned()));
+            progress.failures = progress.failures.saturating_add(1);
+        });
+    }
+
+    pub(super) fn failed(&self, error: Error) {
+        self.change(|progress| {
+            progress.state = State::Failed;
+            progress.error = Some(error);
+        });
+    }
+
+    /// The server has other commits than the replica: nothing is read here until it was copied again.
+    pub(super) fn suspect(&self) {
+        self.suspected.store(true, Ordering::Release);
+    }
+
+    /// Ends all waits.
+    pub(super) fn close(&self) {
+        self.change(|progress| {
+            progress.state = State::Failed;
+            progress.error = Some(Error::closed());
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_failures_make_the_server_unreachable_until_a_message() {
+        let shared = Shared::default();
+        shared.disconnected("no");
+        assert!(shared.progress().is_reachable());
+        shared.disconnected("no");
+        assert!(!shared.progress().is_reachable());
+        shared.followed(3, true);
+        let progress = shared.progress();
+        assert!(progress.is_reachable() && progress.lag().is_some() && progress.error.is_none());
+    }
+
+    #[test]
+    fn a_version_goes_back_only_with_another_epoch() {
+        let shared = Shared::default();
+        shared.found(9);
+        shared.followed(5, false);
+        assert_eq!(shared.version(), (9, 0));
+        shared.copied(4, true, String::new());
+        assert_eq!(shared.version(), (4, 1));
+    }
+}

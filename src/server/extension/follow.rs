@@ -1,0 +1,331 @@
+//! The replication log for replicas (`protocol::follow`).
+//!
+//! A replica that has nothing, or that the log does not reach back to, gets a copy of one snapshot first.
+//! The first follower turns the log on; a read token is enough for that, as for a feed.
+//! Invariant: a follower costs the memory of two messages, and while it is copied one snapshot.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use crate::model::{
+    COPY_MS_MAX, COPY_PAGE_BYTES, Error, FEED_FRAME_BYTES_MAX, FOLLOW_LINGER_MS, Followed, Id,
+    IndexSpec, Key, Result, Seen,
+};
+use crate::protocol::follow::{
+    Follow, read_request, write_changes, write_copy_begins, write_copy_ends, write_end,
+    write_entries, write_indexes,
+};
+use crate::protocol::frame::push_entry;
+use crate::server::answer::{Answer, Refusal};
+use crate::server::data::{Client, store_of, unanswered};
+use crate::server::database::{Database, WatchPlace};
+use crate::server::memory::{Claim, attempt};
+use crate::server::stream::{Source, stream};
+use crate::store::{Caller, LogRead, Store};
+
+/// Pages of a copy that wait for the connection.
+const PAGES_MAX: usize = 2;
+
+/// What a stream does next.
+enum Stage {
+    /// Waits until few enough copies are under way, for this reason.
+    Waiting(&'static str),
+    /// Sends a copy.
+    Copying(mpsc::Receiver<Piece>, OwnedSemaphorePermit),
+    /// Sends what comes after the place.
+    Following,
+    /// Ends with this error.
+    Failed(Error),
+    Over,
+}
+
+/// A part of a copy.
+enum Piece {
+    Begins(Followed),
+    Page(Vec<u8>),
+    Ends,
+    Failed(Error),
+}
+
+type Asked<T> = Option<oneshot::Receiver<Result<T>>>;
+
+/// A stream of the log.
+struct Following {
+    store: Arc<Store>,
+    database: Arc<Database>,
+    prefixes: Vec<Key>,
+    /// What the follower has.
+    place: Option<Followed>,
+    stage: Stage,
+    /// Why a copy is needed.
+    why: &'static str,
+    asked: Asked<LogRead>,
+    asked_indexes: Asked<Vec<IndexSpec>>,
+    /// The indexes that the follower knows.
+    indexes: Option<Vec<IndexSpec>>,
+    /// Whether they are to be read.
+    looks: bool,
+    /// Whether there may be later commits.
+    news: bool,
+    /// Read not before.
+    from: Option<Instant>,
+    /// The next position is due.
+    beat_at: Instant,
+    beat: Duration,
+    beats: bool,
+    tail: Id,
+    woken: Arc<Notify>,
+    claim: Arc<Claim>,
+    _place: WatchPlace,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.store.log_tail_end(self.tail);
+    }
+}
+
+/// Starts a stream of the log.
+pub(super) async fn follow(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+    let Follow { from, prefixes, beat_ms } = read_request(body)?;
+    let database = client.database.clone();
+    let place = database.take_watch()?;
+    let store = store_of(&database).await?;
+    let opened = store.clone();
+    let begun = tokio::task::spawn_blocking(move || opened.begin_log()).await;
+    let stage = match (begun.unwrap_or_else(|gone| Err(unanswered(gone))), &from) {
+        (Err(error), _) => Stage::Failed(error),
+        (Ok(()), Some(_)) => Stage::Following,
+        (Ok(()), None) => Stage::Waiting("the replica is new"),
+    };
+    let woken = Arc::<Notify>::default();
+    let wake = woken.clone();
+    let tail = store.log_tail(Box::new(move || wake.notify_one()));
+    let beat = Duration::from_millis(beat_ms.into());
+    let following = Following {
+        claim: database.memory.claim(FEED_FRAME_BYTES_MAX),
+        place: from.map(|from| Followed { prefixes: prefixes.clone(), ..from }),
+        store,
+        database,
+        prefixes,
+        stage,
+        why: "",
+        asked: None,
+        asked_indexes: None,
+        indexes: None,
+        looks: true,
+        news: true,
+        from: None,
+        beat_at: Instant::now() + beat,
+        beat,
+        beats: true,
+        tail,
+        woken,
+        _place: place,
+    };
+    Ok(stream(client, following))
+}
+
+impl Following {
+    /// The next message; `None` at the end of the stream.
+    async fn told(&mut self) -> Result<Option<Vec<u8>>> {
+        loop {
+            match &mut self.stage {
+                Stage::Over => return Ok(None),
+                Stage::Failed(error) => {
+                    let error = error.clone();
+                    self.stage = Stage::Over;
+                    return Err(error);
+                }
+                Stage::Waiting(why) => {
+                    self.why = *why;
+                    let place = self.database.exporting.clone().acquire_owned().await;
+                    let place = place.map_err(|_| Error::closed())?;
+                    self.stage = Stage::Copying(self.copy(), place);
+                }
+                Stage::Copying(pieces, _) => {
+                    let piece = pieces.recv().await;
+                    return self.copied(piece).map(Some);
+                }
+                Stage::Following => {
+                    if let Some(message) = self.followed().await? {
+                        return Ok(Some(message));
+                    }
+                }
+            }
+        }
+    }
+
+    fn copied(&mut self, piece: Option<Piece>) -> Result<Vec<u8>> {
+        match piece {
+            Some(Piece::Begins(place)) => {
+                let begins = write_copy_begins(self.why, &place);
+                self.place = Some(place);
+                begins
+            }
+            Some(Piece::Page(page)) => write_entries(&page),
+            Some(Piece::Ends) => {
+                (self.stage, self.news, self.looks) = (Stage::Following, true, true);
+                write_copy_ends()
+            }
+            Some(Piece::Failed(error)) => Err(error),
+            None => Err(Error::unavailable("the copy was interrupted")),
+        }
+    }
+
+    /// Starts to copy on a thread.
+    fn copy(&self) -> mpsc::Receiver<Piece> {
+        let (pieces, rest) = mpsc::channel(PAGES_MAX);
+        let most = Duration::from_millis(COPY_MS_MAX);
+        let alive = pieces.downgrade();
+        let wanted = Arc::new(move || alive.upgrade().is_some_and(|pieces| !pieces.is_closed()));
+        let patience = self.store.patience("the copy for a replica", most, Some(wanted));
+        let copying = Copying { pieces, page: Vec::with_capacity(COPY_PAGE_BYTES) };
+        let begin = |copying: &mut Copying, place| copying.send(Piece::Begins(place));
+        self.store.copy_entries(self.prefixes.clone(), patience, copying, begin, Copying::take);
+        rest
+    }
+
+    /// The next changes, the position, or the indexes; `None` if there is nothing to tell yet.
+    async fn followed(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.looks {
+            return self.new_indexes().await;
+        }
+        if !self.news {
+            tokio::select! {
+                () = self.woken.notified() => {
+                    self.from = Some(Instant::now() + Duration::from_millis(FOLLOW_LINGER_MS));
+                }
+                () = sleep_until(self.beat_at) => {
+                    (self.beats, self.looks) = (true, true);
+                }
+            }
+            self.news = true;
+            return Ok(None);
+        }
+        if let Some(from) = self.from {
+            sleep_until(from).await;
+            self.from = None;
+        }
+        let Some(place) = self.place.clone() else {
+            return Err(Error::internal("a follower without a place"));
+        };
+        if self.asked.is_none() {
+            let (reply, answer) = oneshot::channel();
+            let caller = move |read| drop(reply.send(read));
+            self.store.read_log(place, self.claim.clone(), caller);
+            self.asked = Some(answer);
+        }
+        let read = answered(&mut self.asked).await?;
+        self.news = false;
+        match read {
+            LogRead::Copy(why) => {
+                self.stage = Stage::Waiting(why);
+                Ok(None)
+            }
+            LogRead::Segments { version, newest, segments } => {
+                let Some(place) = &mut self.place else { return Ok(None) };
+                let is_quiet = version == place.version && !self.beats;
+                place.version = version;
+                if let Some(last) = segments.last() {
+                    place.at_ms = if last.last == version { last.at_ms } else { 0 };
+                }
+                self.news = !newest;
+                if is_quiet {
+                    return Ok(None);
+                }
+                self.beats = false;
+                self.beat_at = Instant::now() + self.beat;
+                write_changes(version, newest, &segments).map(Some)
+            }
+        }
+    }
+
+    async fn new_indexes(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.asked_indexes.is_none() {
+            let (reply, answer) = oneshot::channel();
+            self.store.index_specs(move |specs| drop(reply.send(specs)));
+            self.asked_indexes = Some(answer);
+        }
+        let specs = answered(&mut self.asked_indexes).await?;
+        self.looks = false;
+        if self.indexes.as_ref() == Some(&specs) {
+            return Ok(None);
+        }
+        let message = write_indexes(&specs);
+        self.indexes = Some(specs);
+        message.map(Some)
+    }
+}
+
+/// Waits for an answer. Until it has come, the question stays, so that the wait may be dropped.
+async fn answered<T>(asked: &mut Asked<T>) -> Result<T> {
+    let Some(answer) = asked else { return Err(Error::internal("nothing was asked")) };
+    let answer = Pin::new(answer).await;
+    *asked = None;
+    answer.unwrap_or_else(|gone| Err(unanswered(gone)))
+}
+
+impl Source for Following {
+    async fn next(&mut self) -> Option<Bytes> {
+        let told = attempt!(self.claim, self.told().await).ok()?;
+        let message = match told {
+            Ok(None) => return None,
+            Ok(Some(message)) => Ok(message),
+            Err(error) => {
+                tracing::debug!(%error, "a stream of the log ended");
+                self.stage = Stage::Over;
+                write_end(&error)
+            }
+        };
+        let bytes = message.ok().map(|message| self.claim.bytes(message));
+        self.claim.shrink(0);
+        bytes
+    }
+}
+
+/// A copy under way, on its thread.
+struct Copying {
+    pieces: mpsc::Sender<Piece>,
+    page: Vec<u8>,
+}
+
+impl Copying {
+    /// Sends a piece; `false` if nobody wants it.
+    fn send(&self, piece: Piece) -> bool {
+        self.pieces.blocking_send(piece).is_ok()
+    }
+
+    fn take(&mut self, entry: &Seen<'_>) -> bool {
+        let row = &entry.row;
+        let is_full = self.page.len() + row.key.len() + row.value.len() > COPY_PAGE_BYTES;
+        if is_full && !self.page.is_empty() && !self.flush() {
+            return false;
+        }
+        let value = (row.encoding.id(), row.value);
+        push_entry(&mut self.page, (row.key, row.stamp.version()), value, entry.expire_at_ms);
+        true
+    }
+
+    fn flush(&mut self) -> bool {
+        let next = Vec::with_capacity(COPY_PAGE_BYTES);
+        let page = std::mem::replace(&mut self.page, next);
+        self.send(Piece::Page(page))
+    }
+}
+
+impl Caller<()> for Copying {
+    fn end(mut self, copied: Result<()>) {
+        let last = match copied {
+            Ok(()) if !self.flush() => return,
+            Ok(()) => Piece::Ends,
+            Err(error) => Piece::Failed(error),
+        };
+        self.send(last);
+    }
+}

@@ -1,0 +1,317 @@
+//! The replication log for those who follow it: what comes next, a copy where the log does not reach
+//! back, and a signal for new commits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::{Caller, Patience, Room, Store, on_thread};
+use crate::codec::change_log;
+use crate::engine::{GoesOn, Snapshot};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec, Key,
+    LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
+    Origin, Result, Segment, Seen, Setting, Step, Walk,
+};
+
+/// Gets a signal when there may be new commits. It must not wait.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// Those who wait for new commits.
+#[derive(Default)]
+pub(super) struct LogTails(Mutex<Tails>);
+
+#[derive(Default)]
+struct Tails {
+    last_id: Id,
+    wakes: HashMap<Id, Wake>,
+}
+
+impl LogTails {
+    pub(super) fn wake(&self) {
+        for wake in self.0.lock().wakes.values() {
+            wake();
+        }
+    }
+}
+
+/// What comes after a place in the log.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LogRead {
+    /// The next segments.
+    Segments {
+        /// The commit up to which the follower has every change with them.
+        version: u64,
+        /// Whether there is no later commit.
+        newest: bool,
+        /// The segments.
+        segments: Vec<Segment>,
+    },
+    /// The log does not lead on from this place, for this reason.
+    Copy(&'static str),
+}
+
+impl Store {
+    /// Turns on the replication log, if it is off. Waits for the writer thread.
+    ///
+    /// # Errors
+    /// As [`Store::set_log`].
+    pub fn begin_log(&self) -> Result<()> {
+        let mut state = Err(Error::closed());
+        (self.make_reader)()?.read(self.env.now_ms(), &mut |snapshot| {
+            state = snapshot.log()?.state();
+            Ok(())
+        })?;
+        if state?.log.is_some() {
+            return Ok(());
+        }
+        if self.readonly {
+            return Err(Error::denied(
+                "the database keeps no replication log, and was opened with readonly: true: turn the log on \
+                 (option log: true of openKv) where it is written",
+            ));
+        }
+        let bounds = LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
+        let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+        self.set_log(settings, Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT))
+    }
+
+    /// Calls `wake` whenever there may be new commits, until [`Store::log_tail_end`].
+    #[must_use]
+    pub fn log_tail(&self, wake: Wake) -> Id {
+        self.watches.external().hold();
+        let mut tails = self.tails.0.lock();
+        tails.last_id += 1;
+        let id = tails.last_id;
+        tails.wakes.insert(id, wake);
+        id
+    }
+
+    /// Ends the signals.
+    pub fn log_tail_end(&self, id: Id) {
+        if self.tails.0.lock().wakes.remove(&id).is_some() {
+            self.watches.external().release();
+        }
+    }
+
+    /// Reads the segments after a place, of the keys with its prefixes, up to a bound of bytes.
+    pub fn read_log(
+        &self,
+        place: Followed,
+        room: Arc<dyn Room>,
+        caller: impl Caller<LogRead>,
+    ) {
+        self.read(None, caller, move |snapshot, _| read_log(snapshot, &place, &*room));
+    }
+
+    /// The definitions of all full-text indexes.
+    pub fn index_specs(&self, caller: impl FnOnce(Result<Vec<IndexSpec>>) + Send + 'static) {
+        self.indexes(None, move |listed: Result<Vec<IndexInfo>>| {
+            caller(listed.map(|listed| listed.into_iter().map(|info| info.spec).collect()));
+        });
+    }
+
+    /// Visits all entries with these prefixes in one snapshot, in order, until `visit` answers `false`.
+    /// Before the first one, `begin` gets the place of the snapshot. As [`Store::long_walk`], both may
+    /// wait.
+    pub fn copy_entries<C: Caller<()>>(
+        &self,
+        prefixes: Vec<Key>,
+        patience: Arc<Patience>,
+        caller: C,
+        mut begin: impl FnMut(&mut C, Followed) -> bool + Send + 'static,
+        mut visit: impl FnMut(&mut C, &Seen<'_>) -> bool + Send + 'static,
+    ) {
+        let (make_reader, now_ms) = (self.make_reader.clone(), self.env.now_ms());
+        let copy = move |mut caller: C| {
+            let asked = patience.clone();
+            let goes_on: GoesOn = Arc::new(move || asked.lasts());
+            let copied = caller.check().and_then(|()| {
+                make_reader()?.read_while(now_ms, &goes_on, &mut |snapshot| {
+                    let place = place_of(snapshot, &prefixes)?;
+                    if !begin(&mut caller, place) {
+                        return Ok(());
+                    }
+                    let mut goes_on = true;
+                    for (start, end) in ranges(&prefixes) {
+                        let walk = Walk { start: &start, end: &end, reverse: false, values: true };
+                        snapshot.walk(walk, &mut |seen| {
+                            goes_on = visit(&mut caller, &seen);
+                            if goes_on { Step::Next } else { Step::Stop }
+                        })?;
+                        if !goes_on {
+                            break;
+                        }
+                    }
+                    Ok(())
+                })
+            });
+            caller.end(patience.check().and(copied));
+        };
+        on_thread("openkv-walk", caller, copy, |caller, error| caller.end(Err(error)));
+    }
+}
+
+/// The ranges of keys with these prefixes, in order, each key in one of them.
+fn ranges(prefixes: &[Key]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    if prefixes.is_empty() {
+        return vec![(Vec::new(), vec![u8::MAX])];
+    }
+    let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut sorted: Vec<&[u8]> = prefixes.iter().map(Key::as_bytes).collect();
+    sorted.sort_unstable();
+    for prefix in sorted {
+        if ranges.last().is_none_or(|(start, _)| !prefix.starts_with(start)) {
+            ranges.push((prefix.to_vec(), [prefix, &[u8::MAX]].concat()));
+        }
+    }
+    ranges
+}
+
+/// The place of a follower that has everything of this snapshot.
+fn place_of(snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<Followed> {
+    let mut log = snapshot.log()?;
+    let LogState { version, log: extent } = log.state()?;
+    let LogExtent { origin, .. } = extent.ok_or_else(turned_off)?;
+    let at_ms = log.at_commit(version)?.filter(|(last, _)| *last == version);
+    let at_ms = at_ms.map_or(0, |(_, at_ms)| at_ms);
+    Ok(Followed { origin, version, at_ms, prefixes: prefixes.to_vec() })
+}
+
+fn turned_off() -> Error {
+    Error::unavailable("the replication log has been turned off; it begins again with the next follower")
+}
+
+/// Why the log does not lead on from a place; `None` if it does. `at_ms` is the time of the segment that
+/// ends with the place's commit, if the log has it.
+fn needs_copy(place: &Followed, state: LogState, at_ms: Option<i64>) -> Option<&'static str> {
+    let Some(extent) = state.log else { return Some("the log begins only now") };
+    let Origin { incarnation, .. } = place.origin;
+    if incarnation != extent.origin.incarnation {
+        return Some("the database was restored, copied or promoted");
+    }
+    if place.version > state.version {
+        return Some("the database has fewer commits: it is an older copy");
+    }
+    if place.version < extent.complete {
+        return Some("the log no longer reaches back");
+    }
+    // A segment of other changes under the same number.
+    let differs = place.at_ms != 0 && at_ms.is_some_and(|at_ms| at_ms != place.at_ms);
+    differs.then_some("the database has other commits: it was an older copy")
+}
+
+fn read_log(snapshot: &mut dyn Snapshot, place: &Followed, room: &dyn Room) -> Result<LogRead> {
+    let mut log = snapshot.log()?;
+    let state = log.state()?;
+    if let Some(extent) = state.log
+        && extent.origin.database != place.origin.database
+    {
+        return Err(Error::denied(
+            "the replica is a copy of another database than the one at this URL: name another file for the \
+             replica, or the right URL",
+        ));
+    }
+    let ended = log.at_commit(place.version)?.filter(|(last, _)| *last == place.version);
+    if let Some(why) = needs_copy(place, state, ended.map(|(_, at_ms)| at_ms)) {
+        return Ok(LogRead::Copy(why));
+    }
+    if place.version == state.version {
+        return Ok(LogRead::Segments { version: state.version, newest: true, segments: Vec::new() });
+    }
+    let (mut segments, mut bytes, mut newest) = (Vec::new(), 0, true);
+    let (mut version, mut fault) = (place.version, None);
+    log.segments(place.version, &mut |segment| {
+        if bytes >= FOLLOW_BATCH_BYTES {
+            newest = false;
+            return false;
+        }
+        bytes += segment.changes.len();
+        let kept = room.holds(bytes).and_then(|()| of_prefixes(segment, &place.prefixes));
+        match kept {
+            Ok(kept) => {
+                version = segment.last;
+                segments.extend(kept);
+                true
+            }
+            Err(error) => {
+                fault = Some(error);
+                false
+            }
+        }
+    })?;
+    if let Some(error) = fault {
+        return Err(error);
+    }
+    // Commits without changes come after the last segment.
+    let version = if newest { state.version } else { version };
+    Ok(LogRead::Segments { version, newest, segments })
+}
+
+/// The changes of a segment to keys with these prefixes; `None` if there are none.
+fn of_prefixes(segment: LogSegment<'_>, prefixes: &[Key]) -> Result<Option<Segment>> {
+    let LogSegment { first, last, at_ms, changes } = segment;
+    if prefixes.is_empty() {
+        return Ok(Some(Segment { first, last, at_ms, changes: changes.to_vec() }));
+    }
+    let mut kept: Vec<Change> = Vec::new();
+    let decoded = change_log::decode(first, changes, |change| {
+        if prefixes.iter().any(|prefix| change.key.starts_with(prefix.as_bytes())) {
+            kept.push(change.to_change());
+        }
+        true
+    });
+    decoded.map_err(|error| Error::corrupt(format!("the segment {last} is damaged: {error}")))?;
+    let (Some(head), Some(tail)) = (kept.first(), kept.last()) else { return Ok(None) };
+    let (first, last) = (head.version, tail.version);
+    Ok(Some(Segment { first, last, at_ms, changes: change_log::encode(first, &kept) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(incarnation: u64, version: u64, at_ms: i64) -> Followed {
+        let origin = Origin { database: [1; 16], incarnation };
+        Followed { origin, version, at_ms, prefixes: Vec::new() }
+    }
+
+    #[test]
+    fn a_place_needs_a_copy_where_the_log_does_not_lead_on() {
+        let bounds = LogBounds { retention_ms: 1, bytes_max: 1 };
+        let origin = Origin { database: [1; 16], incarnation: 7 };
+        let log = LogExtent { origin, bounds, complete: 10, bytes: 0, history: None };
+        let state = LogState { version: 20, log: Some(log) };
+        for (place, at_ms, expected) in [
+            (place(7, 10, 0), None, None),
+            (place(7, 20, 0), None, None),
+            (place(7, 15, 5), Some(5), None),
+            (place(7, 15, 5), None, None),
+            (place(7, 15, 0), Some(5), None),
+            (place(8, 15, 5), Some(5), Some("restored")),
+            (place(7, 21, 0), None, Some("fewer")),
+            (place(7, 9, 0), None, Some("reaches back")),
+            (place(7, 15, 5), Some(6), Some("other commits")),
+        ] {
+            let why = needs_copy(&place, state, at_ms);
+            let same = match (why, expected) {
+                (Some(why), Some(part)) => why.contains(part),
+                (None, None) => true,
+                _ => false,
+            };
+            assert!(same, "{place:?} {why:?}");
+        }
+        let off = LogState { version: 20, log: None };
+        assert!(needs_copy(&place(7, 15, 0), off, None).is_some());
+    }
+
+    #[test]
+    fn ranges_cover_each_key_once() {
+        let key = |bytes: &[u8]| Key::from_encoded(bytes.to_vec());
+        assert_eq!(ranges(&[]), [(vec![], vec![255])]);
+        let found = ranges(&[key(&[2, 7]), key(&[2]), key(&[1]), key(&[2, 0])]);
+        assert_eq!(found, [(vec![1], vec![1, 255]), (vec![2], vec![2, 255])]);
+    }
+}
