@@ -10,15 +10,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 
-use crate::database::Database;
+use crate::database::{Database, Replica};
 use crate::engine;
 use crate::engine::cluster::Cluster;
 use crate::engine::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
 use crate::engine::postgres::{PostgresCluster, PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
-use crate::model::{Backup, Capabilities, Capability, Encoding, Env, Error, Kind, Result};
+use crate::model::{Backup, Capabilities, Capability, Encoding, Env, Error, Key, Kind, Result};
 use crate::remote::{Cancel, Client};
+use crate::replica::{Copy, require_log};
 use crate::store::Store;
 
 /// The database to open.
@@ -57,7 +58,22 @@ pub enum Target {
         access_token: String,
         /// Longest time of opening and of every later call, with all their retries.
         timeout: Duration,
+        /// The local copy, if there is to be one.
+        replica: Option<ReplicaTarget>,
     },
+}
+
+/// A local copy of a remote database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaTarget {
+    /// Its file, by absolute path; `None`: memory.
+    pub path: Option<PathBuf>,
+    /// Longest wait for other processes while opening.
+    pub busy: Duration,
+    /// The beginnings of the keys that it has; empty: all keys.
+    pub prefixes: Vec<Key>,
+    /// How often the server is to tell its position.
+    pub beat: Duration,
 }
 
 /// A URL that may hold a password: its debug output holds nothing of it.
@@ -186,10 +202,58 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             }
             open_postgres(&url.0, *readonly, *busy).map(Database::Store)
         }
-        Target::Url { urls, access_token, timeout } => {
-            Client::open(urls, access_token, *timeout, system(), cancel).map(Database::Remote)
+        Target::Url { urls, access_token, timeout, replica } => {
+            let open = |cancel| Client::open(urls, access_token, *timeout, system(), cancel);
+            let client = open(cancel)?;
+            let Some(replica) = replica else { return Ok(Database::Remote(client)) };
+            require_log(&client)?;
+            // The replica goes on when this handle is closed and others are not.
+            let copy = open_copy(urls, replica, || open(Cancel::default()))?;
+            Ok(Database::Replica(Arc::new(Replica { copy, client })))
         }
     }
+}
+
+/// The replicas of this process in files, each with the URLs that it follows.
+static COPIES: LazyLock<Mutex<Copies>> = LazyLock::new(Mutex::default);
+
+type Copies = HashMap<PathBuf, (Weak<Copy>, Vec<String>)>;
+
+/// Opens a replica, or joins the one that this process already has in its file.
+fn open_copy(
+    urls: &[String],
+    target: &ReplicaTarget,
+    client: impl FnOnce() -> Result<Arc<Client>>,
+) -> Result<Arc<Copy>> {
+    let ReplicaTarget { path, busy, prefixes, beat } = target;
+    let Some(path) = path else {
+        let store = Store::start_copy(MemoryEngine::new(), system())?;
+        return Copy::start(store, client()?, prefixes.clone(), *beat);
+    };
+    wait_closed_at(path);
+    let mut copies = COPIES.lock();
+    copies.retain(|_, (copy, _)| copy.strong_count() > 0);
+    let place = || path.canonicalize().unwrap_or_else(|_| path.clone());
+    if let Some((copy, of)) = copies.get(&place())
+        && let Some(copy) = copy.upgrade()
+    {
+        if of.as_slice() != urls || copy.prefixes() != prefixes.as_slice() {
+            return Err(Error::invalid(format!(
+                "{} is open in this process as a replica of another URL, or with other prefixes: name another \
+                 file, or close that handle first",
+                path.display()
+            )));
+        }
+        return Ok(copy);
+    }
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| cannot("create the directory", directory, &error))?;
+    }
+    let store = Store::start_copy(SqliteEngine::open_copy(path, *busy)?, system())?;
+    let copy = Copy::start(store, client()?, prefixes.clone(), *beat)?;
+    copies.insert(place(), (Arc::downgrade(&copy), urls.to_vec()));
+    Ok(copy)
 }
 
 fn open_file(
@@ -341,9 +405,13 @@ pub fn remove_copies(to: &Path) {
 /// submitted work, closes the database and then calls `closed`. A later opening of the file waits
 /// for that.
 pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
-    let Database::Store(store) = database else {
-        drop(database);
-        return closed();
+    let store = match database {
+        Database::Store(store) => store,
+        Database::Remote(_) => {
+            drop(database);
+            return closed();
+        }
+        Database::Replica(replica) => return close_replica(replica, closed),
     };
     // A concurrent opening finds either the store or its closing.
     let stores = STORES.lock();
@@ -363,6 +431,23 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     };
     if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
         tracing::warn!(%error, "starting a thread that closes a database");
+    }
+}
+
+/// As [`close`], for a replica: its store may have to end a transaction.
+fn close_replica(replica: Arc<Replica>, closed: impl FnOnce() + Send + 'static) {
+    let place = COPIES.lock().iter().find_map(|(path, (copy, _))| {
+        let same = copy.as_ptr() == Arc::as_ptr(&replica.copy);
+        same.then(|| path.clone())
+    });
+    let closing = Closing::begin(place.and_then(|path| StoreIdentity::of(&path, false)));
+    let job = move || {
+        drop(replica);
+        drop(closing);
+        closed();
+    };
+    if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
+        tracing::warn!(%error, "starting a thread that closes a replica");
     }
 }
 

@@ -16,13 +16,13 @@ use super::consumers::Consumers;
 use super::events::{Event, Events, Reply, Settle};
 use super::lane::{self, Code, Lane};
 use super::scratch::{self, Scratch};
-use crate::database::{Database, HandleOptions, WeakDatabase};
+use crate::database::{Database, HandleOptions, Seen, WeakDatabase};
 use crate::engine::Reader;
 use crate::model::{
-    self, Entry, Error, Id, Limits, LogBounds, LogSettings, Row, Setting, Versionstamp, WatchReply,
-    When,
+    self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, LogBounds, LogSettings, Row, Setting,
+    Versionstamp, WatchReply, When,
 };
-use crate::open::{Target, close, open_unless};
+use crate::open::{ReplicaTarget, Target, close, open_unless};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
 use crate::remote::Cancel;
@@ -94,7 +94,41 @@ pub struct NativeRemote {
     pub access_token: String,
     /// Longest time of a call with all its retries, in ms.
     pub timeout_ms: f64,
+    /// The local copy, if there is to be one.
+    pub replica: Option<NativeReplica>,
 }
+
+/// A local copy of a remote database.
+#[napi(object)]
+pub struct NativeReplica {
+    /// `:memory:` or an absolute path.
+    pub path: String,
+    /// Keys as a frame: the beginnings of the keys that it has. None: all keys.
+    pub prefixes: Buffer,
+    /// How many they are.
+    pub prefix_count: u32,
+    /// How old an eventual read may be, in ms.
+    pub max_lag_ms: Option<f64>,
+}
+
+/// The local copy that the options name, and how old its reads may be.
+fn replica_target(
+    replica: Option<NativeReplica>,
+    busy: Duration,
+) -> (Option<ReplicaTarget>, Option<Duration>) {
+    let Some(NativeReplica { path, prefixes, prefix_count, max_lag_ms }) = replica else {
+        return (None, None);
+    };
+    let max_lag = max_lag_ms.map(|ms| Duration::from_millis(ms as u64));
+    let usual = Duration::from_millis(FOLLOW_BEAT_MS);
+    let beat = max_lag.map_or(usual, |most| usual.min(most / 4));
+    let path = (path != ":memory:").then(|| path.into());
+    let prefixes = parse_keys(&prefixes, prefix_count as usize).unwrap_or_default();
+    (Some(ReplicaTarget { path, busy, prefixes, beat }), max_lag)
+}
+
+/// Added to the number of a command that a replica may answer.
+const EVENTUAL_CALL: u32 = 256;
 
 /// Transfers the database from the opening thread to the handle.
 type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
@@ -142,11 +176,15 @@ impl Handle {
         });
         let readonly = options.readonly;
         let flush = options.metrics_flush_ms.map(|ms| Duration::from_millis(ms as u64));
-        let target = match (options.remote, options.postgres, options.path.as_str()) {
+        let mut remote = options.remote;
+        let replica = remote.as_mut().and_then(|remote| remote.replica.take());
+        let (replica, max_lag) = replica_target(replica, busy);
+        let target = match (remote, options.postgres, options.path.as_str()) {
             (Some(remote), _, _) => Target::Url {
                 urls: remote.urls,
                 access_token: remote.access_token,
                 timeout: Duration::from_millis(remote.timeout_ms as u64),
+                replica,
             },
             (None, Some(url), _) => Target::Postgres { url: url.into(), readonly, busy, encoding },
             (None, None, ":memory:") => Target::Memory,
@@ -158,6 +196,7 @@ impl Handle {
             busy,
             limits,
             closing: Closing::default(),
+            seen: Arc::new(Seen::new(max_lag)),
         };
         Ok(Self::opening((events, scratch), id, handle, move |cancelled| {
             let database = open_unless(&target, cancelled)?;
@@ -237,7 +276,8 @@ impl Handle {
             let opened = self.opened.lock().take();
             self.open = opened.map(|(database, reader)| {
                 let metrics = database.metrics();
-                (database, lane::open(reader, metrics, self.scratch.clone()))
+                let gate = database.gate(&self.options);
+                (database, lane::open((reader, gate), metrics, self.scratch.clone()))
             });
         }
     }
@@ -361,7 +401,8 @@ impl Handle {
         cancellable: Option<CancellableCall>,
     ) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
-        let Some(command) = Command::from_number(command) else {
+        let eventual = command & EVENTUAL_CALL != 0;
+        let Some(command) = Command::from_number(command & !EVENTUAL_CALL) else {
             let len = frame.len();
             return reply
                 .bad(&Error::internal(format!("an unknown command {command} with {len} bytes")));
@@ -379,7 +420,7 @@ impl Handle {
                     Some(call) => reply.of_call().holding(call),
                     None => reply.of_call(),
                 };
-                database.call(command, frame, &self.options, cancel, reply);
+                database.call((command, eventual), frame, &self.options, cancel, reply);
             }
             Err(error) => reply.bad(&error),
         }

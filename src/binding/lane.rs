@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::minder::Minded;
 use super::scratch::{self, Scratch};
 use crate::call::too_large;
+use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::{LocalCounters, Metrics};
 use crate::model::{
@@ -27,6 +28,8 @@ pub(super) enum Code {
     TooLarge = -3,
     Closed = -4,
     Error = -5,
+    /// The replica may not answer it now.
+    NotHere = -6,
 }
 
 thread_local! {
@@ -34,11 +37,15 @@ thread_local! {
 }
 
 /// Opens a lane on this thread, with its requests and answers in `scratch`. Returns its number.
-pub(super) fn open(reader: Box<dyn Reader>, metrics: Arc<Metrics>, scratch: Rc<Scratch>) -> usize {
+pub(super) fn open(
+    (reader, gate): (Box<dyn Reader>, Option<Gate>),
+    metrics: Arc<Metrics>,
+    scratch: Rc<Scratch>,
+) -> usize {
     LANES.with_borrow_mut(|lanes| {
         let (reader, counters) = (Minded::new(reader), LocalCounters::new(metrics));
         let turn = TurnReader { reader, turn_us: None, turns: 0, counters };
-        let lane = Some(Lane { scratch, turn });
+        let lane = Some(Lane { scratch, turn, gate });
         let free = lanes.iter_mut().position(|place| place.is_none());
         let number = free.unwrap_or(lanes.len());
         match lanes.get_mut(number) {
@@ -68,6 +75,8 @@ pub(super) fn with(number: usize, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
 pub(super) struct Lane {
     scratch: Rc<Scratch>,
     turn: TurnReader,
+    /// What admits reads, for a replica.
+    gate: Option<Gate>,
 }
 
 /// A reader with the clock of the turn.
@@ -176,8 +185,11 @@ impl Lane {
 
     /// Reads the entry of the key in the scratch, and writes it behind the key.
     pub(super) fn get(&mut self, key_len: usize) -> i32 {
-        let Self { scratch, turn } = self;
+        let Self { scratch, turn, gate } = self;
         let get = |key: &[u8], room: &mut [u8]| {
+            if gate.as_ref().is_some_and(|gate| !gate.admits(key)) {
+                return Code::NotHere as i32;
+            }
             let mut out = Fill::new(room);
             turn.read((1, false), &mut |snapshot| {
                 let mut fits = true;
@@ -197,8 +209,11 @@ impl Lane {
 
     /// Reads the entries of `count` keys in the scratch, and writes them behind the keys.
     pub(super) fn get_many(&mut self, count: usize, request_len: usize) -> i32 {
-        let Self { scratch, turn } = self;
+        let Self { scratch, turn, gate } = self;
         let get_many = |request: &[u8], room: &mut [u8]| {
+            if gate.as_ref().is_some_and(|gate| !admits_all(gate, request)) {
+                return Code::NotHere as i32;
+            }
             let mut out = Fill::new(room);
             turn.read((count, false), &mut |snapshot| points(snapshot, (request, count), &mut out))
         };
@@ -210,8 +225,16 @@ impl Lane {
     pub(super) fn get_blocking(&mut self, keys: &[Key], busy: Duration) -> Result<Vec<u8>> {
         let deadline = Instant::now() + busy;
         let since = self.turn.counters.begin();
+        let admitted = |gate: &Gate| keys.iter().all(|key| gate.admits(key.as_bytes()));
         let read = loop {
-            match self.turn.get_all(keys) {
+            let read = match &self.gate {
+                Some(gate) if !admitted(gate) => Err(Error::unavailable(
+                    "the replica cannot answer it yet: it has no copy, lacks what the handle has seen, is too \
+                     old (maxLag), or has other prefixes; use the asynchronous method",
+                )),
+                _ => self.turn.get_all(keys),
+            };
+            match read {
                 Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
                     thread::sleep(Duration::from_millis(SYNC_READ_RETRY_MS));
                 }
@@ -227,11 +250,34 @@ impl Lane {
         let ranges = self.scratch.lend(request_len, |request, _| parse_ranges(request, 1));
         let Some(Ok(ranges)) = ranges else { return misuse() };
         let Some(range) = ranges.first() else { return misuse() };
+        if let Some(gate) = &self.gate
+            && !admits_range(gate, range)
+        {
+            return Code::NotHere as i32;
+        }
         let mut out = Fill::new(out);
         self.turn.read((1, true), &mut |snapshot| {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })
+    }
+}
+
+/// Whether a replica may answer all keys of a request.
+fn admits_all(gate: &Gate, mut request: &[u8]) -> bool {
+    while let Some((key, after)) = next_key(request) {
+        if !gate.admits(key) {
+            return false;
+        }
+        request = after;
+    }
+    true
+}
+
+fn admits_range(gate: &Gate, range: &Range) -> bool {
+    match range {
+        Range::Point(key) => gate.admits(key.as_bytes()),
+        Range::Span { start, end, .. } => gate.admits_range(start.as_bytes(), end.as_bytes()),
     }
 }
 

@@ -19,6 +19,7 @@ mod metrics;
 mod preview;
 mod queue;
 mod read;
+mod replica;
 mod reply;
 mod scan;
 mod search;

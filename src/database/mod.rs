@@ -6,6 +6,7 @@
 
 mod backup;
 mod pages;
+mod replica;
 mod requests;
 
 use std::sync::{Arc, Weak};
@@ -20,7 +21,10 @@ use crate::model::{
 use crate::remote;
 use crate::store::Store;
 
+pub use crate::replica::Seen;
+pub use replica::{Gate, Replica};
 pub use requests::HandleOptions;
+use replica::{Part, of_server, part_of};
 
 /// An open database.
 #[derive(Clone)]
@@ -29,6 +33,8 @@ pub enum Database {
     Store(Arc<Store>),
     /// Behind a URL.
     Remote(Arc<remote::Client>),
+    /// Behind a URL, with a local copy.
+    Replica(Arc<Replica>),
 }
 
 /// Calls the method of this name of the store or of the client.
@@ -37,6 +43,7 @@ macro_rules! either {
         match $database {
             Self::Store(store) => store.$method($($argument),*),
             Self::Remote(client) => client.$method($($argument),*),
+            Self::Replica(replica) => replica.client.$method($($argument),*),
         }
     };
 }
@@ -47,6 +54,7 @@ impl Database {
         match self {
             Self::Store(store) => store.capabilities(),
             Self::Remote(_) => Capabilities::REMOTE,
+            Self::Replica(_) => Replica::capabilities(),
         }
     }
 
@@ -60,7 +68,16 @@ impl Database {
             Self::Store(store) if store.capabilities().has(Capability::SynchronousReads) => {
                 store.lane()
             }
+            Self::Replica(replica) => replica.copy.store().lane(),
             Self::Store(_) | Self::Remote(_) => Ok(Box::new(NeverAtHand)),
+        }
+    }
+
+    /// What admits reads of a handle to [`Database::lane`]; `None`: all are admitted.
+    pub fn gate(&self, options: &HandleOptions) -> Option<Gate> {
+        match self {
+            Self::Replica(replica) => Some(replica.gate(&options.seen)),
+            Self::Store(_) | Self::Remote(_) => None,
         }
     }
 
@@ -70,6 +87,7 @@ impl Database {
             Self::Store(store) => store.metrics().clone(),
             // Its lane answers no read.
             Self::Remote(_) => Arc::default(),
+            Self::Replica(replica) => replica.copy.store().metrics().clone(),
         }
     }
 
@@ -81,6 +99,7 @@ impl Database {
         match self {
             Self::Store(store) => Ok(store),
             Self::Remote(client) => Err(client.lacks(what)),
+            Self::Replica(replica) => Err(replica.client.lacks(what)),
         }
     }
 
@@ -88,7 +107,7 @@ impl Database {
     pub fn downgrade(&self) -> WeakDatabase {
         match self {
             Self::Store(store) => WeakDatabase(Arc::downgrade(store)),
-            Self::Remote(_) => WeakDatabase::default(),
+            Self::Remote(_) | Self::Replica(_) => WeakDatabase::default(),
         }
     }
 
@@ -98,17 +117,34 @@ impl Database {
         match self {
             Self::Store(store) => store.watch(keys, raw, None),
             Self::Remote(client) => client.watch(keys, raw),
+            Self::Replica(replica) => {
+                let inside = |key: &Key| replica.streams(key.as_bytes(), key.as_bytes());
+                match keys.iter().all(inside) {
+                    true => replica.copy.store().watch(keys, raw, None),
+                    false => of_server(replica.client.watch(keys, raw)),
+                }
+            }
         }
     }
 
     /// Asks for the next state of a watch; see [`Store::watch_next`].
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
-        either!(self.watch_next(id, reply))
+        self.by_part(
+            id,
+            reply,
+            |store, id, reply| store.watch_next(id, reply),
+            |client, id, reply| client.watch_next(id, reply),
+        );
     }
 
     /// Ends a watch; a reply that waits gets `None`.
     pub fn watch_cancel(&self, id: Id) {
-        either!(self.watch_cancel(id))
+        self.by_part(
+            id,
+            (),
+            |store, id, ()| store.watch_cancel(id),
+            |client, id, ()| client.watch_cancel(id),
+        );
     }
 
     /// Follows the changes of a range; see [`Store::feed`] and [`remote::Client::feed`].
@@ -120,17 +156,55 @@ impl Database {
                 store.feed(range, since, None, busy, Box::new(drop))
             }
             Self::Remote(client) => client.feed(range, since),
+            Self::Replica(replica) => {
+                let inside = replica.streams(range.start.as_bytes(), range.end.as_bytes());
+                match inside {
+                    true => {
+                        let since = since.map(Versionstamp::version);
+                        replica.copy.store().feed(range, since, None, busy, Box::new(drop))
+                    }
+                    false => of_server(replica.client.feed(range, since)),
+                }
+            }
         }
     }
 
     /// Asks for the next changes of a feed; see [`Store::feed_next`].
     pub fn feed_next(&self, id: Id, reply: FeedReply) {
-        either!(self.feed_next(id, reply))
+        self.by_part(
+            id,
+            reply,
+            |store, id, reply| store.feed_next(id, reply),
+            |client, id, reply| client.feed_next(id, reply),
+        );
     }
 
     /// Ends a feed; a reply that waits gets `None`.
     pub fn feed_cancel(&self, id: Id) {
-        either!(self.feed_cancel(id))
+        self.by_part(
+            id,
+            (),
+            |store, id, ()| store.feed_cancel(id),
+            |client, id, ()| client.feed_cancel(id),
+        );
+    }
+
+    /// Calls the method of the store or the client to which a watch or a feed belongs.
+    fn by_part<T>(
+        &self,
+        id: Id,
+        with: T,
+        local: impl FnOnce(&Store, Id, T),
+        server: impl FnOnce(&remote::Client, Id, T),
+    ) {
+        match self {
+            Self::Store(store) => local(store, id, with),
+            Self::Remote(client) => server(client, id, with),
+            Self::Replica(replica) => match part_of(id) {
+                Part::Local(id) => local(replica.copy.store(), id, with),
+                Part::Server(id) => server(&replica.client, id, with),
+            },
+        }
     }
 
     /// Becomes a consumer of a queue that handles up to `credits` messages at a time. `end` is called
@@ -152,6 +226,7 @@ impl Database {
                 store.listen(options, credits as usize, deliver, lost)
             }
             Self::Remote(client) => Ok(client.listen(options, credits, deliver, end)),
+            Self::Replica(replica) => Ok(replica.client.listen(options, credits, deliver, end)),
         }
     }
 
@@ -197,6 +272,10 @@ impl Database {
             }
             Self::Remote(client) => {
                 client.close_consumers();
+                false
+            }
+            Self::Replica(replica) => {
+                replica.client.close_consumers();
                 false
             }
         }

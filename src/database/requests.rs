@@ -17,6 +17,7 @@ use crate::protocol::frame::{
     Answer, parse_ranges, parse_requests, parse_writes, parse_writes_apart, push_failed,
 };
 use crate::protocol::{Command, Trait};
+use crate::replica::Seen;
 use crate::remote::{Cancel, Client, CommitReply, Entry, Framed, Page};
 use crate::store::{Closing, Store};
 
@@ -31,10 +32,12 @@ pub struct HandleOptions {
     pub limits: Limits,
     /// Raised when the handle closes.
     pub closing: Closing,
+    /// What it has seen of a database with a replica.
+    pub seen: Arc<Seen>,
 }
 
 impl HandleOptions {
-    fn call(&self, store: &Arc<Store>, reply: Reply) -> Call {
+    pub(super) fn call(&self, store: &Arc<Store>, reply: Reply) -> Call {
         Call {
             store: store.clone(),
             reply,
@@ -56,6 +59,7 @@ impl Database {
                 Err(bug) => reply.bad(bug),
             },
             Self::Remote(client) => read_remote(client, frame, count, reply),
+            Self::Replica(replica) => replica.read(frame, count, options, reply),
         }
     }
 
@@ -71,15 +75,22 @@ impl Database {
                 Ok(writes) => return client.commit(writes, limits, reply),
                 Err(malformed) => malformed,
             },
+            Self::Replica(replica) => match framed(frame, count, limits) {
+                Ok(writes) => {
+                    let reply = replica.noting(&options.seen, reply);
+                    return replica.client.commit(writes, limits, reply);
+                }
+                Err(malformed) => malformed,
+            },
         };
         reply(vec![Decision::Rejected(Error::internal(malformed.to_string())); count]);
     }
 
-    /// Carries out a command. Its work ends within one of its steps when `cancel` is raised, and for
+    /// Carries out a command; `eventual`: a replica may answer it. Its work ends within one of its steps when `cancel` is raised, and for
     /// some commands also when the handle closes.
     pub fn call(
         &self,
-        command: Command,
+        (command, eventual): (Command, bool),
         frame: &[u8],
         options: &HandleOptions,
         cancel: Option<Cancel>,
@@ -98,6 +109,12 @@ impl Database {
                 carry_out(command, frame, options.call(store, reply));
             }
             Self::Remote(client) => call_remote(client, command, frame, options, cancel, reply),
+            Self::Replica(replica) => {
+                let asked = (command, eventual);
+                if let Some(reply) = replica.call(asked, frame, options, cancel.clone(), reply) {
+                    call_remote(&replica.client, command, frame, options, cancel, reply);
+                }
+            }
         }
     }
 }
@@ -109,12 +126,14 @@ fn read_remote(client: &Client, frame: &[u8], count: usize, reply: Reply) {
     };
     let is_point = |range: &Range| matches!(range, Range::Point(_));
     let points: Vec<bool> = requests.iter().map(|request| is_point(&request.range)).collect();
-    client.read(requests, Box::new(move |found| reply.good(answers(&found, &points))));
+    client.read(requests, Box::new(move |found| reply.good(read_answers(&found, &points).concat())));
 }
 
-fn answers(found: &[Result<Page>], points: &[bool]) -> Vec<u8> {
-    let mut out = Vec::new();
+/// The answer of each request.
+pub(super) fn read_answers(found: &[Result<Page>], points: &[bool]) -> Vec<Vec<u8>> {
+    let mut answers = Vec::with_capacity(found.len());
     for (found, is_point) in found.iter().zip(points) {
+        let mut out = Vec::new();
         match found {
             Err(error) => push_failed(&mut out, error),
             Ok(Page::Frame(frame, place)) => {
@@ -130,8 +149,9 @@ fn answers(found: &[Result<Page>], points: &[bool]) -> Vec<u8> {
                 answer.end(false);
             }
         }
+        answers.push(out);
     }
-    out
+    answers
 }
 
 /// The writes of a frame, each with its own bytes.

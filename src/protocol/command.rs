@@ -80,6 +80,12 @@ macro_rules! commands {
             ListIndexes = 52, search::list, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], [], "search";
             /// A page of hits.
             Search = 53, search::search, Read, Idempotent, [EndsWithHandle], [Search], [FullTextSearch], "search";
+            /// How far a replica is.
+            ReplicaStatus = 60, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
+            /// Waits until a replica has a complete copy.
+            ReplicaReady = 61, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
+            /// Waits until a replica has a commit.
+            ReplicaReached = 62, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
         }
     };
 }
@@ -134,6 +140,7 @@ pub enum Trait {
     OneAtATime,
 }
 
+const NO_REPLICA: &str = "only a handle that was opened with the option replica has one";
 const NO_BACKUP: &str = "only openkv's own server makes one for its clients; to copy the entries, \
     use openkv copy or export";
 

@@ -36,7 +36,7 @@ enum Stage {
     /// Waits until few enough copies are under way, for this reason.
     Waiting(&'static str),
     /// Sends a copy.
-    Copying(mpsc::Receiver<Piece>, OwnedSemaphorePermit),
+    Copying(mpsc::Receiver<Piece>, #[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
     /// Sends what comes after the place.
     Following,
     /// Ends with this error.

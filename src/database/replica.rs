@@ -1,0 +1,401 @@
+//! A replica with the client of its server: reads that may be old are answered here where they can be,
+//! everything else goes to the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::requests::{HandleOptions, read_answers};
+use crate::call::{self, Fault, Reply, carry_out};
+use crate::model::{
+    Capabilities, Decision, Error, FRAMES_PAGE_BYTES, Kind, Range, Request, Result, Versionstamp,
+};
+use crate::protocol::Command;
+use crate::protocol::frame::{
+    next_key, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
+};
+use crate::remote::{Cancel, Client, CommitReply};
+use crate::replica::{Choice, Copy, Seen, covers};
+use crate::store::Closing;
+
+/// The mark of a feed or a watch of the server.
+const OF_SERVER: u64 = 1 << 63;
+
+/// A replica, as one handle has it.
+pub struct Replica {
+    /// The local copy.
+    pub copy: Arc<Copy>,
+    /// The server.
+    pub client: Arc<Client>,
+}
+
+/// Says whether a read on the thread of the caller may be answered by the replica now.
+pub struct Gate {
+    copy: Arc<Copy>,
+    seen: Arc<Seen>,
+}
+
+impl Gate {
+    /// Whether the replica has the key, as new as the handle needs it.
+    pub fn admits(&self, key: &[u8]) -> bool {
+        let inside = self.copy.prefixes().is_empty() || self.covers(key, key);
+        self.copy.choose(&self.seen, inside) == Choice::Local
+    }
+
+    /// As [`Gate::admits`], for the keys from `start` (included) to `end` (excluded).
+    pub fn admits_range(&self, start: &[u8], end: &[u8]) -> bool {
+        self.copy.choose(&self.seen, self.covers(start, end)) == Choice::Local
+    }
+
+    fn covers(&self, start: &[u8], end: &[u8]) -> bool {
+        covers(self.copy.prefixes(), start, end)
+    }
+}
+
+/// What an id of a watch or a feed belongs to.
+pub(super) enum Part {
+    Local(u64),
+    Server(u64),
+}
+
+pub(super) fn part_of(id: u64) -> Part {
+    if id & OF_SERVER == 0 { Part::Local(id) } else { Part::Server(id & !OF_SERVER) }
+}
+
+pub(super) fn of_server(id: u64) -> u64 {
+    id | OF_SERVER
+}
+
+/// Where the answer of each request comes from.
+struct Plan {
+    local: Vec<usize>,
+    server: Vec<usize>,
+    /// The commit that the local ones wait for.
+    wait: Option<u64>,
+}
+
+impl Replica {
+    pub(super) fn capabilities() -> Capabilities {
+        Capabilities::FILE
+    }
+
+    pub(super) fn gate(&self, seen: &Arc<Seen>) -> Gate {
+        Gate { copy: self.copy.clone(), seen: seen.clone() }
+    }
+
+    /// Whether a stream about these keys is served by the replica.
+    pub(super) fn streams(&self, start: &[u8], end: &[u8]) -> bool {
+        self.copy.progress().ready && covers(self.copy.prefixes(), start, end)
+    }
+
+    fn plan(&self, requests: &[Request], seen: &Seen) -> Result<Plan> {
+        let mut plan = Plan { local: Vec::new(), server: Vec::new(), wait: None };
+        let mut from = 0;
+        while from < requests.len() {
+            let rest = requests.get(from + 1..).unwrap_or_default();
+            let to = from + 1 + rest.iter().take_while(|request| request.together).count();
+            let group = requests.get(from..to).unwrap_or_default();
+            let eventual = group.iter().all(|request| request.eventual);
+            let inside = group.iter().all(|request| self.has(&request.range));
+            let choice =
+                if eventual { self.copy.choose(seen, inside) } else { Choice::Primary };
+            match choice {
+                Choice::Local => plan.local.extend(from..to),
+                Choice::WaitFor(version) => {
+                    plan.local.extend(from..to);
+                    plan.wait = plan.wait.max(Some(version));
+                }
+                Choice::Primary => plan.server.extend(from..to),
+                Choice::Reject => return Err(self.too_old(seen)),
+            }
+            from = to;
+        }
+        Ok(plan)
+    }
+
+    fn has(&self, range: &Range) -> bool {
+        let prefixes = self.copy.prefixes();
+        prefixes.is_empty()
+            || match range {
+                Range::Point(key) => covers(prefixes, key.as_bytes(), key.as_bytes()),
+                Range::Span { start, end, .. } => {
+                    covers(prefixes, start.as_bytes(), end.as_bytes())
+                }
+            }
+    }
+
+    fn too_old(&self, seen: &Seen) -> Error {
+        let lag = self.copy.progress().lag().map_or("unknown".to_owned(), in_ms);
+        let most = seen.max_lag().map_or("any".to_owned(), in_ms);
+        Error::unavailable(format!(
+            "the replica's last state is {lag} ms old, older than maxLag ({most} ms), and the server cannot be \
+             reached: read with a larger maxLag, or once it is connected (kv.replica.status())"
+        ))
+    }
+
+    pub(super) fn read(
+        self: &Arc<Self>,
+        frame: &[u8],
+        count: usize,
+        options: &HandleOptions,
+        reply: Reply,
+    ) {
+        let requests = match parse_requests(frame, count) {
+            Ok(requests) => requests,
+            Err(bug) => return reply.bad(bug),
+        };
+        let Plan { local, server, wait } = match self.plan(&requests, &options.seen) {
+            Ok(plan) => plan,
+            Err(error) => return reply.bad(error),
+        };
+        let pick = |which: &[usize]| -> Vec<Request> {
+            let chosen = which.iter().filter_map(|at| requests.get(*at));
+            chosen.map(|request| Request { eventual: false, ..request.clone() }).collect()
+        };
+        let parts = usize::from(!local.is_empty()) + usize::from(!server.is_empty());
+        let merge = Arc::new(Merge {
+            state: Mutex::new(Merged { answers: vec![Vec::new(); count], parts, reply: Some(reply) }),
+        });
+        if parts == 0 {
+            merge.told(&[], Ok(Vec::new()));
+        }
+        if !server.is_empty() {
+            let (chosen, to, seen) = (pick(&server), merge.clone(), options.seen.clone());
+            let copy = self.copy.clone();
+            let is_point = |range: &Range| matches!(range, Range::Point(_));
+            let points: Vec<bool> = chosen.iter().map(|of| is_point(&of.range)).collect();
+            self.client.read(
+                chosen,
+                Box::new(move |found| {
+                    let answers = read_answers(&found, &points);
+                    let stamps = answers.iter().filter_map(|answer| newest(answer)).max();
+                    if let Some(stamp) = stamps {
+                        seen.note(copy.version().1, stamp.version());
+                    }
+                    to.told(&server, Ok(answers));
+                }),
+            );
+        }
+        if !local.is_empty() {
+            let ranges: Vec<Range> = pick(&local).into_iter().map(|of| of.range).collect();
+            let (here, options) = (self.clone(), options.clone());
+            let to = merge;
+            self.once_reached(wait, move |reached| {
+                if let Err(error) = reached {
+                    return to.told(&local, failed(&error, local.len()));
+                }
+                let reply = Reply::new(move |answer| {
+                    let apart = answer.map_err(Error::from).and_then(|bytes| split(&bytes, local.len()));
+                    match apart {
+                        Ok(answers) => to.told(&local, Ok(answers)),
+                        Err(error) => to.told(&local, failed(&error, local.len())),
+                    }
+                });
+                call::read(ranges, FRAMES_PAGE_BYTES, options.call(here.copy.store(), reply));
+            });
+        }
+    }
+
+    fn once_reached(
+        &self,
+        wait: Option<u64>,
+        then: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        match wait {
+            None => then(Ok(())),
+            Some(version) => self.copy.reached(version, Some(self.client.timeout()), then),
+        }
+    }
+
+    /// A reply for writes that notes what the handle has committed.
+    pub(super) fn noting(&self, seen: &Arc<Seen>, reply: CommitReply) -> CommitReply {
+        let (copy, seen, before) = (self.copy.clone(), seen.clone(), self.copy.version());
+        Box::new(move |decisions| {
+            let stamps = decisions.iter().filter_map(|decision| match decision {
+                Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => Some(*stamp),
+                _ => None,
+            });
+            if let Some(newest) = stamps.max() {
+                copy.committed(&seen, newest, before);
+            }
+            reply(decisions);
+        })
+    }
+
+    /// Carries a command out: here if it reads, may be old, and the replica has what it needs.
+    pub(super) fn call(
+        self: &Arc<Self>,
+        (command, eventual): (Command, bool),
+        frame: &[u8],
+        options: &HandleOptions,
+        cancel: Option<Cancel>,
+        reply: Reply,
+    ) -> Option<Reply> {
+        match command {
+            Command::ReplicaStatus => {
+                reply.good(self.status().into_bytes());
+                return None;
+            }
+            Command::ReplicaReady => {
+                self.copy.ready(move |ready| reply.tell(ready.map(|()| Vec::new())));
+                return None;
+            }
+            Command::ReplicaReached => {
+                let stamp = Versionstamp::parse(frame);
+                let Some(stamp) = stamp else {
+                    reply.bad(Error::invalid("a versionstamp has 20 hexadecimal digits"));
+                    return None;
+                };
+                self.copy.reached(stamp.version(), None, move |reached| {
+                    reply.tell(reached.map(|()| Vec::new()));
+                });
+                return None;
+            }
+            _ => {}
+        }
+        let inside = match self.inside(command, frame) {
+            Some(inside) => inside,
+            None => return Some(reply),
+        };
+        let eventual = eventual || command == Command::FeedPosition;
+        let choice = if eventual { self.copy.choose(&options.seen, inside) } else { Choice::Primary };
+        let wait = match choice {
+            Choice::Primary => return Some(reply),
+            Choice::Reject => {
+                reply.bad(self.too_old(&options.seen));
+                return None;
+            }
+            Choice::Local => None,
+            Choice::WaitFor(version) => Some(version),
+        };
+        let (here, options, frame) = (self.clone(), options.clone(), frame.to_vec());
+        self.once_reached(wait, move |reached| match reached {
+            Err(error) => reply.bad(error),
+            Ok(()) => {
+                let closing = options.closing.clone();
+                let reply = reply.while_wanted(move || {
+                    Closing::leaves_time(&closing) && !cancel.as_ref().is_some_and(Cancel::is_raised)
+                });
+                carry_out(command, &frame, options.call(here.copy.store(), reply));
+            }
+        });
+        None
+    }
+
+    /// Whether the replica has all keys that a command reads; `None` for commands of the server only.
+    fn inside(&self, command: Command, frame: &[u8]) -> Option<bool> {
+        let prefixes = self.copy.prefixes();
+        Some(match command {
+            Command::Count | Command::Scan => parse_scan(frame).is_ok_and(|scan| {
+                covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())
+            }),
+            Command::Ttl => covers(prefixes, frame, frame),
+            Command::Entries => {
+                let (mut rest, mut inside) = (frame, true);
+                while let Some((key, after)) = next_key(rest) {
+                    inside &= covers(prefixes, key, key);
+                    rest = after;
+                }
+                inside
+            }
+            Command::Search => parse_search(frame).is_ok_and(|search| {
+                let prefix = search.search.prefix.as_bytes();
+                covers(prefixes, prefix, prefix)
+            }),
+            Command::FeedPosition => true,
+            _ => return None,
+        })
+    }
+
+    /// The status, as JSON.
+    fn status(&self) -> String {
+        let progress = self.copy.progress();
+        let error = progress.error.as_ref().map(|error| {
+            serde_json::json!({ "kind": error.kind() as u8, "message": error.message() })
+        });
+        let lag = progress.lag().map(|lag| lag.as_secs_f64() * 1000.0);
+        serde_json::json!({
+            "state": progress.state.name(),
+            "version": progress.ready.then(|| Versionstamp::new(progress.version).to_string()),
+            "lag": lag,
+            "ready": progress.ready,
+            "copies": progress.copies,
+            "copiedBecause": progress.copied_because,
+            "error": error,
+        })
+        .to_string()
+    }
+}
+
+fn in_ms(time: Duration) -> String {
+    time.as_millis().to_string()
+}
+
+/// The newest versionstamp in an answer.
+fn newest(answer: &[u8]) -> Option<Versionstamp> {
+    let mut newest = None;
+    let parsed = parse_answers(answer, 1, &mut |_, row| newest = newest.max(Some(row.stamp)));
+    parsed.ok().and(newest)
+}
+
+/// The answers in these bytes, each with its own.
+fn split(bytes: &[u8], count: usize) -> Result<Vec<Vec<u8>>> {
+    let places = parse_answers(bytes, count, &mut |_, _| ());
+    let places = places.map_err(|bug| Error::from(Fault::Malformed(bug)))?;
+    let answer = |place: std::ops::Range<usize>| bytes.get(place).unwrap_or_default().to_vec();
+    Ok(places.into_iter().map(|place| answer(place.bytes)).collect())
+}
+
+/// The answers of reads that failed.
+fn failed(error: &Error, count: usize) -> Result<Vec<Vec<u8>>> {
+    if error.kind() == Kind::Closed {
+        return Err(error.clone());
+    }
+    let mut answer = Vec::new();
+    push_failed(&mut answer, error);
+    Ok(vec![answer; count])
+}
+
+/// The answers of a read that comes in parts.
+struct Merge {
+    state: Mutex<Merged>,
+}
+
+struct Merged {
+    answers: Vec<Vec<u8>>,
+    parts: usize,
+    reply: Option<Reply>,
+}
+
+impl Merge {
+    fn told(&self, places: &[usize], answers: Result<Vec<Vec<u8>>>) {
+        let mut state = self.state.lock();
+        match answers {
+            Err(error) => {
+                let reply = state.reply.take();
+                drop(state);
+                if let Some(reply) = reply {
+                    reply.bad(error);
+                }
+                return;
+            }
+            Ok(answers) => {
+                for (place, answer) in places.iter().zip(answers) {
+                    if let Some(to) = state.answers.get_mut(*place) {
+                        *to = answer;
+                    }
+                }
+            }
+        }
+        state.parts = state.parts.saturating_sub(1);
+        if state.parts > 0 {
+            return;
+        }
+        let (reply, answers) = (state.reply.take(), std::mem::take(&mut state.answers));
+        drop(state);
+        if let Some(reply) = reply {
+            reply.good(answers.concat());
+        }
+    }
+}
