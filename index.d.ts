@@ -36,7 +36,9 @@ export type KvEntryKey = readonly KvEntryKeyPart[];
 
 /**
  * The consistency of a read. On a local database both levels are the same: every read sees all
- * commits that were acknowledged before it started.
+ * commits that were acknowledged before it started. Behind a URL, `"strong"` reads go to the server that
+ * takes the writes; `"eventual"` reads may be older: they go to the nearest server, or to the replica of
+ * the handle (docs/replicas.md).
  */
 export type KvConsistencyLevel = "strong" | "eventual";
 
@@ -1811,6 +1813,14 @@ export class Kv implements Disposable, AsyncDisposable {
   ): Promise<{ count: number; versionstamp: string | null }>;
 
   /**
+   * The local copy that this handle reads from; null for one without the option `replica`.
+   *
+   * @example
+   * console.log((await kv.replica?.status())?.lag);
+   */
+  readonly replica: KvReplica | null;
+
+  /**
    * Starts an operation: checks, mutations and messages that are committed together or not at all.
    */
   atomic(): AtomicOperation;
@@ -2301,6 +2311,90 @@ export interface OpenKvOptions {
    * reason.
    */
   signal?: AbortSignal;
+  /**
+   * For the URL of an openkv server only: a local copy that follows the database, in a file or in memory
+   * (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
+   * the server cannot be reached; writes and `"strong"` reads go to the server. See {@link KvReplica} and
+   * docs/replicas.md. Opening needs the server once, and does not wait for the copy. A file that is a
+   * database of its own is `DENIED`, one of another database ends the replica with `DENIED`, a server
+   * without a replication log is `UNSUPPORTED`. Default: no copy.
+   *
+   * @example
+   * const kv = await openKv("https://kv.example.com", { replica: "near.sqlite3" });
+   * await kv.replica?.ready();
+   * const { value } = await kv.get(["users", 1], { consistency: "eventual" });
+   */
+  replica?: string | URL;
+  /**
+   * With `replica`: the copy has only the keys that extend one of these, at most 100. Other reads go to the
+   * server. Default: all keys.
+   */
+  prefixes?: readonly KvKey[];
+  /**
+   * For a URL only: the consistency of reads that name none, and of counts, searches and `ttl`, which cannot.
+   * Transactions always read `"strong"`. Default: `"strong"`.
+   */
+  consistency?: KvConsistencyLevel;
+  /**
+   * With `replica`: how old an eventual read may be, in milliseconds or with a unit (`"5s"`). A read that
+   * would be older goes to the server, or rejects with `UNAVAILABLE` while that cannot be reached. The
+   * server tells the replica its position every two seconds, or four times within `maxLag`. Default: any age.
+   */
+  maxLag?: number | string;
+}
+
+/** How far a replica is. */
+export interface KvReplicaStatus {
+  /**
+   * `"bootstrapping"`: it connects, or gets a copy of everything. `"following"`. `"disconnected"`: it tries
+   * again by itself, and eventual reads go on. `"failed"`: `error` says what to do.
+   */
+  state: "bootstrapping" | "following" | "disconnected" | "failed";
+  /** The commit up to which it has every change; null before the first complete copy. */
+  version: string | null;
+  /** How long ago it had everything that the server had, in milliseconds; null: not since it was opened. */
+  lag: number | null;
+  /** Whether it has a complete copy. */
+  ready: boolean;
+  /** The number of complete copies since it was opened; a replica that goes on where it was makes none. */
+  copies: number;
+  /** Why the last copy was needed, for example that the database was restored; null: there was none. */
+  copiedBecause: string | null;
+  /** The last problem; null while it follows. */
+  error: Error | null;
+}
+
+/** The local copy of a remote database: `kv.replica` of a handle that was opened with the option `replica`. */
+export interface KvReplica {
+  /**
+   * How far the replica is. It never waits for the server.
+   *
+   * @example
+   * const { state, lag } = await kv.replica!.status();
+   */
+  status(): Promise<KvReplicaStatus>;
+  /**
+   * Resolves once the replica has a complete copy of the database, at once if it has one from before. It
+   * waits for as long as the server cannot be reached; a `signal` ends the wait.
+   *
+   * Rejects with the replica's error when it has failed: `DENIED` for a file of another database, `CORRUPT`
+   * for a file that something else has written to.
+   *
+   * @example
+   * await kv.replica!.ready({ signal: AbortSignal.timeout(10_000) });
+   */
+  ready(options?: KvCallOptions): Promise<void>;
+  /**
+   * Resolves once the replica has the commit with this versionstamp, for example one that another process
+   * has told. A `signal` ends the wait.
+   *
+   * Rejects with `TypeError` for what is no versionstamp; with the replica's error when it has failed; with
+   * `UNAVAILABLE` if the database was restored meanwhile.
+   *
+   * @example
+   * await kv.replica!.reached(versionstamp);
+   */
+  reached(versionstamp: string, options?: KvCallOptions): Promise<void>;
 }
 
 /**

@@ -15,6 +15,7 @@ import { checkWhen } from "../arguments/moment.js";
 import { history } from "../read/history.js";
 import { KvListIterator } from "../read/list.js";
 import { KvQueue } from "../queue/named-queue.js";
+import { KvReplica } from "../read/replica.js";
 import { listenQueue } from "../queue/deno-queue.js";
 import { paginate } from "../read/paginate.js";
 import { checkpoint, metrics, stats, vacuum } from "../maintenance/maintain.js";
@@ -76,6 +77,8 @@ export class Kv {
   readonly #session: Session;
   /** Resolves when the database is closed, after a call of close(). */
   #closed: Promise<void> = Promise.resolve();
+
+  #replica: KvReplica | null = null;
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
@@ -187,6 +190,11 @@ export class Kv {
     return abortable("kv.deleteMany", options, (rest, signal) =>
       deleteMany(this.#session, which, rest, signal),
     );
+  }
+
+  get replica(): KvReplica | null {
+    if (!this.#session.replica) return null;
+    return (this.#replica ??= new KvReplica(this.#session));
   }
 
   atomic(): AtomicOperation {

@@ -1,14 +1,17 @@
 // Duty: openKv: checks the options, locates the file or server, opens it.
 
 import process from "node:process";
-import { type Limits, checkOptions, nameOf } from "../arguments/check.js";
+import { type Limits, checkConsistency, checkOptions, nameOf } from "../arguments/check.js";
 import { Kv } from "./kv.js";
+import { checkDuration } from "../arguments/duration.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
 import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
-import type { NativeOptions, NativeRemote } from "../native/binding.js";
+import { encodeKey } from "../codec/key.js";
+import { Writer } from "../codec/writer.js";
+import type { NativeOptions, NativeRemote, NativeReplica } from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
 import { Session } from "../session/session.js";
-import type { OpenKvOptions } from "../model/types.js";
+import type { KvConsistencyLevel, OpenKvOptions } from "../model/types.js";
 
 const BUSY_TIMEOUT_MS_DEFAULT = 5000;
 /** The largest timeout of an operating system's timer. */
@@ -37,8 +40,20 @@ const FILE_OPTIONS = [
   "log",
   "history",
 ];
-const SERVER_OPTIONS = ["accessToken", "timeout", "signal"];
+const SERVER_OPTIONS = [
+  "accessToken",
+  "timeout",
+  "signal",
+  "replica",
+  "prefixes",
+  "consistency",
+  "maxLag",
+];
+/** Options that need a replica. */
+const REPLICA_OPTIONS = ["prefixes", "maxLag"] as const;
 const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
+/** Most prefixes of a replica. */
+const PREFIXES_MAX = 100;
 /** Environment variables with the token if there is no option. */
 const TOKEN_VARIABLES = ["OPENKV_ACCESS_TOKEN", "DENO_KV_ACCESS_TOKEN"];
 const TIMEOUT_MS_DEFAULT = 10_000;
@@ -81,7 +96,8 @@ export async function openKv(
     native.log = checkLog(options.log);
     native.historyMs = checkHistory(options.history);
   }
-  return new Kv(await Session.open(thread, native, checkSignal(options.signal)));
+  const consistency = options.consistency as KvConsistencyLevel | undefined;
+  return new Kv(await Session.open(thread, native, checkSignal(options.signal), consistency));
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown };
@@ -105,11 +121,62 @@ function requireFor(what: string, options: Given, others: readonly string[]): vo
 }
 
 function checkRemote(located: string, options: Given): NativeRemote {
-  return {
+  checkConsistency(options.consistency);
+  const remote: NativeRemote = {
     urls: urlsOf(located),
     accessToken: checkToken(options.accessToken),
     timeoutMs: checkTimeout(options.timeout),
   };
+  const replica = checkReplica(options);
+  return replica === undefined ? remote : { ...remote, replica };
+}
+
+function checkReplica(options: Given): NativeReplica | undefined {
+  const { replica } = options;
+  if (replica === undefined) {
+    const alone = REPLICA_OPTIONS.find((name) => options[name] !== undefined);
+    if (alone === undefined) return undefined;
+    throw new TypeError(`Option '${alone}' is for a replica: pass the option replica too`);
+  }
+  const [prefixes, prefixCount] = checkPrefixes(options.prefixes);
+  const { maxLag } = options;
+  const maxLagMs = maxLag === undefined ? undefined : checkDuration("maxLag", maxLag);
+  return { path: checkReplicaPath(replica), prefixes, prefixCount, maxLagMs };
+}
+
+function checkReplicaPath(replica: unknown): string {
+  if (typeof replica !== "string" && !(replica instanceof URL)) {
+    throw new TypeError(
+      `replica must be the path of a file, or ":memory:": received ${nameOf(replica)}`,
+    );
+  }
+  const located = locate(replica, false);
+  if (!isServer(located) && !isPostgres(located)) return located;
+  throw new TypeError('replica must be the path of a file, or ":memory:": received a URL');
+}
+
+/** The prefixes as sized keys, and their number. */
+function checkPrefixes(prefixes: unknown): [Uint8Array, number] {
+  const frame = new Writer(256);
+  if (prefixes === undefined) return [new Uint8Array(0), 0];
+  if (!Array.isArray(prefixes) || prefixes.length === 0 || prefixes.length > PREFIXES_MAX) {
+    throw new TypeError(
+      `prefixes must be an array of 1 to ${PREFIXES_MAX} keys: received ` +
+        (Array.isArray(prefixes) ? `${prefixes.length} keys` : nameOf(prefixes)),
+    );
+  }
+  for (const prefix of prefixes) {
+    if (!Array.isArray(prefix) || prefix.length === 0) {
+      throw new TypeError(
+        `each of prefixes must be a key with at least one part: received ${nameOf(prefix)}`,
+      );
+    }
+    const at = frame.pos;
+    frame.u32(0);
+    encodeKey(frame, prefix);
+    frame.patchU32(at, frame.pos - at - 4);
+  }
+  return [frame.buf.slice(0, frame.pos), prefixes.length];
 }
 
 /** The token. No message contains it. */

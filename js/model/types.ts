@@ -36,6 +36,7 @@ export type {
   KvPage,
   KvPageOptions,
   KvPaginateOptions,
+  KvReplicaStatus,
   KvRestoreOptions,
   KvSumOptions,
   KvServer,

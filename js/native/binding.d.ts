@@ -35,6 +35,19 @@ export interface NativeRemote {
   urls: string[];
   accessToken: string;
   timeoutMs: number;
+  /** A local copy of it. */
+  replica?: NativeReplica;
+}
+
+/** A local copy of a remote database. */
+export interface NativeReplica {
+  /** ":memory:" or an absolute path. */
+  path: string;
+  /** The beginnings of its keys, as sized keys; none: all keys. */
+  prefixes: Uint8Array;
+  prefixCount: number;
+  /** How old an eventual read may be. Default: any age. */
+  maxLagMs?: number | undefined;
 }
 
 /** One open database. Sync reads answer a length or one of the negative codes of js/native/contract.ts. */

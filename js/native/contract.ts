@@ -7,6 +7,9 @@ export const TOO_LARGE = -3;
 export const IS_CLOSED = -4;
 export const ERROR = -5;
 
+/** The replica may not answer the read now: the asynchronous lane waits, or asks the server. */
+export const NOT_HERE = -6;
+
 /** Kinds of events. */
 export const OPENED = 1;
 export const OPEN_FAILED = 2;
@@ -56,6 +59,9 @@ export const CALL_ENTRIES = 14;
 export const CALL_PREVIEW = 19;
 export const CALL_FEED_POSITION = 20;
 export const CALL_HISTORY = 21;
+
+/** Added to the number of a command that a replica may answer. */
+export const EVENTUAL_CALL = 256;
 
 /** The `more` byte of a range answer that failed: an error record follows. */
 export const ANSWER_FAILED = 2;

@@ -34,5 +34,5 @@ export async function count(
   session.requireOpen();
   const before = session.order.beforeRange(bounds.start, bounds.end);
   if (before !== null) await before;
-  return (await call(session, CALL_COUNT, frame, signal)).readDoubleLE(0);
+  return (await call(session, session.readCommand(CALL_COUNT), frame, signal)).readDoubleLE(0);
 }

@@ -9,7 +9,7 @@ import { CALL_ENTRIES, STAMP_BYTES } from "../native/contract.js";
 import { beforeKeys, putKey, requireKey } from "./reads.js";
 import { END_BYTES, readEntry, rowEnd } from "./scan.js";
 import type { Session } from "../session/session.js";
-import type { KvEntryKey, KvEntryMaybe, KvKey } from "../model/types.js";
+import type { KvConsistencyLevel, KvEntryKey, KvEntryMaybe, KvKey } from "../model/types.js";
 
 type Entry = KvEntryMaybe<unknown> & { expireAt: Date | null };
 
@@ -50,7 +50,8 @@ export async function getEntries(
   }
   const before = beforeKeys(session, frame);
   if (before !== null) await before;
-  const page = await call(session, CALL_ENTRIES, frame);
+  const { consistency } = options as { consistency?: KvConsistencyLevel };
+  const page = await call(session, session.readCommand(CALL_ENTRIES, consistency), frame);
   let at = 0;
   return own.map((key) => {
     const keyEnd = at + 4;

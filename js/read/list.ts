@@ -9,7 +9,6 @@ import { decodeValue } from "../codec/value/decode.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import { refuseArrayUse } from "./list-misuse.js";
 import {
-  EVENTUAL,
   POINT_HEAD_BYTES,
   RANGE_HEAD_BYTES,
   REVERSE,
@@ -19,7 +18,7 @@ import {
 import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
 import { END_BYTES, Scan, type ScanStep, readEntry } from "./scan.js";
 import { Session } from "../session/session.js";
-import type { KvEntry, KvListOptions, KvListSelector } from "../model/types.js";
+import type { KvConsistencyLevel, KvEntry, KvListOptions, KvListSelector } from "../model/types.js";
 import { encodeWhere } from "./where.js";
 
 /** Rows of the first page and of later ones, when `batchSize` does not say otherwise. */
@@ -128,7 +127,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#session = session;
     this.#selector = checkSelector(method, given, LIST_OPTIONS);
     this.#reverse = reverse;
-    this.#freshness = session.remote && consistency === "eventual" ? EVENTUAL : 0;
+    this.#freshness = session.freshness(consistency as KvConsistencyLevel | undefined);
     const { keysOnly, withExpiry } = checked;
     const where = encodeWhere(method, checked.where);
     if (depth !== undefined && this.#selector.prefix === undefined) {
@@ -137,7 +136,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const plain = where === null && !keysOnly && depth === undefined && !withExpiry;
     const chooses = where !== null || depth !== undefined;
     const scan = { where, keysOnly, depth, withExpiry, passed: passed && chooses };
-    this.#scan = plain ? null : new Scan(session, scan, reverse, signal);
+    this.#scan = plain ? null : new Scan(session, scan, reverse, signal, this.#freshness);
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
     const most = keysOnly && batchSize === undefined ? KEYS_PAGE_ROWS_MAX : PAGE_ROWS_MAX;
@@ -253,7 +252,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
         await this.#advance(this.#scan);
         continue;
       }
-      const turn = this.#session.nextTurn();
+      const turn = this.#session.answers(this.#freshness) ? this.#session.nextTurn() : null;
       if (turn === null) {
         await this.#fetch();
         break;
@@ -274,7 +273,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     session.requireOpen();
     this.#keepLast();
     if (this.#before !== null || this.#mustWait()) return false;
-    if (this.#scan !== null || session.spent) return false;
+    if (this.#scan !== null || session.spent || !session.answers(this.#freshness)) return false;
     let page = this.#pooled ? this.#page : (spares.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES));
     this.#pooled = true;
     this.#page = page;

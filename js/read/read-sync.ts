@@ -9,20 +9,21 @@ import { readU32 } from "../native/frame.js";
 import { skipAnswer } from "../session/read-batch.js";
 import { getManyNow, getNow, pointAnswer } from "./reads.js";
 import type { Session } from "../session/session.js";
-import type { KvEntryMaybe, KvKey } from "../model/types.js";
+import type { KvConsistencyLevel, KvEntryMaybe, KvKey } from "../model/types.js";
 
 /** The first attempt may find the budget spent or the scratch too small; the second does not. */
 const TRIES = 2;
 
 export function getSync(session: Session, key: KvKey, options: unknown): KvEntryMaybe<unknown> {
-  checkOnlyConsistency("kv.getSync", options);
+  const wanted = checkOnlyConsistency("kv.getSync", options);
+  requireEventual(session, "get", wanted);
   for (let tries = 0; tries < TRIES; tries++) {
     session.renewBudget();
-    const entry = getNow(session, key, undefined);
+    const entry = getNow(session, key, wanted);
     if (entry !== undefined) return entry;
     requireSync(session, "get");
   }
-  return getManySync(session, [key], undefined)[0];
+  return getManySync(session, [key], wanted)[0];
 }
 
 export function getManySync(
@@ -30,18 +31,35 @@ export function getManySync(
   keys: readonly KvKey[],
   options: unknown,
 ): KvEntryMaybe<unknown>[] {
-  checkOnlyConsistency("kv.getManySync", options);
+  const wanted = checkOnlyConsistency("kv.getManySync", options);
+  requireEventual(session, "getMany", wanted);
   for (let tries = 0; tries < TRIES; tries++) {
     session.renewBudget();
-    const entries = getManyNow(session, keys, undefined);
+    const entries = getManyNow(session, keys, wanted);
     if (entries !== undefined) return entries;
     requireSync(session, "getMany");
   }
   return blocking(session, keys);
 }
 
-function checkOnlyConsistency(method: string, options: unknown): void {
-  checkConsistency(checkOptions(method, options, ["consistency"]).consistency);
+interface Wanted {
+  consistency?: KvConsistencyLevel;
+}
+
+function checkOnlyConsistency(method: string, options: unknown): Wanted | undefined {
+  const { consistency } = checkOptions(method, options, ["consistency"]);
+  checkConsistency(consistency);
+  return consistency == null ? undefined : { consistency: consistency as KvConsistencyLevel };
+}
+
+/** A strong read of a database with a replica goes to the server, which takes time. */
+function requireEventual(session: Session, method: string, wanted: Wanted | undefined): void {
+  if (!session.replica || session.freshness(wanted?.consistency) !== 0) return;
+  throw new KvError(
+    "UNSUPPORTED",
+    `kv.${method}Sync: a strong read goes to the server: pass consistency: "eventual" to read the replica, ` +
+      `or use await kv.${method}()`,
+  );
 }
 
 /** The synchronous lane of a database behind a network refuses every read. */

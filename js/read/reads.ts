@@ -34,6 +34,7 @@ export function getNow(
   options: ReadOptions | null | undefined,
 ): KvEntryMaybe<unknown> | undefined {
   if (options != null) checkReadOptions(options);
+  const here = !session.replica || freshness(session, options) !== 0;
   const writer = session.port.begin();
   const use = session.port.uses;
   const plain = encodeKey(writer, requireKey(key));
@@ -44,7 +45,7 @@ export function getNow(
   if (session.order.underWay !== 0 && session.order.beforeKey(writer.buf, 0, writer.pos) !== null) {
     return undefined;
   }
-  return readNow(session, key, own);
+  return here ? readNow(session, key, own) : undefined;
 }
 
 /** Reads the key in the scratch; `own` is a copy of `key`, if there is one already. */
@@ -82,14 +83,15 @@ export async function getLater(
   const own = decodeKey(port.writer.buf, 0, port.writer.pos);
   const before = session.order.beforeKey(port.writer.buf, 0, port.writer.pos);
   const flags = freshness(session, options);
+  const here = session.answers(flags);
   if (before !== null && flags !== EVENTUAL) {
     await before;
     session.requireOpen();
     encodeKey(port.begin(), own);
-    const entry = readNow(session, key, own);
+    const entry = here ? readNow(session, key, own) : undefined;
     if (entry !== undefined) return entry;
   }
-  for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
+  for (let turn = here ? session.nextTurn() : null; turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
     if (session.spent) continue;
@@ -106,7 +108,7 @@ export async function getLater(
 
 /** The flags for the consistency that a remote database must keep. */
 function freshness(session: Session, options: ReadOptions | null | undefined): number {
-  return session.remote && options?.consistency === "eventual" ? EVENTUAL : 0;
+  return session.remote ? session.freshness(options?.consistency) : 0;
 }
 
 /**
@@ -127,6 +129,7 @@ export function getManyNow(
 ): KvEntryMaybe<unknown>[] | undefined {
   if (options != null) checkReadOptions(options);
   if (!Array.isArray(keys)) throw noKeys("kv.getMany", keys);
+  const here = !session.replica || freshness(session, options) !== 0;
   // Read once, because a getter of a key can change the array.
   const count = keys.length;
   const plain = encodeKeys(session, keys, count);
@@ -135,7 +138,7 @@ export function getManyNow(
   if (session.order.underWay !== 0 && beforeKeys(session, session.port.writer) !== null) {
     return undefined;
   }
-  return readManyNow(session, keys, count, plain);
+  return here ? readManyNow(session, keys, count, plain) : undefined;
 }
 
 /**
@@ -237,14 +240,15 @@ export async function getManyLater(
   const before = beforeKeys(session, writer);
   // After the keys are out of the scratch: reading an option can run a getter.
   let flags = freshness(session, options);
+  const here = session.answers(flags);
   if (before !== null && flags !== EVENTUAL) {
     await before;
     session.requireOpen();
     encodeKeys(session, own, own.length);
-    const entries = readManyNow(session, given, own.length, false);
+    const entries = here ? readManyNow(session, given, own.length, false) : undefined;
     if (entries !== undefined) return entries;
   }
-  for (let turn = session.nextTurn(); turn !== null; turn = session.nextTurn()) {
+  for (let turn = here ? session.nextTurn() : null; turn !== null; turn = session.nextTurn()) {
     await turn;
     session.requireOpen();
     if (session.spent) continue;

@@ -59,6 +59,7 @@ export class Scan {
   readonly #session: Session;
   readonly #reverse: boolean;
   readonly #signal: AbortSignal | undefined;
+  readonly #command: number;
   /** The time of `$now`, from the first step on; NaN before. */
   #now = Number.NaN;
 
@@ -67,7 +68,10 @@ export class Scan {
     options: ScanOptions,
     reverse: boolean,
     signal: AbortSignal | undefined,
+    freshness = 0,
   ) {
+    const consistency = freshness === 0 ? "strong" : "eventual";
+    this.#command = session.readCommand(CALL_SCAN, consistency);
     this.#session = session;
     this.#signal = signal;
     this.options = options;
@@ -82,7 +86,7 @@ export class Scan {
   async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
     putScan(frame, bounds, this.options, this.#reverse, limit, this.#now);
-    const page = await call(this.#session, CALL_SCAN, frame, this.#signal);
+    const page = await call(this.#session, this.#command, frame, this.#signal);
     this.#now = page.readDoubleLE(1);
     const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
     const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));

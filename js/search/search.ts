@@ -46,7 +46,7 @@ export async function search(
   const bounds = boundsOf({ prefix, start: undefined, end: undefined }, Number.POSITIVE_INFINITY);
   const before = session.order.beforeRange(bounds.start, bounds.end);
   if (before !== null) await before;
-  return resultOf(await call(session, CALL_SEARCH, frame, signal));
+  return resultOf(await call(session, session.readCommand(CALL_SEARCH), frame, signal));
 }
 
 function requestOf(session: Session, prefix: KvKey, query: unknown, options: unknown): Writer {

@@ -5,9 +5,18 @@
 import type { Limits } from "../arguments/check.js";
 import type { When } from "../arguments/moment.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
-import { IS_CLOSED, OPENED, SYNCHRONOUS_READS, WOULD_BLOCK, ERROR } from "../native/contract.js";
+import {
+  ERROR,
+  EVENTUAL,
+  EVENTUAL_CALL,
+  IS_CLOSED,
+  OPENED,
+  SYNCHRONOUS_READS,
+  WOULD_BLOCK,
+} from "../native/contract.js";
 import type { NativeHandle, NativeOptions } from "../native/binding.js";
 import { readU32 } from "../native/frame.js";
+import type { KvConsistencyLevel } from "../model/types.js";
 import type { Port, Receiver, TurnMember } from "../native/port.js";
 import type { BatchOwner } from "./batch-owner.js";
 import { ProgramOrder } from "./program-order.js";
@@ -22,7 +31,9 @@ const WARM_READS_MIN = 32;
 const WAITING_MAX = 500;
 
 /** What a session keeps of the options of opening. */
-type OpenedOptions = Pick<NativeOptions, "limits" | "remote">;
+type OpenedOptions = Pick<NativeOptions, "limits" | "remote"> & {
+  consistency?: KvConsistencyLevel | undefined;
+};
 
 export class Session implements TurnMember, BatchOwner {
   readonly port: Port;
@@ -32,6 +43,10 @@ export class Session implements TurnMember, BatchOwner {
   readonly limits: Limits;
   /** A remote database: a server keeps the consistency that a read asks for. */
   readonly remote: boolean;
+  /** A remote database with a local copy, which answers eventual reads. */
+  readonly replica: boolean;
+  /** The consistency of reads that ask for none. */
+  readonly consistency: KvConsistencyLevel;
   /** Why there are no synchronous reads; null if there are. */
   readonly whyNoSync: string | null;
   /** Which calls wait for writes that were called before them. */
@@ -67,6 +82,8 @@ export class Session implements TurnMember, BatchOwner {
   ) {
     this.port = port;
     this.remote = options.remote !== undefined;
+    this.replica = options.remote?.replica !== undefined;
+    this.consistency = options.consistency ?? "strong";
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
     this.native = native;
@@ -78,9 +95,15 @@ export class Session implements TurnMember, BatchOwner {
    * Opens a database in the background; rejects with the error of the addon, or with the reason of
    * the signal. A remote database obeys the signal from then on.
    */
-  static open(port: Port, options: NativeOptions, signal?: AbortSignal): Promise<Session> {
+  static open(
+    port: Port,
+    options: NativeOptions,
+    signal?: AbortSignal,
+    consistency?: KvConsistencyLevel,
+  ): Promise<Session> {
     const { Handle } = port.native;
-    return Session.#opened(port, options, signal, (id) => new Handle(port.attachment, id, options));
+    const opened = { ...options, consistency };
+    return Session.#opened(port, opened, signal, (id) => new Handle(port.attachment, id, options));
   }
 
   /** Opens the entries of a moment of the past, for reading. */
@@ -114,6 +137,21 @@ export class Session implements TurnMember, BatchOwner {
     if (signal !== undefined) session.followSignal(signal);
     signal?.throwIfAborted();
     return session;
+  }
+
+  /** The flag of a read request: whether the state may be old, where that makes a difference. */
+  freshness(consistency: KvConsistencyLevel | null | undefined): number {
+    return this.remote && (consistency ?? this.consistency) === "eventual" ? EVENTUAL : 0;
+  }
+
+  /** Whether reads with these flags may be synchronous. */
+  answers(flags: number): boolean {
+    return !this.replica || flags !== 0;
+  }
+
+  /** The number of a command that reads, with the mark that a replica may answer it. */
+  readCommand(command: number, consistency?: KvConsistencyLevel | null): number {
+    return this.replica && this.freshness(consistency) !== 0 ? command | EVENTUAL_CALL : command;
   }
 
   /** Throws when the handle is closed. */

@@ -72,7 +72,8 @@ export class TransactionList implements KvTransactionListIterator<any> {
       resume(this.#bounds, cursor, reverse === true, bound !== undefined);
     }
     // All rows of the range are read, because all are checked. The limit is applied here.
-    const { limit: _, signal: __, ...page } = given;
+    const { limit: _, signal: __, ...rest } = given;
+    const page = { ...rest, consistency: "strong" };
     this.#rows = new KvListIterator(tx.session, this.#selector as KvListSelector, page as object, {
       method,
       passed: true,

@@ -39,6 +39,8 @@ interface ReadOptions {
 }
 
 const READ_OPTIONS = ["consistency", "signal"] as const;
+/** What a transaction reads is checked by its commit, so it must not be old. */
+const STRONG = { consistency: "strong" } as const;
 const COUNT_OPTIONS = ["where", "signal"] as const;
 
 type Operand = bigint | number | KvU64;
@@ -87,7 +89,7 @@ export class Transaction implements KvTransaction {
 
   async #read(id: string, key: KvKey): Promise<Maybe> {
     const session = this.#session;
-    const entry = getNow(session, key, undefined) ?? (await getLater(session, key, undefined));
+    const entry = getNow(session, key, STRONG) ?? (await getLater(session, key, STRONG));
     this.#reads.read(id, entry.versionstamp);
     return entry;
   }
@@ -120,7 +122,7 @@ export class Transaction implements KvTransaction {
     const keys = ids.map(keyOf);
     const session = this.#session;
     const entries =
-      getManyNow(session, keys, undefined) ?? (await getManyLater(session, keys, undefined));
+      getManyNow(session, keys, STRONG) ?? (await getManyLater(session, keys, STRONG));
     entries.forEach((entry, i) => this.#reads.read(ids[i], entry.versionstamp));
     return entries;
   }

@@ -32,7 +32,7 @@ export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Dat
   session.requireOpen();
   const before = session.order.beforeKey(frame.buf, 0, frame.pos);
   if (before !== null) await before;
-  const answer = await call(session, CALL_TTL, frame);
+  const answer = await call(session, session.readCommand(CALL_TTL), frame);
   return answer[0] === ENDS ? { expireAt: new Date(answer.readDoubleLE(1)) } : null;
 }
 

@@ -1,0 +1,246 @@
+// Duty: a replica follows its server: the copy, the changes, a restart, and who answers which read.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openKv } from "../../index.mjs";
+import { freshPaths } from "../kit/folder.mjs";
+import { open, startServer } from "../kit/server.mjs";
+import { linkTo } from "./link.mjs";
+
+const accessToken = "an-access-token";
+const fresh = freshPaths("replica");
+const eventual = { consistency: "eventual" };
+
+/** A server with some entries, a link to it, and a handle on the server itself. */
+async function started(options = {}) {
+  const server = await startServer({ path: fresh(), accessToken, ...options });
+  const link = await linkTo(server.url);
+  const kv = await open(server.url, { accessToken });
+  for (let n = 0; n < 50; n++) await kv.set(["before", n], { n, text: "x".repeat(n) });
+  return { server, link, kv };
+}
+
+async function follow(link, options) {
+  const kv = await open(link.url, { accessToken, timeout: 2000, replica: ":memory:", ...options });
+  await kv.replica.ready();
+  return kv;
+}
+
+async function all(kv, options) {
+  return await Array.fromAsync(kv.list({ prefix: [] }, options));
+}
+
+test("a replica has what its server has, and goes on without it", async () => {
+  const { link, kv } = await started();
+  const near = await follow(link);
+  const entries = await all(kv);
+  assert.equal(entries.length, 50);
+  assert.deepEqual(await all(near, eventual), entries);
+  const { versionstamp } = await kv.set(["after"], 1);
+  await near.replica.reached(versionstamp);
+  assert.equal((await near.get(["after"], eventual)).versionstamp, versionstamp);
+  const status = await near.replica.status();
+  assert.deepEqual({ ...status, lag: 0 }, {
+    state: "following",
+    version: versionstamp,
+    lag: 0,
+    ready: true,
+    copies: 1,
+    copiedBecause: "the replica is new",
+    error: null,
+  });
+  link.refuses = true;
+  link.cut();
+  assert.equal((await near.get(["after"], eventual)).value, 1);
+  assert.equal(near.getSync(["after"], eventual).value, 1);
+  assert.equal((await near.getMany([["after"], ["before", 3]], eventual))[1].value.n, 3);
+  assert.equal((await all(near, eventual)).length, 51);
+  await assert.rejects(near.get(["after"]), { code: "UNAVAILABLE" });
+  await assert.rejects(near.set(["after"], 2), { code: "UNAVAILABLE" });
+  const { state, error } = await near.replica.status();
+  assert.equal(state, "disconnected");
+  assert.equal(error.code, "UNAVAILABLE");
+  await kv.set(["after"], 3);
+  link.refuses = false;
+  assert.equal((await near.get(["after"])).value, 3);
+  const last = await kv.set(["after"], 4);
+  await near.replica.reached(last.versionstamp);
+  assert.equal((await near.get(["after"], eventual)).value, 4);
+  assert.equal((await near.replica.status()).copies, 1);
+});
+
+test("a handle sees its own writes", async () => {
+  const { link } = await started();
+  const near = await follow(link, { consistency: "eventual" });
+  for (let n = 0; n < 200; n++) {
+    const { versionstamp } = await near.set(["own"], n);
+    const entry = await near.get(["own"]);
+    assert.deepEqual([entry.value, entry.versionstamp], [n, versionstamp]);
+    assert.equal(near.getSync(["own"]).value, n);
+  }
+  await near.atomic().set(["a"], 1).set(["b"], 2).commit();
+  assert.deepEqual((await near.getMany([["a"], ["b"]])).map(({ value }) => value), [1, 2]);
+  assert.equal(await near.count({ prefix: ["before"] }), 50);
+  const { ok } = await near.transaction(async (tx) => {
+    const { value } = await tx.get(["own"]);
+    tx.set(["own"], value + 1);
+  });
+  assert.equal(ok, true);
+  assert.equal((await near.get(["own"])).value, 200);
+});
+
+test("a file of a replica goes on where it was", async () => {
+  const { link, kv } = await started();
+  const replica = fresh();
+  const first = await openKv(link.url, { accessToken, replica });
+  await first.replica.ready();
+  await first.close();
+  await kv.set(["while", "closed"], 1);
+  await kv.delete(["before", 7]);
+  link.refuses = true;
+  link.cut();
+  await assert.rejects(openKv(link.url, { accessToken, replica, timeout: 300 }), {
+    code: "UNAVAILABLE",
+  });
+  link.refuses = false;
+  const again = await openKv(link.url, { accessToken, replica });
+  const { versionstamp } = await kv.set(["now"], 2);
+  await again.replica.reached(versionstamp);
+  assert.deepEqual(await all(again, eventual), await all(kv));
+  assert.equal((await again.replica.status()).copies, 0);
+  await again.close();
+  const reader = await openKv(replica, { readonly: true });
+  assert.deepEqual(await all(reader), await all(kv));
+  await reader.close();
+});
+
+test("two handles of a process share the replica of a file", async () => {
+  const { link } = await started();
+  const replica = fresh();
+  const one = await follow(link, { replica });
+  const two = await follow(link, { replica });
+  const { versionstamp } = await one.set(["shared"], 1);
+  await two.replica.reached(versionstamp);
+  assert.equal(two.getSync(["shared"], eventual).value, 1);
+  assert.equal((await two.replica.status()).copies, 1);
+  await assert.rejects(open(link.url, { accessToken, replica, prefixes: [["a"]] }), {
+    name: "TypeError",
+    message: /other prefixes/,
+  });
+});
+
+test("expiries, deletions and large values are followed", async () => {
+  const { link, kv } = await started();
+  const near = await follow(link);
+  await kv.set(["short"], 1, { expireIn: 60_000 });
+  await kv.set(["big"], new Uint8Array(60_000).fill(7));
+  await kv.touch(["before", 1], { expireIn: 90_000 });
+  const { versionstamp } = await kv.deleteMany({ prefix: ["before"] });
+  await near.replica.reached(versionstamp);
+  const withExpiry = { withExpiry: true, ...eventual };
+  assert.deepEqual(await all(near, withExpiry), await all(kv, { withExpiry: true }));
+  assert.equal((await all(near, eventual)).length, 2);
+});
+
+test("watches and feeds are served by the replica", async () => {
+  const { link, kv } = await started();
+  const near = await follow(link);
+  const watch = near.watch([["watched"]]).getReader();
+  assert.equal((await watch.read()).value[0].value, null);
+  const feed = near.watch({ prefix: ["fed"] }).getReader();
+  const first = feed.read();
+  await near.replica.reached((await kv.set(["other"], 0)).versionstamp);
+  await kv.set(["watched"], "new");
+  assert.equal((await watch.read()).value[0].value, "new");
+  const seen = [];
+  for (let n = 0; n < 100; n++) await kv.set(["fed", n % 7], n);
+  for (let next = first; seen.length < 100; next = feed.read()) {
+    seen.push(...(await next).value.changes.map(({ value }) => value));
+  }
+  assert.deepEqual(seen, [...Array(100).keys()]);
+  link.refuses = true;
+  link.cut();
+  const offline = near.watch([["watched"]]).getReader();
+  assert.equal((await offline.read()).value[0].value, "new");
+  await Promise.all([watch.cancel(), feed.cancel(), offline.cancel()]);
+});
+
+test("the full-text indexes of the server are built on the replica", async () => {
+  const { link, kv } = await started();
+  await kv.set(["notes", 1], { text: "the quick fox" });
+  await kv.createIndex({ name: "notes", prefix: ["notes"], fields: ["text"] });
+  const near = await follow(link, { consistency: "eventual" });
+  await near.set(["notes", 2], { text: "another fox" });
+  for (let hits = 0; hits < 2; ) {
+    const found = await near.search(["notes"], "fox").catch(() => ({ entries: [] }));
+    hits = found.entries.length;
+  }
+  link.refuses = true;
+  link.cut();
+  const { entries } = await near.search(["notes"], "another");
+  assert.deepEqual(entries.map(({ key }) => key), [["notes", 2]]);
+});
+
+test("a replica of prefixes has no other keys, and asks the server for those", async () => {
+  const { link, kv } = await started();
+  await kv.set(["public", 1], "p");
+  await kv.set(["secret", 1], "s");
+  const replica = fresh();
+  const near = await follow(link, { replica, prefixes: [["public"]], consistency: "eventual" });
+  assert.equal((await near.get(["secret", 1])).value, "s");
+  assert.equal((await near.getMany([["public", 1], ["secret", 1]]))[1].value, "s");
+  await near.set(["public", 2], "q");
+  await near.set(["secret", 2], "t");
+  assert.equal((await near.get(["secret", 2])).value, "t");
+  assert.equal((await near.get(["public", 2])).value, "q");
+  link.refuses = true;
+  link.cut();
+  assert.equal(near.getSync(["public", 2]).value, "q");
+  assert.equal(await near.count({ prefix: ["public"] }), 2);
+  await assert.rejects(near.get(["secret", 1]), { code: "UNAVAILABLE" });
+  await near.close();
+  const reader = await openKv(replica, { readonly: true });
+  assert.deepEqual((await all(reader)).map(({ key }) => key), [["public", 1], ["public", 2]]);
+  await reader.close();
+});
+
+test("maxLag sends a read to the server, or refuses it", async () => {
+  const { link, kv } = await started();
+  const near = await follow(link, { consistency: "eventual", maxLag: 400 });
+  for (let lag = null; lag === null; ) ({ lag } = await near.replica.status());
+  assert.equal((await near.get(["before", 1])).value.n, 1);
+  link.refuses = true;
+  link.cut();
+  let refused;
+  while (refused === undefined) {
+    await near.get(["before", 1]).catch((error) => void (refused = error));
+  }
+  assert.equal(refused.code, "UNAVAILABLE");
+  link.refuses = false;
+  await kv.set(["before", 1], "changed");
+  for (let state = ""; state !== "following"; ) ({ state } = await near.replica.status());
+  assert.equal((await near.get(["before", 1])).value, "changed");
+});
+
+test("options of a replica are checked", async () => {
+  const { link, server } = await started();
+  const opening = (options) => openKv(link.url, { accessToken, ...options });
+  for (const [options, message] of [
+    [{ replica: 7 }, /replica must be the path of a file/],
+    [{ replica: server.url }, /received a URL/],
+    [{ prefixes: [["a"]] }, /pass the option replica too/],
+    [{ maxLag: 5 }, /pass the option replica too/],
+    [{ replica: ":memory:", maxLag: -1 }, /maxLag must be a duration/],
+    [{ replica: ":memory:", prefixes: [] }, /prefixes must be an array of 1 to 100 keys/],
+    [{ replica: ":memory:", prefixes: [[]] }, /at least one part/],
+    [{ replica: ":memory:", consistency: "now" }, /unknown variant/],
+  ]) {
+    await assert.rejects(opening(options), { name: "TypeError", message });
+  }
+  await assert.rejects(openKv(":memory:", { replica: ":memory:" }), { name: "TypeError" });
+  const near = await follow(link);
+  assert.throws(() => near.getSync(["a"]), { code: "UNSUPPORTED" });
+  await assert.rejects(near.replica.reached("7"), { name: "TypeError" });
+  const plain = await open(link.url, { accessToken });
+  assert.equal(plain.replica, null);
+});

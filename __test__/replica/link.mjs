@@ -1,0 +1,71 @@
+// Duty: a TCP connection to a server that a test can cut, also after a number of bytes, and refuse.
+
+import net from "node:net";
+import { after } from "node:test";
+
+/** A link to the server at `url`, closed after the tests. */
+export async function linkTo(url) {
+  const link = new Link(new URL(url));
+  await link.listen();
+  after(() => link.close());
+  return link;
+}
+
+class Link {
+  /** Whether new connections are refused. */
+  refuses = false;
+  /** Bytes from the server after which each connection is cut. */
+  most = Number.POSITIVE_INFINITY;
+  /** The number of connections that were cut after `most` bytes. */
+  cuts = 0;
+  /** Where the server is; it may move. */
+  port;
+  #server;
+  #sockets = new Set();
+
+  constructor({ port, pathname }) {
+    this.port = Number(port);
+    this.pathname = pathname;
+  }
+
+  async listen() {
+    this.#server = net.createServer((near) => this.#connect(near));
+    await new Promise((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    this.url = `http://127.0.0.1:${this.#server.address().port}${this.pathname}`;
+  }
+
+  #connect(near) {
+    if (this.refuses) return void near.destroy();
+    const far = net.connect(this.port, "127.0.0.1");
+    let left = this.most;
+    for (const socket of [near, far]) {
+      this.#sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        this.#sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.pipe(far);
+    far.on("data", (piece) => {
+      near.write(piece.subarray(0, left));
+      left -= piece.length;
+      if (left > 0) return;
+      this.cuts++;
+      near.end();
+      far.destroy();
+    });
+  }
+
+  /** Cuts all connections. */
+  cut() {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  close() {
+    this.cut();
+    this.#server.close();
+  }
+}

@@ -1,0 +1,59 @@
+// Duty: kv.replica: how far the local copy of a remote database is.
+
+import { nameOf } from "../arguments/check.js";
+import { signalled } from "../arguments/signal.js";
+import { Writer } from "../codec/writer.js";
+import { errorOf } from "../model/errors.js";
+import {
+  CALL_REPLICA_REACHED,
+  CALL_REPLICA_READY,
+  CALL_REPLICA_STATUS,
+} from "../native/contract.js";
+import { call } from "../session/call.js";
+import { Session } from "../session/session.js";
+import type { KvCallOptions, KvReplicaStatus } from "../model/types.js";
+
+const VERSIONSTAMP = /^[0-9a-f]{20}$/;
+
+/** The status, as the addon writes it. */
+interface NativeStatus extends Omit<KvReplicaStatus, "error"> {
+  error: { kind: number; message: string } | null;
+}
+
+export class KvReplica {
+  readonly #session: Session;
+
+  constructor(session: Session) {
+    if (!(session instanceof Session)) {
+      throw new TypeError("KvReplica can not be constructed: use kv.replica of a handle instead");
+    }
+    this.#session = session;
+  }
+
+  async status(): Promise<KvReplicaStatus> {
+    const answer = await call(this.#session, CALL_REPLICA_STATUS);
+    const { error, ...status } = JSON.parse(answer.toString("utf8")) as NativeStatus;
+    return { ...status, error: error === null ? null : (errorOf(error) as Error) };
+  }
+
+  ready(options?: KvCallOptions): Promise<void> {
+    return signalled("kv.replica.ready", options, async () => {
+      await call(this.#session, CALL_REPLICA_READY);
+    });
+  }
+
+  reached(versionstamp: string, options?: KvCallOptions): Promise<void> {
+    return signalled("kv.replica.reached", options, async () => {
+      if (typeof versionstamp !== "string" || !VERSIONSTAMP.test(versionstamp)) {
+        const shown =
+          typeof versionstamp === "string" ? `"${versionstamp}"` : nameOf(versionstamp);
+        throw new TypeError(
+          `kv.replica.reached: the versionstamp must have 20 hexadecimal digits: received ${shown}`,
+        );
+      }
+      const frame = new Writer(32);
+      frame.bytes(Buffer.from(versionstamp, "latin1"));
+      await call(this.#session, CALL_REPLICA_REACHED, frame);
+    });
+  }
+}
