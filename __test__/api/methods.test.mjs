@@ -10,12 +10,13 @@ import files from "./methods/files.mjs";
 import operations from "./methods/operations.mjs";
 import queues from "./methods/queues.mjs";
 import reads from "./methods/reads.mjs";
+import replicas from "./methods/replicas.mjs";
 import transactions from "./methods/transactions.mjs";
 import writes from "./methods/writes.mjs";
 
 // A method's row has its refusals of each kind, as [call, expected] (of a closed handle: the call
 // alone), or in words why it has none. `of(kv)` makes what the calls are made on.
-const rows = { ...reads, ...writes, ...operations, ...transactions, ...queues, ...files };
+const rows = { ...reads, ...writes, ...operations, ...transactions, ...queues, ...files, ...replicas };
 const KINDS = ["closed", "wrong", "over", "misspelt"];
 
 const declared = declaredMethods();

@@ -241,6 +241,14 @@ test("options of a replica are checked", async () => {
   const near = await follow(link);
   assert.throws(() => near.getSync(["a"]), { code: "UNSUPPORTED" });
   await assert.rejects(near.replica.reached("7"), { name: "TypeError" });
+  await assert.rejects(near.replica.ready({ sginal: 1 }), /unknown option 'sginal'/);
+  const waiting = near.replica.reached("f".repeat(20), { signal: AbortSignal.timeout(20) });
+  await assert.rejects(waiting, { name: "TimeoutError" });
   const plain = await open(link.url, { accessToken });
   assert.equal(plain.replica, null);
+  const { replica } = near;
+  await near.close();
+  for (const call of [() => replica.status(), () => replica.ready(), () => replica.reached("0".repeat(20))]) {
+    await assert.rejects(call(), { code: "CLOSED" });
+  }
 });
