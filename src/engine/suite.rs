@@ -6,6 +6,7 @@
 #[cfg(all(feature = "postgres", unix))]
 mod batch_forms;
 mod conflict;
+mod copies;
 mod expiry;
 mod feed;
 mod history;
@@ -268,6 +269,11 @@ macro_rules! rules_of_search {
 macro_rules! rules_of_history {
     ($fresh:expr) => {
         laws! { $fresh;
+            copies {
+                a_copy_is_replaced_and_follows
+                a_replaced_copy_begins_its_logs_anew
+                a_replacement_that_fails_changes_nothing
+            }
             history {
                 a_copy_repeats_the_log
                 a_large_commit_leaves_the_history_in_steps

@@ -34,7 +34,7 @@ pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
     };
     match open(&target).expect("a client") {
         Database::Remote(client) => client,
-        Database::Store(_) => panic!("a URL gives a remote database"),
+        Database::Store(_) | Database::Replica(_) => panic!("a URL gives a remote database"),
     }
 }
 

@@ -21,7 +21,7 @@ fn connect(urls: &[String]) -> Result<Arc<Client>> {
     };
     open(&target).map(|opened| match opened {
         Database::Remote(client) => client,
-        Database::Store(_) => panic!("URLs give a remote database"),
+        Database::Store(_) | Database::Replica(_) => panic!("URLs give a remote database"),
     })
 }
 
