@@ -1,7 +1,13 @@
-// The keys and values of every workload: the same for every peer.
+// The keys and values of every workload: the same for every peer. A trial has one of two sets of
+// values: `plain` has one friendly form of each size, `realistic` has those of values.mjs.
 //
 // Values are fresh on every write: SQLite leaves a page clean when a row is overwritten by the
 // same bytes, so a benchmark that rewrites identical rows measures no write at all.
+
+import { document, DOCUMENT_ROWS, REALISTIC, record } from "./values.mjs";
+
+/** The sets of values, in the order of the output. */
+export const SETS = ["plain", "realistic"];
 
 /** Keys in the database of the point workloads. */
 export const POPULATION = 10_000;
@@ -34,8 +40,27 @@ export const PREFIX = ["users"];
 
 let written = 0;
 
-/** A small object of five fields, about 90 bytes encoded, never the same twice. */
+let isRealistic = false;
+
+/** Chooses the set of values; before the first value. */
+export function useSet(name) {
+  if (!SETS.includes(name)) throw new Error(`no set of values is called ${name}`);
+  isRealistic = name === "realistic";
+}
+
+/** A small object of five fields, about 90 bytes encoded, never the same twice; its `id` is `i`. */
 export function value(i) {
+  return isRealistic ? realisticValue(i) : plainValue(i);
+}
+
+/** One of four types by its number; the other fields differ from the last time. */
+function realisticValue(i) {
+  const made = record(4 * ++written + (i & 3));
+  made.id = i;
+  return made;
+}
+
+function plainValue(i) {
   const { name, email } = text(i);
   written += 1;
   return { id: i, name, email, active: (written & 1) === 0, seen: NUMBER_BASE + written };
@@ -50,28 +75,46 @@ export function order(population) {
 const largeObjects = [];
 
 /**
- * An object of 300 rows, about 24 KB encoded. Every row differs from the last time, so every page
- * of the stored value changes. The object is reused, so that its creation is not measured.
+ * An object of 220 to 300 rows, about 24 KB encoded. Every row differs from the last time, so every
+ * page of the stored value changes. The object is reused, so that its creation is not measured.
  */
 export function largeValue(i) {
   const slot = i % LARGE_POPULATION;
-  let object = largeObjects[slot];
-  if (object === undefined) {
-    const rows = [];
-    for (let r = 0; r < LARGE_ROWS; r++) {
-      rows.push({
-        sku: `sku-${digits(r)}`,
-        title: `Article ${r}`,
-        price: r + 0.25,
-        stock: r,
-        at: 0,
-      });
-    }
-    object = largeObjects[slot] = { id: i, kind: "order", rows };
-  }
+  const object = (largeObjects[slot] ??= isRealistic ? document(i) : plainRows(i));
   object.id = i;
-  for (const row of object.rows) row.at = NUMBER_BASE + ++written;
+  for (const row of object.rows) {
+    const at = NUMBER_BASE + ++written;
+    row.at = isRealistic ? new Date(at) : at;
+  }
   return object;
+}
+
+function plainRows(i) {
+  const rows = [];
+  for (let r = 0; r < LARGE_ROWS; r++) {
+    rows.push({
+      sku: `sku-${digits(r)}`,
+      title: `Article ${r}`,
+      price: r + 0.25,
+      stock: r,
+      at: 0,
+    });
+  }
+  return { id: i, kind: "order", rows };
+}
+
+/** Whether the answer is the large value of `i`. */
+export function isLarge(object, i) {
+  const last = (isRealistic ? DOCUMENT_ROWS : LARGE_ROWS) - 1;
+  return object.id === i && object.rows[last].stock === last;
+}
+
+const kinds = REALISTIC.filter((value) => value.document);
+
+/** A document: one of the kinds of values.mjs by its number, never the same twice. */
+export function documentValue(i) {
+  written += 1;
+  return { id: i, body: kinds[i % kinds.length].make(written) };
 }
 
 /** Stops the trial when an answer is not what was written: a wrong answer has no speed. */

@@ -29,7 +29,15 @@ export const PEERS = [
     runtime: "node",
     package: "better-sqlite3",
   },
-  { name: "lmdb", title: "lmdb", kind: "sync", runtime: "node", package: "lmdb", optional: true },
+  {
+    name: "lmdb",
+    title: "lmdb",
+    kind: "sync",
+    runtime: "node",
+    package: "lmdb",
+    // Beside values as people store them; with the other set only when it is asked for.
+    sets: ["realistic"],
+  },
 ];
 
 /** Families that a synchronous store can run; the others need versions, events or queues. */

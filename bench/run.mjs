@@ -1,5 +1,5 @@
 // `npm run bench`: every workload on every peer, in turns, with one process per trial; prints the
-// ratios.
+// ratios, for each set of values.
 //
 // Trials of different peers alternate, so that other load of the machine affects all of them; the
 // ratio is that of the medians.
@@ -13,12 +13,14 @@ import { build } from "../scripts/build.mjs";
 import { installPeers } from "./install.mjs";
 import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
 import { canRun, commandOf, PEERS, versionOf } from "./peers.mjs";
-import { FULL, QUICK, WORKLOADS } from "./plan.mjs";
+import { SETS } from "./data.mjs";
+import { FULL, QUICK, WORKLOADS, withSet } from "./plan.mjs";
 import { cpuTable, numberTable, ratioTable, score, short, summary } from "./report.mjs";
 
 const USAGE = `node bench/run.mjs [options]
   --quick          a short run: less exact
   --only NAMES     only these workloads, by commas: ${WORKLOADS.map((w) => w.name).join(" ")}
+  --values NAMES   only these sets of values, by commas: ${SETS.join(" ")}
   --peers NAMES    only these stores, by commas, or "all": ${PEERS.map((p) => p.name).join(" ")}
   --trials N       trials per store and workload
   --seconds S      measured time of one trial
@@ -35,6 +37,7 @@ const options = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     only: { type: "string" },
+    values: { type: "string" },
     peers: { type: "string" },
     trials: { type: "string" },
     seconds: { type: "string" },
@@ -63,10 +66,25 @@ function select(all, list, what) {
   return all.filter((entry) => names.includes(entry.name));
 }
 
-const workloads = options.only ? select(WORKLOADS, options.only, "workload") : WORKLOADS;
-let peers = PEERS.filter((peer) => !peer.optional);
-if (options.peers === "all") peers = PEERS;
-else if (options.peers) peers = select(PEERS, options.peers, "store");
+const sets = options.values
+  ? select(
+      SETS.map((name) => ({ name })),
+      options.values,
+      "set of values",
+    ).map(({ name }) => name)
+  : SETS;
+const named = options.only ? select(WORKLOADS, options.only, "workload") : WORKLOADS;
+const workloads = sets.flatMap((set) => named.flatMap((row) => withSet(row, set) ?? []));
+const peers =
+  options.peers === undefined || options.peers === "all"
+    ? PEERS
+    : select(PEERS, options.peers, "store");
+/** The stores of a workload; some are measured with all sets of values only when they are named. */
+const runnersOf = (workload) =>
+  peers.filter(
+    (peer) =>
+      canRun(peer, workload) && (options.peers || !peer.sets || peer.sets.includes(workload.set)),
+  );
 
 const plan = { ...(options.quick ? QUICK : FULL) };
 if (options.trials) plan.trials = Number(options.trials);
@@ -88,7 +106,8 @@ function runTrial(peer, workload, directory) {
     ? ["--cpu-prof", "--cpu-prof-dir", join(folder, `${workload.name}-${peer.name}`)]
     : [];
   const [program, args] = commandOf(peer, script, profile);
-  const trial = [peer.name, peer.kind, workload.family, workload.name, directory];
+  const { family, name, set } = workload;
+  const trial = [peer.name, peer.kind, family, name, set, directory];
   const child = spawn(program, [...args, ...trial, JSON.stringify(plan)], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, DENO_NO_UPDATE_CHECK: "1", DENO_NO_PACKAGE_JSON: "1" },
@@ -116,24 +135,26 @@ const directory = dataDirectory(resolve(options.dir));
 const machine = machineLine(directory);
 const trials = [];
 const total =
-  plan.trials *
-  workloads.reduce(
-    (sum, workload) => sum + peers.filter((peer) => canRun(peer, workload)).length,
-    0,
-  );
+  plan.trials * workloads.reduce((sum, workload) => sum + runnersOf(workload).length, 0);
 
 for (let round = 0; round < plan.trials; round++) {
   for (const workload of workloads) {
-    const runners = peers.filter((peer) => canRun(peer, workload));
+    const runners = runnersOf(workload);
     // Each round starts with another peer, so that no peer always follows the same one.
     for (let n = 0; n < runners.length; n++) {
       const peer = runners[(n + round) % runners.length];
-      progress(`[${trials.length + 1}/${total}] ${workload.name}: ${peer.title}`);
+      progress(`[${trials.length + 1}/${total}] ${workload.name} (${workload.set}): ${peer.title}`);
       const own = join(directory, `${trials.length}`);
       mkdirSync(own);
       const result = await runTrial(peer, workload, own);
       rmSync(own, { recursive: true, force: true });
-      trials.push({ workload: workload.name, peer: peer.name, round, ...result });
+      trials.push({
+        workload: workload.name,
+        set: workload.set,
+        peer: peer.name,
+        round,
+        ...result,
+      });
       if (result.error) {
         progress("");
         process.stderr.write(`${workload.name} on ${peer.title} failed:\n${result.error}\n`);
@@ -149,7 +170,8 @@ const results = workloads.map((workload) => {
   const cpuByPeer = {};
   for (const peer of peers) {
     const own = trials.filter(
-      (t) => t.workload === workload.name && t.peer === peer.name && !t.error,
+      (t) =>
+        t.workload === workload.name && t.set === workload.set && t.peer === peer.name && !t.error,
     );
     byPeer[peer.name] = summary(own.map((t) => t.value));
     const cpu = own.map((t) => t.cpuMicroseconds).filter((n) => n !== undefined);
@@ -168,14 +190,19 @@ console.log(`Command: \`${command}\``);
 console.log(`Machine: ${machine}.`);
 console.log(`Stores: ${versions}.${measuresOpenkv ? ` openkv's addon: ${addon}.` : ""}`);
 console.log(`${setup}\n`);
-if (measuresOpenkv) {
-  const { met, missed } = score(results, peers);
-  console.log("Ratio of medians, openkv ÷ the other; in brackets the target.\n");
-  console.log(`${ratioTable(results, peers)}\n`);
-  console.log(`${met} of ${met + missed} targets met.\n`);
+for (const set of sets) {
+  const own = results.filter(({ workload }) => workload.set === set);
+  const shown = peers.filter((peer) => own.some(({ byPeer }) => byPeer[peer.name] !== undefined));
+  console.log(`Values: ${set}.\n`);
+  if (measuresOpenkv) {
+    const { met, missed } = score(own, shown);
+    console.log("Ratio of medians, openkv ÷ the other; in brackets the target.\n");
+    console.log(`${ratioTable(own, shown)}\n`);
+    console.log(`${met} of ${met + missed} targets met.\n`);
+  }
+  console.log(`${numberTable(own, shown)}\n`);
+  if (options.cpu) console.log(`${cpuTable(own, shown)}\n`);
 }
-console.log(numberTable(results, peers));
-if (options.cpu) console.log(`\n${cpuTable(results, peers)}`);
 
 const extras = trials.filter((t) => t.failed || t.deliveredTwice);
 for (const t of extras) {

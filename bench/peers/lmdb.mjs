@@ -1,5 +1,4 @@
-// lmdb with its own encoding (msgpack), every transaction synced before it answers. No target is set
-// against it: it is printed for orientation, with `--peers all`.
+// lmdb with its own encoding (msgpack), every transaction synced before it answers.
 
 import { open as openLmdb } from "lmdb";
 

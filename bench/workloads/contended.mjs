@@ -1,7 +1,7 @@
 // Many writers on one key. Both workloads count only commits that succeeded, and compare the key's
 // final value with that count.
 
-import { expect } from "../data.mjs";
+import { expect, value } from "../data.mjs";
 import { rate } from "../measure.mjs";
 
 const SUMS_IN_FLIGHT = 500;
@@ -25,9 +25,9 @@ export const kv = {
     return result;
   },
 
-  /** 16 loops, each: get, then commit check + set of the next number, again until it is accepted. */
+  /** 16 loops, each: get, then commit check + set of a value with the next number, again until it is accepted. */
   async "check-set"(store, window) {
-    await store.set(COUNTER, { count: 0 });
+    await store.set(COUNTER, value(0));
     let committed = 0;
     let refused = 0;
     let failed = 0;
@@ -40,7 +40,7 @@ export const kv = {
         const { ok } = await store
           .atomic()
           .check(entry)
-          .set(COUNTER, { count: entry.value.count + 1 })
+          .set(COUNTER, value(entry.value.id + 1))
           .commit()
           .catch((error) => {
             failed += 1;
@@ -68,7 +68,7 @@ export const kv = {
 
     await phase(window.warmMs);
     const { operations, elapsedMs } = await phase(window.ms);
-    expect((await store.get(COUNTER)).value.count === committed, "check-set lost a commit");
+    expect((await store.get(COUNTER)).value.id === committed, "check-set lost a commit");
     return { value: (operations / elapsedMs) * 1000, operations, elapsedMs, refused, failed };
   },
 };

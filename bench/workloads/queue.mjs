@@ -1,7 +1,7 @@
 // `queue`: messages from enqueue to a finished handler, one listener on the same handle. All messages are
 // enqueued, 500 in flight, while the listener runs; the clock stops when the last handler has ended.
 
-import { expect } from "../data.mjs";
+import { expect, value } from "../data.mjs";
 
 const IN_FLIGHT = 500;
 
@@ -19,7 +19,7 @@ export const kv = {
       await Promise.all(
         Array.from({ length: NAMED_IN_FLIGHT }, async () => {
           while (left-- > 0) {
-            await queue.enqueue({ n: left, task: "resize", at: Date.now() });
+            await queue.enqueue(value(left));
             const message = await queue.receive({ wait: 10_000 });
             expect(await message.ack(), "ack");
           }
@@ -40,7 +40,7 @@ export const kv = {
     let finished;
     const listening = store.listenQueue(async (message) => {
       delivered += 1;
-      seen.add(message.n);
+      seen.add(message.id);
       if (seen.size === expected) finished();
     });
 
@@ -52,7 +52,7 @@ export const kv = {
       while (sent < expected) {
         const pending = [];
         for (let n = 0; n < IN_FLIGHT && sent < expected; n++) {
-          pending.push(store.enqueue({ n: sent++, task: "resize", at: Date.now() }));
+          pending.push(store.enqueue(value(sent++)));
         }
         for (const { ok } of await Promise.all(pending)) expect(ok, "enqueue");
       }

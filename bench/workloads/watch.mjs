@@ -1,6 +1,6 @@
 // From the call of set to its event at a watcher on the same handle, one at a time; the p50, in µs.
 
-import { expect } from "../data.mjs";
+import { expect, value } from "../data.mjs";
 import { quantile } from "../measure.mjs";
 
 const WATCHED = ["watched"];
@@ -15,11 +15,11 @@ export const kv = {
       written += 1;
       const start = performance.now();
       const [result, event] = await Promise.all([
-        store.set(WATCHED, { n: written }),
+        store.set(WATCHED, value(written)),
         reader.read(),
       ]);
       const elapsedMs = performance.now() - start;
-      expect(result.ok && event.value[0].value.n === written, "watch");
+      expect(result.ok && event.value[0].value.id === written, "watch");
       return elapsedMs * 1000;
     }
     async function during(ms) {
