@@ -117,11 +117,74 @@ test("keys in shapes that are code to others", () => {
   }
 });
 
+/** Often enough for readers of six keys: SIGHTINGS_OF_KEY_BEFORE_READER of js/codec/value/shape-trie.ts. */
+const FREQUENTLY = 2500;
+
+test("frequent records that begin with the same keys", () => {
+  const types = [
+    (i) => ({ kind: "a", id: i, name: `n${i}`, at: new Date(i) }),
+    (i) => ({ kind: "a", id: i, tags: [{ kind: "a", id: i, name: "in", at: null }], at: 1 }),
+    (i) => ({ kind: "b", id: { kind: i, id: { z: i }, tags: [], at: 2 }, tags: 0, at: "" }),
+    (i) => ({ kind: "c", url: `u${i}`, id: i, at: undefined }),
+    (i) => ({ other: i, id: [i], name: "x", at: 2.5 }),
+  ];
+  // One by one, so that each reader begins as high as it can, and then all in turns.
+  for (const make of types) {
+    const { bytes } = encode(make(1));
+    for (let i = 0; i < FREQUENTLY; i++) decodeValue(67, bytes, 0, bytes.length);
+    assertSame(roundTrip(make(2)), make(2));
+    for (const other of types) assertSame(roundTrip(other(3)), other(3));
+  }
+  const list = Array.from({ length: FREQUENTLY }, (_, i) => types[i % types.length](i));
+  assertSame(roundTrip(list), list);
+  // Keys that the readers do not know, at every place.
+  for (const make of types) {
+    for (let skipped = 0; skipped < 4; skipped++) {
+      const entries = Object.entries(make(7));
+      entries.splice(skipped, 1, ["unknown", [make(8)]]);
+      const object = Object.fromEntries(entries);
+      assertSame(roundTrip(object), object);
+    }
+  }
+});
+
+test("frequent records whose bytes are wrong, at every byte", () => {
+  const good = { kind: "w", id: 1, name: "text", list: [{ kind: "w", id: 2 }] };
+  const { bytes } = encode(good);
+  for (let i = 0; i < FREQUENTLY; i++) decodeValue(67, bytes, 0, bytes.length);
+  for (let at = 0; at < bytes.length; at++) {
+    assert.throws(() => decodeValue(67, Buffer.from(bytes.subarray(0, at)), 0, at), RangeError);
+    for (const byte of [0, 0x17, 0x18, 0x61, 0x7f, 0xa1, 0xff]) {
+      const wrong = Buffer.from(bytes);
+      wrong[at] = byte;
+      let value;
+      try {
+        value = decodeValue(67, wrong, 0, wrong.length);
+      } catch (error) {
+        assert.ok(error instanceof RangeError, String(error));
+        continue;
+      }
+      assert.equal(hexOf(value), wrong.toString("hex"));
+    }
+  }
+  assert.deepEqual(decodeValue(67, bytes, 0, bytes.length), good);
+});
+
+test("records among dictionaries of as many keys", () => {
+  const record = { id: 1, name: "n", note: null };
+  for (let i = 0; i < 20_000; i++) {
+    const dictionary = { [`a${i}`]: i, [`b${i}`]: record, c: [record] };
+    if (i % 100 === 0) assertSame(roundTrip([dictionary, record]), [dictionary, record]);
+    else roundTrip(dictionary);
+  }
+  assertSame(roundTrip(record), record);
+});
+
 test("more shapes than are kept", () => {
   for (let round = 0; round < 5; round++) {
     for (let i = 0; i < 1500; i++) {
       const object = { [`k${i}`]: i, other: { [`n${i}`]: "x" } };
-      for (let j = 0; j < 3; j++) assert.deepEqual(roundTrip(object), object);
+      for (let j = 0; j < 6; j++) assert.deepEqual(roundTrip(object), object);
     }
   }
 });

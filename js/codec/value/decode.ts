@@ -9,7 +9,15 @@
 import type { Buffer } from "node:buffer";
 import { KvU64 } from "../u64";
 import { readBigint } from "./bigint";
-import { Decoder, Malformed, UNSHARED, copyBytes, malformed, put } from "./decoder";
+import {
+  Decoder,
+  Malformed,
+  SHAPED_DEPTH_MAX,
+  UNSHARED,
+  copyBytes,
+  malformed,
+  put,
+} from "./decoder";
 import { readObject, readTypedArray } from "./objects";
 import { readRecord } from "./records";
 import { readWtf8 } from "./strings";
@@ -37,9 +45,6 @@ const ARRAY_ITEMS_AT_ONCE = 65536;
 
 /** The encoding id of CBOR, for files that read only CBOR. */
 export const CBOR = ENCODING_CBOR;
-
-/** Below this depth objects are read without their shapes: that takes less stack. */
-const SHAPED_DEPTH_MAX = 64;
 
 /** The slot of a shareable object that is not complete. */
 const UNFINISHED = Symbol("unfinished");
@@ -93,12 +98,15 @@ function unreadable(cause?: unknown): RangeError {
 class ValueDecoder extends Decoder {
   run(buf: Buffer, start: number, end: number): unknown {
     this.begin(buf, start, end);
+    let used = this.values.length;
     try {
       const value = this.value();
       if (this.pos !== end) malformed();
+      used = this.used;
       return value;
     } finally {
       if (this.slots.length > 0) this.slots = [];
+      if (used > 0) this.forgetValues(used);
     }
   }
 

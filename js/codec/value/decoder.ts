@@ -23,6 +23,12 @@ const SHORT_TEXT_BYTES_MAX = 8;
  * alive.
  */
 const WINDOW_BYTES = 4096;
+/** Below this depth objects are read without their shapes: that takes less stack. */
+export const SHAPED_DEPTH_MAX = 64;
+/** Keys of a record that can be a shape, at most. */
+export const SHAPE_KEYS_MAX = 32;
+/** Values of records within records. */
+const RECORD_VALUES_MAX = SHAPE_KEYS_MAX * (SHAPED_DEPTH_MAX + 1);
 /** The slot of an object that is not shared. */
 export const UNSHARED = -1;
 
@@ -62,6 +68,11 @@ export abstract class Decoder {
   #windowEnd = 0;
   /** The shared objects, by index. */
   protected slots: unknown[] = [];
+  /** The values of unfinished records, the innermost last; the next one begins at `top`. */
+  readonly values: unknown[] = new Array(RECORD_VALUES_MAX).fill(undefined);
+  top = 0;
+  /** All `values` from here on are undefined, unless a record is being read. */
+  used = 0;
 
   /** The next value. */
   abstract value(): unknown;
@@ -76,7 +87,14 @@ export abstract class Decoder {
     this.end = end;
     this.depth = 0;
     this.#windowEnd = 0;
+    this.top = 0;
     if (end > buf.length) malformed();
+  }
+
+  /** Keeps none of the first `count` values of records alive. */
+  protected forgetValues(count: number): void {
+    for (let i = 0; i < count; i++) this.values[i] = undefined;
+    this.used = 0;
   }
 
   /** The argument of the head whose first byte was just read: below 2^53, in its shortest form. */

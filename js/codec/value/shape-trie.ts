@@ -1,0 +1,286 @@
+/**
+ * The keys of frequent records, for reading: a trie for each number of keys, whose nodes are keys. The
+ * node of a record's last key makes the object; one above it may read the rest of the record.
+ *
+ * What is kept is bounded: nodes, generated functions, and the size of each. Nodes of keys that do
+ * not come again make room for others, and the more of them there are, the more rarely one is learned.
+ * Keys come from untrusted bytes: generated code holds numbers, and the keys as JSON strings.
+ */
+
+import { type Decoder, SHAPE_KEYS_MAX } from "./decoder";
+
+/** Keys of a shape are ASCII and at most this long, in bytes: their head is one byte. */
+export const SHAPE_KEY_BYTES_MAX = 23;
+/** How often a path must be seen before the function that makes its object is generated. */
+const SIGHTINGS_BEFORE_CODE = 24;
+/**
+ * How often for each of its keys, before a reader is: it pays later, since the engine compiles each of
+ * them, the larger the longer.
+ */
+const SIGHTINGS_OF_KEY_BEFORE_READER = 400;
+/** Generated functions of each kind; when there are more, the whole trie is forgotten. */
+const CODES_MAX = 512;
+/** Nodes of all tries; when there are more, those without generated code are forgotten. */
+const NODES_MAX = 4096;
+/** Nodes that follow one node: they are compared in turns. */
+const CHILDREN_MAX = 16;
+/** Most records with unknown keys that are not learned after one that was. */
+const UNLEARNED_MAX = 1023;
+
+/** Makes the object of the values that begin at `base`. */
+type Create = (values: readonly unknown[], base: number) => object;
+
+/** Reads the rest of a record; the values of the keys before it begin at `base`. */
+type Reader = (decoder: Decoder, base: number) => object;
+
+/** Goes on where a reader does not know the key: behind `shape`, with the values it has read. */
+type Resume = (
+  decoder: Decoder,
+  count: number,
+  shape: Shape,
+  base: number,
+  before: number,
+  own: readonly unknown[],
+) => object;
+
+/** A key of a record, after the keys of the nodes above it. */
+export interface Shape {
+  readonly key: string;
+  readonly parent: Shape | null;
+  /** The head and the bytes of the key. */
+  readonly head: number;
+  readonly bytes: Uint8Array;
+  /** The first of the nodes that follow, and how many there are. */
+  child: Shape | null;
+  children: number;
+  /** The next node of the same parent. */
+  next: Shape | null;
+  /** Of the last key of a record that was complete: all keys, each of which occurs once. */
+  keys: readonly string[] | null;
+  sightings: number;
+  create: Create | null;
+  /** Reads what follows the key. */
+  read: Reader | null;
+  /** The last key of what `read` reads. */
+  last: Shape | null;
+}
+
+function newShape(key: string, parent: Shape | null): Shape {
+  const bytes = new Uint8Array(key.length);
+  for (let i = 0; i < key.length; i++) bytes[i] = key.charCodeAt(i);
+  return {
+    key,
+    parent,
+    head: 0x60 + key.length,
+    bytes,
+    child: null,
+    children: 0,
+    next: null,
+    keys: null,
+    sightings: 0,
+    create: null,
+    read: null,
+    last: null,
+  };
+}
+
+const roots: Shape[] = Array.from({ length: SHAPE_KEYS_MAX + 1 }, () => newShape("", null));
+let nodes = 0;
+let codes = 0;
+let readers = 0;
+/** Doubled whenever all is forgotten. */
+let codeSightings = SIGHTINGS_BEFORE_CODE;
+let keySightings = SIGHTINGS_OF_KEY_BEFORE_READER;
+/** Records with unknown keys that are still to be left out, and how many after the next one. */
+let unlearned = 0;
+let unlearnedNext = 0;
+let mayGenerate = true;
+
+/** Above the first keys of records with `count` keys. */
+export function rootOf(count: number): Shape {
+  return roots[count];
+}
+
+/** The keys of the node and of those above it. */
+export function pathTo(shape: Shape): string[] {
+  const keys: string[] = [];
+  for (let at = shape; at.parent !== null; at = at.parent) keys.push(at.key);
+  return keys.reverse();
+}
+
+/** Whether the keys of a record that is not known are to be learned. */
+export function mayLearn(): boolean {
+  if (unlearned > 0) {
+    unlearned--;
+    return false;
+  }
+  unlearned = unlearnedNext;
+  return true;
+}
+
+/** Puts a path of keys, of which none occurs twice, into a trie. */
+export function learn(root: Shape, keys: readonly string[]): void {
+  let node = root;
+  for (const key of keys) {
+    let child = node.child;
+    let last: Shape | null = null;
+    for (; child !== null && child.key !== key; child = child.next) last = child;
+    if (child === null) {
+      if (!fitsShape(key)) return;
+      if (node.children === CHILDREN_MAX || nodes === NODES_MAX) return forgetUnused();
+      child = newShape(key, node);
+      if (last === null) node.child = child;
+      else last.next = child;
+      node.children++;
+      nodes++;
+    }
+    node = child;
+  }
+  node.keys = keys;
+}
+
+/** Whether a key can be a node, and be in an object literal that means the same. */
+function fitsShape(key: string): boolean {
+  if (key.length === 0 || key.length > SHAPE_KEY_BYTES_MAX || key in Object.prototype) return false;
+  for (let i = 0; i < key.length; i++) if (key.charCodeAt(i) >= 0x80) return false;
+  return true;
+}
+
+/** Forgets all paths without generated code; the next ones are learned more rarely. */
+function forgetUnused(): void {
+  unlearned = unlearnedNext = Math.min(unlearnedNext * 2 + 1, UNLEARNED_MAX);
+  nodes = 0;
+  for (const root of roots) dropUnused(root);
+  if (nodes >= NODES_MAX >> 1) forgetAll();
+}
+
+/** Returns whether the node has generated code, or one behind it. */
+function dropUnused(shape: Shape): boolean {
+  let kept: Shape | null = null;
+  let last: Shape | null = null;
+  shape.children = 0;
+  for (let child = shape.child; child !== null; child = child.next) {
+    if (!dropUnused(child)) continue;
+    if (last === null) kept = child;
+    else last.next = child;
+    last = child;
+    shape.children++;
+  }
+  if (last !== null) last.next = null;
+  shape.child = kept;
+  nodes += shape.children;
+  return kept !== null || shape.create !== null;
+}
+
+function forgetAll(): void {
+  for (const root of roots) {
+    root.child = null;
+    root.children = 0;
+    root.read = root.last = null;
+  }
+  nodes = codes = readers = 0;
+  codeSightings *= 2;
+  keySightings *= 2;
+}
+
+/** Whether the end of a path is still to be counted by {@link met}. */
+export function needsMeeting(shape: Shape, count: number): boolean {
+  return shape.sightings < keySightings * count && mayGenerate;
+}
+
+/** Counts a record that ends at the node; generates code when it is frequent. */
+export function met(shape: Shape, count: number, resume: Resume): void {
+  const { keys } = shape;
+  if (keys === null) return;
+  const sightings = ++shape.sightings;
+  if (sightings === codeSightings) generate(shape, keys);
+  else if (sightings === keySightings * count && shape.create !== null)
+    generateReader(shape, count, resume);
+}
+
+/** Makes the function of a path's object. */
+function generate(shape: Shape, keys: readonly string[]): void {
+  if (codes === CODES_MAX) return forgetAll();
+  const entries = keys.map((key, i) => `${JSON.stringify(key)}: v[b + ${i}]`);
+  const code = `return { ${entries.join(", ")} };`;
+  shape.create = compile(() => new Function("v", "b", `"use strict"; ${code}`) as Create);
+  if (shape.create !== null) codes++;
+}
+
+function compile<T>(make: () => T): T | null {
+  try {
+    return make();
+  } catch {
+    // A policy forbids code from strings.
+    mayGenerate = false;
+    return null;
+  }
+}
+
+/** Makes the reader that ends at the node, as far above it as no other frequent path goes. */
+function generateReader(last: Shape, count: number, resume: Resume): void {
+  let start = last;
+  let own = 0;
+  while (start.parent !== null && !hasOther(start.parent, start)) {
+    start = start.parent;
+    own++;
+  }
+  // A reader that begins above begins too high for both now.
+  for (let at = start.parent; at !== null; at = at.parent) {
+    const other = at.last;
+    at.read = at.last = null;
+    if (other !== null) generateReader(other, count, resume);
+  }
+  if (own === 0) return;
+  if (readers === CODES_MAX) return forgetAll();
+  const path: Shape[] = [];
+  for (let at = last; at !== start; at = at.parent!) path.push(at);
+  path.reverse();
+  start.read = compile(() => readerOf(start, path, count, resume));
+  if (start.read === null) return;
+  start.last = last;
+  readers++;
+}
+
+/** Whether generated code is behind another child than this one. */
+function hasOther(parent: Shape, than: Shape): boolean {
+  for (let child = parent.child; child !== null; child = child.next)
+    if (child !== than && hasCode(child)) return true;
+  return false;
+}
+
+function hasCode(shape: Shape): boolean {
+  if (shape.create !== null) return true;
+  for (let child = shape.child; child !== null; child = child.next) if (hasCode(child)) return true;
+  return false;
+}
+
+/** The reader of the keys of `path`, behind the keys up to `start`. */
+function readerOf(start: Shape, path: readonly Shape[], count: number, resume: Resume): Reader {
+  const before = count - path.length;
+  const lines = ["const buf = d.buf; let p = d.pos, b = 0;"];
+  if (before > 0) lines.push(`d.top = base + ${before};`);
+  path.forEach(({ key }, k) => {
+    const tests = [`buf[p] === ${0x60 + key.length}`];
+    for (let i = 0; i < key.length; i++) tests.push(`buf[p + ${i + 1}] === ${key.charCodeAt(i)}`);
+    const own = path.slice(0, k).map((_, i) => `v${i}`);
+    lines.push(
+      `if (!(${tests.join(" && ")})) { d.pos = p; return resume(d, ${count}, nodes[${k}], base, ${before}, [${own.join(", ")}]); }`,
+      `p += ${key.length + 1}; b = buf[p]; let v${k};`,
+      `if (b < 24) { v${k} = b; p++; }`,
+      `else if (b > 0x60 && b < 0x78) { v${k} = d.shortText(p + 1, b - 0x60); p += b - 0x5f; }`,
+      `else { d.pos = p; v${k} = d.value(); p = d.pos; }`,
+    );
+  });
+  const keys = [...pathTo(start), ...path.map(({ key }) => key)];
+  const entries = keys.map(
+    (key, i) =>
+      `${JSON.stringify(key)}: ${i < before ? `d.values[base + ${i}]` : `v${i - before}`}`,
+  );
+  lines.push("d.pos = p;");
+  if (before > 0) lines.push("d.top = base;");
+  lines.push(`return { ${entries.join(", ")} };`);
+  const code = `"use strict"; return function readRecord(d, base) {\n${lines.join("\n")}\n};`;
+  const make = new Function("nodes", "resume", code);
+  return (make as (nodes: readonly Shape[], resume: Resume) => Reader)([start, ...path], resume);
+}
