@@ -2,10 +2,9 @@
  * Decodes plain objects. Records with the same keys are frequent, within a value and across values.
  *
  * shape-trie.ts keeps the keys of frequent records; this file follows its paths. Where a path is
- * known, a key costs a comparison of its bytes. Small frequent paths have a reader, which is
- * generated; large ones are followed key by key, and only the object at their end is made by
- * generated code. Where code generation is forbidden, and for keys that do not repeat, keys are set
- * one by one; the results are the same.
+ * known, a key costs a comparison of its bytes, and all keys of the object are known to occur once.
+ * Paths that stay frequent have a reader, which is generated. Where code generation is forbidden, and
+ * for keys that do not repeat, the results are the same.
  */
 
 import type { Buffer } from "node:buffer";
@@ -13,10 +12,10 @@ import { type Decoder, SHAPE_KEYS_MAX, put } from "./decoder";
 import {
   SHAPE_KEY_BYTES_MAX,
   type Shape,
+  isCounted,
   learn,
   mayLearn,
   met,
-  needsMeeting,
   pathTo,
   rootOf,
 } from "./shape-trie";
@@ -77,8 +76,11 @@ function follow(decoder: Decoder, count: number, shape: Shape, base: number, don
   decoder.pos = pos;
   decoder.top = base;
   if (end > decoder.used) decoder.used = end;
-  if (needsMeeting(node, count)) met(node, count, resume);
-  return node.create === null ? assemble(values, base, node) : node.create(values, base);
+  if (isCounted(node)) met(node, count, resume);
+  const keys = node.keys ?? pathTo(node);
+  const record: Record<string, unknown> = {};
+  for (let i = 0; i < count; i++) record[keys[i]] = values[base + i];
+  return record;
 }
 
 function isBytesAt(buf: Buffer, at: number, bytes: Uint8Array): boolean {
@@ -101,14 +103,6 @@ function resume(
   const { values } = decoder;
   for (let i = 0; i < own.length; i++) values[base + before + i] = own[i];
   return follow(decoder, count, shape, base, before + own.length);
-}
-
-/** The object of a path without generated code. */
-function assemble(values: readonly unknown[], base: number, node: Shape): object {
-  const keys = node.keys ?? pathTo(node);
-  const record: Record<string, unknown> = {};
-  for (let i = 0; i < keys.length; i++) record[keys[i]] = values[base + i];
-  return record;
 }
 
 /** Reads on where key number `done` is unknown behind the node, and learns the keys. */

@@ -1,34 +1,31 @@
 /**
- * The keys of frequent records, for reading: a trie for each number of keys, whose nodes are keys. The
- * node of a record's last key makes the object; one above it may read the rest of the record.
+ * The keys of frequent records, for reading: a trie for each number of keys, whose nodes are keys. A
+ * node may have a generated reader, which reads the rest of the record.
  *
- * What is kept is bounded: nodes, generated functions, and the size of each. Nodes of keys that do
- * not come again make room for others, and the more of them there are, the more rarely one is learned.
- * Keys come from untrusted bytes: generated code holds numbers, and the keys as JSON strings.
+ * What is kept is bounded: nodes, readers, and the keys of each. Nodes of keys that do not come again
+ * make room for others, and the more of them there are, the more rarely one is learned.
  */
 
 import { type Decoder, SHAPE_KEYS_MAX } from "./decoder";
 
 /** Keys of a shape are ASCII and at most this long, in bytes: their head is one byte. */
 export const SHAPE_KEY_BYTES_MAX = 23;
-/** How often a path must be seen before the function that makes its object is generated. */
-const SIGHTINGS_BEFORE_CODE = 24;
+/** How often a path must be seen to stay when room is made for others. */
+const SIGHTINGS_TO_STAY = 24;
 /**
- * How often for each of its keys, before a reader is: it pays later, since the engine compiles each of
- * them, the larger the longer.
+ * How often a path must be seen before a reader is generated for it, and how often more for each of its
+ * keys: the engine compiles each reader, the larger the longer, and until then it is slow.
  */
-const SIGHTINGS_OF_KEY_BEFORE_READER = 400;
-/** Generated functions of each kind; when there are more, the whole trie is forgotten. */
-const CODES_MAX = 512;
-/** Nodes of all tries; when there are more, those without generated code are forgotten. */
+const SIGHTINGS_BEFORE_READER = 8000;
+const SIGHTINGS_OF_KEY_BEFORE_READER = 800;
+/** Readers that are kept; when there are more, the whole trie is forgotten. */
+const READERS_MAX = 512;
+/** Nodes of all tries; when there are more, rare ones are forgotten. */
 const NODES_MAX = 4096;
 /** Nodes that follow one node: they are compared in turns. */
 const CHILDREN_MAX = 16;
 /** Most records with unknown keys that are not learned after one that was. */
 const UNLEARNED_MAX = 1023;
-
-/** Makes the object of the values that begin at `base`. */
-type Create = (values: readonly unknown[], base: number) => object;
 
 /** Reads the rest of a record; the values of the keys before it begin at `base`. */
 type Reader = (decoder: Decoder, base: number) => object;
@@ -57,8 +54,9 @@ export interface Shape {
   next: Shape | null;
   /** Of the last key of a record that was complete: all keys, each of which occurs once. */
   keys: readonly string[] | null;
+  /** How often such a record was read, until it is frequent: then it has a reader. */
   sightings: number;
-  create: Create | null;
+  frequent: boolean;
   /** Reads what follows the key. */
   read: Reader | null;
   /** The last key of what `read` reads. */
@@ -78,7 +76,7 @@ function newShape(key: string, parent: Shape | null): Shape {
     next: null,
     keys: null,
     sightings: 0,
-    create: null,
+    frequent: false,
     read: null,
     last: null,
   };
@@ -86,11 +84,9 @@ function newShape(key: string, parent: Shape | null): Shape {
 
 const roots: Shape[] = Array.from({ length: SHAPE_KEYS_MAX + 1 }, () => newShape("", null));
 let nodes = 0;
-let codes = 0;
 let readers = 0;
-/** Doubled whenever all is forgotten. */
-let codeSightings = SIGHTINGS_BEFORE_CODE;
-let keySightings = SIGHTINGS_OF_KEY_BEFORE_READER;
+/** A factor of the sightings before a reader; doubled whenever all is forgotten. */
+let patience = 1;
 /** Records with unknown keys that are still to be left out, and how many after the next one. */
 let unlearned = 0;
 let unlearnedNext = 0;
@@ -146,7 +142,7 @@ function fitsShape(key: string): boolean {
   return true;
 }
 
-/** Forgets all paths without generated code; the next ones are learned more rarely. */
+/** Forgets rare paths; the next ones are learned more rarely. */
 function forgetUnused(): void {
   unlearned = unlearnedNext = Math.min(unlearnedNext * 2 + 1, UNLEARNED_MAX);
   nodes = 0;
@@ -154,7 +150,7 @@ function forgetUnused(): void {
   if (nodes >= NODES_MAX >> 1) forgetAll();
 }
 
-/** Returns whether the node has generated code, or one behind it. */
+/** Returns whether the node stays. */
 function dropUnused(shape: Shape): boolean {
   let kept: Shape | null = null;
   let last: Shape | null = null;
@@ -169,7 +165,7 @@ function dropUnused(shape: Shape): boolean {
   if (last !== null) last.next = null;
   shape.child = kept;
   nodes += shape.children;
-  return kept !== null || shape.create !== null;
+  return kept !== null || shape.sightings >= SIGHTINGS_TO_STAY;
 }
 
 function forgetAll(): void {
@@ -178,43 +174,22 @@ function forgetAll(): void {
     root.children = 0;
     root.read = root.last = null;
   }
-  nodes = codes = readers = 0;
-  codeSightings *= 2;
-  keySightings *= 2;
+  nodes = readers = 0;
+  patience *= 2;
 }
 
-/** Whether the end of a path is still to be counted by {@link met}. */
-export function needsMeeting(shape: Shape, count: number): boolean {
-  return shape.sightings < keySightings * count && mayGenerate;
+/** Whether records that end at the node are still to be counted by {@link met}. */
+export function isCounted(shape: Shape): boolean {
+  return !shape.frequent && mayGenerate;
 }
 
-/** Counts a record that ends at the node; generates code when it is frequent. */
+/** Counts a record that ends at the node; generates its reader when it is frequent. */
 export function met(shape: Shape, count: number, resume: Resume): void {
-  const { keys } = shape;
-  if (keys === null) return;
-  const sightings = ++shape.sightings;
-  if (sightings === codeSightings) generate(shape, keys);
-  else if (sightings === keySightings * count && shape.create !== null)
-    generateReader(shape, count, resume);
-}
-
-/** Makes the function of a path's object. */
-function generate(shape: Shape, keys: readonly string[]): void {
-  if (codes === CODES_MAX) return forgetAll();
-  const entries = keys.map((key, i) => `${JSON.stringify(key)}: v[b + ${i}]`);
-  const code = `return { ${entries.join(", ")} };`;
-  shape.create = compile(() => new Function("v", "b", `"use strict"; ${code}`) as Create);
-  if (shape.create !== null) codes++;
-}
-
-function compile<T>(make: () => T): T | null {
-  try {
-    return make();
-  } catch {
-    // A policy forbids code from strings.
-    mayGenerate = false;
-    return null;
-  }
+  shape.sightings++;
+  const needed = SIGHTINGS_BEFORE_READER + SIGHTINGS_OF_KEY_BEFORE_READER * count;
+  if (shape.sightings < needed * patience) return;
+  shape.frequent = true;
+  generateReader(shape, count, resume);
 }
 
 /** Makes the reader that ends at the node, as far above it as no other frequent path goes. */
@@ -232,30 +207,38 @@ function generateReader(last: Shape, count: number, resume: Resume): void {
     if (other !== null) generateReader(other, count, resume);
   }
   if (own === 0) return;
-  if (readers === CODES_MAX) return forgetAll();
+  if (readers === READERS_MAX) return forgetAll();
   const path: Shape[] = [];
   for (let at = last; at !== start; at = at.parent!) path.push(at);
   path.reverse();
-  start.read = compile(() => readerOf(start, path, count, resume));
-  if (start.read === null) return;
-  start.last = last;
-  readers++;
+  try {
+    start.read = readerOf(start, path, count, resume);
+    start.last = last;
+    readers++;
+  } catch {
+    // A policy forbids code from strings.
+    mayGenerate = false;
+  }
 }
 
-/** Whether generated code is behind another child than this one. */
+/** Whether a frequent path goes through another child than this one. */
 function hasOther(parent: Shape, than: Shape): boolean {
   for (let child = parent.child; child !== null; child = child.next)
-    if (child !== than && hasCode(child)) return true;
+    if (child !== than && isOnFrequent(child)) return true;
   return false;
 }
 
-function hasCode(shape: Shape): boolean {
-  if (shape.create !== null) return true;
-  for (let child = shape.child; child !== null; child = child.next) if (hasCode(child)) return true;
+function isOnFrequent(shape: Shape): boolean {
+  if (shape.frequent) return true;
+  for (let child = shape.child; child !== null; child = child.next)
+    if (isOnFrequent(child)) return true;
   return false;
 }
 
-/** The reader of the keys of `path`, behind the keys up to `start`. */
+/**
+ * The reader of the keys of `path`, behind the keys up to `start`. Its code holds nothing but numbers,
+ * and the keys as JSON strings: never bytes of a value as they are.
+ */
 function readerOf(start: Shape, path: readonly Shape[], count: number, resume: Resume): Reader {
   const before = count - path.length;
   const lines = ["const buf = d.buf; let p = d.pos, b = 0;"];
