@@ -8,7 +8,8 @@ import { arrayKind, isResizable, viewBuffer, viewBytes, viewOffset } from "./slo
 import { printGiven, printKey } from "./key-text";
 import type { Writer } from "./writer";
 import { KvUuidV7, NIL_UUID, markUuid } from "./uuid";
-import { isWellFormed, latin1, readAscii, readUtf8, writeUtf8 } from "./text";
+import { ASCII, SHORT_TEXT_BYTES_MAX, shortText } from "./short-text";
+import { isWellFormed, latin1, readUtf8, writeUtf8 } from "./text";
 
 export type KeyPart = Uint8Array | string | number | bigint | boolean;
 
@@ -290,8 +291,11 @@ export function decodeKey(
       }
       if (tag === BYTES) key.push(unescape(buf, at, stop));
       else if (high < 0x80 && !escaped) {
-        key.push(stop - at <= 8 ? readAscii(buf, at, stop) : latin1(buf, at, stop));
-      } else key.push(decodeString(buf, at, stop));
+        key.push(
+          (stop - at <= SHORT_TEXT_BYTES_MAX ? shortText(buf, at, stop - at, ASCII) : null) ??
+            latin1(buf, at, stop),
+        );
+      } else key.push(decodeString(buf, at, stop, escaped));
       at = stop + 1;
     } else if (tag === NUMBER) {
       if (at + 8 > end) throw corrupt("unexpected end");
@@ -345,9 +349,12 @@ function unescape(buf: Buffer, start: number, stop: number): Uint8Array {
   return bytes;
 }
 
-function decodeString(buf: Buffer, start: number, stop: number): string {
-  const bytes = unescape(buf, start, stop);
-  const text = readUtf8(Buffer.from(bytes.buffer), 0, bytes.length);
+function decodeString(buf: Buffer, start: number, stop: number, escaped: boolean): string {
+  let text: string | null;
+  if (escaped) {
+    const bytes = unescape(buf, start, stop);
+    text = readUtf8(Buffer.from(bytes.buffer), 0, bytes.length);
+  } else text = readUtf8(buf, start, stop);
   if (text === null) throw corrupt("invalid utf8");
   return text;
 }

@@ -6,7 +6,8 @@
  */
 
 import { Buffer } from "node:buffer";
-import { latin1, readAscii, readUtf8 } from "../text";
+import { ASCII, SHORT_TEXT_BYTES_MAX, shortText } from "../short-text";
+import { latin1, readUtf8 } from "../text";
 import { VALUE_DEPTH_MAX } from "./tags";
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
@@ -16,8 +17,6 @@ const LOOP_COPY_BYTES_MAX = 48;
  * the engine is faster.
  */
 const CHECKED_TEXT_BYTES_MAX = 192;
-/** ASCII text up to this many bytes is made from its character codes. */
-const SHORT_TEXT_BYTES_MAX = 8;
 /**
  * ASCII texts of a longer value are substrings of a string of this many bytes, and keep that string
  * alive.
@@ -201,10 +200,11 @@ export abstract class Decoder {
     const { buf } = this;
     const end = at + length;
     if (end > this.end) malformed();
+    if (length <= SHORT_TEXT_BYTES_MAX)
+      return shortText(buf, at, length, ASCII) ?? readUtf8(buf, at, end) ?? malformed();
     let high = 0;
     for (let i = at; i < end; i++) high |= buf[i];
     if (high >= 0x80) return readUtf8(buf, at, end) ?? malformed();
-    if (length <= SHORT_TEXT_BYTES_MAX) return readAscii(buf, at, end);
     return this.ascii(at, end);
   }
 
