@@ -163,8 +163,13 @@ class ValueDecoder extends Decoder {
     this.enter();
     const array: unknown[] = count > 0 && count <= ARRAY_ITEMS_AT_ONCE ? new Array(count) : [];
     this.fill(slot, array);
-    if (count <= ARRAY_ITEMS_AT_ONCE) for (let i = 0; i < count; i++) array[i] = this.value();
-    else for (let i = 0; i < count; i++) array.push(this.value());
+    if (count <= ARRAY_ITEMS_AT_ONCE) {
+      for (let i = 0; i < count; ) {
+        const byte = this.buf[this.pos];
+        if (byte <= 0x1a || byte === 0xfb) i = this.numbers(array, i, count);
+        if (i < count) array[i++] = this.value();
+      }
+    } else for (let i = 0; i < count; i++) array.push(this.value());
     this.depth--;
     return array;
   }

@@ -51,6 +51,9 @@ export function copyBytes(buf: Buffer, start: number, end: number): Uint8Array {
   return bytes;
 }
 
+/** A view of a buffer is made for a value of so many bytes at least: it costs as much as ten numbers. */
+const VIEWED_BYTES_MIN = 512;
+
 const f64 = new Float64Array(1);
 const f64Bytes = new Uint8Array(f64.buffer);
 const littleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
@@ -58,6 +61,8 @@ const littleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 export abstract class Decoder {
   buf: Buffer = Buffer.alloc(0);
   pos = 0;
+  /** Over the memory of `buf`, or null. */
+  #view: DataView | null = null;
   /** The end of the value. */
   end = 0;
   depth = 0;
@@ -81,7 +86,12 @@ export abstract class Decoder {
 
   /** Takes the bytes of another value. */
   protected begin(buf: Buffer, start: number, end: number): void {
-    this.buf = buf;
+    if (buf !== this.buf) {
+      this.buf = buf;
+      this.#view = null;
+    }
+    if (this.#view === null && end - start >= VIEWED_BYTES_MIN)
+      this.#view = new DataView(buf.buffer, buf.byteOffset, buf.byteLength);
     this.pos = start;
     this.end = end;
     this.depth = 0;
@@ -130,7 +140,7 @@ export abstract class Decoder {
   /** The float64 behind `fb`: one that the encoder does not write as an integer. */
   float(): number {
     const value = this.float64();
-    if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) malformed();
+    if (isWrittenAsInteger(value)) malformed();
     return value;
   }
 
@@ -138,6 +148,12 @@ export abstract class Decoder {
     const { buf, pos } = this;
     if (pos + 8 > this.end) malformed();
     this.pos = pos + 8;
+    const view = this.#view;
+    if (view !== null) {
+      const value = view.getFloat64(pos);
+      if (value !== value && !isCanonicalNaN(buf, pos)) malformed();
+      return value;
+    }
     if (littleEndian) {
       f64Bytes[7] = buf[pos];
       f64Bytes[6] = buf[pos + 1];
@@ -151,12 +167,50 @@ export abstract class Decoder {
       for (let i = 0; i < 8; i++) f64Bytes[i] = buf[pos + i];
     }
     const value = f64[0];
-    if (
-      value !== value &&
-      !(buf[pos] === 0x7f && buf[pos + 1] === 0xf8 && isZero(buf, pos + 2, pos + 8))
-    )
-      malformed();
+    if (value !== value && !isCanonicalNaN(buf, pos)) malformed();
     return value;
+  }
+
+  /**
+   * Reads the numbers of an array from index `from` on, until an item is none of the common kinds.
+   * Returns the index of that item, or `count`.
+   */
+  numbers(array: unknown[], from: number, count: number): number {
+    const { buf, end } = this;
+    const view = this.#view;
+    let { pos } = this;
+    let i = from;
+    for (; i < count; i++) {
+      const byte = buf[pos];
+      if (byte < 24) {
+        array[i] = byte;
+        pos++;
+      } else if (byte === 0xfb) {
+        if (view === null || pos + 9 > end) break;
+        const value = view.getFloat64(pos + 1);
+        if (value !== value || isWrittenAsInteger(value)) break;
+        array[i] = value;
+        pos += 9;
+      } else if (byte === 0x18) {
+        const value = buf[pos + 1];
+        if (!(value >= 24)) break;
+        array[i] = value;
+        pos += 2;
+      } else if (byte === 0x19) {
+        const value = (buf[pos + 1] << 8) | buf[pos + 2];
+        if (value < 0x100) break;
+        array[i] = value;
+        pos += 3;
+      } else if (byte === 0x1a) {
+        const value =
+          buf[pos + 1] * 0x100_0000 + ((buf[pos + 2] << 16) | (buf[pos + 3] << 8) | buf[pos + 4]);
+        if (!(value >= 0x1_0000)) break;
+        array[i] = value;
+        pos += 5;
+      } else break;
+    }
+    this.pos = pos;
+    return i;
   }
 
   /** Skips `length` bytes, which must exist. Returns their start. */
@@ -254,6 +308,20 @@ export function define(record: object, key: string, value: unknown): void {
     configurable: true,
     writable: true,
   });
+}
+
+/** Whether the encoder writes a number as an integer, not as a float. */
+function isWrittenAsInteger(value: number): boolean {
+  return (
+    Math.trunc(value) === value &&
+    value <= Number.MAX_SAFE_INTEGER &&
+    value >= -Number.MAX_SAFE_INTEGER &&
+    (value !== 0 || 1 / value > 0)
+  );
+}
+
+function isCanonicalNaN(buf: Buffer, at: number): boolean {
+  return buf[at] === 0x7f && buf[at + 1] === 0xf8 && isZero(buf, at + 2, at + 8);
 }
 
 function isZero(buf: Buffer, start: number, end: number): boolean {

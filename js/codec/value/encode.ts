@@ -11,6 +11,7 @@ import { isU64 } from "../u64";
 import type { Writer } from "../writer";
 import { writeBigint } from "./bigint";
 import { placed } from "./culprit";
+import { isDense } from "./dense";
 import { Encoder } from "./encoder";
 import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
@@ -21,10 +22,7 @@ import { viewName, writeView } from "./views";
 
 /** Strings up to this many code units are written by a loop; above, a native call is cheaper. */
 const LOOP_TEXT_UNITS_MAX = 40;
-/**
- * Arrays up to this length are checked for holes and properties by their keys, longer ones by their
- * values.
- */
+/** Arrays up to this length are checked for holes and properties by their keys. */
 const KEYED_ARRAY_ITEMS_MAX = 8;
 const INDICES = Array.from({ length: KEYED_ARRAY_ITEMS_MAX }, (_, i) => String(i));
 /** Below this depth objects are written without their shapes: that takes less stack. */
@@ -34,7 +32,6 @@ const isProxy = types.isProxy;
 const isArray = Array.isArray;
 const isView = ArrayBuffer.isView;
 const objectKeys = Object.keys;
-const objectValues = Object.values;
 const toStringOf = Object.prototype.toString;
 const hasOwn = Object.prototype.hasOwnProperty;
 
@@ -245,16 +242,15 @@ class ValueEncoder extends Encoder {
         this.#sparse(value);
         this.entries(value as unknown as Record<string, unknown>, keys);
       }
-    } else {
-      // As many values as elements and no hole: there are no other properties.
-      const items = objectValues(value) as unknown[];
-      if (items.length === length && hasAll(value, length)) {
-        this.head(4, length);
-        for (let i = 0; i < length; i++) this.value(items[i]);
-      } else {
-        this.#sparse(value);
-        this.entries(value as unknown as Record<string, unknown>, objectKeys(value));
+    } else if (isDense(value, length)) {
+      this.head(4, length);
+      for (let i = 0; i < length; ) {
+        if (typeof value[i] === "number") i = this.numbers(value, i, length);
+        else this.value(value[i++]);
       }
+    } else {
+      this.#sparse(value);
+      this.entries(value as unknown as Record<string, unknown>, objectKeys(value));
     }
     this.leave();
   }
@@ -266,10 +262,4 @@ class ValueEncoder extends Encoder {
     this.object("Array", 3);
     this.number(value.length);
   }
-}
-
-/** Whether the array has every index below `length`. */
-function hasAll(value: unknown[], length: number): boolean {
-  for (let i = 0; i < length; i++) if (!(i in value)) return false;
-  return true;
 }

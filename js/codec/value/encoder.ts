@@ -178,6 +178,48 @@ export abstract class Encoder {
     }
   }
 
+  /** Writes the numbers of an array from index `from` on. Returns the index of the next other item. */
+  numbers(array: readonly unknown[], from: number, length: number): number {
+    let { buf, view, pos, end } = this;
+    let i = from;
+    for (; i < length; i++) {
+      const value = array[i];
+      if (typeof value !== "number") break;
+      if (pos + 9 > end) {
+        this.pos = pos;
+        this.grow(9);
+        ({ buf, view, end } = this);
+      }
+      if (value > 0 && value < 0x1_0000_0000 && value >>> 0 === value) {
+        if (value < 24) buf[pos++] = value;
+        else if (value < 0x100) {
+          buf[pos] = 0x18;
+          buf[pos + 1] = value;
+          pos += 2;
+        } else if (value < 0x1_0000) {
+          buf[pos] = 0x19;
+          buf[pos + 1] = value >>> 8;
+          buf[pos + 2] = value;
+          pos += 3;
+        } else {
+          buf[pos] = 0x1a;
+          view.setUint32(pos + 1, value);
+          pos += 5;
+        }
+      } else if (Math.trunc(value) === value || value !== value) {
+        this.pos = pos;
+        this.number(value);
+        ({ pos } = this);
+      } else {
+        buf[pos] = 0xfb;
+        view.setFloat64(pos + 1, value);
+        pos += 9;
+      }
+    }
+    this.pos = pos;
+    return i;
+  }
+
   /** A float64, also for integers (dates). */
   float(value: number): void {
     if (this.pos + 9 > this.end) this.grow(9);
