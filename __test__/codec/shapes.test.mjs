@@ -117,6 +117,36 @@ test("keys in shapes that are code to others", () => {
   }
 });
 
+test("dictionaries of every size, with keys that are code to others", () => {
+  const names = ["__proto__", "constructor", "toString", "0", "ключ", "", "x".repeat(30), "\ud800"];
+  for (const count of [1, 7, 8, 9, 32, 33, 63, 64, 65, 100, 1500]) {
+    for (let round = 0; round < 30; round++) {
+      const dictionary = { begins: round };
+      for (let k = 1; k < count; k++) {
+        const key =
+          k % 9 === 4 ? `${names[(k + round) % names.length]}${k > 60 ? k : ""}` : `k${k}-${round}`;
+        Object.defineProperty(dictionary, key, {
+          value: k % 5 === 0 ? { [key]: k } : k,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
+      }
+      const back = roundTrip(dictionary);
+      assertSame(back, dictionary);
+      assert.deepEqual(Object.keys(back), Object.keys(dictionary));
+      assert.equal(Object.getPrototypeOf(back), Object.prototype);
+    }
+    const twice = encode(
+      Object.fromEntries(Array.from({ length: count + 1 }, (_, k) => [`a${1000 + k}`, k])),
+    );
+    const hex = twice.bytes.toString("hex");
+    const last = Buffer.from(`a${1000 + count}`).toString("hex");
+    const first = Buffer.from("a1000").toString("hex");
+    for (let i = 0; i < 3; i++) assert.throws(() => fromHex(hex.replace(last, first)), RangeError);
+  }
+});
+
 /** Often enough for readers of three to six keys, see SIGHTINGS_BEFORE_READER of js/codec/value/shape-trie.ts. */
 const FREQUENTLY = 13_000;
 

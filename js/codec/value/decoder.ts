@@ -25,7 +25,7 @@ const WINDOW_BYTES = 4096;
 /** Below this depth objects are read without their shapes: that takes less stack. */
 export const SHAPED_DEPTH_MAX = 64;
 /** Keys of a record that can be a shape, at most. */
-export const SHAPE_KEYS_MAX = 32;
+export const SHAPE_KEYS_MAX = 64;
 /** Values of records within records. */
 const RECORD_VALUES_MAX = SHAPE_KEYS_MAX * (SHAPED_DEPTH_MAX + 1);
 /** The slot of an object that is not shared. */

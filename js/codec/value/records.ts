@@ -8,7 +8,7 @@
  */
 
 import type { Buffer } from "node:buffer";
-import { type Decoder, SHAPE_KEYS_MAX, put } from "./decoder";
+import { type Decoder, SHAPE_KEYS_MAX, malformed, put } from "./decoder";
 import {
   SHAPE_KEY_BYTES_MAX,
   type Shape,
@@ -21,14 +21,18 @@ import {
 } from "./shape-trie";
 
 /** Places for key strings; a power of two. */
-const KEY_SLOTS = 1024;
+const KEY_SLOTS = 4096;
+/** Objects with so many unknown keys are dictionaries: their keys are data, and will not come again. */
+const DICTIONARY_KEYS_MIN = 8;
+
+const setPrototypeOf = Object.setPrototypeOf as (object: object, prototype: object) => object;
 
 const keyStrings: string[] = new Array(KEY_SLOTS).fill("");
 
 /** The object of the `count` entries that follow. */
 export function readRecord(decoder: Decoder, count: number): object {
   if (count === 0) return {};
-  if (count > SHAPE_KEYS_MAX) return readEntries(decoder, {}, count, null);
+  if (count > SHAPE_KEYS_MAX) return readDictionary(decoder, newDictionary(), count, null);
   const root = rootOf(count);
   if (root.read !== null) return root.read(decoder, decoder.top);
   return follow(decoder, count, root, decoder.top, 0);
@@ -114,15 +118,48 @@ function readUnknown(
   done: number,
 ): object {
   const { values } = decoder;
-  const keys = pathTo(node);
-  const record: Record<string, unknown> = {};
-  for (let i = 0; i < done; i++) put(record, keys[i], values[base + i]);
+  const isLearned = mayLearn();
   decoder.top = base;
   if (base + done > decoder.used) decoder.used = base + done;
-  if (!mayLearn()) return readEntries(decoder, record, count - done, null);
-  readEntries(decoder, record, count - done, keys);
-  learn(rootOf(count), keys);
+  const keys = pathTo(node);
+  const left = count - done;
+  let record: object;
+  if (left >= DICTIONARY_KEYS_MIN) {
+    const entries = newDictionary();
+    for (let i = 0; i < done; i++) entries[keys[i]] = values[base + i];
+    record = readDictionary(decoder, entries, left, isLearned ? keys : null);
+  } else {
+    const entries: Record<string, unknown> = {};
+    for (let i = 0; i < done; i++) entries[keys[i]] = values[base + i];
+    record = readEntries(decoder, entries, left, isLearned ? keys : null);
+  }
+  if (isLearned) learn(rootOf(count), keys);
   return record;
+}
+
+/**
+ * An object whose keys are data. Without a prototype an engine keeps it as a table from the start;
+ * otherwise it would make a hidden class for each key.
+ */
+function newDictionary(): Record<string, unknown> {
+  return Object.create(null) as Record<string, unknown>;
+}
+
+/** Reads entries into a new dictionary, and makes it an ordinary object. */
+function readDictionary(
+  decoder: Decoder,
+  record: Record<string, unknown>,
+  count: number,
+  keys: string[] | null,
+): object {
+  for (let i = 0; i < count; i++) {
+    const key = readKey(decoder);
+    // Nothing is inherited: it is there already.
+    if (key in record) malformed();
+    record[key] = decoder.value();
+    if (keys !== null) keys.push(key);
+  }
+  return setPrototypeOf(record, Object.prototype);
 }
 
 function readEntries(
