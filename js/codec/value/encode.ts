@@ -116,7 +116,8 @@ function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void 
 }
 
 class ValueEncoder extends Encoder {
-  /** The last shape at each level: the next one is likely to be the same. */
+  /** The last writer at each level; and, once it was the same twice, the one that is tried first. */
+  readonly #last: (ShapeWriter | null)[] = new Array(SHAPED_DEPTH_MAX).fill(null);
   readonly #likely: (ShapeWriter | null)[] = new Array(SHAPED_DEPTH_MAX).fill(null);
 
   run(writer: Writer, value: unknown, bytesMax: number, known: boolean): void {
@@ -184,7 +185,10 @@ class ValueEncoder extends Encoder {
     if (this.met(value)) return;
     const level = this.depth;
     const likely = level < SHAPED_DEPTH_MAX ? this.#likely[level] : null;
-    if (likely !== null && likely(this, value)) return;
+    if (likely !== null) {
+      if (likely(this, value)) return;
+      this.#likely[level] = null;
+    }
     const tag = toStringOf.call(value);
     if (tag !== "[object Object]") return writeSpecial(this, value, tag);
     const keys = objectKeys(value);
@@ -192,7 +196,8 @@ class ValueEncoder extends Encoder {
     if (keys.length === 0) return writeSpecial(this, value, tag);
     const shape = level < SHAPED_DEPTH_MAX ? shapeWriter(value, keys) : null;
     if (shape !== null) {
-      this.#likely[level] = shape;
+      if (this.#last[level] === shape) this.#likely[level] = shape;
+      else this.#last[level] = shape;
       if (shape(this, value)) return;
     }
     this.plain(value, keys);

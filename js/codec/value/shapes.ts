@@ -16,12 +16,18 @@ import { writeHead } from "./splice";
 const SHAPE_KEYS_MAX = 32;
 /** UTF-8 bytes of a shape's longest key. */
 const SHAPE_KEY_BYTES_MAX = 64;
-/** How often the same keys must be seen before a writer is made for them. */
-const SIGHTINGS_BEFORE_WRITER = 4;
+/**
+ * How often the same keys must be seen before a writer is generated for them, and how often more for
+ * each of them: the engine compiles each writer, the larger the longer, and until then it is slow.
+ */
+const SIGHTINGS_BEFORE_WRITER = 8000;
+const SIGHTINGS_OF_KEY_BEFORE_WRITER = 800;
 /** Writers kept; when there are more, all are forgotten, and the next ones need more sightings. */
 const WRITERS_MAX = 512;
 /** Places for shapes; a power of two. */
 const SHAPE_SLOTS = 1024;
+/** Shapes of one place. */
+const SHAPES_OF_SLOT_MAX = 4;
 
 /**
  * Writes an object and returns true; returns false if its keys or its class differ.
@@ -33,52 +39,75 @@ interface Shape {
   constructor: unknown;
   sightings: number;
   write: ShapeWriter | null;
+  /** The next shape of the same place. */
+  readonly next: Shape | null;
 }
 
-let shapes: (Shape | undefined)[] = new Array(SHAPE_SLOTS).fill(undefined);
+let shapes: (Shape | null)[] = new Array(SHAPE_SLOTS).fill(null);
 let writers = 0;
-let sightingsNeeded = SIGHTINGS_BEFORE_WRITER;
+/** A factor of the sightings before a writer; doubled whenever all are forgotten. */
+let patience = 1;
 let mayGenerate = true;
 
 /** The writer for objects with these own keys, as `value` has; null if there is none yet. */
 export function shapeWriter(value: object, keys: readonly string[]): ShapeWriter | null {
   const count = keys.length;
   if (count > SHAPE_KEYS_MAX || !mayGenerate) return null;
-  const first = keys[0];
-  const last = keys[count - 1];
-  const slot =
-    (Math.imul(count * 64 + first.length, 0x9e35) +
-      first.charCodeAt(0) * 0x1f3 +
-      first.charCodeAt(first.length - 1) * 0x3d +
-      last.length * 0x11 +
-      last.charCodeAt(last.length - 1)) &
-    (SHAPE_SLOTS - 1);
-  const shape = shapes[slot];
-  if (shape === undefined || !sameKeys(shape.keys, keys)) {
-    // A shape in use is replaced only by a more frequent one.
-    if (shape === undefined || --shape.sightings < 0) {
-      shapes[slot] = { keys, constructor: constructorOf(value), sightings: 1, write: null };
-    }
-    return null;
-  }
+  const shape = shapeOf(value, keys, slotOf(keys));
+  if (shape === null) return null;
   if (shape.write !== null) return shape.constructor === constructorOf(value) ? shape.write : null;
-  if (++shape.sightings < sightingsNeeded) return null;
+  const needed = SIGHTINGS_BEFORE_WRITER + SIGHTINGS_OF_KEY_BEFORE_WRITER * count;
+  if (++shape.sightings < needed * patience) return null;
   if (!keys.every(fitsShape)) {
     shape.sightings = 0;
     return null;
   }
   if (writers === WRITERS_MAX) {
-    shapes = new Array(SHAPE_SLOTS).fill(undefined);
+    shapes = new Array(SHAPE_SLOTS).fill(null);
     writers = 0;
-    sightingsNeeded *= 2;
+    patience *= 2;
+    return null;
   }
   shape.constructor = constructorOf(value);
   shape.write = makeWriter(keys, shape.constructor);
-  if (shape.write !== null) {
-    writers++;
-    shapes[slot] = shape;
-  }
+  if (shape.write !== null) writers++;
   return shape.write;
+}
+
+function slotOf(keys: readonly string[]): number {
+  const count = keys.length;
+  const first = keys[0];
+  const last = keys[count - 1];
+  return (
+    (Math.imul(count * 64 + first.length, 0x9e35) +
+      first.charCodeAt(0) * 0x1f3 +
+      first.charCodeAt(first.length - 1) * 0x3d +
+      last.length * 0x11 +
+      last.charCodeAt(last.length - 1)) &
+    (SHAPE_SLOTS - 1)
+  );
+}
+
+/** The shape with these keys; null, and a step towards one, if it is not among those of its place. */
+function shapeOf(value: object, keys: readonly string[], slot: number): Shape | null {
+  let count = 0;
+  let rarest: Shape | null = null;
+  for (let shape = shapes[slot]; shape !== null; shape = shape.next) {
+    if (sameKeys(shape.keys, keys)) return shape;
+    if (rarest === null || shape.sightings < rarest.sightings) rarest = shape;
+    count++;
+  }
+  if (rarest === null || count < SHAPES_OF_SLOT_MAX) {
+    const constructor = constructorOf(value);
+    shapes[slot] = { keys, constructor, sightings: 1, write: null, next: shapes[slot] };
+  } else if (--rarest.sightings < 0) {
+    // A shape in use is replaced only by a more frequent one.
+    if (rarest.write !== null) writers--;
+    rarest.keys = keys;
+    rarest.sightings = 1;
+    rarest.write = null;
+  }
+  return null;
 }
 
 function constructorOf(value: object): unknown {
