@@ -7,7 +7,9 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { openKv, serve } from "../../index.mjs";
 import { Cluster, createAt } from "../kit/cluster.mjs";
@@ -16,6 +18,8 @@ import { deno } from "../runtime/binaries.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const RUN_MS_MAX = 60_000;
+
+checkInstalled();
 
 const folder = newFolder("peers");
 const path = join(folder, "kv.sqlite3");
@@ -34,12 +38,23 @@ await runOnFile();
 for (const forward of [false, true]) await runBehindLeader({ forward });
 process.exitCode = failed ? 1 : 0;
 
+/** Without its packages a client fails, and what it should have written would be waited for. */
+function checkInstalled() {
+  const { dependencies } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
+  const missing = Object.keys(dependencies).filter(
+    (name) => !existsSync(join(here, "node_modules", name, "package.json")),
+  );
+  if (missing.length === 0) return;
+  console.error(`${missing.join(", ")}: not installed. Run: npm ci --prefix __test__/peers`);
+  process.exit(1);
+}
+
 async function runOnFile() {
   const accessToken = "token-of-the-peers";
   const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
   await runAll(server.url, accessToken);
   await server.close();
-  await look();
+  if (!failed) await look();
 }
 
 async function runBehindLeader(options) {
