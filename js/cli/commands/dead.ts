@@ -6,11 +6,9 @@ import type { KvQueue } from "../../queue/named-queue.js";
 import { count, YES } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { withDatabase } from "../database.js";
+import { paged } from "../message-pages.js";
 import { NotDone } from "../outcome.js";
 import { note, print, printValued, type Style } from "../output.js";
-
-/** Messages of one read. */
-const PAGE_MESSAGES = 500;
 
 export function addDeadCommands(program: Command): void {
   const dead = program.command("dead").description("the dead letters of a named queue");
@@ -89,20 +87,8 @@ interface AllFlags {
   yes?: boolean;
 }
 
-async function* all(queue: KvQueue, limit = Number.POSITIVE_INFINITY): AsyncGenerator<DeadMessage> {
-  let cursor: string | null = null;
-  let left = limit;
-  while (left > 0) {
-    const page: { messages: DeadMessage[]; cursor: string | null } = await queue.dead.list({
-      limit: Math.min(PAGE_MESSAGES, left),
-      cursor,
-    });
-    yield* page.messages;
-    left -= page.messages.length;
-    cursor = page.cursor;
-    if (cursor === null) return;
-  }
-}
+const all = (queue: KvQueue, limit?: number): AsyncGenerator<DeadMessage> =>
+  paged((page) => queue.dead.list(page), limit);
 
 /** `ids`: null for all. */
 async function settle(

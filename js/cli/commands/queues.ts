@@ -4,17 +4,15 @@ import { type Command, Option } from "commander";
 import type { Kv } from "../../api/kv.js";
 import type { KvMessage } from "../../queue/message.js";
 import type { KvQueue } from "../../queue/named-queue.js";
-import type { PeekedMessage, PeekedPage } from "../../queue/peek.js";
+import type { PeekedMessage } from "../../queue/peek.js";
 import { MESSAGE_STATES } from "../../queue/queue-options.js";
 import type { KvKey } from "../../model/types.js";
 import { count, counts, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
+import { paged } from "../message-pages.js";
 import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts, printValued, type Style } from "../output.js";
-
-/** Messages of one read. */
-const PAGE_MESSAGES = 500;
 
 export function addQueueCommands(program: Command): void {
   addEnqueue(program);
@@ -162,21 +160,8 @@ interface PeekFlags {
   limit?: number;
 }
 
-async function* peeked(queue: KvQueue, flags: PeekFlags): AsyncGenerator<PeekedMessage> {
-  const { state, limit = Number.POSITIVE_INFINITY } = flags;
-  let cursor: string | null = null;
-  for (let left = limit; left > 0; ) {
-    const page: PeekedPage = await queue.peek({
-      ...defined({ state }),
-      limit: Math.min(PAGE_MESSAGES, left),
-      cursor,
-    });
-    yield* page.messages;
-    left -= page.messages.length;
-    cursor = page.cursor;
-    if (cursor === null) return;
-  }
-}
+const peeked = (queue: KvQueue, { state, limit }: PeekFlags): AsyncGenerator<PeekedMessage> =>
+  paged((page) => queue.peek({ ...defined({ state }), ...page }), limit);
 
 interface ReceiveFlags {
   wait?: number;
