@@ -12,6 +12,9 @@ import { fill, verify } from "./matrix.mjs";
 const u64 = (n) => new KvU64(n);
 const kept = new URL("../../tests/vectors/files/deno.sqlite3", import.meta.url);
 
+/** Those in Deno's table `queue` there. */
+const MESSAGES_OF_DENO = 3;
+
 function copyOfDenos() {
   const path = freshPath();
   copyFileSync(kept, path);
@@ -131,6 +134,26 @@ test("messages that Deno has enqueued are delivered, retried and left under thei
   const left = (key) => until(async () => (await kv.get(key)).value, `${key} is left`);
   assert.deepEqual(await left(["dead", 1]), { job: 1 });
   assert.equal(await left(["dead", 2]), "second");
+});
+
+test("the messages of Deno's queue are counted", async () => {
+  const ofDeno = await open(copyOfDenos());
+  const { pending, delayed } = (await ofDeno.metrics()).queues[""];
+  assert.equal(pending + delayed, MESSAGES_OF_DENO);
+  const kv = await openKv(freshPath(), { encoding: "v8" });
+  assert.deepEqual((await kv.metrics()).queues, {});
+  await kv.enqueue("later", { delay: 60_000 });
+  await kv.enqueue("now");
+  await kv.queue("named").enqueue(1);
+  const none = { pending: 0, delayed: 0, processing: 0, dead: 0 };
+  const counted = async () => (await kv.metrics()).queues;
+  const named = { ...none, pending: 1 };
+  assert.deepEqual(await counted(), { "": { ...none, pending: 1, delayed: 1 }, named });
+  await listen(kv, 1, async () => {
+    assert.deepEqual(await counted(), { "": { ...none, processing: 1, delayed: 1 }, named });
+  });
+  await until(async () => (await counted())[""].processing === 0, "the message is handled");
+  await kv.close();
 });
 
 test("what is enqueued in a file for Deno is delivered there", async () => {

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::deno_queue::DenoCounts;
 use super::statement::{Run, Statement};
 use crate::model::{DeadLetter, DeadLetterChange, QueueStats, Reason, Result};
 
@@ -116,8 +117,11 @@ impl DeadLetters {
 }
 
 /// A reader's statements about queues, prepared on first use since most readers need none.
-#[derive(Default)]
-pub(super) struct QueueReader(Option<Statements>);
+pub(super) struct QueueReader {
+    /// Whether Deno keeps the messages of its queue in this file.
+    is_denos: bool,
+    prepared: Option<Statements>,
+}
 
 struct Statements {
     waiting: Statement,
@@ -125,6 +129,7 @@ struct Statements {
     dead: Statement,
     list: Statement,
     one: Statement,
+    denos: Option<DenoCounts>,
 }
 
 macro_rules! letters_where {
@@ -137,10 +142,26 @@ macro_rules! letters_where {
     };
 }
 
+macro_rules! names {
+    ($more:literal) => {
+        concat!(
+            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 \
+             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
+             UNION SELECT DISTINCT queue FROM openkv_dead ",
+            $more,
+            "ORDER BY 1 LIMIT ?1"
+        )
+    };
+}
+
 impl QueueReader {
+    pub(super) fn new(is_denos: bool) -> Self {
+        Self { is_denos, prepared: None }
+    }
+
     /// Prepares them on the connection of `on`.
     fn statements(&mut self, on: &Statement) -> Result<&mut Statements> {
-        let statements = match self.0.take() {
+        let statements = match self.prepared.take() {
             Some(statements) => statements,
             None => Statements {
                 waiting: on.beside(
@@ -156,30 +177,35 @@ impl QueueReader {
                     "queue = ?2 AND (died_ms, id) > (?3, ?4) ORDER BY died_ms, id"
                 ))?,
                 one: on.beside(letters_where!("queue = ?2 AND id = ?3"))?,
+                denos: self.is_denos.then(|| DenoCounts::beside(on)).transpose()?,
             },
         };
-        Ok(self.0.insert(statements))
+        Ok(self.prepared.insert(statements))
     }
 
     pub(super) fn stats(&mut self, on: &Statement, queue: &str, now_ms: i64) -> Result<QueueStats> {
-        let Statements { waiting, locked, dead, .. } = self.statements(on)?;
+        let Statements { waiting, locked, dead, denos, .. } = self.statements(on)?;
+        let denos = denos.as_mut().filter(|_| queue.is_empty());
+        let of_deno = denos.map(|denos| denos.stats(now_ms)).transpose()?.unwrap_or_default();
         let (waiting, due) = counts(waiting, queue, now_ms)?;
         let (locked, lost) = counts(locked, queue, now_ms)?;
         let dead = dead.run().text(1, queue).first_int()?.unwrap_or(0).cast_unsigned();
         Ok(QueueStats {
-            pending: due + lost,
-            delayed: waiting - due,
-            processing: locked - lost,
+            pending: due + lost + of_deno.pending,
+            delayed: waiting - due + of_deno.delayed,
+            processing: locked - lost + of_deno.processing,
             dead,
         })
     }
 
     pub(super) fn names(&self, on: &Statement, count_max: usize) -> Result<Vec<String>> {
-        let mut names = on.beside(
-            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 \
-             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
-             UNION SELECT DISTINCT queue FROM openkv_dead ORDER BY 1 LIMIT ?1",
-        )?;
+        let mut names = on.beside(match self.is_denos {
+            true => names!(
+                "UNION SELECT '' WHERE EXISTS (SELECT 1 FROM queue) \
+                 OR EXISTS (SELECT 1 FROM queue_running) "
+            ),
+            false => names!(""),
+        })?;
         let run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
         run.all(|run| run.column_text(0))
     }
@@ -214,7 +240,7 @@ impl QueueReader {
     }
 }
 
-/// The number of messages in a state, and of those whose time has passed.
+/// The number of messages of a queue in a state, and of those whose time has passed.
 fn counts(statement: &mut Statement, queue: &str, now_ms: i64) -> Result<(u64, u64)> {
     let mut run = statement.run().text(1, queue).int(2, now_ms);
     run.step()?;

@@ -10,7 +10,7 @@ use super::statement::{Run, Statement};
 use crate::codec::transcode::{to_cbor, to_v8};
 use crate::commit::Undelivered;
 use crate::engine::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
-use crate::model::{DENO_RUNNING_MS, EncodedValue, Encoding, Key, Message, Result};
+use crate::model::{DENO_RUNNING_MS, EncodedValue, Encoding, Key, Message, QueueStats, Result};
 
 /// The statements on Deno's tables, and those that move messages between them and `openkv_queue`.
 pub(super) struct DenoQueue {
@@ -24,6 +24,37 @@ pub(super) struct DenoQueue {
     end: Statement,
     first_due: Statement,
     first_end: Statement,
+}
+
+/// A reader's statements that count the messages in Deno's tables.
+pub(super) struct DenoCounts {
+    waiting: Statement,
+    running: Statement,
+}
+
+impl DenoCounts {
+    /// Prepares them on the connection of `on`.
+    pub(super) fn beside(on: &Statement) -> Result<Self> {
+        Ok(Self {
+            waiting: on.beside("SELECT count(*), total(ts <= ?1) FROM queue")?,
+            running: on.beside("SELECT count(*), total(deadline <= ?1) FROM queue_running")?,
+        })
+    }
+
+    /// A message whose Deno process is gone is pending, as it is for `DenoQueue::fail_expired`.
+    pub(super) fn stats(&mut self, now_ms: i64) -> Result<QueueStats> {
+        let (waiting, due) = counts(&mut self.waiting, now_ms)?;
+        let (running, lost) = counts(&mut self.running, now_ms.saturating_sub(DENO_RUNNING_MS))?;
+        let (pending, delayed) = (due + lost, waiting - due);
+        Ok(QueueStats { pending, delayed, processing: running - lost, dead: 0 })
+    }
+}
+
+/// The number of messages in a table of Deno's, and of those up to a time.
+fn counts(statement: &mut Statement, until_ms: i64) -> Result<(u64, u64)> {
+    let mut run = statement.run().int(1, until_ms);
+    run.step()?;
+    Ok((run.column_int(0).cast_unsigned(), run.column_int(1).cast_unsigned()))
 }
 
 /// A message in one of Deno's tables.
@@ -174,5 +205,46 @@ fn listed<T: serde::de::DeserializeOwned>(json: &[u8]) -> Vec<T> {
             tracing::error!(%error, "a message in Deno's queue has a damaged list; it is passed over");
             Vec::new()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::{Engine, Reader, Snapshot, Writer};
+
+    /// Queues of a file for Deno once looked empty, as only openkv's own table was counted.
+    #[test]
+    fn the_messages_in_denos_tables_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kv");
+        let (busy, wanted) = (Duration::from_secs(5), Some(Encoding::V8));
+        let engine = SqliteEngine::open_as(&path, false, busy, wanted).unwrap();
+        let (now, file) = (1_000_000, Connection::open(&path).unwrap());
+        let add = |table: &str, time: &str, at_ms: i64| {
+            let columns = "id, data, backoff_schedule, keys_if_undelivered";
+            let row = format!("{at_ms}, '{at_ms}', x'', '[]', '[]'");
+            file.execute(&format!("INSERT INTO {table} ({time}, {columns}) VALUES ({row})"), [])
+                .unwrap();
+        };
+        for at_ms in [now - 1, now, now + 1] {
+            add("queue", "ts", at_ms);
+        }
+        // Deno ends its own deliveries for a minute after their deadlines.
+        for deadline in [now + 1, now - DENO_RUNNING_MS + 1, now - DENO_RUNNING_MS] {
+            add("queue_running", "deadline", deadline);
+        }
+        let mut reader = engine.reader().unwrap();
+        let mut look = |snapshot: &mut dyn Snapshot| {
+            assert_eq!(snapshot.queues(10)?, [""]);
+            let stats = QueueStats { pending: 3, delayed: 1, processing: 2, dead: 0 };
+            assert_eq!(snapshot.queue_stats("")?, stats);
+            Ok(())
+        };
+        reader.read(now, &mut look).unwrap();
+        assert_eq!(engine.writer().unwrap().queue_depth("").unwrap(), 6);
     }
 }

@@ -24,18 +24,34 @@ pub(super) struct Depths {
     counts: usize,
 }
 
+macro_rules! count {
+    ($more:literal) => {
+        concat!(
+            "SELECT (SELECT count(*) FROM openkv_queue WHERE lock = 0 AND queue = ?1) \
+             + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1) ",
+            $more
+        )
+    };
+}
+
 impl Depths {
-    pub(super) fn new(connection: &Connection) -> Result<Self> {
+    /// `is_denos`: Deno keeps the messages of its queue in tables of its own.
+    pub(super) fn new(connection: &Connection, is_denos: bool) -> Result<Self> {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
             known: HashMap::new(),
             data_version: prepare("PRAGMA data_version")?,
             seen: 0,
             // Each of the two counts reads one index.
-            count: prepare(
-                "SELECT (SELECT count(*) FROM openkv_queue WHERE lock = 0 AND queue = ?1) \
-                 + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1)",
-            )?,
+            count: prepare(match is_denos {
+                true => {
+                    count!(
+                        "+ iif(?1 = '', (SELECT count(*) FROM queue) \
+                            + (SELECT count(*) FROM queue_running), 0)"
+                    )
+                }
+                false => count!(""),
+            })?,
             #[cfg(test)]
             counts: 0,
         })

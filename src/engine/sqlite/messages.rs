@@ -139,7 +139,7 @@ impl Messages {
             )?,
             remove: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
             dead_letters: DeadLetters::new(connection)?,
-            depths: Depths::new(connection)?,
+            depths: Depths::new(connection, file == Encoding::V8)?,
             deno: (file == Encoding::V8).then(|| DenoQueue::new(connection)).transpose()?,
         })
     }

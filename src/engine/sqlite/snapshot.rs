@@ -44,7 +44,7 @@ impl ReadStatements {
             feed: FeedReader::new(connection, file)?,
             log: None,
             walker: Walker::new(connection)?,
-            queues: QueueReader::default(),
+            queues: QueueReader::new(file == Encoding::V8),
             peek: PeekReader::default(),
             is_denos: file == Encoding::V8,
             measure: Measure::new(connection)?,
