@@ -1,4 +1,6 @@
-//! Defects that tests plant, to show that the simulation finds them.
+//! Defects that tests plant, to show that the simulation finds them, and the rules that they break.
+
+use crate::model::WriteRecord;
 
 /// A defect of the layer. Only the feature `defects` can plant one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,48 @@ pub enum Defect {
     KeptIds,
     /// The refusal of a repetition is not stored.
     ForgottenRefusals,
+}
+
+/// The defect that a layer has, if any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Planted(Option<Defect>);
+
+/// What becomes of a batch without a commit once it is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Uncommitted {
+    /// The database confirms that its decision was made on the newest state.
+    Confirmed,
+    /// It has its answer in its turn.
+    Answered,
+    /// It has its answer before those in front of it.
+    AnsweredEarly,
+}
+
+impl Planted {
+    #[cfg(feature = "defects")]
+    pub(super) fn new(defect: Option<Defect>) -> Self {
+        Self(defect)
+    }
+
+    pub(super) fn is(self, defect: Defect) -> bool {
+        cfg!(feature = "defects") && self.0 == Some(defect)
+    }
+
+    pub(super) fn uncommitted(self) -> Uncommitted {
+        match self.0.filter(|defect| self.is(*defect)) {
+            Some(Defect::EarlyRefusals) => Uncommitted::AnsweredEarly,
+            Some(Defect::UnconfirmedRefusals) => Uncommitted::Answered,
+            Some(_) | None => Uncommitted::Confirmed,
+        }
+    }
+
+    /// Those of the records of a batch that are stored with it: all of them.
+    pub(super) fn stored(self, mut records: Vec<WriteRecord>) -> Vec<WriteRecord> {
+        if self.is(Defect::ForgottenRefusals) {
+            records.retain(|record| !record.decision.is_refused());
+        }
+        records
+    }
 }
 
 impl Defect {

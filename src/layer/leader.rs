@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::cache::{Cache, Fetched};
-use super::defect::Defect;
+use super::defect::{Defect, Planted, Uncommitted};
 use super::depth::Depth;
 use super::evaluator::{Evaluated, evaluate};
 use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
@@ -44,7 +44,7 @@ pub struct Layer {
     depth: Depth,
     fetches: u64,
     counts: LeaderCounts,
-    defect: Option<Defect>,
+    planted: Planted,
 }
 
 impl Layer {
@@ -68,7 +68,7 @@ impl Layer {
             depth: Depth::default(),
             fetches: 0,
             counts: LeaderCounts::default(),
-            defect: None,
+            planted: Planted::default(),
         };
         layer.lead(&lead);
         layer
@@ -85,7 +85,8 @@ impl Layer {
     ) -> Self {
         let forgets = defect == Some(Defect::ForgottenIds);
         let remembered = if forgets { Remembered::default() } else { remembered };
-        Self { defect, ..Self::new(lead, remembered, bounds) }
+        let planted = Planted::new(defect);
+        Self { planted, ..Self::new(lead, remembered, bounds) }
     }
 
     /// Continues the counts of an earlier lead.
@@ -164,10 +165,6 @@ impl Layer {
         }
         self.advance(now, &mut actions);
         actions
-    }
-
-    fn planted(&self, defect: Defect) -> bool {
-        cfg!(feature = "defects") && self.defect == Some(defect)
     }
 
     fn submit(&mut self, ticket: Ticket, work: Work, actions: &mut Vec<Action>) {
@@ -261,7 +258,7 @@ impl Layer {
         // flight, and all others.
         let (start, in_flight, lead) = match resolution {
             Resolution::Leading(lead, remembered) => {
-                if !self.planted(Defect::KeptIds) {
+                if !self.planted.is(Defect::KeptIds) {
                     self.write_ids = WriteIds::new(remembered, self.bounds);
                 }
                 (lead.version, None, Ok(lead))
@@ -269,8 +266,8 @@ impl Layer {
             Resolution::Overtaken { start, error } => (start, None, Err(error)),
             Resolution::Unknown(cause) => (0, Some(open_outcome(&cause)), Err(cause)),
         };
-        let trusting = self.planted(Defect::TrustingResolution);
-        let keeps_reads = self.planted(Defect::StaleReads);
+        let trusting = self.planted.is(Defect::TrustingResolution);
+        let keeps_reads = self.planted.is(Defect::StaleReads);
         for slot in &mut self.buffer.slots {
             let stage = std::mem::replace(&mut slot.stage, Stage::Sequenced);
             let is_decided = matches!(stage, Stage::Decided(..) | Stage::InFlight { .. });
@@ -299,7 +296,7 @@ impl Layer {
             };
             slot.stage = stage;
         }
-        if !self.planted(Defect::KeptEffects) {
+        if !self.planted.is(Defect::KeptEffects) {
             self.cache.clear();
         }
         match lead {
@@ -325,7 +322,7 @@ impl Layer {
         self.version = lead.version;
         self.last_uuid = lead.last_uuid;
         self.last_message = lead.last_message;
-        if !self.planted(Defect::OwnClock) {
+        if !self.planted.is(Defect::OwnClock) {
             self.now_ms = self.now_ms.max(lead.clock_ms);
         }
     }
@@ -338,7 +335,7 @@ impl Layer {
         if matches!(self.state, State::Leading) {
             self.send(now, actions);
             let seen = self.buffer.floor().map_or(self.durable, |floor| floor.min(self.durable));
-            let early = self.planted(Defect::EarlyEviction);
+            let early = self.planted.is(Defect::EarlyEviction);
             self.cache.trim(if early { self.durable } else { seen });
             self.write_ids.trim(self.now_ms);
         }
@@ -365,9 +362,6 @@ impl Layer {
 
     /// Decides the batches whose turn it is. A read that contradicts the cache is as a failed fence.
     fn decide(&mut self, actions: &mut Vec<Action>) {
-        let early = self.planted(Defect::EarlyRefusals);
-        let confirms = !self.planted(Defect::UnconfirmedRefusals) && !early;
-        let forgets = self.planted(Defect::ForgottenRefusals);
         let mut first = true;
         for slot in &mut self.buffer.slots {
             let ended = matches!(slot.stage, Stage::Ended(_));
@@ -412,10 +406,8 @@ impl Layer {
                     }
                     let Speculation { mut report, effects } = *speculation;
                     let attempts = work.writes.iter().map(AtomicWrite::attempt);
-                    let mut records = WriteRecord::of(attempts, &report.decisions);
-                    if forgets {
-                        records.retain(|record| !record.decision.is_refused());
-                    }
+                    let records = WriteRecord::of(attempts, &report.decisions);
+                    let records = self.planted.stored(records);
                     for record in &records {
                         self.write_ids.add(begun.now_ms, record.clone());
                     }
@@ -441,13 +433,15 @@ impl Layer {
                     self.last_uuid = commit.effects.uuid.or(self.last_uuid);
                     let messages = i64::try_from(commit.effects.messages.len()).unwrap_or(0);
                     self.last_message += messages;
-                    slot.stage = if changes || confirms {
-                        Stage::Decided(Box::new(commit), report)
-                    } else if early {
-                        actions.push(Action::Answer(slot.ticket, Ok(report)));
-                        Stage::Ended(Err(Error::internal("answered early")))
-                    } else {
-                        Stage::Ended(Ok(report))
+                    slot.stage = match self.planted.uncommitted() {
+                        Uncommitted::Answered if !changes => Stage::Ended(Ok(report)),
+                        Uncommitted::AnsweredEarly if !changes => {
+                            actions.push(Action::Answer(slot.ticket, Ok(report)));
+                            Stage::Ended(Err(Error::internal("answered early")))
+                        }
+                        Uncommitted::Confirmed
+                        | Uncommitted::Answered
+                        | Uncommitted::AnsweredEarly => Stage::Decided(Box::new(commit), report),
                     };
                 }
                 Err(error) => slot.stage = Stage::Ended(Err(error)),
@@ -457,7 +451,7 @@ impl Layer {
 
     /// Sends decided batches, as many as may be in flight.
     fn send(&mut self, now: Moment, actions: &mut Vec<Action>) {
-        let early = self.planted(Defect::EarlyCommits);
+        let early = self.planted.is(Defect::EarlyCommits);
         let mut room = self.depth.limit().saturating_sub(self.buffer.in_flight());
         for slot in &mut self.buffer.slots {
             if room == 0 {
