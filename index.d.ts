@@ -1082,6 +1082,23 @@ export interface KvQueue<T = any> {
     signal?: AbortSignal;
   }): Promise<{ messages: KvPeekedMessage<T>[]; cursor: string | null }>;
 
+  /**
+   * Deletes a message that waits: it is due, delayed, or waits for its next retry. It leaves no dead
+   * letter, and no value under its `keysIfUndelivered`; its `deduplicationKey` is free again. Resolves
+   * to false, without an effect, if the queue has no such message or if a consumer has it. To delete one
+   * in a consumer's hands, acknowledge it there. {@link KvDeadLetters.delete} is for dead ones.
+   *
+   * Rejects as {@link Kv.set}; with `TypeError` for an id that is none; with {@link KvError} of code
+   * `UNSUPPORTED` on a server that does not know it.
+   *
+   * @param id As {@link enqueue}, {@link receive} and {@link peek} give it.
+   *
+   * @example
+   * const { id } = await kv.queue("mail").enqueue({ to: "ada" }, { delay: 60_000 });
+   * console.log(await kv.queue("mail").delete(id)); // true
+   */
+  delete(id: string, options?: KvCallOptions): Promise<boolean>;
+
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
   stats(options?: KvCallOptions): Promise<KvQueueStats>;
 }

@@ -321,6 +321,29 @@ onEveryKind("named queues", (fresh) => {
     }
   });
 
+  test("delete: a message that waits, and none that a consumer has", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("delete");
+    await queue.enqueue("taken");
+    const taken = await queue.receive();
+    const key = { deduplicationKey: "k", keysIfUndelivered: [["undelivered"]] };
+    const [{ id }, later] = await Promise.all([
+      queue.enqueue("due", key),
+      queue.enqueue("later", { delay: 3_600_000 }),
+    ]);
+    assert.equal(await queue.delete(taken.id), false, "a consumer has it");
+    assert.equal(await kv.queue("other").delete(id), false, "another queue's");
+    assert.equal(await queue.delete(id), true);
+    assert.equal(await queue.delete(id), false);
+    assert.equal(await queue.delete(later.id), true);
+    const { pending, delayed, processing, dead } = await queue.stats();
+    assert.deepEqual([pending, delayed, processing, dead], [0, 0, 1, 0]);
+    assert.equal((await kv.get(["undelivered"])).value, null);
+    assert.equal((await queue.enqueue("again", key)).deduplicated, false);
+    assert.equal(await taken.ack(), true);
+    assert.equal((await queue.receive()).value, "again");
+  });
+
   test("dead messages: pages, one, again, forgotten, purged by themselves", async () => {
     const kv = await fresh();
     const queue = kv.queue("dead", { deadRetention: 3_600_000 });

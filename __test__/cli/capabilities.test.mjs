@@ -130,6 +130,16 @@ onBoth("messages go into named queues and come out", async (people) => {
   assert.equal(one.out.match(/state pending/g).length, 1, one.out);
   assert.equal((await on("queue", "peek", "mail", "--state", "delayed")).out, "");
   assert.equal((await on("queue", "peek", "mail", "--state", "gone")).code, 2);
+  await on("enqueue", "'unwanted'", "--queue", "mail", "--delay", "60000");
+  const [{ id }] = parsed(await on("queue", "peek", "mail", "--state", "delayed", "--json"));
+  assert.deepEqual(parsed(await on("queue", "delete", "mail", id, "--json")), [
+    { deleted: 1, kept: [] },
+  ]);
+  assert.deepEqual(await on("queue", "delete", "mail", id), {
+    code: 1,
+    out: "",
+    err: `deleted 0\nopenkv: not there, or with a consumer: ${id}\n`,
+  });
   const first = await on("queue", "receive", "mail");
   assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}'first'\n$/);
   await on("queue", "receive", "mail", "--nack");

@@ -242,6 +242,9 @@ test("requests that an older server lacks are rejected by name", async () => {
   link.refuses = (path) => (path.endsWith("/call/41") ? 404 : undefined);
   const peeking = kv.queue("jobs").peek();
   await assert.rejects(peeking, { code: "UNSUPPORTED", message: /lacks.*: peek of queues$/ });
+  link.refuses = (path) => (path.endsWith("/call/42") ? 404 : undefined);
+  const deleting = kv.queue("jobs").delete("1");
+  await assert.rejects(deleting, { code: "UNSUPPORTED", message: /: deletion of messages$/ });
   await kv.set(["a"], 1);
 });
 

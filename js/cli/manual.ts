@@ -40,6 +40,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   enqueue: [`${ON} enqueue '{ to: "ada" }' --queue mail --delay 60000`],
   "queue list": [`${ON} queue list`],
   "queue stats": [`${ON} queue stats mail`],
+  "queue delete": [`${ON} queue delete mail 42`],
   "queue peek": [`${ON} queue peek mail --state delayed --limit 10`],
   "queue receive": [`${ON} queue receive mail --wait 10000`],
   "queue listen": [`${ON} queue listen mail --json`],

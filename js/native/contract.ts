@@ -47,6 +47,7 @@ export const CALL_DEAD_DELETE = 36;
 export const CALL_DEAD_PURGE = 37;
 export const CALL_ACKNOWLEDGED = 40;
 export const CALL_PEEK = 41;
+export const CALL_DELETE_MESSAGE = 42;
 export const CALL_CREATE_INDEX = 50;
 export const CALL_DROP_INDEX = 51;
 export const CALL_LIST_INDEXES = 52;

@@ -1,4 +1,4 @@
-// Duty: kv.queue(name): enqueue, listen, receive, peek, stats, and its dead letters.
+// Duty: kv.queue(name): enqueue, listen, receive, peek, delete, stats, and its dead letters.
 
 import { callBehindWrites } from "../session/call.js";
 import { Writer } from "../codec/writer.js";
@@ -6,8 +6,9 @@ import { DeadLetters } from "./dead-letters.js";
 import { HandlerFailures } from "./handler-failures.js";
 import { putText } from "../native/frame.js";
 import { type KvMessage, receive } from "./message.js";
-import { CALL_QUEUE_STATS } from "../native/contract.js";
+import { CALL_DELETE_MESSAGE, CALL_QUEUE_STATS } from "../native/contract.js";
 import {
+  checkId,
   checkListen,
   checkNamedEnqueue,
   checkPeek,
@@ -31,6 +32,9 @@ export interface QueueStats {
   dead: number;
   total: number;
 }
+
+/** The answer of DELETE_MESSAGE for a message that is deleted. */
+const DELETED = 1;
 
 export class KvQueue {
   readonly name: string;
@@ -94,6 +98,19 @@ export class KvQueue {
 
   stats(options?: unknown): Promise<QueueStats> {
     return signalled("kv.queue().stats", options, (signal) => this.#stats(signal));
+  }
+
+  delete(id: string, options?: unknown): Promise<boolean> {
+    const method = "kv.queue().delete";
+    return signalled(method, options, (signal) => this.#delete(checkId(method, id), signal));
+  }
+
+  async #delete(id: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const frame = new Writer();
+    putText(frame, this.name);
+    frame.f64(id);
+    const answer = await callBehindWrites(this.#session, CALL_DELETE_MESSAGE, frame, signal);
+    return answer[0] === DELETED;
   }
 
   async #peek(options: unknown, signal: AbortSignal | undefined): Promise<PeekedPage> {

@@ -4,7 +4,7 @@ use super::Call;
 use super::answering::Answering;
 use crate::model::{
     Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    LOCK_DURATION_MS_MAX, Limits, MessagePlace, PEEK_MAX, QueueStats, Result,
+    LOCK_DURATION_MS_MAX, Limits, MessageDeletion, MessagePlace, PEEK_MAX, QueueStats, Result,
 };
 use crate::protocol::frame::{
     frame_of, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_renewal,
@@ -130,6 +130,21 @@ pub(super) fn dead_get(frame: &[u8], call: Call) {
         Ok(answer)
     };
     store.dead_letter(queue, id, Answering::new(reply, (), finish));
+}
+
+/// Answer: u8 0 there is no such message, 1 it is deleted, 2 a consumer has it.
+pub(super) fn delete(frame: &[u8], call: Call) {
+    let Some(((queue, id), call)) = call.parsed(parse_dead(frame)) else { return };
+    let Call { store, reply, busy, .. } = call;
+    store.delete_message(queue, id, busy, move |done| {
+        reply.tell(done.map(|deletion| {
+            vec![match deletion {
+                MessageDeletion::Absent => 0,
+                MessageDeletion::Deleted => 1,
+                MessageDeletion::Locked => 2,
+            }]
+        }));
+    });
 }
 
 /// Answer: u32 the number of changed dead letters.

@@ -28,9 +28,7 @@ use super::{
 };
 use crate::commit::{Begun, NewRow, batch, replay};
 use crate::model::{
-    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed, Key,
-    LogSegment, LogSettings, MessagePlace, MessageState, Moment, Origin, Peeked, QueueStats,
-    Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed, Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Origin, Peeked, QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;
@@ -403,6 +401,16 @@ impl Writer for MemoryWriter {
         let count = tables.messages.change_dead_letters(queue, change, now_ms);
         tables.version += u64::from(count > 0 && matches!(change, DeadLetterChange::Requeue(_)));
         Ok(DeadLettersChanged { count, versions: (before, tables.version) })
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        Ok(self.0.write().messages.delete_waiting(queue, id, now_ms))
     }
 
     fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {

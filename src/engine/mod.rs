@@ -26,9 +26,7 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, CopiedEntry, DeadLetter, DeadLetterChange, Error, Followed,
-    Key, LogSegment, LogSettings, MessagePlace, MessageState, Moment, Needs, Origin, Peeked,
-    QueueStats, Range, Replacement, Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
+    Backup, Capabilities, Checkpoint, CopiedEntry, DeadLetter, DeadLetterChange, Error, Followed, Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Needs, Origin, Peeked, QueueStats, Range, Replacement, Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};
@@ -547,6 +545,19 @@ pub trait Writer: Send + Indexer {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<DeadLettersChanged>;
+
+    /// Deletes a message of a queue that waits, or whose lock has expired. It leaves no dead letter
+    /// and no value under its `keysIfUndelivered`.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`]; `Unsupported` for a queue that Deno keeps in tables of its own.
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion>;
 
     /// Moves commits from the log into the file, as far as readers permit.
     ///

@@ -227,6 +227,7 @@ macro_rules! rules_of_every_engine {
                 a_message_with_an_expired_lock_is_due_at_once
                 the_depth_is_the_number_of_live_messages
                 dead_messages_are_kept_listed_and_purged
+                a_message_is_deleted_while_no_consumer_has_it
                 dead_messages_are_requeued_as_new
                 messages_are_looked_at_and_not_taken
                 higher_priorities_come_first_then_earlier_due_times

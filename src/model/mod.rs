@@ -40,8 +40,8 @@ pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
 pub(crate) use named::named;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, MessagePlace,
-    MessageState, Outcome, Peeked, QueueStats, Reason, Renewal, Settlement,
+    Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, MessageDeletion,
+    MessagePlace, MessageState, Outcome, Peeked, QueueStats, Reason, Renewal, Settlement,
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{

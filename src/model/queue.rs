@@ -362,6 +362,17 @@ pub enum DeadLetterChange {
     },
 }
 
+/// What the deletion of a message that no consumer has came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageDeletion {
+    /// The message is deleted.
+    Deleted,
+    /// A consumer has the message, and its lock holds.
+    Locked,
+    /// The queue has no such message.
+    Absent,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

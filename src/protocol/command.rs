@@ -72,6 +72,8 @@ macro_rules! commands {
             Acknowledged = 40, lock_update::acknowledged, Local("the client answers it, which knows what it has sent"), Idempotent, [], [], [], "listening to queues";
             /// A page of the messages of a queue, which stay where they are.
             Peek = 41, queue::peek, Read, Idempotent, [], [], [], "peek of queues";
+            /// Deletes a message that no consumer has.
+            DeleteMessage = 42, queue::delete, Write, Conditional, [ZeroSaysNothing], [], [], "deletion of messages";
             /// Creates a full-text index, unless the same one exists.
             CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], [FullTextSearch], "search";
             /// Drops an index.

@@ -13,7 +13,8 @@ use super::{Caller, Patience, Store};
 use crate::engine::Writer;
 use crate::model::{
     Ask, ConsumeOptions, DeadLetter, DeadLetterChange, Deliver, Error, Id, LOCK_RENEWAL_MS,
-    MessagePlace, MessageState, Outcome, Peeked, QueueStats, Reason, Receive, Result,
+    MessageDeletion, MessagePlace, MessageState, Outcome, Peeked, QueueStats, Reason, Receive,
+    Result,
 };
 
 impl Store {
@@ -201,6 +202,21 @@ impl Store {
     /// The dead letter of a queue with this number.
     pub fn dead_letter(&self, queue: String, id: i64, caller: impl Caller<Option<DeadLetter>>) {
         self.read(None, caller, move |snapshot, _| snapshot.dead_letter(&queue, id));
+    }
+
+    /// Deletes a message of a queue, unless a consumer has it.
+    pub fn delete_message(
+        &self,
+        queue: String,
+        id: i64,
+        busy: Duration,
+        reply: impl FnOnce(Result<MessageDeletion>) + Send + 'static,
+    ) {
+        let env = self.env.clone();
+        let work = move |writer: &mut dyn Writer| {
+            writer.delete_message(&queue, id, env.now_ms(), Instant::now() + busy)
+        };
+        self.on_writer(work, reply);
     }
 
     /// Applies an order to dead letters of a queue. The reply gets the number of messages affected.

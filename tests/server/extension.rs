@@ -94,6 +94,7 @@ fn a_read_token_calls_reading_commands() {
         Command::DeadRequeue,
         Command::DeadDelete,
         Command::DeadPurge,
+        Command::DeleteMessage,
         Command::CreateIndex,
         Command::DropIndex,
     ];

@@ -12,8 +12,8 @@ use openkv::engine::{
     Wake, Work, Writer,
 };
 use openkv::model::{
-    Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec, Result,
-    Vacuumed,
+    Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec,
+    MessageDeletion, Result, Vacuumed,
 };
 
 use crate::pipeline::Pipeline;
@@ -232,6 +232,17 @@ impl<W: Writer> Writer for Faulty<W> {
     ) -> Result<DeadLettersChanged> {
         self.1.pipeline.alone("change_dead_letters");
         self.0.change_dead_letters(queue, change, now_ms, deadline)
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        self.1.pipeline.alone("delete_message");
+        self.0.delete_message(queue, id, now_ms, deadline)
     }
 
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {

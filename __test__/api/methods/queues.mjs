@@ -20,9 +20,9 @@ const message = async (kv) => {
   return await kv.queue("held").receive();
 };
 
-/** The rows of the methods of dead letters that name one message. */
-const byId = (name) => ({
-  of: dead,
+/** The rows of the methods that name one message. */
+const byId = (name, of = dead) => ({
+  of,
   closed: (letters) => letters[name]("1"),
   wrong: [
     [(letters) => letters[name](), /id must be the id of a message: received undefined/],
@@ -138,6 +138,7 @@ export default {
     ],
     misspelt: [[(q) => q.peek({ limt: 1 }), /unknown option 'limt'/]],
   },
+  "KvQueue.delete": byId("delete", queue),
   "KvDeadLetters.list": {
     of: dead,
     closed: (letters) => letters.list(),

@@ -60,6 +60,22 @@ export function addQueueCommands(program: Command): void {
     });
 
   queue
+    .command("delete")
+    .description("delete messages that no consumer has")
+    .argument("<name>", "the queue")
+    .argument("<ids...>", "of messages that queue peek prints")
+    .action(async (name: string, ids: string[], _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const kept: string[] = [];
+        for (const id of ids) if (!(await kv.queue(name).delete(id))) kept.push(id);
+        const deleted = ids.length - kept.length;
+        if (style.json) await print(JSON.stringify({ deleted, kept }));
+        else note(`deleted ${deleted}`);
+        if (kept.length > 0) throw new NotDone(`not there, or with a consumer: ${kept.join(", ")}`);
+      });
+    });
+
+  queue
     .command("receive")
     .description("print one message and acknowledge it; exit code 1 if none is due")
     .argument("<name>", "the queue")

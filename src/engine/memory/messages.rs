@@ -6,8 +6,8 @@ use std::ops::Bound;
 
 use crate::commit::{LockedMessage, MessageTable};
 use crate::model::{
-    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, MessagePlace,
-    MessageState, Peeked, QueueStats, Reason, Result, Time,
+    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, MessageDeletion,
+    MessagePlace, MessageState, Peeked, QueueStats, Reason, Result, Time,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -169,6 +169,20 @@ impl Messages {
                 let old = dead_order.take_while(|(died, _)| died < before_ms).take(*max);
                 let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
                 ids.into_iter().filter_map(|id| self.take_dead(id)).count()
+            }
+        }
+    }
+
+    pub(super) fn delete_waiting(&mut self, queue: &str, id: i64, now_ms: i64) -> MessageDeletion {
+        let is_here = |queued: &&Queued| queued.message.queue == queue;
+        match self.live.get(&id).filter(is_here) {
+            None => MessageDeletion::Absent,
+            Some(held) if held.lock != 0 && held.lock_end_ms > now_ms => MessageDeletion::Locked,
+            Some(_) => {
+                if let Some(queued) = self.take(id) {
+                    self.forget_key(&queued.message);
+                }
+                MessageDeletion::Deleted
             }
         }
     }

@@ -12,7 +12,7 @@ use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, batch};
 use crate::engine::{DeadLettersChanged, Report, Work};
 use crate::model::{
-    AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS,
+    AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, MessageDeletion,
     POSTGRES_RESOLVE_PAUSE_MS, Result, WriteRecord,
 };
 
@@ -119,6 +119,26 @@ impl Direct {
         let mut open = self.open_plain(now_ms, deadline)?;
         open.trim_changes()?;
         self.commit(open)
+    }
+
+    /// # Errors
+    /// As [`crate::engine::Writer::delete_message`].
+    pub(super) fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        let mut open = self.open_plain(now_ms, deadline)?;
+        let now_ms = open.row.now_ms;
+        match open.messages.delete_waiting(queue, id, now_ms) {
+            Ok(deletion) => self.commit(open).map(|_| deletion),
+            Err(error) => {
+                open.roll_back();
+                Err(error)
+            }
+        }
     }
 
     /// # Errors

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use super::cells::first;
 use super::line::Call;
 use super::link::Link;
 use crate::engine::packed::{pack_intervals, pack_keys};
-use crate::model::{DeadLetterChange, Message, Reason, Result};
+use crate::model::{DeadLetterChange, Message, MessageDeletion, Reason, Result};
 
 const RENEW: &str = "\
 UPDATE openkv.messages AS m SET lock_end_ms = u.end_ms, in_grace = false \
@@ -61,6 +62,13 @@ const PURGE_DEAD: &str = "\
 WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead \
 WHERE db = $1 AND queue = $2 AND died_ms < $3 ORDER BY died_ms, id LIMIT $4) \
 DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING 1";
+
+/// Answers whether the message was not locked, and so is deleted.
+const DELETE_WAITING: &str = "\
+WITH found AS MATERIALIZED (SELECT ctid AS place, (NOT locked OR lock_end_ms <= $4) AS waits \
+FROM openkv.messages WHERE db = $1 AND id = $2 AND queue = $3), \
+gone AS (DELETE FROM openkv.messages AS m USING found AS f WHERE f.waits AND m.ctid = f.place) \
+SELECT waits FROM found";
 
 /// The changes of a batch, in the order of the fields.
 #[derive(Default)]
@@ -173,6 +181,23 @@ impl MessageChanges {
             calls.push((ENQUEUE, arguments));
         }
     }
+}
+
+/// Deletes a message at once, unless a consumer has it.
+pub(super) fn delete_waiting(
+    link: &Link,
+    db: i64,
+    queue: &str,
+    id: i64,
+    now_ms: i64,
+) -> Result<MessageDeletion> {
+    let queue = queue.as_bytes();
+    let rows = link.query((DELETE_WAITING, vec![&db, &id, &queue, &now_ms]))?;
+    Ok(match first::<bool>("messages", &rows)? {
+        None => MessageDeletion::Absent,
+        Some(true) => MessageDeletion::Deleted,
+        Some(false) => MessageDeletion::Locked,
+    })
 }
 
 /// Requeues or deletes dead letters at once; answers how many.

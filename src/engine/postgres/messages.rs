@@ -8,12 +8,12 @@ use tokio_postgres::Row;
 use super::cells::{Cells, first};
 use super::line::{Call, Value};
 use super::link::Link;
-use super::message_changes::{MessageChanges, change_dead_letters};
+use super::message_changes::{MessageChanges, change_dead_letters, delete_waiting};
 use crate::commit::{LockedMessage, MessageTable};
 use crate::engine::packed::{unpack_intervals, unpack_keys};
 use crate::model::{
-    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Message, Outcome, PRIORITY_MAX, Reason,
-    Renewal, Result, Settlement,
+    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Message, MessageDeletion, Outcome,
+    PRIORITY_MAX, Reason, Renewal, Result, Settlement,
 };
 
 macro_rules! locked_columns {
@@ -169,6 +169,17 @@ impl Messages {
     ) -> Result<usize> {
         self.flushed = true;
         change_dead_letters(&self.link, self.db, queue, change, now_ms)
+    }
+
+    /// Deletes a message, unless a consumer has it.
+    pub(super) fn delete_waiting(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+    ) -> Result<MessageDeletion> {
+        self.flushed = true;
+        delete_waiting(&self.link, self.db, queue, id, now_ms)
     }
 
     /// Sends the changes so far with one more statement; answers that one's rows.

@@ -14,7 +14,7 @@ use crate::engine::{
 };
 use crate::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec,
-    Result, Vacuumed,
+    MessageDeletion, Result, Vacuumed,
 };
 
 const EARLIEST_EXPIRY: &str =
@@ -101,6 +101,16 @@ impl Writer for PostgresWriter {
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
         self.alone().change_dead_letters(queue, change, now_ms, deadline)
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        self.alone().delete_message(queue, id, now_ms, deadline)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

@@ -9,7 +9,8 @@ use super::statement::{Run, Statement};
 use crate::commit::{LockedMessage, MessageTable, Undelivered};
 use crate::engine::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use crate::model::{
-    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Message, PRIORITY_MAX, Reason, Result,
+    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Error, Message, MessageDeletion,
+    PRIORITY_MAX, Reason, Result,
 };
 
 /// The queue table of format 2. One index has waiting messages in the order of delivery, the other
@@ -207,6 +208,31 @@ impl Messages {
             self.depths.came(queue);
         }
         Ok(done)
+    }
+
+    pub(super) fn delete_waiting(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+    ) -> Result<MessageDeletion> {
+        if self.deno_of(!queue.is_empty()).is_some() {
+            return Err(Error::unsupported(
+                "delete: Deno keeps the messages of the default queue of this file; name a queue",
+            ));
+        }
+        let mut held = self.remove.beside(
+            "SELECT lock <> 0 AND lock_end_ms > ?3 FROM openkv_queue WHERE id = ?1 AND queue = ?2",
+        )?;
+        match held.run().int(1, id).text(2, queue).int(3, now_ms).first_int()? {
+            None => Ok(MessageDeletion::Absent),
+            Some(0) => {
+                self.remove.run().int(1, id).finish()?;
+                self.depths.left(queue);
+                Ok(MessageDeletion::Deleted)
+            }
+            Some(_) => Ok(MessageDeletion::Locked),
+        }
     }
 }
 

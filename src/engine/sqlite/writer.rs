@@ -20,8 +20,7 @@ use super::vacuum::vacuum;
 use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
 use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer};
 use crate::model::{
-    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind,
-    LOCK_GRACE_MS, LogSegment, LogSettings, Origin, Replacement, Result, Vacuumed,
+    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSegment, LogSettings, MessageDeletion, Origin, Replacement, Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -437,6 +436,21 @@ impl Writer for SqliteWriter {
         })?;
         self.own.left(done.versions.1);
         Ok(done)
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        let (deletion, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
+            let version = writer.start()?;
+            Ok((writer.messages.delete_waiting(queue, id, now_ms)?, version))
+        })?;
+        self.own.left(version);
+        Ok(deletion)
     }
 
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {

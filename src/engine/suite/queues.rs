@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::model::{
-    DeadLetter, DeadLetterChange, MessagePlace, MessageState, Reason, Renewal, Time,
+    DeadLetter, DeadLetterChange, MessageDeletion, MessagePlace, MessageState, Reason, Renewal,
+    Time,
 };
 
 fn message(value: u8) -> Message {
@@ -352,6 +353,43 @@ pub(super) fn messages_are_looked_at_and_not_taken(engine: &impl Engine) {
     assert_eq!(peeked(engine, Some(Processing), NOW).len(), 2);
     assert_eq!(peeked(engine, Some(Delayed), NOW + 20), []);
     assert_eq!(stats(engine, NOW + 10), before);
+}
+
+pub(super) fn a_message_is_deleted_while_no_consumer_has_it(engine: &impl Engine) {
+    use MessageDeletion::{Absent, Deleted, Locked};
+    let mut writer = engine.writer().unwrap();
+    let keyed = Message { deduplication_key: Some("k".into()), ..message(2) };
+    let later = Message { due: Time::At(NOW + 50), ..message(3) };
+    enqueue(&mut writer, vec![message(1), keyed.clone(), later]);
+    let ids = read(&mut engine.reader().unwrap(), NOW, |snapshot| {
+        let mut ids = [0; 4];
+        snapshot.peek("mail", None, MessagePlace::START, &mut |message, _| {
+            ids[usize::from(message.value[0])] = message.id;
+            true
+        })?;
+        Ok(ids)
+    });
+    let delete = |writer: &mut _, queue: &str, value: usize, now_ms| {
+        Writer::delete_message(writer, queue, ids[value], now_ms, soon()).unwrap()
+    };
+    assert_eq!(writer.queue_depth("mail").unwrap(), 3);
+    let claimed = claim(&mut writer, 7, 1, NOW);
+    assert_eq!(claimed[0].value, [1]);
+    assert_eq!(delete(&mut writer, "mail", 1, NOW + 999), Locked);
+    assert_eq!(delete(&mut writer, "other", 2, NOW), Absent, "of another queue");
+    for (value, state) in [(2, "pending"), (3, "delayed")] {
+        assert_eq!(delete(&mut writer, "mail", value, NOW), Deleted, "{state}");
+        assert_eq!(delete(&mut writer, "mail", value, NOW), Absent);
+    }
+    assert_eq!(stats(engine, NOW), [0, 0, 1, 0], "none is dead");
+    assert_eq!(writer.queue_depth("mail").unwrap(), 1);
+    // Its deduplication key is free.
+    enqueue(&mut writer, vec![keyed]);
+    assert_eq!(stats(engine, NOW), [1, 0, 1, 0]);
+    assert_eq!(delete(&mut writer, "mail", 1, NOW + 1000), Deleted, "its lock is over");
+    let late = Settlement::new(claimed[0].id, 7, Outcome::Done);
+    assert_eq!(end(&mut writer, late, NOW).settled, [false]);
+    assert_eq!(stats(engine, NOW + 1000), [1, 0, 0, 0]);
 }
 
 pub(super) fn dead_messages_are_requeued_as_new(engine: &impl Engine) {
