@@ -9,6 +9,7 @@ import schemathesis
 WAIT_MS_MAX = 20
 
 # As in run.mjs.
+# Messages of `mail` have the next numbers, as many.
 DEAD_LETTERS = 300
 LINE = b'{"key":[{"type":"string","value":"entry"}],"value":{"type":"number","value":1}}\n'
 PRESENT = {"key": '["entry",42n]', "keys": '[["entry"],["entry",42n]]', "prefix": "entry", "queue": "mail"}
@@ -46,8 +47,10 @@ def before_call(_context, case, **_kwargs):
         if "path" in (case.path_parameters or {}) and case.method == "GET":
             case.path_parameters = {**case.path_parameters, "path": "entry"}
         if "id" in (case.path_parameters or {}):
-            case.path_parameters = {**case.path_parameters, "id": 1 + next(letters) % DEAD_LETTERS}
-            query["queue"] = "letters"
+            is_dead = "/dlq/" in case.path
+            number = 1 + next(letters) % DEAD_LETTERS
+            case.path_parameters = {**case.path_parameters, "id": number + (0 if is_dead else DEAD_LETTERS)}
+            query["queue"] = "letters" if is_dead else "mail"
         if case.path.endswith("/search"):
             if case.method == "GET":
                 query |= {"prefix": "text", "query": "word"}

@@ -30,6 +30,13 @@ pub(super) fn push_string(out: &mut String, text: &JsString) {
     out.push('"');
 }
 
+/// Appends a text in quotes.
+pub fn push_text(out: &mut String, text: &str) {
+    out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
 fn push_escaped(out: &mut String, text: &str) {
     let mut start = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -60,7 +67,7 @@ const POINT_MAX: i32 = 21;
 const ZEROS_MAX: i32 = 5;
 
 /// Appends a finite number: the shortest digits that give the same double. −0 is `0`.
-pub(super) fn push_number(out: &mut String, n: f64) {
+pub fn push_number(out: &mut String, n: f64) {
     // Integers of so many digits are exact in either type.
     if n.fract() == 0.0 && n.abs() < 1e15 {
         let _ = write!(out, "{}", n as i64);

@@ -4,7 +4,7 @@
 //! Invariant: [`parse`] reads what [`push`] and [`push_typed`] write as the same key.
 
 use super::json::{self, push_wtf8};
-use super::json_text::{push_number, push_string};
+use super::json_text::{push_number, push_text};
 use super::typed_json::scalar;
 use crate::codec::key;
 use crate::model::{Error, JsString, Key, KeyPart, Node, NodeId, Result, Value, ViewClass};
@@ -25,7 +25,7 @@ use crate::model::{Error, JsString, Key, KeyPart, Node, NodeId, Result, Value, V
 /// `Corrupt` for bytes that are no key.
 pub fn push(out: &mut String, key: &[u8]) -> Result<()> {
     push_parts(out, key, |out, part| match part {
-        KeyPart::String(text) => push_string(out, &text.as_str().into()),
+        KeyPart::String(text) => push_text(out, text),
         KeyPart::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         KeyPart::Number(n) if n.is_finite() && !is_negative_zero(*n) => push_number(out, *n),
         KeyPart::Number(_) | KeyPart::BigInt(_) | KeyPart::Bytes(_) => push_typed_part(out, part),

@@ -21,6 +21,8 @@ mod tests;
 pub mod typed_json;
 pub mod where_json;
 
+pub use json_text::{push_number, push_text};
+
 use crate::codec::{cbor, v8};
 use crate::model::{Encoding, Error, Result, Value};
 

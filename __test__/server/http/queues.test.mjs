@@ -78,6 +78,29 @@ test("messages are looked at and not taken", async () => {
   assert.equal((await call("GET", "/queue/poll?queue=mail")).body.message.value, "urgent");
 });
 
+test("a message is deleted while it waits, and not while a consumer has it", async () => {
+  const { call } = await serveApi();
+  const enqueue = async (value, more) =>
+    (await call("POST", "/queue/enqueue?queue=mail", { body: { value, ...more } })).body.id;
+  const remove = (id, queue = "mail") => call("DELETE", `/queue/messages/${id}?queue=${queue}`);
+  const taken = await enqueue("taken");
+  const { message } = (await call("GET", "/queue/poll?queue=mail&lockDuration=60000")).body;
+  const [due, later] = [await enqueue("due"), await enqueue("later", { delay: 3_600_000 })];
+  const held = await remove(taken);
+  assert.deepEqual([held.status, held.body.code], [409, "CONFLICT"]);
+  assert.equal((await remove(due, "other")).status, 404);
+  assert.equal((await remove("x")).status, 400);
+  for (const id of [due, later]) {
+    assert.deepEqual((await remove(id)).body, { deleted: 1 });
+    const again = await remove(id);
+    assert.deepEqual([again.status, again.body.code], [404, "NOT_FOUND"]);
+  }
+  const stats = (await call("GET", "/queue/stats?queue=mail")).body;
+  assert.deepEqual(stats, { pending: 0, delayed: 0, processing: 1, dead: 0 });
+  const { id, lock } = message;
+  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: true });
+});
+
 test("Deno's own messages of a file that Deno has made are not looked at", async () => {
   const path = freshPath();
   copyFileSync(new URL("../../../tests/vectors/files/deno.sqlite3", import.meta.url), path);
@@ -85,6 +108,8 @@ test("Deno's own messages of a file that Deno has made are not looked at", async
   const refused = await call("GET", "/queue/messages");
   assert.equal(refused.body.code, "UNSUPPORTED");
   assert.match(refused.body.detail, /^peek: /);
+  const kept = await call("DELETE", "/queue/messages/1");
+  assert.deepEqual([kept.status, kept.body.code], [422, "UNSUPPORTED"]);
   await call("POST", "/queue/enqueue?queue=mail", { body: { value: 1 } });
   const { messages } = (await call("GET", "/queue/messages?queue=mail")).body;
   assert.deepEqual(
@@ -140,6 +165,7 @@ test("queues need the right to write, and their requests are checked", async () 
     ["POST", "/queue/ack", { id: "1", lock: "1" }],
     ["POST", "/queue/nack", { id: "1", lock: "1" }],
     ["POST", "/queue/extend", { id: "1", lock: "1" }],
+    ["DELETE", "/queue/messages/1"],
     ["DELETE", "/queue/dlq"],
     ["DELETE", "/queue/dlq/1"],
     ["POST", "/queue/dlq/1/requeue"],

@@ -67,7 +67,10 @@ test("values of a search are typed if the client asks for it, or it says what is
   assert.equal(plain.headers.get("openkv-lossy"), "true");
   assert.equal(typed.headers.get("openkv-lossy"), null);
   const cbor = { accept: "application/cbor" };
-  assert.equal((await call("POST", "/search", { body, headers: cbor })).status, 406);
+  const inCbor = await call("POST", "/search", { body, headers: cbor });
+  assert.equal(inCbor.headers.get("content-type"), "application/cbor");
+  const bytes = { accept: "application/octet-stream" };
+  assert.equal((await call("POST", "/search", { body, headers: bytes })).status, 406);
 });
 
 test("mistakes of a search are named", async () => {

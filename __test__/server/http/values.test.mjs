@@ -116,39 +116,123 @@ test("one entry: JavaScript reads what is written in each form", async () => {
   assert.ok(simplified.size > 20 && simplified.size < all.length - 20, `${simplified.size}`);
 });
 
+const FORMS = [JSON_TYPE, TYPED, CBOR_TYPE];
+
+/**
+ * Asserts that an answer has the value of each entry as the entry alone is answered in this form, and
+ * says that it is lossy if one of them is. `found`: the items of the answer, in JSON, in the order of
+ * the entries.
+ */
+function assertHas(answer, accept, single, found, what) {
+  assert.equal(answer.status, 200, what);
+  assert.equal(answer.headers.get("content-type"), accept, what);
+  const isLossy = single.some(({ lossy }) => lossy) ? "true" : null;
+  assert.equal(answer.headers.get("openkv-lossy"), isLossy, what);
+  if (accept === CBOR_TYPE) {
+    for (const { name, bytes } of single) {
+      assert.ok(answer.bytes.includes(embedded(bytes)), `${what}: ${name}`);
+    }
+    return;
+  }
+  const items = found(JSON.parse(answer.bytes));
+  assert.equal(items.length, single.length, what);
+  for (const [at, { name, bytes }] of single.entries()) {
+    assert.deepEqual(items[at].value, JSON.parse(bytes).value, `${what}: ${name}`);
+  }
+}
+
+/** The entries as they are answered alone. */
+async function alone(entries, get, accept) {
+  const single = [];
+  for (const { name, query } of entries) single.push({ name, ...(await get(query, accept)) });
+  return single;
+}
+
 test("lists, batches and polls have the values of single entries, in each form", async () => {
-  const { call, all, get } = await serveValues();
+  const { kv, call, all, get } = await serveValues();
   const keys = all.map(({ key }) => key);
   const list = { prefix: ["from"], limit: 1000 };
-  const polled = `/watch/poll?keys=${JSON.stringify(keys)}`;
-  for (const accept of [JSON_TYPE, TYPED, CBOR_TYPE]) {
-    const single = [];
-    for (const { query } of all) single.push(await get(query, accept));
-    const isLossy = single.some(({ lossy }) => lossy) ? "true" : null;
+  const since = (await call("GET", `/watch/prefix/poll?prefix=["from"]`)).body.versionstamp;
+  await Promise.all(all.map(({ key, value }) => kv.set(key, value)));
+  const entries = ({ entries }) => entries;
+  const inOrder = ({ entries }) =>
+    keys.map((key) => entries.find((entry) => plainKey(entry.key) === plainKey(key)));
+  for (const accept of FORMS) {
+    const single = await alone(all, get, accept);
     const headers = { accept };
-    const answers = [
-      await call("GET", `/keys?prefix=["from"]&limit=1000`, { headers }),
-      await call("POST", "/keys/list", { body: list, headers }),
-      await call("POST", "/keys/batch", { body: { keys }, headers }),
-      ...(accept === CBOR_TYPE ? [] : [await call("GET", polled, { headers })]),
-    ];
-    for (const [at, answer] of answers.entries()) {
-      const what = `${accept}, answer ${at}`;
-      assert.equal(answer.status, 200, what);
-      if (accept === CBOR_TYPE) {
-        for (const [at, { bytes }] of single.entries()) {
-          assert.ok(answer.bytes.includes(embedded(bytes)), `${what}: ${all[at].name}`);
-        }
-      } else {
-        const whole = JSON.parse(answer.bytes).entries;
-        assert.deepEqual(
-          whole,
-          single.map(({ bytes }) => JSON.parse(bytes)),
-          what,
-        );
-      }
-      if (at < 3) assert.equal(answer.headers.get("openkv-lossy"), isLossy, what);
+    const polled = `/watch/poll?keys=${JSON.stringify(keys)}`;
+    const changed = `/watch/prefix/poll?prefix=["from"]&limit=1000&since=${since}`;
+    for (const [what, answer, found] of [
+      ["GET", await call("GET", `/keys?prefix=["from"]&limit=1000`, { headers }), entries],
+      ["list", await call("POST", "/keys/list", { body: list, headers }), entries],
+      ["batch", await call("POST", "/keys/batch", { body: { keys }, headers }), entries],
+      ["poll", await call("GET", polled, { headers }), entries],
+      ["poll of a prefix", await call("GET", changed, { headers }), inOrder],
+    ]) {
+      assertHas(answer, accept, single, found, `${accept}, ${what}`);
     }
+  }
+});
+
+/** The text of a key in plain or in typed JSON. */
+function plainKey(key) {
+  return JSON.stringify(key.map((part) => part.value ?? part));
+}
+
+test("searches have the values of single entries, in each form", async () => {
+  const { kv, call, all, get } = await serveValues();
+  await kv.createIndex({ prefix: ["found"], fields: ["text"] });
+  const found = all.map(({ name, at, value }) => {
+    const query = `?key=["found",${at}]`;
+    return { name, at, query, value: { text: `word${at}`, value } };
+  });
+  await each(found, ({ at, value }) => kv.set(["found", at], value).catch(() => {}));
+  for (const accept of FORMS) {
+    await each(found, async (one) => {
+      const { name, at, query } = one;
+      const single = await get(query, accept);
+      // A KvU64 is no part of another value.
+      if (single.status === 404) return assert.ok(/KvU64/.test(name), name);
+      const asked = { headers: { accept } };
+      const answer = await call("GET", `/search?prefix=["found"]&query=word${at}`, asked);
+      const entries = ({ entries }) => entries;
+      assertHas(answer, accept, [{ name, ...single }], entries, `${accept}, search`);
+    });
+  }
+});
+
+test("messages and dead letters have the values of single entries, in each form", async () => {
+  const { kv, call, all, get } = await serveValues();
+  const sent = all.filter(
+    ({ value }) => !(value instanceof KvU64) && value?.constructor !== Uint8Array,
+  );
+  const [looked, dead] = [kv.queue("looked"), kv.queue("dead")];
+  const enqueueAll = (queue, options) =>
+    Promise.all(sent.map(({ value }) => queue.enqueue(value, options)));
+  await enqueueAll(looked);
+  await enqueueAll(dead, { backoffSchedule: [] });
+  for (const _ of sent) await (await dead.receive()).nack();
+  const { messages } = await dead.dead.list({ limit: 1000 });
+  const items = ({ messages }) => messages;
+  for (const accept of FORMS) {
+    const single = await alone(sent, get, accept);
+    const headers = { accept };
+    for (const path of ["messages?queue=looked", "dlq?queue=dead"]) {
+      const answer = await call("GET", `/queue/${path}&limit=1000`, { headers });
+      assertHas(answer, accept, single, items, `${accept}, ${path}`);
+    }
+    for (const [at, { id }] of messages.entries()) {
+      const answer = await call("GET", `/queue/dlq/${id}?queue=dead`, { headers });
+      assertHas(answer, accept, [single[at]], (letter) => [letter], `${accept}, one letter`);
+    }
+    await enqueueAll(kv.queue(accept));
+    const polled = `/queue/poll?queue=${encodeURIComponent(accept)}&lockDuration=600000`;
+    for (const one of single) {
+      const answer = await call("GET", polled, { headers });
+      assertHas(answer, accept, [one], ({ message }) => [message], `${accept}, a poll`);
+    }
+    const none = await call("GET", polled, { headers });
+    assert.equal(none.headers.get("content-type"), accept);
   }
 });
 

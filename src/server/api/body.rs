@@ -53,7 +53,7 @@ pub(super) async fn json_body<T: DeserializeOwned>(
     head: &Parts,
     body: RequestBody,
 ) -> Result<(Form, T), Problem> {
-    let (form, body, _claim) = body_in(client, head, body, Form::OF_MANY).await?;
+    let (form, body, _claim) = body_in(client, head, body, Form::OF_DOCUMENTS).await?;
     match form {
         Form::Cbor => {
             let text = cbor_document::to_typed_json(&body)?;

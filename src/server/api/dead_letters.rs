@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Request;
+use hyper::StatusCode;
 use hyper::http::request::Parts;
-use hyper::{StatusCode, Uri};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
@@ -13,27 +13,32 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{json, wanted};
 use super::deletion::Deleted;
+use super::envelope::as_document;
 use super::list::limit_of;
 use super::media::Form;
 use super::message_page::Page;
 use super::problem::{Answered, Problem};
-use super::queue::{push_value, queue_of};
-use super::schema::{PageLimit, QueueName, TypedValue};
-use super::target::{Query, path_in_api};
-use crate::connect::time::to_rfc3339;
+use super::queue::{id_in, queue_of};
+use super::schema::{PageLimit, QueueName, TypedValue, ValueError};
+use super::target::Query;
+use super::written::Written;
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Result,
+    BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result,
 };
-use crate::server::answer::{answer, whole};
+use crate::server::answer::whole;
 use crate::server::data::{Client, store_of, unanswered};
 
 /// A dead letter.
 #[derive(ToSchema)]
 #[schema(as = DeadLetter, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `push` writes")]
+#[expect(dead_code, reason = "it documents what `write` writes")]
 pub(super) struct DeadLetterBody<V> {
     id: String,
+    /// Absent if it cannot be read.
+    #[schema(required = false)]
     value: V,
+    /// Why the value cannot be read.
+    value_error: Option<ValueError>,
     attempts: u32,
     /// RFC 3339, as the other times.
     enqueued_at: String,
@@ -45,22 +50,19 @@ pub(super) struct DeadLetterBody<V> {
     error: String,
 }
 
-fn push(out: &mut String, form: Form, letter: &DeadLetter) -> Result<()> {
-    out.push_str(&format!("{{\"id\":\"{}\",\"value\":", letter.id));
-    push_value(out, form, &letter.value)?;
-    out.push_str(&format!(",\"attempts\":{}", letter.attempts));
-    for (name, ms) in [
-        ("enqueuedAt", letter.enqueued_ms),
-        ("firstAttemptAt", letter.first_ms),
-        ("lastAttemptAt", letter.last_ms),
-        ("diedAt", letter.died_ms),
-    ] {
-        out.push_str(&format!(",\"{name}\":\"{}\"", to_rfc3339(ms)));
-    }
-    let text = |text: &str| serde_json::Value::from(text).to_string();
-    let (name, message) = (text(letter.reason.name()), text(letter.reason.message()));
-    out.push_str(&format!(",\"errorName\":{name},\"error\":{message}}}"));
-    Ok(())
+fn write(written: &mut Written, letter: &DeadLetter) -> Result<()> {
+    written.object(|written| {
+        written.member("id").digits(letter.id);
+        written.value_member(Encoding::Cbor, &letter.value)?;
+        written.member("attempts").number(letter.attempts.into());
+        written.member("enqueuedAt").time(letter.enqueued_ms);
+        written.member("firstAttemptAt").time(letter.first_ms);
+        written.member("lastAttemptAt").time(letter.last_ms);
+        written.member("diedAt").time(letter.died_ms);
+        written.member("errorName").text(letter.reason.name());
+        written.member("error").text(letter.reason.message());
+        Ok(())
+    })
 }
 
 /// A page of dead letters.
@@ -94,7 +96,7 @@ fn place(cursor: &str) -> Result<(i64, i64), Problem> {
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "limit", "cursor"])?;
-    let (queue, form) = (queue_of(&query)?, wanted(&head, Form::OF_JSON)?);
+    let (queue, form) = (queue_of(&query)?, wanted(&head, Form::OF_DOCUMENTS)?);
     let limit = limit_of(query.number("limit")?)?;
     let cursor = query.get("cursor").filter(|cursor| !cursor.is_empty());
     let after = cursor.map_or(Ok((i64::MIN, i64::MIN)), place)?;
@@ -105,13 +107,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
         });
     });
     let cursor = |last: &DeadLetter| format!("{}.{}", last.died_ms, last.id);
-    page.await?.answer(form, push, cursor)
-}
-
-/// The number in the path behind `/queue/dlq/`.
-fn id_of(client: &Client, uri: &Uri) -> Result<i64, Problem> {
-    let id = path_in_api(client, uri).split('/').nth(3).and_then(|id| id.parse().ok());
-    id.ok_or_else(|| Problem::bad_request("The id of a dead letter is a number."))
+    page.await?.answer(form, write, cursor)
 }
 
 fn none() -> Problem {
@@ -119,7 +115,7 @@ fn none() -> Problem {
 }
 
 fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
-    Ok((queue_of(&Query::of(&head.uri, &["queue"])?)?, id_of(client, &head.uri)?))
+    Ok((queue_of(&Query::of(&head.uri, &["queue"])?)?, id_in(client, &head.uri)?))
 }
 
 /// Reads a dead letter.
@@ -136,14 +132,15 @@ fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
     ))]
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let ((queue, id), form) = (asked(&client, &head)?, wanted(&head, Form::OF_JSON)?);
+    let ((queue, id), form) = (asked(&client, &head)?, wanted(&head, Form::OF_DOCUMENTS)?);
     let (reply, read) = oneshot::channel();
     let caller = move |letter: Result<Option<DeadLetter>>| drop(reply.send(letter));
     store_of(&client.database).await?.dead_letter(queue, id, caller);
     let letter = read.await.map_err(unanswered)??.ok_or_else(none)?;
-    let mut text = String::new();
-    push(&mut text, form, &letter)?;
-    Ok(answer(StatusCode::OK, form.name(), whole(text)))
+    let mut written = Written::new(form, 0);
+    write(&mut written, &letter)?;
+    let (body, lossy) = written.finish();
+    Ok(as_document(form, whole(body), lossy))
 }
 
 async fn change(

@@ -94,6 +94,14 @@ pub(super) fn complete(document: &mut openapi::OpenApi, access: Access) {
             if access == Access::Write {
                 refusals.extend(OF_WRITES);
             }
+            for response in operation.responses.responses.values_mut() {
+                // Every document of typed JSON is available in CBOR.
+                if let RefOr::T(Response { content, .. }) = response
+                    && content.contains_key(Form::Typed.name())
+                {
+                    content.entry(Form::Cbor.name().into()).or_insert_with(binary);
+                }
+            }
             if has_forms(operation) {
                 refusals.extend(OF_FORMS);
             }

@@ -115,7 +115,7 @@ async fn read(client: &Client, head: &Parts, key: &Key) -> Answered {
     }
     let offered = match entry.encoding {
         Encoding::Bytes => Form::ALL,
-        Encoding::Cbor | Encoding::V8 | Encoding::Le64 => Form::OF_MANY,
+        Encoding::Cbor | Encoding::V8 | Encoding::Le64 => Form::OF_DOCUMENTS,
     };
     entry_answer(entry, wanted(head, offered)?, &found.claim).await
 }

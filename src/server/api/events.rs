@@ -56,7 +56,7 @@ pub(super) fn as_events(mut answer: Answer) -> Answer {
 
 /// The form of values in events. `EventSource` accepts nothing but events, so it gets plain JSON.
 pub(super) fn form_of(head: &Parts) -> Form {
-    wanted(head, Form::OF_JSON).unwrap_or(Form::Json)
+    wanted(head, Form::OF_EVENTS).unwrap_or(Form::Json)
 }
 
 /// The `id` of the last event that the client has received: as `EventSource` sends it, or the

@@ -15,9 +15,7 @@ use super::envelope::{batch_answer, page_answer};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::range::Bounds;
-use super::schema::{
-    Binary, Depth, EntryBody, Key as KeySchema, PageLimit, Prefix, TypedEntryBody, Where,
-};
+use super::schema::{Depth, EntryBody, Key as KeySchema, PageLimit, Prefix, TypedEntryBody, Where};
 use super::target::Query;
 use crate::model::{HTTP_BATCH_KEYS_MAX, HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, Key};
 use crate::server::data::Client;
@@ -158,7 +156,7 @@ async fn listed(
     limit: Option<u64>,
     cursor: Option<&str>,
 ) -> Answered {
-    let (limit, form) = (limit_of(limit)?, wanted(head, Form::OF_MANY)?);
+    let (limit, form) = (limit_of(limit)?, wanted(head, Form::OF_DOCUMENTS)?);
     let whole = selection.bounds.clone();
     if let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) {
         selection.bounds.resume(cursor, selection.reverse)?;
@@ -175,8 +173,7 @@ async fn listed(
     request_body = ListBody,
     responses((status = 200, description = "A page of entries.", content(
             (PageBody<EntryBody> = "application/json"),
-            (PageBody<TypedEntryBody> = "application/vnd.openkv+json"),
-            (Binary = "application/cbor")))))]
+            (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (_, asked) = json_body::<ListBody>(&client, &head, body).await?;
@@ -195,8 +192,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     params(RangeQuery),
     responses((status = 200, description = "A page of entries.", content(
             (PageBody<EntryBody> = "application/json"),
-            (PageBody<TypedEntryBody> = "application/vnd.openkv+json"),
-            (Binary = "application/cbor")))))]
+            (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn paginate_query(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let names: Vec<_> = LIST_NAMES.iter().copied().filter(|name| *name != "key").collect();
@@ -209,8 +205,7 @@ pub(super) async fn paginate_query(client: Extension<Admitted>, request: Request
     request_body = ListBody,
     responses((status = 200, description = "A page of entries.", content(
             (PageBody<EntryBody> = "application/json"),
-            (PageBody<TypedEntryBody> = "application/vnd.openkv+json"),
-            (Binary = "application/cbor")))))]
+            (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn paginate(client: Extension<Admitted>, request: Request) -> Answered {
     list(client, request).await
 }
@@ -309,12 +304,11 @@ fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
     request_body = BatchBody,
     responses((status = 200, description = "An entry for each key.", content(
             (BatchAnswer<EntryBody> = "application/json"),
-            (BatchAnswer<TypedEntryBody> = "application/vnd.openkv+json"),
-            (Binary = "application/cbor")))))]
+            (BatchAnswer<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (_, asked) = json_body::<BatchBody>(&client, &head, body).await?;
-    let (keys, form) = (checked(&asked.keys)?, wanted(&head, Form::OF_MANY)?);
+    let (keys, form) = (checked(&asked.keys)?, wanted(&head, Form::OF_DOCUMENTS)?);
     client.database.owe_operations(keys.len().saturating_sub(1) as u64);
     let found = entries(&client, &keys).await?;
     batch_answer((keys, found.entries), form, (&found.claim, found.bytes)).await

@@ -15,9 +15,10 @@ use super::admit::Admitted;
 use super::events::{EVENT_TYPE, as_events, event, form_of, silent_ping};
 use super::media::Form;
 use super::problem::{Answered, Problem};
-use super::queue::{lock_of, message, queue_of};
+use super::queue::{lock_of, queue_of, write};
 use super::schema::{LockDuration, QueueName};
 use super::target::Query;
+use super::written::Written;
 use crate::model::{
     CONCURRENCY_MAX, ConsumeOptions, Delivery, HTTP_LISTEN_MESSAGES_DEFAULT, Id, Result,
 };
@@ -82,7 +83,9 @@ impl Writing for Events {
     fn messages(&self, drawn: &[Delivery]) -> Result<Vec<u8>> {
         let mut text = String::new();
         for delivery in drawn {
-            text.push_str(&event("message", &message(self.form, delivery)?, None));
+            let mut written = Written::new(self.form, 0);
+            write(&mut written, delivery)?;
+            text.push_str(&event("message", &written.into_text(), None));
         }
         if let Some(id) = self.stream.get() {
             self.database.deliveries.add(*id, drawn, self.lock);

@@ -14,10 +14,10 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The forms of documents with values: bodies of requests, and of answers with several entries.
-    pub(super) const OF_MANY: &[Self] = &[Self::Json, Self::Typed, Self::Cbor];
-    /// The forms of other answers, in which values are parts of JSON.
-    pub(super) const OF_JSON: &[Self] = &[Self::Json, Self::Typed];
+    /// The forms of documents with values, in requests and answers.
+    pub(super) const OF_DOCUMENTS: &[Self] = &[Self::Json, Self::Typed, Self::Cbor];
+    /// The forms of the data of events, which are text.
+    pub(super) const OF_EVENTS: &[Self] = &[Self::Json, Self::Typed];
     /// All forms.
     pub(super) const ALL: &[Self] = &[Self::Json, Self::Typed, Self::Cbor, Self::Bytes];
 
@@ -126,7 +126,7 @@ mod tests {
             (Some("json"), None),
             (Some("application/octet-stream"), None),
         ] {
-            assert_eq!(accepted(accept, Form::OF_MANY), form, "{accept:?}");
+            assert_eq!(accepted(accept, Form::OF_DOCUMENTS), form, "{accept:?}");
         }
         assert_eq!(accepted(Some("application/octet-stream"), Form::ALL), Some(Form::Bytes));
     }
@@ -158,6 +158,6 @@ mod tests {
         ] {
             assert_eq!(named(content_type, Form::ALL), form, "{content_type}");
         }
-        assert_eq!(named("application/cbor", Form::OF_JSON), None);
+        assert_eq!(named("application/cbor", Form::OF_EVENTS), None);
     }
 }

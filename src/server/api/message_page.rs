@@ -1,14 +1,14 @@
-//! A page of messages or dead letters: read within the memory of its client, answered as JSON.
+//! A page of messages or dead letters: read within the memory of its client, answered as a document.
 
 use std::sync::Arc;
 
-use hyper::StatusCode;
 use tokio::sync::oneshot;
 
+use super::envelope::{answered, write_cursor};
 use super::media::Form;
 use super::problem::{Answered, Problem};
+use super::written::Written;
 use crate::model::{Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Result};
-use crate::server::answer::{answer, whole};
 use crate::server::data::{Client, store_of, unanswered};
 use crate::server::memory::Claim;
 use crate::store::{Caller, Room, Store};
@@ -74,21 +74,20 @@ impl<T: Send + 'static> Caller<()> for Page<T> {
 }
 
 impl<T> Items<T> {
-    /// The page as JSON: `push` appends an item, `cursor` is that of the page after an item.
+    /// The document of the page: `write` appends an item, `cursor` is that of the page after an item.
     pub(super) fn answer(
         self,
         form: Form,
-        push: impl Fn(&mut String, Form, &T) -> Result<()>,
+        write: impl Fn(&mut Written, &T) -> Result<()>,
         cursor: impl Fn(&T) -> String,
     ) -> Answered {
-        let mut text = "{\"messages\":[".to_owned();
-        for (at, item) in self.items.iter().enumerate() {
-            text.push_str(if at > 0 { "," } else { "" });
-            push(&mut text, form, item)?;
-        }
-        let last = self.items.last().filter(|_| self.more);
-        let cursor = last.map_or("null".to_owned(), |last| format!("\"{}\"", cursor(last)));
-        text.push_str(&format!("],\"cursor\":{cursor},\"hasMore\":{}}}", self.more));
-        Ok(answer(StatusCode::OK, form.name(), whole(self.claim.bytes(text.into_bytes()))))
+        let mut written = Written::new(form, 0);
+        written.object(|written| {
+            written.member("messages").array(self.items.iter(), write)?;
+            let last = self.items.last().filter(|_| self.more);
+            write_cursor(written, last.map(cursor).as_deref());
+            Ok(())
+        })?;
+        answered(form, written.finish(), &self.claim)
     }
 }

@@ -1,28 +1,40 @@
-//! Messages of queues that are looked at and not taken.
+//! Messages of queues that are looked at and not taken, or deleted while they wait.
+
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Request;
+use hyper::StatusCode;
+use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
-use super::body::wanted;
+use super::body::{json, wanted};
+use super::deletion::Deleted;
 use super::list::limit_of;
 use super::media::Form;
 use super::message_page::Page;
 use super::problem::{Answered, Problem};
-use super::queue::{push_value, queue_of};
-use super::schema::{PageLimit, QueueName, QueueState, TypedValue};
+use super::queue::{id_in, queue_of};
+use super::schema::{PageLimit, QueueName, QueueState, TypedValue, ValueError};
 use super::target::Query;
-use crate::connect::time::to_rfc3339;
-use crate::model::{MessagePlace, MessageState, Peeked, Result};
+use super::written::Written;
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, Encoding, MessageDeletion, MessagePlace, MessageState, Peeked, Result,
+};
+use crate::server::data::{store_of, unanswered};
 
 /// A message that waits or is delivered.
 #[derive(ToSchema)]
 #[schema(as = PeekedMessage, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `push` writes")]
+#[expect(dead_code, reason = "it documents what `write` writes")]
 pub(super) struct PeekedBody<V> {
     id: String,
+    /// Absent if it cannot be read.
+    #[schema(required = false)]
     value: V,
+    /// Why the value cannot be read.
+    value_error: Option<ValueError>,
     #[schema(value_type = QueueState, inline)]
     state: String,
     priority: u8,
@@ -47,18 +59,22 @@ pub(super) struct PeekedMessagesBody<V> {
     has_more: bool,
 }
 
-fn push(out: &mut String, form: Form, (message, state): &(Peeked, MessageState)) -> Result<()> {
-    out.push_str(&format!("{{\"id\":\"{}\",\"value\":", message.id));
-    push_value(out, form, &message.value)?;
-    let (name, Peeked { priority, attempts, .. }) = (state.name(), message);
-    out.push_str(&format!(",\"state\":\"{name}\",\"priority\":{priority},\"attempts\":{attempts}"));
-    for (name, ms) in [("enqueuedAt", message.enqueued_ms), ("dueAt", message.due_ms)] {
-        out.push_str(&format!(",\"{name}\":\"{}\"", to_rfc3339(ms)));
-    }
-    let lock_end = message.lock_end_ms.filter(|_| *state == MessageState::Processing);
-    let until = lock_end.map_or("null".to_owned(), |ms| format!("\"{}\"", to_rfc3339(ms)));
-    out.push_str(&format!(",\"lockedUntil\":{until}}}"));
-    Ok(())
+fn write(written: &mut Written, (message, state): &(Peeked, MessageState)) -> Result<()> {
+    written.object(|written| {
+        written.member("id").digits(message.id);
+        written.value_member(Encoding::Cbor, &message.value)?;
+        written.member("state").text(state.name());
+        written.member("priority").number(message.priority.into());
+        written.member("attempts").number(message.attempts.into());
+        written.member("enqueuedAt").time(message.enqueued_ms);
+        written.member("dueAt").time(message.due_ms);
+        let until = written.member("lockedUntil");
+        match message.lock_end_ms.filter(|_| *state == MessageState::Processing) {
+            Some(ms) => until.time(ms),
+            None => until.null(),
+        }
+        Ok(())
+    })
 }
 
 fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
@@ -66,6 +82,36 @@ fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
     let found = MessageState::ALL.into_iter().find(|state| state.name() == name);
     let refused = || Problem::bad_request("state: pending, delayed or processing");
     found.ok_or_else(refused).map(Some)
+}
+
+/// Deletes a message of a queue that no consumer has.
+#[utoipa::path(delete, path = "/queue/messages/{id}", tag = "queues", operation_id = "deleteMessage",
+    params(
+        ("id" = i64, Path, description = "Its number."),
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+    ),
+    responses(
+        (status = 200, description = "Deleted.", body = Deleted),
+        (status = 404, description = "There is no such message."),
+        (status = 409, description = "A consumer has the message."),
+    ))]
+pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let (queue, id) = (queue_of(&Query::of(&head.uri, &["queue"])?)?, id_in(&client, &head.uri)?);
+    let (reply, done) = oneshot::channel();
+    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+    let store = store_of(&client.database).await?;
+    store.delete_message(queue, id, busy, move |deletion| drop(reply.send(deletion)));
+    match done.await.map_err(unanswered)?? {
+        MessageDeletion::Deleted => json(&Deleted { deleted: 1 }),
+        MessageDeletion::Absent => {
+            Err(Problem::new(StatusCode::NOT_FOUND, "The queue has no such message that waits."))
+        }
+        MessageDeletion::Locked => {
+            let text = "A consumer has the message: acknowledge it there, or wait for the end of its lock.";
+            Err(Problem::new(StatusCode::CONFLICT, text))
+        }
+    }
 }
 
 /// Lists the messages of a queue without taking them: those that wait in the order of delivery, then
@@ -83,7 +129,7 @@ fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "state", "limit", "cursor"])?;
-    let (queue, form) = (queue_of(&query)?, wanted(&head, Form::OF_JSON)?);
+    let (queue, form) = (queue_of(&query)?, wanted(&head, Form::OF_DOCUMENTS)?);
     let (state, limit) = (state_of(&query)?, limit_of(query.number("limit")?)?);
     let after = match query.get("cursor") {
         None | Some("") => MessagePlace::START,
@@ -97,5 +143,5 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
             page.take((message, state), bytes)
         });
     });
-    page.await?.answer(form, push, |(last, _)| last.place().text())
+    page.await?.answer(form, write, |(last, _)| last.place().text())
 }

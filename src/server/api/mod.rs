@@ -10,7 +10,8 @@
 //! | `admit` | host, token, rights, leader and quotas of a request |
 //! | `problem` | errors as problem details |
 //! | `media`, `precondition`, `target`, `range`, `byte_range` | pure: forms of bodies, conditions, keys, ranges |
-//! | `body`, `lines`, `envelope`, `write` | values and entries out of bodies and into them |
+//! | `body`, `lines`, `write` | values and entries out of bodies |
+//! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `message_page` | calls of the store |
 //! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
@@ -51,6 +52,7 @@ mod target;
 mod watch_keys;
 mod watch_prefix;
 mod write;
+mod written;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -143,6 +145,7 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(queue::ack),
         routes!(queue::nack),
         routes!(queue::extend),
+        routes!(messages::delete),
         routes!(dead_letters::purge),
         routes!(dead_letters::delete),
         routes!(dead_letters::requeue),

@@ -163,7 +163,7 @@ impl From<Error> for Problem {
 }
 
 /// The code of an error of the store, as in JavaScript; arguments have none there.
-fn code_of(kind: Kind) -> &'static str {
+pub(super) fn code_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Invalid => "INVALID",
         Kind::Range => "RANGE",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Request;
-use hyper::StatusCode;
+use hyper::Uri;
 use hyper::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,24 +14,24 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::body::{json, json_body, keys_in, wanted};
-use super::envelope::hex;
+use super::envelope::{as_document, hex};
 use super::events::wait_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::schema::{
-    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
+    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, ValueError,
+    Wait,
 };
-use super::target::Query;
+use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
-use crate::connect::time::to_rfc3339;
-use crate::interchange::{plain_json, typed_json};
+use super::written::{Lossy, Written};
 use crate::model::{
     Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
     LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
     QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, SERVER_LONG_READ_MS_MAX, Settlement,
     Time, WriteParts,
 };
-use crate::server::answer::{Body, answer};
+use crate::server::answer::{Body, whole};
 use crate::server::data::{Client, store_of, unanswered};
 use crate::server::extension::{Asked, received};
 
@@ -45,12 +45,10 @@ pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
     Ok(name.to_owned())
 }
 
-/// A value of a queue in JSON.
-pub(super) fn push_value(out: &mut String, form: Form, value: &[u8]) -> Result<()> {
-    match form {
-        Form::Typed => typed_json::push(out, Encoding::Cbor, value),
-        _ => plain_json::push(out, Encoding::Cbor, value).map(drop),
-    }
+/// The number of a message in the path, behind `/queue/messages/` or `/queue/dlq/`.
+pub(super) fn id_in(client: &Client, uri: &Uri) -> Result<i64, Problem> {
+    let id = path_in_api(client, uri).split('/').nth(3).and_then(|id| id.parse().ok());
+    id.ok_or_else(|| Problem::bad_request("The id of a message is a number."))
 }
 
 /// A message to enqueue.
@@ -159,12 +157,16 @@ pub(super) fn message_of(
 /// A delivered message.
 #[derive(ToSchema)]
 #[schema(as = Delivery, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `message` writes")]
+#[expect(dead_code, reason = "it documents what `write` writes")]
 pub(super) struct DeliveryBody<V> {
     id: String,
     /// Names the delivery when it ends.
     lock: String,
+    /// Absent if it cannot be read.
+    #[schema(required = false)]
     value: V,
+    /// Why the value cannot be read.
+    value_error: Option<ValueError>,
     /// The number of deliveries, including this one.
     attempts: u32,
     /// RFC 3339.
@@ -174,20 +176,36 @@ pub(super) struct DeliveryBody<V> {
 /// A poll of a queue.
 #[derive(ToSchema)]
 #[schema(as = Received)]
-#[expect(dead_code, reason = "it documents what `message` writes")]
+#[expect(dead_code, reason = "it documents what `write` writes")]
 pub(super) struct ReceivedBody<V> {
     /// `null` if no message was due.
     message: Option<DeliveryBody<V>>,
 }
 
-/// A delivered message in JSON.
-pub(super) fn message(form: Form, delivery: &Delivery) -> Result<String> {
+/// Appends a delivered message.
+pub(super) fn write(written: &mut Written, delivery: &Delivery) -> Result<()> {
     let Delivery { id, lock, attempts, enqueued_ms, value } = delivery;
-    let mut text = format!("{{\"id\":\"{id}\",\"lock\":\"{lock}\",\"value\":");
-    push_value(&mut text, form, value)?;
-    let enqueued = to_rfc3339(*enqueued_ms);
-    text.push_str(&format!(",\"attempts\":{attempts},\"enqueuedAt\":\"{enqueued}\"}}"));
-    Ok(text)
+    written.object(|written| {
+        written.member("id").digits(id);
+        written.member("lock").digits(lock);
+        written.value_member(Encoding::Cbor, value)?;
+        written.member("attempts").number((*attempts).into());
+        written.member("enqueuedAt").time(*enqueued_ms);
+        Ok(())
+    })
+}
+
+/// The document of a poll.
+fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<Written> {
+    let mut document = Written::new(form, 0);
+    document.object(|written| match (written.member("message"), delivery) {
+        (written, Some(delivery)) => write(written, delivery),
+        (written, None) => {
+            written.null();
+            Ok(())
+        }
+    })?;
+    Ok(document)
 }
 
 /// How long a message is locked.
@@ -212,21 +230,22 @@ pub(super) fn lock_of(ms: Option<u64>) -> Result<i64, Problem> {
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "lockDuration", "wait"])?;
-    let form = wanted(&head, Form::OF_JSON)?;
+    let form = wanted(&head, Form::OF_DOCUMENTS)?;
     let asked = Asked {
         queue: queue_of(&query)?,
         lock_ms: lock_of(query.number("lockDuration")?)?,
         wait: wait_of(&query)?,
         number: number()?,
     };
-    let written = move |delivery: &Delivery| {
-        let text = format!("{{\"message\":{}}}", message(form, delivery)?);
-        Ok(text.into_bytes())
+    let lossy = Lossy::default();
+    let of_it = lossy.clone();
+    let document =
+        move |delivery: &Delivery| Ok(received_in(form, Some(delivery))?.finish_for(&of_it));
+    let body = match received(&client, asked, document).await?? {
+        Some(parcel) => Body::Drawn(Box::new(parcel)),
+        None => whole(received_in(form, None)?.finish().0),
     };
-    let Some(parcel) = received(&client, asked, written).await?? else {
-        return json(&serde_json::json!({ "message": null }));
-    };
-    let mut polled = answer(StatusCode::OK, form.name(), Body::Drawn(Box::new(parcel)));
+    let mut polled = as_document(form, body, lossy.is_set());
     polled.extensions_mut().insert(Endless);
     Ok(polled)
 }

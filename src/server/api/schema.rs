@@ -148,6 +148,15 @@ schemas! {
     Priority as "Priority" uses [] = whole(0, PRIORITY_MAX, Some(0));
 }
 
+/// Why the value of an entry or of a message cannot be read. The other members are as they are stored.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ValueError {
+    /// What happened, for programs.
+    code: &'static str,
+    /// For people; may change in any release.
+    detail: &'static str,
+}
+
 /// An entry in `application/json`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -155,9 +164,12 @@ schemas! {
 pub(super) struct EntryBody {
     #[schema(value_type = Key)]
     key: (),
-    /// Absent where only keys are asked for, and where only the expiry has changed.
+    /// Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+    /// read.
     #[schema(value_type = serde_json::Value, required = false)]
     value: (),
+    /// Why the value cannot be read.
+    value_error: Option<ValueError>,
     /// `null` if there is no entry.
     #[schema(value_type = Option<Stamp>)]
     versionstamp: (),
@@ -175,6 +187,8 @@ pub(super) struct TypedEntryBody {
     /// As that of `Entry`; `null` if there is no entry.
     #[schema(value_type = Option<TypedValue>)]
     value: (),
+    /// Why the value cannot be read.
+    value_error: Option<ValueError>,
     #[schema(value_type = Option<Stamp>)]
     versionstamp: (),
     /// Ms since the epoch.

@@ -15,11 +15,12 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{Raw, filter_in, json_body, key_in, wanted};
 use super::entries::{Entry, Wanted};
-use super::envelope::{Written, answered};
+use super::envelope::{Shown, answered, write_cursor};
 use super::media::Form;
 use super::problem::{Answered, Problem};
-use super::schema::EntryBody;
+use super::schema::{EntryBody, TypedEntryBody};
 use super::target::Query;
+use super::written::Written;
 use crate::call::Paging;
 use crate::filter::Filter;
 use crate::metrics::Operation;
@@ -82,11 +83,11 @@ pub(super) struct MarksBody {
 /// An entry that a search has found.
 #[derive(ToSchema)]
 #[schema(as = FoundEntry)]
-#[expect(dead_code, reason = "it documents what `Finding` writes")]
-pub(super) struct FoundBody {
+#[expect(dead_code, reason = "it documents what `Finding::write` writes")]
+pub(super) struct FoundBody<E> {
     #[schema(inline)]
     #[serde(flatten)]
-    entry: EntryBody,
+    entry: E,
     /// BM25: larger is better. Comparable within one answer only.
     score: f64,
     /// With `highlight`: a snippet of each field with a match, by field.
@@ -97,10 +98,10 @@ pub(super) struct FoundBody {
 /// A page of a search.
 #[derive(ToSchema)]
 #[schema(as = SearchPage, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `page` writes")]
-pub(super) struct SearchPage {
+#[expect(dead_code, reason = "it documents what `Finding::document` writes")]
+pub(super) struct SearchPage<E> {
     /// Best first.
-    entries: Vec<FoundBody>,
+    entries: Vec<FoundBody<E>>,
     /// Where the next page begins; `null` at the end.
     cursor: Option<String>,
     /// Whether there is a next page.
@@ -112,7 +113,9 @@ pub(super) struct SearchPage {
 /// Searches an index.
 #[utoipa::path(post, path = "/search", tag = "search", operation_id = "search",
     request_body = SearchBody,
-    responses((status = 200, description = "A page of entries.", body = SearchPage)))]
+    responses((status = 200, description = "A page of entries.", content(
+            (SearchPage<EntryBody> = "application/json"),
+            (SearchPage<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     Query::of(&head.uri, &[])?;
@@ -131,7 +134,9 @@ pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Ans
         ("cursor" = Option<String>, Query, description = "Where the page before this one ended."),
         ("highlight" = Option<bool>, Query, description = "With snippets of the fields with a match."),
     ),
-    responses((status = 200, description = "A page of entries.", body = SearchPage)))]
+    responses((status = 200, description = "A page of entries.", content(
+            (SearchPage<EntryBody> = "application/json"),
+            (SearchPage<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn by_query(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let names = &["prefix", "query", "limit", "offset", "cursor", "highlight"];
@@ -185,7 +190,7 @@ struct Asked {
 }
 
 async fn page(client: &Client, head: &Parts, prefix: Option<Key>, asked: SearchBody) -> Answered {
-    let form = wanted(head, Form::OF_JSON)?;
+    let form = wanted(head, Form::OF_DOCUMENTS)?;
     let store = store_of(&client.database).await?;
     let after = asked.cursor.as_deref().filter(|cursor| !cursor.is_empty());
     if after.is_some() && asked.offset.is_some() {
@@ -205,14 +210,12 @@ async fn page(client: &Client, head: &Parts, prefix: Option<Key>, asked: SearchB
     let filter = filter.map(|bytes| Filter::parse(&bytes, store.now_ms())).transpose()?;
     let asked = Asked { search, limit, offset, filter };
     let found = found(client, &store, &asked, form).await?;
-    let Found { text, lossy, claim } = found;
-    answered(form, (text.into_bytes(), lossy), &claim)
+    answered(form, found.body, &found.claim)
 }
 
-/// The body of an answer, and its memory.
+/// The body of an answer, whether a value is simplified there, and its memory.
 struct Found {
-    text: String,
-    lossy: bool,
+    body: (Vec<u8>, bool),
     claim: Arc<Claim>,
 }
 
@@ -226,8 +229,7 @@ async fn found(
     let since = Instant::now();
     let done = attempt!(claim, once(store, &claim, asked, form).await)?;
     store.metrics().answered(Operation::Search, 1, done.is_ok(), since);
-    let (text, lossy) = done?;
-    Ok(Found { text, lossy, claim })
+    Ok(Found { body: done?, claim })
 }
 
 async fn once(
@@ -235,7 +237,7 @@ async fn once(
     claim: &Arc<Claim>,
     asked: &Asked,
     form: Form,
-) -> Result<(String, bool)> {
+) -> Result<(Vec<u8>, bool)> {
     let wanted = Wanted::new();
     let patience = wanted.patience(store, "kv.search");
     let (reply, answered) = oneshot::channel();
@@ -249,7 +251,6 @@ async fn once(
         failure: None,
         patience: patience.clone(),
     };
-    let snippets = asked.search.highlight.is_some();
     let (entries, bytes) = (Vec::new(), 0);
     let finding = Finding {
         paging,
@@ -258,7 +259,8 @@ async fn once(
         bytes,
         claim: claim.clone(),
         patience: patience.clone(),
-        written: (form, snippets),
+        form,
+        has_snippets: asked.search.highlight.is_some(),
         reply,
     };
     store.search(asked.search.clone(), patience, finding);
@@ -281,9 +283,9 @@ struct Finding {
     bytes: usize,
     claim: Arc<Claim>,
     patience: Arc<Patience>,
-    /// The form of values, and whether there are snippets.
-    written: (Form, bool),
-    reply: oneshot::Sender<Result<(String, bool)>>,
+    form: Form,
+    has_snippets: bool,
+    reply: oneshot::Sender<Result<(Vec<u8>, bool)>>,
 }
 
 impl HitVisitor for Finding {
@@ -325,49 +327,45 @@ impl Caller<IndexInfo> for Finding {
     fn end(mut self, used: Result<IndexInfo>) {
         let failure = self.paging.failure.take();
         let used = failure.map_or(used, Err);
-        let text = used.and_then(|index| self.text(&index));
-        let _gone = self.reply.send(text);
+        let document = used.and_then(|index| self.document(&index));
+        let _gone = self.reply.send(document);
     }
 }
 
 impl Finding {
     /// The body, and whether it is not the same as what is stored.
-    fn text(&self, index: &IndexInfo) -> Result<(String, bool)> {
-        let (form, has_snippets) = self.written;
-        let (mut text, mut lossy) = (String::from("{\"entries\":["), false);
-        for (at, hit) in self.entries.iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            let mut one = Written::new(form);
-            one.entry(&hit.entry, false)?;
-            lossy |= one.is_lossy();
-            let one = one.into_text();
-            text.push_str(one.strip_suffix('}').unwrap_or(&one));
-            text.push_str(&format!(",\"score\":{}", quoted(&hit.score)?));
-            if has_snippets {
-                let field = |at: usize| index.spec.fields.get(at).map_or("", String::as_str);
-                let named = hit.snippets.iter().map(|(at, snippet)| (field(*at), snippet));
-                let named: serde_json::Map<String, serde_json::Value> =
-                    named.map(|(name, text)| (name.to_owned(), text.as_str().into())).collect();
-                text.push_str(&format!(",\"highlights\":{}", quoted(&named)?));
-            }
-            text.push('}');
-        }
+    fn document(&self, index: &IndexInfo) -> Result<(Vec<u8>, bool)> {
+        let mut document = Written::new(self.form, 0);
         let last = self.last.filter(|_| self.paging.more);
         let cursor = last.map(|(score, number)| {
             let bytes = [score.to_le_bytes(), number.to_le_bytes()].concat();
             BASE64_URL_SAFE_NO_PAD.encode(bytes)
         });
-        let (more, complete) = (self.paging.more, !index.building);
-        let cursor = quoted(&cursor)?;
-        text.push_str(&format!(
-            "],\"cursor\":{cursor},\"hasMore\":{more},\"complete\":{complete}}}"
-        ));
-        Ok((text, lossy))
+        document.object(|written| {
+            written
+                .member("entries")
+                .array(self.entries.iter(), |written, hit| self.write(written, hit, index))?;
+            write_cursor(written, cursor.as_deref());
+            written.member("complete").boolean(!index.building);
+            Ok(())
+        })?;
+        Ok(document.finish())
     }
-}
 
-fn quoted(value: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::internal(error.to_string()))
+    fn write(&self, written: &mut Written, hit: &FoundHit, index: &IndexInfo) -> Result<()> {
+        let field = |at: usize| index.spec.fields.get(at).map_or("", String::as_str);
+        written.object(|written| {
+            Shown::of(&hit.entry, false).write_members(written)?;
+            written.member("score").number(hit.score);
+            if !self.has_snippets {
+                return Ok(());
+            }
+            written.member("highlights").object(|written| {
+                for (at, snippet) in &hit.snippets {
+                    written.member(field(*at)).text(snippet);
+                }
+                Ok(())
+            })
+        })
+    }
 }

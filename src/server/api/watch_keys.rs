@@ -4,25 +4,24 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Request;
-use hyper::StatusCode;
 use hyper::body::Bytes;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::wanted;
-use super::entries::Entry;
-use super::envelope::{Written, hex};
+use super::envelope::{Shown, as_document, hex, write_absent};
 use super::events::{event, events, form_of, last_id, silent_ping, stamp_of, wait_of};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::schema::{EntryBody, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
+use super::written::{Lossy, Written};
 use crate::interchange::key_literal;
 use crate::model::{
     Entry as StoredEntry, Error, Key, Limits, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
 };
-use crate::server::answer::{answer, whole};
+use crate::server::answer::whole;
 use crate::server::data::Client;
 use crate::server::stream::Source;
 use crate::server::watch::{self, Watching};
@@ -73,38 +72,25 @@ impl Id {
     }
 }
 
-/// The entries that a client has not seen, as a JSON array.
-fn news(
-    form: Form,
-    keys: &[Key],
-    entries: &[Option<StoredEntry>],
-    seen: &[Seen],
-) -> Result<Option<String>> {
-    let mut written = Written::new(form);
-    written.begin();
-    let mut count = 0;
-    for ((key, entry), seen) in keys.iter().zip(entries).zip(seen) {
-        if seen.is(entry.as_ref().map(|entry| entry.stamp)) {
-            continue;
+/// A key and its entry.
+type State<'s> = (&'s Key, Option<&'s StoredEntry>);
+
+/// The states that a client has not seen.
+fn news<'s>(keys: &'s [Key], entries: &'s [Option<StoredEntry>], seen: &[Seen]) -> Vec<State<'s>> {
+    let states = keys.iter().zip(entries.iter().map(Option::as_ref));
+    let is_news = |(_, entry): &State<'_>, seen: &Seen| !seen.is(entry.map(|entry| entry.stamp));
+    states.zip(seen).filter(|(state, seen)| is_news(state, seen)).map(|(state, _)| state).collect()
+}
+
+/// Appends states, as an array.
+fn write_states(written: &mut Written, states: &[State<'_>]) -> Result<()> {
+    written.array(states.iter(), |written, (key, entry)| match entry {
+        None => write_absent(written, key.as_bytes()),
+        Some(StoredEntry { stamp, value, .. }) => {
+            let value = Some((value.encoding, value.bytes.as_slice()));
+            Shown { key: key.as_bytes(), stamp: *stamp, value, expire_at_ms: None }.write(written)
         }
-        written.separate(count);
-        count += 1;
-        match entry {
-            None => written.absent(key.as_bytes())?,
-            Some(entry) => written.entry(
-                &Entry {
-                    key: key.as_bytes().to_vec(),
-                    stamp: entry.stamp,
-                    encoding: entry.value.encoding,
-                    value: entry.value.bytes.clone(),
-                    expire_at_ms: None,
-                },
-                false,
-            )?,
-        }
-    }
-    written.close();
-    Ok((count > 0).then(|| written.into_text()))
+    })
 }
 
 fn states(entries: &[Option<StoredEntry>]) -> Vec<Option<Versionstamp>> {
@@ -125,17 +111,18 @@ impl watch::Form for Events {
 
     fn frame(&mut self, keys: &[Key], entries: &[Option<StoredEntry>]) -> Result<Vec<u8>> {
         let states = states(entries);
-        let data = if self.tells { news(self.form, keys, entries, &self.seen)? } else { None };
+        let news = if self.tells { news(keys, entries, &self.seen) } else { Vec::new() };
         self.tells = true;
         self.newest =
             states.iter().flatten().copied().max().unwrap_or(self.newest).max(self.newest);
         self.seen = states.iter().copied().map(Seen::State).collect();
         let id = Id::text(self.newest, &states);
-        let text = match data {
-            Some(data) => event("change", &data, Some(&id)),
-            None => event("ping", "{}", Some(&id)),
-        };
-        Ok(text.into_bytes())
+        if news.is_empty() {
+            return Ok(event("ping", "{}", Some(&id)).into_bytes());
+        }
+        let mut written = Written::new(self.form, 0);
+        write_states(&mut written, &news)?;
+        Ok(event("change", &written.into_text(), Some(&id)).into_bytes())
     }
 
     /// The client connects again and gets the error by status.
@@ -202,16 +189,18 @@ pub(super) struct StatesBody<E> {
 struct Polled {
     form: Form,
     seen: Vec<Seen>,
+    lossy: Lossy,
 }
 
 impl watch::Form for Polled {
     const BYTES_MAX: usize = WATCH_FRAME_BYTES_MAX;
 
     fn frame(&mut self, keys: &[Key], entries: &[Option<StoredEntry>]) -> Result<Vec<u8>> {
-        let Some(found) = news(self.form, keys, entries, &self.seen)? else {
+        let news = news(keys, entries, &self.seen);
+        if news.is_empty() {
             return Ok(Vec::new());
-        };
-        Ok(polled(&found, &states(entries)).into_bytes())
+        }
+        Ok(polled(self.form, &news, &states(entries))?.finish_for(&self.lossy))
     }
 
     fn end(&self, _error: &Error) -> Option<Bytes> {
@@ -223,12 +212,20 @@ impl watch::Form for Polled {
     }
 }
 
-fn polled(entries: &str, states: &[Option<Versionstamp>]) -> String {
-    let stamp = |state: &Option<Versionstamp>| {
-        state.map_or_else(|| "null".to_owned(), |stamp| format!("\"{}\"", hex(stamp)))
-    };
-    let stamps: Vec<_> = states.iter().map(stamp).collect();
-    format!("{{\"entries\":{entries},\"versionstamps\":[{}]}}", stamps.join(","))
+/// The document of a poll.
+fn polled(form: Form, news: &[State<'_>], states: &[Option<Versionstamp>]) -> Result<Written> {
+    let mut document = Written::new(form, 0);
+    document.object(|written| {
+        write_states(written.member("entries"), news)?;
+        written.member("versionstamps").array(states.iter(), |written, state| {
+            match state {
+                Some(stamp) => written.stamp(*stamp),
+                None => written.null(),
+            }
+            Ok(())
+        })
+    })?;
+    Ok(document)
 }
 
 /// `versionstamps`: those of the last answer, with commas; `null` for no entry.
@@ -258,9 +255,12 @@ fn seen_of(query: &Query, keys: usize) -> Result<Vec<Seen>, Problem> {
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["keys", "versionstamps", "wait"])?;
-    let (keys, wait, form) = (keys_of(&query)?, wait_of(&query)?, wanted(&head, Form::OF_JSON)?);
+    let (keys, wait, form) =
+        (keys_of(&query)?, wait_of(&query)?, wanted(&head, Form::OF_DOCUMENTS)?);
     let seen = seen_of(&query, keys.len())?;
-    let body = match difference(&client, &keys, (form, &seen), wait).await? {
+    let lossy = Lossy::default();
+    let polling = Polled { form, seen: seen.clone(), lossy: lossy.clone() };
+    let body = match difference(&client, keys, polling, wait).await? {
         Some(body) => body,
         // Nothing differs.
         None => {
@@ -268,10 +268,10 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
                 .iter()
                 .map(|seen| if let Seen::State(stamp) = seen { *stamp } else { None })
                 .collect();
-            polled("[]", &states).into()
+            polled(form, &[], &states)?.finish().0.into()
         }
     };
-    let mut polled = answer(StatusCode::OK, form.name(), whole(body));
+    let mut polled = as_document(form, whole(body), lossy.is_set());
     polled.extensions_mut().insert(super::admit::Endless);
     Ok(polled)
 }
@@ -279,12 +279,11 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
 /// The first state that differs, within the time; the present one in any case.
 async fn difference(
     client: &Client,
-    keys: &[Key],
-    (form, seen): (Form, &[Seen]),
+    keys: Vec<Key>,
+    polling: Polled,
     wait: Duration,
 ) -> Result<Option<Bytes>, Problem> {
-    let polled = Polled { form, seen: seen.to_vec() };
-    let mut watching = Watching::open(client, (keys.to_vec(), None), false, polled).await?;
+    let mut watching = Watching::open(client, (keys, None), false, polling).await?;
     let ended = || Problem::from(Error::unavailable("the watch ended: try again"));
     let deadline = Instant::now() + wait;
     let mut piece = watching.next().await.ok_or_else(ended)?;

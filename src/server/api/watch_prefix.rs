@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Request;
-use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
 use tokio::time::{Instant, timeout};
@@ -14,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::entries::{Entry, Selection, page};
-use super::envelope::{Written, hex};
+use super::envelope::{Shown, as_document, hex, write_absent};
 use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
 use super::list::limit_of;
 use super::media::Form;
@@ -22,10 +21,11 @@ use super::problem::{Answered, Problem};
 use super::range::Bounds;
 use super::schema::{EntryBody, PageLimit, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
+use super::written::{Lossy, Written};
 use crate::model::{
     Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Kind, Result, Versionstamp,
 };
-use crate::server::answer::{answer, whole};
+use crate::server::answer::whole;
 use crate::server::data::{store_of, unanswered};
 use crate::server::database::WatchPlace;
 use crate::server::feed::{self, BATCH_BYTES_MAX, Following};
@@ -33,38 +33,37 @@ use crate::server::stream::Source;
 use crate::store::Store;
 
 /// Appends a change: the entry, or that there is none any more.
-fn push(written: &mut Written, change: &Change) -> Result<()> {
+fn write(written: &mut Written, change: &Change) -> Result<()> {
     let key = change.key.as_bytes();
     match &change.kind {
-        ChangeKind::Deleted | ChangeKind::Expired => written.absent(key),
-        ChangeKind::ExpirySet { expire_at_ms } => written.expiry(key, *expire_at_ms),
+        ChangeKind::Deleted | ChangeKind::Expired => write_absent(written, key),
+        ChangeKind::ExpirySet { expire_at_ms } => written.object(|written| {
+            written.member("key").key(key)?;
+            let at = written.member("expireAt");
+            match expire_at_ms {
+                Some(ms) => at.expiry(*ms),
+                None => at.null(),
+            }
+            Ok(())
+        }),
         ChangeKind::Set { value, expire_at_ms } => {
-            let entry = Entry {
-                key: key.to_vec(),
-                stamp: Versionstamp::new(change.version),
-                encoding: value.encoding,
-                value: value.bytes.clone(),
-                expire_at_ms: *expire_at_ms,
-            };
-            written.entry(&entry, false)
+            let stamp = Versionstamp::new(change.version);
+            let value = Some((value.encoding, value.bytes.as_slice()));
+            Shown { key, stamp, value, expire_at_ms: *expire_at_ms }.write(written)
         }
     }
 }
 
-/// The entries of a list or the changes of a batch as a JSON array.
-fn array<T>(
+/// The event of these entries of a list, or changes of a batch.
+fn change_event<T>(
     form: Form,
     all: &[T],
-    push: impl Fn(&mut Written, &T) -> Result<()>,
+    write: impl Fn(&mut Written, &T) -> Result<()>,
+    id: Option<&str>,
 ) -> Result<String> {
-    let mut written = Written::new(form);
-    written.begin();
-    for (at, one) in all.iter().enumerate() {
-        written.separate(at);
-        push(&mut written, one)?;
-    }
-    written.close();
-    Ok(written.into_text())
+    let mut written = Written::new(form, 0);
+    written.array(all.iter(), write)?;
+    Ok(event("change", &written.into_text(), id))
 }
 
 /// Changes as events.
@@ -107,7 +106,7 @@ impl feed::Form for Events {
             let (part, behind) = rest.split_at(first_part(rest, self.limit));
             let last = part.last().filter(|_| !behind.is_empty());
             let id = hex(Versionstamp::new(last.map_or(version, |last| last.version)));
-            text.push_str(&event("change", &array(self.form, part, push)?, Some(&id)));
+            text.push_str(&change_event(self.form, part, write, Some(&id))?);
             rest = behind;
         }
         if text.is_empty() {
@@ -168,7 +167,6 @@ impl Listing {
         self.position = Some(position);
         let found = page(&self.client, &self.selection, self.limit).await?;
         let entries = found.entries.entries;
-        let text = array(self.form, &entries, |written, entry| written.entry(entry, false))?;
         let is_last = !found.entries.has_more || entries.is_empty();
         if let Some(last) = entries.last().filter(|_| !is_last) {
             self.selection.bounds.resume(&self.whole.cursor(&last.key), false)?;
@@ -181,7 +179,9 @@ impl Listing {
         }
         // Before the last page there is no commit from which a client could go on.
         let id = hex(Versionstamp::new(position));
-        let piece = event("change", &text, is_last.then_some(id.as_str()));
+        let id = is_last.then_some(id.as_str());
+        let write = |written: &mut Written, entry: &Entry| Shown::of(entry, false).write(written);
+        let piece = change_event(self.form, &entries, write, id)?;
         Ok((found.claim.bytes(piece.into_bytes()), is_last))
     }
 
@@ -273,15 +273,23 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
 }
 
 /// Changes as the answer of one request.
+#[derive(Clone)]
 struct Polled {
     form: Form,
     limit: usize,
+    lossy: Lossy,
 }
 
 impl Polled {
-    fn text(entries: &str, version: u64, gap: bool) -> Vec<u8> {
-        let stamp = hex(Versionstamp::new(version));
-        format!("{{\"entries\":{entries},\"versionstamp\":\"{stamp}\",\"gap\":{gap}}}").into_bytes()
+    fn document(&self, changes: &[Change], version: u64, gap: bool) -> Result<Vec<u8>> {
+        let mut document = Written::new(self.form, 0);
+        document.object(|written| {
+            written.member("entries").array(changes.iter(), write)?;
+            written.member("versionstamp").stamp(Versionstamp::new(version));
+            written.member("gap").boolean(gap);
+            Ok(())
+        })?;
+        Ok(document.finish_for(&self.lossy))
     }
 }
 
@@ -292,11 +300,11 @@ impl feed::Form for Polled {
         let (part, behind) = changes.split_at(first_part(changes, self.limit));
         let last = part.last().filter(|_| !behind.is_empty());
         let version = last.map_or(version, |last| last.version);
-        Ok(Self::text(&array(self.form, part, push)?, version, false))
+        self.document(part, version, false)
     }
 
     fn gap(&mut self, version: u64) -> Result<Vec<u8>> {
-        Ok(Self::text("[]", version, true))
+        self.document(&[], version, true)
     }
 
     fn end(&mut self, error: &Error) -> Option<Bytes> {
@@ -334,7 +342,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["prefix", "since", "limit", "wait"])?;
     let (bounds, since) = asked(&head, &query)?;
-    let form = super::body::wanted(&head, Form::OF_JSON)?;
+    let form = super::body::wanted(&head, Form::OF_DOCUMENTS)?;
     let (limit, wait) = (limit_of(query.number("limit")?)?, wait_of(&query)?);
     let database = &client.database;
     let place = database.take_watch()?;
@@ -342,7 +350,8 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let claim = database.memory.claim(BATCH_BYTES_MAX);
     let opened = (store, place);
     let range = range_of(&bounds);
-    let mut following = Following::open(opened, claim, (range, since), Polled { form, limit });
+    let polling = Polled { form, limit, lossy: Lossy::default() };
+    let mut following = Following::open(opened, claim, (range, since), polling.clone());
     let ended = || Problem::from(Error::new(Kind::Unavailable, "the watch ended: try again"));
     let mut body = following.next().await.ok_or_else(ended)?;
     if let Some(since) = since {
@@ -358,14 +367,14 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
                 // The feed has nothing to report, or it is still reading.
                 Err(_) => {
                     if let Some(version) = following.idle_at() {
-                        body = Polled::text("[]", version.max(since), false).into();
+                        body = polling.document(&[], version.max(since), false)?.into();
                         break;
                     }
                 }
             }
         }
     }
-    let mut polled = answer(StatusCode::OK, form.name(), whole(body));
+    let mut polled = as_document(form, whole(body), polling.lossy.is_set());
     polled.extensions_mut().insert(Endless);
     Ok(polled)
 }
