@@ -10,7 +10,7 @@ use crate::model::{Change, ChangeKind, Error, LogSegment, Result};
 /// commits keep their versions.
 ///
 /// # Errors
-/// `Corrupt` for a damaged segment; those of the transaction, which must be rolled back then.
+/// `Corrupt` for a damaged segment, or one that does not follow the last commit; those of the transaction, which must be rolled back then.
 pub(crate) fn run(
     transaction: &mut impl Transaction,
     begun: &Begun,
@@ -27,6 +27,13 @@ pub(crate) fn run(
         let (first, last) = (segment.first, segment.last);
         Error::corrupt(format!("the segment {first} to {last} of the log is damaged: {error}"))
     })?;
+    if segment.first > begun.version + 1 {
+        return Err(Error::corrupt(format!(
+            "the log goes on with the commit {}, but this copy ends with the commit {}: the commits between \
+             them are missing; begin the copy anew",
+            segment.first, begun.version
+        )));
+    }
     let mut report = Report { versions: (begun.version, begun.version), ..Report::default() };
     if segment.last <= begun.version {
         return Ok(report);

@@ -87,11 +87,11 @@ impl Engine for MemoryEngine {
     }
 
     fn reader(&self) -> Result<MemoryReader> {
-        Ok(MemoryReader { tables: self.0.clone(), waits: true, moment: None })
+        Ok(MemoryReader { tables: self.0.clone(), waits: true, past: None })
     }
 
     fn reader_at(&self, moment: Moment) -> Result<MemoryReader> {
-        Ok(MemoryReader { moment: Some(moment), ..self.reader()? })
+        Ok(MemoryReader { past: Some(Past { moment, rows: None }), ..self.reader()? })
     }
 
     fn writer(&self) -> Result<MemoryWriter> {
@@ -108,25 +108,30 @@ pub struct MemoryReader {
     tables: Arc<RwLock<Tables>>,
     /// Whether it waits for a transaction in progress.
     waits: bool,
-    /// The moment of the past that it reads, instead of the present.
-    moment: Option<Moment>,
+    /// What it reads instead of the present.
+    past: Option<Past>,
 }
 
-impl MemoryReader {
-    /// Runs a job on the present entries, or on those of the past.
-    fn run(
-        &self,
-        tables: &Tables,
-        now_ms: i64,
-        goes_on: Option<&GoesOn>,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        let Some(moment) = self.moment else {
-            return job(&mut MemorySnapshot { tables, rows: &tables.rows, now_ms, goes_on });
-        };
-        let rows = tables.rows_at(moment)?;
-        job(&mut MemorySnapshot { tables, rows: &rows, now_ms: moment.at_ms, goes_on })
-    }
+/// A moment of the past, and its entries once they were read: they do not change.
+struct Past {
+    moment: Moment,
+    rows: Option<BTreeMap<Key, NewRow>>,
+}
+
+/// Runs a job on the present entries, or on those of the past.
+fn run(
+    tables: &Tables,
+    past: Option<&mut Past>,
+    now_ms: i64,
+    goes_on: Option<&GoesOn>,
+    job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+) -> Result<()> {
+    let Some(Past { moment, rows }) = past else {
+        return job(&mut MemorySnapshot { tables, rows: &tables.rows, now_ms, goes_on });
+    };
+    tables.reaches(*moment)?;
+    let rows = rows.get_or_insert_with(|| tables.rows_at(*moment));
+    job(&mut MemorySnapshot { tables, rows, now_ms: moment.at_ms, goes_on })
 }
 
 impl Reader for MemoryReader {
@@ -145,7 +150,7 @@ impl Reader for MemoryReader {
                 .try_read()
                 .ok_or_else(|| Error::unavailable("a transaction is under way; read again"))?,
         };
-        self.run(&tables, now_ms, None, job)
+        run(&tables, self.past.as_mut(), now_ms, None, job)
     }
 
     fn read_while(
@@ -155,7 +160,7 @@ impl Reader for MemoryReader {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         let tables = self.tables.read();
-        self.run(&tables, now_ms, Some(goes_on), job)
+        run(&tables, self.past.as_mut(), now_ms, Some(goes_on), job)
     }
 
     fn release(&mut self) {}
@@ -399,7 +404,12 @@ impl Writer for MemoryWriter {
         let tables = &mut *self.0.write();
         let before = tables.version;
         let count = tables.messages.change_dead_letters(queue, change, now_ms);
-        tables.version += u64::from(count > 0 && matches!(change, DeadLetterChange::Requeue(_)));
+        if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
+            tables.version += 1;
+            if let Some(log) = &mut tables.log {
+                log.log(tables.version..=tables.version, &[], now_ms)?;
+            }
+        }
         Ok(DeadLettersChanged { count, versions: (before, tables.version) })
     }
 

@@ -117,7 +117,7 @@ impl dyn ReplicationLog + '_ {
                 Ok(Moment { version, at_ms: found.map_or(history.since.at_ms, |(_, at_ms)| at_ms) })
             }
             When::Time(at_ms) if at_ms > now_ms => Err(range(format!(
-                "at: the time {at_ms} (ms since the epoch) is after the present, {now_ms}; name a moment of the past"
+                "at: the time {at_ms} (ms since the epoch) is after the present, {now_ms} (ms since the epoch); name a moment of the past"
             ))),
             When::Time(at_ms) if at_ms < history.since.at_ms => {
                 Err(before_oldest(&format!("the time {at_ms} (ms since the epoch)"), history))

@@ -282,6 +282,7 @@ macro_rules! rules_of_history {
                 commits_inside_a_batch_are_moments_too
                 commits_without_changes_have_a_time
                 every_moment_is_read_as_it_was
+                large_values_are_kept
                 the_log_is_bounded_and_turned_off
                 versions_are_the_changes_of_a_random_history
                 versions_of_a_key_are_listed_newest_first

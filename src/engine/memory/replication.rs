@@ -140,20 +140,23 @@ impl Tables {
         }
     }
 
-    /// The rows of a moment.
+    /// Passes while the history reaches back to a moment.
     ///
     /// # Errors
-    /// `Range` if the history does not reach back to it.
-    pub(super) fn rows_at(&self, moment: Moment) -> Result<BTreeMap<Key, NewRow>> {
-        let history = self.log.as_ref().and_then(|log| Some((log, log.extent.history?.since)));
-        let since = history.map(|(_, since)| since.version);
-        let log = match history {
-            Some((log, since)) if since.version <= moment.version => log,
-            _ => return Err(no_longer(moment, since)),
-        };
+    /// `Range` if it does not.
+    pub(super) fn reaches(&self, moment: Moment) -> Result<()> {
+        let history = self.log.as_ref().and_then(|log| log.extent.history);
+        match history.map(|history| history.since.version) {
+            Some(since) if since <= moment.version => Ok(()),
+            since => Err(no_longer(moment, since)),
+        }
+    }
+
+    /// The rows of a moment that the history reaches back to.
+    pub(super) fn rows_at(&self, moment: Moment) -> BTreeMap<Key, NewRow> {
         let mut rows = self.rows.clone();
         // The newest first, so that the oldest row after the moment counts.
-        for ((key, version), entry) in log.past.iter().rev() {
+        for ((key, version), entry) in self.log.iter().flat_map(|log| log.past.iter().rev()) {
             if *version <= moment.version {
                 continue;
             }
@@ -165,7 +168,7 @@ impl Tables {
                 }
             };
         }
-        Ok(rows)
+        rows
     }
 }
 
@@ -202,8 +205,12 @@ impl ReplicationLog for LogView<'_> {
     }
 
     fn at_commit(&mut self, version: u64) -> Result<Option<(u64, i64)>> {
-        let outlines = self.0.log.iter().flat_map(|log| log.segments.values());
-        let found = outlines.rev().map(|segment| segment.outline).find(|it| it.first <= version);
+        let Some(log) = &self.0.log else { return Ok(None) };
+        let outline = |(_, segment): (&u64, &Segment)| segment.outline;
+        let of_commit = log.segments.range(version..).next().map(outline);
+        let found = of_commit
+            .filter(|it| it.first <= version)
+            .or_else(|| log.segments.range(..version).next_back().map(outline));
         Ok(found.map(|outline| (outline.last, outline.at_ms)))
     }
 

@@ -2,6 +2,9 @@
 //!
 //! A row says what the entry of a key was before a commit. So the state at a moment is the oldest row
 //! of the key that is newer than the moment or, without one, the present entry.
+//!
+//! A spilled value of an entry that a transaction replaces or removes becomes the history's: its row of
+//! `openkv_spill` stays as it is, and the new value gets another one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -42,9 +45,10 @@ impl HistoryWriter {
         let prepare = |sql| Statement::prepare(connection, sql);
         Ok(Self {
             keep_absent: prepare("INSERT INTO openkv_history (k, version) VALUES (?1, ?2)")?,
-            // ?3: the number of the copy of a spilled value; ?4: whether ?5 is the expiry.
+            // ?3: the number of the copy of a spilled value; ?4: whether ?5 is the expiry. FAIL, because
+            // SQLite journals a statement with a SELECT that can end by ABORT.
             keep_base: prepare(
-                "INSERT INTO openkv_history (k, version, v, v_encoding, old_version, expiration_ms) \
+                "INSERT OR FAIL INTO openkv_history (k, version, v, v_encoding, old_version, expiration_ms) \
                  SELECT k, ?2, ifnull(?3, v), v_encoding, version, iif(?4, ?5, expiration_ms) \
                  FROM kv WHERE k = ?1",
             )?,
@@ -55,7 +59,7 @@ impl HistoryWriter {
             spilled_of: prepare("SELECT v FROM kv WHERE k = ?1 AND v_encoding >= 256")?,
             spill: prepare("INSERT INTO openkv_spill (v) VALUES (?1)")?,
             copy_spilled: prepare(
-                "INSERT INTO openkv_spill (v) SELECT v FROM openkv_spill WHERE id = ?1",
+                "INSERT OR FAIL INTO openkv_spill (v) SELECT v FROM openkv_spill WHERE id = ?1",
             )?,
             drop_spilled: prepare(
                 "DELETE FROM openkv_spill WHERE id = (SELECT v FROM openkv_history \
@@ -76,9 +80,9 @@ impl HistoryWriter {
         self.on
     }
 
-    /// Keeps what changes are about to replace. `any_spilled`: whether an entry may have a spilled
-    /// value.
-    pub(super) fn keep(&mut self, changes: &[Change], any_spilled: bool) -> Result<()> {
+    /// Keeps what changes are about to replace. The spilled values of entries that are not only to get
+    /// another expiry are the history's then.
+    pub(super) fn keep(&mut self, changes: &[Change]) -> Result<()> {
         if !self.on {
             return Ok(());
         }
@@ -86,10 +90,11 @@ impl HistoryWriter {
         for Change { key, version, kind } in changes {
             let (key, version) = (key.as_bytes(), *version);
             let before = earlier.get(key);
+            let stays = matches!(kind, ChangeKind::ExpirySet { .. });
             let was_present = match before {
-                None => self.keep_present(key, version, None, any_spilled)?,
+                None => self.keep_present(key, version, None, stays)?,
                 Some(Earlier::Base { expire_at_ms }) => {
-                    self.keep_present(key, version, Some(*expire_at_ms), any_spilled)?
+                    self.keep_present(key, version, Some(*expire_at_ms), stays)?
                 }
                 Some(Earlier::Absent) => false,
                 Some(Earlier::Stored { version: old, value, expire_at_ms }) => {
@@ -120,16 +125,17 @@ impl HistoryWriter {
         Ok(())
     }
 
-    /// Keeps the present entry, with its expiry or another one. Returns whether there is one.
+    /// Keeps the present entry, with its expiry or another one. Returns whether there is one. If its
+    /// value `stays`, a spilled one is copied.
     fn keep_present(
         &mut self,
         key: &[u8],
         version: u64,
         expiry: Option<Option<i64>>,
-        any_spilled: bool,
+        stays: bool,
     ) -> Result<bool> {
         let mut copy = None;
-        if any_spilled && let Some(place) = self.spilled_of.run().blob(1, key).first_int()? {
+        if stays && let Some(place) = self.spilled_of.run().blob(1, key).first_int()? {
             copy = self.copy_spilled.run().int(1, place).inserted()?;
         }
         let run = self.keep_base.run().blob(1, key).int(2, version.cast_signed());

@@ -83,8 +83,10 @@ impl Rows {
             let value = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
             self.catalog.changed(key, value)?;
         }
+        // A spilled value that this replaces is the history's.
+        let kept = self.log.history.is_on();
         let Some(row) = row else {
-            self.spill.clear(key)?;
+            self.spill.clear(key, kept)?;
             return self.delete.run().blob(1, key).changes();
         };
         let (encoding, bytes) = stored(self.file, &row.value);
@@ -92,10 +94,10 @@ impl Rows {
         // Deno reads values from their rows only, so they do not spill.
         let spills = self.file == Encoding::Cbor && key.len() + bytes.len() >= SPILL_ROW_BYTES_MIN;
         let run = if spills {
-            let place = self.spill.put(key, &bytes)?;
+            let place = self.spill.put(key, &bytes, kept)?;
             self.upsert.run().int(2, place).int(3, id + SPILLED)
         } else {
-            self.spill.clear(key)?;
+            self.spill.clear(key, kept)?;
             self.upsert.run().blob(2, &bytes).int(3, id)
         };
         run.blob(1, key)
@@ -141,7 +143,7 @@ impl EntryTable for Rows {
     }
 
     fn keep_past(&mut self, changes: &[Change]) -> Result<()> {
-        self.log.history.keep(changes, self.spill.any())
+        self.log.history.keep(changes)
     }
 
     fn sweep(&mut self, max: usize, now_ms: i64, version: u64) -> Result<Vec<Key>> {

@@ -44,11 +44,6 @@ impl Spill {
         Ok(())
     }
 
-    /// Whether there may be spilled values.
-    pub(super) fn any(&self) -> bool {
-        self.any
-    }
-
     /// The number of the spilled value of a key, if it has one.
     fn place_of(&mut self, key: &[u8]) -> Result<Option<i64>> {
         if !self.any {
@@ -57,9 +52,9 @@ impl Spill {
         self.of_key.run().blob(1, key).first(|run| run.column_int(0))
     }
 
-    /// Stores the value of a key, replacing an old one; returns its number.
-    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<i64> {
-        if let Some(place) = self.place_of(key)? {
+    /// Stores the value of a key, replacing an old one unless that is `kept`; returns its number.
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8], kept: bool) -> Result<i64> {
+        if !kept && let Some(place) = self.place_of(key)? {
             self.replace.run().int(1, place).blob(2, value).finish()?;
             return Ok(place);
         }
@@ -68,12 +63,12 @@ impl Spill {
         Ok(self.inserted.run().first_int()?.unwrap_or(0))
     }
 
-    /// Removes the spilled value of a key, if it has one.
-    pub(super) fn clear(&mut self, key: &[u8]) -> Result<()> {
-        match self.place_of(key)? {
-            Some(place) => self.delete.run().int(1, place).finish(),
-            None => Ok(()),
+    /// Removes the spilled value of a key, if it has one that is not `kept`.
+    pub(super) fn clear(&mut self, key: &[u8], kept: bool) -> Result<()> {
+        if !kept && let Some(place) = self.place_of(key)? {
+            self.delete.run().int(1, place).finish()?;
         }
+        Ok(())
     }
 
     /// The value with this number.

@@ -431,6 +431,9 @@ impl Writer for SqliteWriter {
             let version = before + u64::from(requeued);
             if requeued {
                 writer.set_version(version, None)?;
+                if writer.rows.log.begin()? {
+                    writer.rows.log.log(version..=version, &[], now_ms)?;
+                }
             }
             Ok(DeadLettersChanged { count, versions: (before, version) })
         })?;

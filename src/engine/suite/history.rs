@@ -271,6 +271,67 @@ pub(super) fn a_large_commit_leaves_the_history_in_steps(engine: &impl Engine) {
     assert_eq!(versions(&mut engine.reader().unwrap(), last, None, 9), []);
 }
 
+/// Large values have a place of their own, which goes over to the history: none is lost, shared or left
+/// behind.
+pub(super) fn large_values_are_kept(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let large = |n: u8| vec![n; 3000];
+    mutate(&mut writer, vec![set("a", &large(1)), set("b", &large(1)), set("c", &large(1))]);
+    keep(&mut writer, 50, NOW);
+    let expire = |name, at_ms| Mutation::SetExpiry {
+        key: key(name),
+        expiry: Some(Time::At(at_ms)),
+        required: false,
+    };
+    let ahead = NOW + DAY_MS;
+    // In one batch and in several: other expiries, smaller, other and no values.
+    let steps = [
+        vec![expire("a", ahead), expire("b", ahead)],
+        vec![set("a", &large(2)), expire("b", ahead + 1)],
+        vec![set("a", b"small"), delete("b")],
+        vec![set("a", &large(3)), set("b", &large(3)), delete("c")],
+        vec![delete("a"), set_until("c", &large(4), Some(NOW + 20))],
+    ];
+    let writes = steps.iter().map(|step| write(vec![], step.clone())).collect();
+    commit(&mut writer, writes);
+    for step in steps {
+        mutate(&mut writer, step);
+    }
+    apply_at(&mut writer, Work { sweep_max: 9, ..Work::default() }, NOW + 20);
+    let value = |version, name: &str| {
+        let mut past = engine.reader_at(Moment { version, at_ms: NOW }).unwrap();
+        get(&mut past, name).map(|(_, value)| (value[0], value.len()))
+    };
+    let seen: Vec<_> =
+        (1..=12).map(|version| ["a", "b", "c"].map(|name| value(version, name))).collect();
+    let [one, two, three, four] = [1, 2, 3, 4].map(|n| Some((n, 3000)));
+    let small = Some((b's', 5));
+    let expected = [
+        [one, one, one],
+        [one, one, one],
+        [two, one, one],
+        [small, None, one],
+        [three, three, None],
+        [None, three, four],
+        [None, three, four],
+        [two, three, four],
+        [small, None, four],
+        [three, three, None],
+        [None, three, four],
+        [None, three, None],
+    ];
+    assert_eq!(seen, expected);
+    let goes_on: crate::engine::GoesOn = std::sync::Arc::new(|| true);
+    let intact = || assert_eq!(engine.check(9, &goes_on).unwrap(), Vec::<String>::new());
+    intact();
+    // All of it leaves the history.
+    for at_ms in 100..105 {
+        let writes = vec![write(vec![], vec![set("b", &large(5))])];
+        apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + at_ms);
+        intact();
+    }
+}
+
 /// A commit of messages only, and one that only checks, are moments with a time of their own.
 pub(super) fn commits_without_changes_have_a_time(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
@@ -351,9 +412,21 @@ pub(super) fn a_copy_repeats_the_log(engine: &impl Engine) {
     assert!(moments.all(|(moment, _)| moment.version == segments.last().unwrap().1));
     let (from, to) = (entries(&mut reader, NOW), entries(&mut copied, NOW));
     assert_eq!(from, to);
-    let damaged = LogSegment { first: 10_000, last: 10_000, at_ms: NOW, changes: &[9] };
-    let refused = repeats.replay(damaged, soon()).unwrap_err();
-    assert_eq!(refused.kind(), crate::model::Kind::Corrupt);
+    let next = state(&mut copied).version + 1;
+    let nothing = crate::codec::change_log::encode(next, &[]);
+    for (first, changes, words) in
+        [(next, &[9][..], "is damaged"), (next + 1, &nothing[..], "are missing")]
+    {
+        let segment = LogSegment { first, last: first, at_ms: NOW, changes };
+        let refused = repeats.replay(segment, soon()).unwrap_err();
+        assert_eq!(refused.kind(), crate::model::Kind::Corrupt);
+        assert!(refused.message().contains(words), "{refused}");
+    }
+    assert_eq!(state(&mut copied).version, next - 1);
+    repeats
+        .replay(LogSegment { first: next, last: next, at_ms: NOW, changes: &nothing }, soon())
+        .unwrap();
+    assert_eq!(state(&mut copied).version, next);
 }
 
 pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {
