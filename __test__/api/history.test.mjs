@@ -150,9 +150,19 @@ onEach("history", (fresh) => {
     await assert.rejects(then.set(["a"], 2), { code: "DENIED" });
     await assert.rejects(then.queue("q").stats(), { code: "UNSUPPORTED" });
     await assert.rejects(then.listIndexes(), { code: "UNSUPPORTED" });
+    const changes = then.watch({ prefix: [] }, { initial: true }).getReader();
+    const initial = { changes: [{ type: "set", key: ["a"], value: 1, versionstamp }] };
+    assert.deepEqual((await changes.read()).value, { ...initial, versionstamp, initial: "last" });
+    const [state] = (await then.watch([["a"]]).getReader().read()).value;
+    assert.equal(state.value, 1);
+    await assert.rejects(then.at(versionstamp), { code: "UNSUPPORTED" });
+    assert.equal((await then.stats()).versionstamp, versionstamp);
     await kv.set(["a"], 2);
     assert.equal((await then.get(["a"])).value, 1);
+    // No change follows: the read waits, until the end of the handle.
+    const next = changes.read();
     await then.close();
+    assert.equal((await next).done, true);
     assert.equal((await kv.get(["a"])).value, 2);
   });
 

@@ -39,6 +39,20 @@ pub trait FeedLog {
     fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()>;
 }
 
+/// At a moment of the past, after this commit. There are no changes after it, and those before it are
+/// not known.
+pub(super) struct FeedOfPast(pub(super) u64);
+
+impl FeedLog for FeedOfPast {
+    fn state(&mut self) -> Result<FeedState> {
+        Ok(FeedState { on: true, version: self.0, complete: self.0, removed: self.0 })
+    }
+
+    fn changes(&mut self, _after: u64, _visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// The size of a log, and its extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {

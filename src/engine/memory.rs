@@ -20,6 +20,7 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use uuid::Uuid;
 
+use super::feed::FeedOfPast;
 use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
@@ -127,11 +128,13 @@ fn run(
     job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
 ) -> Result<()> {
     let Some(Past { moment, rows }) = past else {
-        return job(&mut MemorySnapshot { tables, rows: &tables.rows, now_ms, goes_on });
+        let rows = &tables.rows;
+        return job(&mut MemorySnapshot { tables, rows, past: None, now_ms, goes_on });
     };
     tables.reaches(*moment)?;
     let rows = rows.get_or_insert_with(|| tables.rows_at(*moment));
-    job(&mut MemorySnapshot { tables, rows, now_ms: moment.at_ms, goes_on })
+    let (past, now_ms) = (Some(*moment), moment.at_ms);
+    job(&mut MemorySnapshot { tables, rows, past, now_ms, goes_on })
 }
 
 impl Reader for MemoryReader {
@@ -175,6 +178,7 @@ struct MemorySnapshot<'t> {
     tables: &'t Tables,
     /// The entries: the present ones, or those of a moment of the past.
     rows: &'t BTreeMap<Key, NewRow>,
+    past: Option<Moment>,
     now_ms: i64,
     /// Checked during a search.
     goes_on: Option<&'t GoesOn>,
@@ -188,7 +192,7 @@ impl MemorySnapshot<'_> {
 
     /// Passes for the present, which has more than entries.
     fn is_present(&self, what: &str) -> Result<()> {
-        if std::ptr::eq(self.rows, &self.tables.rows) { Ok(()) } else { Err(only_entries(what)) }
+        if self.past.is_none() { Ok(()) } else { Err(only_entries(what)) }
     }
 }
 
@@ -199,7 +203,7 @@ impl Snapshot for MemorySnapshot<'_> {
             log_bytes: 0,
             page_bytes: 0,
             free_pages: 0,
-            stamp: Versionstamp::new(self.tables.version),
+            stamp: Versionstamp::new(self.past.map_or(self.tables.version, |past| past.version)),
         })
     }
 
@@ -213,6 +217,9 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        if let Some(moment) = self.past {
+            return Box::new(FeedOfPast(moment.version));
+        }
         let Tables { feed: log, version, removed, .. } = self.tables;
         Box::new(feed::LogView { log: log.as_ref(), version: *version, removed: *removed })
     }

@@ -6,6 +6,7 @@ use super::layout::SPILLED;
 use super::snapshot::{ReadStatements, expired, show};
 use super::statement::{Run, Statement};
 use super::values::{encoding, stamp};
+use crate::engine::feed::FeedOfPast;
 use crate::engine::replication::{no_longer, only_entries};
 use crate::engine::{FeedLog, Finder, ReplicationLog, Snapshot};
 use crate::model::{
@@ -134,7 +135,7 @@ impl Snapshot for PastSnapshot<'_> {
     }
 
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        self.rows.feed()
+        Box::new(FeedOfPast(self.past.moment.version))
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
