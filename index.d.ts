@@ -2135,10 +2135,7 @@ export class Kv implements Disposable, AsyncDisposable {
    *   console.log(value, committedAt); // 120, then 100
    * }
    */
-  history<T = unknown>(
-    key: KvKey,
-    options?: KvHistoryOptions,
-  ): AsyncIterableIterator<KvVersion<T>>;
+  history<T = unknown>(key: KvKey, options?: KvHistoryOptions): AsyncIterableIterator<KvVersion<T>>;
 
   /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve.

@@ -153,7 +153,12 @@ onEach("history", (fresh) => {
     const changes = then.watch({ prefix: [] }, { initial: true }).getReader();
     const initial = { changes: [{ type: "set", key: ["a"], value: 1, versionstamp }] };
     assert.deepEqual((await changes.read()).value, { ...initial, versionstamp, initial: "last" });
-    const [state] = (await then.watch([["a"]]).getReader().read()).value;
+    const [state] = (
+      await then
+        .watch([["a"]])
+        .getReader()
+        .read()
+    ).value;
     assert.equal(state.value, 1);
     await assert.rejects(then.at(versionstamp), { code: "UNSUPPORTED" });
     assert.equal((await then.stats()).versionstamp, versionstamp);
