@@ -245,6 +245,65 @@ test("a file keeps its history for later openings, until it is turned off", asyn
   assert.deepEqual(await third.check(), { ok: true, findings: [] });
 });
 
+test("a thousand versions of a file that is closed in between are as a model has them", async () => {
+  const path = freshPath();
+  const below = numbers(11);
+  const expireAt = new Date(Date.now() + DAY_MS);
+  const state = new Map();
+  const versions = new Map();
+  const moments = [];
+  for (let life = 0; life < 4; life++) {
+    const kv = await open(path, { history: "7d" });
+    for (let round = 0; round < 25; round++) {
+      const operations = Array.from({ length: 10 }, () => {
+        const operation = kv.atomic();
+        const changes = new Map();
+        for (let count = below(3) + 1; count > 0; count--) {
+          const n = below(30);
+          const large = below(8) === 0;
+          const value =
+            below(4) === 0 ? undefined : { n: below(1000), text: "x".repeat(large * 2000) };
+          changes.set(n, { value, ends: value !== undefined && below(5) === 0 });
+        }
+        for (const [n, { value, ends }] of changes) {
+          if (value === undefined) operation.delete(["k", n]);
+          else operation.set(["k", n], value, ends ? { expireAt } : undefined);
+        }
+        return { changes, committed: operation.commit() };
+      });
+      // The commits share a transaction, and their order is that of the calls.
+      for (const { changes, committed } of operations) {
+        const { versionstamp } = await committed;
+        for (const [n, { value, ends }] of changes) {
+          const of = versions.get(n) ?? [];
+          versions.set(n, of);
+          if (value === undefined) {
+            if (state.delete(n)) of.unshift({ type: "delete", value: null, versionstamp });
+          } else {
+            state.set(n, { key: ["k", n], value, versionstamp });
+            of.unshift({ type: "set", value, versionstamp, ...(ends && { expireAt }) });
+          }
+        }
+        const entries = [...state.keys()].sort((a, b) => a - b).map((n) => state.get(n));
+        moments.push([versionstamp, entries]);
+      }
+    }
+    await kv.close();
+  }
+  assert.equal(moments.length, 1000);
+  const kv = await open(path);
+  for (const [versionstamp, entries] of moments) {
+    const then = await kv.at(versionstamp);
+    assert.deepEqual(await all(then.list({ prefix: [] })), entries, versionstamp);
+    await then.close();
+  }
+  for (const [n, expected] of versions) {
+    const found = await all(kv.history(["k", n]));
+    const shown = found.map(({ key: _, committedAt: __, ...version }) => version);
+    assert.deepEqual(shown, expected, `k ${n}`);
+  }
+});
+
 test("a moment outlives the handle that it came from", async () => {
   const kv = await open(freshPath(), { history: "7d" });
   const { versionstamp } = await kv.set(["a"], "x".repeat(3000));
