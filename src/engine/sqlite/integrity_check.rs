@@ -145,7 +145,7 @@ fn readable(id: i64, value: &[u8]) -> Result<()> {
 }
 
 /// The text of a finding, and the query that counts its rows.
-const COUNTS: [(&str, &str); 6] = [
+const COUNTS: [(&str, &str); 7] = [
     (
         "values in openkv_spill belong to no entry",
         "SELECT count(*) FROM openkv_spill \
@@ -154,7 +154,13 @@ const COUNTS: [(&str, &str); 6] = [
     ),
     (
         "entries have a value in openkv_spill that is another one's too",
-        "SELECT count(*) - count(DISTINCT v) FROM kv WHERE v_encoding >= 256",
+        "SELECT count(*) - count(DISTINCT v) FROM (SELECT v FROM kv WHERE v_encoding >= 256 \
+         UNION ALL SELECT v FROM openkv_history WHERE v_encoding >= 256)",
+    ),
+    (
+        "values of the history are missing from openkv_spill",
+        "SELECT count(*) FROM openkv_history \
+         WHERE v_encoding >= 256 AND v NOT IN (SELECT id FROM openkv_spill)",
     ),
     (
         "messages have a time that is not a number",
@@ -231,6 +237,14 @@ mod tests {
             (
                 "INSERT INTO kv SELECT x'026400', v, v_encoding, 3, 0, -1 FROM kv WHERE k = x'026300'",
                 Some("1 entries have a value in openkv_spill that is another one's"),
+            ),
+            (
+                "INSERT INTO openkv_history SELECT k, 9, v, v_encoding, 3, -1 FROM kv WHERE k = x'026300'",
+                Some("1 entries have a value in openkv_spill that is another one's"),
+            ),
+            (
+                "INSERT INTO openkv_history VALUES (x'026300', 9, 8, 256 + 3, 3, -1)",
+                Some("1 values of the history are missing"),
             ),
         ] {
             let (engine, folder) = fresh();
