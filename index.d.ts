@@ -2388,8 +2388,8 @@ export interface KvReplica {
    */
   status(): Promise<KvReplicaStatus>;
   /**
-   * Resolves once the replica has a complete copy of the database, at once if it has one from before. It
-   * waits for as long as the server cannot be reached; a `signal` ends the wait.
+   * Resolves once the replica has a complete copy of the database. One from before counts as soon as the
+   * server has confirmed that it is a copy of its database. It waits for as long as the server cannot be reached; a `signal` ends the wait.
    *
    * Rejects with the replica's error when it has failed: `DENIED` for a file of another database, `CORRUPT`
    * for a file that something else has written to.

@@ -17,7 +17,9 @@ use crate::engine::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
 use crate::engine::postgres::{PostgresCluster, PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
-use crate::model::{Backup, Capabilities, Capability, Encoding, Env, Error, Key, Kind, Result};
+use crate::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error, Key, Kind, Result,
+};
 use crate::remote::{Cancel, Client};
 use crate::replica::{Copy, require_log};
 use crate::store::Store;
@@ -375,6 +377,21 @@ fn open_postgres(_url: &str, _readonly: bool, _busy: Duration) -> Result<Arc<Sto
 fn without_postgres() -> Error {
     let why = "postgres:// URLs: this build of openkv is without the cargo feature postgres";
     Error::unsupported(why)
+}
+
+/// Makes the replica in a file a database of its own; see [`SqliteEngine::promote`].
+///
+/// # Errors
+/// As [`SqliteEngine::promote`]; `Unavailable` for a file that is not there, or is open in this process.
+pub fn promote(path: &Path) -> Result<()> {
+    wait_closed_at(path);
+    let named = |what: &str| Error::unavailable(format!("{}: {what}", path.display()));
+    let place = path.canonicalize().map_err(|error| named(&error.to_string()))?;
+    let copies = COPIES.lock();
+    if copies.get(&place).is_some_and(|(copy, _)| copy.strong_count() > 0) {
+        return Err(named("the replica is open in this process: close it first"));
+    }
+    SqliteEngine::promote(path, Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT))
 }
 
 /// Copies a backup to `to`, which must not be open; see [`engine::sqlite::restore`].

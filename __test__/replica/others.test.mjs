@@ -58,7 +58,7 @@ test("a restored server is noticed, copied again, and told", async () => {
   await near.replica.ready();
   assert.equal((await all(near)).length, 21);
   await place.stop();
-  await restore(backup, place.path, { replace: true });
+  await restore(backup, place.path, { force: true });
   await place.start();
   const { copiedBecause } = await untilCopied(near, 2);
   assert.match(copiedBecause, /restored/);
@@ -160,4 +160,28 @@ test("files that are no replica of this server are refused and stay as they are"
     code: "UNSUPPORTED",
     message: /update openkv/,
   });
+});
+
+test("a promoted replica is a database of its own, which others can follow", async () => {
+  const place = await movable();
+  const kv = await open(place.link.url, { accessToken });
+  await kv.set(["of"], "the primary");
+  const [replica, follower] = [fresh(), fresh()];
+  for (const file of [replica, follower]) {
+    const near = await openKv(place.link.url, { accessToken, replica: file });
+    await near.replica.ready();
+    await near.close();
+  }
+  await place.stop();
+  assert.equal((await runCli(["promote", replica])).code, 0);
+  const again = await runCli(["promote", replica]);
+  assert.notEqual(again.code, 0);
+  assert.match(again.stderr, /not a replica/);
+  const own = await openKv(replica);
+  await own.set(["of"], "the promoted one");
+  await own.close();
+  const promoted = await movable(replica);
+  const near = await open(promoted.link.url, { accessToken, replica: follower, ...eventual });
+  assert.match((await untilCopied(near, 1)).copiedBecause, /promoted/);
+  assert.equal((await near.get(["of"])).value, "the promoted one");
 });

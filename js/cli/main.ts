@@ -13,6 +13,7 @@ import { addImportCommand } from "./commands/import.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
 import { addQueueCommands } from "./commands/queues.js";
 import { addReadCommands } from "./commands/reads.js";
+import { addPromoteCommand } from "./commands/promote.js";
 import { addRestoreCommand } from "./commands/restore.js";
 import { addSearchCommands } from "./commands/search.js";
 import { addServeCommand } from "./commands/serve.js";
@@ -63,6 +64,7 @@ export function makeProgram(): Command {
   addCopyCommand(program);
   addMaintenanceCommands(program);
   addRestoreCommand(program);
+  addPromoteCommand(program);
   addServeCommand(program);
   addStudioCommand(program);
   addTenantCommands(program);

@@ -64,6 +64,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "openkv backup https://kv.example.com/shop shop-monday.sqlite3",
   ],
   restore: ["openkv restore app-monday.sqlite3 app.sqlite3"],
+  promote: ["openkv promote near.sqlite3"],
   check: [`${ON} check`],
   stats: [`${ON} stats --entries`],
   vacuum: [`${ON} vacuum`],

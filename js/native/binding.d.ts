@@ -98,6 +98,9 @@ export const Server: new (attachment: number, id: number, options: string) => Na
 /** The state of all databases on PostgreSQL, in JSON; the event REPLIED or CALL_FAILED has this id. */
 export function clusterStatus(attachment: number, id: number, url: string): void;
 
+/** Makes the replica in a file a database of its own; the event REPLIED or CALL_FAILED has this id. */
+export function promote(attachment: number, id: number, path: string): void;
+
 /** A running restore. */
 export interface NativeRestore {
   /** Pages done and pages in total. */

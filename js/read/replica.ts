@@ -37,13 +37,13 @@ export class KvReplica {
   }
 
   ready(options?: KvCallOptions): Promise<void> {
-    return signalled("kv.replica.ready", options, async () => {
-      await call(this.#session, CALL_REPLICA_READY);
+    return signalled("kv.replica.ready", options, async (signal) => {
+      await call(this.#session, CALL_REPLICA_READY, undefined, signal);
     });
   }
 
   reached(versionstamp: string, options?: KvCallOptions): Promise<void> {
-    return signalled("kv.replica.reached", options, async () => {
+    return signalled("kv.replica.reached", options, async (signal) => {
       if (typeof versionstamp !== "string" || !VERSIONSTAMP.test(versionstamp)) {
         const shown =
           typeof versionstamp === "string" ? `"${versionstamp}"` : nameOf(versionstamp);
@@ -53,7 +53,7 @@ export class KvReplica {
       }
       const frame = new Writer(32);
       frame.bytes(Buffer.from(versionstamp, "latin1"));
-      await call(this.#session, CALL_REPLICA_REACHED, frame);
+      await call(this.#session, CALL_REPLICA_REACHED, frame, signal);
     });
   }
 }

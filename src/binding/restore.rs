@@ -9,7 +9,7 @@ use napi_derive::napi;
 use super::attachment;
 use super::events::{Event, Reply};
 use crate::call::Progress;
-use crate::open::restore;
+use crate::open::{promote as promote_file, restore};
 use crate::protocol::frame::{frame_of, push_copied};
 
 /// A running restoration.
@@ -48,4 +48,16 @@ impl Restore {
     pub fn cancel(&self) {
         self.progress.end();
     }
+}
+
+/// Makes the replica at an absolute path a database of its own; REPLIED or CALL_FAILED.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "JavaScript hands it over")]
+pub fn promote(attachment: u32, id: f64, path: String) -> Result<()> {
+    let events = attachment::find(attachment)?.events;
+    let reply = Reply::new(events, id, Event::Replied, Event::CallFailed);
+    reply.on_thread("openkv-open", move |reply| {
+        reply.tell(promote_file(Path::new(&path)).map(|()| None));
+    });
+    Ok(())
 }

@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::protocol::Command;
 use crate::protocol::frame::{
-    next_key, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
+    next_key, read_deleted_stamp, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
 };
 use crate::remote::{Cancel, Client, CommitReply};
 use crate::replica::{Choice, Copy, Seen, covers};
@@ -181,7 +181,7 @@ impl Replica {
             let ranges: Vec<Range> = pick(&local).into_iter().map(|of| of.range).collect();
             let (here, options) = (self.clone(), options.clone());
             let to = merge;
-            self.once_reached(wait, move |reached| {
+            self.once_reached(wait, &options.clone(), move |reached| {
                 if let Err(error) = reached {
                     return to.told(&local, failed(&error, local.len()));
                 }
@@ -200,11 +200,15 @@ impl Replica {
     fn once_reached(
         &self,
         wait: Option<u64>,
+        options: &HandleOptions,
         then: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         match wait {
             None => then(Ok(())),
-            Some(version) => self.copy.reached(version, Some(self.client.timeout()), then),
+            Some(version) => {
+                let most = Some(self.client.timeout());
+                self.copy.reached(version, most, wanted(None, options), then);
+            }
         }
     }
 
@@ -223,6 +227,20 @@ impl Replica {
         })
     }
 
+    /// As [`Self::noting`], for a deletion of many.
+    fn noting_deletion(&self, seen: &Arc<Seen>, reply: Reply) -> Reply {
+        let (copy, seen, before) = (self.copy.clone(), seen.clone(), self.copy.version());
+        Reply::new(move |answer| match answer {
+            Ok(answer) => {
+                if let Some(stamp) = read_deleted_stamp(&answer) {
+                    copy.committed(&seen, stamp, before);
+                }
+                reply.good(answer);
+            }
+            Err(fault) => reply.bad(fault),
+        })
+    }
+
     /// Carries a command out: here if it reads, may be old, and the replica has what it needs.
     pub(super) fn call(
         self: &Arc<Self>,
@@ -238,7 +256,8 @@ impl Replica {
                 return None;
             }
             Command::ReplicaReady => {
-                self.copy.ready(move |ready| reply.tell(ready.map(|()| Vec::new())));
+                let wanted = wanted(cancel, options);
+                self.copy.ready(wanted, move |ready| reply.tell(ready.map(|()| Vec::new())));
                 return None;
             }
             Command::ReplicaReached => {
@@ -247,11 +266,13 @@ impl Replica {
                     reply.bad(Error::invalid("a versionstamp has 20 hexadecimal digits"));
                     return None;
                 };
-                self.copy.reached(stamp.version(), None, move |reached| {
+                let wanted = wanted(cancel, options);
+                self.copy.reached(stamp.version(), None, wanted, move |reached| {
                     reply.tell(reached.map(|()| Vec::new()));
                 });
                 return None;
             }
+            Command::DeleteMany => return Some(self.noting_deletion(&options.seen, reply)),
             _ => {}
         }
         let inside = match self.inside(command, frame) {
@@ -270,13 +291,10 @@ impl Replica {
             Choice::WaitFor(version) => Some(version),
         };
         let (here, options, frame) = (self.clone(), options.clone(), frame.to_vec());
-        self.once_reached(wait, move |reached| match reached {
+        self.once_reached(wait, &options.clone(), move |reached| match reached {
             Err(error) => reply.bad(error),
             Ok(()) => {
-                let closing = options.closing.clone();
-                let reply = reply.while_wanted(move || {
-                    Closing::leaves_time(&closing) && !cancel.as_ref().is_some_and(Cancel::is_raised)
-                });
+                let reply = reply.while_wanted(wanted(cancel, &options));
                 carry_out(command, &frame, options.call(here.copy.store(), reply));
             }
         });
@@ -326,6 +344,12 @@ impl Replica {
         })
         .to_string()
     }
+}
+
+/// Whether the caller of a call still waits.
+fn wanted(cancel: Option<Cancel>, options: &HandleOptions) -> impl Fn() -> bool + Send + 'static {
+    let closing = options.closing.clone();
+    move || Closing::leaves_time(&closing) && !cancel.as_ref().is_some_and(Cancel::is_raised)
 }
 
 fn in_ms(time: Duration) -> String {

@@ -21,13 +21,11 @@ mod seen;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 pub use choice::{Choice, Freshness, choose, covers};
 pub use progress::{Progress, State};
 pub use seen::Seen;
 
-use crate::model::{Error, Key, Kind, Result, Versionstamp};
+use crate::model::{Error, Key, Kind, REPLICA_WAIT_LOOK_MS, Result, Versionstamp};
 use crate::remote::{Client, Following};
 use crate::store::Store;
 use progress::Shared;
@@ -112,6 +110,7 @@ impl Copy {
         &self,
         version: u64,
         most: Option<Duration>,
+        wanted: impl Fn() -> bool + Send + 'static,
         reply: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let (mut changes, shared) = (self.shared.changes(), self.shared.clone());
@@ -122,12 +121,10 @@ impl Copy {
                     || progress.epoch != epoch
                     || (progress.ready && progress.version >= version)
             });
-            let waited = match most {
-                None => arrived.await.map(drop).map_err(|_| Error::closed()),
-                Some(most) => match timeout(most, arrived).await {
-                    Ok(arrived) => arrived.map(drop).map_err(|_| Error::closed()),
-                    Err(_) => Err(too_late(version, most)),
-                },
+            let waited = tokio::select! {
+                arrived = arrived => arrived.map(drop).map_err(|_| Error::closed()),
+                () = over(most) => Err(too_late(version, most.unwrap_or_default())),
+                () = unwanted(wanted) => Err(Error::closed()),
             };
             let progress = shared.progress();
             reply(match progress.failure() {
@@ -139,14 +136,21 @@ impl Copy {
     }
 
     /// Calls `reply` once the replica has a complete copy of the database.
-    pub fn ready(&self, reply: impl FnOnce(Result<()>) + Send + 'static) {
+    pub fn ready(
+        &self,
+        wanted: impl Fn() -> bool + Send + 'static,
+        reply: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
         let mut changes = self.shared.changes();
         self.client.run(async move {
-            let arrived =
-                changes.wait_for(|progress| progress.ready || progress.failure().is_some()).await;
+            let ready = |progress: &Progress| progress.ready || progress.failure().is_some();
+            let arrived = tokio::select! {
+                arrived = changes.wait_for(ready) => arrived.ok().map(|progress| progress.failure()),
+                () = unwanted(wanted) => None,
+            };
             reply(match arrived {
-                Ok(progress) => progress.failure().map_or(Ok(()), Err),
-                Err(_) => Err(Error::closed()),
+                Some(failure) => failure.map_or(Ok(()), Err),
+                None => Err(Error::closed()),
             });
         });
     }
@@ -169,6 +173,20 @@ pub fn require_log(client: &Client) -> Result<()> {
         return Ok(());
     }
     Err(client.lacks("the replication log, which the option replica needs (openkv 0.9 or later)"))
+}
+
+async fn over(most: Option<Duration>) {
+    match most {
+        Some(most) => tokio::time::sleep(most).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until nobody wants an answer any more.
+async fn unwanted(wanted: impl Fn() -> bool) {
+    while wanted() {
+        tokio::time::sleep(Duration::from_millis(REPLICA_WAIT_LOOK_MS)).await;
+    }
 }
 
 fn too_late(version: u64, most: Duration) -> Error {

@@ -127,13 +127,10 @@ impl Shared {
         });
     }
 
-    /// The replica has this much from before.
+    /// The replica has this much from before. It is used once the server has confirmed that it is a copy of
+    /// this database.
     pub(super) fn found(&self, version: u64) {
-        self.change(|progress| {
-            progress.version = progress.version.max(version);
-            progress.ready = true;
-        });
-        self.usable.store(true, Ordering::Release);
+        self.change(|progress| progress.version = progress.version.max(version));
     }
 
     /// A copy has begun.
@@ -161,12 +158,13 @@ impl Shared {
     pub(super) fn followed(&self, version: u64, newest: bool) {
         self.change(|progress| {
             progress.version = progress.version.max(version);
-            progress.state = State::Following;
+            (progress.state, progress.ready) = (State::Following, true);
             (progress.error, progress.failures) = (None, 0);
             if newest {
                 progress.fresh_at = Some(Instant::now());
             }
         });
+        self.usable.store(true, Ordering::Release);
     }
 
     pub(super) fn disconnected(&self, why: &str) {
@@ -178,6 +176,7 @@ impl Shared {
     }
 
     pub(super) fn failed(&self, error: Error) {
+        self.usable.store(false, Ordering::Release);
         self.change(|progress| {
             progress.state = State::Failed;
             progress.error = Some(error);

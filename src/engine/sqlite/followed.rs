@@ -33,6 +33,8 @@ pub(super) enum Role {
     Writes,
     /// As a copy of another database.
     Follows,
+    /// To make a copy a database of its own.
+    Promotes,
 }
 
 /// What a file follows, with its commit counter; `None` for one that follows nothing.
@@ -68,9 +70,11 @@ pub(super) fn check(connection: &Connection, role: Role) -> Result<()> {
              with openkv promote",
         )),
         (Role::Follows, Ok((Some(_), _))) => Ok(()),
-        (Role::Follows, Ok((None, _))) if has_data(connection)? => Err(Error::denied(
-            "the file is a database of its own, not a replica, and a copy would replace it: name another file",
+        (Role::Promotes, Ok((Some(_), _))) => promote(connection),
+        (Role::Promotes, Ok((None, _))) => Err(Error::denied(
+            "the file is not a replica, so there is nothing to promote: open it as it is",
         )),
+        (Role::Follows, Ok((None, _))) if has_data(connection)? => Err(own_database()),
         (Role::Follows, Ok((None, _))) => Ok(()),
     }
 }
@@ -156,7 +160,10 @@ impl SqliteWriter {
             all.touched.extend(report.touched);
         }
         let last = all.versions.1;
-        self.keep_followed(&Followed { version: last, ..after.clone() })?;
+        // Another process may have followed further.
+        if last > version {
+            self.keep_followed(&Followed { version: last, ..after.clone() })?;
+        }
         Ok(all)
     }
 
@@ -172,6 +179,9 @@ impl SqliteWriter {
             let version = writer.start()?;
             if read(writer.connection())?.0 != replacement.before {
                 return Err(followed_meanwhile());
+            }
+            if replacement.before.is_none() && has_data(writer.connection())? {
+                return Err(own_database());
             }
             let run = |writer: &Self, sql: &str| {
                 writer.connection().execute_batch(sql).map_err(failure)
@@ -217,6 +227,26 @@ impl SqliteWriter {
             }
         }
     }
+}
+
+/// Makes a copy a database of its own: another incarnation of the database that it has followed.
+fn promote(connection: &Connection) -> Result<()> {
+    let sql = "BEGIN IMMEDIATE; \
+               DELETE FROM openkv_meta WHERE name = 'follows'; \
+               INSERT OR REPLACE INTO openkv_meta VALUES ('generation', random()); \
+               UPDATE openkv_meta SET value = value + 1 WHERE name = 'features'; \
+               COMMIT;";
+    connection.execute_batch(sql).map_err(|error| {
+        // Without a transaction this fails, and changes nothing.
+        let _none = connection.execute_batch("ROLLBACK");
+        failure(error)
+    })
+}
+
+fn own_database() -> Error {
+    Error::denied(
+        "the file is a database of its own, not a replica, and a copy would replace it: name another file",
+    )
 }
 
 fn followed_meanwhile() -> Error {

@@ -139,6 +139,16 @@ impl SqliteEngine {
         Self::open_for(path, Role::Follows, busy, Some(Encoding::Cbor))
     }
 
+    /// Makes the copy in a file a database of its own, which others may follow: its incarnation is another
+    /// one than that of the database that it has followed.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Denied` for a file that is no copy; `Corrupt` for a copy that something else has
+    /// written to.
+    pub fn promote(path: &Path, busy: Duration) -> Result<()> {
+        Self::open_for(path, Role::Promotes, busy, None).map(drop)
+    }
+
     fn open_for(
         path: &Path,
         role: Role,

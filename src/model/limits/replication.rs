@@ -47,3 +47,6 @@ pub const REPLICA_PREFIXES_MAX: usize = 100;
 
 /// How long a server gathers commits for a follower, in ms.
 pub const FOLLOW_LINGER_MS: u64 = 1;
+
+/// How often a call that waits for a replica looks whether its caller still waits, in ms.
+pub const REPLICA_WAIT_LOOK_MS: u64 = 50;

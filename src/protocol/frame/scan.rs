@@ -186,6 +186,12 @@ pub fn read_deleted_answer(answer: &[u8]) -> Option<u64> {
     (count >= 0.0).then_some(count as u64)
 }
 
+/// The last commit in a [`deleted_answer`], if there was one.
+pub fn read_deleted_stamp(answer: &[u8]) -> Option<Versionstamp> {
+    let (has_commit, stamp) = answer.get(8..)?.split_first()?;
+    (*has_commit == 1).then(|| Versionstamp::parse(stamp)).flatten()
+}
+
 /// The answer of a deletion of many: f64 count, u8 whether there was a commit, its versionstamp.
 pub fn deleted_answer(count: u64, stamp: Option<Versionstamp>) -> Vec<u8> {
     let mut out = (count as f64).to_le_bytes().to_vec();
