@@ -18,7 +18,8 @@ use crate::engine::memory::MemoryEngine;
 use crate::engine::postgres::{PostgresCluster, PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error, Key, Kind, Result,
+    BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error, Key, Kind,
+    Result,
 };
 use crate::remote::{Cancel, Client};
 use crate::replica::{Copy, require_log};

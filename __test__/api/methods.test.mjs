@@ -16,7 +16,15 @@ import writes from "./methods/writes.mjs";
 
 // A method's row has its refusals of each kind, as [call, expected] (of a closed handle: the call
 // alone), or in words why it has none. `of(kv)` makes what the calls are made on.
-const rows = { ...reads, ...writes, ...operations, ...transactions, ...queues, ...files, ...replicas };
+const rows = {
+  ...reads,
+  ...writes,
+  ...operations,
+  ...transactions,
+  ...queues,
+  ...files,
+  ...replicas,
+};
 const KINDS = ["closed", "wrong", "over", "misspelt"];
 
 const declared = declaredMethods();

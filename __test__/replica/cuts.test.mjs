@@ -40,9 +40,13 @@ test("a link that is cut at any byte delays the copy and the changes, and change
   const places = Array.from({ length: 48 }, (_, n) => 1 + n * 211);
   for (let at = 0; at < places.length; at += 12) {
     // One after the other would wait for each other's pauses.
-    await Promise.all(places.slice(at, at + 12).map((bytes) => cutAt(bytes).catch((error) => {
-      throw new Error(`cut after ${bytes} bytes: ${error.message}`, { cause: error });
-    })));
+    await Promise.all(
+      places.slice(at, at + 12).map((bytes) =>
+        cutAt(bytes).catch((error) => {
+          throw new Error(`cut after ${bytes} bytes: ${error.message}`, { cause: error });
+        }),
+      ),
+    );
   }
 });
 

@@ -40,15 +40,18 @@ test("a replica has what its server has, and goes on without it", async () => {
   await near.replica.reached(versionstamp);
   assert.equal((await near.get(["after"], eventual)).versionstamp, versionstamp);
   const status = await near.replica.status();
-  assert.deepEqual({ ...status, lag: 0 }, {
-    state: "following",
-    version: versionstamp,
-    lag: 0,
-    ready: true,
-    copies: 1,
-    copiedBecause: "the replica is new",
-    error: null,
-  });
+  assert.deepEqual(
+    { ...status, lag: 0 },
+    {
+      state: "following",
+      version: versionstamp,
+      lag: 0,
+      ready: true,
+      copies: 1,
+      copiedBecause: "the replica is new",
+      error: null,
+    },
+  );
   link.refuses = true;
   link.cut();
   assert.equal((await near.get(["after"], eventual)).value, 1);
@@ -79,7 +82,10 @@ test("a handle sees its own writes", async () => {
     assert.equal(near.getSync(["own"]).value, n);
   }
   await near.atomic().set(["a"], 1).set(["b"], 2).commit();
-  assert.deepEqual((await near.getMany([["a"], ["b"]])).map(({ value }) => value), [1, 2]);
+  assert.deepEqual(
+    (await near.getMany([["a"], ["b"]])).map(({ value }) => value),
+    [1, 2],
+  );
   assert.equal(await near.count({ prefix: ["before"] }), 50);
   const { ok } = await near.transaction(async (tx) => {
     const { value } = await tx.get(["own"]);
@@ -178,7 +184,10 @@ test("the full-text indexes of the server are built on the replica", async () =>
   link.refuses = true;
   link.cut();
   const { entries } = await near.search(["notes"], "another");
-  assert.deepEqual(entries.map(({ key }) => key), [["notes", 2]]);
+  assert.deepEqual(
+    entries.map(({ key }) => key),
+    [["notes", 2]],
+  );
 });
 
 test("a replica of prefixes has no other keys, and asks the server for those", async () => {
@@ -188,7 +197,15 @@ test("a replica of prefixes has no other keys, and asks the server for those", a
   const replica = fresh();
   const near = await follow(link, { replica, prefixes: [["public"]], consistency: "eventual" });
   assert.equal((await near.get(["secret", 1])).value, "s");
-  assert.equal((await near.getMany([["public", 1], ["secret", 1]]))[1].value, "s");
+  assert.equal(
+    (
+      await near.getMany([
+        ["public", 1],
+        ["secret", 1],
+      ])
+    )[1].value,
+    "s",
+  );
   await near.set(["public", 2], "q");
   await near.set(["secret", 2], "t");
   assert.equal((await near.get(["secret", 2])).value, "t");
@@ -200,7 +217,13 @@ test("a replica of prefixes has no other keys, and asks the server for those", a
   await assert.rejects(near.get(["secret", 1]), { code: "UNAVAILABLE" });
   await near.close();
   const reader = await openKv(replica, { readonly: true });
-  assert.deepEqual((await all(reader)).map(({ key }) => key), [["public", 1], ["public", 2]]);
+  assert.deepEqual(
+    (await all(reader)).map(({ key }) => key),
+    [
+      ["public", 1],
+      ["public", 2],
+    ],
+  );
   await reader.close();
 });
 
@@ -248,7 +271,11 @@ test("options of a replica are checked", async () => {
   assert.equal(plain.replica, null);
   const { replica } = near;
   await near.close();
-  for (const call of [() => replica.status(), () => replica.ready(), () => replica.reached("0".repeat(20))]) {
+  for (const call of [
+    () => replica.status(),
+    () => replica.ready(),
+    () => replica.reached("0".repeat(20)),
+  ]) {
     await assert.rejects(call(), { code: "CLOSED" });
   }
 });

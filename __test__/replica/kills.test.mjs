@@ -19,7 +19,9 @@ const running = new Set();
 after(() => running.forEach((child) => child.kill("SIGKILL")));
 
 async function start(...args) {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [script, ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   running.add(child);
   child.on("close", () => running.delete(child));
   await once(child.stdout, "data");

@@ -5,6 +5,7 @@ import { copyFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { openKv, restore } from "../../index.mjs";
+import { openkv } from "../cli/running.mjs";
 import { freshPaths } from "../kit/folder.mjs";
 import { open, startServer } from "../kit/server.mjs";
 import { linkTo } from "./link.mjs";
@@ -62,7 +63,10 @@ test("a restored server is noticed, copied again, and told", async () => {
   await place.start();
   const { copiedBecause } = await untilCopied(near, 2);
   assert.match(copiedBecause, /restored/);
-  assert.deepEqual((await all(near)).map(({ key }) => key), [["kept"]]);
+  assert.deepEqual(
+    (await all(near)).map(({ key }) => key),
+    [["kept"]],
+  );
   const { versionstamp } = await near.set(["after"], 2);
   assert.equal((await near.get(["after"])).versionstamp, versionstamp);
   await near.close();
@@ -88,7 +92,10 @@ test("an older file in the place of the server's is noticed", async () => {
   copyFileSync(older, place.path);
   await place.start();
   assert.match((await untilCopied(near, 1)).copiedBecause, /fewer commits|other commits/);
-  assert.deepEqual((await all(near)).map(({ key }) => key), [["kept"]]);
+  assert.deepEqual(
+    (await all(near)).map(({ key }) => key),
+    [["kept"]],
+  );
 });
 
 test("a log that no longer reaches back leads to another copy", async () => {
@@ -173,10 +180,10 @@ test("a promoted replica is a database of its own, which others can follow", asy
     await near.close();
   }
   await place.stop();
-  assert.equal((await runCli(["promote", replica])).code, 0);
-  const again = await runCli(["promote", replica]);
+  assert.equal((await openkv("promote", replica)).code, 0);
+  const again = await openkv("promote", replica);
   assert.notEqual(again.code, 0);
-  assert.match(again.stderr, /not a replica/);
+  assert.match(again.err, /not a replica/);
   const own = await openKv(replica);
   await own.set(["of"], "the promoted one");
   await own.close();

@@ -45,8 +45,7 @@ export class KvReplica {
   reached(versionstamp: string, options?: KvCallOptions): Promise<void> {
     return signalled("kv.replica.reached", options, async (signal) => {
       if (typeof versionstamp !== "string" || !VERSIONSTAMP.test(versionstamp)) {
-        const shown =
-          typeof versionstamp === "string" ? `"${versionstamp}"` : nameOf(versionstamp);
+        const shown = typeof versionstamp === "string" ? `"${versionstamp}"` : nameOf(versionstamp);
         throw new TypeError(
           `kv.replica.reached: the versionstamp must have 20 hexadecimal digits: received ${shown}`,
         );

@@ -23,8 +23,8 @@ use crate::store::Store;
 
 pub use crate::replica::Seen;
 pub use replica::{Gate, Replica};
-pub use requests::HandleOptions;
 use replica::{Part, of_server, part_of};
+pub use requests::HandleOptions;
 
 /// An open database.
 #[derive(Clone)]

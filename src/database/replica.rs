@@ -13,7 +13,8 @@ use crate::model::{
 };
 use crate::protocol::Command;
 use crate::protocol::frame::{
-    next_key, read_deleted_stamp, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
+    next_key, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
+    read_deleted_stamp,
 };
 use crate::remote::{Cancel, Client, CommitReply};
 use crate::replica::{Choice, Copy, Seen, covers};
@@ -98,8 +99,7 @@ impl Replica {
             let group = requests.get(from..to).unwrap_or_default();
             let eventual = group.iter().all(|request| request.eventual);
             let inside = group.iter().all(|request| self.has(&request.range));
-            let choice =
-                if eventual { self.copy.choose(seen, inside) } else { Choice::Primary };
+            let choice = if eventual { self.copy.choose(seen, inside) } else { Choice::Primary };
             match choice {
                 Choice::Local => plan.local.extend(from..to),
                 Choice::WaitFor(version) => {
@@ -155,7 +155,11 @@ impl Replica {
         };
         let parts = usize::from(!local.is_empty()) + usize::from(!server.is_empty());
         let merge = Arc::new(Merge {
-            state: Mutex::new(Merged { answers: vec![Vec::new(); count], parts, reply: Some(reply) }),
+            state: Mutex::new(Merged {
+                answers: vec![Vec::new(); count],
+                parts,
+                reply: Some(reply),
+            }),
         });
         if parts == 0 {
             merge.told(&[], Ok(Vec::new()));
@@ -186,7 +190,8 @@ impl Replica {
                     return to.told(&local, failed(&error, local.len()));
                 }
                 let reply = Reply::new(move |answer| {
-                    let apart = answer.map_err(Error::from).and_then(|bytes| split(&bytes, local.len()));
+                    let apart =
+                        answer.map_err(Error::from).and_then(|bytes| split(&bytes, local.len()));
                     match apart {
                         Ok(answers) => to.told(&local, Ok(answers)),
                         Err(error) => to.told(&local, failed(&error, local.len())),
@@ -280,7 +285,8 @@ impl Replica {
             None => return Some(reply),
         };
         let eventual = eventual || command == Command::FeedPosition;
-        let choice = if eventual { self.copy.choose(&options.seen, inside) } else { Choice::Primary };
+        let choice =
+            if eventual { self.copy.choose(&options.seen, inside) } else { Choice::Primary };
         let wait = match choice {
             Choice::Primary => return Some(reply),
             Choice::Reject => {
@@ -305,9 +311,8 @@ impl Replica {
     fn inside(&self, command: Command, frame: &[u8]) -> Option<bool> {
         let prefixes = self.copy.prefixes();
         Some(match command {
-            Command::Count | Command::Scan => parse_scan(frame).is_ok_and(|scan| {
-                covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())
-            }),
+            Command::Count | Command::Scan => parse_scan(frame)
+                .is_ok_and(|scan| covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())),
             Command::Ttl => covers(prefixes, frame, frame),
             Command::Entries => {
                 let (mut rest, mut inside) = (frame, true);
@@ -329,9 +334,9 @@ impl Replica {
     /// The status, as JSON.
     fn status(&self) -> String {
         let progress = self.copy.progress();
-        let error = progress.error.as_ref().map(|error| {
-            serde_json::json!({ "kind": error.kind() as u8, "message": error.message() })
-        });
+        let error = progress.error.as_ref().map(
+            |error| serde_json::json!({ "kind": error.kind() as u8, "message": error.message() }),
+        );
         let lag = progress.lag().map(|lag| lag.as_secs_f64() * 1000.0);
         serde_json::json!({
             "state": progress.state.name(),

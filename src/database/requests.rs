@@ -17,8 +17,8 @@ use crate::protocol::frame::{
     Answer, parse_ranges, parse_requests, parse_writes, parse_writes_apart, push_failed,
 };
 use crate::protocol::{Command, Trait};
-use crate::replica::Seen;
 use crate::remote::{Cancel, Client, CommitReply, Entry, Framed, Page};
+use crate::replica::Seen;
 use crate::store::{Closing, Store};
 
 /// What a handle says about all of its requests.
@@ -126,7 +126,8 @@ fn read_remote(client: &Client, frame: &[u8], count: usize, reply: Reply) {
     };
     let is_point = |range: &Range| matches!(range, Range::Point(_));
     let points: Vec<bool> = requests.iter().map(|request| is_point(&request.range)).collect();
-    client.read(requests, Box::new(move |found| reply.good(read_answers(&found, &points).concat())));
+    client
+        .read(requests, Box::new(move |found| reply.good(read_answers(&found, &points).concat())));
 }
 
 /// The answer of each request.

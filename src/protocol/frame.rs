@@ -27,11 +27,11 @@ pub use consume::{
     parse_poll, parse_received, push_consume, push_dispatched, push_lock_update, push_poll,
     push_settlement,
 };
+pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use follow::{
     Follow, parse_entries, parse_follow, parse_followed, parse_segments, parse_specs, push_entry,
     push_follow, push_followed, push_segments, push_specs,
 };
-pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use history::{parse_history, push_history_head, push_version};
 pub use queue::{
     first_queue, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_reason,
@@ -41,7 +41,8 @@ pub use queue::{
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
 pub use scan::{
     PreviewFilter, ScanRequest, deleted_answer, deletion_frame, parse_deletion, parse_preview,
-    parse_scan, put_absent, put_passed, put_seen, read_deleted_answer, read_deleted_stamp, scan_answer,
+    parse_scan, put_absent, put_passed, put_seen, read_deleted_answer, read_deleted_stamp,
+    scan_answer,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use write::{

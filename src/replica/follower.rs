@@ -133,9 +133,8 @@ impl LogTaker {
         self.page(Page::End).await?;
         let before = self.followed();
         let Copying { place, why, .. } = self.stored().await?;
-        let exchanged = before.is_some_and(|before| {
-            before.origin != place.origin || before.version > place.version
-        });
+        let exchanged = before
+            .is_some_and(|before| before.origin != place.origin || before.version > place.version);
         if exchanged {
             tracing::warn!(why, "a replica was exchanged for another copy of its database");
         }
@@ -178,7 +177,8 @@ impl LogFollower for LogTaker {
     }
 
     fn request(&self) -> Result<Vec<u8>> {
-        let followed = self.state.lock().followed.clone().unwrap_or_else(|| Err(Error::closed()))?;
+        let followed =
+            self.state.lock().followed.clone().unwrap_or_else(|| Err(Error::closed()))?;
         // Other prefixes need another copy.
         let from = followed.filter(|followed| followed.prefixes == self.prefixes);
         let beat_ms = u32::try_from(self.beat.as_millis()).unwrap_or(u32::MAX);

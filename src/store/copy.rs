@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::{Store, Use};
 use crate::engine::{Engine, Report, Writer};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, Env, Error, Followed, IndexChoice, IndexInfo, IndexSpec, Replacement,
-    Result, Segment,
+    BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, Env, Error, Followed, IndexChoice, IndexInfo, IndexSpec,
+    Replacement, Result, Segment,
 };
 
 /// Work of the follower on the writer thread. What it reports is announced to watches and feeds.
@@ -86,12 +86,10 @@ impl Store {
         reply: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         self.copy_work(move |writer| {
-            let done = writer.and_then(|writer| {
-                writer.replace_all(&replacement, &mut *pages, soon()).map(drop)
-            });
+            let done = writer
+                .and_then(|writer| writer.replace_all(&replacement, &mut *pages, soon()).map(drop));
             drop(pages);
-            let announced =
-                if done.is_ok() { Announced::Everything } else { Announced::Nothing };
+            let announced = if done.is_ok() { Announced::Everything } else { Announced::Nothing };
             reply(done);
             announced
         });

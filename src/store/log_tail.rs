@@ -11,9 +11,9 @@ use super::{Caller, Patience, Room, Store, on_thread};
 use crate::codec::change_log;
 use crate::engine::{GoesOn, Snapshot};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec, Key,
-    LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
-    Origin, Result, Segment, Seen, Setting, Step, Walk,
+    BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec,
+    Key, LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
+    Origin, Result, Seen, Segment, Setting, Step, Walk,
 };
 
 /// Gets a signal when there may be new commits. It must not wait.
@@ -97,12 +97,7 @@ impl Store {
     }
 
     /// Reads the segments after a place, of the keys with its prefixes, up to a bound of bytes.
-    pub fn read_log(
-        &self,
-        place: Followed,
-        room: Arc<dyn Room>,
-        caller: impl Caller<LogRead>,
-    ) {
+    pub fn read_log(&self, place: Followed, room: Arc<dyn Room>, caller: impl Caller<LogRead>) {
         self.read(None, caller, move |snapshot, _| read_log(snapshot, &place, &*room));
     }
 
@@ -181,7 +176,9 @@ fn place_of(snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<Followed> {
 }
 
 fn turned_off() -> Error {
-    Error::unavailable("the replication log has been turned off; it begins again with the next follower")
+    Error::unavailable(
+        "the replication log has been turned off; it begins again with the next follower",
+    )
 }
 
 /// Why the log does not lead on from a place; `None` if it does. `at_ms` is the time of the segment that
@@ -219,7 +216,11 @@ fn read_log(snapshot: &mut dyn Snapshot, place: &Followed, room: &dyn Room) -> R
         return Ok(LogRead::Copy(why));
     }
     if place.version == state.version {
-        return Ok(LogRead::Segments { version: state.version, newest: true, segments: Vec::new() });
+        return Ok(LogRead::Segments {
+            version: state.version,
+            newest: true,
+            segments: Vec::new(),
+        });
     }
     let (mut segments, mut bytes, mut newest) = (Vec::new(), 0, true);
     let (mut version, mut fault) = (place.version, None);

@@ -12,8 +12,7 @@ use crate::engine::replication::extent::{
 };
 use crate::engine::replication::{no_longer, time_of};
 use crate::model::{
-    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Moment,
-    Origin, PastEntry, Result,
+    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Result,
 };
 
 /// What entries were before commits.

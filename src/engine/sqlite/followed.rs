@@ -183,9 +183,8 @@ impl SqliteWriter {
             if replacement.before.is_none() && has_data(writer.connection())? {
                 return Err(own_database());
             }
-            let run = |writer: &Self, sql: &str| {
-                writer.connection().execute_batch(sql).map_err(failure)
-            };
+            let run =
+                |writer: &Self, sql: &str| writer.connection().execute_batch(sql).map_err(failure);
             run(writer, "DELETE FROM kv; DELETE FROM openkv_history; DELETE FROM openkv_spill;")?;
             writer.clear_indexes()?;
             writer.rows().begin(i64::MIN)?;

@@ -149,12 +149,7 @@ impl SqliteEngine {
         Self::open_for(path, Role::Promotes, busy, None).map(drop)
     }
 
-    fn open_for(
-        path: &Path,
-        role: Role,
-        busy: Duration,
-        wanted: Option<Encoding>,
-    ) -> Result<Self> {
+    fn open_for(path: &Path, role: Role, busy: Duration, wanted: Option<Encoding>) -> Result<Self> {
         let readonly = role == Role::Reads;
         let access = if readonly { Access::Read } else { Access::Write };
         let named = |error: Error| {

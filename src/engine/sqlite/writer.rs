@@ -18,7 +18,9 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
 use crate::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
-use crate::engine::{DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer};
+use crate::engine::{
+    DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
+};
 use crate::model::{
     Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSegment, LogSettings, MessageDeletion, Origin, Replacement, Result, Vacuumed,
 };

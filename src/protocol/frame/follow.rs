@@ -203,7 +203,12 @@ mod tests {
         let mut ends = vec![0];
         for entry in &entries {
             let value = (entry.value.encoding.id(), entry.value.bytes.as_slice());
-            push_entry(&mut bytes, (entry.key.as_bytes(), entry.version), value, entry.expire_at_ms);
+            push_entry(
+                &mut bytes,
+                (entry.key.as_bytes(), entry.version),
+                value,
+                entry.expire_at_ms,
+            );
             ends.push(bytes.len());
         }
         assert_eq!(parse_entries(&bytes), Ok(entries));

@@ -6,7 +6,9 @@ use hyper::body::Bytes;
 use tokio::time::timeout;
 
 use super::{Consumer, Phase};
-use crate::model::{CONSUME_FRAME_BYTES_MAX, Error, LEAVE_MS_MAX, Limits, Result, WATCH_SILENCE_MS_MAX};
+use crate::model::{
+    CONSUME_FRAME_BYTES_MAX, Error, LEAVE_MS_MAX, Limits, Result, WATCH_SILENCE_MS_MAX,
+};
 use crate::protocol::Command;
 use crate::protocol::consume::{ConsumeMessage, read_message, write_consume};
 use crate::protocol::extension::{CONSUME, QUEUES};

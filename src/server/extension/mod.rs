@@ -96,10 +96,7 @@ impl RequestKind {
 
     /// Whether its answer, or the wait for it, is unbounded in time.
     fn goes_on(self) -> bool {
-        matches!(
-            self,
-            Self::Feed | Self::Follow | Self::Watch | Self::Consume | Self::Receive
-        )
+        matches!(self, Self::Feed | Self::Follow | Self::Watch | Self::Consume | Self::Receive)
     }
 }
 
