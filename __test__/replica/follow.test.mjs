@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { freshPaths } from "../kit/folder.mjs";
 import { open, startServer } from "../kit/server.mjs";
+import { all } from "./entries.mjs";
 import { linkTo } from "./link.mjs";
 
 const accessToken = "an-access-token";
@@ -24,10 +25,6 @@ async function follow(link, options) {
   const kv = await open(link.url, { accessToken, timeout: 2000, replica: ":memory:", ...options });
   await kv.replica.ready();
   return kv;
-}
-
-async function all(kv, options) {
-  return await Array.fromAsync(kv.list({ prefix: [] }, options));
 }
 
 test("a replica has what its server has, and goes on without it", async () => {
@@ -52,8 +49,7 @@ test("a replica has what its server has, and goes on without it", async () => {
       error: null,
     },
   );
-  link.refuses = true;
-  link.cut();
+  await link.refuse();
   assert.equal((await near.get(["after"], eventual)).value, 1);
   assert.equal(near.getSync(["after"], eventual).value, 1);
   assert.equal((await near.getMany([["after"], ["before", 3]], eventual))[1].value.n, 3);
@@ -64,7 +60,7 @@ test("a replica has what its server has, and goes on without it", async () => {
   assert.equal(state, "disconnected");
   assert.equal(error.code, "UNAVAILABLE");
   await kv.set(["after"], 3);
-  link.refuses = false;
+  await link.accept();
   assert.equal((await near.get(["after"])).value, 3);
   const last = await kv.set(["after"], 4);
   await near.replica.reached(last.versionstamp);
@@ -103,12 +99,11 @@ test("a file of a replica goes on where it was", async () => {
   await first.close();
   await kv.set(["while", "closed"], 1);
   await kv.delete(["before", 7]);
-  link.refuses = true;
-  link.cut();
+  await link.refuse();
   await assert.rejects(openKv(link.url, { accessToken, replica, timeout: 300 }), {
     code: "UNAVAILABLE",
   });
-  link.refuses = false;
+  await link.accept();
   const again = await openKv(link.url, { accessToken, replica });
   const { versionstamp } = await kv.set(["now"], 2);
   await again.replica.reached(versionstamp);
@@ -164,8 +159,7 @@ test("watches and feeds are served by the replica", async () => {
     seen.push(...(await next).value.changes.map(({ value }) => value));
   }
   assert.deepEqual(seen, [...Array(100).keys()]);
-  link.refuses = true;
-  link.cut();
+  await link.refuse();
   const offline = near.watch([["watched"]]).getReader();
   assert.equal((await offline.read()).value[0].value, "new");
   await Promise.all([watch.cancel(), feed.cancel(), offline.cancel()]);
@@ -181,8 +175,7 @@ test("the full-text indexes of the server are built on the replica", async () =>
     const found = await near.search(["notes"], "fox").catch(() => ({ entries: [] }));
     hits = found.entries.length;
   }
-  link.refuses = true;
-  link.cut();
+  await link.refuse();
   const { entries } = await near.search(["notes"], "another");
   assert.deepEqual(
     entries.map(({ key }) => key),
@@ -210,8 +203,7 @@ test("a replica of prefixes has no other keys, and asks the server for those", a
   await near.set(["secret", 2], "t");
   assert.equal((await near.get(["secret", 2])).value, "t");
   assert.equal((await near.get(["public", 2])).value, "q");
-  link.refuses = true;
-  link.cut();
+  await link.refuse();
   assert.equal(near.getSync(["public", 2]).value, "q");
   assert.equal(await near.count({ prefix: ["public"] }), 2);
   await assert.rejects(near.get(["secret", 1]), { code: "UNAVAILABLE" });
@@ -232,14 +224,13 @@ test("maxLag sends a read to the server, or refuses it", async () => {
   const near = await follow(link, { consistency: "eventual", maxLag: 400 });
   for (let lag = null; lag === null; ) ({ lag } = await near.replica.status());
   assert.equal((await near.get(["before", 1])).value.n, 1);
-  link.refuses = true;
-  link.cut();
+  await link.refuse();
   let refused;
   while (refused === undefined) {
     await near.get(["before", 1]).catch((error) => void (refused = error));
   }
   assert.equal(refused.code, "UNAVAILABLE");
-  link.refuses = false;
+  await link.accept();
   await kv.set(["before", 1], "changed");
   for (let state = ""; state !== "following"; ) ({ state } = await near.replica.status());
   assert.equal((await near.get(["before", 1])).value, "changed");

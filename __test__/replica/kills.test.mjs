@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
 import { freshPaths } from "../kit/folder.mjs";
 import { freePort } from "../kit/port.mjs";
+import { all } from "./entries.mjs";
 
 const accessToken = "an-access-token";
 const fresh = freshPaths("replica-kills");
@@ -69,8 +70,7 @@ test("a replica is the same as its server after kills of both", { timeout: 120_0
   const near = await openKv(url, { accessToken, replica, timeout: 20_000 });
   const { versionstamp } = await kv.set(["end"], true);
   await near.replica.reached(versionstamp);
-  const list = (from, options) => Array.fromAsync(from.list({ prefix: [] }, options));
-  assert.deepEqual(await list(near, { consistency: "eventual" }), await list(kv));
+  assert.deepEqual(await all(near, { consistency: "eventual" }), await all(kv));
   await near.close();
   await kv.close();
   await kill(server);

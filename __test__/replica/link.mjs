@@ -12,8 +12,6 @@ export async function linkTo(url) {
 }
 
 class Link {
-  /** Whether new connections are refused. */
-  refuses = false;
   /** Bytes from the server after which each connection is cut. */
   most = Number.POSITIVE_INFINITY;
   /** The number of connections that were cut after `most` bytes. */
@@ -21,6 +19,7 @@ class Link {
   /** Where the server is; it may move. */
   port;
   #server;
+  #own;
   #sockets = new Set();
 
   constructor({ port, pathname }) {
@@ -31,11 +30,23 @@ class Link {
   async listen() {
     this.#server = net.createServer((near) => this.#connect(near));
     await new Promise((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
-    this.url = `http://127.0.0.1:${this.#server.address().port}${this.pathname}`;
+    this.#own = this.#server.address().port;
+    this.url = `http://127.0.0.1:${this.#own}${this.pathname}`;
+  }
+
+  /** Cuts all connections; new ones are refused, as by a machine without the server. */
+  async refuse() {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.cut();
+    await closed;
+  }
+
+  /** Accepts connections again. */
+  async accept() {
+    await new Promise((resolve) => this.#server.listen(this.#own, "127.0.0.1", resolve));
   }
 
   #connect(near) {
-    if (this.refuses) return void near.destroy();
     const far = net.connect(this.port, "127.0.0.1");
     let left = this.most;
     for (const socket of [near, far]) {

@@ -2,21 +2,17 @@
 
 import assert from "node:assert/strict";
 import { copyFileSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { openKv, restore } from "../../index.mjs";
 import { openkv } from "../cli/running.mjs";
 import { freshPaths } from "../kit/folder.mjs";
 import { open, startServer } from "../kit/server.mjs";
+import { all } from "./entries.mjs";
 import { linkTo } from "./link.mjs";
 
 const accessToken = "an-access-token";
 const fresh = freshPaths("replica-others");
 const eventual = { consistency: "eventual" };
-
-async function all(kv, options) {
-  return await Array.fromAsync(kv.list({ prefix: [] }, options));
-}
 
 /** A server that can be stopped and started on its file, behind a link. */
 async function movable(path = fresh()) {
@@ -150,23 +146,6 @@ test("files that are no replica of this server are refused and stay as they are"
   assert.equal((await again.get(["of"], eventual)).value, "one");
   assert.equal((await again.replica.status()).copies, 0);
   await again.close();
-  const raw = new DatabaseSync(replica);
-  raw.exec("UPDATE data_version SET version = version + 1 WHERE k = 0");
-  raw.close();
-  await assert.rejects(openKv(one.link.url, { accessToken, replica }), {
-    code: "CORRUPT",
-    message: /something else has written/,
-  });
-  const newer = fresh();
-  const made = await openKv(newer);
-  await made.close();
-  const later = new DatabaseSync(newer);
-  later.exec("UPDATE openkv_meta SET value = 99 WHERE name = 'format'");
-  later.close();
-  await assert.rejects(openKv(one.link.url, { accessToken, replica: newer }), {
-    code: "UNSUPPORTED",
-    message: /update openkv/,
-  });
 });
 
 test("a promoted replica is a database of its own, which others can follow", async () => {

@@ -277,7 +277,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     let page = this.#pooled ? this.#page : (spares.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES));
     this.#pooled = true;
     this.#page = page;
-    const length = this.#request();
+    const length = this.#request(0);
     for (;;) {
       session.hold(1);
       const answer = session.native.page(length, page);
@@ -306,7 +306,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   /** Reads the next page on the asynchronous lane. */
   async #fetch(): Promise<void> {
     const session = this.#session;
-    const length = this.#request();
+    const length = this.#request(this.#freshness);
     const batch = session.joinRead();
     const index = batch.range(session.port.writer.buf, length);
     await batch.arrived;
@@ -342,10 +342,10 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   }
 
   /** Writes the range request of the next page into the scratch; returns its length. */
-  #request(): number {
+  #request(freshness: number): number {
     const writer = this.#session.port.begin();
     const { start, end } = this.#bounds!;
-    writer.u8((this.#reverse ? REVERSE : 0) | this.#freshness);
+    writer.u8((this.#reverse ? REVERSE : 0) | freshness);
     writer.u32(Math.min(this.#pageRows, this.#wanted));
     writer.u32(start.length);
     writer.bytes(start);

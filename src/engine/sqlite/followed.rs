@@ -254,7 +254,45 @@ fn followed_meanwhile() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::engine::sqlite::SqliteEngine;
+    use crate::engine::{Engine as _, Writer};
+    use crate::model::Kind;
+
+    /// Runs SQL on a replica, and answers the error of opening it then.
+    fn tampered(sql: &str) -> Error {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kv");
+        let busy = Duration::from_secs(5);
+        let engine = SqliteEngine::open_copy(&path, busy).unwrap();
+        let origin = Origin { database: [1; 16], incarnation: 2 };
+        let after = Followed { origin, version: 3, at_ms: 4, prefixes: Vec::new() };
+        let replacement = Replacement { before: None, after, generation: 5 };
+        let mut writer = engine.writer().unwrap();
+        let deadline = Instant::now() + busy;
+        Writer::replace_all(&mut writer, &replacement, &mut || Ok(None), deadline).unwrap();
+        drop((writer, engine));
+        SqliteEngine::open_copy(&path, busy).unwrap();
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let refused = SqliteEngine::open_copy(&path, busy).err().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), before, "the file is changed");
+        refused
+    }
+
+    #[test]
+    fn a_replica_that_was_changed_is_refused_and_stays() {
+        let refused = tampered("UPDATE data_version SET version = 9 WHERE k = 0");
+        assert_eq!(refused.kind(), Kind::Corrupt);
+        assert!(refused.message().contains("something else has written"), "{refused}");
+        let refused = tampered("UPDATE openkv_meta SET value = x'01' WHERE name = 'follows'");
+        assert_eq!(refused.kind(), Kind::Corrupt);
+        let refused = tampered("UPDATE openkv_meta SET value = 99 WHERE name = 'format'");
+        assert_eq!(refused.kind(), Kind::Unsupported);
+        assert!(refused.message().contains("update openkv"), "{refused}");
+    }
 
     #[test]
     fn a_mark_round_trips_and_cut_ones_are_rejected() {
