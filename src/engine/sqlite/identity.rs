@@ -20,9 +20,11 @@ use super::errors::failure;
 use super::wal_index::read_main_file;
 use crate::model::{Error, Kind, Result};
 
-/// Gives a file a number, unless it has one.
+/// Gives a file a number, and its database a name, unless it has them. A backup has the name from the
+/// beginning, so that a replica knows the database again after a restore.
 pub(super) const ENSURE: &str =
-    "INSERT OR IGNORE INTO data_version (k, version, seq) VALUES (1, 0, random())";
+    "INSERT OR IGNORE INTO data_version (k, version, seq) VALUES (1, 0, random()); \
+     INSERT OR IGNORE INTO openkv_meta (name, value) VALUES ('database', randomblob(16));";
 
 /// Gives a copy a new number.
 pub(super) const RENEW: &str =

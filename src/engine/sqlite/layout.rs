@@ -230,10 +230,10 @@ pub(super) fn prepare(
     Ok(encoding)
 }
 
-/// Gives a file number to a file of an earlier version. A failure is ignored; the next opening
+/// Gives a number and a name to a file of an earlier version. A failure is ignored; the next opening
 /// tries again.
 fn give_number(connection: &Connection) {
-    let sql = "SELECT 1 FROM data_version WHERE k = 1";
+    let sql = "SELECT 1 FROM data_version, openkv_meta WHERE k = 1 AND name = 'database'";
     let missing = connection.query_row(sql, [], |_| Ok(())).optional();
     if let Ok(None) = missing
         && let Err(error) = connection.execute_batch(super::identity::ENSURE)

@@ -448,7 +448,7 @@ pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {
     }
     let log = state(&mut reader).log.unwrap();
     assert_eq!((log.complete, log.bounds, log.history), (0, bounds, None));
-    assert_eq!(log.origin.database, ORIGIN.database);
+    let name = log.origin.database;
     let writes = vec![write(vec![], vec![set("a", b"1")])];
     apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + 100);
     let trimmed = state(&mut reader).log.unwrap();
@@ -459,5 +459,5 @@ pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {
     assert_eq!(state(&mut reader), LogState { version: state(&mut reader).version, log: None });
     keep(&mut writer, DAY_MS, NOW);
     let log = state(&mut reader).log.unwrap();
-    assert_eq!((log.complete, log.origin.database), (11, ORIGIN.database));
+    assert_eq!((log.complete, log.origin.database), (11, name));
 }
