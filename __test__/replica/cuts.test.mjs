@@ -34,8 +34,8 @@ test("a link that is cut at any byte delays the copy and the changes, and change
     await near.delete(["own", bytes]);
     await near.close();
   };
-  // About 12,000 bytes in all; every byte would take minutes.
-  const places = Array.from({ length: 24 }, (_, n) => 1 + n * 423);
+  // About 40,000 bytes in all; every byte would take minutes.
+  const places = Array.from({ length: 120 }, (_, n) => 1 + n * 331);
   for (let at = 0; at < places.length; at += 24) {
     // One after the other would wait for each other's pauses.
     await Promise.all(
