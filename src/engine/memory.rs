@@ -29,7 +29,9 @@ use super::{
 };
 use crate::commit::{Begun, NewRow, batch, replay};
 use crate::model::{
-    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed, Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Origin, Peeked, QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed,
+    Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Origin,
+    Peeked, QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;

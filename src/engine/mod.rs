@@ -26,7 +26,10 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, Checkpoint, CopiedEntry, DeadLetter, DeadLetterChange, Error, Followed, Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Needs, Origin, Peeked, QueueStats, Range, Replacement, Result, Row, Seen, Sharing, Stats, Step, Vacuumed, Walk,
+    Backup, Capabilities, Checkpoint, CopiedEntry, DeadLetter, DeadLetterChange, Error, Followed,
+    Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Needs,
+    Origin, Peeked, QueueStats, Range, Replacement, Result, Row, Seen, Sharing, Stats, Step,
+    Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};

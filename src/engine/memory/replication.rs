@@ -12,7 +12,8 @@ use crate::engine::replication::extent::{
 };
 use crate::engine::replication::{no_longer, time_of};
 use crate::model::{
-    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Result,
+    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Moment,
+    Origin, PastEntry, Result,
 };
 
 /// What entries were before commits.
@@ -47,8 +48,14 @@ impl Log {
     ) {
         let since = Moment { version, at_ms };
         let history = self.extent.history.map(|history| HistoryExtent { since, ..history });
-        let extent =
-            Extent { complete: version, bytes: 0, newest_ms: at_ms, history, forgotten: None, ..self.extent };
+        let extent = Extent {
+            complete: version,
+            bytes: 0,
+            newest_ms: at_ms,
+            history,
+            forgotten: None,
+            ..self.extent
+        };
         *self = Self::new(Origin { database, incarnation }, extent);
     }
 

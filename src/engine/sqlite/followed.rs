@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::errors::failure;
 use super::writer::SqliteWriter;
-use crate::commit::{Begun, EntryTable as _, NewRow, RowEffect, replay};
+use crate::commit::{EntryTable as _, NewRow, RowEffect};
 use crate::engine::{NextEntries, Report, Writer as _};
 use crate::model::{CopiedEntry, Error, Followed, Key, LogSegment, Origin, Replacement, Result};
 
@@ -152,10 +152,7 @@ impl SqliteWriter {
         }
         let mut all = Report { versions: (begun, version), ..Report::default() };
         for segment in segments {
-            let logs = self.begin_rows(segment.at_ms)?;
-            let version = all.versions.1;
-            let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
-            let report = replay::run(self, &begun, *segment)?;
+            let report = self.repeat_segment(all.versions.1, *segment)?;
             all.versions.1 = report.versions.1;
             all.touched.extend(report.touched);
         }

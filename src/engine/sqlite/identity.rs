@@ -22,8 +22,7 @@ use crate::model::{Error, Kind, Result};
 
 /// Gives a file a number, and its database a name, unless it has them. A backup has the name from the
 /// beginning, so that a replica knows the database again after a restore.
-pub(super) const ENSURE: &str =
-    "INSERT OR IGNORE INTO data_version (k, version, seq) VALUES (1, 0, random()); \
+pub(super) const ENSURE: &str = "INSERT OR IGNORE INTO data_version (k, version, seq) VALUES (1, 0, random()); \
      INSERT OR IGNORE INTO openkv_meta (name, value) VALUES ('database', randomblob(16));";
 
 /// Gives a copy a new number.

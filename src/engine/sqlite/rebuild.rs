@@ -13,7 +13,6 @@ use super::errors::failure;
 use super::identity;
 use super::integrity_check::check;
 use super::{SqliteEngine, SqliteReader, SqliteWriter};
-use crate::commit::{Begun, replay};
 use crate::engine::{Engine, Indexer, Writer};
 use crate::model::{
     Error, IndexChoice, KeyRange, LogSegment, LogSettings, Origin, RESTORE_TRANSACTION_BYTES,
@@ -77,7 +76,7 @@ impl Rebuild {
             }
         };
         self.pending = Some(pending.saturating_add(segment.changes.len()));
-        self.version = self.writer.repeat(segment)?;
+        self.version = self.writer.repeat_or_roll_back(segment)?;
         if self.pending.is_some_and(|bytes| bytes >= RESTORE_TRANSACTION_BYTES) {
             self.commit()?;
             self.writer.checkpoint()?;
@@ -140,20 +139,14 @@ fn deadline() -> Instant {
 }
 
 impl SqliteWriter {
-    /// Repeats a segment in the open transaction; returns the last commit.
-    fn repeat(&mut self, segment: LogSegment<'_>) -> Result<u64> {
-        let done = self.repeat_in(segment);
+    /// Repeats a segment in the open transaction, which it rolls back if that fails; returns the last
+    /// commit.
+    fn repeat_or_roll_back(&mut self, segment: LogSegment<'_>) -> Result<u64> {
+        let done = self.start().and_then(|version| self.repeat_segment(version, segment));
         if done.is_err() {
             self.roll_back();
         }
-        done
-    }
-
-    fn repeat_in(&mut self, segment: LogSegment<'_>) -> Result<u64> {
-        let version = self.start()?;
-        let logs = self.begin_rows(segment.at_ms)?;
-        let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
-        Ok(replay::run(self, &begun, segment)?.versions.1)
+        Ok(done?.versions.1)
     }
 }
 

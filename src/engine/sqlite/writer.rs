@@ -22,7 +22,8 @@ use crate::engine::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
 };
 use crate::model::{
-    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSegment, LogSettings, MessageDeletion, Origin, Replacement, Result, Vacuumed,
+    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind,
+    LOCK_GRACE_MS, LogSegment, LogSettings, MessageDeletion, Origin, Replacement, Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -165,6 +166,17 @@ impl SqliteWriter {
     pub(super) fn begin_rows(&mut self, now_ms: i64) -> Result<bool> {
         self.rows.begin(now_ms)?;
         Ok(self.feed.begin()? | self.rows.log.begin()?)
+    }
+
+    /// Repeats a segment of another copy's log in the open transaction, after the commit `version`.
+    pub(super) fn repeat_segment(
+        &mut self,
+        version: u64,
+        segment: LogSegment<'_>,
+    ) -> Result<Report> {
+        let logs = self.begin_rows(segment.at_ms)?;
+        let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
+        replay::run(self, &begun, segment)
     }
 
     /// Must be called at the start of a transaction that may commit; returns the commit counter.
@@ -352,9 +364,7 @@ impl Writer for SqliteWriter {
     fn replay(&mut self, segment: LogSegment<'_>, deadline: Instant) -> Result<Report> {
         let report = self.within(true, segment.at_ms, deadline, |writer, _| {
             let version = writer.start()?;
-            let logs = writer.begin_rows(segment.at_ms)?;
-            let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
-            replay::run(writer, &begun, segment)
+            writer.repeat_segment(version, segment)
         })?;
         self.own.left(report.versions.1);
         Ok(report)
