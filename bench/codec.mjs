@@ -163,7 +163,7 @@ function chosen() {
 
 async function table() {
   const names = options.codecs?.split(",");
-  const all = (await codecs(dist, options.beside)).filter(
+  const all = codecs(dist, options.beside).filter(
     (codec) => names === undefined || codec.name === "openkv" || names.includes(codec.name),
   );
   const values = chosen();
@@ -211,7 +211,7 @@ function warmUps(all, values) {
 /** Prints the processor time of the first decodes, and of as many later ones. */
 async function cold(which) {
   const [codecName, set, name, what] = which.split("/");
-  const codec = (await codecs(dist, options.beside)).find((one) => one.name === codecName);
+  const codec = codecs(dist, options.beside).find((one) => one.name === codecName);
   const { make } = sets[set].find((value) => value.name === name);
   const values = fresh(make, COLD_VALUES);
   const bytes = what === "decode" ? values.map((value) => codec.bytesOf(value)) : values;

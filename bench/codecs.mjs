@@ -47,14 +47,15 @@ function packer(name, pack, unpack) {
 }
 
 /** All codecs, openkv's first. */
-export async function codecs(dist, beside) {
+export function codecs(dist, beside) {
   const own = [openkvCodec("openkv", dist)];
   if (beside) own.push(openkvCodec("beside", beside));
-  let peers = await load();
+  let peers = load();
   if (peers === undefined) {
     installPeers();
-    peers = await load();
+    peers = load();
   }
+  if (peers === undefined) throw new Error("cbor-x and msgpackr are installed, but do not load");
   const { cbor, msgpack } = peers;
   const encoder = new cbor.Encoder({
     useRecords: false,
@@ -86,9 +87,10 @@ export async function codecs(dist, beside) {
   ];
 }
 
-async function load() {
+/** By `require`, which finds them in Deno too. */
+function load() {
   try {
-    return { cbor: await import("cbor-x"), msgpack: await import("msgpackr") };
+    return { cbor: require("cbor-x"), msgpack: require("msgpackr") };
   } catch {
     return undefined;
   }

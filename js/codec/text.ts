@@ -44,7 +44,9 @@ const ucs2: (buf: Buffer, start: number, end: number) => string =
 
 /** The first version of V8 in whose runtimes UTF-8 is decoded many bytes at a time. */
 const V8_WITH_FAST_UTF8 = 12;
-const hasFastUtf8 = Number.parseInt(process.versions.v8 ?? "0", 10) >= V8_WITH_FAST_UTF8;
+const hasFastUtf8 =
+  process.versions.bun !== undefined ||
+  Number.parseInt(process.versions.v8 ?? "0", 10) >= V8_WITH_FAST_UTF8;
 /** Text of UTF-8 up to this many bytes is decoded by a loop here; a native call costs more. */
 const LOOP_TEXT_BYTES_MAX = hasFastUtf8 ? 24 : 192;
 /** The same for text that has few ASCII characters. */
