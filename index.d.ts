@@ -2084,6 +2084,31 @@ export class Kv implements Disposable, AsyncDisposable {
   backup(path: string, options?: KvBackupOptions): Promise<KvBackup>;
 
   /**
+   * Archives the database while it is in use: the changes at least every second, and now and then a
+   * snapshot, which `openkv restore` puts together again as of any commit or time. Turns the replication
+   * log on ({@link OpenKvOptions.log}), which stays on. Resolves once the archive belongs to this archiver;
+   * failures later on are in {@link KvArchive.status}, and are tried again. {@link Kv.close} archives what
+   * is left, and ends it.
+   *
+   * `to` is a folder, or a URL: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`. Credentials
+   * come from the environment (`AWS_ACCESS_KEY_ID` …), never from the URL. See docs/backup.md.
+   *
+   * Rejects with `TypeError` for an invalid option, a target that is not empty and no archive, and the
+   * archive of another database; with {@link KvError} of code `UNSUPPORTED` for `:memory:`, PostgreSQL, a
+   * file of Deno and a database behind a URL, `UNAVAILABLE` while another archiver writes to the target or
+   * when it cannot be reached, `DENIED` when the credentials are refused, {@link BadResource} on a closed
+   * handle.
+   *
+   * @example
+   * const kv = await openKv("data.sqlite3");
+   * const archive = await kv.archive({ to: "archive", snapshotEvery: "6h", retention: "30d" });
+   * await kv.set(["a"], 1);
+   * await archive.stop(); // everything is archived
+   * const { versionstamp } = archive.status();
+   */
+  archive(options: KvArchiveOptions): Promise<KvArchive>;
+
+  /**
    * Checks the file: its pages by SQLite's own check, then every key, value and time. The time is
    * in proportion to the size of the file; other calls do not wait. At most 100 findings.
    *
@@ -2162,6 +2187,50 @@ export class Kv implements Disposable, AsyncDisposable {
   [Symbol.dispose](): void;
   /** Closes the handle, if it is open, and resolves as {@link Kv.close} does. */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Options of {@link Kv.archive}. An unknown name is a `TypeError`. */
+export interface KvArchiveOptions {
+  /** A folder, which is created, or the URL of a place in an object store. */
+  to: string;
+  /** How often a snapshot is taken: ms, or a text like `"6h"`. A restore begins with one. Default: `"24h"`. */
+  snapshotEvery?: number | string;
+  /** How long the archive reaches back; older objects are removed. Default: `"30d"`. */
+  retention?: number | string;
+}
+
+/** A running archiver of {@link Kv.archive}. */
+export interface KvArchive {
+  /** How far it is. */
+  status(): KvArchiveStatus;
+  /** Archives what is left, and ends. A second call waits for the same end. */
+  stop(): Promise<void>;
+}
+
+/** The state of a {@link KvArchive}. */
+export interface KvArchiveStatus {
+  /** `failing`: the last attempt has failed, and is repeated. `stopped`: it has ended. */
+  state: "running" | "failing" | "stopped";
+  /** The last archived commit; null before the first look. */
+  versionstamp: string | null;
+  /** The database had no later commit then. */
+  completeAt: Date | null;
+  /** Objects that it has written. */
+  objects: number;
+  /** Bytes of these objects. */
+  bytes: number;
+  /** The commit of the newest snapshot that it has taken. */
+  snapshot: string | null;
+  /** When it was taken. */
+  snapshotAt: Date | null;
+  /** How often the replication log no longer reached back to the archived commits; see docs/backup.md. */
+  gaps: number;
+  /** Objects that the retention has removed. */
+  pruned: number;
+  /** Why it fails or has stopped. */
+  error: string | null;
+  /** What an operator should know, the oldest first, each once. */
+  reports: string[];
 }
 
 /** Options of {@link Kv.backup}. An unknown name is a `TypeError`. */

@@ -8,6 +8,7 @@ import { count } from "../read/count.js";
 import { deleteMany } from "../write/delete-many.js";
 import { asksForExpiry, getEntries } from "../read/entries.js";
 import { persist, touch, ttl } from "../write/expiry.js";
+import { archive } from "../maintenance/archive.js";
 import { backup, integrityCheck } from "../maintenance/backup.js";
 import { isSelector } from "../watch/feed.js";
 import { changes } from "../watch/present.js";
@@ -28,6 +29,8 @@ import { createIndex, dropIndex, listIndexes } from "../search/search-index.js";
 import { Session } from "../session/session.js";
 import { abortable, abortablePage, checkSignal, signalled } from "../arguments/signal.js";
 import type {
+  KvArchive,
+  KvArchiveOptions,
   KvBackup,
   KvBackupOptions,
   KvCallOptions,
@@ -312,6 +315,10 @@ export class Kv {
 
   backup(path: string, options?: KvBackupOptions): Promise<KvBackup> {
     return backup(this.#session, path, options);
+  }
+
+  archive(options: KvArchiveOptions): Promise<KvArchive> {
+    return archive(this.#session, options);
   }
 
   check(options?: KvCallOptions): Promise<{ ok: boolean; findings: string[] }> {

@@ -1,6 +1,7 @@
 // Duty: the command `openkv`: its commands and its exit code.
 
 import { Command, CommanderError, Option } from "commander";
+import { addArchiveCommands } from "./commands/archive.js";
 import { addAtomicCommand } from "./commands/atomic.js";
 import { addClusterCommands } from "./commands/cluster.js";
 import { addCompletionCommand } from "./commands/completion.js";
@@ -65,6 +66,7 @@ export function makeProgram(): Command {
   addMaintenanceCommands(program);
   addRestoreCommand(program);
   addPromoteCommand(program);
+  addArchiveCommands(program);
   addServeCommand(program);
   addStudioCommand(program);
   addTenantCommands(program);

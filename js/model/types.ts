@@ -3,6 +3,9 @@
 
 export type {
   AtomicCheck,
+  KvArchive,
+  KvArchiveOptions,
+  KvArchiveStatus,
   KvAtomicResult,
   KvBackup,
   KvBackupOptions,

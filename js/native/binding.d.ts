@@ -80,8 +80,37 @@ export interface NativeHandle {
   receive(id: number, lockMs: number, once: boolean, queue: Uint8Array, len: number): void;
   receiveCancel(id: number): void;
   cancelAll(): void;
+  /**
+   * Starts to archive, with options in JSON; the event REPLIED or CALL_FAILED has this id. Missing in a
+   * build without archives.
+   */
+  archive?(id: number, options: string): NativeArchive;
   close(id: number): void;
 }
+
+/** A running archiver. */
+export interface NativeArchive {
+  /** The state, in JSON. */
+  status(): string;
+  /** The event REPLIED with this id says that it has ended. */
+  stop(id: number): void;
+}
+
+/** A job on an archive. */
+export interface NativeArchiveJob {
+  /** Bytes done and bytes in total. */
+  progress(): number[];
+  cancel(): void;
+}
+
+/** Starts a job in JSON; the event REPLIED, with its result in JSON, or CALL_FAILED has this id. */
+export const ArchiveJob:
+  | (new (
+      attachment: number,
+      id: number,
+      job: string,
+    ) => NativeArchiveJob)
+  | undefined;
 
 /** Starts to open; the event OPENED or OPEN_FAILED has this id. */
 export const Handle: new (attachment: number, id: number, options: NativeOptions) => NativeHandle;

@@ -32,6 +32,7 @@ const WAITING_MAX = 500;
 
 /** What a session keeps of the options of opening. */
 type OpenedOptions = Pick<NativeOptions, "limits" | "remote"> & {
+  readonly path?: string;
   consistency?: KvConsistencyLevel | undefined;
 };
 
@@ -47,6 +48,10 @@ export class Session implements TurnMember, BatchOwner {
   readonly replica: boolean;
   /** The consistency of reads that ask for none. */
   readonly consistency: KvConsistencyLevel;
+  /** The file; empty for a database without one of its own. */
+  readonly path: string;
+  /** What ends before the database does: its archivers. */
+  readonly ending = new Set<() => Promise<unknown>>();
   /** Why there are no synchronous reads; null if there are. */
   readonly whyNoSync: string | null;
   /** Which calls wait for writes that were called before them. */
@@ -84,6 +89,7 @@ export class Session implements TurnMember, BatchOwner {
     this.remote = options.remote !== undefined;
     this.replica = options.remote?.replica !== undefined;
     this.consistency = options.consistency ?? "strong";
+    this.path = options.path ?? "";
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
     this.native = native;
@@ -269,7 +275,10 @@ export class Session implements TurnMember, BatchOwner {
     this.#disobey();
     this.flush();
     this.closed = true;
-    return new Closing(this.port).start(this.native);
+    const close = (): Promise<void> => new Closing(this.port).start(this.native);
+    if (this.ending.size === 0) return close();
+    // Each of them settles without an error.
+    return Promise.all([...this.ending].map((end) => end())).then(close);
   }
 }
 

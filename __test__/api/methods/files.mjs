@@ -167,6 +167,21 @@ export default {
     over: NO_SIZE,
     misspelt: [[(kv) => kv.backup("copy", { onprogress() {} }), /unknown option 'onprogress'/]],
   },
+  "Kv.archive": {
+    closed: (kv) => kv.archive({ to: freshPath() }),
+    wrong: [
+      [(kv) => kv.archive(), /to must be a folder or a URL: received undefined/],
+      [(kv) => kv.archive({ to: "" }), /to must be a folder or a URL/],
+      [(kv) => kv.archive({ to: 5 }), /to must be a folder or a URL/],
+      [(kv) => kv.archive({ to: freshPath(), retention: "x" }), /retention must be a duration/],
+      [
+        (kv) => kv.archive({ to: freshPath(), snapshotEvery: 0 }),
+        /snapshotEvery must be a duration/,
+      ],
+    ],
+    over: NO_SIZE,
+    misspelt: [[(kv) => kv.archive({ too: "" }), /unknown option 'too'/]],
+  },
   "Kv.close": { closed: "it throws at the call, as Deno does: a conformance case", ...nothing },
   "Kv.[Symbol.dispose]": { closed: "it closes what is open, and may be called again", ...nothing },
   "Kv.[Symbol.asyncDispose]": { closed: "as Symbol.dispose", ...nothing },

@@ -49,7 +49,7 @@ fn a_restore_of_any_commit_has_the_entries_of_that_commit() {
         let (machine, states) = random_history(seed, &target);
         let listing = list(&target).unwrap();
         let first = listing.timelines[0].snapshots[0].versionstamp.clone();
-        assert!(listing.timelines[0].snapshots.len() > 2, "{listing:?}");
+        assert!(listing.timelines[0].snapshots.len() > 1, "{listing:?}");
         let mut random = Random(seed + 10);
         for _ in 0..12 {
             let at = usize::try_from(random.below(states.len() as u64)).unwrap();

@@ -1,0 +1,240 @@
+// Duty: archive: archives a database, and lists, verifies and prunes an archive. Restores one, for the
+// command restore.
+
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Command } from "commander";
+import { checkDuration } from "../../arguments/duration.js";
+import { bytesOf } from "../../codec/key-bytes.js";
+import { type ArchiveJob, runArchiveJob, targetOf } from "../../maintenance/archive.js";
+import type { KvKey } from "../../model/types.js";
+import { styleOf, withDatabaseAt } from "../database.js";
+import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
+import { note, print, printFacts } from "../output.js";
+import { Progress } from "../progress.js";
+
+/** How often `archive run` looks at the state of its archiver. */
+const LOOK_MS = 500;
+
+interface Listing {
+  database: string;
+  owner: string | null;
+  archived: [versionstamp: string, completeMs: number] | null;
+  timelines: {
+    number: number;
+    begunMs: number;
+    snapshots: {
+      versionstamp: string;
+      atMs: number;
+      takenMs: number;
+      entries: number;
+      bytes: number;
+    }[];
+    objects: number;
+    bytes: number;
+    last: string | null;
+  }[];
+}
+
+interface Verified {
+  snapshots: number;
+  compared: number;
+  segments: number;
+  versionstamp: string;
+  findings: string[];
+}
+
+interface Restored {
+  versionstamp: string;
+  atMs: number;
+  entries: number;
+  bytes: number;
+  content: string;
+  snapshot: string;
+  segments: number;
+  compared: boolean;
+}
+
+const TARGET = "a folder, or s3://bucket/path, gs://bucket/path, az://container/path";
+
+export function addArchiveCommands(program: Command): void {
+  const archive = program
+    .command("archive")
+    .description("archives of a database, which 'restore' restores to any moment");
+
+  archive
+    .command("run")
+    .description("archive a database, also one in use, until SIGINT or SIGTERM")
+    .argument("<file>", "the database")
+    .argument("<target>", TARGET)
+    .option("--snapshot-every <duration>", "time between two snapshots (default: 24h)")
+    .option("--retention <duration>", "how long the archive reaches back (default: 30d)")
+    .action(async (file: string, target: string, options: RunOptions, command: Command) => {
+      const { snapshotEvery, retention } = options;
+      duration("--snapshot-every", snapshotEvery);
+      duration("--retention", retention);
+      await withDatabaseAt(file, command, "existing", async (kv, style) => {
+        const { signal, release } = untilInterrupted();
+        try {
+          const running = await kv.archive({
+            to: target,
+            ...(snapshotEvery !== undefined && { snapshotEvery }),
+            ...(retention !== undefined && { retention }),
+          });
+          note(`archiving to ${target}`);
+          let told: string | null = null;
+          for (;;) {
+            const status = running.status();
+            for (const report of status.reports) note(report);
+            if (status.state === "stopped") throw new NotDone(status.error ?? "stopped");
+            if (status.error !== told) note(status.error ?? "archiving again");
+            told = status.error;
+            if (signal.aborted) break;
+            await pause(signal);
+          }
+          await running.stop();
+          const { state: _, reports, ...facts } = running.status();
+          for (const report of reports) note(report);
+          await printFacts(facts, style);
+          if (facts.error !== null) throw new NotDone(facts.error);
+        } finally {
+          release();
+        }
+      });
+    });
+
+  archive
+    .command("list")
+    .description("print the snapshots and the extent of an archive")
+    .argument("<target>", TARGET)
+    .action(async (target: string, _: unknown, command: Command) => {
+      const listing = await runArchiveJob<Listing>({ kind: "list", target: targetOf(target) });
+      if (styleOf(command).json) return await print(JSON.stringify(listing));
+      for (const line of linesOf(listing)) await print(line);
+    });
+
+  archive
+    .command("verify")
+    .description("repeat the archived changes in memory and compare with the snapshots")
+    .argument("<target>", TARGET)
+    .action(async (target: string, _: unknown, command: Command) => {
+      const scratch = join(tmpdir(), "openkv-verify");
+      const job = { kind: "verify", target: targetOf(target), scratch } as const;
+      const { findings, ...facts } = await withProgress<Verified>("verified", job);
+      const style = styleOf(command);
+      await printFacts(style.json ? { ...facts, findings } : facts, style);
+      if (!style.json) for (const finding of findings) await print(finding);
+      if (findings.length > 0) throw new NotDone(`${findings.length} findings`);
+    });
+
+  archive
+    .command("prune")
+    .description("remove what no restore to a time within the retention needs")
+    .argument("<target>", TARGET)
+    .requiredOption("--retention <duration>", "how long the archive reaches back, for example 30d")
+    .action(async (target: string, options: { retention: string }, command: Command) => {
+      const beforeMs = Date.now() - duration("--retention", options.retention)!;
+      const job = { kind: "prune", target: targetOf(target), beforeMs } as const;
+      await printFacts(await runArchiveJob<Record<string, number>>(job), styleOf(command));
+    });
+}
+
+interface RunOptions {
+  snapshotEvery?: string;
+  retention?: string;
+}
+
+function duration(name: string, given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  try {
+    return checkDuration(name, given);
+  } catch (error) {
+    throw new WrongUsage((error as Error).message);
+  }
+}
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, LOOK_MS);
+    signal.addEventListener("abort", end);
+  });
+}
+
+function linesOf({ database, owner, archived, timelines }: Listing): string[] {
+  const lines = [`database ${database}${owner === null ? "" : `  archived by ${owner}`}`];
+  for (const { number, snapshots, objects, bytes, last } of timelines) {
+    lines.push(
+      `history ${number}: ${objects} objects with changes, ${bytes} bytes, to ${last ?? "none"}`,
+    );
+    for (const { versionstamp, atMs, entries, bytes: size } of snapshots) {
+      const at = new Date(atMs).toISOString();
+      lines.push(`  snapshot ${versionstamp}  ${at}  ${entries} entries  ${size} bytes`);
+    }
+  }
+  if (archived !== null) {
+    const [versionstamp, completeMs] = archived;
+    lines.push(`complete to ${versionstamp} at ${new Date(completeMs).toISOString()}`);
+  }
+  return lines;
+}
+
+async function withProgress<Result>(what: string, job: ArchiveJob): Promise<Result> {
+  const { signal, release } = untilInterrupted();
+  let progress: Progress | undefined;
+  try {
+    return await runArchiveJob<Result>(job, {
+      signal,
+      onProgress: (done, all) => {
+        progress ??= new Progress(what, all, "bytes");
+        progress.expect(all);
+        progress.update(done, done);
+      },
+    });
+  } catch (error) {
+    if (signal.aborted) throw new NotDone("interrupted: nothing was written", true);
+    throw error;
+  } finally {
+    progress?.end(0);
+    release();
+  }
+}
+
+const VERSIONSTAMP = /^[0-9a-f]{20}$/;
+/** ISO 8601; a time without a zone is local time. */
+const TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/;
+
+/** A moment on a command line: a versionstamp, or a time in ms since the epoch. */
+export function momentOf(text: string): string | number {
+  if (VERSIONSTAMP.test(text)) return text;
+  const ms = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) {
+    throw new WrongUsage(
+      `--at ${text}: give a versionstamp (20 hexadecimal digits) or a time such as 2026-01-31T12:00:00Z`,
+    );
+  }
+  return ms;
+}
+
+/** Restores an archive into a new file. */
+export async function restoreArchive(
+  target: string,
+  file: string,
+  options: { at?: string; prefix?: KvKey },
+  command: Command,
+): Promise<void> {
+  const { at, prefix } = options;
+  const job = {
+    kind: "restore",
+    target: targetOf(target),
+    file: resolve(file),
+    ...(at !== undefined && { at: momentOf(at) }),
+    ...(prefix !== undefined && { prefix: Buffer.from(bytesOf(prefix), "latin1").toString("hex") }),
+  } as const;
+  const { atMs, ...facts } = await withProgress<Restored>("restored", job);
+  await printFacts({ file, ...facts, at: new Date(atMs).toISOString() }, styleOf(command));
+}
