@@ -13,7 +13,7 @@ import { newFolder } from "../kit/folder.mjs";
 const PAGES = [
   ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
   ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
-  ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md"],
+  ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md", "docs/backup.md"],
 ];
 
 const COMPILER_OPTIONS = {
