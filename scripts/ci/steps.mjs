@@ -79,6 +79,9 @@ export function steps(root) {
     either("http-schema", ["node", "__test__/schema/run.mjs"], {
       needs: ["addon", "ts", "python"],
     }),
+    either("archive-s3", ["node", "__test__/archive/run.mjs"], {
+      needs: ["addon", "ts", "python"],
+    }),
     either("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],
     }),

@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { checkDuration } from "../../arguments/duration.js";
 import { bytesOf } from "../../codec/key-bytes.js";
 import { type ArchiveJob, runArchiveJob, targetOf } from "../../maintenance/archive.js";
-import type { KvKey } from "../../model/types.js";
+import type { KvArchive, KvKey } from "../../model/types.js";
 import { styleOf, withDatabaseAt } from "../database.js";
 import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
@@ -82,16 +82,7 @@ export function addArchiveCommands(program: Command): void {
             ...(retention !== undefined && { retention }),
           });
           note(`archiving to ${target}`);
-          let told: string | null = null;
-          for (;;) {
-            const status = running.status();
-            for (const report of status.reports) note(report);
-            if (status.state === "stopped") throw new NotDone(status.error ?? "stopped");
-            if (status.error !== told) note(status.error ?? "archiving again");
-            told = status.error;
-            if (signal.aborted) break;
-            await pause(signal);
-          }
+          await follow(running, signal);
           await running.stop();
           const { state: _, reports, ...facts } = running.status();
           for (const report of reports) note(report);
@@ -150,6 +141,19 @@ function duration(name: string, given: string | undefined): number | undefined {
     return checkDuration(name, given);
   } catch (error) {
     throw new WrongUsage((error as Error).message);
+  }
+}
+
+/** Prints what an operator should know, until the signal. Rejects when the archiver ends by itself. */
+export async function follow(running: KvArchive, signal: AbortSignal): Promise<void> {
+  let told: string | null = null;
+  while (!signal.aborted) {
+    const { reports, state, error } = running.status();
+    for (const report of reports) note(report);
+    if (state === "stopped") throw new NotDone(error ?? "the archiver has stopped");
+    if (error !== told) note(error === null ? "archiving again" : `archiving fails: ${error}`);
+    told = error;
+    await pause(signal);
   }
 }
 

@@ -2,12 +2,15 @@
 
 import { statSync } from "node:fs";
 import { type Command, Option } from "commander";
+import type { Kv } from "../../api/kv.js";
+import { openKv } from "../../api/open.js";
 import { serve } from "../../api/serve.js";
 import type { ServeOptions } from "../../model/types.js";
 import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
 import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
-import { note, print } from "../output.js";
+import { fail, note, print } from "../output.js";
+import { follow } from "./archive.js";
 
 export function addServeCommand(program: Command): void {
   const command = program
@@ -32,6 +35,7 @@ export function addServeCommand(program: Command): void {
     )
     .option("--tls-cert <path>", "certificate with its chain, in PEM; without: clear text")
     .option("--tls-key <path>", "the key of the certificate, in PEM")
+    .option("--archive <target>", "of a file: archive it to a folder or an object store")
     .option("--readonly", "of a file: refuse all writes")
     .option(
       "--data-token-ms <ms>",
@@ -50,7 +54,13 @@ export function addServeCommand(program: Command): void {
       from.error("error: --tls-cert and --tls-key go together");
     }
     const { token } = from.optsWithGlobals<GlobalOptions>();
-    await run(optionsOf(options, token), styleOf(from).json);
+    const { archive, path } = options;
+    if (archive !== undefined && (path === undefined || isFolder(path))) {
+      const why =
+        "--archive is for one file: give --path with a file; archive each database of a folder";
+      throw new WrongUsage(`${why} with 'openkv archive run'`);
+    }
+    await run(optionsOf(options, token), styleOf(from).json, archive);
   });
 }
 
@@ -68,6 +78,7 @@ interface ServeFlags extends QuotaOptions {
   adminToken?: string;
   tlsCert?: string;
   tlsKey?: string;
+  archive?: string;
   readonly?: boolean;
   dataTokenMs?: number;
   connectionsMax?: number;
@@ -111,11 +122,18 @@ function isFolder(path: string): boolean {
   return /[/\\]$/.test(path) || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-async function run(options: ServeOptions, json: boolean): Promise<void> {
+async function run(options: ServeOptions, json: boolean, target?: string): Promise<void> {
   // Before the start, so that a signal during the start ends the server too.
   const { signal, release } = untilInterrupted();
   const server = await asUsage(() => serve(options));
   const { url, port } = server;
+  let archiving: { kv: Kv; ended: Promise<void> } | undefined;
+  try {
+    archiving = target === undefined ? undefined : await archive(options.path!, target, signal);
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
   await print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
@@ -125,4 +143,24 @@ async function run(options: ServeOptions, json: boolean): Promise<void> {
   release();
   if (!json) note("ending; once more to end at once");
   await server.close();
+  await archiving?.ended;
+  await archiving?.kv.close();
+}
+
+/** Archives a file that is served, by a handle on the same store. */
+async function archive(
+  path: string,
+  target: string,
+  signal: AbortSignal,
+): Promise<{ kv: Kv; ended: Promise<void> }> {
+  const kv = await openKv(path);
+  try {
+    const running = await kv.archive({ to: target });
+    // The server goes on without its archiver.
+    const ended = follow(running, signal).catch((error: Error) => fail(error.message));
+    return { kv, ended };
+  } catch (error) {
+    await kv.close();
+    throw error;
+  }
 }
