@@ -92,7 +92,8 @@ fn text(value: &Value) -> String {
         Value::Null => String::new(),
         Value::Integer(n) => n.to_string(),
         Value::Text(text) => text.clone(),
-        other => panic!("{other:?}"),
+        Value::Blob(bytes) => format!("{} bytes", bytes.len()),
+        other @ Value::Real(_) => panic!("{other:?}"),
     }
 }
 
@@ -285,7 +286,8 @@ fn a_new_file_has_the_settings_and_the_meta_rows_of_the_page() {
     let meta = file.values("SELECT name, value FROM openkv_meta ORDER BY name");
     let meta: Vec<Vec<String>> = meta.iter().map(|row| row.iter().map(text).collect()).collect();
     let format = FORMAT_VERSION.to_string();
-    assert_eq!(meta, [["encoding", "cbor"], ["features", "0"], ["format", &format]]);
+    let name = ["database", "16 bytes"];
+    assert_eq!(meta, [name, ["encoding", "cbor"], ["features", "0"], ["format", &format]]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::consumers::Consumers;
 use super::events::{Event, Events, Reply, Settle};
 use super::lane::{self, Code, Lane};
 use super::scratch::{self, Scratch};
-use crate::database::{Database, HandleOptions, Seen, WeakDatabase};
+use crate::database::{Database, HandleOptions, WeakDatabase};
 use crate::engine::Reader;
 use crate::model::{
     self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, LogBounds, LogSettings, Row, Setting,
@@ -191,13 +191,8 @@ impl Handle {
             (None, None, path) => Target::File { path: path.into(), readonly, busy, encoding },
         };
         let log = log_settings(options.log, options.history_ms);
-        let handle = HandleOptions {
-            durable: options.durability != "normal",
-            busy,
-            limits,
-            closing: Closing::default(),
-            seen: Arc::new(Seen::new(max_lag)),
-        };
+        let durable = options.durability != "normal";
+        let handle = HandleOptions::new(durable, busy, limits, max_lag);
         Ok(Self::opening((events, scratch), id, handle, move |cancelled| {
             let database = open_unless(&target, cancelled)?;
             if let Database::Store(store) = &database {

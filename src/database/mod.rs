@@ -21,7 +21,6 @@ use crate::model::{
 use crate::remote;
 use crate::store::Store;
 
-pub use crate::replica::Seen;
 pub use replica::{Gate, Replica};
 use replica::{Part, of_server, part_of};
 pub use requests::HandleOptions;

@@ -37,6 +37,13 @@ pub struct HandleOptions {
 }
 
 impl HandleOptions {
+    /// Of a new handle. `max_lag`: how old its eventual reads of a replica may be.
+    #[must_use]
+    pub fn new(durable: bool, busy: Duration, limits: Limits, max_lag: Option<Duration>) -> Self {
+        let seen = Arc::new(Seen::new(max_lag));
+        Self { durable, busy, limits, closing: Closing::default(), seen }
+    }
+
     pub(super) fn call(&self, store: &Arc<Store>, reply: Reply) -> Call {
         Call {
             store: store.clone(),

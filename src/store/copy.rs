@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Store, Use};
-use crate::engine::{Engine, Report, Writer};
+use crate::engine::{Engine, Writer};
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, Env, Error, Followed, IndexChoice, IndexInfo, IndexSpec,
-    Replacement, Result, Segment,
+    Key, Replacement, Result, Segment,
 };
 
 /// Work of the follower on the writer thread. What it reports is announced to watches and feeds.
@@ -22,7 +22,8 @@ pub type Pages = Box<dyn FnMut() -> Result<Option<Vec<CopiedEntry>>> + Send>;
 /// What work of the follower has changed.
 pub(super) enum Announced {
     Nothing,
-    Changes(Report),
+    /// The entries of these keys, by the commits after the first version up to the second.
+    Changes(Vec<Key>, (u64, u64)),
     /// Any entry.
     Everything,
 }
@@ -68,7 +69,7 @@ impl Store {
             match writer.and_then(|writer| writer.follow(&after, &borrowed, soon())) {
                 Ok(report) => {
                     reply(Ok(report.versions.1));
-                    Announced::Changes(report)
+                    Announced::Changes(report.touched, report.versions)
                 }
                 Err(error) => {
                     reply(Err(error));

@@ -333,7 +333,7 @@ impl<W: Writer> WriterThread<W> {
     fn announce_copy(&mut self, announced: Announced) {
         match announced {
             Announced::Nothing => return,
-            Announced::Changes(Report { touched, versions, .. }) => {
+            Announced::Changes(touched, versions) => {
                 let mut looks = self.watches.announce(&touched, versions);
                 looks.extend(self.feeds.announce(&touched, versions));
                 self.show(looks);

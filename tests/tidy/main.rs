@@ -36,13 +36,18 @@ const MODULES: [Module; 20] = [
     Module { name: "call", uses: &["model", "codec", "filter", "metrics", "store", "protocol"] },
     Module { name: "connect", uses: &["model", "codec"] },
     Module { name: "remote", uses: &["model", "codec", "trust", "connect", "protocol"] },
+    Module { name: "replica", uses: &["model", "store", "protocol", "remote"] },
     Module {
         name: "database",
         uses: &[
             "model", "codec", "filter", "engine", "metrics", "store", "protocol", "call", "remote",
+            "replica",
         ],
     },
-    Module { name: "open", uses: &["model", "commit", "engine", "store", "remote", "database"] },
+    Module {
+        name: "open",
+        uses: &["model", "commit", "engine", "store", "remote", "replica", "database"],
+    },
     Module {
         name: "archive",
         uses: &["model", "codec", "trust", "engine", "store", "database", "open"],

@@ -1,28 +1,16 @@
-//! A file that is a copy: what it follows, and the transactions that only its follower begins.
+//! The mark of a file that is a copy: what it follows, and who may open it.
 //!
-//! Duty: repeat the changes of the followed database, or replace all entries by its own, together with
-//! the new position.
 //! Invariant: the position in `openkv_meta` is the commit counter of the file; where they differ, somebody
 //! else has written to it, and nothing is repeated any more.
-//! Never: an entry without its position, or the reverse.
-
-use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension};
 
 use super::errors::failure;
-use super::writer::SqliteWriter;
-use crate::commit::{EntryTable as _, NewRow, RowEffect};
-use crate::engine::{NextEntries, Report, Writer as _};
-use crate::model::{CopiedEntry, Error, Followed, Key, LogSegment, Origin, Replacement, Result};
+use crate::model::{Error, Followed, Key, Origin, Result};
 
 /// What a file follows.
 const FOLLOWED: &str = "SELECT (SELECT value FROM openkv_meta WHERE name = 'follows'), version \
                         FROM data_version WHERE k = 0";
-
-/// Checkpoints after a copy whose commits are older than those that it replaces, at most.
-const CHECKPOINTS_MAX: usize = 50;
-const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// What a process opens a file for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +68,7 @@ pub(super) fn check(connection: &Connection, role: Role) -> Result<()> {
 }
 
 /// Whether a file without a mark has anything in it.
-fn has_data(connection: &Connection) -> Result<bool> {
+pub(super) fn has_data(connection: &Connection) -> Result<bool> {
     let any = "SELECT 1 WHERE (SELECT version FROM data_version WHERE k = 0) > 0 \
                OR EXISTS (SELECT 1 FROM kv) OR EXISTS (SELECT 1 FROM openkv_queue)";
     let found = connection.query_row(any, [], |_| Ok(())).optional();
@@ -98,7 +86,7 @@ fn written_by_others(followed: &Followed, version: u64) -> Error {
 
 /// The bytes of the mark: database, incarnation, version and time, little-endian, then the prefixes, each
 /// after its length.
-fn encode(followed: &Followed) -> Vec<u8> {
+pub(super) fn encode(followed: &Followed) -> Vec<u8> {
     let Followed { origin, version, at_ms, prefixes } = followed;
     let mut bytes = origin.database.to_vec();
     bytes.extend_from_slice(&origin.incarnation.to_le_bytes());
@@ -131,100 +119,6 @@ fn decode(bytes: &[u8]) -> Option<Followed> {
     })
 }
 
-impl SqliteWriter {
-    fn keep_followed(&self, followed: &Followed) -> Result<()> {
-        let sql = "INSERT OR REPLACE INTO openkv_meta VALUES ('follows', ?1)";
-        let kept = self.connection().prepare_cached(sql);
-        let kept = kept.and_then(|mut statement| statement.execute([encode(followed)]));
-        kept.map(drop).map_err(failure)
-    }
-
-    /// Repeats segments, in the transaction of the caller.
-    pub(super) fn repeat(
-        &mut self,
-        after: &Followed,
-        segments: &[LogSegment<'_>],
-    ) -> Result<Report> {
-        let begun = self.start()?;
-        let (before, version) = read(self.connection())?;
-        if before.as_ref().map(|before| before.origin) != Some(after.origin) {
-            return Err(followed_meanwhile());
-        }
-        let mut all = Report { versions: (begun, version), ..Report::default() };
-        for segment in segments {
-            let report = self.repeat_segment(all.versions.1, *segment)?;
-            all.versions.1 = report.versions.1;
-            all.touched.extend(report.touched);
-        }
-        let last = all.versions.1;
-        // Another process may have followed further.
-        if last > version {
-            self.keep_followed(&Followed { version: last, ..after.clone() })?;
-        }
-        Ok(all)
-    }
-
-    /// Replaces all entries, in a transaction of its own.
-    pub(super) fn replace_all(
-        &mut self,
-        replacement: &Replacement,
-        entries: NextEntries<'_>,
-        deadline: Instant,
-    ) -> Result<Report> {
-        let after = &replacement.after;
-        let report = self.within(true, after.at_ms, deadline, |writer, _| {
-            let version = writer.start()?;
-            if read(writer.connection())?.0 != replacement.before {
-                return Err(followed_meanwhile());
-            }
-            if replacement.before.is_none() && has_data(writer.connection())? {
-                return Err(own_database());
-            }
-            let run =
-                |writer: &Self, sql: &str| writer.connection().execute_batch(sql).map_err(failure);
-            run(writer, "DELETE FROM kv; DELETE FROM openkv_history; DELETE FROM openkv_spill;")?;
-            writer.clear_indexes()?;
-            writer.rows().begin(i64::MIN)?;
-            while let Some(page) = entries()? {
-                for CopiedEntry { key, version, value, expire_at_ms } in page {
-                    let row = NewRow { version, value, expire_at_ms };
-                    writer.rows().apply(&key, RowEffect::Stored(row))?;
-                }
-            }
-            let sql = "UPDATE data_version SET version = ?1, seq = ?1 WHERE k = 0";
-            let set = writer.connection().execute(sql, [after.version.cast_signed()]);
-            set.map_err(failure)?;
-            let named = writer.connection().execute(
-                "INSERT OR REPLACE INTO openkv_meta VALUES ('database', ?1), ('generation', ?2)",
-                rusqlite::params![after.origin.database, replacement.generation.cast_signed()],
-            );
-            named.map_err(failure)?;
-            writer.restart_logs(after.version, after.at_ms)?;
-            writer.keep_followed(after)?;
-            Ok(Report { versions: (version, after.version), ..Report::default() })
-        });
-        // Also after a failure: the logs and indexes are loaded again.
-        self.forget_features();
-        let report = report?;
-        if report.versions.1 < report.versions.0 {
-            self.checkpoint_all();
-        }
-        Ok(report)
-    }
-
-    /// Moves the whole log into the file. A log whose commits are older than those of the file would
-    /// look like that of another file, if this process was killed.
-    fn checkpoint_all(&mut self) {
-        for _ in 0..CHECKPOINTS_MAX {
-            match self.checkpoint() {
-                Ok(moved) if moved.log_pages == moved.moved_pages => return,
-                Ok(_) => std::thread::sleep(CHECKPOINT_PAUSE),
-                Err(error) => tracing::debug!(%error, "moving an older copy into the file"),
-            }
-        }
-    }
-}
-
 /// Makes a copy a database of its own: another incarnation of the database that it has followed.
 fn promote(connection: &Connection) -> Result<()> {
     let sql = "BEGIN IMMEDIATE; \
@@ -239,24 +133,20 @@ fn promote(connection: &Connection) -> Result<()> {
     })
 }
 
-fn own_database() -> Error {
+pub(super) fn own_database() -> Error {
     Error::denied(
         "the file is a database of its own, not a replica, and a copy would replace it: name another file",
     )
 }
 
-fn followed_meanwhile() -> Error {
-    Error::unavailable("another process has changed what the replica follows; it is read again")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::engine::sqlite::SqliteEngine;
     use crate::engine::{Engine as _, Writer};
-    use crate::model::Kind;
+    use crate::model::{Kind, Replacement};
 
     /// Runs SQL on a replica, and answers the error of opening it then.
     fn tampered(sql: &str) -> Error {

@@ -231,7 +231,7 @@ mod tests {
             tokenizer: Tokenizer::Porter,
             prefix_lengths: vec![2, 3],
         };
-        let bytes = frame_of(|out| push_specs(out, &[spec.clone()]));
+        let bytes = frame_of(|out| push_specs(out, std::slice::from_ref(&spec)));
         assert_eq!(parse_specs(&bytes), Ok(vec![spec]));
         no_part_is_parsed(&bytes, parse_specs);
         assert!(parse_segments(&[0xff; 4]).is_err(), "a count beyond the message");
