@@ -20,7 +20,7 @@ struct Module {
     uses: &'static [&'static str],
 }
 
-const MODULES: [Module; 20] = [
+const MODULES: [Module; 21] = [
     Module { name: "model", uses: &[] },
     Module { name: "codec", uses: &["model"] },
     Module { name: "search", uses: &["model", "codec"] },
