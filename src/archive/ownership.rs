@@ -75,19 +75,24 @@ impl Ownership {
         who: &Claimant,
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Self> {
+        let foreign = || {
+            Error::invalid(format!(
+                "target: {} is not empty and no archive (it has no {MANIFEST}): name an empty or new folder; nothing \
+                 was changed",
+                target.name()
+            ))
+        };
+        // Before the lock, which creates a file.
+        if target.manifest()?.is_none() && !target.is_empty()? {
+            return Err(foreign());
+        }
         let lock = target.lock()?;
         let begun = Instant::now();
         let mut first: Option<Manifest> = None;
         loop {
             let found = target.manifest()?;
             let (manifest, version) = match found {
-                None if !target.is_empty()? => {
-                    return Err(Error::invalid(format!(
-                        "target: {} is not empty and no archive (it has no {MANIFEST}): name an empty or new \
-                         folder; nothing was changed",
-                        target.name()
-                    )));
-                }
+                None if !target.is_empty()? => return Err(foreign()),
                 None => (Manifest::new(origin), None),
                 Some((bytes, version)) => (Manifest::parse(&bytes)?, Some(version)),
             };
