@@ -156,7 +156,8 @@ function libraryIn(messages) {
       continue;
     }
     const message = JSON.parse(line);
-    if (message.reason === "compiler-artifact" && message.target.kind.includes("cdylib")) {
+    const isOwn = message.reason === "compiler-artifact" && message.target.name === "openkv";
+    if (isOwn && message.target.kind.includes("cdylib")) {
       const library = message.filenames.find((name) => /\.(so|dylib|dll)$/.test(name));
       if (library !== undefined) {
         return library;
