@@ -63,9 +63,8 @@ impl Catalog {
         version: u64,
     ) -> Result<Vec<(SegmentsName, u64)>> {
         // An object that begins before a snapshot begins after the snapshot before that one.
-        let own = self.snapshots.iter().map(|found| found.snapshot.name);
-        let before =
-            own.filter(|name| name.timeline == timeline && name.version < version).next_back();
+        let mut own = self.snapshots.iter().map(|found| found.snapshot.name);
+        let before = own.rfind(|name| name.timeline == timeline && name.version < version);
         let listed = match before {
             Some(before) => {
                 let after = segments_from(timeline, before.version);

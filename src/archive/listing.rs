@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::catalog::Catalog;
+use super::names::shown;
 use super::names::{SegmentsName, segments_folder};
-use super::run::shown;
 use crate::model::Result;
 
 /// What an archive has.

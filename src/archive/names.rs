@@ -121,6 +121,11 @@ fn version(text: &str) -> Option<u64> {
         .then_some(stamp.version())
 }
 
+/// The text of a commit in messages.
+pub(super) fn shown(version: u64) -> String {
+    Versionstamp::new(version).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

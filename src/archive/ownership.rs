@@ -2,7 +2,7 @@
 //!
 //! Duty: claim the manifest by a conditional write, renew it, and release it.
 //! Invariant: nothing is written more than half a lease after the last renewal, by the clock of this process
-//! alone. A folder is also guarded by a lock of its file system.
+//! alone. A folder also has a lock of its file system.
 //! Never: compare a time with that of another machine.
 
 use std::fs::File;
@@ -75,7 +75,7 @@ impl Ownership {
         who: &Claimant,
         wait: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Self> {
-        let foreign = || {
+        let no_archive = || {
             Error::invalid(format!(
                 "target: {} is not empty and no archive (it has no {MANIFEST}): name an empty or new folder; nothing \
                  was changed",
@@ -84,7 +84,7 @@ impl Ownership {
         };
         // Before the lock, which creates a file.
         if target.manifest()?.is_none() && !target.is_empty()? {
-            return Err(foreign());
+            return Err(no_archive());
         }
         let lock = target.lock()?;
         let begun = Instant::now();
@@ -92,7 +92,7 @@ impl Ownership {
         loop {
             let found = target.manifest()?;
             let (manifest, version) = match found {
-                None if !target.is_empty()? => return Err(foreign()),
+                None if !target.is_empty()? => return Err(no_archive()),
                 None => (Manifest::new(origin), None),
                 Some((bytes, version)) => (Manifest::parse(&bytes)?, Some(version)),
             };

@@ -10,9 +10,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use super::catalog::{self, Catalog, Found};
 use super::content;
 use super::names::SegmentsName;
+use super::names::shown;
 use super::object::{Content, Hash, Stored, cut, each_segment};
 use super::plan::{Until, base};
-use super::run::shown;
 use super::snapshot::download;
 use super::target::Target;
 use crate::engine::Engine;
@@ -165,7 +165,7 @@ pub(super) struct Reached {
 /// Visits the segments after a snapshot up to a moment, cut there. Checks the chain of the objects.
 ///
 /// # Errors
-/// `Corrupt` for a damaged, missing or foreign object; those of `visit`; `Unavailable` when ended.
+/// `Corrupt` for a damaged or missing object and one of another archive; those of `visit`; `Unavailable` when ended.
 pub(super) fn repeat(
     catalog: &Catalog,
     base: &Found,

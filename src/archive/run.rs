@@ -22,7 +22,7 @@ use super::{ArchiveOptions, closed};
 use crate::database::Database;
 use crate::model::{
     ARCHIVE_RENEW_MS, Error, Kind, LOG_BYTES_MAX, LOG_READ_BYTES, LOG_RETENTION_MS, LogBounds,
-    LogSettings, LogState, Result, Setting, Versionstamp,
+    LogSettings, LogState, Result, Setting,
 };
 use crate::open::close;
 use crate::store::Store;
@@ -446,9 +446,4 @@ pub(super) fn start(
     };
     let begun: Box<dyn FnOnce(Result<()>) + Send> = Box::new(begun);
     crate::store::on_thread("openkv-archive", begun, work, |begun, error| begun(Err(error)));
-}
-
-/// The text of a commit in messages.
-pub(super) fn shown(version: u64) -> String {
-    Versionstamp::new(version).to_string()
 }

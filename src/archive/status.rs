@@ -5,7 +5,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 
-use super::run::shown;
+use super::names::shown;
 use crate::model::Error;
 
 /// Reports that are kept until they are read.

@@ -73,7 +73,7 @@ impl Target {
     /// missing or cannot be created.
     pub(super) fn open(text: &str, create: bool) -> Result<Self> {
         #[cfg(test)]
-        if let Some(objects) = super::tests::objects_of(text) {
+        if let Some(objects) = test_store(text) {
             return Ok(Self { objects, name: text.into(), folder: None });
         }
         let url =
@@ -256,7 +256,7 @@ impl Target {
     }
 
     /// Replaces the manifest if it still has this version, or creates it. `None` if it has another version:
-    /// another archiver writes. A folder is guarded by its lock instead.
+    /// another archiver writes. The lock of a folder does it instead.
     pub(super) fn put_manifest(
         &self,
         bytes: Vec<u8>,
@@ -431,6 +431,28 @@ fn redacted(text: &str) -> String {
     }
     shown.push_str(rest);
     shown
+}
+
+/// The stores of tests, by URL.
+#[cfg(test)]
+static TEST_STORES: parking_lot::Mutex<Vec<Arc<dyn ObjectStore>>> =
+    parking_lot::Mutex::new(Vec::new());
+
+#[cfg(test)]
+const TEST_SCHEME: &str = "test://";
+
+/// Makes an object store a target of tests; returns its URL.
+#[cfg(test)]
+pub(super) fn add_test_store(objects: Arc<dyn ObjectStore>) -> String {
+    let mut stores = TEST_STORES.lock();
+    stores.push(objects);
+    format!("{TEST_SCHEME}{}", stores.len() - 1)
+}
+
+#[cfg(test)]
+fn test_store(url: &str) -> Option<Arc<dyn ObjectStore>> {
+    let number: usize = url.strip_prefix(TEST_SCHEME)?.parse().ok()?;
+    TEST_STORES.lock().get(number).cloned()
 }
 
 #[cfg(test)]

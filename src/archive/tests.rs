@@ -4,16 +4,14 @@ mod faults;
 mod faulty;
 mod restores;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use object_store::ObjectStore;
-use parking_lot::Mutex;
-
+use super::target::add_test_store;
 use super::{Archive, ArchiveOptions, RestoreOptions, Restored, Status, restore};
 use crate::engine::sqlite::SqliteEngine;
 use crate::engine::{Engine, Reader};
@@ -25,22 +23,6 @@ use crate::store::Store;
 
 const START_MS: i64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The object stores of tests, by URL.
-static OBJECTS: LazyLock<Mutex<HashMap<String, Arc<dyn ObjectStore>>>> =
-    LazyLock::new(Mutex::default);
-
-pub(super) fn objects_of(url: &str) -> Option<Arc<dyn ObjectStore>> {
-    OBJECTS.lock().get(url).cloned()
-}
-
-/// Makes an object store a target; returns its URL.
-fn target_of(objects: Arc<dyn ObjectStore>) -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let url = format!("test://{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    OBJECTS.lock().insert(url.clone(), objects);
-    url
-}
 
 struct Clock {
     now_ms: AtomicI64,

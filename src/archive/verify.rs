@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::catalog::{Catalog, Found};
 use super::content::Model;
+use super::names::shown;
 use super::plan::Until;
 use super::restore::{Progress, repeat};
-use super::run::shown;
 use super::snapshot::download;
 use crate::engine::Engine;
 use crate::engine::sqlite::{SqliteEngine, Unfinished, verify as verify_file};

@@ -97,7 +97,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
     ("tokio_postgres_rustls", &["src/engine/postgres/"]),
     ("notify", &["src/engine/sqlite/"]),
     ("axum", &["src/server/"]),
-    ("hyper_util", &["src/remote/", "src/server/"]),
+    ("hyper_util", &["src/archive/http.rs", "src/remote/", "src/server/"]),
     ("unsafe", &["src/binding/", "src/engine/sqlite/"]),
 ];
 

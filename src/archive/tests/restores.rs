@@ -45,7 +45,7 @@ fn random_history(seed: u64, target: &str) -> (Machine, Vec<(u64, i64, Entries)>
 #[test]
 fn a_restore_of_any_commit_has_the_entries_of_that_commit() {
     for seed in [1, 2] {
-        let target = target_of(Arc::new(InMemory::new()));
+        let target = add_test_store(Arc::new(InMemory::new()));
         let (machine, states) = random_history(seed, &target);
         let listing = list(&target).unwrap();
         let first = listing.timelines[0].snapshots[0].versionstamp.clone();
@@ -110,7 +110,7 @@ fn an_archiver_goes_on_where_it_has_ended() {
 
 #[test]
 fn moments_outside_of_the_archive_are_refused() {
-    let target = target_of(Arc::new(InMemory::new()));
+    let target = add_test_store(Arc::new(InMemory::new()));
     let machine = Machine::new();
     let first = machine.set("a", "1");
     let archive = machine.archive(&target);
@@ -136,7 +136,7 @@ fn moments_outside_of_the_archive_are_refused() {
 
 #[test]
 fn a_restore_replaces_nothing_and_leaves_nothing() {
-    let target = target_of(Arc::new(InMemory::new()));
+    let target = add_test_store(Arc::new(InMemory::new()));
     let machine = Machine::new();
     machine.set("a", "1");
     let archive = machine.archive(&target);
@@ -170,7 +170,7 @@ fn a_restore_replaces_nothing_and_leaves_nothing() {
 
 #[test]
 fn a_restored_database_is_another_copy_and_begins_a_history() {
-    let target = target_of(Arc::new(InMemory::new()));
+    let target = add_test_store(Arc::new(InMemory::new()));
     let machine = Machine::new();
     machine.set("a", "1");
     let archive = machine.archive(&target);
@@ -212,7 +212,7 @@ fn a_restored_database_is_another_copy_and_begins_a_history() {
 
 #[test]
 fn a_prefix_restores_its_entries_only() {
-    let target = target_of(Arc::new(InMemory::new()));
+    let target = add_test_store(Arc::new(InMemory::new()));
     let machine = Machine::new();
     let large = "large".repeat(2000);
     machine.commit(vec![set("a1", &large, None), set("b1", &large, None), set("a2", "x", None)]);
@@ -236,7 +236,7 @@ fn a_prefix_restores_its_entries_only() {
 
 #[test]
 fn a_log_that_does_not_reach_back_is_noticed() {
-    let target = target_of(Arc::new(InMemory::new()));
+    let target = add_test_store(Arc::new(InMemory::new()));
     let machine = Machine::new();
     machine.set("a", "1");
     let archive = machine.archive(&target);
@@ -277,7 +277,7 @@ fn a_log_that_does_not_reach_back_is_noticed() {
 
 #[test]
 fn retention_keeps_what_restores_since_then_need() {
-    let target = target_of(Arc::new(InMemory::new()));
+    let target = add_test_store(Arc::new(InMemory::new()));
     let (machine, states) = random_history(5, &target);
     let middle = &states[states.len() / 2];
     let removed = remove_before(&target, middle.1).unwrap();
