@@ -73,6 +73,25 @@ test("messages are listed by state and looked into, and none is taken", async ()
   });
 });
 
+test("a message that waits is deleted where it is listed", async () => {
+  const { url, kv } = await served(async (db) => {
+    await db.queue("mail").enqueue("unwanted", { delay: 3_600_000 });
+    await db.queue("mail").enqueue("wanted");
+  });
+  await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {
+    const messages = page.getByRole("region", { name: "Messages", exact: true });
+    await messages.getByText(/^Message 1/).click();
+    await messages.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete it" }).click();
+    await messages.getByText(/^Message 1/).waitFor({ state: "detached" });
+    const { messages: left } = await kv.queue("mail").peek();
+    assert.deepEqual(
+      left.map(({ value }) => value),
+      ["wanted"],
+    );
+  });
+});
+
 test("dead letters are looked at, enqueued again and deleted", async () => {
   const { url, kv } = await served(async (db) => {
     const queue = db.queue("mail");

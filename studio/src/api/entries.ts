@@ -1,6 +1,6 @@
 // Duty: requests about entries.
 
-import type { Entry, Key, Node } from "../values/node";
+import { type Entry, type Key, type Node, readable } from "../values/node";
 import { printKey } from "../values/print";
 import { ApiError, ask, askJson } from "./request";
 
@@ -21,8 +21,9 @@ export interface Listing {
   readonly where?: unknown;
 }
 
-export function list(listing: Listing, signal?: AbortSignal): Promise<Page> {
-  return askJson<Page>("/keys/list", { body: listing, ...(signal && { signal }) });
+export async function list(listing: Listing, signal?: AbortSignal): Promise<Page> {
+  const page = await askJson<Page>("/keys/list", { body: listing, ...(signal && { signal }) });
+  return { ...page, entries: page.entries.map(readable) };
 }
 
 export async function count(prefix: Key, signal?: AbortSignal): Promise<number> {

@@ -1,6 +1,6 @@
 // Duty: requests about queues.
 
-import type { Node } from "../values/node";
+import { type Node, readable } from "../values/node";
 import type { Depth } from "./metrics";
 import { ask, askJson } from "./request";
 
@@ -68,7 +68,8 @@ export const enqueue = (queue: string, message: NewMessage): Promise<{ id: strin
 
 export async function take(queue: string): Promise<Message | null> {
   const query = { queue, lockDuration: LOOK_MS };
-  return (await askJson<{ message: Message | null }>("/queue/poll", { query })).message;
+  const { message } = await askJson<{ message: Message | null }>("/queue/poll", { query });
+  return message && readable(message);
 }
 
 const held = async (path: "/queue/ack" | "/queue/extend", body: object): Promise<boolean> =>
@@ -86,20 +87,27 @@ export async function giveBack({ id, lock }: Message): Promise<boolean> {
 }
 
 /** A page of the messages of a queue, in one state or in any; none of them is taken. */
-export function peek(
+export async function peek(
   queue: string,
   state: State | undefined,
   cursor: string | undefined,
   signal: AbortSignal,
 ): Promise<PeekedMessages> {
-  return askJson("/queue/messages", {
-    query: { queue, state, limit: PAGE_MESSAGES, cursor },
-    signal,
-  });
+  const query = { queue, state, limit: PAGE_MESSAGES, cursor };
+  const page = await askJson<PeekedMessages>("/queue/messages", { query, signal });
+  return { ...page, messages: page.messages.map(readable) };
 }
 
-export const deadLetters = (queue: string, cursor?: string): Promise<DeadLetters> =>
-  askJson("/queue/dlq", { query: { queue, limit: PAGE_MESSAGES, cursor } });
+/** Deletes a message that no consumer has. */
+export async function deleteMessage(queue: string, id: string): Promise<void> {
+  await ask("/queue/messages/{id}", { method: "DELETE", id, query: { queue } });
+}
+
+export async function deadLetters(queue: string, cursor?: string): Promise<DeadLetters> {
+  const query = { queue, limit: PAGE_MESSAGES, cursor };
+  const page = await askJson<DeadLetters>("/queue/dlq", { query });
+  return { ...page, messages: page.messages.map(readable) };
+}
 
 export async function requeue(queue: string, id: string): Promise<void> {
   await ask("/queue/dlq/{id}/requeue", { method: "POST", id, query: { queue } });

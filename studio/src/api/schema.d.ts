@@ -388,6 +388,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/messages/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Deletes a message of a queue that no consumer has. */
+        delete: operations["deleteMessage"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/nack": {
         parameters: {
             query?: never;
@@ -555,8 +572,12 @@ export interface components {
                 /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
                 expireAt?: string | null;
                 key: components["schemas"]["Key"];
-                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                /**
+                 * @description Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+                 *     read.
+                 */
                 value?: unknown;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
         };
@@ -574,8 +595,12 @@ export interface components {
                 /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
                 expireAt?: string | null;
                 key: components["schemas"]["Key"];
-                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                /**
+                 * @description Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+                 *     read.
+                 */
                 value?: unknown;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
             /** @description Changes after `since` are no longer logged: read the entries, then go on. */
@@ -615,7 +640,8 @@ export interface components {
             firstAttemptAt: string;
             id: string;
             lastAttemptAt: string;
-            value: unknown;
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /** @description A page of dead letters. */
         DeadLetters: {
@@ -655,7 +681,8 @@ export interface components {
             id: string;
             /** @description Names the delivery when it ends. */
             lock: string;
-            value: unknown;
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /** @description A delivery. */
         DeliveryEnd: {
@@ -704,8 +731,12 @@ export interface components {
             /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
             expireAt?: string | null;
             key: components["schemas"]["Key"];
-            /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+            /**
+             * @description Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+             *     read.
+             */
             value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
             versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
         /** @description Only entries whose values match. */
@@ -715,8 +746,12 @@ export interface components {
             /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
             expireAt?: string | null;
             key: components["schemas"]["Key"];
-            /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+            /**
+             * @description Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+             *     read.
+             */
             value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
             versionstamp?: components["schemas"]["Versionstamp"] | null;
         } & {
             /** @description With `highlight`: a snippet of each field with a match, by field. */
@@ -905,8 +940,12 @@ export interface components {
                 /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
                 expireAt?: string | null;
                 key: components["schemas"]["Key"];
-                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                /**
+                 * @description Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+                 *     read.
+                 */
                 value?: unknown;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
             /** @description Whether there is a next page. */
@@ -932,7 +971,8 @@ export interface components {
             priority: number;
             /** @enum {string} */
             state: "pending" | "delayed" | "processing";
-            value: unknown;
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /** @description A page of messages. */
         PeekedMessages: {
@@ -1034,8 +1074,12 @@ export interface components {
                 /** @description RFC 3339; absent for an entry that does not expire, `null` if it no longer does. */
                 expireAt?: string | null;
                 key: components["schemas"]["Key"];
-                /** @description Absent where only keys are asked for, and where only the expiry has changed. */
+                /**
+                 * @description Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+                 *     read.
+                 */
                 value?: unknown;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
             /** @description Of all keys, in their order: the `versionstamps` of the next request. */
@@ -1052,6 +1096,7 @@ export interface components {
                 expireAt?: number | null;
                 key: components["schemas"]["TypedKey"];
                 value?: components["schemas"]["TypedValue"] | null;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
         };
@@ -1066,6 +1111,7 @@ export interface components {
                 expireAt?: number | null;
                 key: components["schemas"]["TypedKey"];
                 value?: components["schemas"]["TypedValue"] | null;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
             /** @description Changes after `since` are no longer logged: read the entries, then go on. */
@@ -1087,9 +1133,10 @@ export interface components {
             id: string;
             lastAttemptAt: string;
             /** @description docs/format.md, section 5 */
-            value: {
+            value?: {
                 type: string;
             };
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /** @description A page of dead letters. */
         TypedDeadLetters: {
@@ -1111,9 +1158,10 @@ export interface components {
             /** @description Names the delivery when it ends. */
             lock: string;
             /** @description docs/format.md, section 5 */
-            value: {
+            value?: {
                 type: string;
             };
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /** @description An entry in `application/vnd.openkv+json`. */
         TypedEntry: {
@@ -1124,7 +1172,28 @@ export interface components {
             expireAt?: number | null;
             key: components["schemas"]["TypedKey"];
             value?: components["schemas"]["TypedValue"] | null;
+            valueError?: components["schemas"]["ValueError"] | null;
             versionstamp?: components["schemas"]["Versionstamp"] | null;
+        };
+        /** @description An entry that a search has found. */
+        TypedFoundEntry: {
+            /**
+             * Format: int64
+             * @description Ms since the epoch.
+             */
+            expireAt?: number | null;
+            key: components["schemas"]["TypedKey"];
+            value?: components["schemas"]["TypedValue"] | null;
+            valueError?: components["schemas"]["ValueError"] | null;
+            versionstamp?: components["schemas"]["Versionstamp"] | null;
+        } & {
+            /** @description With `highlight`: a snippet of each field with a match, by field. */
+            highlights?: Record<string, never>;
+            /**
+             * Format: double
+             * @description BM25: larger is better. Comparable within one answer only.
+             */
+            score: number;
         };
         TypedKey: components["schemas"]["TypedKeyPart"][];
         TypedKeyPart: {
@@ -1161,6 +1230,7 @@ export interface components {
                 expireAt?: number | null;
                 key: components["schemas"]["TypedKey"];
                 value?: components["schemas"]["TypedValue"] | null;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
             /** @description Whether there is a next page. */
@@ -1187,9 +1257,10 @@ export interface components {
             /** @enum {string} */
             state: "pending" | "delayed" | "processing";
             /** @description docs/format.md, section 5 */
-            value: {
+            value?: {
                 type: string;
             };
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /** @description A page of messages. */
         TypedPeekedMessages: {
@@ -1202,6 +1273,17 @@ export interface components {
         TypedReceived: {
             message?: components["schemas"]["TypedDelivery"] | null;
         };
+        /** @description A page of a search. */
+        TypedSearchPage: {
+            /** @description False while the index is being built: older entries may be missing. */
+            complete: boolean;
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            /** @description Best first. */
+            entries: components["schemas"]["TypedFoundEntry"][];
+            /** @description Whether there is a next page. */
+            hasMore: boolean;
+        };
         /** @description The states of keys. */
         TypedStates: {
             /** @description Those that differ from `versionstamps`; without an entry, value and versionstamp are `null`. */
@@ -1213,6 +1295,7 @@ export interface components {
                 expireAt?: number | null;
                 key: components["schemas"]["TypedKey"];
                 value?: components["schemas"]["TypedValue"] | null;
+                valueError?: components["schemas"]["ValueError"] | null;
                 versionstamp?: components["schemas"]["Versionstamp"] | null;
             }[];
             /** @description Of all keys, in their order: the `versionstamps` of the next request. */
@@ -1221,6 +1304,13 @@ export interface components {
         /** @description docs/format.md, section 5 */
         TypedValue: {
             type: string;
+        };
+        /** @description Why the value of an entry or of a message cannot be read. The other members are as they are stored. */
+        ValueError: {
+            /** @description What happened, for programs. */
+            code: string;
+            /** @description For people; may change in any release. */
+            detail: string;
         };
         Versionstamp: string;
         /** @description The answer of a write. */
@@ -2376,6 +2466,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["DeadLetters"];
                     "application/vnd.openkv+json": components["schemas"]["TypedDeadLetters"];
                 };
@@ -2443,6 +2534,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["DeadLetter"];
                     "application/vnd.openkv+json": components["schemas"]["TypedDeadLetter"];
                 };
@@ -2693,6 +2785,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["PeekedMessages"];
                     "application/vnd.openkv+json": components["schemas"]["TypedPeekedMessages"];
                 };
@@ -2701,6 +2794,58 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    deleteMessage: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its number. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such message. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A consumer has the message. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["MisdirectedRequest"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
@@ -2767,6 +2912,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Received"];
                     "application/vnd.openkv+json": components["schemas"]["TypedReceived"];
                 };
@@ -2841,12 +2987,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["SearchPage"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedSearchPage"];
                 };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
@@ -2874,12 +3023,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["SearchPage"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedSearchPage"];
                 };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -2945,6 +3097,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["States"];
                     "application/vnd.openkv+json": components["schemas"]["TypedStates"];
                 };
@@ -3019,6 +3172,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/cbor": components["schemas"]["Binary"];
                     "application/json": components["schemas"]["Changes"];
                     "application/vnd.openkv+json": components["schemas"]["TypedChanges"];
                 };

@@ -14,8 +14,24 @@ export type Key = readonly Node[];
 export interface Entry {
   readonly key: Key;
   readonly value: Node | null;
+  readonly valueError?: { readonly code: string; readonly detail: string };
   readonly versionstamp: string | null;
   readonly expireAt?: number;
+}
+
+/** The type of a node in place of a value that the server cannot read. It cannot be written. */
+export const UNREADABLE = "unreadable";
+
+interface Item {
+  readonly value?: Node | null;
+  readonly valueError?: { readonly detail: string };
+}
+
+/** An entry or message of an answer, with its error in place of a value that cannot be read. */
+export function readable<T extends Item>(item: T): T {
+  const { valueError } = item;
+  if (valueError === undefined) return item;
+  return { ...item, value: { type: UNREADABLE, value: valueError.detail } };
 }
 
 export const text = (value: string): Node => ({ type: "string", value });

@@ -1,8 +1,8 @@
 // Duty: nodes as literals: JSON5, and forms of their own for the types that JSON5 does not have. They
 // are those of the command line, and `map`, `set`, `regexp`, `error`, `view` and `cbor` besides.
-// Invariant: parse.ts reads the text back to the same node.
+// Invariant: parse.ts reads the text back to the same node, and refuses that of an unreadable value.
 
-import { ERRORS, type Key, type Node, VIEWS, bytesOf, hexOf } from "./node";
+import { ERRORS, type Key, type Node, UNREADABLE, VIEWS, bytesOf, hexOf } from "./node";
 
 /** Characters of a line up to which an array or object is printed in one line. */
 const LINE_CHARS_MAX = 72;
@@ -79,6 +79,8 @@ export function inLine(node: Node): string {
       const inner = fields(node).map(([name, held]) => `${printName(name)}: ${inLine(held)}`);
       return inner.length === 0 ? "{}" : `{ ${inner.join(", ")} }`;
     }
+    case UNREADABLE:
+      return `unreadable(${quoted(String(value))})`;
     case "Uint8Array":
       return `u8"${hexOf(bytesOf(node))}"`;
     default:

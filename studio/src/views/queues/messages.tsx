@@ -1,12 +1,15 @@
-// Duty: the messages of a queue that wait or are delivered, by state; looked into, and none of them taken.
+// Duty: the messages of a queue that wait or are delivered, by state; looked into without taking them, and deleted.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Depth } from "../../api/metrics";
-import { type PeekedMessage, STATES, type State, peek } from "../../api/queues";
+import { type PeekedMessage, STATES, type State, deleteMessage, peek } from "../../api/queues";
 import { isAborted } from "../../api/request";
+import { confirm } from "../../parts/dialog";
 import { Fault } from "../../parts/fault";
 import { counted, duration } from "../../parts/figures";
 import { Countdown, nowMs } from "../../parts/time";
+import { readOnly } from "../../shell/session";
+import { reporting, say } from "../../shell/toasts";
 import { printNode } from "../../values/print";
 
 interface MessagesProps {
@@ -37,6 +40,17 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
       },
     );
     return () => ending.abort();
+  };
+  const remove = async ({ id }: PeekedMessage): Promise<void> => {
+    const isSure = await confirm({
+      title: `Delete message ${id}?`,
+      text: "No consumer gets it, and it leaves no dead letter.",
+      action: "Delete it",
+    });
+    if (!isSure) return;
+    await deleteMessage(queue, id);
+    say("Deleted");
+    setReloads((count) => count + 1);
   };
   const depths = depth && `${depth.pending} ${depth.delayed} ${depth.processing}`;
   useEffect(() => load(), [state, depths, reloads]);
@@ -75,6 +89,18 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
             Enqueued {message.enqueuedAt}, due {message.dueAt}
           </p>
           <pre class="shown">{printNode(message.value)}</pre>
+          {message.state !== "processing" && (
+            <div class="row end">
+              <button
+                type="button"
+                class="danger"
+                disabled={readOnly.value}
+                onClick={reporting(() => remove(message))}
+              >
+                Delete
+              </button>
+            </div>
+          )}
         </details>
       ))}
       {loaded?.cursor != null && (

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { follow } from "../../api/stream";
 import { report } from "../../shell/toasts";
-import type { Entry, Key, Node } from "../../values/node";
+import { type Entry, type Key, type Node, readable } from "../../values/node";
 import { printKey } from "../../values/print";
 
 export interface Change {
@@ -64,7 +64,7 @@ export class Feed {
   }
 
   #take(entries: readonly Entry[]): void {
-    for (const { key, value, versionstamp, expireAt } of entries) {
+    for (const { key, value, versionstamp, expireAt } of entries.map(readable)) {
       const literal = printKey(key);
       const before = this.#values.get(literal);
       const isOfExpiry = value === undefined;
