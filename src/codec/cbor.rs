@@ -13,6 +13,7 @@ mod frames;
 mod head;
 mod lazy;
 mod number;
+mod simple;
 mod special;
 #[cfg(test)]
 mod tests;
@@ -26,3 +27,4 @@ pub use encode::encode;
 pub(super) use head::{TAG_DATE, Writer};
 pub use lazy::{GoesOn, Item, ItemRef, LazyReader, texts};
 pub use number::{encode_bigint, encode_number, number_of};
+pub use simple::{SimpleItem, SimpleReader};

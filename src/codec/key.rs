@@ -96,6 +96,11 @@ pub fn is_text_at(bytes: &[u8], at: usize) -> bool {
     }
 }
 
+/// Appends a string part to the bytes of a key.
+pub fn push_string(out: &mut Vec<u8>, text: &str) {
+    push_escaped(out, STRING, text.as_bytes());
+}
+
 fn push_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.reserve(bytes.len() + 2);
     out.push(tag);

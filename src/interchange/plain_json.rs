@@ -1,8 +1,10 @@
 //! Values in plain JSON, for programs that know only JSON, by the rules of docs/cli.md.
 //!
 //! Invariant: every value has a plain form. [`push`] tells whether it had to simplify: if it did
-//! not, [`parse`] reads the same value. Neither recurses, and the length of the text is bounded by
+//! not, [`parse`] reads the same value. Neither recurses deeper than a constant, and the length of the text is bounded by
 //! the value and [`PLAIN_JSON_REPEATED_BYTES_MAX`].
+
+mod simple;
 
 use std::slice::Iter;
 
@@ -38,6 +40,7 @@ pub fn push(out: &mut String, encoding: Encoding, bytes: &[u8]) -> Result<bool> 
     match encoding {
         Encoding::Le64 => push_bigint(out, &le64(bytes)?.into()),
         Encoding::Bytes => push_quoted_base64(out, bytes),
+        Encoding::Cbor if simple::push(out, bytes) => return Ok(false),
         Encoding::Cbor | Encoding::V8 => {
             let value = decode(encoding, bytes)?;
             return Ok(Writer::new(&value, out).run());

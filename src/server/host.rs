@@ -3,7 +3,7 @@
 //! A page of another site can have its name resolved to this machine (DNS rebinding). Its requests
 //! then reach the server as if they were of the same origin, but they name the host of that page.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
@@ -26,14 +26,21 @@ impl Hosts {
         Self { address, names }
     }
 
+    fn knows_ip(&self, ip: IpAddr) -> bool {
+        ip.is_loopback() || ip == self.address || self.address.is_unspecified()
+    }
+
     /// Whether a host, with or without a port, is this server. An address is never resolved, so a
     /// server that listens on all addresses knows each.
     fn knows(&self, authority: &str) -> bool {
+        // Most requests name the address; this way needs no copy of it.
+        if authority.parse::<SocketAddr>().is_ok_and(|address| self.knows_ip(address.ip())) {
+            return true;
+        }
         let Ok(authority) = authority.parse::<Authority>() else { return false };
         let host = authority.host().trim_end_matches('.').to_ascii_lowercase();
         if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            let known = ip.is_loopback() || ip == self.address || self.address.is_unspecified();
-            return known || self.names.contains(&host);
+            return self.knows_ip(ip) || self.names.contains(&host);
         }
         host == "localhost" || host.ends_with(".localhost") || self.names.contains(&host)
     }

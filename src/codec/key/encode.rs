@@ -4,7 +4,7 @@ use num_bigint::{BigInt, Sign};
 
 use super::{
     BIGINT_BYTES_MAX, BIGINT_NEGATIVE_LONG, BIGINT_POSITIVE_LONG, BIGINT_SHORT_BYTES_MAX,
-    BIGINT_ZERO, BYTES, FALSE, NAN_BITS, NUMBER, SIGN_BIT, STRING, TRUE, push_escaped,
+    BIGINT_ZERO, BYTES, FALSE, NAN_BITS, NUMBER, SIGN_BIT, TRUE, push_escaped, push_string,
 };
 use crate::model::{Error, Key, KeyPart, Result};
 
@@ -25,7 +25,7 @@ pub fn encode(parts: &[KeyPart]) -> Result<Key> {
     for part in parts {
         match part {
             KeyPart::Bytes(bytes) => push_escaped(&mut out, BYTES, bytes),
-            KeyPart::String(text) => push_escaped(&mut out, STRING, text.as_bytes()),
+            KeyPart::String(text) => push_string(&mut out, text),
             KeyPart::BigInt(n) => push_bigint(&mut out, n)?,
             KeyPart::Number(n) => push_number(&mut out, *n),
             KeyPart::Bool(b) => out.push(if *b { TRUE } else { FALSE }),

@@ -8,7 +8,7 @@ use super::BASE;
 use super::problem::Problem;
 use crate::codec::key;
 use crate::interchange::key_literal;
-use crate::model::{Key, KeyPart};
+use crate::model::Key;
 use crate::server::data::Client;
 
 /// What the path of an entry begins with, inside the API.
@@ -91,14 +91,15 @@ pub(super) fn key_of(path: &str, query: &Query) -> Result<Option<Key>, Problem> 
 }
 
 fn key_of_path(rest: &str) -> Result<Key, Problem> {
-    let part = |segment| {
-        let text = percent_decode_str(segment).decode_utf8();
-        text.map(|text| KeyPart::String(text.into_owned())).map_err(|_| {
+    // A segment is at least as long as its part without the tag and the end.
+    let mut key = Vec::with_capacity(rest.len() + 2 * rest.split('/').count());
+    for segment in rest.split('/') {
+        let part = percent_decode_str(segment).decode_utf8().map_err(|_| {
             Problem::bad_request("A part of the key in the path is not UTF-8: use ?key= for bytes.")
-        })
-    };
-    let parts = rest.split('/').map(part).collect::<Result<Vec<_>, _>>()?;
-    Ok(key::encode(&parts)?)
+        })?;
+        key::push_string(&mut key, &part);
+    }
+    Ok(Key::from_encoded(key))
 }
 
 #[cfg(test)]
@@ -108,6 +109,7 @@ mod tests {
 
     use super::*;
     use crate::interchange::where_json;
+    use crate::model::KeyPart;
 
     /// What a client may send: all that the HTTP library accepts as a URL.
     fn uri() -> impl Strategy<Value = Uri> {
