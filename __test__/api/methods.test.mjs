@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import archives from "./methods/archives.mjs";
 import { all, onEveryKind } from "./databases.mjs";
 import { declaredMethods } from "./methods/declared.mjs";
 import { CLOSED } from "./methods/expected.mjs";
@@ -24,6 +25,7 @@ const rows = {
   ...queues,
   ...files,
   ...replicas,
+  ...archives,
 };
 const KINDS = ["closed", "wrong", "over", "misspelt"];
 

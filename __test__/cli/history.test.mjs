@@ -14,14 +14,16 @@ const path = folderOfTests();
 /** The commands without --at, each with the reason. */
 const WITHOUT_AT = {
   writes:
-    "set delete touch persist sum append atomic enqueue import restore vacuum " +
-    "queue.receive queue.listen dead.requeue dead.delete dead.purge index.create index.drop",
+    "set delete touch persist sum append atomic enqueue import vacuum promote " +
+    "queue.receive queue.listen queue.delete dead.requeue dead.delete dead.purge index.create index.drop",
   "the history has entries only":
     "queue.list queue.stats queue.peek dead.list dead.get search index.list",
   "is about the file as it is": "backup check stats",
   "is about servers, not entries":
     "db.create db.drop db.list db.quotas db.show token.create token.generate token.list token.revoke " +
     "cluster.schema cluster.status",
+  "archives have moments of their own: restore --at":
+    "archive.run archive.list archive.verify archive.prune",
   "follows the present": "watch",
   "counts from the present; get --at prints the expiry": "ttl",
   "names moments itself": "history diff",
@@ -40,7 +42,7 @@ test("every command that reads entries has --at", () => {
   const found = [...without].filter(([, lacks]) => lacks).map(([name]) => name);
   assert.deepEqual(found.sort(), named.sort(), "a new command needs --at, or a reason here");
   const reading = [...without].filter(([, lacks]) => !lacks).map(([name]) => name);
-  assert.deepEqual(reading.sort(), ["copy", "count", "export", "get", "list"]);
+  assert.deepEqual(reading.sort(), ["copy", "count", "export", "get", "list", "restore"]);
 });
 
 /** A file with a history, and the moments of its commits. */
