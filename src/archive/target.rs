@@ -19,8 +19,8 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{
-    ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode,
-    PutOptions, RetryConfig, UpdateVersion, WriteMultipart,
+    ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, ObjectStoreScheme,
+    PutMode, PutOptions, RetryConfig, UpdateVersion, WriteMultipart,
 };
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -244,7 +244,7 @@ impl Target {
         let got = self.wait_raw(async {
             let got = self.objects.get(&Path::from(MANIFEST)).await?;
             let (e_tag, version) = (got.meta.e_tag.clone(), got.meta.version.clone());
-            Ok((got.bytes().await?, UpdateVersion { e_tag, version }))
+            Ok((whole(got).await?, UpdateVersion { e_tag, version }))
         })?;
         match got {
             Ok((bytes, version)) => {
@@ -339,13 +339,13 @@ impl Target {
         let options =
             GetOptions { range: Some(GetRange::Bounded(0..bytes)), ..GetOptions::default() };
         let path = Path::from(name);
-        self.wait(name, async { self.objects.get_opts(&path, options).await?.bytes().await })
+        self.wait(name, async { whole(self.objects.get_opts(&path, options).await?).await })
     }
 
     /// A whole object.
     pub(super) fn get(&self, name: &str) -> Result<Bytes> {
         let path = Path::from(name);
-        self.wait(name, async { self.objects.get(&path).await?.bytes().await })
+        self.wait(name, async { whole(self.objects.get(&path).await?).await })
     }
 
     /// Passes an object in parts to `write`.
@@ -431,6 +431,18 @@ fn redacted(text: &str) -> String {
     }
     shown.push_str(rest);
     shown
+}
+
+/// The bytes of an answer, which must be as many as it has announced: a connection that breaks early is no
+/// damaged object.
+async fn whole(got: GetResult) -> object_store::Result<Bytes> {
+    let announced = got.range.end.saturating_sub(got.range.start);
+    let bytes = got.bytes().await?;
+    if bytes.len() as u64 == announced {
+        return Ok(bytes);
+    }
+    let source = format!("an answer ended after {} of {announced} bytes", bytes.len()).into();
+    Err(object_store::Error::Generic { store: "archive", source })
 }
 
 /// The stores of tests, by URL.
