@@ -172,7 +172,7 @@ pub fn require_log(client: &Client) -> Result<()> {
     if client.has_log() {
         return Ok(());
     }
-    Err(client.lacks("the replication log, which the option replica needs (openkv 0.9 or later)"))
+    Err(client.lacks("the replication log, which the option replica needs"))
 }
 
 async fn over(most: Option<Duration>) {
