@@ -205,5 +205,6 @@ test("docs/http.md has every route of the OpenAPI document, and no others", asyn
 
 /** The path of the document for a path of the table, which shows an example. */
 function template(path) {
-  return path.replace(/^\/keys\/users\/123$/, "/keys/{path}").replace(/\/dlq\/5/, "/dlq/{id}");
+  const keys = path.replace(/^\/keys\/users\/123$/, "/keys/{path}");
+  return keys.replace(/\/(dlq|messages)\/5/, "/$1/{id}");
 }
