@@ -1,6 +1,7 @@
 """Duty: what Schemathesis cannot read in the document: CBOR, `Accept`, polls that wait, and what the
 database of run.mjs has."""
 
+import collections
 import itertools
 import os
 
@@ -8,15 +9,18 @@ import schemathesis
 
 WAIT_MS_MAX = 20
 
-# As in run.mjs.
-# Messages of `mail` have the next numbers, as many.
-DEAD_LETTERS = 300
+# As in run.mjs: the dead letters of `letters` have the numbers from 1 on, the messages of `mail` the next
+# ones, and those of `kept`, which no request consumes, the next ones.
+MESSAGES = 300
 LINE = b'{"key":[{"type":"string","value":"entry"}],"value":{"type":"number","value":1}}\n'
 PRESENT = {"key": '["entry",42n]', "keys": '[["entry"],["entry",42n]]', "prefix": "entry", "queue": "mail"}
 
 forms = itertools.count()
-letters = itertools.count()
-turns = itertools.count()
+lines = itertools.count()
+# Of each queue: two operations do not get the same message.
+numbers = collections.defaultdict(itertools.count)
+# Of each operation, so that one does not depend on how many requests another one has sent.
+turns = collections.defaultdict(itertools.count)
 
 
 @schemathesis.serializer("application/cbor")
@@ -27,7 +31,7 @@ def cbor(_context, value):
 @schemathesis.serializer("application/x-ndjson")
 def ndjson(_context, value):
     """Any text, and an entry in half of the texts."""
-    return LINE if isinstance(value, str) and next(turns) % 2 == 0 else str(value).encode()
+    return LINE if isinstance(value, str) and next(lines) % 2 == 0 else str(value).encode()
 
 
 @schemathesis.hook
@@ -42,15 +46,15 @@ def before_call(_context, case, **_kwargs):
     wait = str(query.get("wait"))
     if wait.isdecimal() and WAIT_MS_MAX < int(wait) <= 60_000:
         query["wait"] = WAIT_MS_MAX
-    if case.meta and case.meta.generation.mode.is_positive and next(turns) % 2 == 0:
+    if case.meta and case.meta.generation.mode.is_positive and next(turns[case.operation.label]) % 2 == 0:
         query |= {name: value for name, value in PRESENT.items() if name in query}
         if "path" in (case.path_parameters or {}) and case.method == "GET":
             case.path_parameters = {**case.path_parameters, "path": "entry"}
         if "id" in (case.path_parameters or {}):
-            is_dead = "/dlq/" in case.path
-            number = 1 + next(letters) % DEAD_LETTERS
-            case.path_parameters = {**case.path_parameters, "id": number + (0 if is_dead else DEAD_LETTERS)}
-            query["queue"] = "letters" if is_dead else "mail"
+            queue, first = ("letters", 1) if "/dlq/" in case.path else ("kept", 1 + 2 * MESSAGES)
+            number = first + next(numbers[queue]) % MESSAGES
+            case.path_parameters = {**case.path_parameters, "id": number}
+            query["queue"] = queue
         if case.path.endswith("/search"):
             if case.method == "GET":
                 query |= {"prefix": "text", "query": "word"}

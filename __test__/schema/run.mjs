@@ -18,8 +18,8 @@ import { newFolder } from "../kit/folder.mjs";
 const here = fileURLToPath(new URL(".", import.meta.url));
 const venv = fileURLToPath(new URL("../../target/schemathesis", import.meta.url));
 const RUN_MS_MAX = 240_000;
-/** Their numbers begin at 1. hooks.py has the same number. */
-const DEAD_LETTERS = 300;
+/** Of each queue. hooks.py has the same number, and the order of the queues. */
+const MESSAGES = 300;
 const token = "token-of-the-schema-tests";
 
 install();
@@ -58,10 +58,11 @@ async function fill() {
   await kv.createIndex({ prefix: ["text"], fields: ["name"] });
   const letters = kv.queue("letters");
   const enqueue = (queue, number) => queue.enqueue({ number }, { backoffSchedule: [] });
-  const numbers = Array.from({ length: DEAD_LETTERS }, (_, number) => number);
+  const numbers = Array.from({ length: MESSAGES }, (_, number) => number);
   await Promise.all(numbers.map((number) => enqueue(letters, number)));
   for (const _ of numbers) await (await letters.receive()).nack();
-  await Promise.all(numbers.map((number) => enqueue(kv.queue("mail"), number)));
+  for (const name of ["mail", "kept"])
+    await Promise.all(numbers.map((number) => enqueue(kv.queue(name), number)));
   await kv.close();
 }
 
