@@ -17,8 +17,8 @@ use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, Sq
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
     AtomicWrite, Claim, DENO_RUNNING_MS, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX,
-    Key, LOCK_MS, Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX,
-    WriteParts,
+    HISTORY_BLOCK_BYTES, HISTORY_BLOCK_RECORDS_MAX, HISTORY_CHAIN_RECORDS_MAX, Key, LOCK_MS,
+    Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX, WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -117,6 +117,9 @@ fn constants_are_those_of_the_code() {
         ("BIGINT_BYTES_MAX", BIGINT_BYTES_MAX as i64),
         ("FEED_VALUE_BYTES_MAX", FEED_VALUE_BYTES_MAX as i64),
         ("DENO_RUNNING_MS", DENO_RUNNING_MS),
+        ("HISTORY_BLOCK_BYTES", HISTORY_BLOCK_BYTES as i64),
+        ("HISTORY_BLOCK_RECORDS_MAX", HISTORY_BLOCK_RECORDS_MAX as i64),
+        ("HISTORY_CHAIN_RECORDS_MAX", HISTORY_CHAIN_RECORDS_MAX as i64),
     ]
     .into();
     let page = page();
@@ -210,7 +213,7 @@ fn tables_are_those_of_a_real_file() {
         file.values(without_rowid).iter().map(|row| text(&row[0])).collect();
     assert_eq!(
         without_rowid,
-        ["kv", "openkv_feed", "openkv_history", "openkv_meta"].map(str::to_owned).into()
+        ["kv", "openkv_feed", "openkv_history_groups", "openkv_meta"].map(str::to_owned).into()
     );
 }
 

@@ -4,7 +4,8 @@
 //! often alike, so each one is stored as what differs from the key before it.
 
 use super::Malformed;
-use crate::model::{Change, ChangeKind, Encoding, Logged};
+use super::fields::{Fields, put_bytes, put_number};
+use crate::model::{Change, ChangeKind, Logged};
 
 /// The first byte of a segment.
 const FORM: u8 = 1;
@@ -62,13 +63,13 @@ pub fn decode(
     bytes: &[u8],
     mut visit: impl FnMut(Logged<'_>) -> bool,
 ) -> Result<(), Malformed> {
-    let mut rest = Rest { all: bytes, at: 0 };
+    let mut rest = Fields::of(bytes);
     if rest.byte()? != FORM {
         return Err(Malformed::new("a segment of another format", 0));
     }
     let (mut version, mut key) = (first, Vec::new());
-    while rest.at < bytes.len() {
-        let start = rest.at;
+    while !rest.is_at_end() {
+        let start = rest.at();
         let kind = rest.byte()?;
         let ahead = rest.number()?;
         version = match version.checked_add(ahead) {
@@ -100,91 +101,10 @@ pub fn decode(
     Ok(())
 }
 
-/// Appends a number: seven bits a byte, the lowest first, the high bit set on all but the last.
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_number(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// What has not been read yet.
-struct Rest<'a> {
-    all: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Rest<'a> {
-    fn fault<T>(&self, what: &'static str) -> Result<T, Malformed> {
-        Err(Malformed::new(what, self.at))
-    }
-
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let end = self.at.checked_add(len);
-        match end.and_then(|end| self.all.get(self.at..end)) {
-            Some(bytes) => {
-                self.at += len;
-                Ok(bytes)
-            }
-            None => self.fault("a segment that ends too early"),
-        }
-    }
-
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let bytes = self.take(1)?;
-        Ok(bytes.first().copied().unwrap_or_default())
-    }
-
-    fn number(&mut self) -> Result<u64, Malformed> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                return self.fault("a number that is too large");
-            }
-            number |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        self.fault("a number that is too large")
-    }
-
-    fn length(&mut self) -> Result<usize, Malformed> {
-        let number = self.number()?;
-        usize::try_from(number).or_else(|_| self.fault("a length that is too large"))
-    }
-
-    fn slice(&mut self) -> Result<&'a [u8], Malformed> {
-        let len = self.length()?;
-        self.take(len)
-    }
-
-    fn value(&mut self) -> Result<(Encoding, &'a [u8]), Malformed> {
-        let id = self.byte()?;
-        match Encoding::from_id(i64::from(id)) {
-            Some(encoding) => Ok((encoding, self.slice()?)),
-            None => self.fault("an unknown encoding of a value"),
-        }
-    }
-
-    fn time(&mut self) -> Result<i64, Malformed> {
-        let bytes = self.take(8)?;
-        Ok(bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EncodedValue, Key};
+    use crate::model::{EncodedValue, Encoding, Key};
 
     fn change(version: u64, key: &[u8], kind: ChangeKind<EncodedValue>) -> Change {
         Change { key: Key::from_encoded(key.to_vec()), version, kind }

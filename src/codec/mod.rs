@@ -8,11 +8,13 @@
 
 pub mod cbor;
 pub mod change_log;
+mod fields;
 pub mod framing;
 #[cfg(test)]
 pub(crate) mod hex;
 pub mod key;
 mod malformed;
+pub mod replaced;
 pub mod transcode;
 pub mod uuid;
 pub mod v8;

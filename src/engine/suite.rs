@@ -279,6 +279,8 @@ macro_rules! rules_of_history {
                 a_copy_repeats_the_log
                 a_large_commit_leaves_the_history_in_steps
                 a_moment_outside_of_the_history_is_refused
+                a_history_that_begins_again_has_nothing_of_before
+                a_busy_key_has_every_version
                 commits_inside_a_batch_are_moments_too
                 commits_without_changes_have_a_time
                 every_moment_is_read_as_it_was

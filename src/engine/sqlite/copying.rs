@@ -68,7 +68,11 @@ impl SqliteWriter {
             }
             let run =
                 |writer: &Self, sql: &str| writer.connection().execute_batch(sql).map_err(failure);
-            run(writer, "DELETE FROM kv; DELETE FROM openkv_history; DELETE FROM openkv_spill;")?;
+            run(
+                writer,
+                "DELETE FROM kv; DELETE FROM openkv_history; DELETE FROM openkv_history_groups; \
+                 DELETE FROM openkv_spill;",
+            )?;
             writer.clear_indexes()?;
             writer.rows().begin(i64::MIN)?;
             while let Some(page) = entries()? {

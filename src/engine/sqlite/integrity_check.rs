@@ -15,6 +15,7 @@ use super::errors::failure;
 use super::interrupt::interrupted_unless;
 use super::layout::SPILLED;
 use super::values::encoding;
+use crate::codec::replaced::{self, ReplacedValue};
 use crate::codec::{cbor, key, v8};
 use crate::engine::GoesOn;
 use crate::model::{Encoding, Error, Result};
@@ -52,6 +53,7 @@ pub(super) fn check(
         }
         let mut findings = Findings { found, max: findings_max };
         check_rows(connection, &mut findings)?;
+        check_history(connection, &mut findings)?;
         check_counts(connection, &mut findings)?;
         Ok(findings.found)
     })
@@ -150,17 +152,17 @@ const COUNTS: [(&str, &str); 7] = [
         "values in openkv_spill belong to no entry",
         "SELECT count(*) FROM openkv_spill \
          WHERE id NOT IN (SELECT v FROM kv WHERE v_encoding >= 256 \
-         UNION ALL SELECT v FROM openkv_history WHERE v_encoding >= 256)",
+         UNION ALL SELECT place FROM temp.history_spill)",
     ),
     (
         "entries have a value in openkv_spill that is another one's too",
         "SELECT count(*) - count(DISTINCT v) FROM (SELECT v FROM kv WHERE v_encoding >= 256 \
-         UNION ALL SELECT v FROM openkv_history WHERE v_encoding >= 256)",
+         UNION ALL SELECT place FROM temp.history_spill)",
     ),
     (
         "values of the history are missing from openkv_spill",
-        "SELECT count(*) FROM openkv_history \
-         WHERE v_encoding >= 256 AND v NOT IN (SELECT id FROM openkv_spill)",
+        "SELECT count(*) FROM temp.history_spill \
+         WHERE place NOT IN (SELECT id FROM openkv_spill)",
     ),
     (
         "messages have a time that is not a number",
@@ -181,6 +183,50 @@ const COUNTS: [(&str, &str); 7] = [
         "SELECT count(*) FROM queue_running WHERE typeof(deadline) <> 'integer'",
     ),
 ];
+
+/// Collects the places of the spilled values that the history has, and checks its blocks and groups.
+fn check_history(connection: &Connection, findings: &mut Findings) -> Result<()> {
+    let create = "CREATE TEMP TABLE history_spill (place INTEGER NOT NULL)";
+    connection.execute_batch(create).map_err(failure)?;
+    let mut insert =
+        connection.prepare("INSERT INTO temp.history_spill VALUES (?1)").map_err(failure)?;
+    let mut blocks =
+        connection.prepare("SELECT id, replaced FROM openkv_history").map_err(failure)?;
+    let mut rows = blocks.query([]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let mut places = Vec::new();
+        let visited = replaced::visit(blob(row, 1).map_err(failure)?, |record| {
+            if let Some(ReplacedValue::Spilled(_, place)) = record.entry.map(|entry| entry.value) {
+                places.push(place);
+            }
+        });
+        if let Err(error) = visited {
+            let id = integer(row, 0).map_err(failure)?.unwrap_or_default();
+            findings.add(format!("block {id} of the history cannot be read: {error}"));
+        }
+        for place in places {
+            insert.execute([place]).map_err(failure)?;
+        }
+    }
+    let mut groups =
+        connection.prepare("SELECT k, records FROM openkv_history_groups").map_err(failure)?;
+    let mut rows = groups.query([]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)? {
+        if let Err(error) = replaced::visit_group(blob(row, 1).map_err(failure)?, |_, _| true) {
+            let key = hex(blob(row, 0).map_err(failure)?);
+            findings.add(format!("records of the history of {key} cannot be read: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// A blob column; empty for another type.
+fn blob<'r>(row: &'r Row<'_>, at: usize) -> rusqlite::Result<&'r [u8]> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Blob(bytes) => bytes,
+        _ => &[],
+    })
+}
 
 fn check_counts(connection: &Connection, findings: &mut Findings) -> Result<()> {
     for (what, sql) in COUNTS {
@@ -239,12 +285,17 @@ mod tests {
                 Some("1 entries have a value in openkv_spill that is another one's"),
             ),
             (
-                "INSERT INTO openkv_history SELECT k, 9, v, v_encoding, 3, -1 FROM kv WHERE k = x'026300'",
+                "INSERT INTO openkv_history VALUES (1, 9, x'010906000403830207')",
                 Some("1 entries have a value in openkv_spill that is another one's"),
             ),
             (
-                "INSERT INTO openkv_history VALUES (x'026300', 9, 8, 256 + 3, 3, -1)",
+                "INSERT INTO openkv_history VALUES (1, 9, x'010906000403830208')",
                 Some("1 values of the history are missing"),
+            ),
+            ("INSERT INTO openkv_history VALUES (1, 9, x'02')", Some("block 1 of the history")),
+            (
+                "INSERT INTO openkv_history_groups VALUES (x'026100', 9, x'80')",
+                Some("records of the history of 026100"),
             ),
         ] {
             let (engine, folder) = fresh();

@@ -132,12 +132,14 @@ CREATE TABLE openkv_log_state (
   history_forgotten INTEGER
 );
 CREATE TABLE openkv_history (
+  id INTEGER PRIMARY KEY,
+  version INTEGER NOT NULL,
+  replaced BLOB NOT NULL
+);
+CREATE TABLE openkv_history_groups (
   k BLOB NOT NULL,
   version INTEGER NOT NULL,
-  v,
-  v_encoding INTEGER,
-  old_version INTEGER,
-  expiration_ms INTEGER,
+  records BLOB NOT NULL,
   PRIMARY KEY (k, version)
 ) WITHOUT ROWID;
 ";

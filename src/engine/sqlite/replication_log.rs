@@ -7,9 +7,7 @@ use rusqlite::Connection;
 use super::history::{HistoryReader, HistoryWriter};
 use super::statement::{Run, Statement};
 use crate::codec::change_log;
-use crate::engine::replication::extent::{
-    Changed, Extent, Outline, Segments, change, trim, visit_changes,
-};
+use crate::engine::replication::extent::{Changed, Extent, Outline, Segments, change, trim};
 use crate::engine::replication::{ReplicationLog, time_of};
 use crate::model::{
     Change, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment,
@@ -44,7 +42,6 @@ pub(super) struct LogWriter {
     store: Statement,
     insert: Statement,
     after: Statement,
-    changes: Statement,
     drop: Statement,
     pub(super) history: HistoryWriter,
     /// That of the open transaction; `None` if the log is off.
@@ -69,7 +66,6 @@ impl LogWriter {
                 "SELECT version, first, at_ms, length(changes) FROM openkv_log WHERE version > ?1 \
                  ORDER BY version LIMIT 1",
             )?,
-            changes: prepare("SELECT changes FROM openkv_log WHERE version = ?1")?,
             drop: prepare("DELETE FROM openkv_log WHERE version = ?1")?,
             history: HistoryWriter::new(connection)?,
             extent: None,
@@ -180,12 +176,8 @@ impl Segments for LogWriter {
         self.drop.run().int(1, segment.last.cast_signed()).finish()
     }
 
-    fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize> {
-        let Self { changes, history, .. } = self;
-        let mut run = changes.run().int(1, segment.last.cast_signed());
-        run.row("a segment of the replication log")?;
-        let forget = |key: &[u8], version| history.forget(key, version);
-        visit_changes(segment, run.column_blob(0), (from, max), forget)
+    fn forget(&mut self, segment: &Outline, _from: usize, max: usize) -> Result<usize> {
+        self.history.forget(segment.last, max)
     }
 }
 

@@ -46,15 +46,15 @@ impl Rows {
             version: prepare("SELECT version, expiration_ms FROM kv WHERE k = ?1")?,
             row: prepare("SELECT version, expiration_ms, v, v_encoding FROM kv WHERE k = ?1")?,
             upsert: prepare(
-                "INSERT INTO kv (k, v, v_encoding, version, expiration_ms) \
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (k) DO UPDATE SET v = excluded.v, \
+                "INSERT INTO kv (k, v, v_encoding, version, expiration_ms, seq) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (k) DO UPDATE SET v = excluded.v, \
                  v_encoding = excluded.v_encoding, version = excluded.version, \
-                 expiration_ms = excluded.expiration_ms",
+                 expiration_ms = excluded.expiration_ms, seq = excluded.seq",
             )?,
             uuid: prepare("SELECT value FROM openkv_meta WHERE name = 'uuid'")?,
             set_uuid: prepare("INSERT OR REPLACE INTO openkv_meta VALUES ('uuid', ?1)")?,
             delete: prepare("DELETE FROM kv WHERE k = ?1")?,
-            set_expiry: prepare("UPDATE kv SET expiration_ms = ?2 WHERE k = ?1")?,
+            set_expiry: prepare("UPDATE kv SET expiration_ms = ?2, seq = ?3 WHERE k = ?1")?,
             spill: Spill::new(connection)?,
             walker: Walker::new(connection)?,
             earliest: prepare("SELECT min(expiration_ms) FROM kv WHERE expiration_ms >= 0")?,
@@ -78,6 +78,7 @@ impl Rows {
 
     /// Stores or removes the row of a key; returns the number of changed rows.
     fn put(&mut self, key: &Key, row: Option<&NewRow>) -> Result<usize> {
+        let newest = self.log.history.newest_of(key);
         let key = key.as_bytes();
         if !self.catalog.is_empty() {
             let value = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
@@ -103,6 +104,7 @@ impl Rows {
         run.blob(1, key)
             .int(4, row.version.cast_signed())
             .int(5, row.expire_at_ms.unwrap_or(-1))
+            .int(6, newest)
             .changes()
     }
 
@@ -133,7 +135,8 @@ impl EntryTable for Rows {
             RowEffect::Stored(row) => self.put(key, Some(&row)).map(drop),
             RowEffect::ExpirySet { expire_at_ms, .. } => {
                 let run = self.set_expiry.run().blob(1, key.as_bytes());
-                run.int(2, expire_at_ms.unwrap_or(-1)).finish()
+                let newest = self.log.history.newest_of(key);
+                run.int(2, expire_at_ms.unwrap_or(-1)).int(3, newest).finish()
             }
         }
     }

@@ -129,6 +129,51 @@ pub(super) fn every_moment_is_read_as_it_was(engine: &impl Engine) {
     }
 }
 
+/// Entries from before a history are not found by what an earlier one has left behind.
+pub(super) fn a_history_that_begins_again_has_nothing_of_before(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    keep(&mut writer, DAY_MS, NOW);
+    let _ = random_history(engine, 20, 0xfade);
+    let off = LogSettings { history_ms: Setting::Off, ..LogSettings::default() };
+    writer.set_log(&off, ORIGIN, NOW + DAY_MS, soon()).unwrap();
+    let at_ms = NOW + 2 * DAY_MS;
+    let version = keep(&mut writer, DAY_MS, at_ms);
+    let begun = (Moment { version, at_ms }, entries(&mut reader, at_ms));
+    let mut moments = vec![begun];
+    for n in 0..40 {
+        let name = format!("k{}", n % 5);
+        let writes = vec![write(vec![], vec![set(&name, &[n])])];
+        let report = apply_at(&mut writer, Work { writes, ..Work::default() }, at_ms);
+        let moment = Moment { version: report.versions.1, at_ms };
+        moments.push((moment, entries(&mut reader, at_ms)));
+    }
+    for (moment, expected) in moments {
+        let mut past = engine.reader_at(moment).unwrap();
+        assert_eq!(entries(&mut past, at_ms), expected, "{moment:?}");
+    }
+}
+
+/// A key that every commit changes, in one transaction and in many.
+pub(super) fn a_busy_key_has_every_version(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    keep(&mut writer, DAY_MS, NOW);
+    for _ in 0..10 {
+        let writes = (0..25).map(|n| write(vec![], vec![set("a", &[n])])).collect();
+        commit(&mut writer, writes);
+    }
+    for n in 0..50 {
+        mutate(&mut writer, vec![set("a", &[n])]);
+    }
+    for version in 1..=300 {
+        let mut past = engine.reader_at(Moment { version, at_ms: NOW }).unwrap();
+        assert_eq!(get(&mut past, "a").map(|(version, _)| version), Some(version));
+    }
+    let mut reader = engine.reader().unwrap();
+    let all = versions(&mut reader, "a", None, usize::MAX);
+    let commits: Vec<u64> = all.iter().map(|version| version.commit).collect();
+    assert_eq!(commits, (1..=300).rev().collect::<Vec<_>>());
+}
+
 pub(super) fn commits_inside_a_batch_are_moments_too(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     keep(&mut writer, DAY_MS, NOW);

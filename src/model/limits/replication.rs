@@ -17,6 +17,16 @@ pub const LOG_FORGET_CHANGES_MAX: usize = 10_000;
 /// Bytes of segments after which a read of the replication log ends, after a whole segment.
 pub const LOG_READ_BYTES: usize = 4 * 1024 * 1024;
 
+/// Bytes of a block of the history, unless its only record has more: a row with them stays in a page of the
+/// file.
+pub const HISTORY_BLOCK_BYTES: usize = 4000;
+
+/// Records of a block of the history. A power of two.
+pub const HISTORY_BLOCK_RECORDS_MAX: usize = 64;
+
+/// Records of a key that a reader of the past visits one by one, before it finds them by their group.
+pub const HISTORY_CHAIN_RECORDS_MAX: usize = 16;
+
 /// Versions of a key that one step of `history` returns.
 pub const HISTORY_VERSIONS_MAX: usize = 100;
 
