@@ -2,9 +2,12 @@
 // client.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { promisify } from "node:util";
 import { KvError, openKv, serve } from "../../index.mjs";
+import { HANG_MS } from "../kit/time.mjs";
 import {
   accessToken,
   adminToken,
@@ -130,6 +133,21 @@ test("repeated close() waits for the same end, and the port is free then", async
   await assert.rejects(fetch(server.url));
   const again = await start({ path: freshPath(), accessToken, listen: `127.0.0.1:${server.port}` });
   assert.equal(again.port, server.port);
+});
+
+test("a server that its caller does not keep goes on", async () => {
+  const program = `
+    import { serve } from ${JSON.stringify(new URL("../../index.mjs", import.meta.url).href)};
+    const { url } = await serve(${JSON.stringify({ path: freshPath(), accessToken, listen: "127.0.0.1:0" })});
+    for (let n = 0; n < 5; n++) {
+      gc();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    console.log((await fetch(url + "/openapi.json", { signal: AbortSignal.timeout(5000) })).status);
+    process.exit(0);`;
+  const args = ["--expose-gc", "--input-type=module", "--eval", program];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: HANG_MS });
+  assert.equal(stdout, "200\n");
 });
 
 test("databases of a folder are created and dropped while it is served", async () => {

@@ -45,6 +45,9 @@ const OPTIONS: Kinds = {
   log: ["none", "text", "json"],
 };
 
+/** Servers that are not closed: the garbage collector would close one that its caller does not keep. */
+const running = new Set<NativeServer>();
+
 export async function serve(options: ServeOptions): Promise<KvServer> {
   const given = check(options);
   const thread = port();
@@ -132,6 +135,7 @@ class RunningServer implements KvServer {
   constructor(thread: Port, native: NativeServer, answer: Buffer) {
     this.#thread = thread;
     this.#native = native;
+    running.add(native);
     this.port = answer.readUInt16LE(0);
     this.url = answer.toString("utf8", 2);
   }
@@ -148,6 +152,7 @@ class RunningServer implements KvServer {
       closing.end(bugOf(error));
     }
     await closing.answered;
+    running.delete(this.#native);
     this.#thread.settled();
     closing.answer();
   }
