@@ -10,15 +10,29 @@ const TARGET = fileURLToPath(new URL("../../target/probe/", import.meta.url));
 
 /** Builds the probe if needed and starts it. */
 export function openProbe() {
-  const build = spawnSync("cargo", ["build", "--locked", "--quiet", "--target-dir", TARGET], {
+  build();
+  const name = process.platform === "win32" ? "probe.exe" : "probe";
+  return new Probe(spawn(`${TARGET}debug/${name}`, { stdio: ["pipe", "pipe", "inherit"] }));
+}
+
+/** Builds what gives a process another time, if needed: what its environment must have. */
+export function shiftedClock(seconds) {
+  build("--example", "shifted_clock");
+  return {
+    LD_PRELOAD: `${TARGET}debug/examples/libshifted_clock.so`,
+    CLOCK_SHIFT_SECONDS: String(seconds),
+  };
+}
+
+function build(...what) {
+  const command = ["build", "--locked", "--quiet", "--target-dir", TARGET, ...what];
+  const build = spawnSync("cargo", command, {
     cwd: CRATE,
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (build.error)
     throw new Error("these tests need cargo to build their SQLite probe", { cause: build.error });
   if (build.status !== 0) throw new Error("the SQLite probe does not build");
-  const name = process.platform === "win32" ? "probe.exe" : "probe";
-  return new Probe(spawn(`${TARGET}debug/${name}`, { stdio: ["pipe", "pipe", "inherit"] }));
 }
 
 /** What records a process for ./power-loss.mjs; built with the probe. */

@@ -11,7 +11,8 @@ export async function linkTo(url) {
   return link;
 }
 
-class Link {
+/** A link that begins with `listen()`. */
+export class Link {
   /** Bytes from the server after which each connection is cut. */
   most = Number.POSITIVE_INFINITY;
   /** The number of connections that were cut after `most` bytes. */

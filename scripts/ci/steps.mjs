@@ -21,6 +21,8 @@ const KILLS = 50;
 const PROCESSES_SECONDS = 10;
 const NETWORK_SECONDS = 45;
 const POSTGRES_FAULTS = 8;
+const REPLICA_KILLS = 30;
+const REPLICA_CUTS = 100;
 const FUZZ_SECONDS = 15;
 
 /** All steps in the order in which each lane takes them. */
@@ -95,6 +97,14 @@ export function steps(root) {
     either("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
       needs: ["addon", "ts"],
     }),
+    either(
+      "replica",
+      [
+        ...["npm", "run", "test:replica", "--"],
+        ...["--kills", `${REPLICA_KILLS}`, "--cuts", `${REPLICA_CUTS}`],
+      ],
+      { needs: ["addon", "ts"] },
+    ),
     either("faults", ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`], {
       needs: ["addon", "ts"],
     }),

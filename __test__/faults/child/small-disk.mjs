@@ -7,9 +7,8 @@ import { join } from "node:path";
 
 import { newDirectory } from "./start.mjs";
 
-const DISK_KIB = 4096;
-/** Removing it makes room. */
-const BALLAST_KIB = 1024;
+/** By default. Removing the ballast makes room. */
+const SIZES = { diskKib: 4096, ballastKib: 1024 };
 /** What `ulimit -f` of a POSIX shell counts in. */
 const ULIMIT_BLOCK_BYTES = 512;
 
@@ -21,25 +20,25 @@ const ULIMIT_BLOCK_BYTES = 512;
  *   command: (argv: string[]) => string[],
  * }} where the file goes, what can be removed to make room, what the command is to be wrapped in
  */
-export function smallDisk(t) {
+export function smallDisk(t, { diskKib, ballastKib } = SIZES) {
   const undo = [];
   const directory = newDirectory(t, undo);
   const disk = join(directory, "disk");
   mkdirSync(disk);
   const path = join(disk, "kv.sqlite3");
-  const mount = ["-t", "tmpfs", "-o", `size=${DISK_KIB}k`, "tmpfs", disk];
+  const mount = ["-t", "tmpfs", "-o", `size=${diskKib}k`, "tmpfs", disk];
   if (spawnSync("mount", mount).status === 0) {
     undo.push(() => execFileSync("umount", ["--lazy", disk]));
     const ballast = join(disk, "ballast");
-    writeFileSync(ballast, Buffer.alloc(BALLAST_KIB * 1024));
+    writeFileSync(ballast, Buffer.alloc(ballastKib * 1024));
     return { how: "a small tmpfs", path, ballast, command: (argv) => argv };
   }
-  return limitedFiles(disk);
+  return limitedFiles(disk, diskKib);
 }
 
 /** The second of the two, whatever may be mounted: its errors are those of a failing disk. */
-export function limitedFiles(directory) {
-  const blocks = (DISK_KIB * 1024) / ULIMIT_BLOCK_BYTES;
+export function limitedFiles(directory, diskKib = SIZES.diskKib) {
+  const blocks = (diskKib * 1024) / ULIMIT_BLOCK_BYTES;
   const limited = `ulimit -f ${blocks}; exec "$@"`;
   return {
     how: "a limit on file sizes",
