@@ -34,7 +34,7 @@ use crate::protocol::{Command, commands};
 use crate::store::{Patience, Store};
 
 pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
-pub use read::read;
+pub use read::{read, read_immediately};
 pub use reply::{Fault, Reply};
 pub use search::Paging;
 pub use validate_untrusted::validate_untrusted;

@@ -24,7 +24,7 @@ use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key,
     Kind, Limits, Range, Result, Row,
 };
-use crate::store::{Caller, Room, Store};
+use crate::store::{Caller, Room, Rows, Store};
 
 /// The sender of an authorized request.
 pub(super) struct Client {
@@ -104,14 +104,35 @@ pub(super) async fn snapshot_read(
     Ok(answer(StatusCode::OK, PROTOBUF_TYPE, whole(claim.bytes(found?))))
 }
 
-/// The answer of a read, built on the reader thread. While it grows it reserves memory.
+/// The answer of a read, built on this thread or on the reader thread. While it grows it reserves memory.
 async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) -> Result<Vec<u8>> {
+    let mut here = Answered::new(claim, ranges.len());
+    if let Some(read) = store.ranges_immediately(&ranges, |rows| here.take(rows)) {
+        return here.end(read);
+    }
     let (reply, answered) = oneshot::channel();
-    let answer = Vec::with_capacity(ranges.len());
-    let snapshot_answer = SnapshotAnswer { claim: claim.clone(), bytes: 0, answer, reply };
-    store.read_ranges(ranges, snapshot_answer, |to, rows| {
+    let there = SnapshotAnswer { answered: Answered::new(claim, ranges.len()), reply };
+    store.read_ranges(ranges, there, |to, rows| to.answered.take(rows));
+    answered.await.map_err(unanswered)?
+}
+
+/// The answer of a read under construction: entries in wire form, range by range, and the total of
+/// their bytes.
+struct Answered {
+    claim: Arc<Claim>,
+    bytes: usize,
+    answer: Vec<Vec<KvEntry>>,
+}
+
+impl Answered {
+    fn new(claim: &Arc<Claim>, ranges: usize) -> Self {
+        Self { claim: claim.clone(), bytes: 0, answer: Vec::with_capacity(ranges) }
+    }
+
+    /// Takes the entries of the next range.
+    fn take(&mut self, rows: Rows<'_>) -> Result<()> {
         let (mut entries, mut fault) = (Vec::new(), None);
-        rows.visit(|row, _| match to.entry(&row) {
+        rows.visit(|row, _| match self.entry(&row) {
             Ok(entry) => {
                 entries.push(entry);
                 true
@@ -121,28 +142,26 @@ async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) ->
                 false
             }
         })?;
-        to.answer.push(entries);
+        self.answer.push(entries);
         fault.map_or(Ok(()), Err)
-    });
-    answered.await.map_err(unanswered)?
-}
+    }
 
-/// The answer of a read under construction: entries in wire form, range by range, and the total of
-/// their bytes.
-struct SnapshotAnswer {
-    claim: Arc<Claim>,
-    bytes: usize,
-    answer: Vec<Vec<KvEntry>>,
-    reply: oneshot::Sender<Result<Vec<u8>>>,
-}
-
-impl SnapshotAnswer {
     /// An entry in wire form, if there is room for it.
     fn entry(&mut self, row: &Row<'_>) -> Result<KvEntry> {
         self.bytes += row.key.len() + row.value.len();
         self.claim.holds(self.bytes)?;
         value::entry_to_wire(row)
     }
+
+    fn end(self, read: Result<()>) -> Result<Vec<u8>> {
+        read.map(|()| snapshot_read::write_answer(self.answer))
+    }
+}
+
+/// The caller of a read on the reader thread.
+struct SnapshotAnswer {
+    answered: Answered,
+    reply: oneshot::Sender<Result<Vec<u8>>>,
 }
 
 impl Caller<()> for SnapshotAnswer {
@@ -152,8 +171,7 @@ impl Caller<()> for SnapshotAnswer {
     }
 
     fn end(self, read: Result<()>) {
-        let answer = read.map(|()| snapshot_read::write_answer(self.answer));
-        let _gone = self.reply.send(answer);
+        let _gone = self.reply.send(self.answered.end(read));
     }
 }
 

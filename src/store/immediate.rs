@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::reads::find;
+use super::reads::{Rows, find};
 use super::{MakeReader, Store};
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::Metrics;
 use crate::model::{
     Capability, IMMEDIATE_KEYS_MAX, IMMEDIATE_READ_US_MAX, IMMEDIATE_READERS,
-    IMMEDIATE_READS_SKIPPED, Key, Kind, READER_HELD_MS_MAX, Result, Seen,
+    IMMEDIATE_READS_SKIPPED, Key, Kind, READER_HELD_MS_MAX, Range, Result, Seen,
 };
 
 /// The readers of a store for reads on the threads of callers.
@@ -86,15 +86,38 @@ impl Store {
         keys: &[Key],
         mut visit: impl FnMut(Option<Seen<'_>>),
     ) -> Option<Result<()>> {
+        self.immediately(keys.len(), |snapshot| {
+            keys.iter().try_for_each(|key| find(snapshot, key, &mut visit))
+        })
+    }
+
+    /// As [`Store::read_ranges`], on this thread. `None` if the read belongs to the reader thread, as each list
+    /// does: what was visited does not count.
+    pub fn ranges_immediately(
+        &self,
+        ranges: &[Range],
+        mut visit: impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Option<Result<()>> {
+        if !ranges.iter().all(Range::is_point) {
+            return None;
+        }
+        self.immediately(ranges.len(), |snapshot| {
+            ranges.iter().try_for_each(|range| visit(Rows { snapshot: &mut *snapshot, range }))
+        })
+    }
+
+    /// Reads a number of keys on this thread, if that is short.
+    fn immediately(
+        &self,
+        keys: usize,
+        mut read: impl FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Option<Result<()>> {
         let immediate = &self.immediate;
-        let is_short = keys.len() <= IMMEDIATE_KEYS_MAX;
+        let is_short = keys <= IMMEDIATE_KEYS_MAX;
         if !is_short || !self.capabilities.has(Capability::SynchronousReads) || immediate.skips() {
             return None;
         }
-        let now_ms = self.env.now_ms();
-        let read = immediate.read(now_ms, &mut |snapshot| {
-            keys.iter().try_for_each(|key| find(snapshot, key, &mut visit))
-        })?;
+        let read = immediate.read(self.env.now_ms(), &mut read)?;
         if !immediate.releasing.swap(true, Ordering::SeqCst) {
             let immediate = immediate.clone();
             let wait = Duration::from_millis(READER_HELD_MS_MAX);

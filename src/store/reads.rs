@@ -34,7 +34,7 @@ impl<T, F: FnOnce(Result<T>) + Send + 'static> Caller<T> for F {
 
 /// The rows of one range of a read.
 pub struct Rows<'s> {
-    snapshot: &'s mut dyn Snapshot,
+    pub(super) snapshot: &'s mut dyn Snapshot,
     /// The range.
     pub range: &'s Range,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{call, malformed};
+use crate::call::read_immediately;
 use crate::model::{FRAMES_PAGE_BYTES, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Limits, Range};
 use crate::protocol::extension::split_count;
 use crate::protocol::frame::parse_ranges;
@@ -21,7 +22,11 @@ pub(super) async fn read(database: &Arc<Database>, body: &[u8]) -> Result<Answer
         return Err(over("entries", FRAMES_ROWS_MAX, rows));
     }
     let ranges: Arc<[Range]> = ranges.into();
-    let read = |call| crate::call::read(ranges.clone(), FRAMES_PAGE_BYTES, call);
+    let read = |call| {
+        if let Some(call) = read_immediately(&ranges, FRAMES_PAGE_BYTES, call) {
+            crate::call::read(ranges.clone(), FRAMES_PAGE_BYTES, call);
+        }
+    };
     call::ask(database, Limits::wide(), read).await
 }
 
