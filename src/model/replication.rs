@@ -167,9 +167,9 @@ pub struct Replacement {
 /// As [`LogSegment`], with its own bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The first commit with changes.
+    /// The first commit.
     pub first: u64,
-    /// The last commit with changes.
+    /// The last commit.
     pub last: u64,
     /// The time of the commits, in ms since the epoch.
     pub at_ms: i64,

@@ -222,21 +222,16 @@ fn read_log(snapshot: &mut dyn Snapshot, place: &Followed, room: &dyn Room) -> R
             segments: Vec::new(),
         });
     }
-    let (mut segments, mut bytes, mut newest) = (Vec::new(), 0, true);
-    let (mut version, mut fault) = (place.version, None);
+    let mut taken = Taken { prefixes: &place.prefixes, end: place.version, segments: Vec::new() };
+    let (mut bytes, mut newest, mut fault) = (0, true, None);
     log.segments(place.version, &mut |segment| {
         if bytes >= FOLLOW_BATCH_BYTES {
             newest = false;
             return false;
         }
         bytes += segment.changes.len();
-        let kept = room.holds(bytes).and_then(|()| of_prefixes(segment, &place.prefixes));
-        match kept {
-            Ok(kept) => {
-                version = segment.last;
-                segments.extend(kept);
-                true
-            }
+        match room.holds(bytes).and_then(|()| taken.take(segment)) {
+            Ok(()) => true,
             Err(error) => {
                 fault = Some(error);
                 false
@@ -246,17 +241,44 @@ fn read_log(snapshot: &mut dyn Snapshot, place: &Followed, room: &dyn Room) -> R
     if let Some(error) = fault {
         return Err(error);
     }
-    // Commits without changes come after the last segment.
-    let version = if newest { state.version } else { version };
-    Ok(LogRead::Segments { version, newest, segments })
+    let Taken { end, segments, .. } = taken;
+    Ok(LogRead::Segments { version: if newest { state.version } else { end }, newest, segments })
 }
 
-/// The changes of a segment to keys with these prefixes; `None` if there are none.
-fn of_prefixes(segment: LogSegment<'_>, prefixes: &[Key]) -> Result<Option<Segment>> {
-    let LogSegment { first, last, at_ms, changes } = segment;
-    if prefixes.is_empty() {
-        return Ok(Some(Segment { first, last, at_ms, changes: changes.to_vec() }));
+/// The segments for a follower, without gaps: each begins with the commit after the one before. Those
+/// without a change to keys with its prefixes become one without changes, which only moves its position.
+struct Taken<'a> {
+    prefixes: &'a [Key],
+    /// The last commit of the segments, or that of the place.
+    end: u64,
+    segments: Vec<Segment>,
+}
+
+impl Taken<'_> {
+    fn take(&mut self, segment: LogSegment<'_>) -> Result<()> {
+        let LogSegment { first, last, at_ms, changes } = segment;
+        self.end = last;
+        if self.prefixes.is_empty() {
+            self.segments.push(Segment { first, last, at_ms, changes: changes.to_vec() });
+            return Ok(());
+        }
+        let kept = of_prefixes(segment, self.prefixes)?;
+        // One without changes ends where the next one begins.
+        let passed = self.segments.pop_if(|before| before.changes == change_log::encode(0, &[]));
+        let first = passed.map_or(first, |passed| passed.first);
+        self.segments.push(Segment {
+            first,
+            last,
+            at_ms,
+            changes: change_log::encode(first, &kept),
+        });
+        Ok(())
     }
+}
+
+/// The changes of a segment to keys with these prefixes.
+fn of_prefixes(segment: LogSegment<'_>, prefixes: &[Key]) -> Result<Vec<Change>> {
+    let LogSegment { first, last, changes, .. } = segment;
     let mut kept: Vec<Change> = Vec::new();
     let decoded = change_log::decode(first, changes, |change| {
         if prefixes.iter().any(|prefix| change.key.starts_with(prefix.as_bytes())) {
@@ -265,14 +287,13 @@ fn of_prefixes(segment: LogSegment<'_>, prefixes: &[Key]) -> Result<Option<Segme
         true
     });
     decoded.map_err(|error| Error::corrupt(format!("the segment {last} is damaged: {error}")))?;
-    let (Some(head), Some(tail)) = (kept.first(), kept.last()) else { return Ok(None) };
-    let (first, last) = (head.version, tail.version);
-    Ok(Some(Segment { first, last, at_ms, changes: change_log::encode(first, &kept) }))
+    Ok(kept)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ChangeKind;
 
     fn place(incarnation: u64, version: u64, at_ms: i64) -> Followed {
         let origin = Origin { database: [1; 16], incarnation };
@@ -306,6 +327,39 @@ mod tests {
         }
         let off = LogState { version: 20, log: None };
         assert!(needs_copy(&place(7, 15, 0), off, None).is_some());
+    }
+
+    #[test]
+    fn commits_of_other_keys_are_passed() {
+        let prefixes = [Key::from_encoded(vec![1])];
+        let change = |version: u64, key: u8| Change {
+            key: Key::from_encoded(vec![key]),
+            version,
+            kind: ChangeKind::Deleted,
+        };
+        let mut taken = Taken { prefixes: &prefixes, end: 3, segments: Vec::new() };
+        // A segment that the follower has in part, then two and one of other keys around one of both.
+        for changes in [
+            vec![change(3, 1), change(4, 1)],
+            vec![change(5, 2)],
+            vec![change(6, 2)],
+            vec![change(7, 2), change(8, 1), change(9, 2)],
+            vec![change(10, 2)],
+        ] {
+            let (first, last) = (changes[0].version, changes[changes.len() - 1].version);
+            let changes = change_log::encode(first, &changes);
+            let at_ms = 100 + last.cast_signed();
+            taken.take(LogSegment { first, last, at_ms, changes: &changes }).unwrap();
+        }
+        let segment = |first: u64, last: u64, changes: &[Change]| Segment {
+            first,
+            last,
+            at_ms: 100 + last.cast_signed(),
+            changes: change_log::encode(first, changes),
+        };
+        let both = [change(3, 1), change(4, 1)];
+        let expected = [segment(3, 4, &both), segment(5, 9, &[change(8, 1)]), segment(10, 10, &[])];
+        assert_eq!((taken.end, taken.segments), (10, expected.to_vec()));
     }
 
     #[test]
