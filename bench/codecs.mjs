@@ -15,6 +15,8 @@ export function openkvCodec(name, dist) {
   const { encodeValue } = require(`${dist}/codec/value/encode.js`);
   const { decodeValue } = require(`${dist}/codec/value/decode.js`);
   const writer = new Writer(1 << 20);
+  // As for a file.
+  writer.packs = true;
   return {
     name,
     /** Leaves the bytes in the writer, as a set does: its record is sent from there. */

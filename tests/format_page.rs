@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use openkv::codec::cbor::PACKED_ITEMS_MIN;
 use openkv::codec::key::BIGINT_BYTES_MAX;
 use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, SqliteEngine};
 use openkv::engine::{Engine, Work, Writer};
@@ -120,6 +121,7 @@ fn constants_are_those_of_the_code() {
         ("HISTORY_BLOCK_BYTES", HISTORY_BLOCK_BYTES as i64),
         ("HISTORY_BLOCK_RECORDS_MAX", HISTORY_BLOCK_RECORDS_MAX as i64),
         ("HISTORY_CHAIN_RECORDS_MAX", HISTORY_CHAIN_RECORDS_MAX as i64),
+        ("PACKED_ITEMS_MIN", PACKED_ITEMS_MIN as i64),
     ]
     .into();
     let page = page();

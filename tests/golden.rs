@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use openkv::codec::{cbor, key};
+use openkv::codec::{cbor, key, transcode};
 use openkv::model::KeyPart;
 use serde_json::Value as Json;
 
@@ -67,6 +67,16 @@ fn values() {
         let bytes = bytes(case, "hex");
         comes_back(name, &bytes);
         ciborium::from_reader::<ciborium::Value, _>(&bytes[..])
+            .unwrap_or_else(|e| panic!("{name} is not standard CBOR: {e}"));
+    }
+    for (name, case) in cases(&file, "packed") {
+        let (packed, plain) = (bytes(case, "hex"), bytes(case, "plain"));
+        comes_back(name, &plain);
+        let value = cbor::decode(&packed).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(cbor::encode(&value).expect(name), plain, "{name}");
+        assert_eq!(transcode::to_v8(&packed), transcode::to_v8(&plain), "{name}");
+        assert_eq!(cbor::array_length(&packed), cbor::array_length(&plain), "{name}");
+        ciborium::from_reader::<ciborium::Value, _>(&packed[..])
             .unwrap_or_else(|e| panic!("{name} is not standard CBOR: {e}"));
     }
     comes_back("deepest", &bytes(&file["deepest"], "hex"));

@@ -76,6 +76,18 @@ fn entries_are_there(engine: &SqliteEngine) {
 }
 
 #[test]
+fn the_history_of_format_4_is_kept() {
+    const BLOCKS: &str = "SELECT id || ' ' || hex(replaced) FROM openkv_history ORDER BY id";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("4.sqlite3");
+    std::fs::copy(kept(4), &path).expect("a copy");
+    let before = strings(&path, BLOCKS);
+    assert!(before.iter().any(|block| block.contains("68656C6C6F")), "{before:?}");
+    drop(open(&path, false).expect("migrated"));
+    assert_eq!(strings(&path, BLOCKS), before);
+}
+
+#[test]
 fn the_log_of_format_2_gets_the_expiries_of_entries_that_are_there() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("2.sqlite3");

@@ -33,15 +33,16 @@ export function evaluate(js) {
   return new Function("KvU64", `return (${js});`)(KvU64);
 }
 
-/** The encoding id and a copy of the bytes. */
-export function encode(value) {
+/** The encoding id and a copy of the bytes; `packs`: with packed arrays, as in files. */
+export function encode(value, packs = false) {
   const writer = new Writer(64);
+  writer.packs = packs;
   const encoding = encodeValue(writer, value);
   return { encoding, bytes: writer.copy() };
 }
 
-export function hexOf(value) {
-  return encode(value).bytes.toString("hex");
+export function hexOf(value, packs = false) {
+  return encode(value, packs).bytes.toString("hex");
 }
 
 /** The value of CBOR in hex. */
@@ -51,8 +52,8 @@ export function fromHex(hex) {
 }
 
 /** Encoded and decoded again, out of a larger buffer whose other bytes are garbage. */
-export function roundTrip(value) {
-  const { encoding, bytes } = encode(value);
+export function roundTrip(value, packs = false) {
+  const { encoding, bytes } = encode(value, packs);
   const around = Buffer.alloc(bytes.length + 32, 0xa5);
   around.set(bytes, 16);
   return decodeValue(encoding, around, 16, 16 + bytes.length);

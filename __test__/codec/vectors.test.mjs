@@ -64,6 +64,19 @@ test("golden bytes give equal values, which have the same bytes", () => {
   }
 });
 
+test("values with packed arrays have their golden bytes, and are read like plain ones", () => {
+  for (const { name, js, hex, plain } of values.packed) {
+    assert.equal(hexOf(evaluate(js), true), hex, name);
+    assert.equal(hexOf(evaluate(js)), plain, name);
+    assertSame(fromHex(hex), evaluate(js), name);
+    assertSame(fromHex(plain), evaluate(js), name);
+    assert.ok(hex.length <= plain.length, name);
+    for (let length = 0; length < hex.length; length += 2)
+      assert.throws(() => fromHex(hex.slice(0, length)), RangeError, name);
+    assert.throws(() => fromHex(`${hex}00`), RangeError, name);
+  }
+});
+
 test("the deepest nesting allowed is read", () => {
   let value = fromHex(values.deepest.hex);
   let depth = 0;

@@ -111,7 +111,11 @@ test("a refused repetition stays refused when its first attempt arrives late", a
 async function sendDelete({ url }, name, accessToken, id) {
   const asked = await fetch(`${url}/${name}`, {
     method: "POST",
-    headers: { authorization: `Bearer ${accessToken}`, "x-openkv-extensions": "1" },
+    headers: {
+      authorization: `Bearer ${accessToken}`,
+      "x-openkv-extensions": "1",
+      "x-openkv-packed": "1",
+    },
     body: JSON.stringify({ supportedVersions: [3] }),
   });
   const { token, databaseId, extensions, time } = await asked.json();

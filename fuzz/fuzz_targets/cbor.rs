@@ -13,6 +13,11 @@ fn bytes_max(len: usize) -> usize {
     len * 256 + len.min(VALUE_DEPTH_MAX) * 512 + 4096
 }
 
+/// Whether `part` is in `whole`.
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    whole.windows(part.len()).any(|window| window == part)
+}
+
 fuzz_target!(|data: &[u8]| {
     let value = within(bytes_max(data.len()), || cbor::decode(data));
     let number = cbor::number_of(data);
@@ -21,7 +26,14 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let again = within(bytes_max(data.len()), || cbor::encode(&value));
-    assert_eq!(again.expect("a value that was decoded"), data);
+    let again = again.expect("a value that was decoded");
+    // Packed arrays become plain.
+    if contains(data, b"Array") {
+        let value = cbor::decode(&again).expect("bytes that were encoded");
+        assert_eq!(cbor::encode(&value).expect("a value that was decoded"), again);
+    } else {
+        assert_eq!(again, data);
+    }
     let root = value.node(value.root_id()).expect("a root");
     match number {
         Some(Numeric::Number(n)) => {

@@ -289,7 +289,7 @@ export class AtomicOperation {
   /** Adds the record that `put` writes; adds nothing if it throws. */
   #add(rank: number, put: (writer: Writer) => void): this {
     const segments = this.#segments;
-    const writer = takeWriter();
+    const writer = takeWriter(this.#session.packs);
     const start = writer.pos;
     let keep = false;
     this.#bad = false;

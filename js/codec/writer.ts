@@ -44,6 +44,8 @@ export class Writer {
   fills: Fill[] | null = null;
   /** Whether the bytes are for a commit, which replaces placeholders. */
   resolves = false;
+  /** Whether all who may read the values know packed arrays (docs/format.md §2.1). */
+  packs = false;
   /** The placeholders of the last key or value, or null. Read and cleared by the caller. */
   marks: Mark[] | null = null;
   /** The placeholders of the record that is being written, or null (js/records/patches.ts). */

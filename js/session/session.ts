@@ -31,7 +31,7 @@ const WARM_READS_MIN = 32;
 const WAITING_MAX = 500;
 
 /** What a session keeps of the options of opening. */
-type OpenedOptions = Pick<NativeOptions, "limits" | "remote"> & {
+type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "postgres"> & {
   readonly path?: string;
   consistency?: KvConsistencyLevel | undefined;
 };
@@ -46,6 +46,11 @@ export class Session implements TurnMember, BatchOwner {
   readonly remote: boolean;
   /** A remote database with a local copy, which answers eventual reads. */
   readonly replica: boolean;
+  /**
+   * Whether arrays of numbers are written packed: versions of openkv that do not know the form refuse
+   * the file, but may share a server or PostgreSQL with this one.
+   */
+  readonly packs: boolean;
   /** The consistency of reads that ask for none. */
   readonly consistency: KvConsistencyLevel;
   /** The file; empty for a database without one of its own. */
@@ -88,6 +93,7 @@ export class Session implements TurnMember, BatchOwner {
     this.port = port;
     this.remote = options.remote !== undefined;
     this.replica = options.remote?.replica !== undefined;
+    this.packs = !this.remote && options.postgres === undefined;
     this.consistency = options.consistency ?? "strong";
     this.path = options.path ?? "";
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;

@@ -59,6 +59,8 @@ function keepSpare(writer: Writer | null): void {
 /** The handle that the writes are called on. */
 interface Owner extends BatchOwner {
   readonly order: ProgramOrder;
+  /** As that of the writer. */
+  readonly packs: boolean;
   /** The batch that a write may join. */
   openWrites: WriteBatch | null;
 }
@@ -99,6 +101,7 @@ export class WriteBatch implements Receiver {
     this.writer = spares.pop() ?? new Writer();
     this.writer.pos = 0;
     this.writer.resolves = true;
+    this.writer.packs = owner.packs;
     this.settled = new Promise((resolve) => (this.#resolve = resolve));
     void Promise.resolve().then(() => this.flush());
   }

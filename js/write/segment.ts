@@ -54,9 +54,10 @@ let chunk: Writer | null = null;
  * A writer for one record, which the caller returns. If a getter needs one meanwhile, it gets
  * another.
  */
-export function takeWriter(): Writer {
+export function takeWriter(packs: boolean): Writer {
   const writer = chunk ?? new Writer(CHUNK_BYTES);
   writer.resolves = true;
+  writer.packs = packs;
   chunk = null;
   return writer;
 }

@@ -1,7 +1,8 @@
 //! Values: the CBOR of docs/format.md §2 ⇄ [`Value`](crate::model::Value).
 //!
 //! Invariant: every value has exactly one encoding, and the decoder accepts only that one: decoding
-//! and encoding again gives the same bytes. `js/codec` implements the same format;
+//! and encoding again gives the same bytes. Arrays of numbers are the exception: they may also be
+//! packed, and are plain after encoding. `js/codec` implements the same format;
 //! `tests/vectors/values.json` tests both. Neither direction recurses, so the depth of a value uses
 //! no stack. Memory grows with the bytes present, never with a length that they declare.
 
@@ -13,6 +14,7 @@ mod frames;
 mod head;
 mod lazy;
 mod number;
+mod packed;
 mod simple;
 mod special;
 #[cfg(test)]
@@ -27,4 +29,5 @@ pub use encode::encode;
 pub(super) use head::{TAG_DATE, Writer};
 pub use lazy::{GoesOn, Item, ItemRef, LazyReader, texts};
 pub use number::{encode_bigint, encode_number, number_of};
+pub use packed::{PACKED_ITEMS_MIN, Packed, unpacked};
 pub use simple::{SimpleItem, SimpleReader};

@@ -19,12 +19,13 @@ pub(super) fn append(
     if stored.encoding != Encoding::Cbor {
         return Err(no_array(front));
     }
-    if let (Some(old), Some(new)) = (cbor::plain_items(&stored.bytes), cbor::plain_items(&items))
+    let (old, new) = (cbor::unpacked(&stored.bytes), cbor::unpacked(&items));
+    if let (Some(old), Some(new)) = (cbor::plain_items(&old), cbor::plain_items(&new))
         && new.share_nothing()
     {
         return Ok(array(if front { cbor::joined(new, old) } else { cbor::joined(old, new) }));
     }
-    append_decoded(&stored.bytes, &items, front).map(array)
+    append_decoded(&old, &new, front).map(array)
 }
 
 fn array(bytes: Vec<u8>) -> EncodedValue {
@@ -145,6 +146,19 @@ mod tests {
         // An array that contains itself still does.
         let itself = [0xd8, 28, 0x81, 0xd8, 29, 0];
         assert_eq!(appended(&itself, &once, false), [0xd8, 28, 0x82, 0xd8, 29, 0, 7]);
+    }
+
+    #[test]
+    fn packed_arrays_become_plain() {
+        let packed = [&b"\xd8\x1b\x82\x65Array\x58\x20"[..], &[7; 32]].concat();
+        let plain = [&[0x98, 33][..], &[7; 32], &[1]].concat();
+        assert_eq!(appended(&packed, &[0x81, 1], false), plain);
+        assert_eq!(appended(&[0x81, 1], &packed, true), plain);
+        assert_eq!(append(None, packed.clone(), true).unwrap().bytes, packed);
+        // a = {}; [a, a]
+        let twice = [0x82, 0xd8, 28, 0xa0, 0xd8, 29, 0];
+        let both = [&[0x98, 34][..], &[7; 32], &twice[1..]].concat();
+        assert_eq!(appended(&packed, &twice, false), both);
     }
 
     #[test]

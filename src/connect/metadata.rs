@@ -73,6 +73,11 @@ struct AnswerVersion {
     version: u64,
 }
 
+/// Says, beside [`EXTENSIONS_HEADER`], that the client reads packed arrays (docs/format.md §2.1), which a
+/// stored value may have since format 5 of files. Without it a server offers no extension: the
+/// protocol's own requests have values in V8's format, which every client reads.
+pub const PACKED_HEADER: &str = "x-openkv-packed";
+
 /// Requests openkv's extensions, in a header of the metadata exchange; its value is `1`.
 pub const EXTENSIONS_HEADER: &str = "x-openkv-extensions";
 

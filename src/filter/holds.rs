@@ -202,6 +202,10 @@ impl<'a> Subject<'a> {
                 let inner = at.open(&mut self.lazy)?;
                 self.follow(inner, rest, visit).map(Some)
             }
+            Item::Numbers(packed) => match step.index.and_then(|index| packed.get(index)) {
+                Some(n) => self.follow(Item::Number(n), rest, visit).map(Some),
+                None => Ok(None),
+            },
             _ => Ok(None),
         }
     }
@@ -282,6 +286,7 @@ fn any_element<'a>(
     let (len, mut at, named) = match *item {
         Item::Array(len, at) | Item::Set(len, at) => (len, at, false),
         Item::SparseArray(len, at) => (len, at, true),
+        Item::Numbers(packed) => return Ok(packed.iter().any(|n| holds(&Item::Number(n)))),
         _ => return Ok(false),
     };
     for _ in 0..len {

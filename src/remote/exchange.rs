@@ -15,7 +15,7 @@ use super::clock::DatabaseClock;
 use super::sources::{Sources, next_at};
 use super::transport::{self, Fault, Transport, collect, refusal, retry_after, time_of};
 use crate::connect::metadata::{
-    Consistency, EXTENSIONS_HEADER, Metadata, read_answer, write_request,
+    Consistency, EXTENSIONS_HEADER, Metadata, PACKED_HEADER, read_answer, write_request,
 };
 use crate::connect::versions::{
     DATABASE_HEADER, DOMAIN_HEADER, JSON_TYPE, PROTOBUF_TYPE, VERSION_HEADER, Version,
@@ -189,7 +189,9 @@ impl Exchange {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, self.authorization.clone());
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_TYPE));
-            headers.insert(HeaderName::from_static(EXTENSIONS_HEADER), HeaderValue::from(1));
+            for name in [EXTENSIONS_HEADER, PACKED_HEADER] {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from(1));
+            }
             let body = Bytes::from(write_request(&Version::ALL));
             let answer =
                 self.transport.probe(&uri, headers, body, deadline).await.map_err(passing)?;

@@ -10,7 +10,7 @@ use super::auth::{Grant, TokenHash, bearer};
 use super::database::Database;
 use super::slots::mark_authenticated;
 use crate::connect::metadata::{
-    Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, read_request, write_answer,
+    Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, PACKED_HEADER, read_request, write_answer,
 };
 use crate::connect::versions::{JSON_TYPE, Version};
 use crate::protocol::extension::{OFFERED, WRITE_IDS};
@@ -48,11 +48,11 @@ fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap)
     }
 }
 
-/// The extensions, for a client that asks for them. Others get only the protocol's own fields,
-/// because Deno's clients refuse unknown fields.
+/// The extensions, for a client that asks for them and reads all forms of values. Others get only the
+/// protocol's own fields, because Deno's clients refuse unknown fields.
 fn offered_to(headers: &HeaderMap, database: &Database) -> Vec<String> {
-    let asked = headers.get(EXTENSIONS_HEADER).is_some_and(|asked| asked.as_bytes() == b"1");
-    if !asked {
+    let says = |name| headers.get(name).is_some_and(|value| value.as_bytes() == b"1");
+    if !says(EXTENSIONS_HEADER) || !says(PACKED_HEADER) {
         return Vec::new();
     }
     let ids = database.remembers_writes().then_some(WRITE_IDS);

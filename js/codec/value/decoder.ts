@@ -90,14 +90,19 @@ export abstract class Decoder {
       this.buf = buf;
       this.#view = null;
     }
-    if (this.#view === null && end - start >= VIEWED_BYTES_MIN)
-      this.#view = new DataView(buf.buffer, buf.byteOffset, buf.byteLength);
+    if (this.#view === null && end - start >= VIEWED_BYTES_MIN) this.viewOfBuf();
     this.pos = start;
     this.end = end;
     this.depth = 0;
     this.#windowEnd = 0;
     this.top = 0;
     if (end > buf.length) malformed();
+  }
+
+  /** Over the memory of `buf`. */
+  viewOfBuf(): DataView {
+    const { buf } = this;
+    return (this.#view ??= new DataView(buf.buffer, buf.byteOffset, buf.byteLength));
   }
 
   /** Keeps none of the first `count` values of records alive. */

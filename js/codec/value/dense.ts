@@ -18,17 +18,12 @@ const TESTED_ITEMS = 3;
 const objectValues = Object.values;
 const hasOwn = Object.prototype.hasOwnProperty;
 const prototypeOf = Object.getPrototypeOf as (value: object) => object;
+/** Few, since each costs; with other defaults of the program the text is another one, or they change nothing. */
 const options = {
-  breakLength: Number.POSITIVE_INFINITY,
-  colors: false,
-  compact: 3,
   customInspect: false,
   depth: 0,
   getters: false,
   maxArrayLength: 0,
-  numericSeparator: false,
-  showHidden: false,
-  showProxy: false,
   sorted: false,
 };
 
@@ -36,20 +31,24 @@ const options = {
 let showsProperties: boolean | undefined;
 
 /** `length` is that of the array. Runs no code of the caller. */
-export function isDense(array: unknown[], length: number): boolean {
-  const first = array[0];
-  const isFraction = typeof first === "number" && Math.trunc(first) !== first;
-  const isCounted = length <= (isFraction ? COUNTED_DOUBLES_MAX : COUNTED_ITEMS_MAX);
-  if (isCounted || !isBare(array) || !isShownBare(array, length)) {
-    // As many values as elements and no hole: there are no other properties.
-    if (objectValues(array).length !== length) return false;
-  }
+export function isDense(array: readonly unknown[], length: number): boolean {
+  if (!hasOnlyElements(array, length)) return false;
   for (let i = 0; i < length; i++) if (!(i in array)) return false;
   return true;
 }
 
+/** {@link isDense} of an array without holes. */
+export function hasOnlyElements(array: readonly unknown[], length: number): boolean {
+  const first = array[0];
+  const isFraction = typeof first === "number" && Math.trunc(first) !== first;
+  const isCounted = length <= (isFraction ? COUNTED_DOUBLES_MAX : COUNTED_ITEMS_MAX);
+  if (!isCounted && isBare(array) && isShownBare(array, length)) return true;
+  // As many values as elements and no hole: there are no other properties.
+  return objectValues(array).length === length;
+}
+
 /** Whether `inspect` runs no code: it reads the names of the array's class. */
-function isBare(array: unknown[]): boolean {
+function isBare(array: readonly unknown[]): boolean {
   return (
     prototypeOf(array) === Array.prototype &&
     Array.prototype.length === 0 &&
@@ -58,7 +57,7 @@ function isBare(array: unknown[]): boolean {
   );
 }
 
-function isShownBare(array: unknown[], length: number): boolean {
+function isShownBare(array: readonly unknown[], length: number): boolean {
   showsProperties ??= testInspect();
   return showsProperties && inspect(array, options) === shown(length);
 }

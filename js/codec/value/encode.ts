@@ -13,6 +13,7 @@ import { writeBigint } from "./bigint";
 import { placed } from "./culprit";
 import { isDense } from "./dense";
 import { Encoder } from "./encoder";
+import { PACKED_ITEMS_MIN, writePacked } from "./packed";
 import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
 import { writeSpecial } from "./special";
@@ -247,6 +248,13 @@ class ValueEncoder extends Encoder {
         this.#sparse(value);
         this.entries(value as unknown as Record<string, unknown>, keys);
       }
+    } else if (
+      length >= PACKED_ITEMS_MIN &&
+      this.packs &&
+      typeof value[0] === "number" &&
+      writePacked(this, value, length)
+    ) {
+      // Written.
     } else if (isDense(value, length)) {
       this.head(4, length);
       for (let i = 0; i < length; ) {

@@ -38,6 +38,8 @@ export abstract class Encoder {
   view!: DataView;
   #writer: Writer | null = null;
   #start = 0;
+  /** Whether arrays of numbers are packed. */
+  protected packs = false;
   /** Most bytes of the value. */
   bytesMax = 0;
   protected depth = 0;
@@ -66,6 +68,7 @@ export abstract class Encoder {
     writer.busy = true;
     this.#writer = writer;
     this.bytesMax = bytesMax;
+    this.packs = writer.packs;
     this.#adopt(writer);
     this.#start = this.pos = writer.pos;
   }

@@ -3,6 +3,7 @@
  */
 
 import { type Decoder, define, malformed } from "./decoder";
+import { readPacked } from "./packed";
 import { ERROR_NAMES, VIEW_TAGS } from "./tags";
 
 type ViewConstructor = new (
@@ -43,7 +44,8 @@ export function readObject(decoder: Decoder, slot: number): unknown {
   const items = decoder.argument(byte) - 1;
   const name = decoder.string();
   if (errorClasses.has(name)) return readError(decoder, name, items, slot);
-  if (name === "Array") return readSparse(decoder, items, slot);
+  if (name === "Array")
+    return items === 1 ? readPacked(decoder, slot) : readSparse(decoder, items, slot);
   return decoder.fill(slot, readAtom(decoder, name, items));
 }
 

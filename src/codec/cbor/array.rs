@@ -2,6 +2,7 @@
 
 use super::decode::decode;
 use super::head::{Head, Reader, TAG_SHAREABLE, Writer};
+use super::packed::Packed;
 use crate::model::Node;
 
 /// The bytes of tags 28 and 29, which mark and reference shared objects: the first byte, then the
@@ -18,8 +19,8 @@ pub struct Items<'a> {
     shareable: bool,
 }
 
-/// The items of an array without holes and further properties; `None` for any other value. Does not
-/// validate the items.
+/// The items of an array without holes and further properties; `None` for any other value, and for a
+/// packed array ([`unpacked`](super::unpacked)). Does not validate the items.
 pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
     let mut reader = Reader::new(bytes);
     let mut head = reader.head().ok()?;
@@ -36,6 +37,9 @@ pub fn plain_items(bytes: &[u8]) -> Option<Items<'_>> {
 pub fn array_length(bytes: &[u8]) -> Option<u32> {
     if let Some(items) = plain_items(bytes) {
         return u32::try_from(items.count).ok();
+    }
+    if let Some((packed, _)) = Packed::at_start(bytes) {
+        return u32::try_from(packed.len()).ok();
     }
     let value = decode(bytes).ok()?;
     match value.node(value.root_id())? {

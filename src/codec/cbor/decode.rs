@@ -135,6 +135,7 @@ impl<'a> Decoder<'a> {
             _ => return start.fail("invalid value: generic object without a name"),
         };
         match (name, items) {
+            ("Array", 2) => self.packed(),
             ("Array", 3) => self.sparse_array(id),
             ("View", 5) => self.window().map(Some),
             _ => match ErrorName::from_name(name).filter(|_| items == 2) {
@@ -192,7 +193,7 @@ impl<'a> Decoder<'a> {
         Ok(None)
     }
 
-    fn refuse_depth(&self) -> Result<(), Malformed> {
+    pub(super) fn refuse_depth(&self) -> Result<(), Malformed> {
         if self.frames.len() < VALUE_DEPTH_MAX {
             return Ok(());
         }

@@ -12,7 +12,8 @@ use crate::model::JsString;
 /// Largest magnitude of a number that is written as an integer: `Number.MAX_SAFE_INTEGER`.
 const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
-const NAN_BITS: u64 = 0x7ff8_0000_0000_0000;
+/// The bits of every NaN.
+pub(super) const NAN_BITS: u64 = 0x7ff8_0000_0000_0000;
 
 const SIMPLE_FALSE: u8 = 20;
 const SIMPLE_TRUE: u8 = 21;

@@ -16,6 +16,7 @@ use super::head::{
     Head, Reader, TAG_BIGINT, TAG_DATE, TAG_GENERIC, TAG_MAP, TAG_NEGATIVE_BIGINT, TAG_SET,
     TAG_SHAREABLE, TAG_SHARED, TAG_WTF8,
 };
+use super::packed::Packed;
 use super::special::read_date;
 use crate::model::{FILTER_LOOK_VISITS, FILTER_VISIT_BYTES, Node};
 
@@ -54,6 +55,8 @@ pub enum Item<'a> {
     Date(f64),
     /// The number of items, and the first.
     Array(usize, ItemRef<'a>),
+    /// An array of numbers.
+    Numbers(Packed<'a>),
     /// An array with holes: the number of pairs of an index or name and an item, and the first
     /// name.
     SparseArray(usize, ItemRef<'a>),
@@ -198,6 +201,7 @@ impl<'a> ItemRef<'a> {
         let (item, again) = self.item(lazy)?;
         let body = match item {
             Item::Text(bytes) | Item::Bytes(bytes) | Item::BigInt { magnitude: bytes, .. } => bytes,
+            Item::Numbers(packed) => packed.bytes(),
             _ => &[],
         };
         lazy.count(visits(body), Self { again, ..self })?;
@@ -301,7 +305,7 @@ fn visits(body: &[u8]) -> usize {
     1 + body.len() / FILTER_VISIT_BYTES
 }
 
-/// The item in tag 27. Filters only need arrays with holes, and a `Uint8Array` over a shared
+/// The item in tag 27. Filters only need packed arrays, those with holes, and a `Uint8Array` over a shared
 /// buffer.
 fn generic<'a>(object: ItemRef<'a>, lazy: &mut LazyReader<'a>) -> Result<Item<'a>, Malformed> {
     let ItemRef { mut reader, again } = object;
@@ -310,6 +314,7 @@ fn generic<'a>(object: ItemRef<'a>, lazy: &mut LazyReader<'a>) -> Result<Item<'a
     };
     let (name, ItemRef { mut reader, .. }) = ItemRef { reader, again }.name(lazy)?;
     match (name, items) {
+        (b"Array", 2) => Packed::read(&mut reader).map(Item::Numbers),
         (b"Array", 3) => {
             reader.count()?;
             match reader.head()? {

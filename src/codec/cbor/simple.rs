@@ -1,9 +1,10 @@
 //! The items of values that have only the types of JSON, one after the other, without a tree.
 
 use super::head::{Head, Reader};
+use super::packed::{Packed, packed_of};
 
 /// An item of a type that JSON has.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum SimpleItem<'a> {
     /// `null`.
     Null,
@@ -15,6 +16,8 @@ pub enum SimpleItem<'a> {
     Text(&'a str),
     /// The number of items, which follow.
     Array(usize),
+    /// The items of an array of numbers.
+    Numbers(Packed<'a>),
     /// The number of members, which follow: the name and the item of each.
     Object(usize),
 }
@@ -38,7 +41,8 @@ impl<'a> SimpleReader<'a> {
             Head::Text(len) => SimpleItem::Text(self.0.text(len).ok()?),
             Head::Array(len) => SimpleItem::Array(len),
             Head::Map(len) => SimpleItem::Object(len),
-            Head::Undefined | Head::Bytes(_) | Head::Tag(_) => return None,
+            Head::Tag(tag) => SimpleItem::Numbers(packed_of(&mut self.0, tag)?),
+            Head::Undefined | Head::Bytes(_) => return None,
         })
     }
 

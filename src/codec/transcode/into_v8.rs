@@ -1,6 +1,7 @@
 //! CBOR → V8 in one pass, for values without shared objects.
 
 use super::fast::{Bytes, index_of};
+use crate::codec::cbor::Packed;
 use crate::codec::v8::Writer;
 use crate::model::VALUE_DEPTH_MAX;
 
@@ -41,6 +42,7 @@ pub(super) fn plain(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Rewrites one item, up to its first child.
 fn item(from: &mut Bytes<'_>, to: &mut Writer, open: &mut Vec<Open>) -> Option<()> {
+    let whole = from.0;
     let first = from.byte()?;
     let major = first >> 5;
     match (major, first) {
@@ -77,6 +79,19 @@ fn item(from: &mut Bytes<'_>, to: &mut Writer, open: &mut Vec<Open>) -> Option<(
                 to.varint(count);
             }
             open.push(Open { left: count, count, is_object });
+        }
+        (6, 0xd8) => {
+            let (packed, end) = Packed::at_start(whole)?;
+            if open.len() >= VALUE_DEPTH_MAX {
+                return None;
+            }
+            from.0 = whole.get(end..)?;
+            let count = packed.len() as u64;
+            to.byte(b'A');
+            to.varint(count);
+            packed.iter().for_each(|n| to.number(n));
+            to.bytes(b"$\0");
+            to.varint(count);
         }
         (6, 0xc1) if from.peek() == Some(0xfb) => {
             from.byte()?;

@@ -8,8 +8,9 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use super::errors::failure;
 use crate::model::{Encoding, Error, Result};
 
-/// Version of the `openkv_` tables; a file with a newer one is rejected.
-pub const FORMAT_VERSION: i64 = 4;
+/// Version of the `openkv_` tables and of the form of values; a file with a newer one is rejected.
+/// Format 5 has the tables of format 4, and may have packed arrays.
+pub const FORMAT_VERSION: i64 = 5;
 
 /// Version of Deno's tables: the last row of its `migration_state`.
 pub const DENO_MIGRATION_VERSION: i64 = 3;
@@ -323,7 +324,9 @@ fn migrate(
     if !matches!(found, FileKind::Openkv(3..)) {
         transaction.execute_batch(FORMAT_3)?;
     }
-    transaction.execute_batch(FORMAT_4)?;
+    if !matches!(found, FileKind::Openkv(4..)) {
+        transaction.execute_batch(FORMAT_4)?;
+    }
     transaction.execute_batch(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
     transaction.execute(stamp, [FORMAT_VERSION]).map(drop)

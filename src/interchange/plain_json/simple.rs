@@ -25,10 +25,7 @@ fn item(out: &mut String, reader: &mut SimpleReader<'_>, depth_left: usize) -> O
     match reader.item()? {
         SimpleItem::Null => out.push_str("null"),
         SimpleItem::Bool(b) => out.push_str(if b { "true" } else { "false" }),
-        SimpleItem::Number(n) if n.is_finite() && !(n == 0.0 && n.is_sign_negative()) => {
-            push_number(out, n);
-        }
-        SimpleItem::Number(_) => return None,
+        SimpleItem::Number(n) => number(out, n)?,
         SimpleItem::Text(text) => push_text(out, text),
         SimpleItem::Array(len) => {
             let depth_left = depth_left.checked_sub(1)?;
@@ -36,6 +33,15 @@ fn item(out: &mut String, reader: &mut SimpleReader<'_>, depth_left: usize) -> O
             for at in 0..len {
                 separate(out, at);
                 item(out, reader, depth_left)?;
+            }
+            out.push(']');
+        }
+        SimpleItem::Numbers(packed) => {
+            depth_left.checked_sub(1)?;
+            out.push('[');
+            for (at, n) in packed.iter().enumerate() {
+                separate(out, at);
+                number(out, n)?;
             }
             out.push(']');
         }
@@ -59,6 +65,15 @@ fn item(out: &mut String, reader: &mut SimpleReader<'_>, depth_left: usize) -> O
             out.push('}');
         }
     }
+    Some(())
+}
+
+/// A number that JSON has.
+fn number(out: &mut String, n: f64) -> Option<()> {
+    if !n.is_finite() || (n == 0.0 && n.is_sign_negative()) {
+        return None;
+    }
+    push_number(out, n);
     Some(())
 }
 

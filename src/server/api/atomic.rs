@@ -252,7 +252,7 @@ fn push(
             let front = asked.kind == MutationType::Prepend;
             let (items, patches) = uuids.value(form, raw()?, Target::Value(count))?;
             let EncodedValue { encoding, bytes: items } = items;
-            if encoding != Encoding::Cbor || cbor::plain_items(&items).is_none() {
+            if encoding != Encoding::Cbor || cbor::plain_items(&cbor::unpacked(&items)).is_none() {
                 return Err(refused(".value must be an array"));
             }
             let key = plain_key(uuids)?;
