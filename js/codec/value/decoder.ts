@@ -11,7 +11,7 @@ import { latin1, readUtf8 } from "../text";
 import { VALUE_DEPTH_MAX } from "./tags";
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
-const LOOP_COPY_BYTES_MAX = 48;
+const LOOP_COPY_BYTES_MAX = 20;
 /**
  * Text up to this many bytes is scanned for bytes that are not ASCII; for longer text the decoder of
  * the engine is faster.
@@ -39,13 +39,12 @@ export function malformed(): never {
   throw new Malformed();
 }
 
-/** A plain array over a buffer of its own. */
+/** A plain array over a buffer of its own, which has exactly its size. */
 export function copyBytes(buf: Buffer, start: number, end: number): Uint8Array {
   const length = end - start;
-  if (length > LOOP_COPY_BYTES_MAX) {
-    const from = buf.byteOffset + start;
-    return new Uint8Array((buf.buffer as ArrayBuffer).slice(from, from + length));
-  }
+  // The copy of a view is written once: `new Uint8Array(length)` and `ArrayBuffer.slice` clear the memory first.
+  if (length > LOOP_COPY_BYTES_MAX)
+    return new Uint8Array(new Uint8Array(buf.buffer, buf.byteOffset + start, length));
   const bytes = new Uint8Array(length);
   for (let i = 0; i < length; i++) bytes[i] = buf[start + i];
   return bytes;
