@@ -2,8 +2,7 @@
 
 use super::manifest::Manifest;
 use super::names::{
-    MANIFEST, SegmentsName, SnapshotName, Timeline, segments_folder, segments_from,
-    snapshots_folder,
+    MANIFEST, SegmentsName, SnapshotName, Timeline, segments_folder, snapshots_folder,
 };
 use super::object::{Content, FIRST_READ_BYTES, Hash, Stored, decode_head, open_segments};
 use super::plan::{Snapshot, chain};
@@ -62,16 +61,8 @@ impl Catalog {
         timeline: Timeline,
         version: u64,
     ) -> Result<Vec<(SegmentsName, u64)>> {
-        // An object that begins before a snapshot begins after the snapshot before that one.
-        let mut own = self.snapshots.iter().map(|found| found.snapshot.name);
-        let before = own.rfind(|name| name.timeline == timeline && name.version < version);
-        let listed = match before {
-            Some(before) => {
-                let after = segments_from(timeline, before.version);
-                self.target.list(&segments_folder(timeline), Some(&after))?
-            }
-            None => self.target.list(&segments_folder(timeline), None)?,
-        };
+        // All of them: one that begins before several snapshots can have commits after them.
+        let listed = self.target.list(&segments_folder(timeline))?;
         let names = listed.iter().filter_map(|(name, _)| SegmentsName::parse(name)).collect();
         let size_of = |name: &SegmentsName| {
             let text = name.to_string();
@@ -85,7 +76,7 @@ impl Catalog {
 /// The snapshots of a history, in order.
 pub(super) fn snapshots_of(target: &Target, timeline: Timeline) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for (text, _) in target.list(&snapshots_folder(timeline), None)? {
+    for (text, _) in target.list(&snapshots_folder(timeline))? {
         let Some(name) = SnapshotName::parse(&text) else { continue };
         let stored = head(target, &text)?;
         let Content::Snapshot { version, at_ms, taken_ms, entries, content } = stored.head.content

@@ -67,7 +67,7 @@ pub(super) fn of(catalog: &Catalog) -> Result<Listing> {
             entries: one.entries,
             bytes: one.stored.content_at + one.stored.head.compressed,
         });
-        let listed = catalog.target.list(&segments_folder(timeline), None)?;
+        let listed = catalog.target.list(&segments_folder(timeline))?;
         let names =
             listed.iter().filter_map(|(name, bytes)| Some((SegmentsName::parse(name)?, bytes)));
         let (mut objects, mut bytes, mut last) = (0, 0, None);

@@ -11,6 +11,7 @@
 
 mod catalog;
 mod content;
+mod ending;
 mod http;
 mod listing;
 mod manifest;

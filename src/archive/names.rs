@@ -56,11 +56,6 @@ pub(super) fn snapshots_folder(timeline: Timeline) -> String {
     format!("{timeline}/snapshots")
 }
 
-/// What sorts before every object with commits after this one, and after those of earlier ones.
-pub(super) fn segments_from(timeline: Timeline, first: u64) -> String {
-    format!("{}/{}", segments_folder(timeline), Versionstamp::new(first))
-}
-
 impl fmt::Display for SegmentsName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (Versionstamp::new(self.first), Versionstamp::new(self.last));
@@ -151,8 +146,6 @@ mod tests {
         };
         let sorted = [name(1, 9, 1), name(1, 9, 2), name(10, 12, 1), name(0x100, 0x100, 1)];
         assert!(sorted.is_sorted());
-        assert!(segments_from(Timeline(1), 10) > sorted[1]);
-        assert!(segments_from(Timeline(1), 10) < sorted[2]);
     }
 
     #[test]

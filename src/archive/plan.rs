@@ -1,4 +1,9 @@
-//! Decides, without I/O: what an archiver does next, which objects a restore needs, what retention removes.
+//! Decides, without I/O: where an archiver goes on, what it does next, which objects a restore needs, what
+//! retention removes.
+
+mod resume;
+
+pub(super) use resume::{End, Last, Lost, Resume, Source, resume};
 
 use super::names::{SegmentsName, SnapshotName, Timeline};
 use crate::model::{Error, LogState, Origin, Result, Versionstamp, When};
@@ -9,22 +14,9 @@ pub(super) struct Position {
     pub(super) origin: Origin,
     /// The last archived commit.
     pub(super) last: u64,
-    /// The newest snapshot, and when it was taken, in ms since the epoch.
+    /// The newest snapshot, and when it was taken, in ms since the epoch. None while the archive cannot go on
+    /// without another one.
     pub(super) snapshot: Option<(u64, i64)>,
-}
-
-/// Why an archiver takes a snapshot at once, before it goes on with the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begin {
-    /// The archive of this history has none.
-    First,
-    /// The log no longer reaches back to the archived commits: those between are in no object.
-    Gap {
-        /// The last archived commit.
-        archived: u64,
-        /// The log has the commits after this one.
-        complete: u64,
-    },
 }
 
 /// What an archiver does next.
@@ -35,7 +27,9 @@ pub(super) enum Next {
     /// Begins another history: the file is not the archived copy, or is older than the archive.
     NewTimeline,
     /// Takes a snapshot, then goes on from it.
-    Begin(Begin),
+    Begin,
+    /// Counts commits that are in no object, then goes on as without a snapshot.
+    Lost(Lost),
     /// Archives the segments after its position.
     Segments,
     /// Takes a snapshot beside its other work, because the last one is old.
@@ -60,9 +54,9 @@ pub(super) fn next(at: Position, log: &LogState, looked: u64, now_ms: i64, every
     if extent.origin != at.origin || log.version < at.last {
         return Next::NewTimeline;
     }
-    let Some((version, taken_ms)) = at.snapshot else { return Next::Begin(Begin::First) };
-    if extent.complete > at.last {
-        return Next::Begin(Begin::Gap { archived: at.last, complete: extent.complete });
+    let Some((version, taken_ms)) = at.snapshot else { return Next::Begin };
+    if extent.complete > at.last.max(looked) {
+        return Next::Lost(Lost { archived: at.last, complete: extent.complete });
     }
     // Before the segments: a database that is written all the time would get no snapshot.
     let due = now_ms.saturating_sub(taken_ms) >= every.snapshot_ms;
@@ -229,9 +223,11 @@ mod tests {
         assert_eq!(next(other, log(9, 0), 0, 0), Next::NewTimeline);
         assert_eq!(next(at, log(4, 0), 0, 0), Next::NewTimeline);
         let empty = Position { snapshot: None, last: 0, ..at };
-        assert_eq!(next(empty, log(4, 0), 0, 0), Next::Begin(Begin::First));
-        let gap = Begin::Gap { archived: 5, complete: 6 };
-        assert_eq!(next(at, log(9, 6), 0, 0), Next::Begin(gap));
+        assert_eq!(next(empty, log(4, 0), 0, 0), Next::Begin);
+        let lost = Lost { archived: 5, complete: 6 };
+        assert_eq!(next(at, log(9, 6), 0, 0), Next::Lost(lost));
+        // All commits up to the sixth were looked at: they changed no entry.
+        assert_eq!(next(at, log(9, 6), 6, 0), Next::Segments);
         assert_eq!(next(at, log(9, 5), 0, 0), Next::Segments);
         assert_eq!(next(at, log(9, 5), 8, 0), Next::Segments);
         assert_eq!(next(at, log(9, 5), 9, 99), Next::Idle);

@@ -43,7 +43,7 @@ pub(super) fn by_retention(catalog: &Catalog, oldest_ms: i64) -> Result<Removed>
 }
 
 fn listed(catalog: &Catalog, timeline: Timeline) -> Result<Vec<SegmentsName>> {
-    let listed = catalog.target.list(&segments_folder(timeline), None)?;
+    let listed = catalog.target.list(&segments_folder(timeline))?;
     Ok(listed.iter().filter_map(|(name, _)| SegmentsName::parse(name)).collect())
 }
 

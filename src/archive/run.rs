@@ -9,20 +9,22 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::catalog::{self, Catalog};
+use super::ending;
 use super::manifest::Archived;
-use super::names::{SegmentsName, Timeline, segments_folder};
+use super::names::{SegmentsName, Timeline};
 use super::object::{Commit, Content, Hash, Segments, Source};
 use super::ownership::{Claimant, Failure, Ownership};
-use super::plan::{Begin, Every, Next, Position, chain, next};
+use super::plan::{self, End, Every, Next, Position, Resume, next, resume};
 use super::prune;
 use super::snapshot::{Take, Taken};
 use super::status::Shared;
 use super::target::{Created, Target};
 use super::{ArchiveOptions, closed};
 use crate::database::Database;
+use crate::engine::ReplicationLog;
 use crate::model::{
     ARCHIVE_RENEW_MS, Error, Kind, LOG_BYTES_MAX, LOG_READ_BYTES, LOG_RETENTION_MS, LogBounds,
-    LogSettings, LogState, Result, Setting,
+    LogExtent, LogSettings, LogState, Result, Setting,
 };
 use crate::open::close;
 use crate::store::Store;
@@ -120,41 +122,49 @@ impl Archiver {
             pending: None,
             taking: None,
         };
-        archiver.find_end().map_err(|failure| failure.error().clone())?;
+        archiver.find_end(store).map_err(|failure| failure.error().clone())?;
         Ok(archiver)
     }
 
     /// Finds the end of the archive of this history, or begins a history.
-    fn find_end(&mut self) -> Result<(), Failure> {
+    fn find_end(&mut self, store: &Store) -> Result<(), Failure> {
         let origin = self.position.origin;
         let Some(timeline) = self.ownership.manifest().timeline_of(origin) else {
             return self.begin_timeline();
         };
         self.timeline = timeline;
         let snapshots = catalog::snapshots_of(&self.target, timeline)?;
-        let Some(newest) = snapshots.last() else { return Ok(()) };
-        let name = newest.snapshot.name;
-        self.position.last = name.version;
-        self.position.snapshot = Some((name.version, newest.taken_ms));
-        self.previous = newest.stored.digest;
-        let listed = self.target.list(&segments_folder(timeline), None)?;
-        let names = listed.iter().filter_map(|(name, _)| SegmentsName::parse(name)).collect();
-        let mut found = chain(names, 0);
-        while let Some(last) = found.pop().filter(|last| last.last > name.version) {
-            match catalog::segments(&self.target, &last) {
-                Ok((stored, _)) => {
-                    self.position.last = last.last;
-                    self.previous = stored.digest;
-                    break;
-                }
-                Err(error) if error.kind() == Kind::Corrupt => {
-                    let text = last.to_string();
-                    self.shared.report(format!(
-                        "the last object of the archive, {text}, is damaged ({error}): it is written again from the log"
-                    ));
-                    self.target.remove(&[text])?;
-                }
-                Err(error) => return Err(error.into()),
+        let oldest = snapshots.first().map_or(0, |found| found.snapshot.name.version);
+        let removed = &mut |text: &str, error: &Error| {
+            self.shared.report(format!(
+                "the last object of the archive, {text}, is damaged ({error}): it is written again from the log"
+            ));
+        };
+        let last = ending::last(&self.target, timeline, oldest, removed)?;
+        let end = End {
+            snapshots: &snapshots.iter().map(|found| found.snapshot).collect::<Vec<_>>(),
+            last: last.as_ref().map(|found| found.last),
+            seen: self.ownership.manifest().archived.map_or(0, |archived| archived.version.0),
+        };
+        let decided = resume(end, source_of(store, end)?);
+        let newest = snapshots.last().map(|found| (found.snapshot.name.version, found.taken_ms));
+        match decided {
+            Resume::NewTimeline => return self.begin_timeline(),
+            Resume::Segments => {
+                let last = last.ok_or_else(|| Error::internal("an end without an object"))?;
+                (self.position.last, self.previous) = (last.last.version, last.digest);
+                self.position.snapshot = newest;
+            }
+            Resume::Snapshot(version, lost) => {
+                let found = snapshots.iter().find(|found| found.snapshot.name.version == version);
+                let found = found.ok_or_else(|| Error::internal("an end without a snapshot"))?;
+                (self.position.last, self.previous) = (version, found.stored.digest);
+                self.position.snapshot = newest;
+                lost.iter().for_each(|lost| self.shared.gap(*lost));
+            }
+            Resume::Take(lost) => {
+                self.position.last = lost.map_or(0, |lost| lost.archived);
+                lost.iter().for_each(|lost| self.shared.gap(*lost));
             }
         }
         Ok(())
@@ -243,12 +253,8 @@ impl Archiver {
             self.write_pending()?;
             let open = Open::of(&self.store)?;
             let store = open.store()?;
-            let (log, now_ms) = (log_of(store)?, store.now_ms());
-            let snapshot_ms = self.options.snapshot_every_ms;
-            // A last look does not begin what takes long.
-            let taking = self.taking.is_some() || self.shared.is_stopped();
-            let every = Every { snapshot_ms, taking };
-            match next(self.position, &log, self.looked, now_ms, every) {
+            let now_ms = store.now_ms();
+            match self.look(store, now_ms)? {
                 Next::TurnOn => {
                     turn_on(store)?;
                     self.shared.report(
@@ -257,16 +263,17 @@ impl Archiver {
                     );
                 }
                 Next::NewTimeline => {
-                    if let Some(extent) = log.log {
+                    if let Some(extent) = log_of(store)?.log {
                         self.position.origin = extent.origin;
                     }
                     self.begin_timeline()?;
                 }
+                Next::Lost(lost) => {
+                    self.shared.gap(lost);
+                    self.position.snapshot = None;
+                }
                 // Also in a last look: an archive without a snapshot restores nothing.
-                Next::Begin(begin) => {
-                    if let Begin::Gap { archived, complete } = begin {
-                        self.shared.gap(archived, complete);
-                    }
+                Next::Begin => {
                     let take = self.take(now_ms);
                     self.ownership.hold()?;
                     let taken = take.run(store, &|| true)?;
@@ -274,10 +281,9 @@ impl Archiver {
                     self.previous = taken.digest;
                     self.keep_snapshot(&taken);
                 }
-                Next::Segments => self.read(store, &log)?,
+                Next::Segments => {}
                 Next::Snapshot => self.begin_taking(now_ms)?,
                 Next::Idle => {
-                    self.looked = self.looked.max(log.version);
                     self.shared.complete(self.looked.max(self.position.last), now_ms);
                     return Ok(());
                 }
@@ -285,36 +291,50 @@ impl Archiver {
         }
     }
 
-    /// Reads the next segments of the log into an object.
-    fn read(&mut self, store: &Store, log: &LogState) -> Result<()> {
-        let after = self.position.last;
+    /// Decides what is next, and reads segments in the same snapshot: between two snapshots the log can lose
+    /// its oldest ones.
+    fn look(&mut self, store: &Store, now_ms: i64) -> Result<Next> {
+        // A last look does not begin what takes long.
+        let taking = self.taking.is_some() || self.shared.is_stopped();
+        let every = Every { snapshot_ms: self.options.snapshot_every_ms, taking };
+        let (position, looked) = (self.position, self.looked);
+        let mut seen = None;
         let (mut segments, mut full, mut failed) = (Segments::default(), false, None);
-        let mut reader = store.lane()?;
-        reader.read(store.now_ms(), &mut |snapshot| {
-            snapshot.log()?.segments(after, &mut |segment| {
+        in_snapshot(store, &mut |log| {
+            let state = log.state()?;
+            let decided = next(position, &state, looked, now_ms, every);
+            seen = Some((decided, state.version));
+            if decided != Next::Segments {
+                return Ok(());
+            }
+            log.segments(position.last, &mut |segment| {
                 failed = segments.push(segment).err();
                 full = segments.len() >= LOG_READ_BYTES;
                 !full && failed.is_none()
             })
         })?;
-        reader.release();
         if let Some(error) = failed {
             return Err(error);
         }
-        if !full {
-            self.looked = log.version;
+        let (decided, version) =
+            seen.ok_or_else(|| Error::internal("a read without a snapshot"))?;
+        if decided == Next::Idle || (decided == Next::Segments && !full) {
+            self.looked = self.looked.max(version);
         }
-        let source = self.source();
-        let Some((bytes, head, digest)) = segments.finish(source, after, self.previous)? else {
-            return Ok(());
-        };
+        self.pending = self.object_of(segments)?;
+        Ok(decided)
+    }
+
+    /// The object with the next segments, if there are any.
+    fn object_of(&self, segments: Segments) -> Result<Option<Pending>> {
+        let finished = segments.finish(self.source(), self.position.last, self.previous)?;
+        let Some((bytes, head, digest)) = finished else { return Ok(None) };
         let Content::Segments { first, last, segments, .. } = head.content else {
             return Err(Error::internal("segments without commits"));
         };
         let (timeline, epoch) = (self.timeline, self.ownership.epoch());
         let name = SegmentsName { timeline, first: first.0, last: last.0, epoch };
-        self.pending = Some(Pending { name, bytes, digest, last: last.0, segments });
-        Ok(())
+        Ok(Some(Pending { name, bytes, digest, last: last.0, segments }))
     }
 
     fn write_pending(&mut self) -> Result<(), Failure> {
@@ -398,14 +418,45 @@ impl Archiver {
     }
 }
 
-fn log_of(store: &Store) -> Result<LogState> {
-    let mut found = None;
+/// Reads the log in one snapshot.
+fn in_snapshot(
+    store: &Store,
+    read: &mut dyn FnMut(&mut dyn ReplicationLog) -> Result<()>,
+) -> Result<()> {
     let mut reader = store.lane()?;
-    reader.read(store.now_ms(), &mut |snapshot| {
-        found = Some(snapshot.log()?.state()?);
+    reader.read(store.now_ms(), &mut |snapshot| read(&mut *snapshot.log()?))?;
+    reader.release();
+    Ok(())
+}
+
+/// What the database tells about the end of its archive.
+fn source_of(store: &Store, end: End<'_>) -> Result<plan::Source> {
+    let mut found = None;
+    in_snapshot(store, &mut |log| {
+        let LogState { version, log: extent } = log.state()?;
+        let place = |log: &mut dyn ReplicationLog, version| log.at_commit(version);
+        let last = end.last.map(|last| place(log, last.version)).transpose()?.flatten();
+        let newest = end.snapshots.last().map(|newest| place(log, newest.name.version));
+        let newest = newest.transpose()?.flatten();
+        found = extent.map(|LogExtent { complete, .. }| plan::Source {
+            version,
+            complete,
+            last,
+            newest,
+        });
         Ok(())
     })?;
-    reader.release();
+    found.ok_or_else(|| {
+        Error::unavailable("the replication log was turned off while the archiver began")
+    })
+}
+
+fn log_of(store: &Store) -> Result<LogState> {
+    let mut found = None;
+    in_snapshot(store, &mut |log| {
+        found = Some(log.state()?);
+        Ok(())
+    })?;
     found.ok_or_else(|| Error::internal("a read without a snapshot"))
 }
 

@@ -6,6 +6,7 @@ use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 
 use super::names::shown;
+use super::plan::Lost;
 use crate::model::Error;
 
 /// Reports that are kept until they are read.
@@ -132,12 +133,12 @@ impl Shared {
         inner.status.reports.push(text);
     }
 
-    pub(super) fn gap(&self, archived: u64, complete: u64) {
+    pub(super) fn gap(&self, lost: Lost) {
         self.inner.lock().status.gaps += 1;
-        let (archived, complete) = (shown(archived), shown(complete));
+        let (archived, complete) = (shown(lost.archived), shown(lost.complete));
         self.report(format!(
             "the replication log begins after the commit {complete}, and the archive ends with {archived}: the \
-             commits between are lost for restores; a new snapshot follows. A larger log.maxBytes or log.retention \
+             commits between are lost for restores; the archive goes on from a later snapshot. A larger log.maxBytes or log.retention \
              of the database bridges longer pauses of the archiver"
         ));
     }

@@ -363,14 +363,13 @@ impl Target {
         Ok(())
     }
 
-    /// The names of the objects of a folder after a name, in order, with their sizes.
-    pub(super) fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<(String, u64)>> {
+    /// The names of the objects of a folder, in order, with their sizes.
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<(String, u64)>> {
         let prefix = Path::from(folder);
-        let listing = match after {
-            None => self.objects.list(Some(&prefix)),
-            Some(after) => self.objects.list_with_offset(Some(&prefix), &Path::from(after)),
-        };
-        let named = listing.map_ok(|object| (object.location.to_string(), object.size));
+        let named = self
+            .objects
+            .list(Some(&prefix))
+            .map_ok(|object| (object.location.to_string(), object.size));
         let mut names: Vec<(String, u64)> = self.wait(folder, named.try_collect())?;
         names.sort_unstable();
         Ok(names)

@@ -1,5 +1,6 @@
 //! Archives and restores of a store in a file, with a clock that only the tests move.
 
+mod ends;
 mod faults;
 mod faulty;
 mod restores;

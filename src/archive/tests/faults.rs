@@ -58,7 +58,7 @@ fn a_store_that_fails_delays_and_loses_nothing() {
 }
 
 /// The names of the objects with segments.
-fn segments(objects: &dyn object_store::ObjectStore) -> Vec<String> {
+pub(super) fn segments(objects: &dyn object_store::ObjectStore) -> Vec<String> {
     let listing = futures_util::StreamExt::collect::<Vec<_>>(objects.list(None));
     let mut names: Vec<String> =
         wait(listing).into_iter().map(|object| object.unwrap().location.to_string()).collect();
@@ -67,7 +67,7 @@ fn segments(objects: &dyn object_store::ObjectStore) -> Vec<String> {
     names
 }
 
-fn wait<T>(work: impl Future<Output = T>) -> T {
+pub(super) fn wait<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
