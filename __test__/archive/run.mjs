@@ -6,8 +6,7 @@
 // Installs moto into target/moto, by the version in requirements.txt.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { createServer, request } from "node:http";
 import { join } from "node:path";
 import process from "node:process";
@@ -15,14 +14,14 @@ import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
 import { contents, openkv } from "../cli/running.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { pythonPrograms } from "../kit/python.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const venv = fileURLToPath(new URL("../../target/moto", import.meta.url));
 const PATIENCE_MS = 60_000;
 const SECRET = "a-secret-of-the-archive-tests";
 const folder = newFolder("archive-s3");
 
-install();
+const programs = pythonPrograms("moto", join(here, "requirements.txt"));
 const moto = await startMoto();
 try {
   await createBucket(moto.port);
@@ -37,24 +36,9 @@ try {
   moto.child.kill();
 }
 
-function install() {
-  const requirements = join(here, "requirements.txt");
-  const [wanted, installed] = [readFileSync(requirements, "utf8"), join(venv, "installed.txt")];
-  if (existsSync(installed) && readFileSync(installed, "utf8") === wanted) return;
-  const quiet = ["--quiet", "--disable-pip-version-check"];
-  for (const [command, ...args] of [
-    ["python3", "-m", "venv", "--clear", venv],
-    [join(venv, "bin/pip"), "install", ...quiet, "--requirement", requirements],
-  ]) {
-    const { status, error } = spawnSync(command, args, { stdio: "inherit" });
-    if (status !== 0) throw error ?? new Error(`${command} ended with ${status}`);
-  }
-  writeFileSync(installed, wanted);
-}
-
 /** Starts moto on a free port. */
 function startMoto() {
-  const child = spawn(join(venv, "bin/moto_server"), ["-H", "127.0.0.1", "-p", "0"]);
+  const child = spawn(join(programs, "moto_server"), ["-H", "127.0.0.1", "-p", "0"]);
   return new Promise((resolve, reject) => {
     let output = "";
     const read = (data) => {

@@ -59,6 +59,8 @@ export function outcomeOf(child, input = "") {
     child.stdout.on("data", (data) => (output.out += data));
     child.stderr.on("data", (data) => (output.err += data));
     child.on("close", (code) => resolve({ ...output, code }));
+    // A process may end without having read its input.
+    child.stdin.on("error", () => {});
     child.stdin.end(input);
   });
 }

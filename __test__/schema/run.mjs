@@ -7,22 +7,22 @@
 //
 // Installs Schemathesis into target/schemathesis, by the versions in requirements.txt.
 
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { KvU64, openKv, serve } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { pythonPrograms } from "../kit/python.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const venv = fileURLToPath(new URL("../../target/schemathesis", import.meta.url));
 const RUN_MS_MAX = 240_000;
 /** Of each queue. hooks.py has the same number, and the order of the queues. */
 const MESSAGES = 300;
 const token = "token-of-the-schema-tests";
 
-install();
+const programs = pythonPrograms("schemathesis", join(here, "requirements.txt"));
 const path = join(newFolder("schema"), "kv.sqlite3");
 await fill();
 const server = await serve({ path, listen: "127.0.0.1:0", accessToken: token });
@@ -30,21 +30,6 @@ const folder = newFolder("schemathesis");
 const answers = join(folder, "answers");
 process.exitCode = (await run()) || (await unanswered());
 await server.close();
-
-function install() {
-  const requirements = join(here, "requirements.txt");
-  const [wanted, installed] = [readFileSync(requirements, "utf8"), join(venv, "installed.txt")];
-  if (existsSync(installed) && readFileSync(installed, "utf8") === wanted) return;
-  const quiet = ["--quiet", "--disable-pip-version-check"];
-  for (const [command, ...args] of [
-    ["python3", "-m", "venv", "--clear", venv],
-    [join(venv, "bin/pip"), "install", ...quiet, "--requirement", requirements],
-  ]) {
-    const { status, error } = spawnSync(command, args, { stdio: "inherit" });
-    if (status !== 0) throw error ?? new Error(`${command} ended with ${status}`);
-  }
-  writeFileSync(installed, wanted);
-}
 
 /** Entries, messages and dead letters, so that reads find some. */
 async function fill() {
@@ -68,7 +53,7 @@ async function fill() {
 
 async function run() {
   const args = ["--config-file", join(here, "schemathesis.toml"), "run", ...process.argv.slice(2)];
-  const child = spawn(join(venv, "bin/st"), [...args, `${server.url}/openapi.json`], {
+  const child = spawn(join(programs, "st"), [...args, `${server.url}/openapi.json`], {
     stdio: "inherit",
     timeout: RUN_MS_MAX,
     cwd: folder,
