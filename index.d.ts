@@ -1336,6 +1336,22 @@ export interface KvMetrics {
   lagCommits?: number;
   /** What this process does as the leader of a database on PostgreSQL, once it has begun to lead. */
   leader?: KvLeaderMetrics;
+  /** How far the replica is: of a handle with the option `replica`, and of a read server. */
+  replica?: KvReplicaMetrics;
+}
+
+/** How far a replica is. */
+export interface KvReplicaMetrics {
+  /** As in {@link KvReplicaStatus}. */
+  state: "bootstrapping" | "following" | "disconnected" | "failed";
+  /** Whether reads are answered from it. */
+  usable: boolean;
+  /** Milliseconds since it had everything; `null`: not since it was opened. */
+  lagMs: number | null;
+  /** The number of the commit up to which it has every change. */
+  version: number;
+  /** Complete copies since it was opened. */
+  copies: number;
 }
 
 /** What a process has done as the leader of a database on PostgreSQL, and what it does now. */
@@ -2533,10 +2549,22 @@ export interface ServeOptions {
    */
   engine?: string;
   /**
+   * Makes this a read server: `path` is the file of a replica that follows the database at this URL. It
+   * answers reads, watches and feeds, and names that server for everything else (docs/replicas.md). It
+   * has no tokens of its own: clients present those of the database at this URL.
+   */
+  replicaOf?: string;
+  /** With `replicaOf`, required: the access token for that database. A right to read is enough. */
+  replicaToken?: string;
+  /**
    * With `engine`, required: the URL by which clients reach this server. It names this server in the
-   * metadata of databases that it leads, and in errors.
+   * metadata of databases that it leads, and in errors. With `replicaOf`: the URL that the server of
+   * the database names to its clients for eventual reads, while this server follows it; `replicaToken`
+   * then needs the highest rights.
    */
   advertise?: string;
+  /** With `replicaOf` and `advertise`: the name of where this server is, for the admin API. */
+  region?: string;
   /**
    * With `engine`, for servers behind one address such as a load balancer: writes for a database that
    * another server leads are handed over to it, at its `advertise`. Default: false, clients are told

@@ -18,8 +18,8 @@ use crate::engine::memory::MemoryEngine;
 use crate::engine::postgres::{PostgresCluster, PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error, Key, Kind,
-    Result,
+    Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error,
+    Key, Kind, Result,
 };
 use crate::remote::{Cancel, Client};
 use crate::replica::{Copy, require_log};
@@ -77,6 +77,8 @@ pub struct ReplicaTarget {
     pub prefixes: Vec<Key>,
     /// How often the server is to tell its position.
     pub beat: Duration,
+    /// What the server may tell clients about a server of the copy.
+    pub advertised: Option<Advertised>,
 }
 
 /// A URL that may hold a password: its debug output holds nothing of it.
@@ -228,10 +230,10 @@ fn open_copy(
     target: &ReplicaTarget,
     client: impl FnOnce() -> Result<Arc<Client>>,
 ) -> Result<Arc<Copy>> {
-    let ReplicaTarget { path, busy, prefixes, beat } = target;
+    let ReplicaTarget { path, busy, prefixes, beat, advertised } = target;
     let Some(path) = path else {
         let store = Store::start_copy(MemoryEngine::new(), system())?;
-        return Copy::start(store, client()?, prefixes.clone(), *beat);
+        return Copy::start(store, client()?, (prefixes.clone(), *beat), advertised.clone());
     };
     wait_closed_at(path);
     let mut copies = COPIES.lock();
@@ -254,7 +256,7 @@ fn open_copy(
             .map_err(|error| cannot("create the directory", directory, &error))?;
     }
     let store = Store::start_copy(SqliteEngine::open_copy(path, *busy)?, system())?;
-    let copy = Copy::start(store, client()?, prefixes.clone(), *beat)?;
+    let copy = Copy::start(store, client()?, (prefixes.clone(), *beat), advertised.clone())?;
     copies.insert(place(), (Arc::downgrade(&copy), urls.to_vec()));
     Ok(copy)
 }

@@ -9,6 +9,26 @@ import { ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
 const path = folderOfTests();
 const TOKEN = "a-long-and-secret-token";
 
+test("a read server follows a server, with its token from the environment", async () => {
+  const listen = ["--listen", "127.0.0.1:0", "--log", "none", "--json"];
+  const serving = async (args, env) => {
+    const child = start(["serve", ...args, ...listen], env);
+    return { child, url: JSON.parse((await linesOf(child, 1))[0]).url };
+  };
+  const primary = await serving(["--path", path("primary.db")], { OPENKV_ACCESS_TOKEN: TOKEN });
+  const env = { OPENKV_ACCESS_TOKEN: TOKEN, OPENKV_REPLICA_TOKEN: TOKEN };
+  const near = await serving(["--path", path("near.db"), "--replica-of", primary.url], env);
+  const on = (...args) => openkv("-d", near.url, "--token", TOKEN, ...args);
+  assert.equal((await on("set", "k", "1")).code, 0);
+  assert.equal((await on("get", "k")).out, "1\n");
+  const missing = await openkv("serve", "--path", path("no.db"), "--replica-of", primary.url);
+  assert.equal(missing.code, 2);
+  assert.match(missing.err, /replicaToken is missing/);
+  const archived = [...listen, "--replica-of", primary.url, "--archive", path("archive")];
+  assert.equal((await openkv("serve", "--path", path("no.db"), ...archived)).code, 2);
+  for (const { child } of [near, primary]) assert.equal(await ended(child), 0);
+});
+
 test("a file is served until the process is told to end", async () => {
   const db = path("served.db");
   const child = start(

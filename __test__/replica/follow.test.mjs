@@ -91,6 +91,39 @@ test("a handle sees its own writes", async () => {
   assert.equal((await near.get(["own"])).value, 200);
 });
 
+// Answers without a versionstamp told a handle nothing: an eventual read after a strong one still had what
+// the strong one had seen deleted.
+test("no eventual read is older than an answer of the server, whatever the answer has", async () => {
+  const { link, kv } = await started();
+  const near = await follow(link);
+  const prefix = ["seen"];
+  const key = ["seen", 1];
+  const strong = { consistency: "strong" };
+  const answers = {
+    get: async () => (await near.get(key, strong)).value === null,
+    getMany: async () => (await near.getMany([key, ["none"]], strong))[0].value === null,
+    list: async () => (await near.list({ prefix }, strong).next()).done,
+    "filtered list": async () =>
+      (await near.list({ prefix }, { ...strong, where: { n: { $gte: 0 } } }).next()).done,
+    count: async () => (await near.count({ prefix })) === 0,
+    ttl: async () => (await near.ttl(key)) === null,
+    "failed check": async () => {
+      const versionstamp = "0".repeat(20);
+      return !(await near.atomic().check({ key, versionstamp }).set(["other"], 1).commit()).ok;
+    },
+    deleteMany: async () => (await near.deleteMany({ prefix })).count === 0,
+  };
+  for (const [name, sees] of Object.entries(answers)) {
+    for (let n = 0; n < 15; n++) {
+      const { versionstamp } = await kv.set(key, { n });
+      await near.replica.reached(versionstamp);
+      await kv.delete(key);
+      assert.ok(await sees(), `${name} does not see the deletion`);
+      assert.equal((await near.get(key, eventual)).value, null, `after ${name}`);
+    }
+  }
+});
+
 test("a file of a replica goes on where it was", async () => {
   const { link, kv } = await started();
   const replica = fresh();

@@ -38,6 +38,9 @@ describe("options", () => {
     [{ path: "a/", listen: "0.0.0.0:0" }, /adminToken is missing/],
     [{ path: "a/", adminToken, accessToken }, /accessToken is for a single file/],
     [{ path: "a.db", accessToken, dataTokenMs: 1 }, /dataTokenMs must be from/],
+    [{ path: "a.db", replicaOf: 5 }, /^replicaOf must be a string: received number$/],
+    [{ path: "a.db", replicaOf: "http://127.0.0.1:1" }, /replicaToken is missing/],
+    [{ path: "a.db", accessToken, region: "eu" }, /region is for a read server/],
     [
       { path: "a.db", accessToken, connectionsMax: 1.5 },
       /^connectionsMax must be an integer from 0 to \d+: received 1\.5$/,

@@ -28,7 +28,10 @@ const STUDIO =
 const OPTIONS: Kinds = {
   path: "string",
   engine: "string",
+  replicaOf: "string",
+  replicaToken: "string",
   advertise: "string",
+  region: "string",
   forward: "boolean",
   listen: "string",
   publicUrl: "string",

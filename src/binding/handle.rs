@@ -124,7 +124,7 @@ fn replica_target(
     let beat = max_lag.map_or(usual, |most| usual.min(most / 4));
     let path = (path != ":memory:").then(|| path.into());
     let prefixes = parse_keys(&prefixes, prefix_count as usize).unwrap_or_default();
-    (Some(ReplicaTarget { path, busy, prefixes, beat }), max_lag)
+    (Some(ReplicaTarget { path, busy, prefixes, beat, advertised: None }), max_lag)
 }
 
 /// Added to the number of a command that a replica may answer.
@@ -193,8 +193,9 @@ impl Handle {
         let log = log_settings(options.log, options.history_ms);
         let durable = options.durability != "normal";
         let handle = HandleOptions::new(durable, busy, limits, max_lag);
-        Ok(Self::opening((events, scratch), id, handle, move |cancelled| {
+        Ok(Self::opening((events, scratch), id, handle.clone(), move |cancelled| {
             let database = open_unless(&target, cancelled)?;
+            database.note_answers(&handle);
             if let Database::Store(store) = &database {
                 store.set_log(log, busy)?;
                 if let Some(interval) = flush {

@@ -80,6 +80,14 @@ impl Database {
         }
     }
 
+    /// Begins to note for a handle what it has seen, if the database has a replica. Each handle has
+    /// a client of its own.
+    pub fn note_answers(&self, options: &HandleOptions) {
+        if let Self::Replica(replica) = self {
+            replica.note_answers(&options.seen);
+        }
+    }
+
     /// The counters of reads through [`Database::lane`].
     pub fn metrics(&self) -> Arc<Metrics> {
         match self {

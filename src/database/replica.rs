@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::requests::{HandleOptions, read_answers};
 use crate::call::{self, Fault, Reply, carry_out};
+use crate::metrics::{ReplicaFigures, exposition_of_replica};
 use crate::model::{
     Capabilities, Decision, Error, FRAMES_PAGE_BYTES, Kind, Range, Request, Result, Versionstamp,
 };
@@ -16,7 +17,7 @@ use crate::protocol::frame::{
     next_key, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
     read_deleted_stamp,
 };
-use crate::remote::{Cancel, Client, CommitReply};
+use crate::remote::{Cancel, Client, CommitReply, SeenNote};
 use crate::replica::{Choice, Copy, Seen, covers};
 use crate::store::Closing;
 
@@ -54,6 +55,22 @@ impl Gate {
     }
 }
 
+/// Notes for a handle what the answers of the server can depend on.
+struct Noting {
+    copy: Arc<Copy>,
+    seen: Arc<Seen>,
+}
+
+impl SeenNote for Noting {
+    fn past(&self) -> u64 {
+        self.copy.version().1
+    }
+
+    fn note(&self, past: u64, commit: Versionstamp) {
+        self.seen.note(past, commit.version());
+    }
+}
+
 /// What an id of a watch or a feed belongs to.
 pub(super) enum Part {
     Local(u64),
@@ -83,6 +100,12 @@ impl Replica {
 
     pub(super) fn gate(&self, seen: &Arc<Seen>) -> Gate {
         Gate { copy: self.copy.clone(), seen: seen.clone() }
+    }
+
+    /// From now on the handle's eventual reads are not older than any answer of the server.
+    pub(super) fn note_answers(&self, seen: &Arc<Seen>) {
+        let noting = Noting { copy: self.copy.clone(), seen: seen.clone() };
+        self.client.note_seen(Arc::new(noting));
     }
 
     /// Whether a stream about these keys is served by the replica.
@@ -246,6 +269,15 @@ impl Replica {
         })
     }
 
+    /// A reply for the metrics of the server that adds those of the replica.
+    fn adding_figures(&self, frame: &[u8], reply: Reply) -> Reply {
+        let (copy, is_text) = (self.copy.clone(), frame.first() == Some(&1));
+        Reply::new(move |answer| match answer {
+            Ok(metrics) => reply.tell(with_figures(metrics, is_text, &copy.figures())),
+            Err(fault) => reply.bad(fault),
+        })
+    }
+
     /// Carries a command out: here if it reads, may be old, and the replica has what it needs.
     pub(super) fn call(
         self: &Arc<Self>,
@@ -277,6 +309,7 @@ impl Replica {
                 });
                 return None;
             }
+            Command::Metrics => return Some(self.adding_figures(frame, reply)),
             Command::DeleteMany => return Some(self.noting_deletion(&options.seen, reply)),
             _ => {}
         }
@@ -349,6 +382,18 @@ impl Replica {
         })
         .to_string()
     }
+}
+
+/// The metrics of a server, as JSON or text, with those of a replica.
+fn with_figures(mut metrics: Vec<u8>, is_text: bool, of: &ReplicaFigures) -> Result<Vec<u8>> {
+    let failed = |error: serde_json::Error| Error::internal(error.to_string());
+    if is_text {
+        metrics.extend_from_slice(exposition_of_replica(of)?.as_bytes());
+        return Ok(metrics);
+    }
+    let mut all: serde_json::Map<_, _> = serde_json::from_slice(&metrics).map_err(failed)?;
+    all.insert("replica".to_owned(), serde_json::to_value(of).map_err(failed)?);
+    serde_json::to_vec(&all).map_err(failed)
 }
 
 /// Whether the caller of a call still waits.

@@ -5,7 +5,7 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
-use super::snapshot::{Leader, MetricsSnapshot};
+use super::snapshot::{Leader, MetricsSnapshot, ReplicaFigures};
 use crate::model::{Error, Result};
 
 /// The text of a snapshot.
@@ -15,6 +15,17 @@ use crate::model::{Error, Result};
 pub fn exposition(snapshot: &MetricsSnapshot) -> Result<String> {
     let mut text = Vec::new();
     let encoded = TextEncoder::new().encode(&families(snapshot), &mut text);
+    encoded.map_err(|error| Error::internal(error.to_string()))?;
+    String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
+}
+
+/// The text of a replica alone.
+///
+/// # Errors
+/// As [`exposition`].
+pub fn exposition_of_replica(replica: &ReplicaFigures) -> Result<String> {
+    let mut text = Vec::new();
+    let encoded = TextEncoder::new().encode(&named(of_replica(replica)), &mut text);
     encoded.map_err(|error| Error::internal(error.to_string()))?;
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
 }
@@ -125,7 +136,7 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     let is = MetricType::COUNTER;
     let shows = MetricType::GAUGE;
     let spreads = MetricType::SUMMARY;
-    let all: Vec<(&str, &str, MetricType, Vec<Metric>)> = vec![
+    let mut all: Vec<Family> = vec![
         ("operations_total", "Operations answered.", is, by_operation(|of| of.count)),
         (
             "operation_errors_total",
@@ -193,6 +204,50 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
         ("leader_refused_writes_total", "Writes refused.", is, by_leader(|of| of.refused)),
         ("page_cache_hit_ratio", "Share of pages that were in memory.", shows, rate),
     ];
+    if let Some(replica) = &snapshot.replica {
+        all.extend(of_replica(replica));
+    }
+    named(all)
+}
+
+/// Name, help, type and metrics.
+type Family = (&'static str, &'static str, MetricType, Vec<Metric>);
+
+fn of_replica(replica: &ReplicaFigures) -> Vec<Family> {
+    let ReplicaFigures { state, usable, lag_ms, version, copies } = replica;
+    let shows = MetricType::GAUGE;
+    let is = |one: &str| f64::from(u8::from(one == *state));
+    let states = REPLICA_STATES.map(|one| gauge(&[("state", one)], is(one)));
+    let lag = lag_ms.map(|lag_ms| gauge(&[], lag_ms / 1e3));
+    let usable = gauge(&[], f64::from(u8::from(*usable)));
+    vec![
+        ("replica_state", "What the replica does.", shows, states.to_vec()),
+        ("replica_usable", "Whether reads are answered from the replica.", shows, vec![usable]),
+        (
+            "replica_lag_seconds",
+            "How long ago the replica had everything.",
+            shows,
+            lag.into_iter().collect(),
+        ),
+        (
+            "replica_version",
+            "The commit up to which the replica has every change.",
+            shows,
+            vec![gauge(&[], *version as f64)],
+        ),
+        (
+            "replica_copies_total",
+            "Complete copies of the database.",
+            MetricType::COUNTER,
+            vec![counter(&[], *copies)],
+        ),
+    ]
+}
+
+/// The states of a replica, as `kv.replica.status()` has them.
+const REPLICA_STATES: [&str; 4] = ["bootstrapping", "following", "disconnected", "failed"];
+
+fn named(all: Vec<Family>) -> Vec<MetricFamily> {
     // The encoder takes no family without a metric.
     let some = all.into_iter().filter(|(_, _, _, metrics)| !metrics.is_empty());
     some.map(|(name, help, kind, metrics)| {

@@ -14,11 +14,11 @@ mod operation;
 mod shared_counters;
 mod snapshot;
 
-pub use exposition::{exposition, exposition_of_many, open_metrics};
+pub use exposition::{exposition, exposition_of_many, exposition_of_replica, open_metrics};
 pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use shared_counters::{Metrics, Notes, OwnCounters};
 pub use snapshot::{
-    Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot, Operations, Sizes,
-    Spread, Transactions, Waiting,
+    Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot, Operations,
+    ReplicaFigures, Sizes, Spread, Transactions, Waiting,
 };

@@ -201,6 +201,7 @@ impl OwnCounters {
             cache: Cache { hits, misses, hit_rate },
             lag_commits: None,
             leader: None,
+            replica: None,
             parts: Vec::new(),
         }
     }

@@ -38,10 +38,29 @@ pub struct MetricsSnapshot {
     /// What this process does as the leader of a database on a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<Leader>,
+    /// How far the replica is, if the database is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica: Option<ReplicaFigures>,
     /// Background parts by name, and whether each fails. `kv.stats()` has them as an object, with
     /// the errors.
     #[serde(skip)]
     pub parts: Vec<(&'static str, bool)>,
+}
+
+/// How far a replica is.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaFigures {
+    /// What it does, as `kv.replica.status()` says.
+    pub state: &'static str,
+    /// Whether reads are answered from it.
+    pub usable: bool,
+    /// How long ago it had everything; `None`: not since it was opened.
+    pub lag_ms: Option<f64>,
+    /// The number of the commit up to which it has every change.
+    pub version: u64,
+    /// Complete copies since it was opened.
+    pub copies: u64,
 }
 
 /// Operations of one kind.

@@ -45,8 +45,9 @@ pub use queue::{
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
-    CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds, LogExtent, LogSegment,
-    LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment, Setting, When,
+    Advertised, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds, LogExtent,
+    LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment, Setting,
+    When,
 };
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,

@@ -127,6 +127,15 @@ pub struct PastEntry {
     pub expire_at_ms: Option<i64>,
 }
 
+/// What a read server says about itself to the server that it follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advertised {
+    /// Its URL for clients.
+    pub url: String,
+    /// The name of where it is; empty if it does not say.
+    pub region: String,
+}
+
 /// What a copy has of the database that it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {

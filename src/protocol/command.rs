@@ -31,21 +31,21 @@ macro_rules! commands {
             /// Checks the whole file.
             Check = 7, backup::check, Write, Idempotent, [WholeTimeout, OneAtATime], [], [IntegrityCheck], "check";
             /// The number of entries in a range.
-            Count = 10, scan::count, Read, Idempotent, [EndsWithHandle, WholeTimeout], [Count], [], "count";
+            Count = 10, scan::count, Read, Idempotent, [EndsWithHandle, WholeTimeout, OnReplica], [Count], [], "count";
             /// A step of a list with conditions.
-            Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle], [List], [], "lists of a depth, and with where, keysOnly or withExpiry";
+            Scan = 11, scan::scan, Read, Idempotent, [EndsWithHandle, OnReplica], [List], [], "lists of a depth, and with where, keysOnly or withExpiry";
             /// The expiry of an entry.
-            Ttl = 12, scan::ttl, Read, Idempotent, [], [Ttl], [], "ttl";
+            Ttl = 12, scan::ttl, Read, Idempotent, [OnReplica], [Ttl], [], "ttl";
             /// Deletes many entries. A repetition would delete entries that others have written in
             /// between.
             DeleteMany = 13, deletion::delete_many, Write, Unsafe, [EndsWithHandle, AfterWrites, LongFrame], [DeleteMany], [], "deleteMany";
             /// Entries with their expiry.
-            Entries = 14, scan::entries, Read, Idempotent, [], [GetWithExpiry], [], "the ends of entries (withExpiry)";
+            Entries = 14, scan::entries, Read, Idempotent, [OnReplica], [GetWithExpiry], [], "the ends of entries (withExpiry)";
             /// The result of a write, without writing.
             Preview = 19, preview::preview, Read, Idempotent, [], [], [], "a transaction's reads of what it has changed itself";
             /// The commit after which a feed that is opened next has every change. The log of changes
             /// begins, if it has not.
-            FeedPosition = 20, feed::position, Read, Idempotent, [], [], [], "change feeds (watch over a selector) with initial";
+            FeedPosition = 20, feed::position, Read, Idempotent, [OnReplica], [], [], "change feeds (watch over a selector) with initial";
             /// A page of the versions of an entry.
             History = 21, history::history, Read, Idempotent, [], [], [], "history";
             /// Settles a received message. Its number and lock are never reused.
@@ -81,7 +81,7 @@ macro_rules! commands {
             /// Describes the indexes.
             ListIndexes = 52, search::list, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], [], "search";
             /// A page of hits.
-            Search = 53, search::search, Read, Idempotent, [EndsWithHandle], [Search], [FullTextSearch], "search";
+            Search = 53, search::search, Read, Idempotent, [EndsWithHandle, OnReplica], [Search], [FullTextSearch], "search";
             /// How far a replica is.
             ReplicaStatus = 60, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
             /// Waits until a replica has a complete copy.
@@ -140,6 +140,8 @@ pub enum Trait {
     FillsQueue,
     /// A server runs one at a time for each database.
     OneAtATime,
+    /// A replica can carry it out.
+    OnReplica,
 }
 
 const NO_REPLICA: &str = "only a handle that was opened with the option replica has one";

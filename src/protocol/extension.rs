@@ -15,6 +15,7 @@
 //! | `/openkv/follow` | a request of a follower | a stream of the log (`follow`) |
 //! | `/openkv/consume` | `protocol::consume` | a stream |
 //! | `/openkv/receive` | `protocol::consume` | a message, or nothing |
+//! | `/openkv/grant` | | u8 rights, u64 ms: what the token of the request may do, and for how long |
 //!
 //! An answer of status 200 begins with a byte: after 0 the answer follows, otherwise the body is an
 //! error record. The error is the store's, so it is the same as that of a local database. Errors of
@@ -38,6 +39,10 @@ pub const LOG: &str = "log-1";
 /// The extension that offers ids of writes (`model::WriteId`), for databases whose leader remembers them.
 pub const WRITE_IDS: &str = "write-ids-1";
 
+/// The mark of a server that follows another one. A replica of it follows it, and not the server that it
+/// names for strong reads.
+pub const READ_SERVER: &str = "read-server-1";
+
 /// The extensions that openkv's server offers for every database.
 pub const OFFERED: [&str; 4] = [FRAMES, FEEDS, QUEUES, LOG];
 
@@ -51,6 +56,8 @@ pub const RECEIVE: &str = "openkv/receive";
 pub const FEED: &str = "openkv/feed";
 /// As [`CALL`].
 pub const FOLLOW: &str = "openkv/follow";
+/// See [`CALL`]. A read server asks its primary with the tokens of its clients.
+pub const GRANT: &str = "openkv/grant";
 /// See [`CALL`].
 pub const READ: &str = "openkv/read";
 /// See [`CALL`].
@@ -73,6 +80,18 @@ pub const REPEATED_HEADER: &str = "x-openkv-repeated";
 /// The header in a request of [`FEED`] by a client that knows the expiries of changes. Without it, and
 /// from older servers, a batch has only the types 0 and 1.
 pub const EXPIRIES_HEADER: &str = "x-openkv-expiries";
+
+/// The header in a request by a client with a replica, and in the answer to it: the last commit, as a
+/// versionstamp, that the answer can depend on. The replica must have it before a later read of the
+/// client is answered there.
+pub const SEEN_HEADER: &str = "x-openkv-seen";
+
+/// The header in a request of [`FOLLOW`] by a read server: its URL for clients, whom the server names it to
+/// for eventual reads while it follows. The token needs the highest rights.
+pub const ADVERTISE_HEADER: &str = "x-openkv-advertise";
+
+/// The header beside [`ADVERTISE_HEADER`] with the region of the read server.
+pub const REGION_HEADER: &str = "x-openkv-region";
 
 /// The content type of requests and answers.
 pub const FRAMES_TYPE: &str = "application/octet-stream";
@@ -100,6 +119,25 @@ pub fn read_answer(body: &[u8]) -> Result<Result<&[u8], Error>, &'static str> {
         Some(_) => parse_error(body).map(Err).map_err(|malformed| malformed.what()),
         None => Err("an empty answer"),
     }
+}
+
+/// The answer about a token: the number of its rights, and the ms until it ends.
+pub fn write_grant(rights: u8, left_ms: u64) -> Vec<u8> {
+    write_good(&[&[rights][..], &left_ms.to_le_bytes()].concat())
+}
+
+/// Decodes an answer about a token.
+///
+/// # Errors
+/// As [`read_answer`].
+pub fn read_grant(body: &[u8]) -> Result<Result<(u8, u64), Error>, &'static str> {
+    let answer = match read_answer(body)? {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Err(error)),
+    };
+    let (rights, left) = answer.split_first().ok_or("an answer without rights")?;
+    let left = left.try_into().map_err(|_| "an answer about a token has nine bytes")?;
+    Ok(Ok((*rights, u64::from_le_bytes(left))))
 }
 
 /// The error for a request that does not follow the contract.
@@ -166,6 +204,15 @@ mod tests {
         no_part_is_parsed(&write_bad(&error), |bytes| read_answer(bytes).map(drop));
         assert!(read_answer(&[99, 0, 0, 0, 0]).is_err());
         assert!(read_answer(&[1, 1, 0, 0, 0, 0xff]).is_err());
+    }
+
+    #[test]
+    fn answers_about_tokens_round_trip() {
+        let answer = write_grant(2, 3_600_000);
+        assert_eq!(read_grant(&answer), Ok(Ok((2, 3_600_000))));
+        let error = Error::invalid("no");
+        assert_eq!(read_grant(&write_bad(&error)), Ok(Err(error)));
+        no_part_is_parsed(&answer, |bytes| read_grant(bytes).map(drop));
     }
 
     #[test]

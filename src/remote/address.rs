@@ -68,6 +68,11 @@ pub(super) fn redirected(from: &Url, location: Option<&str>) -> Result<Url> {
     Ok(to)
 }
 
+/// Whether a URL is of the same server as another one.
+pub(super) fn is_of_origin(endpoint: &str, url: &Url) -> bool {
+    Url::parse(endpoint).is_ok_and(|endpoint| endpoint.origin() == url.origin())
+}
+
 fn downgrades(from: &Url, to: &Url) -> bool {
     from.scheme() == "https" && to.scheme() != "https"
 }

@@ -117,6 +117,11 @@ impl Credentials {
         self.current.lock().grant.as_ref().is_some_and(|grant| grant.offers(extension))
     }
 
+    /// The last grant.
+    pub(super) fn last(&self) -> Option<Arc<Grant>> {
+        self.current.lock().grant.clone()
+    }
+
     /// As [`Grant::write_id_ms`], of the last grant.
     pub(super) fn write_id_ms(&self) -> Option<i64> {
         self.current.lock().grant.as_ref().and_then(|grant| grant.write_id_ms())

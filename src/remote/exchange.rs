@@ -24,7 +24,7 @@ use crate::model::{
     Env, Error, Kind, METADATA_BYTES_MAX, METADATA_INTERVAL_MS_MIN, REDIRECTS_MAX, Result,
 };
 
-use crate::protocol::extension::{FRAMES, WRITE_IDS};
+use crate::protocol::extension::{FRAMES, READ_SERVER, WRITE_IDS};
 
 /// Longest time between the renewal of a token and its expiry; a fifth of its lifetime, if less.
 const AHEAD: Duration = Duration::from_secs(300);
@@ -46,6 +46,8 @@ pub(super) struct Grant {
     extensions: Vec<String>,
     strong: Option<String>,
     nearest: Option<String>,
+    /// That of the server that gave the grant, if it is a read server.
+    own: Option<String>,
     /// When to renew the grant, and when it expires.
     pub(super) renew_at: Instant,
     pub(super) ends_at: Instant,
@@ -63,6 +65,11 @@ impl Grant {
     pub(super) fn write_id_ms(&self) -> Option<i64> {
         let offered = self.offers(FRAMES) && self.offers(WRITE_IDS);
         self.clock.filter(|_| offered).map(DatabaseClock::now_ms)
+    }
+
+    /// The endpoint of the server that gave the grant, for a replica that follows this server and no other.
+    pub(super) fn source_endpoint(&self) -> Option<&str> {
+        self.own.as_deref().or(self.strong.as_deref())
     }
 
     /// The endpoint for reads of that consistency. Writes use the strong one.
@@ -240,13 +247,17 @@ impl Exchange {
             _ => Error::corrupt(format!("{shown} is no KV Connect server: {error}")),
         })?;
         let version = metadata.version;
-        let endpoint = |wanted: Consistency| -> Result<Option<String>> {
-            let mut of_it = metadata.endpoints.iter().filter(|e| e.consistency == wanted);
-            let first = of_it.next();
-            first.map(|found| address::endpoint(url, version, &found.url)).transpose()
-        };
-        let strong = endpoint(Consistency::Strong)?;
-        let nearest = endpoint(Consistency::Eventual)?.or_else(|| strong.clone());
+        let first = metadata.endpoints.iter().find(|of| of.consistency == Consistency::Strong);
+        let strong = first.map(|of| address::endpoint(url, version, &of.url)).transpose()?;
+        // One that cannot be used, for example as it is not encrypted, is no reason to fail.
+        let mut eventual =
+            metadata.endpoints.iter().filter(|of| of.consistency == Consistency::Eventual);
+        let nearest = eventual.find_map(|of| address::endpoint(url, version, &of.url).ok());
+        let nearest = nearest.or_else(|| strong.clone());
+        let resolved = metadata.endpoints.iter().map(|of| address::endpoint(url, version, &of.url));
+        let is_read_server = metadata.extensions.iter().any(|offered| offered == READ_SERVER);
+        let mut resolved = resolved.flatten().filter(|_| is_read_server);
+        let own = resolved.find(|of| address::is_of_origin(of, url));
         // The expiry is by the server's clock, which may differ from the local one.
         let date = time_of(headers);
         let since_epoch = date.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
@@ -266,6 +277,7 @@ impl Exchange {
             extensions: metadata.extensions,
             strong,
             nearest,
+            own,
             renew_at,
             ends_at,
             clock,

@@ -2,7 +2,7 @@
 //! is not safe.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hyper::body::Bytes;
@@ -17,10 +17,12 @@ use super::credentials::{Credentials, Grant};
 use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
 use crate::model::{
     Env, Error, Kind, METADATA_INTERVAL_MS_MIN, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX,
-    Result,
+    Result, Versionstamp,
 };
 use crate::protocol::RetrySafety;
-use crate::protocol::extension::{FRAMES_TYPE, LIMITS_HEADER, REPEATED_HEADER, RESULTS_HEADER};
+use crate::protocol::extension::{
+    FRAMES_TYPE, LIMITS_HEADER, REPEATED_HEADER, RESULTS_HEADER, SEEN_HEADER,
+};
 
 /// The extension that a request needs.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +118,15 @@ pub(super) enum AnswerError {
     Open(String),
 }
 
+/// Gets the last commits that answers can depend on, for a handle with a replica.
+pub trait SeenNote: Send + Sync {
+    /// Called before a request is sent: the past of the database that the replica has.
+    fn past(&self) -> u64;
+
+    /// Called before the answer is handed on, with what [`SeenNote::past`] was.
+    fn note(&self, past: u64, commit: Versionstamp);
+}
+
 /// Executes requests to one server.
 #[derive(Clone)]
 pub(super) struct RequestExecutor {
@@ -125,6 +136,7 @@ pub(super) struct RequestExecutor {
     pub(super) timeout: Duration,
     under_way: Arc<Semaphore>,
     cancel: Cancel,
+    pub(super) seen: Arc<OnceLock<Arc<dyn SeenNote>>>,
 }
 
 /// The progress of a request.
@@ -171,7 +183,8 @@ impl RequestExecutor {
         cancel: Cancel,
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
-        Self { transport, credentials, env, timeout, under_way, cancel }
+        let seen = Arc::default();
+        Self { transport, credentials, env, timeout, under_way, cancel, seen }
     }
 
     /// The same executor for a call that has waited this long already.
@@ -320,7 +333,12 @@ impl RequestExecutor {
         } else {
             deadline
         };
-        let (headers, body) = (question.headers(grant, course.lost), question.body.clone());
+        let (mut headers, body) = (question.headers(grant, course.lost), question.body.clone());
+        let seen = self.seen.get().map(|seen| (seen, seen.past()));
+        if seen.is_some() {
+            let name = HeaderName::from_static(SEEN_HEADER);
+            headers.insert(name, HeaderValue::from_static("1"));
+        }
         let answer = match self.transport.post(&uri, headers, body, deadline, &mut course.way).await
         {
             Ok(answer) => answer,
@@ -341,7 +359,14 @@ impl RequestExecutor {
                 };
             }
             return match collect(body, REMOTE_ANSWER_BYTES_MAX, deadline).await {
-                Ok(bytes) => Try::Answered(bytes),
+                Ok(bytes) => {
+                    let told = head.headers.get(SEEN_HEADER).map(HeaderValue::as_bytes);
+                    let commit = told.and_then(Versionstamp::parse);
+                    if let (Some((seen, past)), Some(commit)) = (seen, commit) {
+                        seen.note(past, commit);
+                    }
+                    Try::Answered(bytes)
+                }
                 Err(Fault::TooLarge(most)) if question.retry == RetrySafety::Idempotent => {
                     Try::Refused(Error::corrupt(format!(
                         "{endpoint} answered more than {most} bytes: ask for less at a time"

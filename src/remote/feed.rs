@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch as flag};
@@ -173,6 +174,8 @@ impl Follower for Feed {
     fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
         let place = self.state.lock().place;
         Ok(StreamRequest {
+            headers: HeaderMap::new(),
+            of_source: false,
             path: FEED,
             body: Bytes::from(write_request(&self.range, place)),
             needs: Some(Needs { extension: FEEDS, what: "change feeds (watch over a selector)" }),

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::task::AbortHandle;
+use uuid::Uuid;
 
 use super::Client;
 use super::credentials::{Credentials, Grant};
 use super::executor::Needs;
 use super::stream::{End, Follower, StreamRequest, follow};
-use crate::model::{Error, FEED_FRAME_BYTES_MAX, FOLLOW_SILENCE_MS_MAX, Kind, Result};
-use crate::protocol::extension::{FOLLOW, LOG};
+use crate::model::{Advertised, Error, FEED_FRAME_BYTES_MAX, FOLLOW_SILENCE_MS_MAX, Kind, Result};
+use crate::protocol::extension::{ADVERTISE_HEADER, FOLLOW, LOG, REGION_HEADER};
 
 /// Takes the log of a server. A stream that ends is asked for again.
 pub trait LogFollower: Send + Sync + 'static {
@@ -24,6 +26,11 @@ pub trait LogFollower: Send + Sync + 'static {
     /// # Errors
     /// Ends following.
     fn request(&self) -> Result<Vec<u8>>;
+
+    /// What the server may tell clients about the server of this follower.
+    fn advertised(&self) -> Option<&Advertised> {
+        None
+    }
 
     /// Takes a message.
     ///
@@ -61,6 +68,17 @@ impl Client {
         self.executor.credentials.offers(LOG)
     }
 
+    /// The database, as the server names it.
+    pub fn database_id(&self) -> Option<Uuid> {
+        self.executor.credentials.last().map(|grant| grant.database)
+    }
+
+    /// The endpoint for strong reads and writes.
+    pub fn strong_endpoint(&self) -> Option<String> {
+        let grant = self.executor.credentials.last()?;
+        grant.endpoint(false).map(str::to_owned)
+    }
+
     /// Runs a task on the runtime of remote databases.
     pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
@@ -74,9 +92,19 @@ impl Client {
 
 impl<F: LogFollower> Follower for LogStream<F> {
     fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
+        let mut headers = HeaderMap::new();
+        if let Some(Advertised { url, region }) = self.0.advertised() {
+            for (name, value) in [(ADVERTISE_HEADER, url), (REGION_HEADER, region)] {
+                let value = HeaderValue::from_str(value);
+                let value = value.map_err(|_| Error::invalid("advertise and region are ASCII"))?;
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
         Ok(StreamRequest {
             path: FOLLOW,
+            headers,
             body: Bytes::from(self.0.request()?),
+            of_source: true,
             needs: Some(Needs { extension: LOG, what: "the replication log (option replica)" }),
             frame_bytes_max: FEED_FRAME_BYTES_MAX,
             silence_ms_max: FOLLOW_SILENCE_MS_MAX,

@@ -52,6 +52,7 @@ use tokio::time::Instant;
 
 pub use self::backup::Destination;
 pub use self::cancel::Cancel;
+pub use self::executor::SeenNote;
 pub use self::follow::{Following, LogFollower};
 pub use self::read::Page;
 pub use self::write::Framed;
@@ -119,6 +120,11 @@ impl Client {
         let order = order::Order::default();
         let (consumers, waits) = (Arc::default(), Arc::default());
         Ok(Arc::new(Self { executor, watches, feeds, order, consumers, waits, runtime }))
+    }
+
+    /// From now on asks the server which commits its answers can depend on. Only the first one is kept.
+    pub fn note_seen(&self, note: Arc<dyn SeenNote>) {
+        let _kept = self.executor.seen.set(note);
     }
 
     /// The error for a feature that the server does not offer.

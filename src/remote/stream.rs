@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, Uri};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -29,7 +29,11 @@ use crate::protocol::extension::{EXPIRIES_HEADER, FEED, FRAMES_TYPE};
 /// The request for a stream.
 pub(super) struct StreamRequest {
     pub(super) path: &'static str,
+    /// Headers beside those of every request.
+    pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// Whether it is for the server that gave the grant, not for that of strong reads.
+    pub(super) of_source: bool,
     /// The extension that it needs; `None` for the protocol's own.
     pub(super) needs: Option<Needs>,
     pub(super) frame_bytes_max: usize,
@@ -183,12 +187,20 @@ async fn stream<F: Follower>(
     grant: &Grant,
     course: &mut Course,
 ) -> End {
-    let StreamRequest { path, body, needs, frame_bytes_max, silence_ms_max } =
-        match follower.request(&executor.credentials, grant) {
-            Ok(request) => request,
-            Err(error) => return End::Final(error),
-        };
+    let StreamRequest {
+        path,
+        headers: further,
+        body,
+        of_source,
+        needs,
+        frame_bytes_max,
+        silence_ms_max,
+    } = match follower.request(&executor.credentials, grant) {
+        Ok(request) => request,
+        Err(error) => return End::Final(error),
+    };
     let mut headers = grant.headers.clone();
+    headers.extend(further);
     if let Some(needs) = &needs {
         if !grant.offers(needs.extension) {
             return End::Final(executor.credentials.lacks(needs.what));
@@ -199,7 +211,8 @@ async fn stream<F: Follower>(
         let name = HeaderName::from_static(EXPIRIES_HEADER);
         headers.insert(name, HeaderValue::from_static("1"));
     }
-    let Some(endpoint) = grant.endpoint(false) else {
+    let endpoint = if of_source { grant.source_endpoint() } else { grant.endpoint(false) };
+    let Some(endpoint) = endpoint else {
         return End::Final(executor.credentials.no_endpoint());
     };
     let Ok(uri) = format!("{endpoint}/{path}").parse::<Uri>() else {

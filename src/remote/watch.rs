@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -180,6 +181,8 @@ impl Follower for Watch {
         self.state.lock().in_frames = in_frames;
         if in_frames {
             return Ok(StreamRequest {
+                headers: HeaderMap::new(),
+                of_source: false,
                 path: WATCH,
                 body: Bytes::from(state::write_request(&self.keys, self.raw)),
                 needs: Some(Needs { extension: FRAMES, what: "watches of many keys" }),
@@ -196,6 +199,8 @@ impl Follower for Watch {
             return Err(Error::unsupported(why));
         }
         Ok(StreamRequest {
+            headers: HeaderMap::new(),
+            of_source: false,
             path: "watch",
             body: Bytes::from(write_request(&self.keys)),
             needs: None,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::progress::Shared;
-use crate::model::{CopiedEntry, Error, Followed, Key, Replacement, Result, Segment};
+use crate::model::{Advertised, CopiedEntry, Error, Followed, Key, Replacement, Result, Segment};
 use crate::protocol::follow::{Follow, FollowMessage, read_message, write_request};
 use crate::remote::LogFollower;
 use crate::store::Store;
@@ -21,6 +21,7 @@ pub(super) struct LogTaker {
     shared: Arc<Shared>,
     prefixes: Vec<Key>,
     beat: Duration,
+    advertised: Option<Advertised>,
     state: Mutex<State>,
 }
 
@@ -51,11 +52,11 @@ impl LogTaker {
     pub(super) fn new(
         store: &Arc<Store>,
         shared: Arc<Shared>,
-        prefixes: Vec<Key>,
-        beat: Duration,
+        (prefixes, beat): (Vec<Key>, Duration),
+        advertised: Option<Advertised>,
     ) -> Self {
         let store = Arc::downgrade(store);
-        Self { store, shared, prefixes, beat, state: Mutex::default() }
+        Self { store, shared, prefixes, beat, advertised, state: Mutex::default() }
     }
 
     /// Ends a copy under way, for which the writer thread waits.
@@ -183,6 +184,10 @@ impl LogFollower for LogTaker {
         let from = followed.filter(|followed| followed.prefixes == self.prefixes);
         let beat_ms = u32::try_from(self.beat.as_millis()).unwrap_or(u32::MAX);
         Ok(write_request(&Follow { from, prefixes: self.prefixes.clone(), beat_ms }))
+    }
+
+    fn advertised(&self) -> Option<&Advertised> {
+        self.advertised.as_ref()
     }
 
     async fn take(&self, message: Vec<u8>) -> Result<()> {

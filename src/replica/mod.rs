@@ -25,7 +25,8 @@ pub use choice::{Choice, Freshness, choose, covers};
 pub use progress::{Progress, State};
 pub use seen::Seen;
 
-use crate::model::{Error, Key, Kind, REPLICA_WAIT_LOOK_MS, Result, Versionstamp};
+use crate::metrics::ReplicaFigures;
+use crate::model::{Advertised, Error, Key, Kind, REPLICA_WAIT_LOOK_MS, Result, Versionstamp};
 use crate::remote::{Client, Following};
 use crate::store::Store;
 use progress::Shared;
@@ -42,20 +43,24 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Starts to follow the server of a client. `beat` is how often the server tells its position.
+    /// Starts to follow the server of a client. `beat` is how often the server tells its position;
+    /// `advertised` is what the server may tell clients about a server of the copy.
     ///
     /// # Errors
     /// `Unsupported` for a server without a replication log.
     pub fn start(
         store: Store,
         client: Arc<Client>,
-        prefixes: Vec<Key>,
-        beat: Duration,
+        (prefixes, beat): (Vec<Key>, Duration),
+        advertised: Option<Advertised>,
     ) -> Result<Arc<Self>> {
         require_log(&client)?;
         let (store, shared) = (Arc::new(store), Arc::new(Shared::default()));
-        let taker = follower::LogTaker::new(&store, shared.clone(), prefixes.clone(), beat);
+        let taker =
+            follower::LogTaker::new(&store, shared.clone(), (prefixes.clone(), beat), advertised);
         let follower = Arc::new(taker);
+        let shown = shared.clone();
+        store.show_replica(Box::new(move || shown.figures()));
         let following = Some(client.follow(follower.clone()));
         Ok(Arc::new(Self { following, follower, store, shared, prefixes, client }))
     }
@@ -68,6 +73,16 @@ impl Copy {
     /// The beginnings of the keys that it has; empty: all keys.
     pub fn prefixes(&self) -> &[Key] {
         &self.prefixes
+    }
+
+    /// How far it is, for metrics.
+    pub fn figures(&self) -> ReplicaFigures {
+        self.shared.figures()
+    }
+
+    /// Whether reads may be answered from it: it has a complete copy of the database.
+    pub fn is_usable(&self) -> bool {
+        self.shared.is_usable()
     }
 
     /// How far it is.

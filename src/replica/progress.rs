@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::metrics::ReplicaFigures;
 use crate::model::Error;
 
 /// Streams that fail one after the other from which on the server counts as not reachable.
@@ -112,6 +113,18 @@ impl Shared {
         // The epoch first: a version that is read with an older epoch only makes a read wait.
         let epoch = self.epoch.load(Ordering::Acquire);
         (self.version.load(Ordering::Acquire), epoch)
+    }
+
+    /// How far the replica is, for metrics.
+    pub(super) fn figures(&self) -> ReplicaFigures {
+        let progress = self.progress();
+        ReplicaFigures {
+            state: progress.state.name(),
+            usable: self.is_usable(),
+            lag_ms: progress.lag().map(|lag| lag.as_secs_f64() * 1000.0),
+            version: progress.version,
+            copies: progress.copies,
+        }
     }
 
     /// Whether reads may be answered from the replica at all.

@@ -30,7 +30,11 @@ impl Seen {
     /// Notes that the handle has seen a commit, while the replica has this past.
     pub fn note(&self, epoch: u64, version: u64) {
         let _one = self.noting.lock();
-        if self.epoch.load(Ordering::Acquire) != epoch {
+        let known = self.epoch.load(Ordering::Acquire);
+        if epoch < known {
+            return;
+        }
+        if known != epoch {
             self.version.store(0, Ordering::Release);
             self.epoch.store(epoch, Ordering::Release);
         }
@@ -56,6 +60,8 @@ mod tests {
         seen.note(0, 5);
         assert_eq!((seen.needed(0), seen.needed(1)), (9, 0));
         seen.note(1, 3);
+        // An answer from before the exchange.
+        seen.note(0, 9);
         assert_eq!((seen.needed(0), seen.needed(1)), (0, 3));
     }
 }

@@ -25,6 +25,7 @@ use super::auth::{AccessToken, Rights, TokenHash, bearer};
 use super::catalog::{Requester, no_database};
 use super::clock::now_ms;
 use super::database::Database;
+use super::followers::FollowerView;
 use super::options::Quotas;
 use super::request::{RequestBody, only, read};
 use super::slots::mark_authenticated;
@@ -43,6 +44,8 @@ struct DatabaseView {
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     watches: u32,
+    /// The replicas that follow it here.
+    replicas: Vec<FollowerView>,
     quotas: Quotas,
     tokens: Vec<TokenView>,
     /// Present only in the answer that creates the database.
@@ -88,6 +91,7 @@ fn view(database: &Database, token: Option<String>) -> DatabaseView {
         created_at: to_rfc3339(database.created_ms),
         bytes: database.size(now_ms()),
         watches: database.watch_count(),
+        replicas: database.followers.views(),
         quotas: database.quotas(),
         tokens: database.tokens().iter().map(|token| token_view(token, None)).collect(),
         token,

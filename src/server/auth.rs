@@ -28,7 +28,7 @@ pub(super) enum Rights {
 }
 
 impl Rights {
-    fn from_number(number: u8) -> Option<Self> {
+    pub(super) fn from_number(number: u8) -> Option<Self> {
         [Self::Read, Self::Write, Self::Admin].into_iter().find(|rights| *rights as u8 == number)
     }
 }

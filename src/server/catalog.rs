@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
@@ -17,6 +18,7 @@ use super::location::Location;
 use super::membership::Membership;
 use super::memory::ServerMemory;
 use super::options::{Plan, Quotas, ServedPath};
+use super::read_server::Primary;
 use super::records::{Record, write_page};
 use super::registry::Registry;
 use crate::model::{
@@ -78,6 +80,7 @@ pub(super) struct Catalog {
     open: bool,
     /// Held during a change of the registry.
     changing: Mutex<()>,
+    turn: AtomicUsize,
 }
 
 /// The name of a file's only database.
@@ -94,6 +97,20 @@ impl Catalog {
             ServedPath::Cluster { engine, advertise } => {
                 let cluster = crate::open::cluster(engine, false)?;
                 (Keeper::Cluster(Membership::new(cluster, engine, advertise)), Vec::new())
+            }
+            ServedPath::Replica { path, of, target } => {
+                let primary = Primary::open(of, target)?;
+                let database = Database::new(Description {
+                    name: ONLY.into(),
+                    id: primary.id,
+                    created_ms: 0,
+                    location: Location::Replica { path: path.clone(), primary },
+                    tokens: Vec::new(),
+                    open: false,
+                    quotas: Quotas::default(),
+                    memory: memory.share(),
+                });
+                return Ok(Self::of_one(database, memory, false));
             }
             ServedPath::File { path, readonly, tokens, quotas } => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -115,17 +132,33 @@ impl Catalog {
                 });
                 // Opened now, so that an unusable file fails the start and not the first request.
                 database.store()?;
-                let databases = RwLock::new([(database.name.clone(), database)].into());
-                let changing = Mutex::default();
-                let open = plan.open;
-                return Ok(Self { keeper: Keeper::Options, databases, memory, open, changing });
+                return Ok(Self::of_one(database, memory, plan.open));
             }
         };
         let (databases, changing) = (RwLock::default(), Mutex::default());
-        let catalog = Self { keeper, databases, memory, open: plan.open, changing };
+        let turn = AtomicUsize::new(0);
+        let catalog = Self { keeper, databases, memory, open: plan.open, changing, turn };
         catalog.take(records).map_err(|refusal| Error::internal(refusal.text()))?;
         catalog.refresh()?;
         Ok(catalog)
+    }
+
+    fn of_one(database: Arc<Database>, memory: ServerMemory, open: bool) -> Self {
+        let databases = RwLock::new([(database.name.clone(), database)].into());
+        let (changing, turn) = (Mutex::default(), AtomicUsize::new(0));
+        Self { keeper: Keeper::Options, databases, memory, open, changing, turn }
+    }
+
+    /// The primary of a read server, and its only database.
+    pub(super) fn replica(&self) -> Option<(Arc<Database>, Arc<Primary>)> {
+        let database = self.by_name(ONLY)?;
+        let primary = database.primary()?.clone();
+        Some((database, primary))
+    }
+
+    /// A number that differs from call to call.
+    pub(super) fn next_turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The other servers, if there can be some.
@@ -461,6 +494,7 @@ mod tests {
             databases: RwLock::default(),
             memory: ServerMemory::new(),
             changing: Mutex::default(),
+            turn: AtomicUsize::new(0),
         };
         let (_, token) = make_token(Rights::Read).unwrap();
         let issued_for = token.hash.fingerprint();

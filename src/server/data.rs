@@ -15,6 +15,7 @@ use super::clock::now_ms;
 use super::database::Database;
 use super::memory::{Claim, attempt};
 use super::quota::over;
+use super::read_server::InUse;
 use super::slots::mark_authenticated;
 use crate::connect::schema::KvEntry;
 use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
@@ -31,18 +32,23 @@ pub(super) struct Client {
     pub(super) serving: Arc<Serving>,
     pub(super) database: Arc<Database>,
     pub(super) grant: Grant,
+    /// On a read server: its token is in use.
+    pub(super) in_use: Option<InUse>,
 }
 
 /// Authorizes a request by its head.
-pub(super) fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, Refusal> {
+pub(super) async fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, Refusal> {
     let headers = &head.headers;
-    let grant = serving.signer.verify(bearer(headers)?, serving.catalog.now_ms());
-    let grant = grant.ok_or_else(Refusal::wrong_token)?;
-    let database = serving.catalog.by_id(grant.database).ok_or_else(Refusal::wrong_token)?;
-    if !database.has_token(grant.issued_for) {
-        return Err(Refusal::wrong_token());
-    }
-    mark_authenticated(head);
+    let (database, grant, in_use) = match serving.catalog.replica() {
+        Some((database, primary)) => {
+            let (grant, in_use) = primary.data(head).await?;
+            (database, grant, Some(in_use))
+        }
+        None => {
+            let (database, grant) = verified(serving, head)?;
+            (database, grant, None)
+        }
+    };
     let named = match headers.get(VERSION_HEADER).map(|version| version.as_bytes()) {
         None => headers
             .get(DOMAIN_HEADER)
@@ -55,11 +61,23 @@ pub(super) fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, 
     if named.and_then(|text| Uuid::try_parse(text).ok()) != Some(database.id) {
         return Err(Refusal::bad_request("Invalid database id."));
     }
-    Ok(Client { serving: serving.clone(), database, grant })
+    Ok(Client { serving: serving.clone(), database, grant, in_use })
+}
+
+/// The database and the grant of a token that this server, or one of those with its key, has issued.
+fn verified(serving: &Serving, head: &Parts) -> Result<(Arc<Database>, Grant), Refusal> {
+    let grant = serving.signer.verify(bearer(&head.headers)?, serving.catalog.now_ms());
+    let grant = grant.ok_or_else(Refusal::wrong_token)?;
+    let database = serving.catalog.by_id(grant.database).ok_or_else(Refusal::wrong_token)?;
+    if !database.has_token(grant.issued_for) {
+        return Err(Refusal::wrong_token());
+    }
+    mark_authenticated(head);
+    Ok((database, grant))
 }
 
 /// Checks the grant again after the body has arrived, which may take time.
-pub(super) fn still(Client { serving, database, grant }: &Client) -> Result<(), Refusal> {
+pub(super) fn still(Client { serving, database, grant, .. }: &Client) -> Result<(), Refusal> {
     if grant.expires_at_ms > serving.catalog.now_ms() && database.has_token(grant.issued_for) {
         return Ok(());
     }
@@ -100,20 +118,27 @@ pub(super) async fn snapshot_read(
     let ranges: Arc<[Range]> = snapshot_read::read_request(body, &Limits::default())?.into();
     let (store, claim) =
         (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
-    let found = attempt!(claim, read_ranges(&store, &claim, ranges.clone()).await)?;
+    let strong = database.primary().is_none();
+    let found = attempt!(claim, read_ranges(&store, &claim, ranges.clone(), strong).await)?;
     Ok(answer(StatusCode::OK, PROTOBUF_TYPE, whole(claim.bytes(found?))))
 }
 
 /// The answer of a read, built on this thread or on the reader thread. While it grows it reserves memory.
-async fn read_ranges(store: &Store, claim: &Arc<Claim>, ranges: Arc<[Range]>) -> Result<Vec<u8>> {
-    let mut here = Answered::new(claim, ranges.len());
+async fn read_ranges(
+    store: &Store,
+    claim: &Arc<Claim>,
+    ranges: Arc<[Range]>,
+    strong: bool,
+) -> Result<Vec<u8>> {
+    let answered = || Answered::new(claim, ranges.len(), strong);
+    let mut here = answered();
     if let Some(read) = store.ranges_immediately(&ranges, |rows| here.take(rows)) {
         return here.end(read);
     }
-    let (reply, answered) = oneshot::channel();
-    let there = SnapshotAnswer { answered: Answered::new(claim, ranges.len()), reply };
+    let (reply, told) = oneshot::channel();
+    let there = SnapshotAnswer { answered: answered(), reply };
     store.read_ranges(ranges, there, |to, rows| to.answered.take(rows));
-    answered.await.map_err(unanswered)?
+    told.await.map_err(unanswered)?
 }
 
 /// The answer of a read under construction: entries in wire form, range by range, and the total of
@@ -122,11 +147,13 @@ struct Answered {
     claim: Arc<Claim>,
     bytes: usize,
     answer: Vec<Vec<KvEntry>>,
+    /// Whether the state is the newest one.
+    strong: bool,
 }
 
 impl Answered {
-    fn new(claim: &Arc<Claim>, ranges: usize) -> Self {
-        Self { claim: claim.clone(), bytes: 0, answer: Vec::with_capacity(ranges) }
+    fn new(claim: &Arc<Claim>, ranges: usize, strong: bool) -> Self {
+        Self { claim: claim.clone(), bytes: 0, answer: Vec::with_capacity(ranges), strong }
     }
 
     /// Takes the entries of the next range.
@@ -154,7 +181,7 @@ impl Answered {
     }
 
     fn end(self, read: Result<()>) -> Result<Vec<u8>> {
-        read.map(|()| snapshot_read::write_answer(self.answer))
+        read.map(|()| snapshot_read::write_answer(self.answer, self.strong))
     }
 }
 

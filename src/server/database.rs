@@ -12,16 +12,17 @@ use uuid::Uuid;
 
 use super::answer::Refusal;
 use super::auth::{AccessToken, Rights, TokenHash};
-use super::copies::{Copies, remove_left};
+use super::copies::Copies;
 use super::deliveries::Deliveries;
+use super::followers::Followers;
 use super::location::Location;
 use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
+use super::read_server::Primary;
 use crate::model::{
     DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, HTTP_EXPORTS_MAX, Result, SIZE_REFRESH_MS,
 };
-use crate::open::open;
 use crate::store::Store;
 
 /// A database of a server.
@@ -47,6 +48,8 @@ pub(super) struct Database {
     pub(super) exporting: Arc<Semaphore>,
     /// The messages under way in event streams.
     pub(super) deliveries: Deliveries,
+    /// The replicas that follow it here.
+    pub(super) followers: Arc<Followers>,
     /// Copies of it for downloads.
     pub(super) copies: Arc<Copies>,
     /// Size of its files, and when it was measured.
@@ -80,6 +83,8 @@ pub(super) struct Description {
 impl Database {
     pub(super) fn new(of: Description) -> Arc<Self> {
         let Description { name, id, created_ms, location, tokens, open, quotas, memory } = of;
+        let changed = location.primary().map(|primary| primary.changes().clone());
+        let changed = changed.unwrap_or_else(|| flag::Sender::new(()));
         Arc::new(Self {
             name,
             id,
@@ -96,9 +101,10 @@ impl Database {
             checking: Arc::new(Semaphore::new(1)),
             exporting: Arc::new(Semaphore::new(HTTP_EXPORTS_MAX)),
             deliveries: Deliveries::default(),
+            followers: Arc::default(),
             copies: Arc::default(),
             size: Mutex::default(),
-            changed: flag::Sender::new(()),
+            changed,
             gone: AtomicBool::new(false),
         })
     }
@@ -122,11 +128,17 @@ impl Database {
         if let Some(store) = &*store {
             return Ok(store.clone());
         }
-        if let Location::File { path, readonly: false } = &self.location {
-            remove_left(path);
+        let opened = self.location.open()?;
+        if self.primary().is_some() {
+            // It may have to be copied again at any time.
+            return Ok(opened);
         }
-        let opened = open(&self.location.target())?;
-        Ok(store.insert(opened.store("Serving")?.clone()).clone())
+        Ok(store.insert(opened).clone())
+    }
+
+    /// The primary of a read server.
+    pub(super) fn primary(&self) -> Option<&Arc<Primary>> {
+        self.location.primary()
     }
 
     /// Whether writes are refused.
@@ -136,10 +148,7 @@ impl Database {
 
     /// Its file; `None` if it has none on this machine.
     pub(super) fn file(&self) -> Option<&Path> {
-        match &self.location {
-            Location::File { path, .. } => Some(path),
-            Location::Shared { .. } => None,
-        }
+        self.location.file()
     }
 
     /// As [`Location::without_path`].
@@ -156,18 +165,19 @@ impl Database {
     pub(super) fn known_leader(&self) -> Option<String> {
         match &self.location {
             Location::File { .. } => None,
+            Location::Replica { primary, .. } => Some(primary.url()),
             Location::Shared { members, name } => members.known_leader(name),
         }
     }
 
     /// The URL of another server that leads it at present.
     pub(super) async fn leader(self: &Arc<Self>) -> Result<Option<String>> {
-        if matches!(self.location, Location::File { .. }) {
-            return Ok(None);
+        if !matches!(self.location, Location::Shared { .. }) {
+            return Ok(self.known_leader());
         }
         let database = self.clone();
         let asked = tokio::task::spawn_blocking(move || match &database.location {
-            Location::File { .. } => Ok(None),
+            Location::File { .. } | Location::Replica { .. } => Ok(None),
             Location::Shared { members, name } => members.leader(name),
         });
         asked.await.map_err(|_| Error::internal("asking for the leader ended by a panic"))?
@@ -181,13 +191,26 @@ impl Database {
                             database instead.";
                 Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
             }
-            Location::File { .. } | Location::Shared { .. } => Ok(()),
+            Location::File { .. } | Location::Replica { .. } | Location::Shared { .. } => Ok(()),
         }
     }
 
     /// The store if it is open.
     pub(super) fn open_store(&self) -> Option<Arc<Store>> {
-        self.store.try_lock().and_then(|store| store.clone())
+        match self.primary() {
+            Some(primary) => primary.store().ok(),
+            None => self.store.try_lock().and_then(|store| store.clone()),
+        }
+    }
+
+    /// The highest rights that a token of it can have.
+    pub(super) fn highest_rights(&self) -> Rights {
+        match &self.location {
+            Location::File { .. } if self.name.is_empty() => Rights::Write,
+            Location::File { .. } | Location::Replica { .. } | Location::Shared { .. } => {
+                Rights::Admin
+            }
+        }
     }
 
     /// The rights of a client without a token, if it needs none.
@@ -208,6 +231,9 @@ impl Database {
 
     /// Whether the token with this fingerprint is still valid.
     pub(super) fn has_token(&self, fingerprint: [u8; 8]) -> bool {
+        if let Some(primary) = self.primary() {
+            return primary.has_token(fingerprint) && !self.gone.load(Ordering::Acquire);
+        }
         let tokens = self.tokens.read();
         let known = tokens.iter().any(|token| token.hash.fingerprint() == fingerprint);
         (known || self.open) && !self.gone.load(Ordering::Acquire)
@@ -284,6 +310,9 @@ impl Database {
         self.changed.send_replace(());
         self.copies.clear();
         drop(self.store.lock().take());
+        if let Some(primary) = self.primary() {
+            primary.close();
+        }
     }
 
     /// Closes the database and deletes its data. Waits for running requests and then closes the

@@ -8,6 +8,7 @@ use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, TokenHash, bearer};
 use super::database::Database;
+use super::read_server::Primary;
 use super::slots::mark_authenticated;
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, PACKED_HEADER, read_request, write_answer,
@@ -48,11 +49,18 @@ fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap)
     }
 }
 
+fn says(headers: &HeaderMap, name: &str) -> bool {
+    headers.get(name).is_some_and(|value| value.as_bytes() == b"1")
+}
+
+fn asks_for_extensions(headers: &HeaderMap) -> bool {
+    says(headers, EXTENSIONS_HEADER)
+}
+
 /// The extensions, for a client that asks for them and reads all forms of values. Others get only the
 /// protocol's own fields, because Deno's clients refuse unknown fields.
 fn offered_to(headers: &HeaderMap, database: &Database) -> Vec<String> {
-    let says = |name| headers.get(name).is_some_and(|value| value.as_bytes() == b"1");
-    if !says(EXTENSIONS_HEADER) || !says(PACKED_HEADER) {
+    if !asks_for_extensions(headers) || !says(headers, PACKED_HEADER) {
         return Vec::new();
     }
     let ids = database.remembers_writes().then_some(WRITE_IDS);
@@ -73,8 +81,30 @@ async fn endpoints(
     }
     Ok(match database.leader().await? {
         Some(leader) => vec![strong(format!("{leader}/v2")), eventual(own)],
-        None => vec![strong(own)],
+        None => {
+            let read_servers = database.followers.urls(serving.catalog.next_turn());
+            let others = read_servers.into_iter().map(|url| eventual(format!("{url}/v2")));
+            std::iter::once(strong(own)).chain(others).collect()
+        }
     })
+}
+
+/// Answers with the metadata of the primary.
+pub(super) async fn of_read_server(
+    serving: &Serving,
+    primary: &Primary,
+    head: &Parts,
+    body: &[u8],
+) -> Result<Answer, Refusal> {
+    let token = bearer(&head.headers)?;
+    let offered = read_request(body)?;
+    let versions: Vec<_> =
+        Version::ALL.into_iter().filter(|of| offered.contains(&of.number().into())).collect();
+    let extensions = asks_for_extensions(&head.headers);
+    let own = |version| endpoint(serving, version, &head.uri, &head.headers);
+    let metadata = primary.metadata(token, &versions, extensions, own).await?;
+    mark_authenticated(head);
+    Ok(answer(StatusCode::OK, JSON_TYPE, whole(write_answer(&metadata)?)))
 }
 
 /// Answers with metadata. The token is checked again after the body has arrived.

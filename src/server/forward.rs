@@ -2,8 +2,6 @@
 //!
 //! Invariant: a request takes one hop. If the leader has changed meanwhile, the client repeats it.
 
-use std::time::Duration;
-
 use hyper::body::Incoming;
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
@@ -12,15 +10,12 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
 use hyper::{Request, Response};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::answer::{Answer, Body, Refusal};
+use super::http_client::HttpClient;
 use super::request::RequestBody;
-use crate::model::{Error, FORWARD_CONNECT_MS_MAX, Kind, Result};
-use crate::trust;
+use crate::model::{Error, Kind, Result};
+use crate::protocol::extension::SEEN_HEADER;
 
 /// Marks a request that another server has handed over.
 const FORWARDED_HEADER: &str = "x-openkv-forwarded";
@@ -29,26 +24,24 @@ const OWN_PREFIX: &str = "x-";
 /// Headers of a request.
 const ASKED: [HeaderName; 5] = [AUTHORIZATION, CONTENT_TYPE, ACCEPT, IF_MATCH, IF_NONE_MATCH];
 /// Headers of an answer.
-const ANSWERED: [HeaderName; 6] =
-    [CONTENT_TYPE, CACHE_CONTROL, ETAG, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS];
+const ANSWERED: [HeaderName; 7] = [
+    CONTENT_TYPE,
+    CACHE_CONTROL,
+    ETAG,
+    RETRY_AFTER,
+    WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+    HeaderName::from_static(SEEN_HEADER),
+];
 
-/// The connections to other servers.
-pub(super) struct Forwarder(Client<HttpsConnector<HttpConnector>, RequestBody>);
+/// The connections to the servers that lead databases.
+pub(super) struct Forwarder(HttpClient<RequestBody>);
 
 impl Forwarder {
     /// # Errors
     /// `Unavailable` without trusted certificates.
     pub(super) fn new() -> Result<Self> {
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(Duration::from_millis(FORWARD_CONNECT_MS_MAX)));
-        let tls = trust::client_config().map_err(Error::unavailable)?;
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        let connector = connector.enable_all_versions().wrap_connector(http);
-        let mut builder = Client::builder(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
-        Ok(Self(builder.build(connector)))
+        HttpClient::new().map(Self)
     }
 
     /// Hands a request over. `leader`: the URL of the other server.

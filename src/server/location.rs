@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::copies::remove_left;
 use super::membership::Membership;
+use super::read_server::Primary;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Result};
-use crate::open::Target;
+use crate::open::{Target, open};
+use crate::store::Store;
 
 /// The place of a database.
 pub(super) enum Location {
@@ -16,6 +19,8 @@ pub(super) enum Location {
         /// Whether writes are refused.
         readonly: bool,
     },
+    /// The replica of a read server.
+    Replica { path: PathBuf, primary: Arc<Primary> },
     /// A database of several servers.
     Shared {
         members: Arc<Membership>,
@@ -26,19 +31,40 @@ pub(super) enum Location {
 }
 
 impl Location {
-    /// What the store opens.
-    pub(super) fn target(&self) -> Target {
+    /// The store, which it opens unless it is open.
+    pub(super) fn open(&self) -> Result<Arc<Store>> {
         let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-        match self {
+        let target = match self {
             Self::File { path, readonly } => {
+                if !readonly {
+                    remove_left(path);
+                }
                 Target::File { path: path.clone(), readonly: *readonly, busy, encoding: None }
             }
+            Self::Replica { primary, .. } => return primary.store(),
             Self::Shared { members, name } => Target::Postgres {
                 url: members.url_of(name),
                 readonly: false,
                 busy,
                 encoding: None,
             },
+        };
+        Ok(open(&target)?.store("Serving")?.clone())
+    }
+
+    /// The primary of a read server.
+    pub(super) fn primary(&self) -> Option<&Arc<Primary>> {
+        match self {
+            Self::Replica { primary, .. } => Some(primary),
+            Self::File { .. } | Self::Shared { .. } => None,
+        }
+    }
+
+    /// Its file; `None` if it has none on this machine.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } | Self::Replica { path, .. } => Some(path),
+            Self::Shared { .. } => None,
         }
     }
 
@@ -46,8 +72,8 @@ impl Location {
     /// errors of a database server name no place.
     pub(super) fn without_path(&self, error: &Error) -> Error {
         let mut message = error.message().to_owned();
-        if let Self::File { path, .. } = self {
-            for (part, name) in [(Some(&**path), "the database"), (path.parent(), "its folder")] {
+        if let Some(path) = self.file() {
+            for (part, name) in [(Some(path), "the database"), (path.parent(), "its folder")] {
                 // The root and an empty parent reveal nothing.
                 if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
                     message = message.replace(part, name);
@@ -59,7 +85,7 @@ impl Location {
 
     /// Bytes of its files; `None` where there are none.
     pub(super) fn size_bytes(&self) -> Option<u64> {
-        let Self::File { path, .. } = self else { return None };
+        let path = self.file()?;
         let bytes = |path: &Path| path.metadata().map_or(0, |found| found.len());
         Some(files(path).iter().map(|file| bytes(file)).sum())
     }
@@ -67,7 +93,7 @@ impl Location {
     /// Deletes the data. Nobody uses it any more.
     pub(super) fn destroy(&self) -> Result<()> {
         match self {
-            Self::File { path, .. } => {
+            Self::File { path, .. } | Self::Replica { path, .. } => {
                 for file in files(path) {
                     if let Err(error) = std::fs::remove_file(&file)
                         && error.kind() != std::io::ErrorKind::NotFound

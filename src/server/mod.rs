@@ -16,6 +16,7 @@
 //! | `api`, `host` | the HTTP API for any client; the hosts that its requests may name |
 //! | `studio` | the pages for browsers |
 //! | `exchange`, `data` | metadata; reads and writes |
+//! | `seen` | which commits an answer can depend on, for clients with a replica |
 //! | `stream`, `watch` | endless answers; the states of keys |
 //! | `checked` | long answers that break off unless they are complete |
 //! | `extension` | openkv's own requests, for clients that ask for them |
@@ -24,8 +25,11 @@
 //! | `admin` | creates and drops databases and tokens |
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
+//! | `read_server` | a server that follows another one: its replica, the tokens and endpoints of its primary |
 //! | `records`, `registry` | the list of databases as text, and the file of a folder |
 //! | `membership`, `news`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
+//! | `followers` | the replicas that follow a database, and the read servers that clients are told of |
+//! | `http_client` | requests of this server to others |
 //! | `memory`, `held` | bounds the memory of running requests; their places |
 
 mod admin;
@@ -43,9 +47,11 @@ mod deliveries;
 mod exchange;
 mod extension;
 mod feed;
+mod followers;
 mod forward;
 mod held;
 mod host;
+mod http_client;
 mod leader;
 mod listener;
 mod location;
@@ -55,10 +61,12 @@ mod memory;
 mod news;
 pub mod options;
 mod quota;
+mod read_server;
 mod records;
 mod registry;
 mod request;
 mod route;
+mod seen;
 mod slots;
 mod stall;
 mod status;
@@ -86,6 +94,8 @@ struct Serving {
     admin_token: Option<auth::TokenHash>,
     data_token_ms: i64,
     scheme: &'static str,
+    /// Whether clients reach it by https, as far as it knows.
+    is_encrypted: bool,
     /// The names of this server in requests.
     hosts: host::Hosts,
     cors_origin: Option<String>,
@@ -137,6 +147,7 @@ impl Server {
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
             data_token_ms: plan.data_token_ms,
             scheme,
+            is_encrypted: tls.is_some() || plan.is_encrypted,
             hosts: host::Hosts::new(address.ip(), plan.hosts),
             cors_origin: plan.cors_origin,
             studio: plan.studio.map(studio::Studio::new),
@@ -162,6 +173,9 @@ impl Server {
         }
         if let Some(members) = serving.catalog.members() {
             news::follow(members, &serving.catalog)?;
+        }
+        if let Some((_, primary)) = serving.catalog.replica() {
+            runtime.spawn(primary.check_streams());
         }
         let router = route::router(&serving);
         let accept = listener::serve((serving.clone(), router), socket, tls, plan.connections_max);

@@ -2,16 +2,18 @@
 
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use url::Url;
 
 use crate::model::{
-    CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT, DATA_TOKEN_MS_MAX, DATA_TOKEN_MS_MIN, Error,
-    POSTGRES_NAME_BYTES_MAX, Result, TOKEN_CHARS_MIN,
+    Advertised, BUSY_TIMEOUT_MS_DEFAULT, CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT,
+    DATA_TOKEN_MS_MAX, DATA_TOKEN_MS_MIN, Error, FOLLOW_BEAT_MS, POSTGRES_NAME_BYTES_MAX,
+    REGION_CHARS_MAX, REMOTE_TIMEOUT_MS_DEFAULT, Result, TOKEN_CHARS_MIN,
 };
-use crate::open::SecretUrl;
+use crate::open::{ReplicaTarget, SecretUrl, Target};
 
 /// Bounds of one database. A missing one means no bound, except for watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,8 +65,15 @@ pub struct ServerOptions {
     pub path: PathBuf,
     /// Instead of a path: the URL of a PostgreSQL database, which several servers share.
     pub engine: Option<SecretUrl>,
-    /// With `engine`: the URL of this server for clients and for other servers.
+    /// For a read server: the URL of the database that the replica in the file `path` follows.
+    pub replica_of: Option<String>,
+    /// For a read server: the access token for that database. It must be allowed to read.
+    pub replica_token: Option<String>,
+    /// With `engine`: the URL of this server for clients and for other servers. For a read server: the URL
+    /// that its primary names to clients for eventual reads.
     pub advertise: Option<String>,
+    /// With `advertise` of a read server: the name of where it is.
+    pub region: Option<String>,
     /// With `engine`, for servers behind one address: requests for another server are handed over to
     /// it, at the URL that it advertises.
     pub forward: bool,
@@ -101,6 +110,8 @@ pub struct ServerOptions {
 pub(super) enum ServedPath {
     /// One database.
     File { path: PathBuf, readonly: bool, tokens: FileTokens, quotas: Quotas },
+    /// A replica of the database at a URL.
+    Replica { path: PathBuf, of: Url, target: Target },
     /// Many databases.
     Folder(PathBuf),
     /// Many databases on PostgreSQL, shared with other servers.
@@ -124,6 +135,8 @@ pub(super) struct Plan {
     pub(super) open: bool,
     /// Hosts by which clients name this server, beside its address.
     pub(super) hosts: Vec<String>,
+    /// Whether the public URL is an https URL.
+    pub(super) is_encrypted: bool,
     pub(super) cors_origin: Option<String>,
     pub(super) studio: Option<PathBuf>,
     pub(super) admin_token: Option<String>,
@@ -151,6 +164,7 @@ impl ServerOptions {
             ("accessToken", &self.access_token),
             ("readToken", &self.read_token),
             ("adminToken", &self.admin_token),
+            ("replicaToken", &self.replica_token),
         ] {
             token.as_deref().map_or(Ok(()), |token| check_token(name, token))?;
         }
@@ -158,18 +172,24 @@ impl ServerOptions {
             "" => "127.0.0.1:4512".to_owned(),
             listen => listen.to_owned(),
         };
-        let served = match (&self.engine, &self.advertise) {
-            (Some(engine), _) => self.cluster(engine)?,
-            (None, Some(_)) => {
+        self.refuse_those_of_read_servers()?;
+        let served = match (&self.engine, &self.replica_of, &self.advertise) {
+            (_, Some(of), _) => self.replica(of)?,
+            (Some(engine), None, _) => self.cluster(engine)?,
+            (None, None, Some(_)) => {
                 return Err(Error::invalid(
-                    "advertise is for servers of an engine: give engine too",
+                    "advertise is for servers of an engine, and for read servers: give engine or replicaOf too",
                 ));
             }
-            (None, None) if is_folder(&self.path) => self.folder(&listen)?,
-            (None, None) => self.file(&listen)?,
+            (None, None, None) if is_folder(&self.path) => self.folder(&listen)?,
+            (None, None, None) => self.file(&listen)?,
         };
-        let open = self.admin_token.is_none() && self.access_token.is_none();
+        let is_read_server = matches!(served, ServedPath::Replica { .. });
+        let open = self.admin_token.is_none() && self.access_token.is_none() && !is_read_server;
         let public_host = self.public_url.as_deref().map(host_of_public_url).transpose()?;
+        let public = self.public_url.as_deref().unwrap_or_default();
+        let is_encrypted =
+            public.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
         let advertised = self.advertise.as_deref().map(host_of).unwrap_or_default();
         let own_name = listen.rsplit_once(':').map(|(name, _)| name.to_ascii_lowercase());
         let hosts = public_host.into_iter().chain(advertised).chain(own_name).collect();
@@ -194,6 +214,7 @@ impl ServerOptions {
             listen,
             open,
             hosts,
+            is_encrypted,
             cors_origin,
             studio: self.studio,
             admin_token: self.admin_token,
@@ -202,6 +223,74 @@ impl ServerOptions {
             connections_max,
             log: self.log,
         })
+    }
+
+    fn refuse_those_of_read_servers(&self) -> Result<()> {
+        if self.replica_of.is_none() && (self.replica_token.is_some() || self.region.is_some()) {
+            let name = if self.replica_token.is_some() { "replicaToken" } else { "region" };
+            let why = format!("{name} is for a read server: give replicaOf too");
+            return Err(Error::invalid(why));
+        }
+        if self.region.is_some() && self.advertise.is_none() {
+            return Err(Error::invalid(
+                "region is of an advertised read server: give advertise too",
+            ));
+        }
+        self.region.as_deref().map_or(Ok(()), check_region)
+    }
+
+    fn replica(&self, of: &str) -> Result<ServedPath> {
+        let others = [
+            ("engine", self.engine.is_some()),
+            ("accessToken", self.access_token.is_some()),
+            ("readToken", self.read_token.is_some()),
+            ("adminToken", self.admin_token.is_some()),
+            ("readonly", self.readonly),
+            ("quotas", self.quotas != Quotas::default()),
+            ("forward", self.forward),
+        ];
+        if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+            return Err(Error::invalid(format!(
+                "{name} is not for a read server, which has the tokens of its primary and only reads: leave out \
+                 {name}, or replicaOf"
+            )));
+        }
+        if self.path.as_os_str().is_empty() || is_folder(&self.path) {
+            return Err(Error::invalid(format!(
+                "path must name the file of the replica, which follows one database: '{}' given",
+                self.path.display()
+            )));
+        }
+        let url = Url::parse(of).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let Some(url) = url.filter(|url| url.password().is_none() && url.query().is_none()) else {
+            return Err(Error::invalid(
+                "replicaOf must be the URL of a database, http:// or https://, without a password and a query",
+            ));
+        };
+        let Some(access_token) = self.replica_token.clone() else {
+            return Err(Error::invalid(
+                "replicaToken is missing: the access token for the database at replicaOf, which must be \
+                 allowed to read",
+            ));
+        };
+        let url_of = self.advertise.as_deref().map(check_advertise).transpose()?;
+        let advertised =
+            url_of.map(|url| Advertised { url, region: self.region.clone().unwrap_or_default() });
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let replica = ReplicaTarget {
+            path: Some(path.clone()),
+            busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+            prefixes: Vec::new(),
+            beat: Duration::from_millis(FOLLOW_BEAT_MS),
+            advertised,
+        };
+        let target = Target::Url {
+            urls: vec![of.to_owned()],
+            access_token,
+            timeout: Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT),
+            replica: Some(replica),
+        };
+        Ok(ServedPath::Replica { path, of: url, target })
     }
 
     fn cluster(&self, engine: &SecretUrl) -> Result<ServedPath> {
@@ -289,8 +378,19 @@ fn check_token(name: &str, token: &str) -> Result<()> {
     Ok(())
 }
 
+/// Fails for a name that is no region's.
+pub(super) fn check_region(given: &str) -> Result<()> {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if given.len() <= REGION_CHARS_MAX && given.bytes().all(is_known) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "region must be of at most {REGION_CHARS_MAX} letters, digits and - _ . : '{given}' given"
+    )))
+}
+
 /// The URL without a slash at its end.
-fn check_advertise(given: &str) -> Result<String> {
+pub(super) fn check_advertise(given: &str) -> Result<String> {
     let refused = || {
         Error::invalid(format!(
             "advertise must be the URL of this server, http:// or https:// with a host, without user, \
@@ -394,6 +494,25 @@ mod tests {
             (
                 r#"{"path":"dir/","adminToken":"123456789012","advertise":"https://a"}"#,
                 "give engine",
+            ),
+            (r#"{"path":"a.db","replicaOf":"http://h/a"}"#, "replicaToken is missing"),
+            (r#"{"path":"a.db","replicaToken":"123456789012"}"#, "give replicaOf too"),
+            (r#"{"path":"a.db","region":"eu"}"#, "region is for a read server"),
+            (
+                r#"{"path":"a.db","replicaOf":"http://h/a","replicaToken":"123456789012","region":"e"}"#,
+                "give advertise too",
+            ),
+            (
+                r#"{"path":"dir/","replicaOf":"http://h/a","replicaToken":"123456789012"}"#,
+                "the file of the replica",
+            ),
+            (
+                r#"{"path":"a.db","replicaOf":"postgres://h/a","replicaToken":"123456789012"}"#,
+                "replicaOf must be",
+            ),
+            (
+                r#"{"path":"a.db","replicaOf":"http://h/a","accessToken":"123456789012"}"#,
+                "accessToken is not for a read server",
             ),
         ] {
             let message = refusal(json);

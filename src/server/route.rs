@@ -23,7 +23,7 @@ use super::held::routed;
 use super::memory::RequestPermit;
 use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read};
-use super::{Serving, admin, api, data, exchange, extension, host, leader, studio, watch};
+use super::{Serving, admin, api, data, exchange, extension, host, leader, seen, studio, watch};
 use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
 
 /// The routes of a server. Its connections share one router.
@@ -131,6 +131,9 @@ async fn readyz(State(serving): State<Arc<Serving>>, request: Request) -> Respon
         if serving.is_closing() {
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "closing\n"));
         }
+        if let Some((_, primary)) = serving.catalog.replica() {
+            primary.store()?;
+        }
         Ok(text(StatusCode::OK, "ready\n"))
     });
     end(&serving, answer, None).await
@@ -171,7 +174,7 @@ async fn data_answer(
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
     only(head, &[Method::POST])?;
-    let client = data::authorize(serving, head)?;
+    let client = data::authorize(serving, head).await?;
     let database = &client.database;
     let needed = if kind == DataRequest::AtomicWrite { Rights::Write } else { Rights::Read };
     database.allows(client.grant.rights, needed)?;
@@ -184,7 +187,7 @@ async fn data_answer(
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
     data::still(&client)?;
-    match kind {
+    let answer = match kind {
         DataRequest::SnapshotRead => data::snapshot_read(database, &body).await,
         DataRequest::AtomicWrite => {
             let answer = data::atomic_write(database, &body).await;
@@ -192,9 +195,10 @@ async fn data_answer(
         }
         DataRequest::Watch => {
             *permit = None;
-            watch::watch(&client, &body, claim).await
+            return watch::watch(&client, &body, claim).await;
         }
-    }
+    };
+    Ok(seen::told(database, &head.headers, answer?).await)
 }
 
 async fn extension(State(serving): State<Arc<Serving>>, request: Request) -> Response {
@@ -257,6 +261,12 @@ async fn metadata_answer(
         return Err(Refusal::not_found());
     }
     only(head, &[Method::POST])?;
+    if let Some((database, primary)) = serving.catalog.replica() {
+        database.take_operation()?;
+        *permit = Some(database.memory.permit().await?);
+        let body = read(body, METADATA_BYTES_MAX).await?;
+        return exchange::of_read_server(serving, &primary, head, &body).await;
+    }
     let who = exchange::authorize(serving, name, head)?;
     who.0.take_operation()?;
     *permit = Some(who.0.memory.permit().await?);

@@ -18,6 +18,7 @@ use super::Serving;
 use super::answer::{Answer, Body, answer};
 use super::data::Client;
 use super::database::Database;
+use super::read_server::InUse;
 use crate::codec::framing::KEEP_ALIVE;
 use crate::connect::versions::STREAM_TYPE;
 use crate::model::ALIVE_INTERVAL_MS;
@@ -42,6 +43,8 @@ pub(super) struct Leave {
     issued_for: [u8; 8],
     /// Whether only the server that leads the database may continue it.
     of_leader: bool,
+    /// On a read server: its token is in use, so that the primary is asked about it again.
+    _in_use: Option<InUse>,
 }
 
 impl Leave {
@@ -50,7 +53,7 @@ impl Leave {
         Self { of_leader: true, ..Self::new(client) }
     }
 
-    pub(super) fn new(Client { serving, database, grant }: &Client) -> Self {
+    pub(super) fn new(Client { serving, database, grant, in_use }: &Client) -> Self {
         let left = u64::try_from(grant.expires_at_ms - serving.catalog.now_ms()).unwrap_or(0);
         Self {
             expiry: Box::pin(sleep(Duration::from_millis(left))),
@@ -59,6 +62,7 @@ impl Leave {
             database: database.clone(),
             issued_for: grant.issued_for,
             of_leader: false,
+            _in_use: in_use.clone(),
         }
     }
 

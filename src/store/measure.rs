@@ -6,10 +6,20 @@ use std::sync::Arc;
 use super::Store;
 use super::health::Part;
 use crate::engine::Snapshot;
-use crate::metrics::{Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters, Sizes};
+use crate::metrics::{
+    Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters, ReplicaFigures, Sizes,
+};
 use crate::model::{METRIC_QUEUES_MAX, Result};
 
+/// Says how far a replica is.
+pub(super) type ReplicaFiguresOf = Box<dyn Fn() -> ReplicaFigures + Send + Sync>;
+
 impl Store {
+    /// From now on the metrics say how far the replica is that this store is. Only the first one is kept.
+    pub fn show_replica(&self, figures: ReplicaFiguresOf) {
+        let _kept = self.replica_figures.set(figures);
+    }
+
     /// The counters of this store.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
@@ -26,10 +36,11 @@ impl Store {
         };
         let failing = self.failing();
         let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
+        let replica = self.replica_figures.get().map(|figures| figures());
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
         self.read(None, reply, move |snapshot, _| {
             let taken = take(snapshot, own, is_kept, holders)?;
-            Ok(MetricsSnapshot { parts, ..taken })
+            Ok(MetricsSnapshot { parts, replica, ..taken })
         });
     }
 }

@@ -47,7 +47,7 @@ mod write;
 mod write_queue;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -97,6 +97,7 @@ pub struct Store {
     metrics: Arc<Metrics>,
     keeper: Mutex<Option<metrics_keeper::MetricsKeeper>>,
     health: Arc<health::Health>,
+    replica_figures: OnceLock<measure::ReplicaFiguresOf>,
 }
 
 impl Store {
@@ -173,6 +174,7 @@ impl Store {
             metrics,
             keeper: Mutex::new(None),
             health,
+            replica_figures: OnceLock::new(),
         })
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::read::ReadJob;
 use super::{Patience, Store};
 use crate::engine::Snapshot;
-use crate::model::{Key, Needs, Range, Result, Row, Seen, Step, Walk};
+use crate::model::{Key, Needs, Range, Result, Row, Seen, Step, Versionstamp, Walk};
 
 /// The caller of a read, with what it has made of the visited rows so far. Its methods run on a
 /// thread of the store.
@@ -86,6 +86,13 @@ impl Store {
         self.read(None, caller, move |snapshot, _| {
             snapshot.prefetch(Needs { keys: &keys, ..Needs::default() })?;
             keys.iter().map(|key| snapshot.expiry(key.as_bytes())).collect()
+        });
+    }
+
+    /// The last commit.
+    pub fn newest(&self, caller: impl Caller<Versionstamp>) {
+        self.read(None, caller, |snapshot, _| {
+            Ok(Versionstamp::new(snapshot.feed().state()?.version))
         });
     }
 

@@ -36,7 +36,7 @@ const MODULES: [Module; 21] = [
     Module { name: "call", uses: &["model", "codec", "filter", "metrics", "store", "protocol"] },
     Module { name: "connect", uses: &["model", "codec"] },
     Module { name: "remote", uses: &["model", "codec", "trust", "connect", "protocol"] },
-    Module { name: "replica", uses: &["model", "store", "protocol", "remote"] },
+    Module { name: "replica", uses: &["model", "metrics", "store", "protocol", "remote"] },
     Module {
         name: "database",
         uses: &[

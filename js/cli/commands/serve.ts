@@ -21,7 +21,19 @@ export function addServeCommand(program: Command): void {
       "--engine <url>",
       "instead of --path: many databases on PostgreSQL (env: OPENKV_ENGINE)",
     )
-    .option("--advertise <url>", "with --engine: the URL by which clients reach this server")
+    .option(
+      "--replica-of <url>",
+      "answer reads from a replica of this database, in the file --path",
+    )
+    .option(
+      "--replica-token <token>",
+      "with --replica-of: the token for that database (env: OPENKV_REPLICA_TOKEN)",
+    )
+    .option(
+      "--advertise <url>",
+      "with --engine or --replica-of: the URL by which clients reach this server",
+    )
+    .option("--region <name>", "with --replica-of and --advertise: where this server is")
     .option("--forward", "with --engine, behind one address: hand writes over to their leader")
     .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
     .option("--public-url <url>", "by which clients reach the HTTP API, if not by --listen")
@@ -60,6 +72,9 @@ export function addServeCommand(program: Command): void {
         "--archive is for one file: give --path with a file; archive each database of a folder";
       throw new WrongUsage(`${why} with 'openkv archive run'`);
     }
+    if (archive !== undefined && options.replicaOf !== undefined) {
+      throw new WrongUsage("--archive is for the database itself: archive it at its server");
+    }
     await run(optionsOf(options, token), styleOf(from).json, archive);
   });
 }
@@ -67,7 +82,10 @@ export function addServeCommand(program: Command): void {
 interface ServeFlags extends QuotaOptions {
   path?: string;
   engine?: string;
+  replicaOf?: string;
+  replicaToken?: string;
   advertise?: string;
+  region?: string;
   forward?: boolean;
   listen?: string;
   publicUrl?: string;
@@ -93,20 +111,31 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
   if (path === undefined && engine === undefined) {
     throw new WrongUsage("give --path, a file or a folder, or --engine, the URL of PostgreSQL");
   }
+  const { replicaOf } = flags;
+  const replicaToken =
+    flags.replicaToken ??
+    (replicaOf === undefined ? undefined : (token ?? process.env.OPENKV_REPLICA_TOKEN));
+  // A read server has no tokens of its own.
+  const hasNone = replicaOf !== undefined;
   const hasMany = engine !== undefined || isFolder(path!);
   const quotas = quotasOf(flags);
   const given = {
     path,
     engine,
+    replicaOf,
+    replicaToken,
     advertise: flags.advertise,
+    region: flags.region,
     forward: flags.forward,
     listen,
     publicUrl: flags.publicUrl,
     corsOrigin: flags.corsOrigin,
     studio: flags.studio ? undefined : false,
-    accessToken: flags.accessToken ?? (hasMany ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
-    readToken: flags.readToken ?? (hasMany ? undefined : OPENKV_READ_TOKEN),
-    adminToken: flags.adminToken ?? (hasMany ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),
+    accessToken:
+      flags.accessToken ?? (hasMany || hasNone ? undefined : (token ?? OPENKV_ACCESS_TOKEN)),
+    readToken: flags.readToken ?? (hasMany || hasNone ? undefined : OPENKV_READ_TOKEN),
+    adminToken:
+      flags.adminToken ?? (hasMany && !hasNone ? (token ?? OPENKV_ADMIN_TOKEN) : undefined),
     tls: cert === undefined ? undefined : { cert, key: tlsKey },
     readonly,
     quotas: Object.keys(quotas).length === 0 ? undefined : quotas,

@@ -85,13 +85,13 @@ pub fn read_request(bytes: &[u8], limits: &Limits) -> Result<Vec<Range>> {
     Ok(ranges)
 }
 
-/// Encodes the entries of each range. This server always reads the newest state.
-pub fn write_answer(ranges: Vec<Vec<KvEntry>>) -> Vec<u8> {
+/// Encodes the entries of each range. `strong`: they are of the newest state.
+pub fn write_answer(ranges: Vec<Vec<KvEntry>>, strong: bool) -> Vec<u8> {
     let ranges = ranges.into_iter().map(|values| ReadRangeOutput { values }).collect();
     let output = SnapshotReadOutput {
         ranges,
         read_disabled: false,
-        read_is_strongly_consistent: true,
+        read_is_strongly_consistent: strong,
         status: STATUS_SUCCESS,
     };
     output.encode_to_vec()

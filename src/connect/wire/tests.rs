@@ -85,7 +85,7 @@ fn reads_round_trip() {
     let one = entry("a", cbor(0.5));
     let two = [entry("b", EncodedValue::le64(9)), entry("c", bytes)];
     let answer = vec![vec![on_wire(&one)], two.iter().map(on_wire).collect()];
-    let answer = snapshot_read::write_answer(answer);
+    let answer = snapshot_read::write_answer(answer, true);
     let expected = ReadAnswer::Entries { ranges: vec![vec![one], two.to_vec()], strong: true };
     for version in Version::ALL {
         assert_eq!(snapshot_read::read_answer(&answer, &ranges, version).unwrap(), expected);

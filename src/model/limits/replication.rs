@@ -60,3 +60,28 @@ pub const FOLLOW_LINGER_MS: u64 = 1;
 
 /// How often a call that waits for a replica looks whether its caller still waits, in ms.
 pub const REPLICA_WAIT_LOOK_MS: u64 = 50;
+
+/// How long a read server relies on what its primary has said about a token, in ms.
+pub const READ_SERVER_TOKEN_MS_MAX: u64 = 60_000;
+
+/// How long a read server answers a known token before it asks a primary again that was not reached, in ms.
+pub const READ_SERVER_RETRY_MS: u64 = 2000;
+
+/// Longest wait of a read server for an answer of its primary about a token, in ms.
+pub const READ_SERVER_ASK_MS_MAX: u64 = 5000;
+
+/// Questions of a read server about tokens under way. Others wait, so that guessed tokens are no load for
+/// the primary.
+pub const READ_SERVER_ASKED_MAX: usize = 16;
+
+/// Tokens that a read server knows.
+pub const READ_SERVER_TOKENS_MAX: usize = 10_000;
+
+/// Characters of the name of a region.
+pub const REGION_CHARS_MAX: usize = 64;
+
+/// Read servers that a database names to clients.
+pub const READ_SERVERS_MAX: usize = 12;
+
+/// How long a read server answers a known access token while its primary cannot be reached, in ms.
+pub const READ_SERVER_OUTAGE_MS_MAX: u64 = 3_600_000;

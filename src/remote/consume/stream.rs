@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use tokio::time::timeout;
 
 use super::{Consumer, Phase};
@@ -30,6 +31,8 @@ impl Follower for Consumer {
             credits: self.begin(),
         };
         Ok(StreamRequest {
+            headers: HeaderMap::new(),
+            of_source: false,
             path: CONSUME,
             body: Bytes::from(write_consume(&asked)),
             needs: Some(Needs { extension: QUEUES, what: "listening to queues" }),

@@ -16,9 +16,11 @@ use crate::model::REQUEST_BYTES_MAX;
 use crate::server::answer::Refusal;
 use crate::server::auth::{Grant, Rights};
 use crate::server::data::{Client, still};
+use crate::server::database::Database;
 use crate::server::held::held;
 use crate::server::memory::{Claim, RequestPermit};
 use crate::server::quota::hold;
+use crate::server::read_server::InUse;
 use crate::server::request::{RequestBody, body_of};
 use crate::server::{Serving, exchange, host, leader};
 
@@ -42,13 +44,41 @@ pub(super) async fn of_host(
     }
 }
 
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Read,
+    /// Reads messages, which no replica has.
+    ReadQueues,
+    Write,
+}
+
+impl Asks {
+    fn rights(self) -> Rights {
+        if self == Self::Write { Rights::Write } else { Rights::Read }
+    }
+
+    fn is_about_queues(self) -> bool {
+        self == Self::ReadQueues
+    }
+}
+
 /// Admits requests that read.
 pub(super) async fn reading(
     serving: State<Arc<Serving>>,
     request: Request,
     next: Next,
 ) -> Response {
-    admitted(serving, request, next, Rights::Read).await
+    admitted(serving, request, next, Asks::Read).await
+}
+
+/// Admits requests that read messages.
+pub(super) async fn reading_queues(
+    serving: State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    admitted(serving, request, next, Asks::ReadQueues).await
 }
 
 /// Admits requests that write.
@@ -57,17 +87,17 @@ pub(super) async fn writing(
     request: Request,
     next: Next,
 ) -> Response {
-    admitted(serving, request, next, Rights::Write).await
+    admitted(serving, request, next, Asks::Write).await
 }
 
 async fn admitted(
     State(serving): State<Arc<Serving>>,
     request: Request,
     next: Next,
-    needed: Rights,
+    asks: Asks,
 ) -> Response {
     let (mut head, body) = request.into_parts();
-    let (client, permit) = match admit(&serving, &head, needed).await {
+    let (client, permit) = match admit(&serving, &head, asks).await {
         Ok(Admission::Here(client, permit)) => (client, permit),
         // Boxed, so that the future of each request is small.
         Ok(Admission::Led(leader)) => {
@@ -80,7 +110,7 @@ async fn admitted(
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
     if busy.contains(&response.status()) {
         // If the store refused a write for now, another server may have become the leader.
-        let is_write = needed > Rights::Read && serving.forwarder.is_none();
+        let is_write = asks == Asks::Write && serving.forwarder.is_none();
         if is_write && let Ok(Some(leader)) = client.database.leader().await {
             return Problem::led_by(leader).into_response();
         }
@@ -98,22 +128,36 @@ enum Admission {
     Led(String),
 }
 
-async fn admit(serving: &Arc<Serving>, head: &Parts, needed: Rights) -> Result<Admission, Problem> {
+async fn admit(serving: &Arc<Serving>, head: &Parts, asks: Asks) -> Result<Admission, Problem> {
+    let needed = asks.rights();
     host::check(serving, head)?;
-    let name = database_of(serving, head);
-    let (database, rights, issued_for) = exchange::authorize(serving, name, head)?;
-    database.allows(rights, needed)?;
-    if needed > Rights::Read
+    let (database, grant, in_use) = authorized(serving, head).await?;
+    database.allows(grant.rights, needed)?;
+    if (needed > Rights::Read || asks.is_about_queues() && database.primary().is_some())
         && let Some(leader) = leader::other(&database).await?
     {
         return Ok(Admission::Led(leader));
     }
     database.take_operation()?;
     let permit = database.memory.permit().await?;
+    let client = Client { serving: serving.clone(), database, grant, in_use };
+    Ok(Admission::Here(Arc::new(client), permit))
+}
+
+/// The database of a request, and what its access token may do.
+pub(super) async fn authorized(
+    serving: &Arc<Serving>,
+    head: &Parts,
+) -> Result<(Arc<Database>, Grant, Option<InUse>), Problem> {
+    if let Some((database, primary)) = serving.catalog.replica() {
+        let (grant, in_use) = primary.access(head).await?;
+        return Ok((database, grant, Some(in_use)));
+    }
+    let name = database_of(serving, head);
+    let (database, rights, issued_for) = exchange::authorize(serving, name, head)?;
     // An access token is valid until it is revoked.
     let grant = Grant { database: database.id, rights, issued_for, expires_at_ms: i64::MAX };
-    let client = Client { serving: serving.clone(), database, grant };
-    Ok(Admission::Here(Arc::new(client), permit))
+    Ok((database, grant, None))
 }
 
 /// The name of the database in a path.

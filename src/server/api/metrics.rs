@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, HeaderMap};
 use hyper::http::request::Parts;
 use tokio::sync::oneshot;
 
-use super::admit::Admitted;
+use super::admit::{Admitted, authorized};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use crate::metrics::{MetricsSnapshot, exposition_of_many, open_metrics};
@@ -19,7 +19,7 @@ use crate::protocol::Command;
 use crate::server::answer::{Answer, answer, whole};
 use crate::server::data::unanswered;
 use crate::server::extension::carried;
-use crate::server::{Serving, admin, exchange};
+use crate::server::{Serving, admin};
 use crate::store::Store;
 
 const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -61,7 +61,7 @@ async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
     if serving.catalog.is_folder() {
         admin::authorize(serving, head, None)?;
     } else {
-        exchange::authorize(serving, "", head)?;
+        authorized(serving, head).await?;
     }
     let mut snapshots = Vec::new();
     for database in serving.catalog.all() {

@@ -104,16 +104,13 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(list::batch),
         routes!(metrics::prometheus),
         routes!(search::by_query, search::search),
-        routes!(messages::list),
-        routes!(dead_letters::list),
-        routes!(dead_letters::get),
     ];
+    let queues = [routes!(messages::list), routes!(dead_letters::list), routes!(dead_letters::get)];
     let others = [
         routes!(entry::get),
         routes!(list::count_query, list::count_body),
         routes!(metrics::of_database),
         routes!(indexes::list),
-        routes!(queue::stats),
         routes!(export::export),
         routes!(watch_keys::watch),
         routes!(watch_keys::poll),
@@ -122,9 +119,13 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
     ];
     let compression =
         CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN));
+    let of_queues = below(base, [routes!(queue::stats)])
+        .merge(below(base, queues).layer(compression.clone()))
+        .route_layer(from_fn_with_state(serving.clone(), admit::reading_queues));
     let mut routes = below(base, others)
         .merge(below(base, lists).layer(compression))
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading));
+        .route_layer(from_fn_with_state(serving.clone(), admit::reading))
+        .merge(of_queues);
     document::complete(routes.get_openapi_mut(), document::Access::Read);
     routes
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -24,6 +25,7 @@ use crate::protocol::frame::push_entry;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::data::{Client, store_of, unanswered};
 use crate::server::database::{Database, WatchPlace};
+use crate::server::followers::{FollowerPlace, May};
 use crate::server::memory::{Claim, attempt};
 use crate::server::stream::{Source, stream};
 use crate::store::{Caller, LogRead, Store};
@@ -81,6 +83,7 @@ struct Following {
     tail: Id,
     woken: Arc<Notify>,
     claim: Arc<Claim>,
+    list: FollowerPlace,
     _place: WatchPlace,
 }
 
@@ -91,10 +94,15 @@ impl Drop for Following {
 }
 
 /// Starts a stream of the log.
-pub(super) async fn follow(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
+pub(super) async fn follow(
+    client: &Client,
+    head: &HeaderMap,
+    body: &[u8],
+) -> Result<Answer, Refusal> {
     let Follow { from, prefixes, beat_ms } = read_request(body)?;
     let database = client.database.clone();
-    let place = database.take_watch()?;
+    let (place, list) =
+        (database.take_watch()?, FollowerPlace::take(&database.followers, head, may(client))?);
     let store = store_of(&database).await?;
     let opened = store.clone();
     let begun = tokio::task::spawn_blocking(move || opened.begin_log()).await;
@@ -126,9 +134,19 @@ pub(super) async fn follow(client: &Client, body: &[u8]) -> Result<Answer, Refus
         beats: true,
         tail,
         woken,
+        list,
         _place: place,
     };
     Ok(stream(client, following))
+}
+
+/// What the sender of a request may advertise.
+fn may(Client { serving, database, grant, .. }: &Client) -> May {
+    match (grant.rights >= database.highest_rights(), serving.is_encrypted) {
+        (false, _) => May::Nothing,
+        (true, true) => May::Encrypted,
+        (true, false) => May::Any,
+    }
 }
 
 impl Following {
@@ -144,6 +162,7 @@ impl Following {
                 }
                 Stage::Waiting(why) => {
                     self.why = *why;
+                    self.list.begins_anew();
                     let place = self.database.exporting.clone().acquire_owned().await;
                     let place = place.map_err(|_| Error::closed())?;
                     self.stage = Stage::Copying(self.copy(), place);
@@ -232,6 +251,7 @@ impl Following {
                 let Some(place) = &mut self.place else { return Ok(None) };
                 let is_quiet = version == place.version && !self.beats;
                 place.version = version;
+                self.list.sent(version, newest);
                 if let Some(last) = segments.last() {
                     place.at_ms = if last.last == version { last.at_ms } else { 0 };
                 }

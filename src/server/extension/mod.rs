@@ -24,17 +24,17 @@ use hyper::http::request::Parts;
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
-use super::data::{authorize, still, unanswered};
-use super::leader;
+use super::data::{Client, authorize, still, unanswered};
 use super::memory::{Claim, RequestPermit};
 use super::request::{RequestBody, body_of};
+use super::{leader, seen};
 use crate::model::{
     Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
     SHORT_BYTES_MAX,
 };
 use crate::protocol::extension::{
-    CALL, CONSUME, EXPIRIES_HEADER, FEED, FOLLOW, FRAMES_TYPE, LIMITS_HEADER, READ, RECEIVE,
-    REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good,
+    CALL, CONSUME, EXPIRIES_HEADER, FEED, FOLLOW, FRAMES_TYPE, GRANT, LIMITS_HEADER, READ, RECEIVE,
+    REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good, write_grant,
 };
 use crate::protocol::{Command, Trait};
 
@@ -52,6 +52,7 @@ pub(super) enum RequestKind {
     Watch,
     Consume,
     Receive,
+    Grant,
 }
 
 /// The request of a path, without the version in front; `None` for an unknown path.
@@ -64,6 +65,7 @@ pub(super) fn kind_of(path: &str) -> Option<RequestKind> {
         WATCH => return Some(RequestKind::Watch),
         CONSUME => return Some(RequestKind::Consume),
         RECEIVE => return Some(RequestKind::Receive),
+        GRANT => return Some(RequestKind::Grant),
         _ => {}
     }
     let command = path.strip_prefix(CALL)?.strip_prefix('/')?;
@@ -72,13 +74,21 @@ pub(super) fn kind_of(path: &str) -> Option<RequestKind> {
 }
 
 impl RequestKind {
+    /// Whether a read server can answer it.
+    fn is_on_replica(self) -> bool {
+        match self {
+            Self::Call(command) => command.is(Trait::OnReplica),
+            kind => kind.rights() == Rights::Read,
+        }
+    }
+
     fn rights(self) -> Rights {
         match self {
             Self::Read => Rights::Read,
             Self::Write => Rights::Write,
             // A command without rights has no path.
             Self::Call(command) => call::rights(command).unwrap_or(Rights::Admin),
-            Self::Feed | Self::Follow | Self::Watch => Rights::Read,
+            Self::Feed | Self::Follow | Self::Watch | Self::Grant => Rights::Read,
             Self::Consume | Self::Receive => Rights::Write,
         }
     }
@@ -108,11 +118,12 @@ pub(super) async fn route(
     kind: RequestKind,
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
-    let client = authorize(serving, head)?;
+    let client = authorize(serving, head).await?;
     let database = &client.database;
     database.allows(client.grant.rights, kind.rights())?;
     let writes = kind.rights() > Rights::Read;
-    if writes && let Some(other) = leader::other(database).await? {
+    let is_elsewhere = writes || database.primary().is_some() && !kind.is_on_replica();
+    if is_elsewhere && let Some(other) = leader::other(database).await? {
         return leader::answer(serving, &other, head, body).await;
     }
     database.take_operation()?;
@@ -120,7 +131,8 @@ pub(super) async fn route(
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
     still(&client)?;
-    if kind.goes_on() {
+    let goes_on = kind.goes_on();
+    if goes_on {
         // From here on it counts as a watch.
         *permit = None;
     }
@@ -138,12 +150,21 @@ pub(super) async fn route(
             let expiries = head.headers.contains_key(EXPIRIES_HEADER);
             feed::feed(&client, &body, expiries).await
         }
-        RequestKind::Follow => follow::follow(&client, &body).await,
+        RequestKind::Follow => follow::follow(&client, &head.headers, &body).await,
         RequestKind::Watch => watch::watch(&client, &body, claim).await,
         RequestKind::Consume => consume::consume(&client, &body).await,
         RequestKind::Receive => receive::receive(&client, &body).await,
+        RequestKind::Grant => Ok(grant(&client)),
     };
-    if writes { leader::checked(serving, database, answer).await } else { answer }
+    let answer = if writes { leader::checked(serving, database, answer).await? } else { answer? };
+    if goes_on { Ok(answer) } else { Ok(seen::told(database, &head.headers, answer).await) }
+}
+
+/// What the token of a request may do, for a read server.
+fn grant(Client { serving, grant, .. }: &Client) -> Answer {
+    let left_ms = grant.expires_at_ms.saturating_sub(serving.catalog.now_ms());
+    let told = write_grant(grant.rights as u8, u64::try_from(left_ms).unwrap_or(0));
+    answer(StatusCode::OK, FRAMES_TYPE, whole(told))
 }
 
 /// The limits for the client's writes: its own, but not beyond the server's.

@@ -1,0 +1,280 @@
+//! A read server: it serves reads from a replica, and names its primary for everything else.
+//!
+//! Duty: the readiness of the replica, the rights of clients, and the endpoints that clients get.
+//! Invariant: a client has no other rights here than at the primary, which is asked with the client's own
+//! token. A client sends a token only to the URL of its metadata and to the endpoints named there, so a token
+//! leaves this server only for the primary.
+//! Never: a read before the replica has a complete copy; a token in a message or on disk.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`grants`] | pure: what is known about tokens, and when the primary is asked again |
+//! | [`questions`] | the requests to the primary |
+
+mod grants;
+mod questions;
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use hyper::http::request::Parts;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Semaphore, watch as flag};
+use tokio::time::{Instant, sleep};
+use url::Url;
+use uuid::Uuid;
+
+pub(super) use self::grants::InUse;
+use self::grants::{Grants, Known};
+use self::questions::{Questions, Unanswered, strong_of};
+use super::answer::Refusal;
+use super::auth::{Grant, TokenHash, bearer};
+use super::clock::now_ms;
+use super::slots::mark_authenticated;
+use crate::connect::metadata::{Consistency, Endpoint, Metadata};
+use crate::connect::versions::Version;
+use crate::database;
+use crate::model::{
+    Error, READ_SERVER_ASKED_MAX, READ_SERVER_OUTAGE_MS_MAX, READ_SERVER_TOKEN_MS_MAX, Result,
+};
+use crate::open::{Target, close, open};
+use crate::protocol::extension::{OFFERED, READ_SERVER, WRITE_IDS};
+use crate::store::Store;
+
+/// The prefix of tokens of the data path.
+const DATA_TOKEN_PREFIX: &str = "okd_";
+
+/// The primary of a read server, and the replica that follows it.
+pub(super) struct Primary {
+    url: String,
+    /// `None` once it is closed.
+    replica: RwLock<Option<Arc<database::Replica>>>,
+    pub(super) id: Uuid,
+    questions: Questions,
+    /// Held by questions about unknown tokens.
+    asking: Semaphore,
+    grants: Mutex<Grants>,
+    /// As that of the database.
+    changed: flag::Sender<()>,
+}
+
+impl Primary {
+    /// Opens the replica. Waits for the primary.
+    ///
+    /// # Errors
+    /// As [`open`]; `Unsupported` for a primary without a replication log.
+    pub(super) fn open(url: &Url, target: &Target) -> Result<Arc<Self>> {
+        let database::Database::Replica(replica) = open(target)? else {
+            return Err(Error::internal("the target of a read server has no replica"));
+        };
+        let id = replica.client.database_id();
+        let id = id.ok_or_else(|| Error::internal("a client without metadata"))?;
+        Ok(Arc::new(Self {
+            url: url.as_str().trim_end_matches('/').to_owned(),
+            replica: RwLock::new(Some(replica)),
+            id,
+            questions: Questions::new(url)?,
+            asking: Semaphore::new(READ_SERVER_ASKED_MAX),
+            grants: Mutex::default(),
+            changed: flag::Sender::new(()),
+        }))
+    }
+
+    /// The URL of the database at the primary.
+    pub(super) fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// The replica.
+    pub(super) fn replica(&self) -> Result<Arc<database::Replica>> {
+        self.replica.read().clone().ok_or_else(Error::closed)
+    }
+
+    /// Closes the replica, and waits for that.
+    pub(super) fn close(&self) {
+        let Some(replica) = self.replica.write().take() else { return };
+        let (done, closed) = channel();
+        close(database::Database::Replica(replica), move || {
+            let _gone = done.send(());
+        });
+        let _closed = closed.recv();
+    }
+
+    /// The store of the replica, once it has a complete copy.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(super) fn store(&self) -> Result<Arc<Store>> {
+        let replica = self.replica()?;
+        let copy = &replica.copy;
+        if copy.is_usable() {
+            return Ok(copy.store().clone());
+        }
+        let progress = copy.progress();
+        let why = progress.error.map_or_else(String::new, |error| format!(": {error}"));
+        Err(Error::unavailable(format!(
+            "the replica of this read server has no complete copy of the database ({}){why}; ask the \
+             primary, {}, or again later",
+            progress.state.name(),
+            self.url
+        )))
+    }
+
+    /// Notified when a known token was refused.
+    pub(super) fn changes(&self) -> &flag::Sender<()> {
+        &self.changed
+    }
+
+    /// Whether a token is known, by its fingerprint.
+    pub(super) fn has_token(&self, fingerprint: [u8; 8]) -> bool {
+        self.grants.lock().has(fingerprint, Instant::now())
+    }
+
+    /// The grant of a request with an access token.
+    pub(super) async fn access(&self, head: &Parts) -> Result<(Grant, InUse), Refusal> {
+        self.granted(head, false).await
+    }
+
+    /// The grant of a request of the data path.
+    pub(super) async fn data(&self, head: &Parts) -> Result<(Grant, InUse), Refusal> {
+        self.granted(head, true).await
+    }
+
+    async fn granted(&self, head: &Parts, is_data: bool) -> Result<(Grant, InUse), Refusal> {
+        let token = bearer(&head.headers)?;
+        if is_data != token.starts_with(DATA_TOKEN_PREFIX) {
+            return Err(Refusal::wrong_token());
+        }
+        let hash = TokenHash::of(token);
+        let fresh = || self.grants.lock().fresh(&hash, Instant::now());
+        let found = match fresh() {
+            Some(found) => found,
+            None => {
+                let place = self.asking.acquire().await;
+                let _place = place.map_err(|_| Error::closed())?;
+                match fresh() {
+                    Some(found) => found,
+                    None => self.asked(hash, token).await?,
+                }
+            }
+        };
+        mark_authenticated(head);
+        let (Known { rights, ends, .. }, in_use) = found;
+        let left = ends.saturating_duration_since(Instant::now()).as_millis();
+        let expires_at_ms = now_ms().saturating_add(i64::try_from(left).unwrap_or(i64::MAX));
+        let issued_for = hash.fingerprint();
+        Ok((Grant { database: self.id, rights, issued_for, expires_at_ms }, in_use))
+    }
+
+    /// Asks the primary about a token. If that is not possible, what it has said before is good.
+    async fn asked(&self, hash: TokenHash, token: &str) -> Result<(Known, InUse), Refusal> {
+        match self.question(&hash, token).await {
+            Ok(known) => Ok(self.grants.lock().keep(hash, known, Instant::now())),
+            Err(Unanswered::Refused) => {
+                self.refused(&hash);
+                Err(Refusal::wrong_token())
+            }
+            Err(Unanswered::Unreached(error)) => {
+                let known = self.grants.lock().postponed(&hash, Instant::now());
+                known.ok_or_else(|| error.into())
+            }
+        }
+    }
+
+    fn refused(&self, hash: &TokenHash) {
+        self.grants.lock().forget(hash);
+        self.changed.send_replace(());
+    }
+
+    async fn question(&self, hash: &TokenHash, token: &str) -> Result<Known, Unanswered> {
+        if token.starts_with(DATA_TOKEN_PREFIX) {
+            return self.grant(self.strong()?.as_str(), token).await;
+        }
+        let known = self.grants.lock().known(hash, Instant::now());
+        if let Some(known) = known {
+            let now = self.grant(self.strong()?.as_str(), &known.data_token).await;
+            // The token of the data path may have ended, or the primary was restarted.
+            if !matches!(now, Err(Unanswered::Refused)) {
+                return now.map(lasting);
+            }
+        }
+        let metadata = self.questions.metadata(token, &Version::ALL, true).await?;
+        let strong = strong_of(&metadata.endpoints).ok_or_else(no_strong_endpoint)?;
+        self.grant(strong, &metadata.token).await.map(lasting)
+    }
+
+    async fn grant(&self, endpoint: &str, data_token: &str) -> Result<Known, Unanswered> {
+        let (rights, left) = self.questions.grant(endpoint, self.id, data_token).await?;
+        let ends = Instant::now() + left;
+        Ok(Known { rights, ends, data_token: data_token.into(), data_ends: ends })
+    }
+
+    fn strong(&self) -> Result<String, Unanswered> {
+        let replica = self.replica().map_err(Unanswered::Unreached)?;
+        replica.client.strong_endpoint().ok_or_else(no_strong_endpoint)
+    }
+
+    /// The metadata for a client: that of the primary, with this server for eventual reads. `own`: the URL
+    /// of its data path.
+    pub(super) async fn metadata(
+        &self,
+        access_token: &str,
+        offered: &[Version],
+        extensions: bool,
+        own: impl FnOnce(Version) -> Option<String>,
+    ) -> Result<Metadata, Refusal> {
+        let place = self.asking.acquire().await;
+        let _place = place.map_err(|_| Error::closed())?;
+        let mut metadata = self.questions.metadata(access_token, offered, extensions).await?;
+        if metadata.database != self.id {
+            let why = "the primary of this read server is another database than before: restart it";
+            return Err(Error::unavailable(why).into());
+        }
+        let own = own(metadata.version);
+        let own = own.map(|url| Endpoint { url, consistency: Consistency::Eventual });
+        // After the strong ones: Deno's clients use the first of those, others the first eventual one.
+        let (mut endpoints, others): (Vec<_>, Vec<_>) = std::mem::take(&mut metadata.endpoints)
+            .into_iter()
+            .partition(|of| of.consistency == Consistency::Strong);
+        endpoints.extend(own);
+        endpoints.extend(others);
+        metadata.endpoints = endpoints;
+        metadata.extensions.retain(|of| OFFERED.contains(&of.as_str()) || of == WRITE_IDS);
+        if extensions {
+            metadata.extensions.push(READ_SERVER.to_owned());
+        }
+        Ok(metadata)
+    }
+
+    /// Asks about the tokens of streams again and again, until it is dropped.
+    pub(super) async fn check_streams(self: Arc<Self>) {
+        loop {
+            sleep(Duration::from_millis(READ_SERVER_TOKEN_MS_MAX / 4)).await;
+            let used = self.grants.lock().used(Instant::now());
+            for (hash, known) in used {
+                let asked = match self.strong() {
+                    Ok(strong) => self.grant(&strong, &known.data_token).await,
+                    Err(unanswered) => Err(unanswered),
+                };
+                match asked {
+                    Ok(now) => {
+                        let known = Known { ends: known.ends.max(now.ends), ..now };
+                        drop(self.grants.lock().keep(hash, known, Instant::now()));
+                    }
+                    Err(Unanswered::Refused) => self.refused(&hash),
+                    Err(Unanswered::Unreached(_)) => {}
+                }
+            }
+        }
+    }
+}
+
+/// An access token does not end with the token of the data path for it.
+fn lasting(known: Known) -> Known {
+    Known { ends: Instant::now() + Duration::from_millis(READ_SERVER_OUTAGE_MS_MAX), ..known }
+}
+
+fn no_strong_endpoint() -> Unanswered {
+    Unanswered::Unreached(Error::unavailable("the primary names no endpoint for strong reads"))
+}

@@ -1,0 +1,42 @@
+//! Tells clients with a replica which commits an answer can depend on.
+//!
+//! Many answers have no versionstamp: no entry, a count, a failed check. The commit is read once the
+//! request is carried out, so it is not older than the state that the answer is about.
+
+use std::sync::Arc;
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
+
+use super::answer::Answer;
+use super::data::{store_of, unanswered};
+use super::database::Database;
+use crate::model::{Result, Versionstamp};
+use crate::protocol::extension::SEEN_HEADER;
+
+/// Puts the last commit into the head of an answer, if the client has asked for it.
+pub(super) async fn told(
+    database: &Arc<Database>,
+    asked: &HeaderMap,
+    mut answer: Answer,
+) -> Answer {
+    if !asked.contains_key(SEEN_HEADER) {
+        return answer;
+    }
+    match newest(database).await {
+        Ok(newest) => {
+            if let Ok(value) = HeaderValue::from_bytes(&newest.hex()) {
+                answer.headers_mut().insert(HeaderName::from_static(SEEN_HEADER), value);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "reading the last commit for a client with a replica"),
+    }
+    answer
+}
+
+async fn newest(database: &Arc<Database>) -> Result<Versionstamp> {
+    let (reply, answered) = oneshot::channel();
+    let store = store_of(database).await?;
+    store.newest(move |newest| drop(reply.send(newest)));
+    answered.await.map_err(unanswered)?
+}
