@@ -1,5 +1,5 @@
-// Duty: fresh databases for the tests of this folder, in memory, on a file, and behind a URL that
-// our own server answers; closed afterwards.
+// Duty: fresh databases for the tests of this folder, in memory, on a file, behind a URL that our own
+// server answers, and with a replica of that; closed afterwards.
 
 import { join } from "node:path";
 import { describe } from "node:test";
@@ -33,6 +33,26 @@ export function onEach(name, suite) {
 export function onServed(name, suite) {
   const fresh = async (options) => open(...(await served(options)));
   describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
+}
+
+/** The same through a handle with a replica, whose reads the server answers. */
+export function onReplica(name, suite) {
+  const fresh = async (options) => {
+    const [url, given] = await served(options);
+    return open(url, { replica: ":memory:", ...given });
+  };
+  describe(`${name}, through a replica`, () => suite(fresh, { elsewhere: true }));
+}
+
+/** The same with reads that the replica answers. */
+export function onNearReplica(name, suite) {
+  const fresh = async (options) => {
+    const [url, given] = await served(options);
+    const kv = await open(url, { replica: ":memory:", consistency: "eventual", ...given });
+    await kv.replica.ready();
+    return kv;
+  };
+  describe(`${name}, by a replica`, () => suite(fresh, { elsewhere: true }));
 }
 
 /** The same on PostgreSQL, directly and as the leader. */

@@ -4,7 +4,15 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { all, freshPath, onEveryKind, open, spendTurn } from "./databases.mjs";
+import {
+  all,
+  freshPath,
+  onEveryKind,
+  onNearReplica,
+  onReplica,
+  open,
+  spendTurn,
+} from "./databases.mjs";
 
 /** More than the first page (32), the second (128) and the largest (500) together. */
 const ROWS = 1700;
@@ -19,7 +27,7 @@ const numbers = (entries) => entries.map(({ value }) => value.i);
 const upTo = (n) => Array.from({ length: n }, (_, i) => i);
 const rows = { prefix: ["row"] };
 
-onEveryKind("list", (fresh) => {
+function lists(fresh) {
   test("every entry once, in order, forward and in reverse", async () => {
     const kv = await filled(await fresh());
     assert.deepEqual(numbers(await all(kv.list(rows))), upTo(ROWS));
@@ -175,7 +183,11 @@ onEveryKind("list", (fresh) => {
       }
     }
   });
-});
+}
+
+onEveryKind("list", lists);
+onReplica("list", lists);
+onNearReplica("list", lists);
 
 test("close mid-iteration: what is buffered is yielded, then BadResource", async () => {
   const kv = await filled(await openKv(":memory:"), 100);

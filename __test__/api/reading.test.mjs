@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KvU64, openKv } from "../../index.mjs";
-import { all, onEveryKind, open } from "./databases.mjs";
+import { all, onEveryKind, onNearReplica, onReplica, open } from "./databases.mjs";
 
 const PREFIX = { prefix: ["a"] };
 const CLOSED = { name: "BadResource", code: "CLOSED" };
@@ -174,7 +174,7 @@ test("a closed handle", async () => {
   await assert.rejects(kv.list(PREFIX, { keysOnly: true }).next(), CLOSED);
 });
 
-onEveryKind("reading", (fresh) => {
+function reading(fresh) {
   test("values of every encoding are compared as wholes", async () => {
     const kv = await fresh();
     const values = [new KvU64(2n ** 60n), new Uint8Array([1, 2]), "text", 7, 7n, null];
@@ -325,16 +325,6 @@ onEveryKind("reading", (fresh) => {
     assert.deepEqual([last.entries.length, last.cursor, last.hasMore], [1, null, false]);
   });
 
-  test("a watch sees what deleteMany does", async () => {
-    const kv = await fresh();
-    await kv.set(["a", 1], 1);
-    const reader = kv.watch([["a", 1]]).getReader();
-    assert.equal((await reader.read()).value[0].value, 1);
-    await kv.deleteMany(PREFIX);
-    assert.equal((await reader.read()).value[0].value, null);
-    await reader.cancel();
-  });
-
   test("a thousand keys in one read under wide limits", async () => {
     const kv = await fresh({ limits: "wide" });
     await fill(kv, 1000);
@@ -347,7 +337,11 @@ onEveryKind("reading", (fresh) => {
       );
     }
   });
-});
+}
+
+onEveryKind("reading", reading);
+onReplica("reading", reading);
+onNearReplica("reading", reading);
 
 test("a read-only database deletes nothing", async () => {
   const { freshPath } = await import("./databases.mjs");
@@ -383,4 +377,16 @@ test("paginate goes on behind the start of a range whose end extends it", async 
   }
   assert.deepEqual(pages, [["a"], ["a", "b"], ["a", 1]]);
   await kv.close();
+});
+
+onEveryKind("reading beside a watch", (fresh) => {
+  test("a watch sees what deleteMany does", async () => {
+    const kv = await fresh();
+    await kv.set(["a", 1], 1);
+    const reader = kv.watch([["a", 1]]).getReader();
+    assert.equal((await reader.read()).value[0].value, 1);
+    await kv.deleteMany(PREFIX);
+    assert.equal((await reader.read()).value[0].value, null);
+    await reader.cancel();
+  });
 });

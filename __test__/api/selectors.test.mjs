@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { all, onEveryKind } from "./databases.mjs";
+import { all, onEveryKind, onNearReplica, onReplica } from "./databases.mjs";
 
 const prefix = ["a"];
 
@@ -40,7 +40,7 @@ async function refuses(call, words, what) {
   );
 }
 
-onEveryKind("selectors", (fresh) => {
+function selectors(fresh) {
   test("a deletion with its options in the selector is refused, and nothing is gone", async () => {
     const kv = await filled(fresh);
     const where = { $eq: 5 };
@@ -191,4 +191,8 @@ onEveryKind("selectors", (fresh) => {
       assert.equal((await all(listed)).length, 3);
     });
   });
-});
+}
+
+onEveryKind("selectors", selectors);
+onReplica("selectors", selectors);
+onNearReplica("selectors", selectors);

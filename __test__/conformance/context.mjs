@@ -8,7 +8,14 @@ import { difference, show } from "./compare.mjs";
 import { runtime } from "./subject.mjs";
 
 /** What shows a server of the variant "server" who asks. */
-const ACCESS_TOKEN = "the-token-of-the-cases";
+const accessToken = "the-token-of-the-cases";
+
+/** The options of a handle on a variant that has some. */
+const OPTIONS = {
+  server: { accessToken },
+  replica: { accessToken, replica: ":memory:" },
+  near: { accessToken, replica: ":memory:", consistency: "eventual" },
+};
 
 /** How long `until` waits before it gives up: a hang guard, not a measure. */
 const UNTIL_MS_MAX = 15_000;
@@ -26,7 +33,7 @@ export class Context {
   constructor({ subject, variant, folder, oracle }) {
     this.#subject = subject;
     this.#folder = folder;
-    /** What `open()` opens: "memory", "file", "server" (a file behind our own server), "postgres". */
+    /** What `open()` opens: "memory", "file", "server" (a file behind our own server), "replica" and "near" (the same with a replica), "postgres". */
     this.variant = variant;
     this.oracle = oracle;
     this.runtime = runtime;
@@ -57,15 +64,16 @@ export class Context {
     if (this.variant === "memory") return ":memory:";
     if (this.variant === "file") return this.path();
     if (this.variant === "postgres") return (await sharedPostgres()).url();
-    const options = { path: this.path(), listen: "127.0.0.1:0", accessToken: ACCESS_TOKEN };
+    const options = { path: this.path(), listen: "127.0.0.1:0", accessToken };
     const server = await this.#subject.serve(options);
     this.#servers.push(server);
     return server.url;
   }
 
   async #openAt(path) {
-    const options = this.variant === "server" ? [{ accessToken: ACCESS_TOKEN }] : [];
-    const kv = await this.openKv(path, ...options);
+    const options = OPTIONS[this.variant];
+    const kv = await (options ? this.openKv(path, options) : this.openKv(path));
+    if (this.variant === "near") await kv.replica.ready();
     this.#paths.set(kv, path);
     return kv;
   }

@@ -76,7 +76,7 @@ function plan() {
     for (const { shelf, cases } of shelves) {
       for (const each of cases) {
         const id = `${shelf}: ${each.name}`;
-        if (!runsOn(each, variant)) continue;
+        if (!runsOn(each, variant, shelf)) continue;
         if (options.only && !id.includes(options.only)) continue;
         tasks.push({ id, variant, case: each, number: tasks.length });
       }

@@ -37,13 +37,25 @@ import values from "./cases/values.mjs";
 import versionstamp from "./cases/versionstamp.mjs";
 import watch from "./cases/watch.mjs";
 
-/** What openkv opens. */
-export const VARIANTS = ["memory", "file", "server", "postgres"];
+/**
+ * What openkv opens. "replica": a server, through a handle with a replica; "near": the same, with reads
+ * answered by the replica.
+ */
+export const VARIANTS = ["memory", "file", "server", "replica", "near", "postgres"];
 
 /** The property of a case that notes why it fails on a variant. */
-export const DIFFERS = { server: "serverDiffers", postgres: "postgresDiffers" };
+export const DIFFERS = {
+  server: "serverDiffers",
+  replica: "serverDiffers",
+  near: "serverDiffers",
+  postgres: "postgresDiffers",
+};
 
-export function runsOn({ on, alone }, variant) {
+/** The shelves about reading. */
+const READING = ["get", "keys", "values", "list", "list options", "cursor", "expiry"];
+
+export function runsOn({ on, alone }, variant, shelf) {
+  if (variant === "near" && !READING.includes(shelf)) return false;
   if (on === "shared") return variant !== "memory";
   // Which variant it is makes no difference to the working directory and the environment.
   if (alone && variant in DIFFERS) return false;
