@@ -29,6 +29,7 @@ async function values() {
     .values.filter(({ js, note }) => js !== undefined && note !== "float16")
     .map(({ name, js }) => [name, evaluate(js)]);
   assert.ok(golden.length > 120, `only ${golden.length} values`);
+  const packed = vectors("values").packed.map(({ name, js }) => [`packed: ${name}`, evaluate(js)]);
   const random = await seeded("values over HTTP", (choices) =>
     Array.from({ length: RANDOM_VALUES }, (_, at) => [`random ${at}`, randomValue(choices)]),
   );
@@ -38,7 +39,7 @@ async function values() {
     ["bytes", new Uint8Array([0, 255, 7])],
     ["no bytes", new Uint8Array()],
   ];
-  return [...golden, ...others, ...random];
+  return [...golden, ...packed, ...others, ...random];
 }
 
 function isSame(a, b) {

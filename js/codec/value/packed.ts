@@ -37,7 +37,7 @@ class Numbers {
     this.doubles = new Float64Array(room);
   }
 
-  /** Takes the items; false if one is no number. */
+  /** Takes the items; false if one is no number, or if they cannot be shorter when they are packed. */
   read(array: readonly unknown[], length: number): boolean {
     if (!this.#readInts(array, length)) return false;
     return this.intCount === length || this.#readDoubles(array, length);
@@ -82,8 +82,11 @@ class Numbers {
     for (let i = intCount; ; ) {
       if (typeof value !== "number") return false;
       doubles[i] = value;
-      if (Math.trunc(value) === value) bytes += wholeBytes(value);
-      else {
+      if (Math.trunc(value) === value) {
+        bytes += wholeBytes(value);
+        // Too many short ones, whatever follows.
+        if (bytes + 9 * (length - i - 1) < 8 * length) return false;
+      } else {
         bytes += 9;
         if (value !== value) hasNaN = true;
       }
