@@ -20,19 +20,24 @@ import {
   rootOf,
 } from "./shape-trie";
 
-/** Places for key strings; a power of two. */
-const KEY_SLOTS = 4096;
+/** Places for key strings: two to this power. */
+const KEY_SLOT_BITS = 13;
+const KEY_SLOTS = 1 << KEY_SLOT_BITS;
+/** The bytes of a key string, with its head. */
+const KEY_SLOT_BYTES = SHAPE_KEY_BYTES_MAX + 1;
 /** Objects with so many unknown keys are dictionaries: their keys are data, and will not come again. */
 const DICTIONARY_KEYS_MIN = 8;
 
+const objectKeys = Object.keys;
 const setPrototypeOf = Object.setPrototypeOf as (object: object, prototype: object) => object;
 
 const keyStrings: string[] = new Array(KEY_SLOTS).fill("");
+const keyBytes = new Uint8Array(KEY_SLOTS * KEY_SLOT_BYTES);
 
 /** The object of the `count` entries that follow. */
 export function readRecord(decoder: Decoder, count: number): object {
   if (count === 0) return {};
-  if (count > SHAPE_KEYS_MAX) return readDictionary(decoder, newDictionary(), count, null);
+  if (count > SHAPE_KEYS_MAX) return readDictionary(decoder, newDictionary(), 0, count, null);
   const root = rootOf(count);
   if (root.read !== null) return root.read(decoder, decoder.top);
   return follow(decoder, count, root, decoder.top, 0);
@@ -127,7 +132,7 @@ function readUnknown(
   if (left >= DICTIONARY_KEYS_MIN) {
     const entries = newDictionary();
     for (let i = 0; i < done; i++) entries[keys[i]] = values[base + i];
-    record = readDictionary(decoder, entries, left, isLearned ? keys : null);
+    record = readDictionary(decoder, entries, done, count, isLearned ? keys : null);
   } else {
     const entries: Record<string, unknown> = {};
     for (let i = 0; i < done; i++) entries[keys[i]] = values[base + i];
@@ -145,20 +150,21 @@ function newDictionary(): Record<string, unknown> {
   return Object.create(null) as Record<string, unknown>;
 }
 
-/** Reads entries into a new dictionary, and makes it an ordinary object. */
+/** Reads entries into a dictionary, which has those before them, and makes it an ordinary object. */
 function readDictionary(
   decoder: Decoder,
   record: Record<string, unknown>,
+  done: number,
   count: number,
   keys: string[] | null,
 ): object {
-  for (let i = 0; i < count; i++) {
+  for (let i = done; i < count; i++) {
     const key = readKey(decoder);
-    // Nothing is inherited: it is there already.
-    if (key in record) malformed();
     record[key] = decoder.value();
     if (keys !== null) keys.push(key);
   }
+  // Nothing is inherited: fewer keys than entries are keys that occur twice.
+  if (objectKeys(record).length !== count) malformed();
   return setPrototypeOf(record, Object.prototype);
 }
 
@@ -176,31 +182,36 @@ function readEntries(
   return record;
 }
 
-/** A key; the same string again for the same short ASCII bytes. */
+/** A key; often the same string again for the same short ASCII bytes: an engine has it as a key already. */
 function readKey(decoder: Decoder): string {
   const { buf, pos } = decoder;
   const head = buf[pos];
   const length = head - 0x60;
   if (length <= 0 || length > SHAPE_KEY_BYTES_MAX || pos + length >= decoder.end)
     return decoder.string();
-  const slot =
-    (Math.imul(length * 256 + buf[pos + 1], 0x9e35) +
-      buf[pos + length] * 0x1f3 +
-      buf[pos + ((length + 1) >> 1)] * 7) &
-    (KEY_SLOTS - 1);
-  const known = keyStrings[slot];
-  if (isAt(buf, pos + 1, length, known)) {
+  const slot = slotOf(buf, pos, length);
+  const at = slot * KEY_SLOT_BYTES;
+  let same = 0;
+  while (same <= length && keyBytes[at + same] === buf[pos + same]) same++;
+  if (same > length) {
     decoder.pos = pos + length + 1;
-    return known;
+    return keyStrings[slot];
   }
   const key = decoder.string();
-  if (key.length === length) keyStrings[slot] = key;
+  if (key.length === length) {
+    for (let i = 0; i <= length; i++) keyBytes[at + i] = buf[pos + i];
+    keyStrings[slot] = key;
+  }
   return key;
 }
 
-/** Whether the bytes are the ASCII of `text`. */
-function isAt(buf: Buffer, at: number, length: number, text: string): boolean {
-  if (text.length !== length) return false;
-  for (let i = 0; i < length; i++) if (text.charCodeAt(i) !== buf[at + i]) return false;
-  return true;
+/** The place of a key: by its length, its ends and its middle, where keys of one kind differ. */
+function slotOf(buf: Buffer, pos: number, length: number): number {
+  const end = pos + length;
+  let hash = length ^ (buf[pos + 1] << 8) ^ (buf[pos + ((length + 1) >> 1)] << 16);
+  if (length > 3)
+    hash =
+      Math.imul(hash ^ (buf[pos + 1 + (length >> 2)] << 24), 0x9e3779b1) ^
+      (buf[end - 3] | (buf[end - 2] << 8) | (buf[end - 1] << 16));
+  return Math.imul(hash ^ (buf[end] << 24), 0x85ebca6b) >>> (32 - KEY_SLOT_BITS);
 }
