@@ -2386,6 +2386,21 @@ export interface OpenKvOptions {
    */
   history?: number | string | false;
   /**
+   * For a file only: bytes of the page cache of each connection to it, from 65536 to 64 GiB. A handle has one connection;
+   * a file has further ones for its writer and its background reads. A read that finds its page here costs less than half of
+   * one that asks the operating system. The cache takes memory as it fills. All handles of a process on a file share
+   * connections: another value than that of the open ones is a `TypeError`. Default: 16777216.
+   */
+  cacheSize?: number;
+  /**
+   * For a file only: bytes of the file, from its beginning, that reads take from the memory of the operating system instead of
+   * copying them into a cache, at most 2147418112. Faster for files larger than `cacheSize`, **but unsafe where the file can
+   * be damaged**: when another program shortens the file, or the disk fails under a read, the process ends with the signal
+   * SIGBUS instead of an error (docs/operating.md). All handles of a process on a file agree on it, as on `cacheSize`.
+   * Default: 0, which maps nothing.
+   */
+  mmapSize?: number;
+  /**
    * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
    * databases that need not run on Deno; or single limits by name, the others being Deno's.
    * `valueBytesMax` and `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them

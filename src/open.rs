@@ -19,7 +19,7 @@ use crate::engine::postgres::{PostgresCluster, PostgresEngine, Server};
 use crate::engine::sqlite::{SqliteEngine, agree};
 use crate::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error,
-    Key, Kind, Result,
+    Key, Kind, PageMemory, Result,
 };
 use crate::remote::{Cancel, Client};
 use crate::replica::{Copy, require_log};
@@ -41,6 +41,8 @@ pub enum Target {
         /// The encoding of values in a new file: `Cbor`, or `V8` for Deno. It must match that of an
         /// existing file, if given.
         encoding: Option<Encoding>,
+        /// Memory for its pages, which all handles of this process on it share.
+        memory: PageMemory,
     },
     /// A database on a server of PostgreSQL.
     Postgres {
@@ -129,7 +131,7 @@ impl Env for System {
     }
 }
 
-/// The stores of this process and the encodings of their values.
+/// The stores of this process and what their handles agree on.
 static STORES: LazyLock<Mutex<Stores>> = LazyLock::new(Mutex::default);
 
 type Stores = HashMap<StoreIdentity, Opened>;
@@ -140,8 +142,11 @@ static CLOSING: Mutex<BTreeMap<u64, Option<StoreIdentity>>> = Mutex::new(BTreeMa
 /// Notified whenever one of [`CLOSING`] is closed.
 static CLOSED: Condvar = Condvar::new();
 
-/// A store and the encoding of its values.
-type Opened = (Weak<Store>, Encoding);
+/// A store and what its handles agree on.
+type Opened = (Weak<Store>, Agreed);
+
+/// What all handles on a store agree on: the encoding of its values, the memory for its pages.
+type Agreed = (Encoding, PageMemory);
 
 /// The identity of an open database: two paths or URLs with the same identity share a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -198,8 +203,8 @@ pub fn open(target: &Target) -> Result<Database> {
 pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
     match target {
         Target::Memory => start(MemoryEngine::new(), false).map(Database::Store),
-        Target::File { path, readonly, busy, encoding } => {
-            open_file(path, *readonly, *busy, *encoding).map(Database::Store)
+        Target::File { path, readonly, busy, encoding, memory } => {
+            open_file(path, *readonly, *busy, *encoding, *memory).map(Database::Store)
         }
         Target::Postgres { url, readonly, busy, encoding } => {
             if *encoding == Some(Encoding::V8) {
@@ -266,26 +271,28 @@ fn open_file(
     readonly: bool,
     busy: Duration,
     wanted: Option<Encoding>,
+    memory: PageMemory,
 ) -> Result<Arc<Store>> {
     wait_closed_at(path);
-    if let Some((store, encoding)) = joined(path, readonly) {
-        let named = |error: Error| {
-            Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
-        };
-        agree(encoding, wanted).map_err(named)?;
+    let named =
+        |error: Error| Error::new(error.kind(), format!("{}: {}", path.display(), error.message()));
+    if let Some((store, (encoding, used))) = joined(path, readonly) {
+        agree(encoding, wanted).and_then(|_| memory.join(used)).map_err(named)?;
         return Ok(store);
     }
     if !readonly && let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)
             .map_err(|error| cannot("create the directory", directory, &error))?;
     }
-    let engine = SqliteEngine::open_as(path, readonly, busy, wanted)?;
+    let engine = SqliteEngine::open_as(path, readonly, busy, wanted)?.with_memory(memory);
     let encoding = engine.encoding();
     let identity = || {
         let vanished = || Error::unavailable(format!("{} has vanished", path.display()));
         StoreIdentity::of(path, readonly).ok_or_else(vanished)
     };
-    start_once(identity, encoding, || start(engine, readonly))
+    let (store, (_, used)) = start_once(identity, (encoding, memory), || start(engine, readonly))?;
+    memory.join(used).map_err(named)?;
+    Ok(store)
 }
 
 /// The error of an operation on a file or directory.
@@ -300,24 +307,24 @@ pub(crate) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Error {
 /// Starts a store, unless another thread has opened it meanwhile.
 fn start_once(
     identity: impl FnOnce() -> Result<StoreIdentity>,
-    encoding: Encoding,
+    agreed: Agreed,
     start: impl FnOnce() -> Result<Arc<Store>>,
-) -> Result<Arc<Store>> {
+) -> Result<(Arc<Store>, Agreed)> {
     let mut stores = STORES.lock();
     let identity = identity()?;
-    if let Some((store, _)) = opened(&stores, &identity) {
-        return Ok(store);
+    if let Some(opened) = opened(&stores, &identity) {
+        return Ok(opened);
     }
     let store = start()?;
     stores.retain(|_, (store, _)| store.strong_count() > 0);
-    stores.insert(identity, (Arc::downgrade(&store), encoding));
-    Ok(store)
+    stores.insert(identity, (Arc::downgrade(&store), agreed));
+    Ok((store, agreed))
 }
 
 /// The open store with this identity.
-fn opened(stores: &Stores, identity: &StoreIdentity) -> Option<(Arc<Store>, Encoding)> {
-    let (store, encoding) = stores.get(identity)?;
-    Some((store.upgrade()?, *encoding))
+fn opened(stores: &Stores, identity: &StoreIdentity) -> Option<(Arc<Store>, Agreed)> {
+    let (store, agreed) = stores.get(identity)?;
+    Some((store.upgrade()?, *agreed))
 }
 
 #[cfg(feature = "postgres")]
@@ -336,7 +343,8 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
     let engine = PostgresEngine::open(&reached, &name, readonly, busy)?;
     let env = engine.env(system());
     let start = || Store::start(engine, env, readonly).map(Arc::new);
-    start_once(|| Ok(identity(readonly)), Encoding::Cbor, start)
+    let agreed = (Encoding::Cbor, PageMemory::default());
+    start_once(|| Ok(identity(readonly)), agreed, start).map(|(store, _)| store)
 }
 
 /// The SQL that creates the tables of databases on PostgreSQL.
@@ -520,7 +528,7 @@ fn wait_closed_where(is_it: impl Fn(&StoreIdentity) -> bool) {
     }
 }
 
-fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Encoding)> {
+fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Agreed)> {
     opened(&STORES.lock(), &StoreIdentity::of(path, readonly)?)
 }
 

@@ -12,8 +12,11 @@ const read = (path) => readFileSync(new URL(path, root), "utf8");
 const SHARED = [
   "BACKOFF_DEFAULT_MS",
   "BUSY_TIMEOUT_MS_DEFAULT",
+  "CACHE_BYTES_MAX",
+  "CACHE_BYTES_MIN",
   "FILTER_BYTES_MAX",
   "KEY_PRINT_CHARS_MAX",
+  "MMAP_BYTES_MAX",
   "NAMED_BACKOFF_DEFAULT_MS",
   "PAGE_ENTRIES_MAX",
   "TIME_MS_MAX",

@@ -199,7 +199,7 @@ describe("options", () => {
     [() => {}, "object"],
     [
       { durable: "full" },
-      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, limits",
+      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, cacheSize, mmapSize, limits",
     ],
     [{ durability: "FULL" }, "FULL"],
     [{ durability: null }, "null"],
@@ -211,6 +211,17 @@ describe("options", () => {
     [{ busyTimeout: "5" }, "busyTimeout"],
     [{ busyTimeout: Number.NaN }, "busyTimeout"],
     [{ busyTimeout: 2 ** 31 }, "busyTimeout"],
+    [
+      { cacheSize: 65535 },
+      "cacheSize must be an integer from 65536 to 68719476736 (bytes): received 65535",
+    ],
+    [{ cacheSize: 2 ** 36 + 1 }, "cacheSize"],
+    [{ cacheSize: 1e6 + 0.5 }, "cacheSize"],
+    [{ cacheSize: "16MB" }, "cacheSize"],
+    [{ cacheSize: null }, "cacheSize"],
+    [{ mmapSize: -1 }, "mmapSize must be an integer from 0 to 2147418112 (bytes): received -1"],
+    [{ mmapSize: 2 ** 31 }, "mmapSize"],
+    [{ mmapSize: true }, "mmapSize"],
     [{ limits: 5 }, "limits"],
     [{ limits: null }, "limits"],
     [{ limits: "denno" }, "'denno': known are deno, wide"],
@@ -240,10 +251,19 @@ describe("options", () => {
     await assert.rejects(openKv(freshPath(), { encoding: "json" }), /must be "cbor" or "v8"/);
   });
 
+  test("cacheSize and mmapSize are for files", async () => {
+    for (const name of ["cacheSize", "mmapSize"]) {
+      const words = new RegExp(`Option '${name}' is not for memory`);
+      await assert.rejects(openKv(":memory:", { [name]: 1024 * 1024 }), words);
+    }
+  });
+
   for (const options of [
     undefined,
     null,
     {},
+    { cacheSize: 65536, mmapSize: 0 },
+    { cacheSize: 2 ** 36, mmapSize: 2_147_418_112 },
     { durability: undefined, readonly: undefined, busyTimeout: undefined, limits: undefined },
     { durability: "normal", busyTimeout: 0, limits: "deno", readonly: false },
     { limits: "wide" },

@@ -17,6 +17,7 @@ describe("options", () => {
     ["durability", { accessToken, durability: "full" }, /durability.*not for the URL/],
     ["readonly", { accessToken, readonly: true }, /readonly.*not for the URL/],
     ["busyTimeout", { accessToken, busyTimeout: 1 }, /busyTimeout.*not for the URL/],
+    ["cacheSize", { accessToken, cacheSize: 65536 }, /cacheSize.*not for the URL/],
     ["a misspelt option", { accesToken: "x" }, /accesToken/],
     ["no token", {}, /OPENKV_ACCESS_TOKEN/],
     ["an empty token", { accessToken: "" }, /visible ASCII/],

@@ -54,6 +54,8 @@ export async function opening(): Promise<void> {
     durability: "normal",
     readonly: true,
     busyTimeout: 100,
+    cacheSize: 2 ** 28,
+    mmapSize: 2 ** 30,
     limits: { keyBytesMax: 100 },
   };
   await openKv("kv.sqlite3", options);

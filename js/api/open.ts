@@ -5,6 +5,7 @@ import { type Limits, checkConsistency, checkOptions, nameOf } from "../argument
 import { Kv } from "./kv.js";
 import { checkDuration } from "../arguments/duration.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
+import { checkCacheSize, checkMmapSize } from "../arguments/page-memory.js";
 import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
@@ -39,6 +40,8 @@ const FILE_OPTIONS = [
   "metrics",
   "log",
   "history",
+  "cacheSize",
+  "mmapSize",
 ];
 const SERVER_OPTIONS = [
   "accessToken",
@@ -84,17 +87,23 @@ export async function openKv(
       "metrics",
       "log",
       "history",
+      "cacheSize",
+      "mmapSize",
     ]);
     native.postgres = located;
     native.encoding = checkEncoding(options.encoding);
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
-    if (located === MEMORY) requireFor("memory", options, ["encoding", "metrics"]);
+    if (located === MEMORY) {
+      requireFor("memory", options, ["encoding", "metrics", "cacheSize", "mmapSize"]);
+    }
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
     native.metricsFlushMs = checkMetrics(options.metrics);
     native.log = checkLog(options.log);
     native.historyMs = checkHistory(options.history);
+    native.cacheBytes = checkCacheSize(options.cacheSize);
+    native.mmapBytes = checkMmapSize(options.mmapSize);
   }
   const consistency = options.consistency as KvConsistencyLevel | undefined;
   return new Kv(await Session.open(thread, native, checkSignal(options.signal), consistency));

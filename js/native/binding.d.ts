@@ -9,6 +9,10 @@ export interface NativeOptions {
   busyTimeoutMs: number;
   /** The format of a new file's values. Default: the addon's. */
   encoding?: "cbor" | "v8" | undefined;
+  /** Bytes of the page cache of each connection to a file. Default: the addon's. */
+  cacheBytes?: number | undefined;
+  /** Bytes of a file that its readers map into memory. Default: none. */
+  mmapBytes?: number | undefined;
   /** How often the metrics are stored in the file. Default: they are not. */
   metricsFlushMs?: number | undefined;
   /** How the replication log is to be kept. Default: as the database has it. */

@@ -19,8 +19,8 @@ use super::scratch::{self, Scratch};
 use crate::database::{Database, HandleOptions, WeakDatabase};
 use crate::engine::Reader;
 use crate::model::{
-    self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, LogBounds, LogSettings, Row, Setting,
-    Versionstamp, WatchReply, When,
+    self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, LogBounds, LogSettings, PageMemory, Row,
+    Setting, Versionstamp, WatchReply, When,
 };
 use crate::open::{ReplicaTarget, Target, close, open_unless};
 use crate::protocol::Command;
@@ -45,6 +45,10 @@ pub struct NativeOptions {
     pub history_ms: Option<f64>,
     /// The format of the file's values, `cbor` or `v8`, if requested.
     pub encoding: Option<String>,
+    /// Bytes of the page cache of each connection to a file, if the caller says so.
+    pub cache_bytes: Option<f64>,
+    /// Bytes of a file that its readers map into memory, if the caller says so.
+    pub mmap_bytes: Option<f64>,
     /// How often the metrics are stored in the file, in ms, if they are.
     pub metrics_flush_ms: Option<f64>,
     /// Every limit by name.
@@ -175,6 +179,10 @@ impl Handle {
             _ => model::Encoding::Cbor,
         });
         let readonly = options.readonly;
+        let memory = PageMemory {
+            cache_bytes: options.cache_bytes.map(|bytes| bytes as u64),
+            mmap_bytes: options.mmap_bytes.map(|bytes| bytes as u64),
+        };
         let flush = options.metrics_flush_ms.map(|ms| Duration::from_millis(ms as u64));
         let mut remote = options.remote;
         let replica = remote.as_mut().and_then(|remote| remote.replica.take());
@@ -188,7 +196,9 @@ impl Handle {
             },
             (None, Some(url), _) => Target::Postgres { url: url.into(), readonly, busy, encoding },
             (None, None, ":memory:") => Target::Memory,
-            (None, None, path) => Target::File { path: path.into(), readonly, busy, encoding },
+            (None, None, path) => {
+                Target::File { path: path.into(), readonly, busy, encoding, memory }
+            }
         };
         let log = log_settings(options.log, options.history_ms);
         let durable = options.durability != "normal";

@@ -5,6 +5,7 @@
 //! Deno; the other set is "wide". JavaScript reads these numbers from the binding.
 
 mod archive;
+mod file;
 mod http;
 mod interchange;
 mod layer;
@@ -14,6 +15,7 @@ mod remote;
 mod replication;
 
 pub use archive::*;
+pub use file::*;
 pub use http::*;
 pub use interchange::*;
 pub use layer::*;
@@ -189,9 +191,6 @@ pub const EXTERNAL_LINGER_MS: u64 = 10_000;
 
 /// Interval of reading the earliest expiry in the file, for entries of other processes.
 pub const DEADLINES_REFRESH_MS: i64 = 60_000;
-
-/// Page cache of one connection.
-pub const PAGE_CACHE_KIB: i64 = 16 * 1024;
 
 /// Size of key and value above which a value moves to the side table: a row of a `WITHOUT ROWID`
 /// tree should take less than a quarter of a 4096-byte page.
@@ -543,19 +542,6 @@ pub const IMMEDIATE_READ_US_MAX: u64 = 1000;
 
 /// See [`IMMEDIATE_READ_US_MAX`].
 pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
-
-/// Length of the log from which a writer waits for readers, so that the log can be reset.
-pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Length to which the file of the log is truncated at a reset, and its growth between attempts.
-pub const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
-
-/// How long a writer waits for readers before a reset of the log; meanwhile turns end and release
-/// their snapshots. It doubles with each failed attempt.
-pub const WAL_RESTART_WAIT_MS: u64 = 50;
-
-/// How often that wait is doubled.
-pub const WAL_RESTART_DOUBLINGS_MAX: u32 = 4;
 
 /// How long `Symbol.dispose` waits until the database of the handle is closed.
 pub const DISPOSE_WAIT_MS_MAX: u64 = 500;

@@ -14,6 +14,7 @@ pub(crate) mod limit;
 mod limits;
 mod maintenance;
 mod named;
+mod page_memory;
 mod placeholder;
 mod queue;
 mod read;
@@ -38,6 +39,7 @@ pub use key::{Key, KeyPart};
 pub use limits::*;
 pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
 pub(crate) use named::named;
+pub use page_memory::PageMemory;
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
     Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, MessageDeletion,

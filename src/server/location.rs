@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::copies::remove_left;
 use super::membership::Membership;
 use super::read_server::Primary;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Result};
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, PageMemory, Result};
 use crate::open::{Target, open};
 use crate::store::Store;
 
@@ -39,7 +39,13 @@ impl Location {
                 if !readonly {
                     remove_left(path);
                 }
-                Target::File { path: path.clone(), readonly: *readonly, busy, encoding: None }
+                Target::File {
+                    path: path.clone(),
+                    readonly: *readonly,
+                    busy,
+                    encoding: None,
+                    memory: PageMemory::default(),
+                }
             }
             Self::Replica { primary, .. } => return primary.store(),
             Self::Shared { members, name } => Target::Postgres {

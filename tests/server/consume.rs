@@ -6,7 +6,7 @@ use openkv::codec::framing::KEEP_ALIVE;
 use openkv::database::Database;
 use openkv::model::{
     Ask, AtomicWrite, CONSUME_MESSAGE_BYTES_MAX, Decision, Delivery, Limits, Message, Outcome,
-    QueueStats, Renewal, Settlement, WriteParts,
+    PageMemory, QueueStats, Renewal, Settlement, WriteParts,
 };
 use openkv::open::{Target, open};
 use openkv::protocol::Command;
@@ -22,7 +22,14 @@ use crate::served::{ACCESS, READ, Served, Session, file};
 fn beside(served: &Served) -> Database {
     let path = served.folder.path().join("kv.sqlite3");
     let busy = Duration::from_secs(5);
-    open(&Target::File { path, readonly: false, busy, encoding: None }).expect("the file")
+    open(&Target::File {
+        path,
+        readonly: false,
+        busy,
+        encoding: None,
+        memory: PageMemory::default(),
+    })
+    .expect("the file")
 }
 
 fn enqueue(database: &Database, values: std::ops::Range<u8>) {

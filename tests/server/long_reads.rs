@@ -9,7 +9,8 @@ use ciborium::Value as Cbor;
 use openkv::call::{Call, Fault, Reply, carry_out};
 use openkv::database::Database;
 use openkv::model::{
-    AtomicWrite, DELETE_STEP_ROWS_MAX, EncodedValue, Encoding, Kind, Limits, Mutation, WriteParts,
+    AtomicWrite, DELETE_STEP_ROWS_MAX, EncodedValue, Encoding, Kind, Limits, Mutation, PageMemory,
+    WriteParts,
 };
 use openkv::open::{Target, open};
 use openkv::protocol::Command;
@@ -63,7 +64,13 @@ fn served() -> Served {
     let served = file(|_| ());
     let path = served.folder.path().join("kv.sqlite3");
     let busy = Duration::from_secs(5);
-    let here = open(&Target::File { path, readonly: false, busy, encoding: None });
+    let here = open(&Target::File {
+        path,
+        readonly: false,
+        busy,
+        encoding: None,
+        memory: PageMemory::default(),
+    });
     let here = here.expect("the store of the server");
     fill(here.store("here").expect("here"));
     served

@@ -11,7 +11,7 @@ import { latin1, readUtf8 } from "../text";
 import { VALUE_DEPTH_MAX } from "./tags";
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
-const LOOP_COPY_BYTES_MAX = 20;
+const LOOP_COPY_BYTES_MAX = 48;
 /**
  * Text up to this many bytes is scanned for bytes that are not ASCII; for longer text the decoder of
  * the engine is faster.

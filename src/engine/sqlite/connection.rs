@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::errors::failure;
 use super::identity::keep_log;
 use super::identity::log_of;
-use crate::model::{Error, PAGE_CACHE_KIB, Result};
+use crate::model::{Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -20,7 +20,7 @@ pub(super) enum Access {
     Write,
 }
 
-/// Opens a connection in WAL mode; `busy` is the wait for locks.
+/// Opens a connection in WAL mode, with the default page cache; `busy` is the wait for locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
     #[cfg(unix)]
     super::locks::install();
@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     // If the log belongs to another file, closing must not move it into this one.
     keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;
-    connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB).map_err(failure)?;
+    limit_cache(&connection, PageMemory::default())?;
     connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
     if access == Access::Write {
         use_log(&connection, busy)?;
@@ -44,6 +44,23 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     }
     keep_log(&connection, false)?;
     Ok(connection)
+}
+
+/// Limits the page cache of a connection.
+pub(super) fn limit_cache(connection: &Connection, memory: PageMemory) -> Result<()> {
+    // A negative number counts KiB instead of pages.
+    let kib = i64::try_from(memory.cache_bytes() / 1024).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "cache_size", -kib).map_err(failure)
+}
+
+/// Maps the beginning of the file into memory, for a connection that reads. If somebody shortens the file,
+/// or the disk fails, a read of the mapping ends the process by a signal: only callers that accept that ask
+/// for it.
+pub(super) fn map(connection: &Connection, memory: PageMemory) -> Result<()> {
+    match memory.mmap_bytes() {
+        0 => Ok(()),
+        bytes => connection.pragma_update(None, "mmap_size", bytes.cast_signed()).map_err(failure),
+    }
 }
 
 /// Rejects a connection that SQLite opened read-only as a fallback. SQLite falls back for any

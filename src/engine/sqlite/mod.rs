@@ -71,7 +71,7 @@ pub use writer::SqliteWriter;
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
 use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Maintenance, TellExternal};
-use crate::model::{Backup, Capabilities, Encoding, Error, Moment, Result};
+use crate::model::{Backup, Capabilities, Encoding, Error, Moment, PageMemory, Result};
 
 /// An existing database file, or a new one with its tables created.
 pub struct SqliteEngine {
@@ -79,6 +79,7 @@ pub struct SqliteEngine {
     readonly: bool,
     encoding: Encoding,
     busy: Duration,
+    memory: PageMemory,
     own: Arc<OwnCommits>,
     /// The last connection to close moves the log into the file and deletes it, which a read-only
     /// connection cannot do: without this connection two files would remain. The checks for
@@ -176,7 +177,23 @@ impl SqliteEngine {
         let last_to_close = Arc::new(Mutex::new(first));
         let leftover = Leftover::of(path, readonly);
         let (path, own) = (path.to_owned(), Arc::default());
-        Ok(Self { path, readonly, encoding, busy, own, last_to_close, _leftover: leftover, claim })
+        Ok(Self {
+            path,
+            readonly,
+            encoding,
+            busy,
+            memory: PageMemory::default(),
+            own,
+            last_to_close,
+            _leftover: leftover,
+            claim,
+        })
+    }
+
+    /// Gives the readers and the writer that are made from now on this memory for pages.
+    #[must_use]
+    pub fn with_memory(self, memory: PageMemory) -> Self {
+        Self { memory, ..self }
     }
 
     /// The format of the file's values, `Cbor` or `V8`.
@@ -209,6 +226,8 @@ impl Engine for SqliteEngine {
 
     fn reader(&self) -> Result<SqliteReader> {
         let connection = connection::open(&self.path, Access::Read, self.busy)?;
+        connection::limit_cache(&connection, self.memory)?;
+        connection::map(&connection, self.memory)?;
         let mut reader = SqliteReader::new(connection, self.encoding)?;
         reader.claim = self.claim.clone();
         Ok(reader)
@@ -227,6 +246,7 @@ impl Engine for SqliteEngine {
         // The writer waits for locks itself.
         let connection = connection::open(&self.path, Access::Write, self.busy)?;
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
+        connection::limit_cache(&connection, self.memory)?;
         let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;
         writer.claim = self.claim.clone();
         Ok(writer)

@@ -1,0 +1,27 @@
+// Duty: checks the options of openKv about the memory for the pages of a file.
+
+import { nameOf } from "./check.js";
+
+const CACHE_BYTES_MIN = 64 * 1024;
+const CACHE_BYTES_MAX = 64 * 1024 * 1024 * 1024;
+const MMAP_BYTES_MAX = 2_147_418_112;
+
+/** Bytes of the page cache of each connection; undefined: the addon's default. */
+export function checkCacheSize(given: unknown): number | undefined {
+  return checkBytes("cacheSize", given, CACHE_BYTES_MIN, CACHE_BYTES_MAX);
+}
+
+/** Bytes of the file that readers map into memory; undefined: none. */
+export function checkMmapSize(given: unknown): number | undefined {
+  return checkBytes("mmapSize", given, 0, MMAP_BYTES_MAX);
+}
+
+function checkBytes(name: string, given: unknown, least: number, most: number): number | undefined {
+  if (given === undefined) return undefined;
+  const isWhole = Number.isInteger(given);
+  if (isWhole && (given as number) >= least && (given as number) <= most) return given as number;
+  const shown = typeof given === "number" ? String(given) : nameOf(given);
+  throw new TypeError(
+    `${name} must be an integer from ${least} to ${most} (bytes): received ${shown}`,
+  );
+}

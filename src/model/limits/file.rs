@@ -1,0 +1,26 @@
+//! Bounds of a file: the memory for its pages, the length of its log.
+
+/// Default of the page cache of one connection.
+pub const CACHE_BYTES_DEFAULT: u64 = 16 * 1024 * 1024;
+
+/// Lower bound of the page cache of one connection.
+pub const CACHE_BYTES_MIN: u64 = 64 * 1024;
+
+/// Upper bound of the page cache of one connection.
+pub const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
+
+/// Upper bound of the part of a file that a reader maps into memory: that of SQLite.
+pub const MMAP_BYTES_MAX: u64 = 2_147_418_112;
+
+/// Length of the log from which a writer waits for readers, so that the log can be reset.
+pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Length to which the file of the log is truncated at a reset, and its growth between attempts.
+pub const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
+
+/// How long a writer waits for readers before a reset of the log; meanwhile turns end and release
+/// their snapshots. It doubles with each failed attempt.
+pub const WAL_RESTART_WAIT_MS: u64 = 50;
+
+/// How often that wait is doubled.
+pub const WAL_RESTART_DOUBLINGS_MAX: u32 = 4;
