@@ -76,7 +76,8 @@ export async function kill(kills, seed, tell = () => {}) {
   async function round() {
     const archiver = start(["archive", "run", file, target, "--snapshot-every", "400ms"]);
     const to = join(folder, "killed.sqlite3");
-    const restore = totals.checked > 0 || totals.archivers > 4 ? start(["restore", target, to]) : undefined;
+    const restore =
+      totals.checked > 0 || totals.archivers > 4 ? start(["restore", target, to]) : undefined;
     const ends = [archiver, restore].map(async (child) => {
       if (child === undefined) return;
       const ended = outcomeOf(child);
@@ -120,7 +121,9 @@ export async function kill(kills, seed, tell = () => {}) {
     const listing = JSON.parse((await openkv("archive", "list", target, "--json")).out);
     assert.equal(listing.timelines.length, 1);
     const oldest = listing.timelines[0].snapshots[0].versionstamp;
-    const known = [...states].filter(([stamp]) => stamp >= oldest && stamp <= newest);
+    const last = listing.timelines[0].last ?? oldest;
+    const known = [...states].filter(([stamp]) => stamp >= oldest && stamp <= last);
+    assert.ok(known.length > 0, `seed ${seed}: no commit from ${oldest} to ${last}`);
     for (let n = 0; n < RESTORES_PER_CHECK; n++) {
       const [versionstamp, expected] = n === 0 ? known.at(-1) : known[below(known.length)];
       const to = join(folder, `restored-${totals.checked++}.sqlite3`);

@@ -27,7 +27,11 @@ function stepsOf(heading) {
 /** Runs a block in the folder of the test, as a person would paste it. An archiver is ended after a while. */
 async function paste(block, moment) {
   const script = block.replaceAll(MOMENT, moment).replaceAll(PLACE, inFolder("mnt"));
-  const env = { ...process.env, NO_COLOR: "1", PATH: inFolder("bin") + delimiter + process.env.PATH };
+  const env = {
+    ...process.env,
+    NO_COLOR: "1",
+    PATH: inFolder("bin") + delimiter + process.env.PATH,
+  };
   const runsOn = script.split("\n").findLastIndex((line) => line.includes("archive run"));
   const foreground = script.split("\n");
   const archiver = runsOn < 0 ? undefined : foreground.splice(runsOn, 1)[0];
@@ -83,7 +87,10 @@ test("the runbook restores a database as it is printed", { skip: withoutShell },
     if (step.includes("archive verify")) assert.doesNotMatch(out, /in no object|damaged/);
   }
   for (const command of ["list", "verify", "prune", "run"]) {
-    assert.ok(steps.some((step) => step.includes(`openkv archive ${command}`)), command);
+    assert.ok(
+      steps.some((step) => step.includes(`openkv archive ${command}`)),
+      command,
+    );
   }
   assert.ok(existsSync(inFolder("lost/app.sqlite3")));
   assert.deepEqual(await contents(inFolder("app.sqlite3")), before);
