@@ -78,12 +78,9 @@ pub(super) fn verify(
             Err(error) => return Err(error),
             Ok(reached) => {
                 if let Some(after) = reached.gap {
-                    verified.findings.push(format!(
-                        "commits after {} are in no object: restores to them are not possible",
-                        shown(after)
-                    ));
+                    verified.findings.push(lost(after));
                 } else if let Some(next) = next {
-                    compare(&model, next, &mut verified);
+                    compare(&model, next, reached.last, &mut verified);
                 }
             }
         }
@@ -126,10 +123,13 @@ fn load(
     }
 }
 
-fn compare(model: &Model, next: &Found, verified: &mut Verified) {
+/// `last` is the last commit of the objects before the snapshot; later ones can have changed no entry.
+fn compare(model: &Model, next: &Found, last: u64, verified: &mut Verified) {
     let (entries, content) = model.hash();
     if (entries, content) == (next.entries, next.content) {
         verified.compared += 1;
+    } else if last < next.snapshot.name.version {
+        verified.findings.push(lost(last));
     } else {
         verified.findings.push(format!(
             "the log leads to {entries} entries at the commit {}, and the snapshot of that commit has {} others: one of \
@@ -138,4 +138,9 @@ fn compare(model: &Model, next: &Found, verified: &mut Verified) {
             next.entries
         ));
     }
+}
+
+fn lost(after: u64) -> String {
+    let after = shown(after);
+    format!("commits after {after} are in no object: restores to them are not possible")
 }
