@@ -252,6 +252,40 @@ test("a replica of prefixes has no other keys, and asks the server for those", a
   await reader.close();
 });
 
+// A replica took commits of keys that are not in its prefixes for missing ones: it failed, or was copied.
+test("a partial replica passes commits of other keys, also over a reconnect", async () => {
+  for (const replica of [":memory:", fresh()]) {
+    const { link, kv } = await started();
+    await kv.set(["public", 1], 0);
+    let near = await follow(link, { replica, prefixes: [["public"]] });
+    const write = async (key, value) => {
+      const { versionstamp } = await kv.set(key, value);
+      return versionstamp;
+    };
+    for (let round = 1; round <= 3; round++) {
+      for (let n = 0; n < 5; n++) await write(["secret", n], round);
+      await near.replica.reached(await write(["public", 1], round));
+      assert.equal(near.getSync(["public", 1], eventual).value, round);
+      await near.replica.reached(await write(["secret", 9], round));
+      await link.refuse();
+      await write(["secret", 8], round);
+      await write(["public", 2], round);
+      await write(["secret", 8], -round);
+      await link.accept();
+      await near.replica.reached(await write(["public", 3], round));
+    }
+    assert.equal((await near.replica.status()).copies, 1);
+    assert.deepEqual(await all(near, eventual, ["public"]), await all(kv, {}, ["public"]));
+    await near.close();
+    if (replica === ":memory:") continue;
+    await write(["secret", 1], "later");
+    near = await follow(link, { replica, prefixes: [["public"]] });
+    await near.replica.reached(await write(["public", 4], "last"));
+    assert.equal((await near.replica.status()).copies, 0);
+    await near.close();
+  }
+});
+
 test("maxLag sends a read to the server, or refuses it", async () => {
   const { link, kv } = await started();
   const near = await follow(link, { consistency: "eventual", maxLag: 400 });
