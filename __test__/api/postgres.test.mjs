@@ -8,7 +8,6 @@ onPostgres("calls of other engines", (fresh) => {
   const calls = {
     vacuum: (kv) => kv.vacuum(),
     checkpoint: (kv) => kv.checkpoint(),
-    createIndex: (kv) => kv.createIndex({ prefix: ["a"], fields: ["b"] }),
     search: (kv) => kv.search(["a"], "b"),
     backup: (kv) => kv.backup("copy.sqlite3"),
     getSync: async (kv) => kv.getSync(["a"]),

@@ -71,7 +71,6 @@ test("what a database on PostgreSQL lacks is refused by name", { skip }, async (
   const { calls } = await pair();
   for (const [method, path, request] of [
     ["GET", "/backup", {}],
-    ["POST", "/indexes", { body: { prefix: ["a"], fields: ["x"] } }],
     ["GET", "/search?prefix=a&query=x", {}],
   ]) {
     const { status, body } = await calls[0](method, path, request);

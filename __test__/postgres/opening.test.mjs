@@ -73,13 +73,27 @@ test("tables of a newer version are UNSUPPORTED", async () => {
   assert.equal(await sql(CONTENTS), contents);
 });
 
-test("tables of the format before are changed by their owner, and by nobody else", async () => {
+/** What makes tables those of an older format. */
+const TO_FORMAT_2 =
+  "DROP TABLE openkv.replication, openkv.segments, openkv.indexes; " +
+  "ALTER TABLE openkv.databases DROP COLUMN replicates";
+const OLDER_FORMATS = {
+  1: `${TO_FORMAT_2}; ALTER TABLE openkv.log DROP COLUMN writes`,
+  2: TO_FORMAT_2,
+};
+
+for (const [format, change] of Object.entries(OLDER_FORMATS)) {
+  test(`tables of the format ${format} are changed by their owner, and by nobody else`, () =>
+    changesTables(format, change));
+}
+
+async function changesTables(format, change) {
   const database = await server.newDatabase();
   const sql = (text) => server.sql(text, { database });
   const url = (user) => server.url({ database, user, kv: "shop" });
   await (await openKv(url())).close();
   const contents = await sql(CONTENTS);
-  await sql("ALTER TABLE openkv.log DROP COLUMN writes; UPDATE openkv.format SET version = 1");
+  await sql(`${change}; UPDATE openkv.format SET version = ${format}`);
   await sql("GRANT USAGE ON SCHEMA openkv TO reader");
   await sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA openkv TO reader");
   const older = await sql(CONTENTS);
@@ -94,7 +108,7 @@ test("tables of the format before are changed by their owner, and by nobody else
   const reading = await openKv(url("reader"), { readonly: true });
   assert.equal((await reading.get(["a"])).value, 1);
   await reading.close();
-});
+}
 
 test("without the right to create tables it is DENIED", async () => {
   const database = await server.newDatabase();

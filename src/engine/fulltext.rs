@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use crate::model::{HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search};
+use crate::model::{
+    Error, HitVisitor, INDEXES_MAX, IndexChoice, IndexInfo, IndexSpec, Result, Search,
+};
 
 /// The part of a [`Writer`](super::Writer) that maintains indexes. A transaction that changes an
 /// entry also updates the indexes that cover it.
@@ -47,4 +49,57 @@ pub trait Finder {
     /// # Errors
     /// `Invalid` if no index covers the prefix, and for a malformed query; errors of the medium.
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo>;
+}
+
+/// What the creation of an index leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Creation {
+    /// There is the same one.
+    Exists,
+    /// It is new.
+    Creates,
+    /// It takes the place of the index of its prefix.
+    Replaces,
+}
+
+/// Decides the creation of an index beside those that there are.
+///
+/// # Errors
+/// `Invalid` for a definition out of bounds, and for a name or prefix of another index.
+pub(super) fn decide<'i>(
+    there: impl Iterator<Item = &'i IndexSpec> + Clone,
+    spec: &IndexSpec,
+    replace: bool,
+) -> Result<Creation> {
+    spec.check()?;
+    let clashes = |index: &IndexSpec| index.name == spec.name && index.prefix != spec.prefix;
+    if there.clone().any(clashes) {
+        return Err(Error::invalid(format!(
+            "kv.createIndex: the name '{}' is that of an index with another prefix",
+            spec.name
+        )));
+    }
+    match there.clone().find(|index| index.prefix == spec.prefix) {
+        Some(same) if same == spec => Ok(Creation::Exists),
+        Some(_) if replace => Ok(Creation::Replaces),
+        Some(other) => Err(Error::invalid(format!(
+            "kv.createIndex: the prefix has an index already, '{}', that differs in {}: \
+             give replace: true, or drop it first",
+            other.name,
+            difference(other, spec),
+        ))),
+        None if there.count() >= INDEXES_MAX => Err(Error::invalid(format!(
+            "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
+        ))),
+        None => Ok(Creation::Creates),
+    }
+}
+
+fn difference(a: &IndexSpec, b: &IndexSpec) -> &'static str {
+    match () {
+        () if a.fields != b.fields => "its fields",
+        () if a.tokenizer != b.tokenizer => "its tokenizer",
+        () if a.prefix_lengths != b.prefix_lengths => "its prefixLengths",
+        () => "its name",
+    }
 }

@@ -451,9 +451,7 @@ pub trait Writer: Send + Indexer {
         _now_ms: i64,
         _deadline: Instant,
     ) -> Result<u64> {
-        Err(Error::unsupported(
-            "the options log and history: only a database in a file or in memory has a replication log",
-        ))
+        Err(Error::unsupported("the options log and history: this database has no replication log"))
     }
 
     /// Repeats the changes of a segment of another copy's log, in one transaction: the commits have

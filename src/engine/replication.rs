@@ -55,6 +55,11 @@ pub trait ReplicationLog {
         commits: Range<u64>,
         visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
     ) -> Result<()>;
+
+    /// The error of a read of the past without a history.
+    fn no_history(&self) -> Error {
+        no_history()
+    }
 }
 
 impl dyn ReplicationLog + '_ {
@@ -70,7 +75,8 @@ impl dyn ReplicationLog + '_ {
         before: Option<u64>,
         visit: &mut dyn FnMut(EntryVersion) -> bool,
     ) -> Result<()> {
-        let history = self.state()?.log.and_then(|log| log.history).ok_or_else(no_history)?;
+        let history =
+            self.state()?.log.and_then(|log| log.history).ok_or_else(|| self.no_history())?;
         let oldest = history.since.version + 1;
         if before.is_some_and(|before| before < oldest) {
             return Ok(());
@@ -102,7 +108,7 @@ impl dyn ReplicationLog + '_ {
     /// errors of the medium.
     pub fn moment(&mut self, when: When, now_ms: i64) -> Result<Moment> {
         let state = self.state()?;
-        let history = state.log.and_then(|log| log.history).ok_or_else(no_history)?;
+        let history = state.log.and_then(|log| log.history).ok_or_else(|| self.no_history())?;
         match when {
             When::Commit(stamp) if stamp.version() > state.version => {
                 Err(after_newest(stamp, state.version))

@@ -13,11 +13,14 @@ mod history;
 mod messages;
 mod queues;
 mod range;
+mod replication;
 mod rows;
 mod search;
 #[cfg(all(feature = "postgres", unix))]
 #[path = "../../tests/kit/postgres.rs"]
 mod server;
+#[cfg(all(feature = "postgres", unix))]
+mod shared_log;
 #[cfg(all(feature = "postgres", unix))]
 mod sharing;
 #[cfg(all(feature = "postgres", unix))]
@@ -220,6 +223,11 @@ macro_rules! rules_of_every_engine {
                 a_failed_message_is_retried_until_its_schedule_ends
                 an_expired_lock_is_a_failure_unless_renewed
             }
+            replication {
+                a_copy_repeats_the_log
+                a_log_that_begins_again_has_nothing_of_before
+                every_commit_is_in_one_segment
+            }
             queues {
                 a_delay_counts_from_the_time_of_the_batch
                 a_deduplication_key_is_taken_until_its_message_is_removed
@@ -276,7 +284,6 @@ macro_rules! rules_of_history {
                 a_replacement_that_fails_changes_nothing
             }
             history {
-                a_copy_repeats_the_log
                 a_large_commit_leaves_the_history_in_steps
                 a_moment_outside_of_the_history_is_refused
                 a_history_that_begins_again_has_nothing_of_before
@@ -438,7 +445,7 @@ mod postgres {
 
     laws! { super::fresh();
         unsupported {
-            searches_and_their_indexes_are_unsupported
+            definitions_of_indexes_are_kept_and_searches_are_unsupported
             work_on_a_file_is_unsupported
         }
     }

@@ -63,8 +63,8 @@ impl Capabilities {
             (Capability::SynchronousReads, "a database on PostgreSQL cannot be read at once"),
             (
                 Capability::FullTextSearch,
-                "a database on PostgreSQL has no full-text indexes: copy its entries to a file with \
-                 openkv copy and search there",
+                "a database on PostgreSQL is searched on a replica: open it with the option replica, for \
+                 example replica: \":memory:\"",
             ),
             (
                 Capability::Backup,

@@ -122,6 +122,16 @@ pub enum IndexChoice {
     Name(String),
 }
 
+impl IndexChoice {
+    /// Whether it chooses this index.
+    pub fn is(&self, spec: &IndexSpec) -> bool {
+        match self {
+            Self::Prefix(prefix) => spec.prefix == *prefix,
+            Self::Name(name) => spec.name == *name,
+        }
+    }
+}
+
 /// The marks around matches in snippets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Highlight {

@@ -75,7 +75,7 @@ macro_rules! commands {
             /// Deletes a message that no consumer has.
             DeleteMessage = 42, queue::delete, Write, Conditional, [ZeroSaysNothing], [], [], "deletion of messages";
             /// Creates a full-text index, unless the same one exists.
-            CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], [FullTextSearch], "search";
+            CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], [], "search";
             /// Drops an index.
             DropIndex = 51, search::remove, Write, Unsafe, [], [], [], "search";
             /// Describes the indexes.

@@ -47,7 +47,7 @@ RETURNING id, epoch, version) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM deposed RETURNING db";
 
 /// Each deletes some rows of the database `$1`, at most `$2`.
-const EMPTY: [&str; 6] = [
+const EMPTY: [&str; 8] = [
     "DELETE FROM openkv.entries WHERE db = $1 AND k = ANY (ARRAY(\
      SELECT k FROM openkv.entries WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.expiries WHERE db = $1 AND k = ANY (ARRAY(\
@@ -60,6 +60,10 @@ const EMPTY: [&str; 6] = [
      SELECT id FROM openkv.messages WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.dead WHERE db = $1 AND id = ANY (ARRAY(\
      SELECT id FROM openkv.dead WHERE db = $1 LIMIT $2)) RETURNING 1",
+    "DELETE FROM openkv.segments WHERE db = $1 AND version = ANY (ARRAY(\
+     SELECT version FROM openkv.segments WHERE db = $1 LIMIT $2)) RETURNING 1",
+    "DELETE FROM openkv.indexes WHERE db = $1 AND name = ANY (ARRAY(\
+     SELECT name FROM openkv.indexes WHERE db = $1 LIMIT $2)) RETURNING 1",
 ];
 
 /// The shared state on one PostgreSQL server.

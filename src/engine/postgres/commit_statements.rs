@@ -6,6 +6,7 @@ use super::entries::EntryChanges;
 use super::feed::ChangeRows;
 use super::line::{Call, Value};
 use super::message_changes::MessageChanges;
+use super::replication::{self, SegmentRow};
 use crate::engine::feed::Extent;
 use crate::model::{POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS};
 
@@ -42,6 +43,8 @@ pub(super) struct CommitStatements {
     pub(super) entries: EntryChanges,
     pub(super) messages: MessageChanges,
     pub(super) changes: ChangeRows,
+    /// What the replication log gets, if it is on.
+    pub(super) segment: Option<SegmentRow>,
     /// Rows of the log of batches from before this time go, in ms since the epoch.
     pub(super) trims_log: Option<i64>,
 }
@@ -84,7 +87,11 @@ impl CommitStatements {
         let mut others = Vec::new();
         self.messages.calls(&self.db, &mut others);
         self.changes.calls(&self.db, &mut others);
-        others.is_empty() && !self.logs && self.trims_log.is_none() && self.next != self.version
+        others.is_empty()
+            && self.segment.is_none()
+            && !self.logs
+            && self.trims_log.is_none()
+            && self.next != self.version
     }
 
     fn changed(&self) -> Vec<Call<'_>> {
@@ -107,8 +114,14 @@ impl CommitStatements {
         if next != version {
             calls.push((LOG, vec![db, next, epoch, name, now_ms, version, keys, writes]));
         }
+        if let Some(SegmentRow { first, changes }) = &self.segment {
+            calls.push((replication::APPEND, vec![db, next, first, now_ms, changes]));
+        }
         if let Some(before_ms) = &self.trims_log {
             calls.push((TRIM_LOG, vec![db, &POSTGRES_LOG_TRIM_ROWS, before_ms]));
+            if self.segment.is_some() {
+                calls.push((replication::TRIM, vec![db, &POSTGRES_LOG_TRIM_ROWS]));
+            }
         }
         calls
     }

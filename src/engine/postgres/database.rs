@@ -21,7 +21,7 @@ greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1
 CASE WHEN $2::int8 IS NULL \
 THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
 CASE WHEN leader IS NOT NULL AND leader IS DISTINCT FROM $3::bytea THEN coalesce((SELECT s.name \
-FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by FROM d";
+FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, replicates FROM d";
 
 /// Stores what the transaction has changed; answers the time of the server. NULL as the version
 /// violates the table's rule, so that a transaction that was overtaken cannot commit. Everything but
@@ -51,6 +51,8 @@ pub(super) struct DatabaseRow {
     pub(super) waited_ms: u64,
     /// The name of another process that leads the database; empty if its lease has ended.
     pub(super) led_by: Option<String>,
+    /// Whether the replication log is on.
+    pub(super) replicates: bool,
 }
 
 impl DatabaseRow {
@@ -80,6 +82,7 @@ impl DatabaseRow {
             led_by: cells
                 .get::<Option<&[u8]>>(14)?
                 .map(|name| String::from_utf8_lossy(name).into()),
+            replicates: cells.get(15)?,
         })
     }
 }
@@ -93,7 +96,7 @@ impl DatabaseRow {
             clock_ms: self.now_ms,
             last_uuid: self.last_uuid,
             last_message: self.last_message,
-            logs: self.logs,
+            logs: self.logs || self.replicates,
         }
     }
 }

@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::database::DatabaseRow;
 use super::lead;
+use super::line::Call;
 use super::outcome::until_answered;
+use super::replication::FORGET;
 use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
-use crate::commit::{Begun, batch};
+use crate::commit::{Begun, Transaction as _, batch};
 use crate::engine::{DeadLettersChanged, Report, Work};
 use crate::model::{
-    AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, MessageDeletion,
-    POSTGRES_RESOLVE_PAUSE_MS, Result, WriteRecord,
+    AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSettings,
+    MessageDeletion, Origin, POSTGRES_EMPTY_STEP_ROWS, POSTGRES_RESOLVE_PAUSE_MS, Result,
+    WriteRecord,
 };
 
 /// Pause between two attempts to begin a transaction.
@@ -79,7 +82,7 @@ impl Direct {
         let begun = Begun {
             version: open.row.version.cast_unsigned(),
             now_ms: open.row.now_ms,
-            logs: open.row.logs,
+            logs: open.row.logs || open.row.replicates,
             kept_out: self.was_kept_out(),
         };
         let attempts: Vec<_> = work.writes.iter().map(AtomicWrite::attempt).collect();
@@ -109,6 +112,60 @@ impl Direct {
             self.commit(open)?;
         }
         Ok(version)
+    }
+
+    /// Changes the settings of the replication log, also of a database that another process leads. Returns
+    /// the last commit.
+    ///
+    /// # Errors
+    /// As [`crate::engine::Writer::set_log`].
+    pub(super) fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<u64> {
+        let set = |open: &OpenTransaction| Ok((open.version(), open.set_log(settings, origin)?));
+        let (version, turned_off) = self.beside_leader(now_ms, deadline, set)?;
+        if turned_off {
+            self.forget_segments(version)?;
+        }
+        Ok(version)
+    }
+
+    /// Changes what no write depends on, also of a database that another process leads.
+    ///
+    /// # Errors
+    /// Those of `change`; the error of the server.
+    pub(super) fn beside_leader<T>(
+        &mut self,
+        now_ms: i64,
+        deadline: Instant,
+        change: impl FnOnce(&OpenTransaction) -> Result<T>,
+    ) -> Result<T> {
+        let shared = self.shared.clone();
+        let open = self.open_any(&|| Purpose::plain(&shared, now_ms, deadline))?;
+        match change(&open) {
+            Ok(changed) => open.confirm().map(|()| changed),
+            Err(error) => {
+                open.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// In steps, so that the writers of other processes do not wait. What is left after a crash is of no use
+    /// to anybody, and is trimmed once the log is on again.
+    fn forget_segments(&self, version: u64) -> Result<()> {
+        let version = version.cast_signed();
+        loop {
+            let call: Call<'_> =
+                (FORGET, vec![&self.shared.db, &version, &POSTGRES_EMPTY_STEP_ROWS]);
+            if self.shared.query(call)?.is_empty() {
+                return Ok(());
+            }
+        }
     }
 
     /// Deletes old rows of the log of changes.
@@ -157,7 +214,11 @@ impl Direct {
             Ok(count) => {
                 // Only a commit makes other processes look, and there may be work for them.
                 if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
-                    crate::commit::Transaction::set_version(&mut open, before + 1, None)?;
+                    let version = before + 1;
+                    if open.row.replicates {
+                        open.log(version..=version, Vec::new(), now_ms)?;
+                    }
+                    open.set_version(version, None)?;
                 }
                 let versions = (before, open.version());
                 self.commit(open)?;
@@ -175,8 +236,13 @@ impl Direct {
         self.open(&|| Purpose::plain(&shared, now_ms, deadline))
     }
 
-    /// Begins a transaction, on another connection if one is lost: nothing was done on that.
+    /// As [`Direct::open_any`], of a database that no other process leads.
     fn open<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
+        self.open_any(of)?.pass_leader()
+    }
+
+    /// Begins a transaction, on another connection if one is lost: nothing was done on that.
+    fn open_any<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
         loop {
             let purpose = of();
             let deadline = purpose.deadline;
@@ -186,7 +252,7 @@ impl Direct {
                     if open.row.waited_ms >= KEPT_OUT_MS_MIN {
                         self.waited = Some(Instant::now());
                     }
-                    return open.pass_leader();
+                    return Ok(open);
                 }
                 Err((error, lost)) if lost && Instant::now() < deadline => {
                     tracing::warn!(%error, "beginning a transaction again");

@@ -1,6 +1,7 @@
 //! Begins a lead, proves what became of batches in flight, and hands a database over: each by one
 //! statement that raises the epoch or frees the row.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio_postgres::Row;
@@ -23,9 +24,9 @@ CASE WHEN $3::int8 IS NULL THEN leader IS NULL OR leader = $2 OR NOT EXISTS (SEL
 FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()) \
 ELSE leader = $2 AND epoch = $3 END \
 RETURNING id, epoch, version, greatest(clock_ms, \
-(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs), \
+(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, replicates), \
 begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM led) \
-SELECT epoch, version, clock_ms, last_uuid, last_message, logs FROM led";
+SELECT epoch, version, clock_ms, last_uuid, last_message, logs, replicates FROM led";
 
 const START: &str = "SELECT start FROM openkv.epochs WHERE db = $1 AND epoch = $2";
 
@@ -118,13 +119,16 @@ fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
     let cells = Cells::of("databases", row);
     let (uuid, clock_ms) = (cells.get::<Option<&[u8]>>(3)?, cells.get(2)?);
     shared.time.learn(clock_ms);
+    let (feeds, replicates) = (cells.get(5)?, cells.get(6)?);
+    shared.logs.0.store(feeds, Ordering::Relaxed);
+    shared.logs.1.store(replicates, Ordering::Relaxed);
     Ok(Lead {
         epoch: cells.unsigned(0)?,
         version: cells.unsigned(1)?,
         clock_ms: if shared.time.is_of_caller() { 0 } else { clock_ms },
         last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
         last_message: cells.get(4)?,
-        logs: cells.get(5)?,
+        logs: feeds || replicates,
     })
 }
 

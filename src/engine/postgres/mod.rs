@@ -14,6 +14,7 @@ mod direct;
 mod entries;
 mod errors;
 mod feed;
+mod indexes;
 mod lead;
 mod leader;
 mod lease;
@@ -30,6 +31,7 @@ mod pooler;
 mod prefetch;
 mod queues;
 mod reader;
+mod replication;
 mod schema;
 mod session;
 mod single_statement;
@@ -87,6 +89,8 @@ pub(super) struct Shared {
     polled: AtomicBool,
     /// What this process does as the leader.
     figures: Mutex<Option<LeaderFigures>>,
+    /// What this process logs as the leader, as its last lead has found it: for feeds, and for replicas.
+    logs: (AtomicBool, AtomicBool),
     /// Names of batches: a random number, and a counter.
     batches: (u64, AtomicU64),
     /// Longest wait for a connection of a read.
@@ -130,9 +134,10 @@ impl PostgresEngine {
         let base = base.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let (seen, batches) = (AtomicU64::new(0), (base, AtomicU64::new(0)));
         let (polled, figures) = (AtomicBool::new(false), Mutex::new(None));
+        let logs = <(AtomicBool, AtomicBool)>::default();
         let leads_as = server.leads_as().filter(|_| !readonly);
         let lease = leads_as.map(|name| Lease::of(&pool, name)).transpose()?;
-        let shared = Shared { pool, db, time, lease, seen, polled, figures, batches, busy };
+        let shared = Shared { pool, db, time, lease, seen, polled, figures, logs, batches, busy };
         let shared = Arc::new(shared);
         Ok(Self { shared, readonly })
     }

@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
-const FORMAT: i32 = 2;
+const FORMAT: i32 = 3;
 
 /// Names of databases for an error about one that is not there.
 const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
@@ -39,7 +39,8 @@ CREATE TABLE openkv.databases (
   feed_set_rows int8 NOT NULL DEFAULT 0,
   feed_set_bytes int8 NOT NULL DEFAULT 0,
   feed_removal_rows int8 NOT NULL DEFAULT 0,
-  feed_removal_bytes int8 NOT NULL DEFAULT 0
+  feed_removal_bytes int8 NOT NULL DEFAULT 0,
+  replicates bool NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 CREATE TABLE openkv.epochs (
   db int8 NOT NULL, epoch int8 NOT NULL, start int8 NOT NULL, PRIMARY KEY (db, epoch)
@@ -95,20 +96,38 @@ CREATE INDEX dead_order ON openkv.dead (db, queue, died_ms, id);
 CREATE INDEX dead_purge ON openkv.dead ((db + 0), purge_ms);
 ";
 
-/// Changes tables of the format 1. The row of the format is locked, so that one process does it.
-const FROM_FORMAT_1: &str = "\
-BEGIN;
+/// The tables that the format 3 has added: the replication log, the name of each database for its replicas,
+/// and the full-text indexes that replicas build.
+const TABLES_OF_FORMAT_3: &str = "\
+CREATE TABLE IF NOT EXISTS openkv.replication (
+  db int8 PRIMARY KEY, name bytea NOT NULL, incarnation int8 NOT NULL, complete int8 NOT NULL,
+  bytes int8 NOT NULL, newest_ms int8 NOT NULL, retention_ms int8 NOT NULL, bytes_max int8 NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS openkv.segments (
+  db int8 NOT NULL, version int8 NOT NULL, first int8 NOT NULL, at_ms int8 NOT NULL,
+  changes bytea NOT NULL, PRIMARY KEY (db, version)
+);
+ALTER TABLE openkv.segments ALTER COLUMN changes SET STORAGE EXTERNAL;
+CREATE TABLE IF NOT EXISTS openkv.indexes (
+  db int8 NOT NULL, name bytea NOT NULL, prefix bytea NOT NULL, fields bytea[] NOT NULL,
+  tokenizer bytea NOT NULL, prefix_lengths bytea NOT NULL, PRIMARY KEY (db, name)
+);
+";
+
+/// Changes tables of an older format. The row of the format is locked, so that one process does it.
+const FROM_OLDER_FORMATS: &str = "\
 SELECT version FROM openkv.format FOR UPDATE;
 ALTER TABLE openkv.log ADD COLUMN IF NOT EXISTS writes bytea;
 ALTER TABLE openkv.log ALTER COLUMN writes SET STORAGE EXTERNAL;
-UPDATE openkv.format SET version = 2 WHERE version = 1;
-COMMIT;
+ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS replicates bool NOT NULL DEFAULT false;
 ";
 
 /// The SQL that creates the tables. An administrator may run it for a user without the right to.
 #[must_use]
 pub fn script() -> String {
-    format!("BEGIN;\n{TABLES}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n")
+    format!(
+        "BEGIN;\n{TABLES}{TABLES_OF_FORMAT_3}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n"
+    )
 }
 
 /// Makes the session ready: checks the server, and creates the tables if there are none, except for a
@@ -175,12 +194,12 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
     let rows = session.query(("SELECT version FROM openkv.format", vec![]))?;
     match first::<i32>("format", &rows)? {
         Some(FORMAT) => Ok(()),
-        Some(1) if readonly => {
+        Some(1..FORMAT) if readonly => {
             let why = "the tables have an older format: open a database of them for writing once, as \
                        the owner of the tables";
             Err(Error::new(Kind::Unsupported, why))
         }
-        Some(1) => change_format(session),
+        Some(1..FORMAT) => change_format(session),
         Some(other) => Err(Error::new(
             Kind::Unsupported,
             format!(
@@ -192,7 +211,10 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
 }
 
 fn change_format(session: &mut Session) -> Result<()> {
-    let changed = session.execute(FROM_FORMAT_1);
+    let changed = session.execute(&format!(
+        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}\
+         UPDATE openkv.format SET version = {FORMAT} WHERE version < {FORMAT};\nCOMMIT;\n"
+    ));
     if let Err(error) = &changed {
         session.execute("ROLLBACK")?;
         if error.kind() == Kind::Denied {

@@ -11,12 +11,14 @@ use super::cells::Cells;
 use super::database::missing;
 use super::errors::Fault;
 use super::feed::FeedReader;
+use super::indexes;
 use super::line::Value;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
 use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
-use crate::engine::{FeedLog, FeedState, Finder, GoesOn, Snapshot};
+use super::replication::LogReader;
+use crate::engine::{FeedLog, FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
 use crate::model::{
     Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Logged, MessagePlace,
     MessageState, Needs, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats, Step,
@@ -221,6 +223,11 @@ impl Snapshot for PostgresSnapshot {
         Box::new(LazyFeed(self))
     }
 
+    fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        let db = self.shared.db;
+        Ok(Box::new(LogReader { link: &self.open()?.link, db }))
+    }
+
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
         self.queues()?.stats(queue)
     }
@@ -275,7 +282,8 @@ impl FeedLog for LazyFeed<'_> {
 
 impl Finder for PostgresSnapshot {
     fn indexes(&mut self, _count: bool) -> Result<Vec<IndexInfo>> {
-        Ok(Vec::new())
+        let db = self.shared.db;
+        indexes::list(&self.open()?.link, db)
     }
 
     fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {

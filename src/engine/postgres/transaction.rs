@@ -13,17 +13,20 @@ use super::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
 use super::database::{DatabaseRow, LOCK};
 use super::entries::{Entries, FetchArguments};
 use super::feed::FeedLogger;
+use super::indexes;
 use super::lead;
 use super::line::Call;
 use super::link::Link;
 use super::logged_writes;
 use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
+use super::replication::{self, SegmentRow};
+use crate::codec::change_log;
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, Kind,
-    POSTGRES_FEED_TRIM_STEP_COMMITS, POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN,
-    Renewal, Result, Settlement, WriteRecord,
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo, IndexSpec,
+    Kind, LogSettings, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS, POSTGRES_LINK_BYTES_PER_S_MIN,
+    POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement, WriteRecord,
 };
 
 pub(super) const BEGIN: &str = "BEGIN";
@@ -104,6 +107,7 @@ pub(super) struct OpenTransaction {
     pub(super) entries: Entries,
     pub(super) messages: Messages,
     feed: FeedLogger,
+    segment: Option<SegmentRow>,
     next: i64,
     /// Its writes with ids, as the log of batches has them.
     writes: Option<Vec<u8>>,
@@ -188,7 +192,8 @@ impl OpenTransaction {
         }
         let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);
         let next = row.version;
-        Ok(Self { link, db, row, entries, messages, feed, next, writes: None })
+        let (segment, writes) = (None, None);
+        Ok(Self { link, db, row, entries, messages, feed, segment, next, writes })
     }
 
     /// Commits, or ends a transaction that has changed nothing. `trims`: also deletes old rows of the
@@ -197,7 +202,7 @@ impl OpenTransaction {
     /// # Errors
     /// Nothing was done; except `OutcomeUnknown`, when somebody has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
-        let Self { link, db, row, mut entries, mut messages, feed, next, writes } = self;
+        let Self { link, db, row, mut entries, mut messages, feed, segment, next, writes } = self;
         let flushed = messages.has_flushed();
         let (uuid, last_message) = (entries.uuid(), messages.last_id());
         let (changed, keys) = (entries.take_changes(), entries.take_logged());
@@ -223,6 +228,7 @@ impl OpenTransaction {
             entries: changed,
             messages: sent,
             changes: logged,
+            segment,
             trims_log: trims.then(|| kept_from_ms(row.now_ms)),
         };
         let unchanged = !flushed && !committed && logs == row.logs && extent == row.feed;
@@ -274,7 +280,7 @@ impl OpenTransaction {
     /// Ends it with a commit that changes nothing but waits for the standby. Its answer proves that the
     /// standby has all that this transaction has seen. A commit whose backend was ended while it waited
     /// for the standby is visible, although the standby may not have it.
-    fn confirm(self) -> Result<()> {
+    pub(super) fn confirm(self) -> Result<()> {
         let Self { link, entries, messages, feed, .. } = self;
         drop((entries, messages, feed));
         let mut lent = link.into_lent()?;
@@ -324,6 +330,24 @@ impl OpenTransaction {
     /// The error of the server.
     pub(super) fn trim_changes(&mut self) -> Result<()> {
         self.feed.trim(self.row.now_ms, POSTGRES_FEED_TRIM_STEP_COMMITS)
+    }
+
+    /// Changes the settings of the replication log. Returns whether it was turned off.
+    ///
+    /// # Errors
+    /// `Unsupported` for a history; the error of the server.
+    pub(super) fn set_log(&self, settings: &LogSettings, origin: Origin) -> Result<bool> {
+        replication::set(&self.link, self.db, &self.row, settings, origin)
+    }
+
+    /// As [`crate::engine::Indexer::create_index`].
+    pub(super) fn create_index(&self, spec: &IndexSpec, replace: bool) -> Result<IndexInfo> {
+        indexes::create(&self.link, self.db, spec, replace)
+    }
+
+    /// As [`crate::engine::Indexer::drop_index`].
+    pub(super) fn drop_index(&self, choice: &IndexChoice) -> Result<bool> {
+        indexes::remove(&self.link, self.db, choice)
     }
 
     /// The last commit of the transaction so far.
@@ -376,11 +400,16 @@ impl Transaction for OpenTransaction {
 
     fn log(
         &mut self,
-        _commits: RangeInclusive<u64>,
+        commits: RangeInclusive<u64>,
         changes: Vec<Change>,
         now_ms: i64,
     ) -> Result<()> {
-        if changes.is_empty() {
+        if self.row.replicates {
+            let first = *commits.start();
+            let changes = change_log::encode(first, &changes);
+            self.segment = Some(SegmentRow { first: first.cast_signed(), changes });
+        }
+        if changes.is_empty() || !self.row.logs {
             return Ok(());
         }
         self.feed.log(changes, now_ms)

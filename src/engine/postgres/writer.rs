@@ -14,7 +14,7 @@ use crate::engine::{
 };
 use crate::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec,
-    MessageDeletion, Result, Vacuumed,
+    LogSettings, MessageDeletion, Origin, Result, Vacuumed,
 };
 
 const EARLIEST_EXPIRY: &str =
@@ -77,6 +77,16 @@ impl Writer for PostgresWriter {
         self.alone().log_changes(deadline)
     }
 
+    fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<u64> {
+        self.alone().set_log(settings, origin, now_ms, deadline)
+    }
+
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
         Ok(NextDeadlines {
             expiry_ms: self.read_number(EARLIEST_EXPIRY)?,
@@ -125,15 +135,15 @@ impl Writer for PostgresWriter {
 impl Indexer for PostgresWriter {
     fn create_index(
         &mut self,
-        _spec: &IndexSpec,
-        _replace: bool,
-        _deadline: Instant,
+        spec: &IndexSpec,
+        replace: bool,
+        deadline: Instant,
     ) -> Result<IndexInfo> {
-        Err(Capabilities::POSTGRES.refusal(Capability::FullTextSearch))
+        self.direct.beside_leader(0, deadline, |open| open.create_index(spec, replace))
     }
 
-    fn drop_index(&mut self, _choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
-        Ok(false)
+    fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {
+        self.direct.beside_leader(0, deadline, |open| open.drop_index(choice))
     }
 
     fn build_indexes(&mut self, _now_ms: i64, _deadline: Instant) -> Result<bool> {

@@ -3,30 +3,29 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::engine::memory::MemoryEngine;
 use crate::model::{
-    EntryVersion, LOG_FORGET_CHANGES_MAX, LOG_TRIM_SEGMENTS, LogBounds, LogExtent, LogSegment,
-    LogSettings, LogState, Moment, Origin, Setting, Step, Walk, When,
+    EntryVersion, LOG_FORGET_CHANGES_MAX, LOG_TRIM_SEGMENTS, LogBounds, LogExtent, LogSettings,
+    LogState, Moment, Origin, Setting, Step, Walk, When,
 };
 
-const DAY_MS: i64 = 86_400_000;
-const ORIGIN: Origin = Origin { database: *b"a database's id.", incarnation: 7 };
+pub(super) const DAY_MS: i64 = 86_400_000;
+pub(super) const ORIGIN: Origin = Origin { database: *b"a database's id.", incarnation: 7 };
 
 /// An entry: the commit, the value, the expiry.
-type Shown = (u64, Vec<u8>, Option<i64>);
-type Entries = BTreeMap<Vec<u8>, Shown>;
+pub(super) type Shown = (u64, Vec<u8>, Option<i64>);
+pub(super) type Entries = BTreeMap<Vec<u8>, Shown>;
 
 fn keep(writer: &mut impl Writer, kept_ms: i64, now_ms: i64) -> u64 {
     let settings = LogSettings { history_ms: Setting::On(kept_ms), ..LogSettings::default() };
     writer.set_log(&settings, ORIGIN, now_ms, soon()).unwrap()
 }
 
-fn state(reader: &mut impl Reader) -> LogState {
+pub(super) fn state(reader: &mut impl Reader) -> LogState {
     read(reader, NOW, |snapshot| snapshot.log()?.state())
 }
 
 /// All entries in both directions, with and without values, and each by its key.
-fn entries(reader: &mut impl Reader, now_ms: i64) -> Entries {
+pub(super) fn entries(reader: &mut impl Reader, now_ms: i64) -> Entries {
     read(reader, now_ms, |snapshot| {
         let walk = |snapshot: &mut dyn Snapshot, reverse, values| {
             let mut found = Vec::new();
@@ -91,7 +90,11 @@ impl Random {
 }
 
 /// Every moment of a random history, with the entries that a reader saw right after it.
-fn random_history(engine: &impl Engine, batches: usize, seed: u64) -> Vec<(Moment, Entries)> {
+pub(super) fn random_history(
+    engine: &impl Engine,
+    batches: usize,
+    seed: u64,
+) -> Vec<(Moment, Entries)> {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let mut random = Random(seed);
     let mut now_ms = NOW;
@@ -433,52 +436,6 @@ pub(super) fn a_moment_outside_of_the_history_is_refused(engine: &impl Engine) {
     let refused = past.read(NOW, &mut |_| Ok(())).unwrap_err();
     assert_eq!(refused.kind(), crate::model::Kind::Range);
     assert!(refused.message().contains("no longer reaches back"), "{refused}");
-}
-
-pub(super) fn a_copy_repeats_the_log(engine: &impl Engine) {
-    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    keep(&mut writer, DAY_MS, NOW);
-    let moments = random_history(engine, 40, 0xca7);
-    let copy = MemoryEngine::new();
-    let (mut copied, mut repeats) = (copy.reader().unwrap(), copy.writer().unwrap());
-    let mut segments = Vec::new();
-    read(&mut reader, NOW, |snapshot| {
-        snapshot.log()?.segments(0, &mut |segment| {
-            segments.push((segment.first, segment.last, segment.at_ms, segment.changes.to_vec()));
-            true
-        })
-    });
-    let mut moments = moments.into_iter().peekable();
-    for (first, last, at_ms, changes) in &segments {
-        let (first, last, at_ms) = (*first, *last, *at_ms);
-        let segment = LogSegment { first, last, at_ms, changes };
-        for _ in 0..2 {
-            repeats.replay(segment, soon()).unwrap();
-        }
-        while let Some((moment, expected)) = moments.next_if(|(moment, _)| moment.version <= last) {
-            if moment.version == last && moment.at_ms == at_ms {
-                assert_eq!(entries(&mut copied, at_ms), expected, "{moment:?}");
-            }
-        }
-    }
-    assert!(moments.all(|(moment, _)| moment.version == segments.last().unwrap().1));
-    let (from, to) = (entries(&mut reader, NOW), entries(&mut copied, NOW));
-    assert_eq!(from, to);
-    let next = state(&mut copied).version + 1;
-    let nothing = crate::codec::change_log::encode(next, &[]);
-    for (first, changes, words) in
-        [(next, &[9][..], "is damaged"), (next + 1, &nothing[..], "are missing")]
-    {
-        let segment = LogSegment { first, last: first, at_ms: NOW, changes };
-        let refused = repeats.replay(segment, soon()).unwrap_err();
-        assert_eq!(refused.kind(), crate::model::Kind::Corrupt);
-        assert!(refused.message().contains(words), "{refused}");
-    }
-    assert_eq!(state(&mut copied).version, next - 1);
-    repeats
-        .replay(LogSegment { first: next, last: next, at_ms: NOW, changes: &nothing }, soon())
-        .unwrap();
-    assert_eq!(state(&mut copied).version, next);
 }
 
 pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {

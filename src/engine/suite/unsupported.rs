@@ -23,7 +23,7 @@ impl HitVisitor for NoHits {
     fn snippets(&mut self, _snippets: Vec<(usize, String)>) {}
 }
 
-pub(super) fn searches_and_their_indexes_are_unsupported(engine: &impl Engine) {
+pub(super) fn definitions_of_indexes_are_kept_and_searches_are_unsupported(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let spec = IndexSpec {
         name: "docs".into(),
@@ -32,19 +32,37 @@ pub(super) fn searches_and_their_indexes_are_unsupported(engine: &impl Engine) {
         tokenizer: Tokenizer::Unicode61,
         prefix_lengths: vec![],
     };
-    assert_unsupported(writer.create_index(&spec, false, soon()), "search");
-    // There is no index to drop, to list or to build.
-    let choice = IndexChoice::Name("docs".into());
+    let (choice, kept) = (IndexChoice::Name("docs".into()), Ok(spec.clone()));
     assert_eq!(writer.drop_index(&choice, soon()), Ok(false));
+    for _ in 0..2 {
+        assert_eq!(writer.create_index(&spec, false, soon()).map(|info| info.spec), kept);
+    }
+    let other = IndexSpec { fields: vec!["a".into(), "b.c".into()], ..spec.clone() };
+    let refused = writer.create_index(&other, false, soon()).unwrap_err();
+    assert!(refused.message().contains("differs in its fields"), "{refused}");
+    assert_eq!(writer.create_index(&other, true, soon()).map(|info| info.spec), Ok(other.clone()));
+    let far = IndexSpec { prefix: key("e"), ..spec };
+    let refused = writer.create_index(&far, true, soon()).unwrap_err();
+    assert!(refused.message().contains("with another prefix"), "{refused}");
+    // There is nothing to build and to search here.
     assert_eq!(writer.build_indexes(NOW, soon()), Ok(false));
     assert!(!writer.next_deadlines().unwrap().building);
     let read = reader.read(NOW, &mut |snapshot| {
-        assert_eq!(snapshot.indexes(true), Ok(vec![]));
+        let listed = snapshot.indexes(true)?.into_iter().map(|info| info.spec);
+        assert_eq!(listed.collect::<Vec<_>>(), [other.clone()]);
         let search = Search { prefix: key("d"), query: "a".into(), after: None, highlight: None };
         assert_unsupported(snapshot.search(&search, &mut NoHits), "search");
         Ok(())
     });
     assert_eq!(read, Ok(()));
+    assert_eq!(writer.drop_index(&choice, soon()), Ok(true));
+    assert_eq!(
+        reader.read(NOW, &mut |snapshot| {
+            assert_eq!(snapshot.indexes(false), Ok(vec![]));
+            Ok(())
+        }),
+        Ok(())
+    );
 }
 
 pub(super) fn work_on_a_file_is_unsupported(engine: &impl Engine) {

@@ -42,6 +42,12 @@ pub const POSTGRES_LOG_TRIM_BATCHES: u64 = 256;
 /// Most ids of old batches that one transaction deletes.
 pub const POSTGRES_LOG_TRIM_ROWS: i64 = 1024;
 
+/// Segments that one statement reads from the replication log.
+pub const POSTGRES_SEGMENTS_PAGE_ROWS: i64 = 256;
+
+/// Bytes of segments after which a page of the replication log ends, after a whole segment.
+pub const POSTGRES_SEGMENTS_PAGE_BYTES: i64 = 1024 * 1024;
+
 /// The PostgreSQL engine trims the log of changes once in so many commits.
 pub const POSTGRES_FEED_TRIM_COMMITS: u64 = 64;
 

@@ -1,7 +1,10 @@
 //! The statements of a leader: a batch that the layer has decided, and a read that it asks for.
 
+use std::sync::atomic::Ordering;
+
 use tokio_postgres::Row;
 
+use crate::codec::change_log;
 use crate::commit::{Effects, OldRow, RowEffect};
 use crate::engine::feed::Extent;
 use crate::engine::postgres::Shared;
@@ -16,6 +19,7 @@ use crate::engine::postgres::logged_keys::LoggedKeys;
 use crate::engine::postgres::logged_writes;
 use crate::engine::postgres::message_changes::MessageChanges;
 use crate::engine::postgres::pages::encoding;
+use crate::engine::postgres::replication::SegmentRow;
 use crate::engine::postgres::single_statement;
 use crate::engine::postgres::transaction::{BEGIN, COMMIT, IDLE_WAIT, NOT_DURABLE, long_wait_ms};
 use crate::layer::{Commit, Fetched};
@@ -72,7 +76,14 @@ impl Batch {
             sent.enqueue(last_message, message, commit.now_ms);
         }
         let (mut logged, mut grown) = (ChangeRows::default(), Extent::default());
-        logged.add(changes, commit.now_ms, &mut grown);
+        let (feeds, replicates) = &shared.logs;
+        let segment = replicates.load(Ordering::Relaxed).then(|| SegmentRow {
+            first: version + 1,
+            changes: change_log::encode(commit.prev + 1, &changes),
+        });
+        if feeds.load(Ordering::Relaxed) {
+            logged.add(changes, commit.now_ms, &mut grown);
+        }
         let (name, trims) = shared.new_batch();
         let statements = CommitStatements {
             db,
@@ -91,6 +102,7 @@ impl Batch {
             entries,
             messages: sent,
             changes: logged,
+            segment: segment.filter(|_| next != version),
             trims_log: trims.then(|| kept_from_ms(commit.now_ms)),
         };
         let wait_ms = long_wait_ms(bytes, shared.pool.server().idle_ms());

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -422,7 +423,7 @@ impl Driver {
     }
 
     fn hear_lead(&mut self, lead: &Lead) {
-        if lead.logs && self.trims.is_none() {
+        if self.shared.logs.0.load(Ordering::Relaxed) && self.trims.is_none() {
             self.trims = Some(lead.version + POSTGRES_FEED_TRIM_COMMITS);
         }
         if lead.clock_ms > 0 {

@@ -14,9 +14,8 @@ use rusqlite::Connection;
 
 use super::errors::failure;
 use super::statement::{Run, Statement};
-use crate::model::{
-    Encoding, Error, INDEXES_MAX, IndexChoice, IndexInfo, IndexSpec, Key, Result, Tokenizer,
-};
+use crate::engine::fulltext::{Creation, decide};
+use crate::model::{Encoding, Error, IndexChoice, IndexInfo, IndexSpec, Key, Result, Tokenizer};
 use index::Index;
 
 pub(in crate::engine) use private::PrivateIndexes;
@@ -78,34 +77,12 @@ impl Catalog {
         replace: bool,
         any: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<bool> {
-        spec.check()?;
-        let clashes =
-            |index: &Index| index.spec().name == spec.name && index.spec().prefix != spec.prefix;
-        if self.0.iter().any(clashes) {
-            return Err(Error::invalid(format!(
-                "kv.createIndex: the name '{}' is that of an index with another prefix",
-                spec.name
-            )));
-        }
-        match self.0.iter().find(|index| index.spec().prefix == spec.prefix).map(Index::spec) {
-            Some(same) if same == spec => return Ok(false),
-            Some(_) if replace => {
+        match decide(self.0.iter().map(Index::spec), spec, replace)? {
+            Creation::Exists => return Ok(false),
+            Creation::Creates => {}
+            Creation::Replaces => {
                 self.remove(connection, &IndexChoice::Prefix(spec.prefix.clone()))?;
             }
-            Some(other) => {
-                return Err(Error::invalid(format!(
-                    "kv.createIndex: the prefix has an index already, '{}', that differs in {}: \
-                     give replace: true, or drop it first",
-                    other.name,
-                    difference(other, spec),
-                )));
-            }
-            None if self.0.len() >= INDEXES_MAX => {
-                return Err(Error::invalid(format!(
-                    "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
-                )));
-            }
-            None => {}
         }
         let progress = any()?.then(|| spec.prefix.as_bytes().to_vec());
         let fields = pack(&spec.fields);
@@ -132,10 +109,7 @@ impl Catalog {
 
     /// Removes an index, in the transaction of the caller; `false` if there is none.
     pub(super) fn remove(&mut self, connection: &Connection, choice: &IndexChoice) -> Result<bool> {
-        let chosen = self.0.iter().position(|index| match choice {
-            IndexChoice::Prefix(prefix) => index.spec().prefix == *prefix,
-            IndexChoice::Name(name) => index.spec().name == *name,
-        });
+        let chosen = self.0.iter().position(|index| choice.is(index.spec()));
         let Some(at) = chosen else { return Ok(false) };
         // The statements must be finalized before their tables are dropped.
         let id = self.0.remove(at).id();
@@ -200,15 +174,6 @@ pub(in crate::engine) struct BuiltEntry {
 
 const SITE: &str =
     "SELECT id, progress, prefix FROM openkv_index WHERE progress IS NOT NULL ORDER BY id LIMIT 1";
-
-fn difference(a: &IndexSpec, b: &IndexSpec) -> &'static str {
-    match () {
-        () if a.fields != b.fields => "its fields",
-        () if a.tokenizer != b.tokenizer => "its tokenizer",
-        () if a.prefix_lengths != b.prefix_lengths => "its prefixLengths",
-        () => "its name",
-    }
-}
 
 /// Prepares a statement on the connection of the caller.
 pub(super) type Prepare<'a> = &'a dyn Fn(&str) -> Result<Statement>;
