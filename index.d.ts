@@ -2372,7 +2372,7 @@ export interface OpenKvOptions {
    */
   metrics?: { persistent?: boolean; flushInterval?: number };
   /**
-   * For a file of openkv's own, or memory: whether the database keeps a replication log, all committed changes in
+   * For a file of openkv's own, memory, or PostgreSQL: whether the database keeps a replication log, all committed changes in
    * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
    * older ones go when the log has more than `maxBytes` bytes (default: 1 GiB). The database remembers the setting for
    * all its processes; without the option it stays as it is, which is off in a new database. `false` turns it off and
@@ -2426,9 +2426,10 @@ export interface OpenKvOptions {
    */
   signal?: AbortSignal;
   /**
-   * For the URL of an openkv server only: a local copy that follows the database, in a file or in memory
-   * (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
-   * the server cannot be reached; writes and `"strong"` reads go to the server. See {@link KvReplica} and
+   * For the URL of an openkv server or of PostgreSQL only: a local copy that follows the database, in a file or in
+   * memory (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
+   * the server cannot be reached; writes and `"strong"` reads go to the server. Searches of a database on PostgreSQL
+   * are answered from it. See {@link KvReplica} and
    * docs/replicas.md. Opening needs the server once, and does not wait for the copy. A file that is a
    * database of its own is `DENIED`, one of another database ends the replica with `DENIED`, a server
    * without a replication log is `UNSUPPORTED`. Default: no copy.
@@ -2445,7 +2446,7 @@ export interface OpenKvOptions {
    */
   prefixes?: readonly KvKey[];
   /**
-   * For a URL only: the consistency of reads that name none, and of counts, searches and `ttl`, which cannot.
+   * For a URL only, and on PostgreSQL with `replica`: the consistency of reads that name none, and of counts, searches and `ttl`, which cannot.
    * Transactions always read `"strong"`. Default: `"strong"`.
    */
   consistency?: KvConsistencyLevel;

@@ -54,6 +54,8 @@ pub enum Target {
         busy: Duration,
         /// The encoding of values that the caller names; only `Cbor` is possible.
         encoding: Option<Encoding>,
+        /// The local copy, if there is to be one.
+        replica: Option<ReplicaTarget>,
     },
     /// A remote database, served by KV Connect.
     Url {
@@ -68,7 +70,7 @@ pub enum Target {
     },
 }
 
-/// A local copy of a remote database.
+/// A local copy of a database behind a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaTarget {
     /// Its file, by absolute path; `None`: memory.
@@ -206,11 +208,16 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
         Target::File { path, readonly, busy, encoding, memory } => {
             open_file(path, *readonly, *busy, *encoding, *memory).map(Database::Store)
         }
-        Target::Postgres { url, readonly, busy, encoding } => {
+        Target::Postgres { url, readonly, busy, encoding, replica } => {
             if *encoding == Some(Encoding::V8) {
                 Capabilities::POSTGRES.require(Capability::V8Values)?;
             }
-            open_postgres(&url.0, *readonly, *busy).map(Database::Store)
+            let store = open_postgres(&url.0, *readonly, *busy)?;
+            let Some(replica) = replica else { return Ok(Database::Store(store)) };
+            let copy = open_copy(std::slice::from_ref(&url.0), replica, |copy, prefixes, beat| {
+                Copy::start_in_process(copy, store.clone(), prefixes, beat)
+            })?;
+            Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Store(store) })))
         }
         Target::Url { urls, access_token, timeout, replica } => {
             let open = |cancel| Client::open(urls, access_token, *timeout, system(), cancel);
@@ -218,8 +225,11 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             let Some(replica) = replica else { return Ok(Database::Remote(client)) };
             require_log(&client)?;
             // The replica goes on when this handle is closed and others are not.
-            let copy = open_copy(urls, replica, || open(Cancel::default()))?;
-            Ok(Database::Replica(Arc::new(Replica { copy, client })))
+            let copy = open_copy(urls, replica, |copy, prefixes, beat| {
+                let client = open(Cancel::default())?;
+                Copy::start(copy, client, (prefixes, beat), replica.advertised.clone())
+            })?;
+            Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Remote(client) })))
         }
     }
 }
@@ -233,12 +243,12 @@ type Copies = HashMap<PathBuf, (Weak<Copy>, Vec<String>)>;
 fn open_copy(
     urls: &[String],
     target: &ReplicaTarget,
-    client: impl FnOnce() -> Result<Arc<Client>>,
+    start: impl FnOnce(Store, Vec<Key>, Duration) -> Result<Arc<Copy>>,
 ) -> Result<Arc<Copy>> {
-    let ReplicaTarget { path, busy, prefixes, beat, advertised } = target;
+    let ReplicaTarget { path, busy, prefixes, beat, advertised: _ } = target;
     let Some(path) = path else {
         let store = Store::start_copy(MemoryEngine::new(), system())?;
-        return Copy::start(store, client()?, (prefixes.clone(), *beat), advertised.clone());
+        return start(store, prefixes.clone(), *beat);
     };
     wait_closed_at(path);
     let mut copies = COPIES.lock();
@@ -261,7 +271,7 @@ fn open_copy(
             .map_err(|error| cannot("create the directory", directory, &error))?;
     }
     let store = Store::start_copy(SqliteEngine::open_copy(path, *busy)?, system())?;
-    let copy = Copy::start(store, client()?, (prefixes.clone(), *beat), advertised.clone())?;
+    let copy = start(store, prefixes.clone(), *beat)?;
     copies.insert(place(), (Arc::downgrade(&copy), urls.to_vec()));
     Ok(copy)
 }
@@ -470,9 +480,18 @@ fn close_replica(replica: Arc<Replica>, closed: impl FnOnce() + Send + 'static) 
     });
     let closing = Closing::begin(place.and_then(|path| StoreIdentity::of(&path, false)));
     let job = move || {
-        drop(replica);
+        // Whoever still answers a read has the copy, and then the primary, for a moment longer.
+        let primary = Arc::into_inner(replica).map(|Replica { copy, primary }| {
+            if let Some(copy) = Arc::into_inner(copy) {
+                copy.close();
+            }
+            primary
+        });
         drop(closing);
-        closed();
+        match primary {
+            Some(primary) => close(primary, closed),
+            None => closed(),
+        }
     };
     if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
         tracing::warn!(%error, "starting a thread that closes a replica");

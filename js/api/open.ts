@@ -81,17 +81,25 @@ export async function openKv(
   if (isServer(located)) {
     requireFor("the URL of a server", options, FILE_OPTIONS);
     native.remote = checkRemote(located, options);
+    native.replica = checkReplica(options);
   } else if (isPostgres(located)) {
     requireFor("a database on PostgreSQL", options, [
-      ...SERVER_OPTIONS,
+      "accessToken",
+      "timeout",
+      "signal",
       "metrics",
-      "log",
-      "history",
       "cacheSize",
       "mmapSize",
     ]);
+    if (options.replica === undefined) {
+      requireFor("a database on PostgreSQL without the option replica", options, ["consistency"]);
+    }
+    checkConsistency(options.consistency);
     native.postgres = located;
+    native.replica = checkReplica(options);
     native.encoding = checkEncoding(options.encoding);
+    native.log = checkLog(options.log);
+    native.historyMs = checkHistory(options.history);
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
     if (located === MEMORY) {
@@ -131,13 +139,11 @@ function requireFor(what: string, options: Given, others: readonly string[]): vo
 
 function checkRemote(located: string, options: Given): NativeRemote {
   checkConsistency(options.consistency);
-  const remote: NativeRemote = {
+  return {
     urls: urlsOf(located),
     accessToken: checkToken(options.accessToken),
     timeoutMs: checkTimeout(options.timeout),
   };
-  const replica = checkReplica(options);
-  return replica === undefined ? remote : { ...remote, replica };
 }
 
 function checkReplica(options: Given): NativeReplica | undefined {

@@ -25,6 +25,8 @@ export interface NativeOptions {
   postgres?: string;
   /** A remote database. The path is ignored then. */
   remote?: NativeRemote;
+  /** A local copy of the database behind a URL. */
+  replica?: NativeReplica | undefined;
 }
 
 /** How a replication log is to be kept. */
@@ -39,11 +41,9 @@ export interface NativeRemote {
   urls: string[];
   accessToken: string;
   timeoutMs: number;
-  /** A local copy of it. */
-  replica?: NativeReplica;
 }
 
-/** A local copy of a remote database. */
+/** A local copy of a remote database, or of one on PostgreSQL. */
 export interface NativeReplica {
   /** ":memory:" or an absolute path. */
   path: string;

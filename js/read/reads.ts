@@ -108,7 +108,7 @@ export async function getLater(
 
 /** The flags for the consistency that a remote database must keep. */
 function freshness(session: Session, options: ReadOptions | null | undefined): number {
-  return session.remote ? session.freshness(options?.consistency) : 0;
+  return session.hasFlags ? session.freshness(options?.consistency) : 0;
 }
 
 /**
@@ -263,7 +263,7 @@ export async function getManyLater(
     const start = at + 4;
     at = start + readU32(writer.buf, at);
     last = batch.point(writer.buf, start, at, flags);
-    if (session.remote) flags |= TOGETHER;
+    if (session.hasFlags) flags |= TOGETHER;
   }
   await batch.arrived;
   const first = last + 1 - own.length;

@@ -31,7 +31,7 @@ const WARM_READS_MIN = 32;
 const WAITING_MAX = 500;
 
 /** What a session keeps of the options of opening. */
-type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "postgres"> & {
+type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres"> & {
   readonly path?: string;
   consistency?: KvConsistencyLevel | undefined;
 };
@@ -51,6 +51,8 @@ export class Session implements TurnMember, BatchOwner {
    * the file, but may share a server or PostgreSQL with this one.
    */
   readonly packs: boolean;
+  /** Whether read requests have flags: how old the state may be, and which are one state. */
+  readonly hasFlags: boolean;
   /** The consistency of reads that ask for none. */
   readonly consistency: KvConsistencyLevel;
   /** The file; empty for a database without one of its own. */
@@ -92,7 +94,8 @@ export class Session implements TurnMember, BatchOwner {
   ) {
     this.port = port;
     this.remote = options.remote !== undefined;
-    this.replica = options.remote?.replica !== undefined;
+    this.replica = options.replica !== undefined;
+    this.hasFlags = this.remote || this.replica;
     this.packs = !this.remote && options.postgres === undefined;
     this.consistency = options.consistency ?? "strong";
     this.path = options.path ?? "";
@@ -153,7 +156,7 @@ export class Session implements TurnMember, BatchOwner {
 
   /** The flag of a read request: whether the state may be old, where that makes a difference. */
   freshness(consistency: KvConsistencyLevel | null | undefined): number {
-    return this.remote && (consistency ?? this.consistency) === "eventual" ? EVENTUAL : 0;
+    return this.hasFlags && (consistency ?? this.consistency) === "eventual" ? EVENTUAL : 0;
   }
 
   /** Whether reads with these flags may be synchronous. */

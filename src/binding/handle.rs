@@ -57,6 +57,8 @@ pub struct NativeOptions {
     pub postgres: Option<String>,
     /// The server of a remote database; `path` is then ignored.
     pub remote: Option<NativeRemote>,
+    /// A local copy of the database behind the URL, if there is to be one.
+    pub replica: Option<NativeReplica>,
 }
 
 /// How a replication log is to be kept.
@@ -98,11 +100,9 @@ pub struct NativeRemote {
     pub access_token: String,
     /// Longest time of a call with all its retries, in ms.
     pub timeout_ms: f64,
-    /// The local copy, if there is to be one.
-    pub replica: Option<NativeReplica>,
 }
 
-/// A local copy of a remote database.
+/// A local copy of a remote database, or of one on PostgreSQL.
 #[napi(object)]
 pub struct NativeReplica {
     /// `:memory:` or an absolute path.
@@ -184,17 +184,17 @@ impl Handle {
             mmap_bytes: options.mmap_bytes.map(|bytes| bytes as u64),
         };
         let flush = options.metrics_flush_ms.map(|ms| Duration::from_millis(ms as u64));
-        let mut remote = options.remote;
-        let replica = remote.as_mut().and_then(|remote| remote.replica.take());
-        let (replica, max_lag) = replica_target(replica, busy);
-        let target = match (remote, options.postgres, options.path.as_str()) {
+        let (replica, max_lag) = replica_target(options.replica, busy);
+        let target = match (options.remote, options.postgres, options.path.as_str()) {
             (Some(remote), _, _) => Target::Url {
                 urls: remote.urls,
                 access_token: remote.access_token,
                 timeout: Duration::from_millis(remote.timeout_ms as u64),
                 replica,
             },
-            (None, Some(url), _) => Target::Postgres { url: url.into(), readonly, busy, encoding },
+            (None, Some(url), _) => {
+                Target::Postgres { url: url.into(), readonly, busy, encoding, replica }
+            }
             (None, None, ":memory:") => Target::Memory,
             (None, None, path) => {
                 Target::File { path: path.into(), readonly, busy, encoding, memory }
@@ -206,7 +206,8 @@ impl Handle {
         Ok(Self::opening((events, scratch), id, handle.clone(), move |cancelled| {
             let database = open_unless(&target, cancelled)?;
             database.note_answers(&handle);
-            if let Database::Store(store) = &database {
+            // A database behind a URL has no such options.
+            if let Ok(store) = database.store("log") {
                 store.set_log(log, busy)?;
                 if let Some(interval) = flush {
                     store.keep_metrics(interval)?;

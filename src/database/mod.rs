@@ -32,7 +32,7 @@ pub enum Database {
     Store(Arc<Store>),
     /// Behind a URL.
     Remote(Arc<remote::Client>),
-    /// Behind a URL, with a local copy.
+    /// Behind a URL or on a PostgreSQL server, with a local copy.
     Replica(Arc<Replica>),
 }
 
@@ -42,7 +42,21 @@ macro_rules! either {
         match $database {
             Self::Store(store) => store.$method($($argument),*),
             Self::Remote(client) => client.$method($($argument),*),
-            Self::Replica(replica) => replica.client.$method($($argument),*),
+            Self::Replica(replica) => replica.primary.$method($($argument),*),
+        }
+    };
+}
+
+/// Calls the method of this name of the database to which a watch or a feed belongs.
+macro_rules! by_part {
+    ($database:ident . $method:ident ( $id:ident $(, $argument:expr)* )) => {
+        match $database {
+            Self::Store(store) => store.$method($id $(, $argument)*),
+            Self::Remote(client) => client.$method($id $(, $argument)*),
+            Self::Replica(replica) => match part_of($id) {
+                Part::Local(id) => replica.copy.store().$method(id $(, $argument)*),
+                Part::Server(id) => replica.primary.$method(id $(, $argument)*),
+            },
         }
     };
 }
@@ -106,7 +120,7 @@ impl Database {
         match self {
             Self::Store(store) => Ok(store),
             Self::Remote(client) => Err(client.lacks(what)),
-            Self::Replica(replica) => Err(replica.client.lacks(what)),
+            Self::Replica(replica) => replica.primary.store(what),
         }
     }
 
@@ -114,7 +128,8 @@ impl Database {
     pub fn downgrade(&self) -> WeakDatabase {
         match self {
             Self::Store(store) => WeakDatabase(Arc::downgrade(store)),
-            Self::Remote(_) | Self::Replica(_) => WeakDatabase::default(),
+            Self::Remote(_) => WeakDatabase::default(),
+            Self::Replica(replica) => replica.primary.downgrade(),
         }
     }
 
@@ -128,7 +143,7 @@ impl Database {
                 let inside = |key: &Key| replica.streams(key.as_bytes(), key.as_bytes());
                 match keys.iter().all(inside) {
                     true => replica.copy.store().watch(keys, raw, None),
-                    false => of_server(replica.client.watch(keys, raw)),
+                    false => of_server(replica.primary.watch(keys, raw)),
                 }
             }
         }
@@ -136,22 +151,12 @@ impl Database {
 
     /// Asks for the next state of a watch; see [`Store::watch_next`].
     pub fn watch_next(&self, id: Id, reply: WatchReply) {
-        self.by_part(
-            id,
-            reply,
-            |store, id, reply| store.watch_next(id, reply),
-            |client, id, reply| client.watch_next(id, reply),
-        );
+        by_part!(self.watch_next(id, reply))
     }
 
     /// Ends a watch; a reply that waits gets `None`.
     pub fn watch_cancel(&self, id: Id) {
-        self.by_part(
-            id,
-            (),
-            |store, id, ()| store.watch_cancel(id),
-            |client, id, ()| client.watch_cancel(id),
-        );
+        by_part!(self.watch_cancel(id))
     }
 
     /// Follows the changes of a range; see [`Store::feed`] and [`remote::Client::feed`].
@@ -170,7 +175,7 @@ impl Database {
                         let since = since.map(Versionstamp::version);
                         replica.copy.store().feed(range, since, None, busy, Box::new(drop))
                     }
-                    false => of_server(replica.client.feed(range, since)),
+                    false => of_server(replica.primary.feed(range, since, busy)),
                 }
             }
         }
@@ -178,40 +183,12 @@ impl Database {
 
     /// Asks for the next changes of a feed; see [`Store::feed_next`].
     pub fn feed_next(&self, id: Id, reply: FeedReply) {
-        self.by_part(
-            id,
-            reply,
-            |store, id, reply| store.feed_next(id, reply),
-            |client, id, reply| client.feed_next(id, reply),
-        );
+        by_part!(self.feed_next(id, reply))
     }
 
     /// Ends a feed; a reply that waits gets `None`.
     pub fn feed_cancel(&self, id: Id) {
-        self.by_part(
-            id,
-            (),
-            |store, id, ()| store.feed_cancel(id),
-            |client, id, ()| client.feed_cancel(id),
-        );
-    }
-
-    /// Calls the method of the store or the client to which a watch or a feed belongs.
-    fn by_part<T>(
-        &self,
-        id: Id,
-        with: T,
-        local: impl FnOnce(&Store, Id, T),
-        server: impl FnOnce(&remote::Client, Id, T),
-    ) {
-        match self {
-            Self::Store(store) => local(store, id, with),
-            Self::Remote(client) => server(client, id, with),
-            Self::Replica(replica) => match part_of(id) {
-                Part::Local(id) => local(replica.copy.store(), id, with),
-                Part::Server(id) => server(&replica.client, id, with),
-            },
-        }
+        by_part!(self.feed_cancel(id))
     }
 
     /// Becomes a consumer of a queue that handles up to `credits` messages at a time. `end` is called
@@ -233,7 +210,7 @@ impl Database {
                 store.listen(options, credits as usize, deliver, lost)
             }
             Self::Remote(client) => Ok(client.listen(options, credits, deliver, end)),
-            Self::Replica(replica) => Ok(replica.client.listen(options, credits, deliver, end)),
+            Self::Replica(replica) => replica.primary.listen(options, credits, deliver, end),
         }
     }
 
@@ -281,10 +258,7 @@ impl Database {
                 client.close_consumers();
                 false
             }
-            Self::Replica(replica) => {
-                replica.client.close_consumers();
-                false
-            }
+            Self::Replica(replica) => replica.primary.end_consumers(listeners, receivers),
         }
     }
 }

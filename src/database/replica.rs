@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::Database;
 use super::requests::{HandleOptions, read_answers};
 use crate::call::{self, Fault, Reply, carry_out};
 use crate::metrics::{ReplicaFigures, exposition_of_replica};
@@ -19,7 +20,7 @@ use crate::protocol::frame::{
 };
 use crate::remote::{Cancel, Client, CommitReply, SeenNote};
 use crate::replica::{Choice, Copy, Seen, covers};
-use crate::store::Closing;
+use crate::store::{Closing, Store};
 
 /// The mark of a feed or a watch of the server.
 const OF_SERVER: u64 = 1 << 63;
@@ -28,8 +29,8 @@ const OF_SERVER: u64 = 1 << 63;
 pub struct Replica {
     /// The local copy.
     pub copy: Arc<Copy>,
-    /// The server.
-    pub client: Arc<Client>,
+    /// The database that it follows: behind a URL, or on PostgreSQL.
+    pub primary: Database,
 }
 
 /// Says whether a read on the thread of the caller may be answered by the replica now.
@@ -102,10 +103,20 @@ impl Replica {
         Gate { copy: self.copy.clone(), seen: seen.clone() }
     }
 
+    /// The client of the server that it follows; `None` if it follows a database of this process.
+    pub fn client(&self) -> Option<&Arc<Client>> {
+        match &self.primary {
+            Database::Remote(client) => Some(client),
+            Database::Store(_) | Database::Replica(_) => None,
+        }
+    }
+
     /// From now on the handle's eventual reads are not older than any answer of the server.
     pub(super) fn note_answers(&self, seen: &Arc<Seen>) {
-        let noting = Noting { copy: self.copy.clone(), seen: seen.clone() };
-        self.client.note_seen(Arc::new(noting));
+        if let Some(client) = self.client() {
+            let noting = Noting { copy: self.copy.clone(), seen: seen.clone() };
+            client.note_seen(Arc::new(noting));
+        }
     }
 
     /// Whether a stream about these keys is served by the replica.
@@ -188,40 +199,55 @@ impl Replica {
             merge.told(&[], Ok(Vec::new()));
         }
         if !server.is_empty() {
-            let (chosen, to, seen) = (pick(&server), merge.clone(), options.seen.clone());
-            let copy = self.copy.clone();
-            let is_point = |range: &Range| matches!(range, Range::Point(_));
-            let points: Vec<bool> = chosen.iter().map(|of| is_point(&of.range)).collect();
-            self.client.read(
-                chosen,
-                Box::new(move |found| {
-                    let answers = read_answers(&found, &points);
-                    let stamps = answers.iter().filter_map(|answer| newest(answer)).max();
-                    if let Some(stamp) = stamps {
-                        seen.note(copy.version().1, stamp.version());
-                    }
-                    to.told(&server, Ok(answers));
-                }),
-            );
+            let (to, seen, copy) = (merge.clone(), options.seen.clone(), self.copy.clone());
+            self.read_primary(pick(&server), options, move |answers| {
+                let found = answers.iter().flatten();
+                if let Some(stamp) = found.filter_map(|answer| newest(answer)).max() {
+                    seen.note(copy.version().1, stamp.version());
+                }
+                to.told(&server, answers);
+            });
         }
         if !local.is_empty() {
             let ranges: Vec<Range> = pick(&local).into_iter().map(|of| of.range).collect();
-            let (here, options) = (self.clone(), options.clone());
+            let (copy, options) = (self.copy.clone(), options.clone());
             let to = merge;
-            self.once_reached(wait, &options.clone(), move |reached| {
-                if let Err(error) = reached {
-                    return to.told(&local, failed(&error, local.len()));
-                }
-                let reply = Reply::new(move |answer| {
-                    let apart =
-                        answer.map_err(Error::from).and_then(|bytes| split(&bytes, local.len()));
-                    match apart {
-                        Ok(answers) => to.told(&local, Ok(answers)),
-                        Err(error) => to.told(&local, failed(&error, local.len())),
-                    }
-                });
-                call::read(ranges, FRAMES_PAGE_BYTES, options.call(here.copy.store(), reply));
+            self.once_reached(wait, &options.clone(), move |reached| match reached {
+                Err(error) => to.told(&local, failed(&error, local.len())),
+                Ok(()) => read_store(copy.store(), ranges, &options, move |answers| {
+                    to.told(&local, answers);
+                }),
             });
+        }
+    }
+
+    /// Reads from the database that is followed. `then` gets the answer of each request.
+    fn read_primary(
+        &self,
+        requests: Vec<Request>,
+        options: &HandleOptions,
+        then: impl FnOnce(Result<Vec<Vec<u8>>>) + Send + 'static,
+    ) {
+        match &self.primary {
+            Database::Remote(client) => {
+                let is_point = |range: &Range| matches!(range, Range::Point(_));
+                let points: Vec<bool> = requests.iter().map(|of| is_point(&of.range)).collect();
+                let then = move |found: Vec<_>| then(Ok(read_answers(&found, &points)));
+                client.read(requests, Box::new(then));
+            }
+            Database::Store(store) => {
+                let ranges = requests.into_iter().map(|request| request.range).collect();
+                read_store(store, ranges, options, then);
+            }
+            Database::Replica(_) => then(Err(Error::internal("a replica of a replica"))),
+        }
+    }
+
+    /// How long a read waits for the replica.
+    fn patience(&self, options: &HandleOptions) -> Duration {
+        match &self.primary {
+            Database::Remote(client) => client.timeout(),
+            Database::Store(_) | Database::Replica(_) => options.busy,
         }
     }
 
@@ -234,7 +260,7 @@ impl Replica {
         match wait {
             None => then(Ok(())),
             Some(version) => {
-                let most = Some(self.client.timeout());
+                let most = Some(self.patience(options));
                 self.copy.reached(version, most, wanted(None, options), then);
             }
         }
@@ -311,6 +337,7 @@ impl Replica {
             }
             Command::Metrics => return Some(self.adding_figures(frame, reply)),
             Command::DeleteMany => return Some(self.noting_deletion(&options.seen, reply)),
+            Command::CreateIndex | Command::DropIndex => return Some(self.noting_indexes(reply)),
             _ => {}
         }
         let inside = match self.inside(command, frame) {
@@ -320,6 +347,12 @@ impl Replica {
         let eventual = eventual || command == Command::FeedPosition;
         let choice =
             if eventual { self.copy.choose(&options.seen, inside) } else { Choice::Primary };
+        if let (Choice::Primary, Command::Search, true, Database::Store(primary)) =
+            (choice, command, inside, &self.primary)
+        {
+            self.search_newest(primary, frame, options, cancel, reply);
+            return None;
+        }
         let wait = match choice {
             Choice::Primary => return Some(reply),
             Choice::Reject => {
@@ -329,15 +362,53 @@ impl Replica {
             Choice::Local => None,
             Choice::WaitFor(version) => Some(version),
         };
-        let (here, options, frame) = (self.clone(), options.clone(), frame.to_vec());
+        let (copy, options, frame) = (self.copy.clone(), options.clone(), frame.to_vec());
         self.once_reached(wait, &options.clone(), move |reached| match reached {
             Err(error) => reply.bad(error),
             Ok(()) => {
                 let reply = reply.while_wanted(wanted(cancel, &options));
-                carry_out(command, &frame, options.call(here.copy.store(), reply));
+                carry_out(command, &frame, options.call(copy.store(), reply));
             }
         });
         None
+    }
+
+    /// A reply for a change of indexes, which waits until the replica has them, where it gets them at once.
+    fn noting_indexes(&self, reply: Reply) -> Reply {
+        let copy = Arc::downgrade(&self.copy);
+        Reply::new(move |answer| match (answer, copy.upgrade()) {
+            (Ok(answer), Some(copy)) => copy.look_for_indexes(move || reply.good(answer)),
+            (Ok(answer), None) => reply.good(answer),
+            (Err(fault), _) => reply.bad(fault),
+        })
+    }
+
+    /// Searches here, once the replica has the entries and indexes that the followed database has now:
+    /// PostgreSQL cannot search.
+    fn search_newest(
+        self: &Arc<Self>,
+        primary: &Arc<Store>,
+        frame: &[u8],
+        options: &HandleOptions,
+        cancel: Option<Cancel>,
+        reply: Reply,
+    ) {
+        let (here, options, frame) = (Arc::downgrade(self), options.clone(), frame.to_vec());
+        primary.last_commit(move |newest: Result<u64>| {
+            let (newest, here) = match (newest, here.upgrade()) {
+                (Ok(newest), Some(here)) => (newest, here),
+                (Err(error), _) => return reply.bad(error),
+                (Ok(_), None) => return reply.bad(Error::closed()),
+            };
+            let copy = here.copy.clone();
+            here.once_reached(Some(newest), &options.clone(), move |reached| match reached {
+                Err(error) => reply.bad(error),
+                Ok(()) => copy.clone().look_for_indexes(move || {
+                    let reply = reply.while_wanted(wanted(cancel, &options));
+                    carry_out(Command::Search, &frame, options.call(copy.store(), reply));
+                }),
+            });
+        });
     }
 
     /// Whether the replica has all keys that a command reads; `None` for commands of the server only.
@@ -394,6 +465,21 @@ fn with_figures(mut metrics: Vec<u8>, is_text: bool, of: &ReplicaFigures) -> Res
     let mut all: serde_json::Map<_, _> = serde_json::from_slice(&metrics).map_err(failed)?;
     all.insert("replica".to_owned(), serde_json::to_value(of).map_err(failed)?);
     serde_json::to_vec(&all).map_err(failed)
+}
+
+/// Reads ranges from a store. `then` gets the answer of each.
+fn read_store(
+    store: &Arc<Store>,
+    ranges: Vec<Range>,
+    options: &HandleOptions,
+    then: impl FnOnce(Result<Vec<Vec<u8>>>) + Send + 'static,
+) {
+    let count = ranges.len();
+    let reply = Reply::new(move |answer| {
+        let apart = answer.map_err(Error::from).and_then(|bytes| split(&bytes, count));
+        then(apart.or_else(|error| failed(&error, count)));
+    });
+    call::read(ranges, FRAMES_PAGE_BYTES, options.call(store, reply));
 }
 
 /// Whether the caller of a call still waits.

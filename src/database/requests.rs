@@ -82,13 +82,10 @@ impl Database {
                 Ok(writes) => return client.commit(writes, limits, reply),
                 Err(malformed) => malformed,
             },
-            Self::Replica(replica) => match framed(frame, count, limits) {
-                Ok(writes) => {
-                    let reply = replica.noting(&options.seen, reply);
-                    return replica.client.commit(writes, limits, reply);
-                }
-                Err(malformed) => malformed,
-            },
+            Self::Replica(replica) => {
+                let reply = replica.noting(&options.seen, reply);
+                return replica.primary.write(frame, count, options, reply);
+            }
         };
         reply(vec![Decision::Rejected(Error::internal(malformed.to_string())); count]);
     }
@@ -119,7 +116,7 @@ impl Database {
             Self::Replica(replica) => {
                 let asked = (command, eventual);
                 if let Some(reply) = replica.call(asked, frame, options, cancel.clone(), reply) {
-                    call_remote(&replica.client, command, frame, options, cancel, reply);
+                    replica.primary.call(asked, frame, options, cancel, reply);
                 }
             }
         }

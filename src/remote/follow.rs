@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::Client;
 use super::credentials::{Credentials, Grant};
 use super::executor::Needs;
+use super::runtime::Tasks;
 use super::stream::{End, Follower, StreamRequest, follow};
 use crate::model::{Advertised, Error, FEED_FRAME_BYTES_MAX, FOLLOW_SILENCE_MS_MAX, Kind, Result};
 use crate::protocol::extension::{ADVERTISE_HEADER, FOLLOW, LOG, REGION_HEADER};
@@ -79,9 +80,9 @@ impl Client {
         grant.endpoint(false).map(str::to_owned)
     }
 
-    /// Runs a task on the runtime of remote databases.
-    pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(task);
+    /// The runtime of remote databases.
+    pub fn tasks(&self) -> Tasks {
+        Tasks(self.runtime.clone())
     }
 
     /// How long a call may take.

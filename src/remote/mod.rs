@@ -55,6 +55,7 @@ pub use self::cancel::Cancel;
 pub use self::executor::SeenNote;
 pub use self::follow::{Following, LogFollower};
 pub use self::read::Page;
+pub use self::runtime::Tasks;
 pub use self::write::Framed;
 pub use crate::connect::wire::Entry;
 use crate::model::{

@@ -15,6 +15,30 @@ pub(super) struct Shared {
     runtime: Option<Runtime>,
 }
 
+/// Runs tasks on the runtime of remote databases, which runs while this is held.
+#[derive(Clone)]
+pub struct Tasks(pub(super) Arc<Shared>);
+
+impl Tasks {
+    /// Starts the runtime, if it does not run.
+    ///
+    /// # Errors
+    /// `Unavailable` if the system has no thread for it.
+    pub fn start() -> Result<Self> {
+        shared().map(Self)
+    }
+
+    /// Runs a task.
+    pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(task);
+    }
+
+    /// Waits for a future on this thread, which must not be one of the runtime.
+    pub fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.handle.block_on(future)
+    }
+}
+
 static RUNTIME: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
 
 /// The runtime, started on first use.

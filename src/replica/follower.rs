@@ -74,6 +74,16 @@ impl LogTaker {
         self.state.lock().followed.clone().and_then(Result::ok).flatten()
     }
 
+    /// What the store follows and goes on with. Other prefixes need another copy.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(super) fn place(&self) -> Result<Option<Followed>> {
+        let followed =
+            self.state.lock().followed.clone().unwrap_or_else(|| Err(Error::closed()))?;
+        Ok(followed.filter(|followed| followed.prefixes == self.prefixes))
+    }
+
     /// Begins to replace everything. The writer thread waits for the pages.
     fn begin_copy(&self, why: String, place: Followed) -> Result<()> {
         let before = self.followed();
@@ -159,6 +169,27 @@ impl LogTaker {
         self.shared.followed(version, newest);
         Ok(())
     }
+
+    /// Carries out a message.
+    ///
+    /// # Errors
+    /// As [`LogFollower::take`].
+    pub(super) async fn follow(&self, message: FollowMessage) -> Result<()> {
+        match message {
+            FollowMessage::CopyBegins(why, place) => self.begin_copy(why, place),
+            FollowMessage::Entries(entries) => self.page(Page::Entries(entries)).await,
+            FollowMessage::CopyEnds => self.end_copy().await,
+            FollowMessage::Changes { version, newest, segments } => {
+                self.changes(version, newest, segments).await
+            }
+            FollowMessage::Indexes(specs) => {
+                let (reply, done) = oneshot::channel();
+                self.store()?.copy_indexes(specs, move |done| drop(reply.send(done)));
+                done.await.unwrap_or_else(|_| Err(Error::closed()))
+            }
+            FollowMessage::Ended(error) => Err(error),
+        }
+    }
 }
 
 impl LogFollower for LogTaker {
@@ -178,10 +209,7 @@ impl LogFollower for LogTaker {
     }
 
     fn request(&self) -> Result<Vec<u8>> {
-        let followed =
-            self.state.lock().followed.clone().unwrap_or_else(|| Err(Error::closed()))?;
-        // Other prefixes need another copy.
-        let from = followed.filter(|followed| followed.prefixes == self.prefixes);
+        let from = self.place()?;
         let beat_ms = u32::try_from(self.beat.as_millis()).unwrap_or(u32::MAX);
         Ok(write_request(&Follow { from, prefixes: self.prefixes.clone(), beat_ms }))
     }
@@ -191,20 +219,7 @@ impl LogFollower for LogTaker {
     }
 
     async fn take(&self, message: Vec<u8>) -> Result<()> {
-        match read_message(&message)? {
-            FollowMessage::CopyBegins(why, place) => self.begin_copy(why, place),
-            FollowMessage::Entries(entries) => self.page(Page::Entries(entries)).await,
-            FollowMessage::CopyEnds => self.end_copy().await,
-            FollowMessage::Changes { version, newest, segments } => {
-                self.changes(version, newest, segments).await
-            }
-            FollowMessage::Indexes(specs) => {
-                let (reply, done) = oneshot::channel();
-                self.store()?.copy_indexes(specs, move |done| drop(reply.send(done)));
-                done.await.unwrap_or_else(|_| Err(Error::closed()))
-            }
-            FollowMessage::Ended(error) => Err(error),
-        }
+        self.follow(read_message(&message)?).await
     }
 
     fn ended(&self, why: &str) {

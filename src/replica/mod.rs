@@ -12,9 +12,11 @@
 //! | [`progress`] | how far the replica is |
 //! | [`seen`] | what a handle has seen |
 //! | [`follower`] | takes the log of the server |
+//! | [`in_process`] | reads the log of a database that this process has open itself |
 
 mod choice;
 mod follower;
+mod in_process;
 mod progress;
 mod seen;
 
@@ -27,19 +29,27 @@ pub use seen::Seen;
 
 use crate::metrics::ReplicaFigures;
 use crate::model::{Advertised, Error, Key, Kind, REPLICA_WAIT_LOOK_MS, Result, Versionstamp};
-use crate::remote::{Client, Following};
+use crate::remote::{Client, Following, Tasks};
 use crate::store::Store;
+use in_process::StoreFollowing;
 use progress::Shared;
 
 /// A store that follows a server, for all handles of a process on it.
 pub struct Copy {
     // Dropped first: the store waits for its work.
-    following: Option<Following>,
+    following: Option<Source>,
     follower: Arc<follower::LogTaker>,
     store: Arc<Store>,
     shared: Arc<Shared>,
     prefixes: Vec<Key>,
-    client: Arc<Client>,
+    tasks: Tasks,
+}
+
+/// What it follows.
+enum Source {
+    #[expect(dead_code, reason = "held: following ends with it")]
+    Server(Following, Arc<Client>),
+    Store(StoreFollowing),
 }
 
 impl Copy {
@@ -55,14 +65,52 @@ impl Copy {
         advertised: Option<Advertised>,
     ) -> Result<Arc<Self>> {
         require_log(&client)?;
+        let tasks = client.tasks();
+        Self::following(store, (prefixes, beat), advertised, tasks, |follower, _| {
+            Ok(Source::Server(client.follow(follower), client))
+        })
+    }
+
+    /// Starts to follow a database that this process has open itself.
+    ///
+    /// # Errors
+    /// `Unavailable` if no thread can be started.
+    pub fn start_in_process(
+        store: Store,
+        source: Arc<Store>,
+        prefixes: Vec<Key>,
+        beat: Duration,
+    ) -> Result<Arc<Self>> {
+        let (tasks, of) = (Tasks::start()?, prefixes.clone());
+        Self::following(store, (prefixes, beat), None, tasks, |follower, tasks| {
+            StoreFollowing::start(source, follower, of, beat, tasks).map(Source::Store)
+        })
+    }
+
+    fn following(
+        store: Store,
+        (prefixes, beat): (Vec<Key>, Duration),
+        advertised: Option<Advertised>,
+        tasks: Tasks,
+        start: impl FnOnce(Arc<follower::LogTaker>, Tasks) -> Result<Source>,
+    ) -> Result<Arc<Self>> {
         let (store, shared) = (Arc::new(store), Arc::new(Shared::default()));
         let taker =
             follower::LogTaker::new(&store, shared.clone(), (prefixes.clone(), beat), advertised);
         let follower = Arc::new(taker);
         let shown = shared.clone();
         store.show_replica(Box::new(move || shown.figures()));
-        let following = Some(client.follow(follower.clone()));
-        Ok(Arc::new(Self { following, follower, store, shared, prefixes, client }))
+        let following = Some(start(follower.clone(), tasks.clone())?);
+        Ok(Arc::new(Self { following, follower, store, shared, prefixes, tasks }))
+    }
+
+    /// Calls `then` when the replica has the indexes that the database has now, or cannot get them. A
+    /// replica of a server gets them with the next position that the server tells.
+    pub fn look_for_indexes(&self, then: impl FnOnce() + Send + 'static) {
+        match &self.following {
+            Some(Source::Store(following)) => following.look(Box::new(then)),
+            Some(Source::Server(..)) | None => then(),
+        }
     }
 
     /// The local store.
@@ -130,7 +178,7 @@ impl Copy {
     ) {
         let (mut changes, shared) = (self.shared.changes(), self.shared.clone());
         let epoch = shared.version().1;
-        self.client.run(async move {
+        self.tasks.run(async move {
             let arrived = changes.wait_for(|progress| {
                 progress.failure().is_some()
                     || progress.epoch != epoch
@@ -157,7 +205,7 @@ impl Copy {
         reply: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let mut changes = self.shared.changes();
-        self.client.run(async move {
+        self.tasks.run(async move {
             let ready = |progress: &Progress| progress.ready || progress.failure().is_some();
             let arrived = tokio::select! {
                 arrived = changes.wait_for(ready) => arrived.ok().map(|progress| progress.failure()),
@@ -171,10 +219,21 @@ impl Copy {
     }
 }
 
+impl Copy {
+    /// Ends it. Waits until the database that it follows is not used any more, so that it can be closed.
+    pub fn close(mut self) {
+        self.follower.end();
+        if let Some(Source::Store(following)) = self.following.take() {
+            following.end();
+        }
+    }
+}
+
 impl Drop for Copy {
     fn drop(&mut self) {
-        drop(self.following.take());
+        // The thread of a store may wait for a copy that this ends.
         self.follower.end();
+        drop(self.following.take());
         self.shared.close();
     }
 }

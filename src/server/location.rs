@@ -53,6 +53,7 @@ impl Location {
                 readonly: false,
                 busy,
                 encoding: None,
+                replica: None,
             },
         };
         Ok(open(&target)?.store("Serving")?.clone())

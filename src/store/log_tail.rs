@@ -96,6 +96,11 @@ impl Store {
         }
     }
 
+    /// The last commit.
+    pub fn last_commit(&self, caller: impl Caller<u64>) {
+        self.read(None, caller, |snapshot, _| Ok(snapshot.log()?.state()?.version));
+    }
+
     /// Reads the segments after a place, of the keys with its prefixes, up to a bound of bytes.
     pub fn read_log(&self, place: Followed, room: Arc<dyn Room>, caller: impl Caller<LogRead>) {
         self.read(None, caller, move |snapshot, _| read_log(snapshot, &place, &*room));

@@ -85,3 +85,9 @@ pub const READ_SERVERS_MAX: usize = 12;
 
 /// How long a read server answers a known access token while its primary cannot be reached, in ms.
 pub const READ_SERVER_OUTAGE_MS_MAX: u64 = 3_600_000;
+
+/// Shortest and longest pause before a replica follows a database of its process again, in ms. A pause
+/// doubles with each failure.
+pub const FOLLOW_PAUSE_MS_MIN: u64 = 100;
+/// See [`FOLLOW_PAUSE_MS_MIN`].
+pub const FOLLOW_PAUSE_MS_MAX: u64 = 10_000;

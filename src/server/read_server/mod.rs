@@ -68,7 +68,7 @@ impl Primary {
         let database::Database::Replica(replica) = open(target)? else {
             return Err(Error::internal("the target of a read server has no replica"));
         };
-        let id = replica.client.database_id();
+        let id = replica.client().and_then(|client| client.database_id());
         let id = id.ok_or_else(|| Error::internal("a client without metadata"))?;
         Ok(Arc::new(Self {
             url: url.as_str().trim_end_matches('/').to_owned(),
@@ -212,7 +212,8 @@ impl Primary {
 
     fn strong(&self) -> Result<String, Unanswered> {
         let replica = self.replica().map_err(Unanswered::Unreached)?;
-        replica.client.strong_endpoint().ok_or_else(no_strong_endpoint)
+        let client = replica.client().ok_or_else(no_strong_endpoint)?;
+        client.strong_endpoint().ok_or_else(no_strong_endpoint)
     }
 
     /// The metadata for a client: that of the primary, with this server for eventual reads. `own`: the URL
