@@ -49,7 +49,7 @@ pub(super) fn definitions_of_indexes_are_kept_and_searches_are_unsupported(engin
     assert!(!writer.next_deadlines().unwrap().building);
     let read = reader.read(NOW, &mut |snapshot| {
         let listed = snapshot.indexes(true)?.into_iter().map(|info| info.spec);
-        assert_eq!(listed.collect::<Vec<_>>(), [other.clone()]);
+        assert_eq!(listed.collect::<Vec<_>>(), std::slice::from_ref(&other));
         let search = Search { prefix: key("d"), query: "a".into(), after: None, highlight: None };
         assert_unsupported(snapshot.search(&search, &mut NoHits), "search");
         Ok(())
