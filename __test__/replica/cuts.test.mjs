@@ -61,17 +61,18 @@ test("hundreds of reads through cuts are never stale and never go back", async (
   });
   await near.replica.ready();
   let over = false;
+  let [reads, own, seen] = [0, 0, 0];
   const others = (async () => {
     for (let n = 1; !over; n++) await far.set(["count"], n);
   })();
   const cutting = (async () => {
-    for (let n = 0; n < 25; n++) {
+    // On a busy machine there are few reads between two cuts.
+    for (let n = 0; n < 25 || reads <= 100; n++) {
       await sleep(20 + ((n * 37) % 60));
       link.cut();
     }
     over = true;
   })();
-  let [reads, own, seen] = [0, 0, 0];
   while (!over) {
     const result = await near.set(["own"], ++own).catch((error) => {
       // A cut may lose the answer; the next read must not be older than what was seen.
@@ -88,7 +89,6 @@ test("hundreds of reads through cuts are never stale and never go back", async (
     reads += 3;
   }
   await Promise.all([others, cutting]);
-  assert.ok(reads > 100, `${reads} reads`);
   const { versionstamp } = await far.set(["end"], true);
   await near.replica.reached(versionstamp);
   assert.deepEqual(await all(near), await all(far));

@@ -53,14 +53,15 @@ fn says(headers: &HeaderMap, name: &str) -> bool {
     headers.get(name).is_some_and(|value| value.as_bytes() == b"1")
 }
 
+/// Whether a client asks for the extensions and reads all forms of values.
 fn asks_for_extensions(headers: &HeaderMap) -> bool {
-    says(headers, EXTENSIONS_HEADER)
+    says(headers, EXTENSIONS_HEADER) && says(headers, PACKED_HEADER)
 }
 
-/// The extensions, for a client that asks for them and reads all forms of values. Others get only the
-/// protocol's own fields, because Deno's clients refuse unknown fields.
+/// The extensions, for a client that asks for them. Others get only the protocol's own fields,
+/// because Deno's clients refuse unknown fields.
 fn offered_to(headers: &HeaderMap, database: &Database) -> Vec<String> {
-    if !asks_for_extensions(headers) || !says(headers, PACKED_HEADER) {
+    if !asks_for_extensions(headers) {
         return Vec::new();
     }
     let ids = database.remembers_writes().then_some(WRITE_IDS);

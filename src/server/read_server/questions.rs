@@ -12,7 +12,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::connect::metadata::{
-    Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, read_answer, write_request,
+    Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, PACKED_HEADER, read_answer, write_request,
 };
 use crate::connect::versions::{DATABASE_HEADER, JSON_TYPE, VERSION_HEADER, Version};
 use crate::model::{Error, METADATA_BYTES_MAX, READ_SERVER_ASK_MS_MAX, Result};
@@ -64,7 +64,9 @@ impl Questions {
         headers.insert(AUTHORIZATION, bearer(access_token)?);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_TYPE));
         if extensions {
-            headers.insert(HeaderName::from_static(EXTENSIONS_HEADER), HeaderValue::from(1));
+            for name in [EXTENSIONS_HEADER, PACKED_HEADER] {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from(1));
+            }
         }
         let body = self.post(self.url.as_str(), headers, write_request(offered).into()).await?;
         let mut metadata = read_answer(&body, offered).map_err(|error| unreadable(&error))?;
