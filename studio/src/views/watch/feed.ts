@@ -31,12 +31,22 @@ export class Feed {
   /** Changes that came while the feed is paused. */
   readonly held = signal(0);
   readonly state = signal<"connecting" | "live" | "broken">("connecting");
+  readonly #prefix: Key;
   readonly #ending = new AbortController();
   readonly #values = new Map<string, Node | null>();
   #waiting: Change[] = [];
   #count = 0;
 
   constructor(prefix: Key) {
+    this.#prefix = prefix;
+  }
+
+  /**
+   * Begins to follow, once the view is in the page: a view that is replaced before has no end in which to close the
+   * stream, and a browser has few connections to one server.
+   */
+  begin(): void {
+    const prefix = this.#prefix;
     const query = prefix.length === 0 ? {} : { prefix: printKey(prefix) };
     const onBreak = (error: unknown): void => {
       if (this.state.value !== "broken") report(error);

@@ -53,7 +53,10 @@ export function Watch() {
 function FeedOf({ prefix }: { readonly prefix: Key }) {
   const [words, setWords] = useState("");
   const feed = useMemo(() => new Feed(prefix), []);
-  useEffect(() => () => feed.end(), []);
+  useEffect(() => {
+    feed.begin();
+    return () => feed.end();
+  }, []);
   const isPaused = feed.isPaused.value;
   const matches = ({ literal, value }: Change): boolean =>
     words === "" || literal.includes(words) || (value !== null && inLine(value).includes(words));
