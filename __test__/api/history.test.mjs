@@ -196,6 +196,7 @@ onEach("history", (fresh) => {
       [{ log: 5 }, /log must be a boolean, or an object/],
       [{ log: { retention: "-1d" } }, /log.retention must be a duration/],
       [{ log: { maxBytes: 5 } }, /log.maxBytes must be an integer from 1048576/],
+      [{ log: { messages: 1 } }, /log.messages must be a boolean: received/],
       [{ log: { retain: 5 } }, /unknown option 'retain'/],
       [{ log: false, history: "1d" }, /history needs the replication log/],
     ]) {

@@ -13,22 +13,25 @@ export function checkLog(given: unknown): NativeLog | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== "boolean" && (typeof given !== "object" || given === null)) {
     throw new TypeError(
-      `log must be a boolean, or an object with retention and maxBytes: received ${nameOf(given)}`,
+      `log must be a boolean, or an object with retention, maxBytes and messages: received ${nameOf(given)}`,
     );
   }
   const options = typeof given === "boolean" ? {} : given;
-  const { retention = RETENTION_MS_DEFAULT, maxBytes = BYTES_MAX_DEFAULT } = checkOptions(
-    "openKv: log",
-    options,
-    ["retention", "maxBytes"],
-  );
+  const {
+    retention = RETENTION_MS_DEFAULT,
+    maxBytes = BYTES_MAX_DEFAULT,
+    messages = false,
+  } = checkOptions("openKv: log", options, ["retention", "maxBytes", "messages"]);
   const retentionMs = checkDuration("log.retention", retention);
   if (!Number.isSafeInteger(maxBytes) || (maxBytes as number) < BYTES_MAX_MIN) {
     throw new TypeError(
       `log.maxBytes must be an integer from ${BYTES_MAX_MIN} (bytes): received ${String(maxBytes)}`,
     );
   }
-  return { on: given !== false, retentionMs, bytesMax: maxBytes as number };
+  if (typeof messages !== "boolean") {
+    throw new TypeError(`log.messages must be a boolean: received ${nameOf(messages)}`);
+  }
+  return { on: given !== false, messages, retentionMs, bytesMax: maxBytes as number };
 }
 
 /** How long replaced values are to be kept, in ms; 0: not at all; undefined: as the database has it. */

@@ -34,6 +34,7 @@ export interface NativeLog {
   on: boolean;
   retentionMs: number;
   bytesMax: number;
+  messages: boolean;
 }
 
 /** The URLs of the servers of a remote database, and its access token. */

@@ -359,11 +359,17 @@ pub(super) fn cut(segment: LogSegment<'_>, until: u64) -> Result<Option<(u64, Ve
         }
         wanted
     });
-    decoded.map_err(|error| {
+    let damaged = |error| {
         Error::corrupt(format!("the segment {} of the archive is damaged: {error}", segment.last))
-    })?;
-    let Some(last) = changes.last().map(|change| change.version) else { return Ok(None) };
-    Ok(Some((last, change_log::encode(segment.first, &changes))))
+    };
+    decoded.map_err(damaged)?;
+    let messages = change_log::messages(segment.first, segment.changes);
+    let mut messages = messages.map_err(damaged)?;
+    messages.retain(|message| message.version <= until);
+    let last = changes.last().map(|change| change.version);
+    let last = last.max(messages.last().map(|message| message.version));
+    let Some(last) = last else { return Ok(None) };
+    Ok(Some((last, change_log::encode_all(segment.first, &changes, &messages))))
 }
 
 #[cfg(test)]

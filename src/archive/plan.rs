@@ -200,7 +200,14 @@ mod tests {
 
     fn log(version: u64, complete: u64) -> LogState {
         let bounds = LogBounds { retention_ms: 1, bytes_max: 1 };
-        let extent = LogExtent { origin: ORIGIN, bounds, complete, bytes: 0, history: None };
+        let extent = LogExtent {
+            origin: ORIGIN,
+            bounds,
+            complete,
+            bytes: 0,
+            history: None,
+            messages: false,
+        };
         LogState { version, log: Some(extent) }
     }
 

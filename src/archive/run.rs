@@ -462,7 +462,7 @@ fn log_of(store: &Store) -> Result<LogState> {
 
 fn turn_on(store: &Store) -> Result<()> {
     let bounds = LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
-    let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::Keep };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
     store.set_log(settings, BUSY)
 }
 

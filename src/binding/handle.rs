@@ -70,11 +70,14 @@ pub struct NativeLog {
     pub retention_ms: f64,
     /// Bytes of all segments.
     pub bytes_max: f64,
+    /// Whether it has messages of queues.
+    pub messages: bool,
 }
 
 /// The settings of the replication log that the options of opening name.
 fn log_settings(log: Option<NativeLog>, history_ms: Option<f64>) -> LogSettings {
     LogSettings {
+        messages: log.as_ref().filter(|log| log.on).map(|log| log.messages),
         log: match log {
             None => Setting::Keep,
             Some(NativeLog { on: false, .. }) => Setting::Off,

@@ -4,11 +4,16 @@
 //! often alike, so each one is stored as what differs from the key before it.
 
 use super::Malformed;
-use super::fields::{Fields, put_bytes, put_number};
-use crate::model::{Change, ChangeKind, Logged};
+use std::borrow::Cow;
 
-/// The first byte of a segment.
+use super::fields::{Fields, put_bytes, put_number};
+use super::message_log;
+use crate::model::{Change, ChangeKind, Logged, LoggedMessage};
+
+/// The first byte of a segment with changes of entries alone.
 const FORM: u8 = 1;
+/// The first byte of a segment with messages too: the changes follow behind their length, then the messages.
+const FORM_WITH_MESSAGES: u8 = 2;
 
 /// The kinds of changes. A kind with an expiry has it behind everything else.
 const DELETED: u8 = 0;
@@ -21,9 +26,32 @@ const EXPIRY_SET: u8 = 5;
 /// Encodes the changes of commits from `first` on, in the order of the commits.
 #[must_use]
 pub fn encode(first: u64, changes: &[Change]) -> Vec<u8> {
-    let bytes: usize = changes.iter().map(|change| change.size_bytes() + 8).sum();
-    let mut out = Vec::with_capacity(bytes + 1);
+    let mut out = Vec::with_capacity(room(changes) + 1);
     out.push(FORM);
+    put_changes(&mut out, first, changes);
+    out
+}
+
+/// As [`encode`], with what the same commits have made of messages, in the order of the commits.
+#[must_use]
+pub fn encode_all(first: u64, changes: &[Change], messages: &[LoggedMessage]) -> Vec<u8> {
+    if messages.is_empty() {
+        return encode(first, changes);
+    }
+    let mut of_entries = Vec::with_capacity(room(changes));
+    put_changes(&mut of_entries, first, changes);
+    let mut out = vec![FORM_WITH_MESSAGES];
+    put_bytes(&mut out, &of_entries);
+    message_log::put(&mut out, first, messages);
+    out
+}
+
+/// Bytes that the changes have at most, nearly.
+fn room(changes: &[Change]) -> usize {
+    changes.iter().map(|change| change.size_bytes() + 8).sum()
+}
+
+fn put_changes(out: &mut Vec<u8>, first: u64, changes: &[Change]) {
     let (mut version, mut before): (u64, &[u8]) = (first, &[]);
     for change in changes {
         let (kind, value, expiry) = match &change.kind {
@@ -37,21 +65,20 @@ pub fn encode(first: u64, changes: &[Change]) -> Vec<u8> {
             ChangeKind::ExpirySet { expire_at_ms } => (EXPIRY_SET, None, *expire_at_ms),
         };
         out.push(kind);
-        put_number(&mut out, change.version - version);
+        put_number(out, change.version - version);
         let key = change.key.as_bytes();
         let shared = key.iter().zip(before).take_while(|(a, b)| a == b).count();
-        put_number(&mut out, shared as u64);
-        put_bytes(&mut out, key.get(shared..).unwrap_or_default());
+        put_number(out, shared as u64);
+        put_bytes(out, key.get(shared..).unwrap_or_default());
         if let Some(value) = value {
             out.push(value.encoding.id());
-            put_bytes(&mut out, &value.bytes);
+            put_bytes(out, &value.bytes);
         }
         if let Some(end) = expiry {
             out.extend_from_slice(&end.to_le_bytes());
         }
         (version, before) = (change.version, key);
     }
-    out
 }
 
 /// Visits the changes of a segment, in order, until `visit` returns `false`.
@@ -63,10 +90,7 @@ pub fn decode(
     bytes: &[u8],
     mut visit: impl FnMut(Logged<'_>) -> bool,
 ) -> Result<(), Malformed> {
-    let mut rest = Fields::of(bytes);
-    if rest.byte()? != FORM {
-        return Err(Malformed::new("a segment of another format", 0));
-    }
+    let (mut rest, _) = parts(bytes)?;
     let (mut version, mut key) = (first, Vec::new());
     while !rest.is_at_end() {
         let start = rest.at();
@@ -101,10 +125,44 @@ pub fn decode(
     Ok(())
 }
 
+/// The messages of a segment, in the order of the commits.
+///
+/// # Errors
+/// For bytes that are not those of a segment.
+pub fn messages(first: u64, bytes: &[u8]) -> Result<Vec<LoggedMessage>, Malformed> {
+    let (_, mut rest) = parts(bytes)?;
+    message_log::read_all(first, &mut rest)
+}
+
+/// The segment for a copy that has entries only.
+///
+/// # Errors
+/// For bytes that are not those of a segment.
+pub fn without_messages(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
+    if bytes.first() == Some(&FORM) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let (mut changes, _) = parts(bytes)?;
+    Ok(Cow::Owned([&[FORM], changes.all_left()].concat()))
+}
+
+/// The changes of entries, and the messages.
+fn parts(bytes: &[u8]) -> Result<(Fields<'_>, Fields<'_>), Malformed> {
+    let mut all = Fields::of(bytes);
+    match all.byte()? {
+        FORM => Ok((all, Fields::of(&[]))),
+        FORM_WITH_MESSAGES => {
+            let changes = all.slice()?;
+            Ok((Fields::of(changes), all))
+        }
+        _ => Err(Malformed::new("a segment of another format", 0)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EncodedValue, Encoding, Key};
+    use crate::model::{EncodedValue, Encoding, KeptMessage, KeptState, Key, Reason};
 
     fn change(version: u64, key: &[u8], kind: ChangeKind<EncodedValue>) -> Change {
         Change { key: Key::from_encoded(key.to_vec()), version, kind }
@@ -162,6 +220,94 @@ mod tests {
         assert_eq!(bytes, expected.concat());
     }
 
+    fn all_messages() -> Vec<LoggedMessage> {
+        let waiting = KeptMessage {
+            queue: "mail".into(),
+            priority: 9,
+            attempts: 300,
+            enqueued_ms: -1,
+            first_ms: Some(5),
+            last_ms: None,
+            deduplication_key: Some("é".into()),
+            dead_retention_ms: None,
+            backoff_ms: vec![0, u32::MAX],
+            keys_if_undelivered: vec![Key::from_encoded(b"users".to_vec())],
+            value: vec![1, 2],
+            state: KeptState::Waiting { due_ms: i64::MAX },
+        };
+        let dead = KeptMessage {
+            queue: String::new(),
+            first_ms: None,
+            last_ms: Some(6),
+            deduplication_key: None,
+            dead_retention_ms: Some(7),
+            backoff_ms: vec![],
+            keys_if_undelivered: vec![],
+            state: KeptState::Dead {
+                died_ms: 8,
+                reason: Reason::new("Error", "no"),
+                purge_ms: Some(15),
+            },
+            ..waiting.clone()
+        };
+        let message = |version, id, kept| LoggedMessage { version, id, kept };
+        vec![message(5, 1, Some(waiting)), message(5, i64::MAX, None), message(300, 2, Some(dead))]
+    }
+
+    #[test]
+    fn messages_stand_behind_the_changes_of_entries() {
+        let (changes, sent) = (all_kinds(), all_messages());
+        let bytes = encode_all(5, &changes, &sent);
+        assert_eq!(decoded(5, &bytes), Ok(changes.clone()));
+        assert_eq!(messages(5, &bytes), Ok(sent.clone()));
+        assert_eq!(without_messages(&bytes).unwrap(), encode(5, &changes));
+        let alone = encode_all(5, &[], &sent);
+        assert_eq!((decoded(5, &alone), messages(5, &alone)), (Ok(vec![]), Ok(sent.clone())));
+        assert_eq!(encode_all(5, &changes, &[]), encode(5, &changes));
+        assert_eq!(messages(5, &encode(5, &changes)), Ok(vec![]));
+        for end in 0..bytes.len() {
+            if let Ok(found) = messages(5, &bytes[..end]) {
+                assert_eq!(found, sent[..found.len()]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_messages_are_those_of_the_format_page() {
+        let kept = KeptMessage {
+            queue: "q".into(),
+            priority: 5,
+            attempts: 1,
+            enqueued_ms: 2,
+            first_ms: Some(3),
+            last_ms: None,
+            deduplication_key: Some("d".into()),
+            dead_retention_ms: None,
+            backoff_ms: vec![200],
+            keys_if_undelivered: vec![],
+            value: b"v".to_vec(),
+            state: KeptState::Waiting { due_ms: 4 },
+        };
+        let bytes = encode_all(
+            3,
+            &[],
+            &[
+                LoggedMessage { version: 4, id: 7, kept: Some(kept) },
+                LoggedMessage { version: 4, id: 6, kept: None },
+            ],
+        );
+        let expected = [
+            &[2, 0, 1, 7, 1, 5, 5, 1][..],
+            b"q",
+            &[1, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1],
+            b"d",
+            &[1, 0xc8, 1, 0, 1],
+            b"v",
+            &[4, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0],
+        ];
+        assert_eq!(bytes, expected.concat());
+    }
+
     #[test]
     fn a_cut_segment_is_rejected_or_ends_at_a_change() {
         let bytes = encode(5, &all_kinds());
@@ -176,7 +322,8 @@ mod tests {
     fn other_bytes_are_rejected() {
         for bytes in [
             &[][..],
-            &[2],
+            &[3],
+            &[2, 1],
             &[1, 9, 0, 0, 0],
             &[1, 0, 0, 1, 0],
             &[1, 2, 0, 0, 0, 4, 0],

@@ -14,6 +14,7 @@ pub mod framing;
 pub(crate) mod hex;
 pub mod key;
 mod malformed;
+mod message_log;
 pub mod replaced;
 pub mod transcode;
 pub mod uuid;

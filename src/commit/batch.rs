@@ -16,8 +16,9 @@ use super::transaction::{
 };
 use super::work::{Report, Work};
 use crate::model::{
-    AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue,
-    FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, Outcome, Reason, Renewal, Result, Settlement,
+    AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue, Enqueued,
+    FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Outcome, Reason, Renewal, Result,
+    Settlement,
 };
 
 /// Carries out work in a transaction that has begun.
@@ -25,8 +26,13 @@ use crate::model::{
 /// # Errors
 /// Those of the transaction, which must be rolled back then.
 pub(crate) fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Result<Report> {
-    let mut batch =
-        Batch { transaction, begun, report: Report::default(), undelivered: Vec::new() };
+    let mut batch = Batch {
+        transaction,
+        begun,
+        report: Report::default(),
+        undelivered: Vec::new(),
+        told: Vec::new(),
+    };
     batch.settle(work.settlements)?;
     batch.renew(&work.renewals)?;
     batch.fail_expired(&work.claims, work.durable)?;
@@ -70,6 +76,8 @@ struct Batch<'t, T> {
     begun: &'t Begun,
     report: Report,
     undelivered: Vec<Undelivered>,
+    /// The messages for the log, each with its commit; `None`: the last one of the batch.
+    told: Vec<(Option<u64>, i64)>,
 }
 
 impl<T: Transaction> Batch<'_, T> {
@@ -77,7 +85,13 @@ impl<T: Transaction> Batch<'_, T> {
         for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
             let messages = self.transaction.messages();
             let held = match outcome {
-                Outcome::Done => messages.acknowledge(id, lock)?,
+                Outcome::Done => {
+                    let held = messages.acknowledge(id, lock)?;
+                    if held {
+                        self.tell(None, id);
+                    }
+                    held
+                }
                 Outcome::Returned => {
                     let named = messages.put_back(id, lock)?;
                     self.report.queued |= named.is_some();
@@ -97,6 +111,13 @@ impl<T: Transaction> Batch<'_, T> {
             self.report.settled.push(held);
         }
         Ok(())
+    }
+
+    /// Notes a message for the log.
+    fn tell(&mut self, commit: Option<u64>, id: i64) {
+        if self.begun.logs_messages {
+            self.told.push((commit, id));
+        }
     }
 
     fn renew(&mut self, renewals: &[Renewal]) -> Result<()> {
@@ -140,7 +161,8 @@ impl<T: Transaction> Batch<'_, T> {
     }
 
     fn fail(&mut self, locked: LockedMessage, failure: Failure, reason: &Reason) -> Result<()> {
-        let Self { transaction, begun, report, undelivered } = self;
+        self.tell(None, locked.id);
+        let Self { transaction, begun, report, undelivered, .. } = self;
         let messages = transaction.messages();
         let named = locked.message.is_named();
         match retry_at(&locked.message, locked.attempts, failure, begun.now_ms) {
@@ -161,7 +183,7 @@ impl<T: Transaction> Batch<'_, T> {
     }
 
     fn apply(&mut self, effects: &mut Effects) -> Result<()> {
-        let Self { transaction, begun, report, .. } = self;
+        let Self { transaction, begun, report, told, .. } = self;
         let entries = transaction.entries();
         if !effects.changes.is_empty() {
             entries.keep_past(&effects.changes)?;
@@ -179,6 +201,11 @@ impl<T: Transaction> Batch<'_, T> {
         report.queued |= !effects.messages.is_empty();
         for (write, message) in effects.messages.drain(..) {
             let enqueued = transaction.messages().enqueue(message, begun.now_ms)?;
+            if let (true, Enqueued { id: Some(id), deduplicated: false }) =
+                (begun.logs_messages, enqueued)
+            {
+                told.push((report.decisions.get(write).and_then(Decision::commit), id));
+            }
             report.enqueued(write, enqueued);
         }
         Ok(())
@@ -219,17 +246,35 @@ impl<T: Transaction> Batch<'_, T> {
     }
 
     fn finish(self, effects: Effects) -> Result<Report> {
-        let Self { transaction, begun, mut report, .. } = self;
+        let Self { transaction, begun, mut report, told, .. } = self;
         let Effects { mut version, removed, changes, .. } = effects;
-        // Other processes notice only commits, and the message may be for their consumers.
-        version += u64::from(report.put_back);
+        // Other processes notice only commits, and the message may be for their consumers. The log has
+        // only commits too.
+        let untold = !told.is_empty() && version == begun.version;
+        version += u64::from(report.put_back || untold);
         if version != begun.version {
             if begun.logs {
-                transaction.log(begun.version + 1..=version, changes, begun.now_ms)?;
+                let messages = logged(transaction.messages(), told, version)?;
+                transaction.log(begun.version + 1..=version, changes, &messages, begun.now_ms)?;
             }
             transaction.set_version(version, removed)?;
         }
         report.versions = (begun.version, version);
         Ok(report)
     }
+}
+
+/// What a batch has made of messages, by commit. A message has one state at the end of the batch.
+fn logged(
+    table: &mut impl MessageTable,
+    told: Vec<(Option<u64>, i64)>,
+    last: u64,
+) -> Result<Vec<LoggedMessage>> {
+    let mut messages = Vec::with_capacity(told.len());
+    for (commit, id) in told {
+        let version = commit.unwrap_or(last);
+        messages.push(LoggedMessage { version, id, kept: table.kept(id)? });
+    }
+    messages.sort_by_key(|message| message.version);
+    Ok(messages)
 }

@@ -1,9 +1,9 @@
 //! Repeats the changes of a segment of another copy's replication log.
 
 use super::effect::{NewRow, RowEffect};
-use super::transaction::{Begun, EntryTable, Transaction};
+use super::transaction::{Begun, EntryTable, MessageTable, Transaction};
 use super::work::Report;
-use crate::codec::change_log;
+use crate::codec::{Malformed, change_log};
 use crate::model::{Change, ChangeKind, Error, LogSegment, Result};
 
 /// Carries out the changes of the commits after the last one, in a transaction that has begun. The
@@ -23,10 +23,7 @@ pub(crate) fn run(
         }
         true
     });
-    decoded.map_err(|error| {
-        let (first, last) = (segment.first, segment.last);
-        Error::corrupt(format!("the segment {first} to {last} of the log is damaged: {error}"))
-    })?;
+    damaged_or(segment, decoded)?;
     if segment.first > begun.version + 1 {
         return Err(Error::corrupt(format!(
             "the log goes on with the commit {}, but this copy ends with the commit {}: the commits between \
@@ -34,6 +31,8 @@ pub(crate) fn run(
             segment.first, begun.version
         )));
     }
+    let mut messages = damaged_or(segment, change_log::messages(segment.first, segment.changes))?;
+    messages.retain(|message| message.version > begun.version);
     let mut report = Report { versions: (begun.version, begun.version), ..Report::default() };
     if segment.last <= begun.version {
         return Ok(report);
@@ -63,10 +62,20 @@ pub(crate) fn run(
         entries.apply(key, effect)?;
         report.touched.push(key.clone());
     }
+    report.queued = !messages.is_empty();
+    transaction.messages().repeat(&messages)?;
     if begun.logs {
-        transaction.log(begun.version + 1..=segment.last, changes, segment.at_ms)?;
+        let messages = if begun.logs_messages { &messages[..] } else { &[] };
+        transaction.log(begun.version + 1..=segment.last, changes, messages, segment.at_ms)?;
     }
     transaction.set_version(segment.last, removed)?;
     report.versions = (begun.version, segment.last);
     Ok(report)
+}
+
+fn damaged_or<T>(segment: LogSegment<'_>, read: Result<T, Malformed>) -> Result<T> {
+    let LogSegment { first, last, .. } = segment;
+    read.map_err(|error| {
+        Error::corrupt(format!("the segment {first} to {last} of the log is damaged: {error}"))
+    })
 }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::effect::RowEffect;
 use crate::model::{
-    Change, Claim, Delivery, EncodedValue, Encoding, Enqueued, Key, Message, Reason, Result, Seen,
-    Step, Walk,
+    Change, Claim, Delivery, EncodedValue, Encoding, Enqueued, Error, KeptMessage, Key,
+    LoggedMessage, Message, Reason, Result, Seen, Step, Walk,
 };
 
 /// An entry before the batch.
@@ -68,12 +68,13 @@ pub(crate) trait Transaction {
 
     fn messages(&mut self) -> &mut impl MessageTable;
 
-    /// Logs the commits of the transaction and their changes, in order. Commits of messages only have
-    /// none.
+    /// Logs the commits of the transaction, with their changes and what they have made of messages, each in
+    /// order. `messages` is empty unless [`Begun::logs_messages`].
     fn log(
         &mut self,
         commits: RangeInclusive<u64>,
         changes: Vec<Change>,
+        messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()>;
 
@@ -151,8 +152,24 @@ pub(crate) trait MessageTable {
     /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
 
-    /// Deletes up to `max` dead letters whose retention is over; returns their number.
+    /// The message without its lock; `None` if it is gone. Only for a log that has messages.
+    fn kept(&mut self, _id: i64) -> Result<Option<KeptMessage>> {
+        Err(no_messages())
+    }
+
+    /// Makes messages what another copy's log says, whatever they are here.
+    fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {
+        if messages.is_empty() { Ok(()) } else { Err(no_messages()) }
+    }
+
+    /// Deletes up to `max` dead letters whose retention is over; returns their number. The log does not
+    /// say so: each copy deletes its own.
     fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize>;
+}
+
+/// The error of an engine whose log has no messages.
+fn no_messages() -> Error {
+    Error::unsupported("messages of queues in the replication log: only files and memory have them")
 }
 
 /// A locked message, with the fields that a failure needs.
@@ -184,6 +201,8 @@ pub(crate) struct Begun {
     pub(crate) now_ms: i64,
     /// Whether changes are logged.
     pub(crate) logs: bool,
+    /// Whether the replication log has messages too. Only with `logs`.
+    pub(crate) logs_messages: bool,
     /// Whether other processes have recently blocked this one for long. Then their live consumers
     /// may not have been able to renew their locks, so expired locks are extended.
     pub(crate) kept_out: bool,

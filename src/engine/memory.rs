@@ -27,7 +27,7 @@ use super::{
     DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
     NextEntries, Progress, Reader, ReplicationLog, Report, Snapshot, TellExternal, Work, Writer,
 };
-use crate::commit::{Begun, NewRow, batch, replay};
+use crate::commit::{NewRow, batch, replay};
 use crate::model::{
     Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed,
     Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Origin,
@@ -324,8 +324,7 @@ impl Writer for MemoryWriter {
         let started = Instant::now();
         // There is no disk to sync, so expired locks fail at once.
         work.durable = true;
-        let (version, logs) = (tables.version, tables.feed.is_some() || tables.log.is_some());
-        let begun = Begun { version, now_ms, logs, kept_out: false };
+        let begun = tables.begun(tables.version, now_ms);
         tables.tell_indexes(PrivateIndexes::begin);
         let done = batch::run(&mut MemoryTransaction { tables, now_ms }, &begun, work);
         tables.tell_indexes(PrivateIndexes::commit);
@@ -353,9 +352,8 @@ impl Writer for MemoryWriter {
 
     fn replay(&mut self, segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
         let tables = &mut *self.0.write();
-        let logs = tables.feed.is_some() || tables.log.is_some();
         let now_ms = segment.at_ms;
-        let begun = Begun { version: tables.version, now_ms, logs, kept_out: false };
+        let begun = tables.begun(tables.version, now_ms);
         tables.tell_indexes(PrivateIndexes::begin);
         let done = replay::run(&mut MemoryTransaction { tables, now_ms }, &begun, segment);
         tables.tell_indexes(PrivateIndexes::commit);
@@ -412,14 +410,10 @@ impl Writer for MemoryWriter {
     ) -> Result<DeadLettersChanged> {
         let tables = &mut *self.0.write();
         let before = tables.version;
-        let count = tables.messages.change_dead_letters(queue, change, now_ms);
-        if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
-            tables.version += 1;
-            if let Some(log) = &mut tables.log {
-                log.log(tables.version..=tables.version, &[], now_ms)?;
-            }
-        }
-        Ok(DeadLettersChanged { count, versions: (before, tables.version) })
+        let changed = tables.messages.change_dead_letters(queue, change, now_ms);
+        let requeued = matches!(change, DeadLetterChange::Requeue(_));
+        tables.log_messages(&changed, requeued, now_ms)?;
+        Ok(DeadLettersChanged { count: changed.len(), versions: (before, tables.version) })
     }
 
     fn delete_message(
@@ -429,7 +423,12 @@ impl Writer for MemoryWriter {
         now_ms: i64,
         _deadline: Instant,
     ) -> Result<MessageDeletion> {
-        Ok(self.0.write().messages.delete_waiting(queue, id, now_ms))
+        let tables = &mut *self.0.write();
+        let deletion = tables.messages.delete_waiting(queue, id, now_ms);
+        if deletion == MessageDeletion::Deleted {
+            tables.log_messages(&[id], false, now_ms)?;
+        }
+        Ok(deletion)
     }
 
     fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {

@@ -10,6 +10,7 @@ mod copies;
 mod expiry;
 mod feed;
 mod history;
+mod logged_messages;
 mod messages;
 mod queues;
 mod range;
@@ -282,6 +283,10 @@ macro_rules! rules_of_history {
                 a_copy_is_replaced_and_follows
                 a_replaced_copy_begins_its_logs_anew
                 a_replacement_that_fails_changes_nothing
+            }
+            logged_messages {
+                a_copy_has_the_messages_of_every_commit
+                messages_are_logged_only_when_asked_for
             }
             history {
                 a_large_commit_leaves_the_history_in_steps

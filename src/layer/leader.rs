@@ -390,6 +390,7 @@ impl Layer {
                 now_ms: self.now_ms,
                 logs: self.logs,
                 kept_out: false,
+                logs_messages: false,
             };
             let last = (self.last_uuid, self.last_message);
             let screened = self.write_ids.screen(&slot.work.writes, self.now_ms);

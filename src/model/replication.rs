@@ -39,6 +39,8 @@ pub struct LogSettings {
     pub log: Setting<LogBounds>,
     /// How long a replaced value is kept, in ms. It turns on the log too.
     pub history_ms: Setting<i64>,
+    /// Whether a log that is turned on has messages of queues too; `None`: as it is.
+    pub messages: Option<bool>,
 }
 
 /// The replication log of a database in one snapshot.
@@ -63,6 +65,8 @@ pub struct LogExtent {
     pub bytes: u64,
     /// The history, if it is kept.
     pub history: Option<HistoryExtent>,
+    /// Whether it has messages of queues.
+    pub messages: bool,
 }
 
 /// The extent of a history.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::{Caller, Patience, Room, Store, on_thread};
-use crate::codec::change_log;
+use crate::codec::{Malformed, change_log};
 use crate::engine::{GoesOn, Snapshot};
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec,
@@ -250,7 +250,7 @@ fn read_log(snapshot: &mut dyn Snapshot, place: &Followed, room: &dyn Room) -> R
     Ok(LogRead::Segments { version: if newest { state.version } else { end }, newest, segments })
 }
 
-/// The segments for a follower, without gaps: each begins with the commit after the one before. Those
+/// The segments for a follower, without messages and without gaps: each begins with the commit after the one before. Those
 /// without a change to keys with its prefixes become one without changes, which only moves its position.
 struct Taken<'a> {
     prefixes: &'a [Key],
@@ -264,7 +264,9 @@ impl Taken<'_> {
         let LogSegment { first, last, at_ms, changes } = segment;
         self.end = last;
         if self.prefixes.is_empty() {
-            self.segments.push(Segment { first, last, at_ms, changes: changes.to_vec() });
+            let changes = change_log::without_messages(changes);
+            let changes = changes.map_err(|error| damaged(last, &error))?.into_owned();
+            self.segments.push(Segment { first, last, at_ms, changes });
             return Ok(());
         }
         let kept = of_prefixes(segment, self.prefixes)?;
@@ -291,8 +293,12 @@ fn of_prefixes(segment: LogSegment<'_>, prefixes: &[Key]) -> Result<Vec<Change>>
         }
         true
     });
-    decoded.map_err(|error| Error::corrupt(format!("the segment {last} is damaged: {error}")))?;
+    decoded.map_err(|error| damaged(last, &error))?;
     Ok(kept)
+}
+
+fn damaged(last: u64, error: &Malformed) -> Error {
+    Error::corrupt(format!("the segment {last} is damaged: {error}"))
 }
 
 #[cfg(test)]
@@ -309,7 +315,8 @@ mod tests {
     fn a_place_needs_a_copy_where_the_log_does_not_lead_on() {
         let bounds = LogBounds { retention_ms: 1, bytes_max: 1 };
         let origin = Origin { database: [1; 16], incarnation: 7 };
-        let log = LogExtent { origin, bounds, complete: 10, bytes: 0, history: None };
+        let log =
+            LogExtent { origin, bounds, complete: 10, bytes: 0, history: None, messages: false };
         let state = LogState { version: 20, log: Some(log) };
         for (place, at_ms, expected) in [
             (place(7, 10, 0), None, None),

@@ -95,7 +95,7 @@ impl Left {
     fn trim(&self) {
         for bytes_max in [1, 1 << 20] {
             let bounds = LogBounds { retention_ms: i64::MAX, bytes_max };
-            let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::Keep };
+            let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
             self.machine.store().set_log(settings, PATIENCE).unwrap();
             self.machine.pass(10);
             self.machine.set("trims", &bytes_max.to_string());

@@ -245,7 +245,7 @@ fn a_log_that_does_not_reach_back_is_noticed() {
     machine.settle(&archive);
     stop(archive);
     let bounds = LogBounds { retention_ms: i64::MAX, bytes_max: 1 };
-    let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::Keep };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
     machine.store().set_log(settings, PATIENCE).unwrap();
     machine.pass(10);
     let lost = machine.set("a", "3");
@@ -254,7 +254,7 @@ fn a_log_that_does_not_reach_back_is_noticed() {
     machine.pass(10);
     machine.set("a", "5");
     let bounds = LogBounds { bytes_max: 1 << 20, ..bounds };
-    let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::Keep };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
     machine.store().set_log(settings, PATIENCE).unwrap();
     let archive = machine.archive(&target);
     machine.settle(&archive);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::transaction::MemoryTransaction;
 use super::{Tables, feed};
-use crate::commit::{Begun, NewRow, replay};
+use crate::commit::{NewRow, replay};
 use crate::engine::sqlite::PrivateIndexes;
 use crate::engine::{NextEntries, Report};
 use crate::model::{CopiedEntry, Error, Followed, Key, LogSegment, Replacement, Result};
@@ -31,12 +31,11 @@ impl Tables {
         }
         let version = self.version;
         let mut all = Report { versions: (version, version), ..Report::default() };
-        let logs = self.feed.is_some() || self.log.is_some();
         self.tell_indexes(PrivateIndexes::begin);
         let mut repeated = Ok(());
         for segment in segments {
             let (version, now_ms) = (all.versions.1, segment.at_ms);
-            let begun = Begun { version, now_ms, logs, kept_out: false };
+            let begun = self.begun(version, now_ms);
             match replay::run(&mut MemoryTransaction { tables: self, now_ms }, &begun, *segment) {
                 Ok(report) => {
                     all.versions.1 = report.versions.1;

@@ -1,13 +1,15 @@
 //! Queue messages in memory: waiting, locked and dead, each state in its reading order.
 
+mod copies;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
 use crate::commit::{LockedMessage, MessageTable};
 use crate::model::{
-    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, Message, MessageDeletion,
-    MessagePlace, MessageState, Peeked, QueueStats, Reason, Result, Time,
+    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, LoggedMessage,
+    Message, MessageDeletion, MessagePlace, MessageState, Peeked, QueueStats, Reason, Result, Time,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -114,6 +116,13 @@ impl Messages {
         })
     }
 
+    fn put_dead(&mut self, id: i64, dead: Dead) {
+        let died_ms = dead.letter.died_ms;
+        self.dead_order.entry(dead.message.queue.clone()).or_default().insert((died_ms, id));
+        self.purges.extend(dead.purge_ms.map(|at| (at, id)));
+        self.dead.insert(id, dead);
+    }
+
     fn take_dead(&mut self, id: i64) -> Option<Message> {
         let dead = self.dead.remove(&id)?;
         if let Some(dead_order) = self.dead_order.get_mut(&dead.message.queue) {
@@ -141,34 +150,35 @@ impl Messages {
         self.purges.first().map(|(at, _)| *at)
     }
 
+    /// Returns the numbers of the messages that it has changed.
     pub(super) fn change_dead_letters(
         &mut self,
         queue: &str,
         change: &DeadLetterChange,
         now_ms: i64,
-    ) -> usize {
+    ) -> Vec<i64> {
         let is_here = |dead: &Dead| dead.message.queue == queue;
         match change {
             DeadLetterChange::Requeue(id) | DeadLetterChange::Delete(id)
                 if !self.dead.get(id).is_some_and(is_here) =>
             {
-                0
+                Vec::new()
             }
             DeadLetterChange::Requeue(id) => {
-                let Some(mut message) = self.take_dead(*id) else { return 0 };
+                let Some(mut message) = self.take_dead(*id) else { return Vec::new() };
                 message.due = Time::At(now_ms);
                 if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
                     message.deduplication_key = None;
                 }
                 self.insert(*id, message, now_ms);
-                1
+                vec![*id]
             }
-            DeadLetterChange::Delete(id) => usize::from(self.take_dead(*id).is_some()),
+            DeadLetterChange::Delete(id) => self.take_dead(*id).map(|_| *id).into_iter().collect(),
             DeadLetterChange::Purge { before_ms, max } => {
                 let dead_order = self.dead_order.get(queue).into_iter().flatten();
                 let old = dead_order.take_while(|(died, _)| died < before_ms).take(*max);
                 let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
-                ids.into_iter().filter_map(|id| self.take_dead(id)).count()
+                ids.into_iter().filter(|id| self.take_dead(*id).is_some()).collect()
             }
         }
     }
@@ -338,9 +348,7 @@ impl MessageTable for Messages {
             reason: reason.clone(),
             value: Vec::new(),
         };
-        self.dead_order.entry(message.queue.clone()).or_default().insert((now_ms, id));
-        self.purges.extend(purge_ms.map(|at| (at, id)));
-        self.dead.insert(id, Dead { message, letter, purge_ms });
+        self.put_dead(id, Dead { message, letter, purge_ms });
         Ok(())
     }
 
@@ -381,6 +389,15 @@ impl MessageTable for Messages {
             self.put(id, queued);
         }
         Ok(deliveries)
+    }
+
+    fn kept(&mut self, id: i64) -> Result<Option<KeptMessage>> {
+        Ok(copies::read(self, id))
+    }
+
+    fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {
+        copies::replace(self, messages);
+        Ok(())
     }
 
     fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {

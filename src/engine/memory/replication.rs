@@ -5,15 +5,15 @@ use std::ops::{Bound, Range, RangeInclusive};
 
 use super::Tables;
 use crate::codec::change_log;
-use crate::commit::NewRow;
+use crate::commit::{Begun, MessageTable as _, NewRow};
 use crate::engine::ReplicationLog;
 use crate::engine::replication::extent::{
     Changed, Extent, Outline, Segments, change, trim, visit_changes,
 };
 use crate::engine::replication::{no_longer, time_of};
 use crate::model::{
-    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Moment,
-    Origin, PastEntry, Result,
+    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState,
+    LoggedMessage, Moment, Origin, PastEntry, Result,
 };
 
 /// What entries were before commits.
@@ -59,15 +59,22 @@ impl Log {
         *self = Self::new(Origin { database, incarnation }, extent);
     }
 
-    /// Logs the changes of the commits of a transaction, in order, and trims old ones.
+    /// Whether it has messages.
+    pub(super) fn has_messages(&self) -> bool {
+        self.extent.messages
+    }
+
+    /// Logs what the commits of a transaction have made of entries and messages, each in order, and trims
+    /// old segments.
     pub(super) fn log(
         &mut self,
         commits: RangeInclusive<u64>,
         changes: &[Change],
+        messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
         let (first, last) = commits.into_inner();
-        let bytes = change_log::encode(first, changes);
+        let bytes = change_log::encode_all(first, changes, messages);
         let mut extent = self.extent;
         extent.newest_ms = extent.newest_ms.max(now_ms);
         extent.bytes += bytes.len() as u64;
@@ -101,6 +108,38 @@ impl Segments for Log {
 }
 
 impl Tables {
+    /// A transaction after the commit `version`.
+    pub(super) fn begun(&self, version: u64, now_ms: i64) -> Begun {
+        let logs = self.feed.is_some() || self.log.is_some();
+        let logs_messages = self.log.as_ref().is_some_and(Log::has_messages);
+        Begun { version, now_ms, logs, logs_messages, kept_out: false }
+    }
+
+    /// Logs what has become of messages outside of a batch, as a commit of its own if the log has messages or
+    /// `commits` says so.
+    pub(super) fn log_messages(
+        &mut self,
+        changed: &[i64],
+        commits: bool,
+        now_ms: i64,
+    ) -> Result<()> {
+        let logs_messages = self.log.as_ref().is_some_and(Log::has_messages);
+        if changed.is_empty() || !(commits || logs_messages) {
+            return Ok(());
+        }
+        self.version += 1;
+        let version = self.version;
+        let told = if logs_messages { changed } else { &[] };
+        let mut messages = Vec::with_capacity(told.len());
+        for id in told {
+            messages.push(LoggedMessage { version, id: *id, kept: self.messages.kept(*id)? });
+        }
+        match &mut self.log {
+            Some(log) => log.log(version..=version, &[], &messages, now_ms),
+            None => Ok(()),
+        }
+    }
+
     /// Changes the settings of the log.
     pub(super) fn set_log(&mut self, settings: &LogSettings, origin: Origin, now_ms: i64) {
         let followed = self.followed.as_ref().map(|followed| followed.origin.database);
@@ -189,8 +228,8 @@ pub(super) struct LogView<'t>(pub(super) &'t Tables);
 impl ReplicationLog for LogView<'_> {
     fn state(&mut self) -> Result<LogState> {
         let log = self.0.log.as_ref().map(|log| {
-            let Extent { complete, bytes, bounds, history, .. } = log.extent;
-            LogExtent { origin: log.origin, bounds, complete, bytes, history }
+            let Extent { complete, bytes, bounds, history, messages, .. } = log.extent;
+            LogExtent { origin: log.origin, bounds, complete, bytes, history, messages }
         });
         Ok(LogState { version: self.0.version, log })
     }

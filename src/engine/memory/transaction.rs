@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Tables, walk_rows};
 use crate::commit::{Base, EntryTable, MessageTable, NewRow, OldRow, RowEffect, Transaction};
-use crate::model::{Change, ChangeKind, Key, Result, Seen, Step, Walk};
+use crate::model::{Change, ChangeKind, Key, LoggedMessage, Result, Seen, Step, Walk};
 
 pub(super) struct MemoryTransaction<'t> {
     pub(super) tables: &'t mut Tables,
@@ -26,10 +26,11 @@ impl Transaction for MemoryTransaction<'_> {
         &mut self,
         commits: RangeInclusive<u64>,
         changes: Vec<Change>,
+        messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
         if let Some(log) = &mut self.tables.log {
-            log.log(commits, &changes, now_ms)?;
+            log.log(commits, &changes, messages, now_ms)?;
         }
         if let Some(log) = &mut self.tables.feed {
             log.log(changes, now_ms);

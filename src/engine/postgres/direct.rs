@@ -84,6 +84,7 @@ impl Direct {
             now_ms: open.row.now_ms,
             logs: open.row.logs || open.row.replicates,
             kept_out: self.was_kept_out(),
+            logs_messages: false,
         };
         let attempts: Vec<_> = work.writes.iter().map(AtomicWrite::attempt).collect();
         match batch::run(&mut open, &begun, work) {
@@ -216,7 +217,7 @@ impl Direct {
                 if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
                     let version = before + 1;
                     if open.row.replicates {
-                        open.log(version..=version, Vec::new(), now_ms)?;
+                        open.log(version..=version, Vec::new(), &[], now_ms)?;
                     }
                     open.set_version(version, None)?;
                 }

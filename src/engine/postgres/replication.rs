@@ -106,6 +106,12 @@ pub(super) fn set(
     settings: &LogSettings,
     origin: Origin,
 ) -> Result<bool> {
+    if settings.messages == Some(true) {
+        return Err(Error::unsupported(
+            "the option log.messages: the log of a database on PostgreSQL has no messages of queues; they are in \
+             the backups of the server",
+        ));
+    }
     if let Setting::On(_) = settings.history_ms {
         return Err(no_history());
     }
@@ -168,8 +174,9 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     let bounds = LogBounds { retention_ms: cells.get(7)?, bytes_max: cells.unsigned(8)? };
     let (complete, bytes) = (cells.unsigned(4)?, cells.unsigned(5)?);
     let newest_ms = cells.get(6)?;
-    let log = Some(LogExtent { origin, bounds, complete, bytes, history: None });
-    let extent = Extent { complete, bytes, newest_ms, bounds, history: None, forgotten: None };
+    let log = Some(LogExtent { origin, bounds, complete, bytes, history: None, messages: false });
+    let (history, messages, forgotten) = (None, false, None);
+    let extent = Extent { complete, bytes, newest_ms, bounds, history, messages, forgotten };
     Ok((LogState { version, log }, Some(extent)))
 }
 

@@ -25,8 +25,9 @@ use crate::codec::change_log;
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo, IndexSpec,
-    Kind, LogSettings, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS, POSTGRES_LINK_BYTES_PER_S_MIN,
-    POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement, WriteRecord,
+    Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
+    POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
+    WriteRecord,
 };
 
 pub(super) const BEGIN: &str = "BEGIN";
@@ -402,6 +403,7 @@ impl Transaction for OpenTransaction {
         &mut self,
         commits: RangeInclusive<u64>,
         changes: Vec<Change>,
+        _messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
         if self.row.replicates {

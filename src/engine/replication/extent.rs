@@ -21,6 +21,8 @@ pub(in crate::engine) struct Extent {
     pub(in crate::engine) newest_ms: i64,
     pub(in crate::engine) bounds: LogBounds,
     pub(in crate::engine) history: Option<HistoryExtent>,
+    /// Whether messages of queues are logged too.
+    pub(in crate::engine) messages: bool,
     /// The history begins behind a segment whose changes it has not removed yet: so many are removed.
     pub(in crate::engine) forgotten: Option<usize>,
 }
@@ -64,8 +66,10 @@ pub(in crate::engine) fn change(
         newest_ms: now_ms,
         bounds: DEFAULT_BOUNDS,
         history: None,
+        messages: false,
         forgotten: None,
     });
+    let messages = settings.messages.unwrap_or(begun.messages);
     let newest_ms = begun.newest_ms.max(now_ms);
     let history = match settings.history_ms {
         Setting::On(kept_ms) => {
@@ -77,7 +81,8 @@ pub(in crate::engine) fn change(
         Setting::Off => None,
     };
     let forgotten = history.and(begun.forgotten);
-    let extent = bounds.map(|bounds| Extent { newest_ms, bounds, history, forgotten, ..begun });
+    let extent =
+        bounds.map(|bounds| Extent { newest_ms, bounds, history, messages, forgotten, ..begun });
     let kept = extent.is_some_and(|extent| extent.history.is_some());
     Changed { extent, forgets: begun.history.is_some() && !kept }
 }
@@ -231,6 +236,7 @@ mod tests {
             newest_ms: segments.segments.values().map(|outline| outline.at_ms).max().unwrap_or(0),
             bounds: LogBounds { retention_ms: DAY_MS, bytes_max: 1000 },
             history: history_ms.map(|kept_ms| HistoryExtent { kept_ms, since }),
+            messages: false,
             forgotten: None,
         }
     }

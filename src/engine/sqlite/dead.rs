@@ -64,7 +64,7 @@ impl DeadLetters {
             delete: prepare("DELETE FROM openkv_dead WHERE id = ?1 AND queue = ?2")?,
             purge_old: prepare(
                 "DELETE FROM openkv_dead WHERE id IN (SELECT id FROM openkv_dead \
-                 WHERE queue = ?1 AND died_ms < ?2 ORDER BY died_ms, id LIMIT ?3)",
+                 WHERE queue = ?1 AND died_ms < ?2 ORDER BY died_ms, id LIMIT ?3) RETURNING id",
             )?,
             purge: prepare(
                 "DELETE FROM openkv_dead WHERE id IN (SELECT id FROM openkv_dead \
@@ -94,23 +94,27 @@ impl DeadLetters {
         self.purge.run().int(1, now_ms).int(2, max as i64).changes()
     }
 
+    /// Returns the numbers of the dead letters that it has changed.
     pub(super) fn change(
         &mut self,
         queue: &str,
         change: &DeadLetterChange,
         now_ms: i64,
-    ) -> Result<usize> {
+    ) -> Result<Vec<i64>> {
+        let one = |id: i64, count: usize| if count > 0 { vec![id] } else { Vec::new() };
         match change {
             DeadLetterChange::Requeue(id) => {
                 let requeued = self.requeue.run().int(1, *id).text(2, queue).int(3, now_ms);
                 let requeued = requeued.changes()?;
                 self.delete.run().int(1, *id).text(2, queue).finish()?;
-                Ok(requeued)
+                Ok(one(*id, requeued))
             }
-            DeadLetterChange::Delete(id) => self.delete.run().int(1, *id).text(2, queue).changes(),
+            DeadLetterChange::Delete(id) => {
+                Ok(one(*id, self.delete.run().int(1, *id).text(2, queue).changes()?))
+            }
             DeadLetterChange::Purge { before_ms, max } => {
                 let run = self.purge_old.run().text(1, queue).int(2, *before_ms);
-                run.int(3, *max as i64).changes()
+                run.int(3, *max as i64).all(|run| run.column_int(0))
             }
         }
     }

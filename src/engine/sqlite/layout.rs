@@ -9,7 +9,7 @@ use super::errors::failure;
 use crate::model::{Encoding, Error, Result};
 
 /// Version of the `openkv_` tables and of the form of values; a file with a newer one is rejected.
-/// Format 5 has the tables of format 4, and may have packed arrays.
+/// Format 5 may have packed arrays.
 pub const FORMAT_VERSION: i64 = 5;
 
 /// Version of Deno's tables: the last row of its `migration_state`.
@@ -144,6 +144,10 @@ CREATE TABLE openkv_history_groups (
   PRIMARY KEY (k, version)
 ) WITHOUT ROWID;
 ";
+
+/// The change of format 5, beside packed arrays: the log can have messages.
+const FORMAT_5: &str =
+    "ALTER TABLE openkv_log_state ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;";
 
 /// The kind of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,6 +330,9 @@ fn migrate(
     }
     if !matches!(found, FileKind::Openkv(4..)) {
         transaction.execute_batch(FORMAT_4)?;
+    }
+    if !matches!(found, FileKind::Openkv(5..)) {
+        transaction.execute_batch(FORMAT_5)?;
     }
     transaction.execute_batch(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";

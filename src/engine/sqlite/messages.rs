@@ -5,12 +5,13 @@ use rusqlite::Connection;
 use super::dead::DeadLetters;
 use super::deno_queue::DenoQueue;
 use super::depths::Depths;
+use super::message_copies::MessageCopies;
 use super::statement::{Run, Statement};
 use crate::commit::{LockedMessage, MessageTable, Undelivered};
 use crate::engine::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use crate::model::{
-    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Error, Message, MessageDeletion,
-    PRIORITY_MAX, Reason, Result,
+    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Error, KeptMessage, LoggedMessage,
+    Message, MessageDeletion, PRIORITY_MAX, Reason, Result,
 };
 
 /// The queue table of format 2. One index has waiting messages in the order of delivery, the other
@@ -66,6 +67,7 @@ pub(super) struct Messages {
     first_end: Statement,
     remove: Statement,
     dead_letters: DeadLetters,
+    copies: Option<MessageCopies>,
     pub(super) depths: Depths,
     /// In a file for Deno: Deno's table of waiting messages.
     deno: Option<DenoQueue>,
@@ -140,6 +142,7 @@ impl Messages {
             )?,
             remove: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
             dead_letters: DeadLetters::new(connection)?,
+            copies: None,
             depths: Depths::new(connection, file == Encoding::V8)?,
             deno: (file == Encoding::V8).then(|| DenoQueue::new(connection)).transpose()?,
         })
@@ -150,6 +153,15 @@ impl Messages {
         // In a file for Deno the messages of Deno's queue move between two tables.
         let kept = self.deno.is_none() || !queue.is_empty();
         self.depths.of(queue, kept)
+    }
+
+    /// Uses the statements on whole messages, which are prepared when they are first needed.
+    fn copies<T>(&mut self, used: impl FnOnce(&mut MessageCopies) -> Result<T>) -> Result<T> {
+        let copies = match self.copies.take() {
+            Some(copies) => copies,
+            None => MessageCopies::beside(&self.remove)?,
+        };
+        used(self.copies.insert(copies))
     }
 
     /// Deno's tables, if they have the messages of the queue.
@@ -197,14 +209,15 @@ impl Messages {
         self.dead_letters.earliest_purge()
     }
 
+    /// Returns the numbers of the messages that it has changed.
     pub(super) fn change_dead_letters(
         &mut self,
         queue: &str,
         change: &DeadLetterChange,
         now_ms: i64,
-    ) -> Result<usize> {
+    ) -> Result<Vec<i64>> {
         let done = self.dead_letters.change(queue, change, now_ms)?;
-        if matches!(change, DeadLetterChange::Requeue(_)) && done > 0 {
+        if matches!(change, DeadLetterChange::Requeue(_)) && !done.is_empty() {
             self.depths.came(queue);
         }
         Ok(done)
@@ -369,6 +382,19 @@ impl MessageTable for Messages {
             run.int(3, now_ms + lock_ms).int(4, now_ms).finish()?;
         }
         Ok(deliveries)
+    }
+
+    fn kept(&mut self, id: i64) -> Result<Option<KeptMessage>> {
+        self.copies(|copies| copies.read(id))
+    }
+
+    fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        // They come and go in many queues.
+        self.depths.forget();
+        self.copies(|copies| copies.replace(messages))
     }
 
     fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {

@@ -29,6 +29,7 @@ mod locks;
 mod log_length;
 mod log_mover;
 mod measure;
+mod message_copies;
 mod messages;
 mod past;
 mod peek;

@@ -23,7 +23,8 @@ use crate::model::{
 const BUSY: Duration = Duration::from_secs(5);
 
 /// The settings of a copy: neither a log nor a history.
-const WITHOUT_LOG: LogSettings = LogSettings { log: Setting::Off, history_ms: Setting::Off };
+const WITHOUT_LOG: LogSettings =
+    LogSettings { log: Setting::Off, history_ms: Setting::Off, messages: None };
 
 /// A file that is being rebuilt.
 pub struct Rebuild {

@@ -10,13 +10,13 @@ use crate::codec::change_log;
 use crate::engine::replication::extent::{Changed, Extent, Outline, Segments, change, trim};
 use crate::engine::replication::{ReplicationLog, time_of};
 use crate::model::{
-    Change, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment,
-    Origin, PastEntry, Result,
+    Change, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
+    LoggedMessage, Moment, Origin, PastEntry, Result,
 };
 
 /// The extent of the log that is on; no row without.
 const EXTENT: &str = "SELECT complete, bytes, newest_ms, retention_ms, bytes_max, history_ms, \
-                      history_version, history_at_ms, history_forgotten FROM openkv_log_state \
+                      history_version, history_at_ms, history_forgotten, messages FROM openkv_log_state \
                       WHERE k = 0";
 
 /// The log of the current row of [`EXTENT`].
@@ -33,6 +33,7 @@ fn extent_in(run: &Run<'_, '_>) -> Extent {
         bounds: LogBounds { retention_ms: run.column_int(3), bytes_max: number(4) },
         history,
         forgotten: run.column_int_or_null(8).and_then(|count| usize::try_from(count).ok()),
+        messages: run.column_int(9) != 0,
     }
 }
 
@@ -56,8 +57,8 @@ impl LogWriter {
             extent_of_file: prepare(EXTENT)?,
             store: prepare(
                 "INSERT OR REPLACE INTO openkv_log_state (k, complete, bytes, newest_ms, retention_ms, \
-                 bytes_max, history_ms, history_version, history_at_ms, history_forgotten) \
-                 VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                 bytes_max, history_ms, history_version, history_at_ms, history_forgotten, \
+                 messages) VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?,
             insert: prepare(
                 "INSERT INTO openkv_log (version, first, at_ms, changes) VALUES (?1, ?2, ?3, ?4)",
@@ -89,16 +90,23 @@ impl LogWriter {
         Ok(self.extent.is_some())
     }
 
-    /// Logs the changes of the commits of the transaction, in order, and trims old ones.
+    /// Whether the open transaction logs messages.
+    pub(super) fn has_messages(&self) -> bool {
+        self.extent.is_some_and(|extent| extent.messages)
+    }
+
+    /// Logs what the commits of the transaction have made of entries and messages, each in order, and trims
+    /// old segments.
     pub(super) fn log(
         &mut self,
         commits: RangeInclusive<u64>,
         changes: &[Change],
+        messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
         let Some(mut extent) = self.extent.take() else { return Ok(()) };
         let (first, last) = commits.into_inner();
-        let bytes = change_log::encode(first, changes);
+        let bytes = change_log::encode_all(first, changes, messages);
         // A clock that was set back must not disorder the log.
         extent.newest_ms = extent.newest_ms.max(now_ms);
         extent.bytes += bytes.len() as u64;
@@ -120,6 +128,7 @@ impl LogWriter {
             .int_or_null(7, since.map(|since| since.version.cast_signed()))
             .int_or_null(8, since.map(|since| since.at_ms))
             .int_or_null(9, extent.forgotten.map(|count| count as i64))
+            .int(10, extent.messages.into())
             .finish()
     }
 
@@ -245,9 +254,10 @@ impl ReplicationLog for &mut LogReader {
         let Some(extent) = self.extent.run().first(extent_in)? else {
             return Ok(LogState { version, log: None });
         };
-        let Extent { complete, bytes, bounds, history, .. } = extent;
+        let Extent { complete, bytes, bounds, history, messages, .. } = extent;
         let origin = self.origin()?;
-        Ok(LogState { version, log: Some(LogExtent { origin, bounds, complete, bytes, history }) })
+        let log = LogExtent { origin, bounds, complete, bytes, history, messages };
+        Ok(LogState { version, log: Some(log) })
     }
 
     fn segments(

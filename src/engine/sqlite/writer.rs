@@ -23,7 +23,8 @@ use crate::engine::{
 };
 use crate::model::{
     Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind,
-    LOCK_GRACE_MS, LogSegment, LogSettings, MessageDeletion, Origin, Replacement, Result, Vacuumed,
+    LOCK_GRACE_MS, LogSegment, LogSettings, LoggedMessage, MessageDeletion, Origin, Replacement,
+    Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -157,7 +158,8 @@ impl SqliteWriter {
         let version = self.start()?;
         let logs = self.begin_rows(now_ms)?;
         let kept_out = self.was_kept_out();
-        let report = batch::run(self, &Begun { version, now_ms, logs, kept_out }, work)?;
+        let begun = Begun { kept_out, ..self.begun(version, logs, now_ms) };
+        let report = batch::run(self, &begun, work)?;
         Ok(Report { worked: started.elapsed(), ..report })
     }
 
@@ -168,6 +170,12 @@ impl SqliteWriter {
         Ok(self.feed.begin()? | self.rows.log.begin()?)
     }
 
+    /// A transaction that has begun its rows.
+    fn begun(&self, version: u64, logs: bool, now_ms: i64) -> Begun {
+        let logs_messages = self.rows.log.has_messages();
+        Begun { version, now_ms, logs, logs_messages, kept_out: false }
+    }
+
     /// Repeats a segment of another copy's log in the open transaction, after the commit `version`.
     pub(super) fn repeat_segment(
         &mut self,
@@ -175,8 +183,36 @@ impl SqliteWriter {
         segment: LogSegment<'_>,
     ) -> Result<Report> {
         let logs = self.begin_rows(segment.at_ms)?;
-        let begun = Begun { version, now_ms: segment.at_ms, logs, kept_out: false };
+        let begun = self.begun(version, logs, segment.at_ms);
         replay::run(self, &begun, segment)
+    }
+
+    /// Logs what a transaction without a batch has made of messages, as a commit of its own if the log has
+    /// messages or `commits` says so. Returns the last commit.
+    fn log_messages(
+        &mut self,
+        before: u64,
+        changed: &[i64],
+        commits: bool,
+        now_ms: i64,
+    ) -> Result<u64> {
+        let logs = self.rows.log.begin()?;
+        let logs_messages = self.rows.log.has_messages();
+        if changed.is_empty() || !(commits || logs_messages) {
+            return Ok(before);
+        }
+        let version = before + 1;
+        self.set_version(version, None)?;
+        if logs {
+            let told = if logs_messages { changed } else { &[] };
+            let mut messages = Vec::with_capacity(told.len());
+            for id in told {
+                let kept = self.messages.kept(*id)?;
+                messages.push(LoggedMessage { version, id: *id, kept });
+            }
+            self.rows.log.log(version..=version, &[], &messages, now_ms)?;
+        }
+        Ok(version)
     }
 
     /// Must be called at the start of a transaction that may commit; returns the commit counter.
@@ -291,10 +327,11 @@ impl Transaction for SqliteWriter {
         &mut self,
         commits: RangeInclusive<u64>,
         changes: Vec<Change>,
+        messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
         self.feed.log(&changes, now_ms)?;
-        self.rows.log.log(commits, &changes, now_ms)
+        self.rows.log.log(commits, &changes, messages, now_ms)
     }
 
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {
@@ -437,17 +474,11 @@ impl Writer for SqliteWriter {
     ) -> Result<DeadLettersChanged> {
         let done = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
-            let count = writer.messages.change_dead_letters(queue, change, now_ms)?;
+            let changed = writer.messages.change_dead_letters(queue, change, now_ms)?;
             // Other processes notice only commits, and the message may be for their consumers.
-            let requeued = count > 0 && matches!(change, DeadLetterChange::Requeue(_));
-            let version = before + u64::from(requeued);
-            if requeued {
-                writer.set_version(version, None)?;
-                if writer.rows.log.begin()? {
-                    writer.rows.log.log(version..=version, &[], now_ms)?;
-                }
-            }
-            Ok(DeadLettersChanged { count, versions: (before, version) })
+            let requeued = matches!(change, DeadLetterChange::Requeue(_));
+            let version = writer.log_messages(before, &changed, requeued, now_ms)?;
+            Ok(DeadLettersChanged { count: changed.len(), versions: (before, version) })
         })?;
         self.own.left(done.versions.1);
         Ok(done)
@@ -461,8 +492,10 @@ impl Writer for SqliteWriter {
         deadline: Instant,
     ) -> Result<MessageDeletion> {
         let (deletion, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
-            let version = writer.start()?;
-            Ok((writer.messages.delete_waiting(queue, id, now_ms)?, version))
+            let before = writer.start()?;
+            let deletion = writer.messages.delete_waiting(queue, id, now_ms)?;
+            let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
+            Ok((deletion, writer.log_messages(before, deleted, false, now_ms)?))
         })?;
         self.own.left(version);
         Ok(deletion)

@@ -304,7 +304,8 @@ pub(super) fn a_large_commit_leaves_the_history_in_steps(engine: &impl Engine) {
     };
     commit(&mut writer, in_commits(&|name| set(name, b"1")));
     let bounds = LogBounds { retention_ms: 10, bytes_max: 1 << 20 };
-    let settings = LogSettings { log: Setting::On(bounds), history_ms: Setting::On(50) };
+    let settings =
+        LogSettings { log: Setting::On(bounds), history_ms: Setting::On(50), messages: None };
     let filled = writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
     commit(&mut writer, in_commits(&|name| delete(name)));
     let emptied = state(&mut reader).version;

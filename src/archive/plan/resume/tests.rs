@@ -296,6 +296,7 @@ impl World {
                 complete: self.complete,
                 bytes: 0,
                 history: None,
+                messages: false,
             };
             let state = LogState { version: self.version, log: Some(extent) };
             let every = Every { snapshot_ms: 1, taking: taking.is_some() };
