@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import archives from "./methods/archives.mjs";
-import { all, onEveryKind } from "./databases.mjs";
+import { all, onEveryKind, onNearReplica, onReplica } from "./databases.mjs";
 import { declaredMethods } from "./methods/declared.mjs";
 import { CLOSED } from "./methods/expected.mjs";
 import files from "./methods/files.mjs";
@@ -49,7 +49,7 @@ test("every row has refusals of each kind, or says why not", () => {
 /** Methods whose arguments PostgreSQL does not look at, since it has no indexes. */
 const OF_INDEXES = /^(Kv\.search|Kv\.createIndex|KvIndex\..*)$/;
 
-onEveryKind("what every method refuses", (fresh, { onPostgres } = {}) => {
+const suite = (fresh, { onPostgres } = {}) => {
   for (const [method, row] of Object.entries(rows)) {
     if (onPostgres && OF_INDEXES.test(method)) continue;
     const refusals = KINDS.slice(1).flatMap((kind) => (Array.isArray(row[kind]) ? row[kind] : []));
@@ -74,7 +74,9 @@ onEveryKind("what every method refuses", (fresh, { onPostgres } = {}) => {
       }
     });
   }
-});
+};
+
+for (const on of [onEveryKind, onReplica, onNearReplica]) on("what every method refuses", suite);
 
 /** Entries and messages. */
 async function contents(kv) {

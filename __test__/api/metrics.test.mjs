@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEveryKind, open } from "./databases.mjs";
+import { onEveryKind, onReplica, open } from "./databases.mjs";
 import { parse } from "./exposition.mjs";
 
 /** A workload whose every count is known. */
@@ -27,7 +27,7 @@ async function work(kv) {
   await kv.enqueue("deno's", { delay: 60_000 });
 }
 
-onEveryKind("metrics", (fresh, { onPostgres } = {}) => {
+const suite = (fresh, { onPostgres } = {}) => {
   test("count exactly what was done", async () => {
     const kv = await fresh();
     await work(kv);
@@ -137,7 +137,10 @@ onEveryKind("metrics", (fresh, { onPostgres } = {}) => {
     await kv.close();
     await assert.rejects(kv.metrics(), { name: "BadResource" });
   });
-});
+};
+
+onEveryKind("metrics", suite);
+onReplica("metrics", suite);
 
 test("a file has sizes and a page cache, and its handles count together", async () => {
   const { freshPath } = await import("./databases.mjs");

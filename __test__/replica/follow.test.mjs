@@ -91,6 +91,33 @@ test("a handle sees its own writes", async () => {
   assert.equal((await near.get(["own"])).value, 200);
 });
 
+// A watch that the replica served began with its state, which could be the one before the handle's own write;
+// a feed told of a write that was made before it was opened.
+test("watches and feeds begin after what the handle has seen, and own writes follow in order", async () => {
+  const { link } = await started();
+  const near = await follow(link);
+  const key = ["own"];
+  const running = near.watch([key]).getReader();
+  for (let n = 0; n < 50; n++) {
+    await near.set(key, n);
+    const watch = near.watch([key]).getReader();
+    assert.equal((await watch.read()).value[0].value, n, "a new watch");
+    assert.equal((await running.read()).value[0].value, n, "a running watch");
+    await watch.cancel();
+    await near.set(["fed"], n);
+    const feed = near.watch({ prefix: [] }).getReader();
+    await near.set(["fed"], n + 1);
+    const { changes } = (await feed.read()).value;
+    assert.deepEqual(
+      changes.map(({ key, value }) => [key, value]),
+      [[["fed"], n + 1]],
+      "a new feed",
+    );
+    await feed.cancel();
+  }
+  await running.cancel();
+});
+
 // Answers without a versionstamp told a handle nothing: an eventual read after a strong one still had what
 // the strong one had seen deleted.
 test("no eventual read is older than an answer of the server, whatever the answer has", async () => {

@@ -234,6 +234,31 @@ test("a replica and a read server follow a read server", async () => {
   assert.equal((await all(replica, eventual)).length, 52);
 });
 
+test("a watch waits for an own write that the replica does not have", async () => {
+  const { link } = await started();
+  const between = await linkTo((await follow(link.url)).url);
+  const near = await open(between.url, { accessToken, replica: ":memory:", timeout: 2000 });
+  await near.replica.ready();
+  await near.replica.reached((await near.set(["own"], 1)).versionstamp);
+  await between.refuse();
+  // The write goes to the primary, past the read server.
+  await near.set(["own"], 2);
+  const signal = AbortSignal.timeout(200);
+  const ended = near.watch([["own"]], { signal }).getReader();
+  assert.deepEqual(await ended.read(), { done: true, value: undefined });
+  const state = near.watch([["own"]]).getReader().read();
+  const changes = near.watch({ prefix: ["own"] }).getReader().read();
+  await between.accept();
+  assert.equal((await state).value[0].value, 2);
+  await near.set(["own"], 3);
+  assert.equal((await changes).value.changes[0].value, 3);
+  await between.refuse();
+  await near.set(["own"], 4);
+  const closed = near.watch([["own"]]).getReader().read();
+  near.close();
+  assert.equal((await closed).done, true);
+});
+
 test("a read server goes on where it was, and does not start without its primary", async () => {
   const { link, kv } = await started();
   const path = fresh();

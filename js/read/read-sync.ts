@@ -16,12 +16,11 @@ const TRIES = 2;
 
 export function getSync(session: Session, key: KvKey, options: unknown): KvEntryMaybe<unknown> {
   const wanted = checkOnlyConsistency("kv.getSync", options);
-  requireEventual(session, "get", wanted);
   for (let tries = 0; tries < TRIES; tries++) {
     session.renewBudget();
     const entry = getNow(session, key, wanted);
     if (entry !== undefined) return entry;
-    requireSync(session, "get");
+    requireSync(session, "get", wanted);
   }
   return getManySync(session, [key], wanted)[0];
 }
@@ -32,12 +31,11 @@ export function getManySync(
   options: unknown,
 ): KvEntryMaybe<unknown>[] {
   const wanted = checkOnlyConsistency("kv.getManySync", options);
-  requireEventual(session, "getMany", wanted);
   for (let tries = 0; tries < TRIES; tries++) {
     session.renewBudget();
     const entries = getManyNow(session, keys, wanted);
     if (entries !== undefined) return entries;
-    requireSync(session, "getMany");
+    requireSync(session, "getMany", wanted);
   }
   return blocking(session, keys);
 }
@@ -52,18 +50,18 @@ function checkOnlyConsistency(method: string, options: unknown): Wanted | undefi
   return consistency == null ? undefined : { consistency: consistency as KvConsistencyLevel };
 }
 
-/** A strong read of a database with a replica goes to the server, which takes time. */
-function requireEventual(session: Session, method: string, wanted: Wanted | undefined): void {
-  if (!session.replica || session.freshness(wanted?.consistency) !== 0) return;
-  throw new KvError(
-    "UNSUPPORTED",
-    `kv.${method}Sync: a strong read goes to the server: pass consistency: "eventual" to read the replica, ` +
-      `or use await kv.${method}()`,
-  );
-}
-
-/** The synchronous lane of a database behind a network refuses every read. */
-function requireSync(session: Session, method: string): void {
+/**
+ * The synchronous lane of a database behind a network refuses every read; with a replica, a strong read
+ * goes to the server, which takes time.
+ */
+function requireSync(session: Session, method: string, wanted: Wanted | undefined): void {
+  if (session.replica && session.freshness(wanted?.consistency) === 0) {
+    throw new KvError(
+      "UNSUPPORTED",
+      `kv.${method}Sync: a strong read goes to the server: pass consistency: "eventual" to read the ` +
+        `replica, or use await kv.${method}()`,
+    );
+  }
   if (session.whyNoSync === null) return;
   throw new KvError(
     "UNSUPPORTED",

@@ -12,9 +12,11 @@ impl Handle {
     /// Opens a feed of a range.
     #[napi(catch_unwind)]
     pub fn feed(&mut self, id: f64, frame: &[u8], len: u32) {
-        let busy = self.options.busy;
+        let database = self.database().cloned();
         let feed = match parse_feed(cut(frame, len)) {
-            Ok((range, since)) => self.database().map(|database| database.feed(range, since, busy)),
+            Ok((range, since)) => {
+                database.map(|database| database.feed(range, since, &self.options))
+            }
             Err(bug) => Err(Error::internal(bug.to_string())),
         };
         self.feeds.insert(number(id), feed);
@@ -29,7 +31,7 @@ impl Handle {
             Some(Err(error)) => return reply.bad(error),
             None => return reply.over(),
         };
-        let Ok(database) = self.database() else { return reply.over() };
+        let Ok(database) = self.database().cloned() else { return reply.over() };
         let answered: FeedReply = Box::new(move |answer| match answer {
             Ok(Some(Batch { changes, version })) => {
                 let position = Versionstamp::new(version);
@@ -38,7 +40,7 @@ impl Handle {
             Ok(None) => reply.over(),
             Err(error) => reply.bad(&error),
         });
-        database.feed_next(feed, answered);
+        database.feed_next(feed, &self.options, answered);
     }
 
     /// Ends a feed.

@@ -452,13 +452,15 @@ impl Handle {
     pub fn watch_next(&mut self, id: f64) {
         let reply = Reply::new(self.events.clone(), id, Event::Watch, Event::WatchEnd);
         let watch = self.watches.get(&number(id)).copied();
-        let (Some(watch), Ok(database)) = (watch, self.database()) else { return reply.over() };
+        let (Some(watch), Ok(database)) = (watch, self.database().cloned()) else {
+            return reply.over();
+        };
         let answered: WatchReply = Box::new(move |answer| match answer {
             Ok(Some(entries)) => reply.good(Some(answers(&entries))),
             Ok(None) => reply.over(),
             Err(error) => reply.bad(&error),
         });
-        database.watch_next(watch, answered);
+        database.watch_next(watch, &self.options, answered);
     }
 
     /// Ends a watch.

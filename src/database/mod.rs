@@ -10,7 +10,6 @@ mod replica;
 mod requests;
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crate::engine::{GoesOn, Reader, Snapshot};
 use crate::metrics::Metrics;
@@ -22,7 +21,7 @@ use crate::remote;
 use crate::store::Store;
 
 pub use replica::{Gate, Replica};
-use replica::{Part, of_server, part_of};
+use replica::{Part, part_of};
 pub use requests::HandleOptions;
 
 /// An open database.
@@ -139,19 +138,18 @@ impl Database {
         match self {
             Self::Store(store) => store.watch(keys, raw, None),
             Self::Remote(client) => client.watch(keys, raw),
-            Self::Replica(replica) => {
-                let inside = |key: &Key| replica.streams(key.as_bytes(), key.as_bytes());
-                match keys.iter().all(inside) {
-                    true => replica.copy.store().watch(keys, raw, None),
-                    false => of_server(replica.primary.watch(keys, raw)),
-                }
-            }
+            Self::Replica(replica) => replica.watch(keys, raw),
         }
     }
 
-    /// Asks for the next state of a watch; see [`Store::watch_next`].
-    pub fn watch_next(&self, id: Id, reply: WatchReply) {
-        by_part!(self.watch_next(id, reply))
+    /// Asks for the next state of a watch; see [`Store::watch_next`]. One of a replica is not older than
+    /// what the handle has seen.
+    pub fn watch_next(&self, id: Id, options: &HandleOptions, reply: WatchReply) {
+        match self {
+            Self::Store(store) => store.watch_next(id, reply),
+            Self::Remote(client) => client.watch_next(id, reply),
+            Self::Replica(replica) => replica.watch_next(id, options, reply),
+        }
     }
 
     /// Ends a watch; a reply that waits gets `None`.
@@ -161,29 +159,29 @@ impl Database {
 
     /// Follows the changes of a range; see [`Store::feed`] and [`remote::Client::feed`].
     #[must_use]
-    pub fn feed(&self, range: KeyRange, since: Option<Versionstamp>, busy: Duration) -> Id {
+    pub fn feed(
+        &self,
+        range: KeyRange,
+        since: Option<Versionstamp>,
+        options: &HandleOptions,
+    ) -> Id {
         match self {
             Self::Store(store) => {
                 let since = since.map(Versionstamp::version);
-                store.feed(range, since, None, busy, Box::new(drop))
+                store.feed(range, since, None, options.busy, Box::new(drop))
             }
             Self::Remote(client) => client.feed(range, since),
-            Self::Replica(replica) => {
-                let inside = replica.streams(range.start.as_bytes(), range.end.as_bytes());
-                match inside {
-                    true => {
-                        let since = since.map(Versionstamp::version);
-                        replica.copy.store().feed(range, since, None, busy, Box::new(drop))
-                    }
-                    false => of_server(replica.primary.feed(range, since, busy)),
-                }
-            }
+            Self::Replica(replica) => replica.feed(range, since, options),
         }
     }
 
     /// Asks for the next changes of a feed; see [`Store::feed_next`].
-    pub fn feed_next(&self, id: Id, reply: FeedReply) {
-        by_part!(self.feed_next(id, reply))
+    pub fn feed_next(&self, id: Id, options: &HandleOptions, reply: FeedReply) {
+        match self {
+            Self::Store(store) => store.feed_next(id, reply),
+            Self::Remote(client) => client.feed_next(id, reply),
+            Self::Replica(replica) => replica.feed_next(id, options, reply),
+        }
     }
 
     /// Ends a feed; a reply that waits gets `None`.

@@ -1,29 +1,28 @@
 //! A replica with the client of its server: reads that may be old are answered here where they can be,
 //! everything else goes to the server.
 
+mod figures;
+mod parts;
+mod streams;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
+use self::parts::{Merge, failed, newest, split};
+pub(super) use self::streams::{Part, part_of};
 use super::Database;
 use super::requests::{HandleOptions, read_answers};
-use crate::call::{self, Fault, Reply, carry_out};
-use crate::metrics::{ReplicaFigures, exposition_of_replica};
+use crate::call::{self, Reply, carry_out};
 use crate::model::{
-    Capabilities, Decision, Error, FRAMES_PAGE_BYTES, Kind, Range, Request, Result, Versionstamp,
+    Capabilities, Decision, Error, FRAMES_PAGE_BYTES, Range, Request, Result, Versionstamp,
 };
 use crate::protocol::Command;
 use crate::protocol::frame::{
-    next_key, parse_answers, parse_requests, parse_scan, parse_search, push_failed,
-    read_deleted_stamp,
+    next_key, parse_requests, parse_scan, parse_search, read_deleted_stamp,
 };
 use crate::remote::{Cancel, Client, CommitReply, SeenNote};
 use crate::replica::{Choice, Copy, Seen, covers};
 use crate::store::{Closing, Store};
-
-/// The mark of a feed or a watch of the server.
-const OF_SERVER: u64 = 1 << 63;
 
 /// A replica, as one handle has it.
 pub struct Replica {
@@ -72,20 +71,6 @@ impl SeenNote for Noting {
     }
 }
 
-/// What an id of a watch or a feed belongs to.
-pub(super) enum Part {
-    Local(u64),
-    Server(u64),
-}
-
-pub(super) fn part_of(id: u64) -> Part {
-    if id & OF_SERVER == 0 { Part::Local(id) } else { Part::Server(id & !OF_SERVER) }
-}
-
-pub(super) fn of_server(id: u64) -> u64 {
-    id | OF_SERVER
-}
-
 /// Where the answer of each request comes from.
 struct Plan {
     local: Vec<usize>,
@@ -117,11 +102,6 @@ impl Replica {
             let noting = Noting { copy: self.copy.clone(), seen: seen.clone() };
             client.note_seen(Arc::new(noting));
         }
-    }
-
-    /// Whether a stream about these keys is served by the replica.
-    pub(super) fn streams(&self, start: &[u8], end: &[u8]) -> bool {
-        self.copy.progress().ready && covers(self.copy.prefixes(), start, end)
     }
 
     fn plan(&self, requests: &[Request], seen: &Seen) -> Result<Plan> {
@@ -188,16 +168,7 @@ impl Replica {
             chosen.map(|request| Request { eventual: false, ..request.clone() }).collect()
         };
         let parts = usize::from(!local.is_empty()) + usize::from(!server.is_empty());
-        let merge = Arc::new(Merge {
-            state: Mutex::new(Merged {
-                answers: vec![Vec::new(); count],
-                parts,
-                reply: Some(reply),
-            }),
-        });
-        if parts == 0 {
-            merge.told(&[], Ok(Vec::new()));
-        }
+        let merge = Merge::new(count, parts, reply);
         if !server.is_empty() {
             let (to, seen, copy) = (merge.clone(), options.seen.clone(), self.copy.clone());
             self.read_primary(pick(&server), options, move |answers| {
@@ -291,15 +262,6 @@ impl Replica {
                 }
                 reply.good(answer);
             }
-            Err(fault) => reply.bad(fault),
-        })
-    }
-
-    /// A reply for the metrics of the server that adds those of the replica.
-    fn adding_figures(&self, frame: &[u8], reply: Reply) -> Reply {
-        let (copy, is_text) = (self.copy.clone(), frame.first() == Some(&1));
-        Reply::new(move |answer| match answer {
-            Ok(metrics) => reply.tell(with_figures(metrics, is_text, &copy.figures())),
             Err(fault) => reply.bad(fault),
         })
     }
@@ -434,37 +396,6 @@ impl Replica {
             _ => return None,
         })
     }
-
-    /// The status, as JSON.
-    fn status(&self) -> String {
-        let progress = self.copy.progress();
-        let error = progress.error.as_ref().map(
-            |error| serde_json::json!({ "kind": error.kind() as u8, "message": error.message() }),
-        );
-        let lag = progress.lag().map(|lag| lag.as_secs_f64() * 1000.0);
-        serde_json::json!({
-            "state": progress.state.name(),
-            "version": progress.ready.then(|| Versionstamp::new(progress.version).to_string()),
-            "lag": lag,
-            "ready": progress.ready,
-            "copies": progress.copies,
-            "copiedBecause": progress.copied_because,
-            "error": error,
-        })
-        .to_string()
-    }
-}
-
-/// The metrics of a server, as JSON or text, with those of a replica.
-fn with_figures(mut metrics: Vec<u8>, is_text: bool, of: &ReplicaFigures) -> Result<Vec<u8>> {
-    let failed = |error: serde_json::Error| Error::internal(error.to_string());
-    if is_text {
-        metrics.extend_from_slice(exposition_of_replica(of)?.as_bytes());
-        return Ok(metrics);
-    }
-    let mut all: serde_json::Map<_, _> = serde_json::from_slice(&metrics).map_err(failed)?;
-    all.insert("replica".to_owned(), serde_json::to_value(of).map_err(failed)?);
-    serde_json::to_vec(&all).map_err(failed)
 }
 
 /// Reads ranges from a store. `then` gets the answer of each.
@@ -490,72 +421,4 @@ fn wanted(cancel: Option<Cancel>, options: &HandleOptions) -> impl Fn() -> bool 
 
 fn in_ms(time: Duration) -> String {
     time.as_millis().to_string()
-}
-
-/// The newest versionstamp in an answer.
-fn newest(answer: &[u8]) -> Option<Versionstamp> {
-    let mut newest = None;
-    let parsed = parse_answers(answer, 1, &mut |_, row| newest = newest.max(Some(row.stamp)));
-    parsed.ok().and(newest)
-}
-
-/// The answers in these bytes, each with its own.
-fn split(bytes: &[u8], count: usize) -> Result<Vec<Vec<u8>>> {
-    let places = parse_answers(bytes, count, &mut |_, _| ());
-    let places = places.map_err(|bug| Error::from(Fault::Malformed(bug)))?;
-    let answer = |place: std::ops::Range<usize>| bytes.get(place).unwrap_or_default().to_vec();
-    Ok(places.into_iter().map(|place| answer(place.bytes)).collect())
-}
-
-/// The answers of reads that failed.
-fn failed(error: &Error, count: usize) -> Result<Vec<Vec<u8>>> {
-    if error.kind() == Kind::Closed {
-        return Err(error.clone());
-    }
-    let mut answer = Vec::new();
-    push_failed(&mut answer, error);
-    Ok(vec![answer; count])
-}
-
-/// The answers of a read that comes in parts.
-struct Merge {
-    state: Mutex<Merged>,
-}
-
-struct Merged {
-    answers: Vec<Vec<u8>>,
-    parts: usize,
-    reply: Option<Reply>,
-}
-
-impl Merge {
-    fn told(&self, places: &[usize], answers: Result<Vec<Vec<u8>>>) {
-        let mut state = self.state.lock();
-        match answers {
-            Err(error) => {
-                let reply = state.reply.take();
-                drop(state);
-                if let Some(reply) = reply {
-                    reply.bad(error);
-                }
-                return;
-            }
-            Ok(answers) => {
-                for (place, answer) in places.iter().zip(answers) {
-                    if let Some(to) = state.answers.get_mut(*place) {
-                        *to = answer;
-                    }
-                }
-            }
-        }
-        state.parts = state.parts.saturating_sub(1);
-        if state.parts > 0 {
-            return;
-        }
-        let (reply, answers) = (state.reply.take(), std::mem::take(&mut state.answers));
-        drop(state);
-        if let Some(reply) = reply {
-            reply.good(answers.concat());
-        }
-    }
 }

@@ -5,7 +5,7 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
-use super::snapshot::{Leader, MetricsSnapshot, ReplicaFigures};
+use super::snapshot::{Holders, Leader, MetricsSnapshot, ReplicaFigures};
 use crate::model::{Error, Result};
 
 /// The text of a snapshot.
@@ -19,12 +19,25 @@ pub fn exposition(snapshot: &MetricsSnapshot) -> Result<String> {
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// The text of a replica alone.
+/// The text of a server's metrics with those of a replica, which serves these watches and feeds itself.
 ///
 /// # Errors
 /// As [`exposition`].
-pub fn exposition_of_replica(replica: &ReplicaFigures) -> Result<String> {
-    let mut text = Vec::new();
+pub fn exposition_with_replica(
+    of_server: &str,
+    replica: &ReplicaFigures,
+    served: Holders,
+) -> Result<String> {
+    let mut text = Vec::with_capacity(of_server.len() + 1024);
+    for line in of_server.lines() {
+        let sum = by_kind(served).into_iter().find_map(|(kind, more)| {
+            let head = format!("openkv_watchers{{kind=\"{kind}\"}} ");
+            let own: f64 = line.strip_prefix(&head)?.parse().ok()?;
+            Some(format!("{head}{}", own + more as f64))
+        });
+        text.extend_from_slice(sum.as_deref().unwrap_or(line).as_bytes());
+        text.push(b'\n');
+    }
     let encoded = TextEncoder::new().encode(&named(of_replica(replica)), &mut text);
     encoded.map_err(|error| Error::internal(error.to_string()))?;
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
@@ -114,11 +127,7 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     let flag = |is: bool| f64::from(u8::from(is));
     let building =
         snapshot.indexes.iter().map(|(name, of)| gauge(&[("index", name)], flag(of.building)));
-    let holders = [
-        ("keys", snapshot.holders.watches),
-        ("feed", snapshot.holders.feeds),
-        ("listener", snapshot.holders.listeners),
-    ];
+    let holders = by_kind(snapshot.holders);
     let holders = holders.map(|(kind, count)| gauge(&[("kind", kind)], count as f64));
     let parts = snapshot.parts.iter();
     let parts = parts.map(|(part, fails)| gauge(&[("part", part)], flag(*fails)));
@@ -208,6 +217,10 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
         all.extend(of_replica(replica));
     }
     named(all)
+}
+
+fn by_kind(of: Holders) -> [(&'static str, usize); 3] {
+    [("keys", of.watches), ("feed", of.feeds), ("listener", of.listeners)]
 }
 
 /// Name, help, type and metrics.

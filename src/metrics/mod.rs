@@ -14,7 +14,7 @@ mod operation;
 mod shared_counters;
 mod snapshot;
 
-pub use exposition::{exposition, exposition_of_many, exposition_of_replica, open_metrics};
+pub use exposition::{exposition, exposition_of_many, exposition_with_replica, open_metrics};
 pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use shared_counters::{Metrics, Notes, OwnCounters};

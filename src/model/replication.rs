@@ -153,6 +153,16 @@ pub struct Followed {
     pub prefixes: Vec<Key>,
 }
 
+impl Followed {
+    /// Moves on to a commit, with these segments up to it.
+    pub fn advance(&mut self, version: u64, segments: &[Segment]) {
+        self.version = version;
+        if let Some(last) = segments.last() {
+            self.at_ms = if last.last == version { last.at_ms } else { 0 };
+        }
+    }
+}
+
 /// An entry for a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedEntry {

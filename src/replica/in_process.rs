@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::mem::take;
-use std::sync::mpsc::{SyncSender, channel, sync_channel};
+use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::follower::LogTaker;
 use crate::model::{
-    COPY_MS_MAX, COPY_PAGE_BYTES, CopiedEntry, EncodedValue, Error, FOLLOW_LINGER_MS,
-    FOLLOW_PAUSE_MS_MAX, FOLLOW_PAUSE_MS_MIN, Followed, Id, IndexSpec, Key, Kind, Result, Seen,
+    COPY_MS_MAX, CopiedEntry, EncodedValue, Error, FOLLOW_LINGER_MS, FOLLOW_PAUSE_MS_MAX,
+    FOLLOW_PAUSE_MS_MIN, Followed, Id, IndexSpec, Key, Kind, Result, Seen,
 };
 use crate::protocol::follow::FollowMessage;
 use crate::remote::{LogFollower, Tasks};
-use crate::store::{Caller, LogRead, Room, Store};
+use crate::store::{CopyPage, CopyPiece, LogRead, Room, Store};
 
 /// Pages of a copy that wait for the follower.
 const PAGES_MAX: usize = 2;
@@ -244,10 +244,7 @@ impl Follower {
                 LogRead::Copy(reason) => (why, place) = (reason, None),
                 LogRead::Segments { version, newest, segments } => {
                     let moved = version != from.version;
-                    from.version = version;
-                    if let Some(last) = segments.last() {
-                        from.at_ms = if last.last == version { last.at_ms } else { 0 };
-                    }
+                    from.advance(version, &segments);
                     if moved || beats {
                         self.tell(FollowMessage::Changes { version, newest, segments })?;
                         beat_at = Instant::now() + self.beat;
@@ -268,9 +265,8 @@ impl Follower {
         let (signal, most) = (self.signal.clone(), Duration::from_millis(COPY_MS_MAX));
         let wanted = Arc::new(move || !signal.stops());
         let patience = self.source.patience("the copy for a replica", most, Some(wanted));
-        let copying = Copying { pieces, page: Vec::new(), bytes: 0 };
-        let begin = |copying: &mut Copying, place| copying.send(Piece::Begins(place));
-        self.source.copy_entries(self.prefixes.clone(), patience, copying, begin, Copying::take);
+        let send = move |piece: Piece| pieces.send(piece).is_ok();
+        self.source.copy_pages(self.prefixes.clone(), patience, send);
         let mut place = None;
         for piece in rest {
             match piece {
@@ -278,7 +274,7 @@ impl Follower {
                     place = Some(found.clone());
                     self.tell(FollowMessage::CopyBegins(why.to_owned(), found))?;
                 }
-                Piece::Page(entries) => self.tell(FollowMessage::Entries(entries))?,
+                Piece::Page(page) => self.tell(FollowMessage::Entries(page.entries))?,
                 Piece::Ends => {
                     self.tell(FollowMessage::CopyEnds)?;
                     return place.ok_or_else(|| Error::internal("a copy without a place"));
@@ -318,53 +314,27 @@ impl Room for OneBatch {
     }
 }
 
-/// A part of a copy.
-enum Piece {
-    Begins(Followed),
-    Page(Vec<CopiedEntry>),
-    Ends,
-    Failed(Error),
-}
+type Piece = CopyPiece<EntriesPage>;
 
-/// A copy under way, on its thread.
-struct Copying {
-    pieces: SyncSender<Piece>,
-    page: Vec<CopiedEntry>,
+/// Entries as the follower takes them.
+#[derive(Default)]
+struct EntriesPage {
+    entries: Vec<CopiedEntry>,
     bytes: usize,
 }
 
-impl Copying {
-    /// Sends a piece; `false` if nobody wants it.
-    fn send(&self, piece: Piece) -> bool {
-        self.pieces.send(piece).is_ok()
-    }
-
-    fn take(&mut self, entry: &Seen<'_>) -> bool {
-        let row = &entry.row;
+impl CopyPage for EntriesPage {
+    fn push(&mut self, Seen { row, expire_at_ms }: &Seen<'_>) {
         self.bytes += row.key.len() + row.value.len();
-        self.page.push(CopiedEntry {
+        self.entries.push(CopiedEntry {
             key: Key::from_encoded(row.key.to_vec()),
             version: row.stamp.version(),
             value: EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() },
-            expire_at_ms: entry.expire_at_ms,
+            expire_at_ms: *expire_at_ms,
         });
-        self.bytes < COPY_PAGE_BYTES || self.flush()
     }
 
-    fn flush(&mut self) -> bool {
-        self.bytes = 0;
-        let page = take(&mut self.page);
-        self.send(Piece::Page(page))
-    }
-}
-
-impl Caller<()> for Copying {
-    fn end(mut self, copied: Result<()>) {
-        let last = match copied {
-            Ok(()) if !self.flush() => return,
-            Ok(()) => Piece::Ends,
-            Err(error) => Piece::Failed(error),
-        };
-        self.send(last);
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }

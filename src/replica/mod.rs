@@ -27,6 +27,8 @@ pub use choice::{Choice, Freshness, choose, covers};
 pub use progress::{Progress, State};
 pub use seen::Seen;
 
+use tokio::sync::watch;
+
 use crate::metrics::ReplicaFigures;
 use crate::model::{Advertised, Error, Key, Kind, REPLICA_WAIT_LOOK_MS, Result, Versionstamp};
 use crate::remote::{Client, Following, Tasks};
@@ -198,6 +200,32 @@ impl Copy {
         });
     }
 
+    /// The commit that a handle has seen, if the replica does not have it yet.
+    pub fn missing(&self, seen: &Seen) -> Option<u64> {
+        let (version, epoch) = self.shared.version();
+        Some(seen.needed(epoch)).filter(|needed| *needed > version)
+    }
+
+    /// Calls `reply` once the replica has everything that a handle has seen by now: at once, on this
+    /// thread, if it has that already.
+    pub fn caught_up(
+        &self,
+        seen: &Arc<Seen>,
+        wanted: impl Fn() -> bool + Send + 'static,
+        reply: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        if self.shared.is_usable() && self.missing(seen).is_none() {
+            return reply(Ok(()));
+        }
+        let (mut changes, seen) = (self.shared.changes(), seen.clone());
+        self.tasks.run(async move {
+            reply(tokio::select! {
+                arrived = arrived(&mut changes, &seen) => arrived,
+                () = unwanted(wanted) => Err(Error::closed()),
+            });
+        });
+    }
+
     /// Calls `reply` once the replica has a complete copy of the database.
     pub fn ready(
         &self,
@@ -253,6 +281,26 @@ async fn over(most: Option<Duration>) {
     match most {
         Some(most) => tokio::time::sleep(most).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Waits until a replica has what a handle has seen by now. What it sees meanwhile does not make the wait
+/// longer, unless the replica was exchanged for another copy.
+async fn arrived(changes: &mut watch::Receiver<Progress>, seen: &Seen) -> Result<()> {
+    loop {
+        let epoch = changes.borrow_and_update().epoch;
+        let needed = seen.needed(epoch);
+        let is_there = |progress: &Progress| {
+            let has_it = progress.epoch != epoch || progress.version >= needed;
+            progress.failure().is_some() || progress.is_usable() && has_it
+        };
+        let progress = changes.wait_for(is_there).await.map_err(|_| Error::closed())?.clone();
+        if let Some(error) = progress.failure() {
+            return Err(error);
+        }
+        if progress.epoch == epoch {
+            return Ok(());
+        }
     }
 }
 

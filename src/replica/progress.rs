@@ -58,6 +58,8 @@ pub struct Progress {
     fresh_at: Option<Instant>,
     /// Streams that have failed since the last message.
     failures: u32,
+    /// Whether the server has other commits than the replica.
+    is_suspected: bool,
 }
 
 impl Progress {
@@ -69,6 +71,11 @@ impl Progress {
     /// Whether the server can be reached, as far as is known.
     pub fn is_reachable(&self) -> bool {
         self.state != State::Failed && self.failures < FAILURES_MIN
+    }
+
+    /// Whether reads may be answered from it.
+    pub fn is_usable(&self) -> bool {
+        self.ready && self.state != State::Failed && !self.is_suspected
     }
 
     /// Why following has ended.
@@ -84,7 +91,6 @@ pub(super) struct Shared {
     version: AtomicU64,
     epoch: AtomicU64,
     usable: AtomicBool,
-    suspected: AtomicBool,
 }
 
 impl Default for Shared {
@@ -94,7 +100,6 @@ impl Default for Shared {
             version: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
             usable: AtomicBool::new(false),
-            suspected: AtomicBool::new(false),
         }
     }
 }
@@ -129,7 +134,7 @@ impl Shared {
 
     /// Whether reads may be answered from the replica at all.
     pub(super) fn is_usable(&self) -> bool {
-        self.usable.load(Ordering::Acquire) && !self.suspected.load(Ordering::Acquire)
+        self.usable.load(Ordering::Acquire)
     }
 
     fn change(&self, change: impl FnOnce(&mut Progress)) {
@@ -137,6 +142,7 @@ impl Shared {
             change(progress);
             self.version.store(progress.version, Ordering::Release);
             self.epoch.store(progress.epoch, Ordering::Release);
+            self.usable.store(progress.is_usable(), Ordering::Release);
         });
     }
 
@@ -160,11 +166,10 @@ impl Shared {
             progress.epoch += u64::from(exchanged);
             progress.version = version;
             (progress.state, progress.ready) = (State::Following, true);
+            progress.is_suspected = false;
             progress.copies += 1;
             progress.copied_because = Some(why);
         });
-        self.usable.store(true, Ordering::Release);
-        self.suspected.store(false, Ordering::Release);
     }
 
     /// The replica has all changes up to here; `newest`: the server had no later ones.
@@ -177,7 +182,6 @@ impl Shared {
                 progress.fresh_at = Some(Instant::now());
             }
         });
-        self.usable.store(true, Ordering::Release);
     }
 
     pub(super) fn disconnected(&self, why: &str) {
@@ -189,7 +193,6 @@ impl Shared {
     }
 
     pub(super) fn failed(&self, error: Error) {
-        self.usable.store(false, Ordering::Release);
         self.change(|progress| {
             progress.state = State::Failed;
             progress.error = Some(error);
@@ -198,7 +201,7 @@ impl Shared {
 
     /// The server has other commits than the replica: nothing is read here until it was copied again.
     pub(super) fn suspect(&self) {
-        self.suspected.store(true, Ordering::Release);
+        self.change(|progress| progress.is_suspected = true);
     }
 
     /// Ends all waits.
@@ -234,5 +237,21 @@ mod tests {
         assert_eq!(shared.version(), (9, 0));
         shared.copied(4, true, String::new());
         assert_eq!(shared.version(), (4, 1));
+    }
+
+    #[test]
+    fn it_is_used_once_it_is_complete_and_not_while_it_is_suspected() {
+        let shared = Shared::default();
+        shared.found(9);
+        assert!(!shared.is_usable());
+        shared.followed(9, true);
+        assert!(shared.is_usable());
+        shared.suspect();
+        shared.followed(10, true);
+        assert!(!shared.is_usable());
+        shared.copied(11, false, String::new());
+        assert!(shared.is_usable());
+        shared.failed(Error::closed());
+        assert!(!shared.is_usable());
     }
 }

@@ -37,6 +37,6 @@ pub(super) async fn told(
 async fn newest(database: &Arc<Database>) -> Result<Versionstamp> {
     let (reply, answered) = oneshot::channel();
     let store = store_of(database).await?;
-    store.newest(move |newest| drop(reply.send(newest)));
-    answered.await.map_err(unanswered)?
+    store.last_commit(move |last| drop(reply.send(last)));
+    answered.await.map_err(unanswered)?.map(Versionstamp::new)
 }

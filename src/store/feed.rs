@@ -159,6 +159,10 @@ impl Feeds {
         self.registry.lock().feeds.len()
     }
 
+    fn has(&self, id: Id) -> bool {
+        self.registry.lock().feeds.contains_key(&id)
+    }
+
     /// The commit up to which a waiting feed is up to date.
     pub(super) fn position(&self, id: Id) -> Option<u64> {
         match self.registry.lock().feeds.get(&id) {

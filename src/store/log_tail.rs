@@ -1,5 +1,4 @@
-//! The replication log for those who follow it: what comes next, a copy where the log does not reach
-//! back, and a signal for new commits.
+//! The replication log for those who follow it: what comes next, and a signal for new commits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,13 +6,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{Caller, Patience, Room, Store, on_thread};
+use super::{Caller, Room, Store};
 use crate::codec::{Malformed, change_log};
-use crate::engine::{GoesOn, Snapshot};
+use crate::engine::Snapshot;
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec,
-    Key, LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
-    Origin, Result, Seen, Segment, Setting, Step, Walk,
+    Key, LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogSegment, LogSettings, LogState, Origin,
+    Result, Segment, Setting,
 };
 
 /// Gets a signal when there may be new commits. It must not wait.
@@ -96,11 +95,6 @@ impl Store {
         }
     }
 
-    /// The last commit.
-    pub fn last_commit(&self, caller: impl Caller<u64>) {
-        self.read(None, caller, |snapshot, _| Ok(snapshot.log()?.state()?.version));
-    }
-
     /// Reads the segments after a place, of the keys with its prefixes, up to a bound of bytes.
     pub fn read_log(&self, place: Followed, room: Arc<dyn Room>, caller: impl Caller<LogRead>) {
         self.read(None, caller, move |snapshot, _| read_log(snapshot, &place, &*room));
@@ -112,78 +106,6 @@ impl Store {
             caller(listed.map(|listed| listed.into_iter().map(|info| info.spec).collect()));
         });
     }
-
-    /// Visits all entries with these prefixes in one snapshot, in order, until `visit` answers `false`.
-    /// Before the first one, `begin` gets the place of the snapshot. As [`Store::long_walk`], both may
-    /// wait.
-    pub fn copy_entries<C: Caller<()>>(
-        &self,
-        prefixes: Vec<Key>,
-        patience: Arc<Patience>,
-        caller: C,
-        mut begin: impl FnMut(&mut C, Followed) -> bool + Send + 'static,
-        mut visit: impl FnMut(&mut C, &Seen<'_>) -> bool + Send + 'static,
-    ) {
-        let (make_reader, now_ms) = (self.make_reader.clone(), self.env.now_ms());
-        let copy = move |mut caller: C| {
-            let asked = patience.clone();
-            let goes_on: GoesOn = Arc::new(move || asked.lasts());
-            let copied = caller.check().and_then(|()| {
-                make_reader()?.read_while(now_ms, &goes_on, &mut |snapshot| {
-                    let place = place_of(snapshot, &prefixes)?;
-                    if !begin(&mut caller, place) {
-                        return Ok(());
-                    }
-                    let mut goes_on = true;
-                    for (start, end) in ranges(&prefixes) {
-                        let walk = Walk { start: &start, end: &end, reverse: false, values: true };
-                        snapshot.walk(walk, &mut |seen| {
-                            goes_on = visit(&mut caller, &seen);
-                            if goes_on { Step::Next } else { Step::Stop }
-                        })?;
-                        if !goes_on {
-                            break;
-                        }
-                    }
-                    Ok(())
-                })
-            });
-            caller.end(patience.check().and(copied));
-        };
-        on_thread("openkv-walk", caller, copy, |caller, error| caller.end(Err(error)));
-    }
-}
-
-/// The ranges of keys with these prefixes, in order, each key in one of them.
-fn ranges(prefixes: &[Key]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    if prefixes.is_empty() {
-        return vec![(Vec::new(), vec![u8::MAX])];
-    }
-    let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-    let mut sorted: Vec<&[u8]> = prefixes.iter().map(Key::as_bytes).collect();
-    sorted.sort_unstable();
-    for prefix in sorted {
-        if ranges.last().is_none_or(|(start, _)| !prefix.starts_with(start)) {
-            ranges.push((prefix.to_vec(), [prefix, &[u8::MAX]].concat()));
-        }
-    }
-    ranges
-}
-
-/// The place of a follower that has everything of this snapshot.
-fn place_of(snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<Followed> {
-    let mut log = snapshot.log()?;
-    let LogState { version, log: extent } = log.state()?;
-    let LogExtent { origin, .. } = extent.ok_or_else(turned_off)?;
-    let at_ms = log.at_commit(version)?.filter(|(last, _)| *last == version);
-    let at_ms = at_ms.map_or(0, |(_, at_ms)| at_ms);
-    Ok(Followed { origin, version, at_ms, prefixes: prefixes.to_vec() })
-}
-
-fn turned_off() -> Error {
-    Error::unavailable(
-        "the replication log has been turned off; it begins again with the next follower",
-    )
 }
 
 /// Why the log does not lead on from a place; `None` if it does. `at_ms` is the time of the segment that
@@ -304,7 +226,7 @@ fn damaged(last: u64, error: &Malformed) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ChangeKind;
+    use crate::model::{ChangeKind, LogExtent};
 
     fn place(incarnation: u64, version: u64, at_ms: i64) -> Followed {
         let origin = Origin { database: [1; 16], incarnation };
@@ -372,13 +294,5 @@ mod tests {
         let both = [change(3, 1), change(4, 1)];
         let expected = [segment(3, 4, &both), segment(5, 9, &[change(8, 1)]), segment(10, 10, &[])];
         assert_eq!((taken.end, taken.segments), (10, expected.to_vec()));
-    }
-
-    #[test]
-    fn ranges_cover_each_key_once() {
-        let key = |bytes: &[u8]| Key::from_encoded(bytes.to_vec());
-        assert_eq!(ranges(&[]), [(vec![], vec![255])]);
-        let found = ranges(&[key(&[2, 7]), key(&[2]), key(&[1]), key(&[2, 0])]);
-        assert_eq!(found, [(vec![1], vec![1, 255]), (vec![2], vec![2, 255])]);
     }
 }

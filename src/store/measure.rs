@@ -25,15 +25,20 @@ impl Store {
         &self.metrics
     }
 
+    /// Its watches, feeds and listeners.
+    pub fn holders(&self) -> Holders {
+        Holders {
+            watches: self.watches.len(),
+            feeds: self.feeds.len(),
+            listeners: self.writes.waiting.lock().consumers.listeners(),
+        }
+    }
+
     /// All metrics at one moment. The reader thread counts messages and documents for it.
     pub fn metrics_snapshot(&self, reply: Box<dyn FnOnce(Result<MetricsSnapshot>) + Send>) {
         let own = self.metrics.own();
         let is_kept = self.is_keeping_metrics();
-        let holders = Holders {
-            watches: self.watches.len(),
-            feeds: self.feeds.len(),
-            listeners: self.writes.waiting.lock().consumers.listeners(),
-        };
+        let holders = self.holders();
         let failing = self.failing();
         let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
         let replica = self.replica_figures.get().map(|figures| figures());

@@ -19,6 +19,7 @@
 
 mod consume;
 mod copy;
+mod copy_pages;
 mod deletion;
 mod external;
 mod feed;
@@ -57,6 +58,7 @@ use crate::engine::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Write
 use crate::metrics::Metrics;
 use crate::model::{Capabilities, Capability, Env, Error, Moment, Result};
 pub use copy::Pages;
+pub use copy_pages::{CopyPage, CopyPiece};
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};

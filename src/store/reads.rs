@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::read::ReadJob;
 use super::{Patience, Store};
 use crate::engine::Snapshot;
-use crate::model::{Key, Needs, Range, Result, Row, Seen, Step, Versionstamp, Walk};
+use crate::model::{Key, Needs, Range, Result, Row, Seen, Step, Walk};
 
 /// The caller of a read, with what it has made of the visited rows so far. Its methods run on a
 /// thread of the store.
@@ -90,10 +90,8 @@ impl Store {
     }
 
     /// The last commit.
-    pub fn newest(&self, caller: impl Caller<Versionstamp>) {
-        self.read(None, caller, |snapshot, _| {
-            Ok(Versionstamp::new(snapshot.feed().state()?.version))
-        });
+    pub fn last_commit(&self, caller: impl Caller<u64>) {
+        self.read(None, caller, |snapshot, _| Ok(snapshot.feed().state()?.version));
     }
 
     /// Runs `read` on a current snapshot, on the reader thread, which all short reads share. With

@@ -36,6 +36,11 @@ impl Store {
         self.watches.next(id, reply);
     }
 
+    /// Whether a watch has not ended.
+    pub fn has_watch(&self, id: Id) -> bool {
+        self.watches.registry.lock().watches.contains_key(&id)
+    }
+
     /// Ends a watch. A waiting reply gets `None`.
     pub fn watch_cancel(&self, id: Id) {
         self.watches.cancel(id);

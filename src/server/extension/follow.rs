@@ -28,7 +28,7 @@ use crate::server::database::{Database, WatchPlace};
 use crate::server::followers::{FollowerPlace, May};
 use crate::server::memory::{Claim, attempt};
 use crate::server::stream::{Source, stream};
-use crate::store::{Caller, LogRead, Store};
+use crate::store::{CopyPage, CopyPiece, LogRead, Store};
 
 /// Pages of a copy that wait for the connection.
 const PAGES_MAX: usize = 2;
@@ -46,13 +46,7 @@ enum Stage {
     Over,
 }
 
-/// A part of a copy.
-enum Piece {
-    Begins(Followed),
-    Page(Vec<u8>),
-    Ends,
-    Failed(Error),
-}
+type Piece = CopyPiece<EntriesPage>;
 
 type Asked<T> = Option<oneshot::Receiver<Result<T>>>;
 
@@ -187,7 +181,7 @@ impl Following {
                 self.place = Some(place);
                 begins
             }
-            Some(Piece::Page(page)) => write_entries(&page),
+            Some(Piece::Page(page)) => write_entries(&page.0),
             Some(Piece::Ends) => {
                 (self.stage, self.news, self.looks) = (Stage::Following, true, true);
                 write_copy_ends()
@@ -204,9 +198,8 @@ impl Following {
         let alive = pieces.downgrade();
         let wanted = Arc::new(move || alive.upgrade().is_some_and(|pieces| !pieces.is_closed()));
         let patience = self.store.patience("the copy for a replica", most, Some(wanted));
-        let copying = Copying { pieces, page: Vec::with_capacity(COPY_PAGE_BYTES) };
-        let begin = |copying: &mut Copying, place| copying.send(Piece::Begins(place));
-        self.store.copy_entries(self.prefixes.clone(), patience, copying, begin, Copying::take);
+        let send = move |piece| pieces.blocking_send(piece).is_ok();
+        self.store.copy_pages(self.prefixes.clone(), patience, send);
         rest
     }
 
@@ -250,11 +243,8 @@ impl Following {
             LogRead::Segments { version, newest, segments } => {
                 let Some(place) = &mut self.place else { return Ok(None) };
                 let is_quiet = version == place.version && !self.beats;
-                place.version = version;
+                place.advance(version, &segments);
                 self.list.sent(version, newest);
-                if let Some(last) = segments.last() {
-                    place.at_ms = if last.last == version { last.at_ms } else { 0 };
-                }
                 self.news = !newest;
                 if is_quiet {
                     return Ok(None);
@@ -309,43 +299,22 @@ impl Source for Following {
     }
 }
 
-/// A copy under way, on its thread.
-struct Copying {
-    pieces: mpsc::Sender<Piece>,
-    page: Vec<u8>,
+/// Entries as [`write_entries`] sends them.
+struct EntriesPage(Vec<u8>);
+
+impl Default for EntriesPage {
+    fn default() -> Self {
+        Self(Vec::with_capacity(COPY_PAGE_BYTES))
+    }
 }
 
-impl Copying {
-    /// Sends a piece; `false` if nobody wants it.
-    fn send(&self, piece: Piece) -> bool {
-        self.pieces.blocking_send(piece).is_ok()
-    }
-
-    fn take(&mut self, entry: &Seen<'_>) -> bool {
-        let row = &entry.row;
-        let is_full = self.page.len() + row.key.len() + row.value.len() > COPY_PAGE_BYTES;
-        if is_full && !self.page.is_empty() && !self.flush() {
-            return false;
-        }
+impl CopyPage for EntriesPage {
+    fn push(&mut self, Seen { row, expire_at_ms }: &Seen<'_>) {
         let value = (row.encoding.id(), row.value);
-        push_entry(&mut self.page, (row.key, row.stamp.version()), value, entry.expire_at_ms);
-        true
+        push_entry(&mut self.0, (row.key, row.stamp.version()), value, *expire_at_ms);
     }
 
-    fn flush(&mut self) -> bool {
-        let next = Vec::with_capacity(COPY_PAGE_BYTES);
-        let page = std::mem::replace(&mut self.page, next);
-        self.send(Piece::Page(page))
-    }
-}
-
-impl Caller<()> for Copying {
-    fn end(mut self, copied: Result<()>) {
-        let last = match copied {
-            Ok(()) if !self.flush() => return,
-            Ok(()) => Piece::Ends,
-            Err(error) => Piece::Failed(error),
-        };
-        self.send(last);
+    fn bytes(&self) -> usize {
+        self.0.len()
     }
 }

@@ -49,6 +49,11 @@ impl Store {
         self.feeds.next(id, reply);
     }
 
+    /// Whether a feed has not ended.
+    pub fn has_feed(&self, id: Id) -> bool {
+        self.feeds.has(id)
+    }
+
     /// The commit up to which a waiting feed has reported every change. `None` if the feed may have
     /// more to report, or has no waiting call.
     pub fn feed_position(&self, id: Id) -> Option<u64> {
