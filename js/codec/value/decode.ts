@@ -90,6 +90,7 @@ export function decodeCbor(buf: Buffer, start: number, end: number): unknown {
   try {
     return decoder.run(buf, start, end);
   } catch (error) {
+    decoder.forget();
     throw unreadable(error);
   }
 }
@@ -101,18 +102,20 @@ function unreadable(cause?: unknown): RangeError {
 }
 
 class ValueDecoder extends Decoder {
+  /** After a fault the caller calls {@link forget}. */
   run(buf: Buffer, start: number, end: number): unknown {
     this.begin(buf, start, end);
-    let used = this.values.length;
-    try {
-      const value = this.value();
-      if (this.pos !== end) malformed();
-      used = this.used;
-      return value;
-    } finally {
-      if (this.slots.length > 0) this.slots = [];
-      if (used > 0) this.forgetValues(used);
-    }
+    const value = this.value();
+    if (this.pos !== end) malformed();
+    if (this.slots.length > 0) this.slots = [];
+    if (this.used > 0) this.forgetValues(this.used);
+    return value;
+  }
+
+  /** Keeps nothing of a value alive that was not read to its end. */
+  forget(): void {
+    this.slots = [];
+    this.forgetValues(this.values.length);
   }
 
   /**

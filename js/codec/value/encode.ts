@@ -1,8 +1,9 @@
 /**
  * Values to CBOR (docs/format.md §2): the hot path of every write.
  *
- * One pass: getters run once, in the order of V8. References to objects that occur again are inserted
- * afterwards by splice.ts, only for values that need it.
+ * One pass: getters run once, in the order of V8 (but see dense.ts for those of the elements of
+ * arrays). References to objects that occur again are inserted afterwards by splice.ts, only for
+ * values that need it.
  */
 
 import { types } from "node:util";
