@@ -3,11 +3,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serialize } from "node:v8";
 import { decodeValue, encode, fromHex, hexOf, roundTrip } from "./codec.mjs";
 import { assertSame } from "./graph.mjs";
 
 /** On both sides of every bound of js/codec/value/dense.ts, and far above. */
-const LENGTHS = [0, 1, 8, 9, 63, 64, 65, 399, 400, 401, 3000];
+const LENGTHS = [0, 1, 8, 9, 63, 64, 65, 80, 81, 100, 101, 400, 3000];
 
 const NUMBERS = [
   0,
@@ -156,5 +157,75 @@ test("wrong numbers in arrays are refused as they are alone", () => {
   for (let end = bytes.length - 20; end < bytes.length; end++) {
     assert.throws(() => decodeValue(67, Buffer.from(bytes.subarray(0, end)), 0, end), RangeError);
     assert.throws(() => decodeValue(67, bytes, 0, end), RangeError);
+  }
+});
+
+/** The getters of the array, in the order in which `run` calls them. */
+function callsOf(run, { length, isGetter, item, change }) {
+  const calls = [];
+  const array = Array.from({ length }, (_, i) => item(i, calls));
+  for (let i = 0; i < length; i++) {
+    if (!isGetter(i)) continue;
+    const value = array[i];
+    const get = () => {
+      calls.push(i);
+      return value;
+    };
+    Object.defineProperty(array, i, { get, enumerable: true, configurable: true });
+  }
+  change?.(array, calls);
+  run(array);
+  return calls;
+}
+
+test("getters of the elements of an array run once each, in the order of V8", () => {
+  const objects = (i, calls) => ({
+    get inner() {
+      calls.push(`inner ${i}`);
+      return i;
+    },
+  });
+  const items = {
+    objects,
+    ints: (i) => i * 1000,
+    doubles: (i) => i + 0.5,
+    texts: (i) => `s${i}`,
+    "numbers, then text": (i) => (i % 40 < 35 ? i + 0.5 : `s${i}`),
+    "integers, then text": (i) => (i % 40 < 35 ? i : `s${i}`),
+  };
+  const getters = {
+    all: () => true,
+    "the first": (i) => i === 0,
+    "every other": (i) => i % 2 === 1,
+    "the ends": (i) => i % 40 > 33,
+  };
+  const changes = {
+    none: undefined,
+    "a property": (array, calls) => {
+      const get = () => calls.push("property");
+      Object.defineProperty(array, "more", { get, enumerable: true });
+    },
+    "a hole": (array) => delete array[3],
+  };
+  for (const length of [4, 8, ...LENGTHS.filter((length) => length > 8 && length < 500)]) {
+    for (const [form, item] of Object.entries(items)) {
+      for (const [which, isGetter] of Object.entries(getters)) {
+        for (const [changed, change] of Object.entries(changes)) {
+          const options = { length, isGetter, item, change };
+          const expected = callsOf(serialize, options);
+          const isCopied = length > 8 && length <= 100;
+          const assertOrder = (calls) => {
+            if (!isCopied) return assert.deepEqual(calls, expected, about);
+            // Where the elements are copied at first, their getters run before those inside of them.
+            const isInside = (call) => typeof call === "string" && call.startsWith("inner");
+            for (const which of [isInside, (call) => !isInside(call)])
+              assert.deepEqual(calls.filter(which), expected.filter(which), about);
+          };
+          const about = `${length} ${form}, getters: ${which}, changed: ${changed}`;
+          for (const packs of [false, true])
+            assertOrder(callsOf((array) => encode(array, packs), options));
+        }
+      }
+    }
   }
 });

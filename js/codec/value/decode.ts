@@ -46,6 +46,11 @@ const ARRAY_ITEMS_AT_ONCE = 65536;
 /** The encoding id of CBOR, for files that read only CBOR. */
 export const CBOR = ENCODING_CBOR;
 
+/** The head of an array of eight items: whether they are numbers is not looked at first. */
+const SMALL_ARRAY_HEAD_MAX = 0x88;
+/** The head of tag 1. */
+const DATE_HEAD = 0xc0 | TAG_DATE;
+
 /** The slot of a shareable object that is not complete. */
 const UNFINISHED = Symbol("unfinished");
 
@@ -85,6 +90,7 @@ export function decodeCbor(buf: Buffer, start: number, end: number): unknown {
   try {
     return decoder.run(buf, start, end);
   } catch (error) {
+    decoder.forget();
     throw unreadable(error);
   }
 }
@@ -96,28 +102,51 @@ function unreadable(cause?: unknown): RangeError {
 }
 
 class ValueDecoder extends Decoder {
+  /** After a fault the caller calls {@link forget}. */
   run(buf: Buffer, start: number, end: number): unknown {
     this.begin(buf, start, end);
-    let used = this.values.length;
-    try {
-      const value = this.value();
-      if (this.pos !== end) malformed();
-      used = this.used;
-      return value;
-    } finally {
-      if (this.slots.length > 0) this.slots = [];
-      if (used > 0) this.forgetValues(used);
-    }
+    const value = this.value();
+    if (this.pos !== end) malformed();
+    if (this.slots.length > 0) this.slots = [];
+    if (this.used > 0) this.forgetValues(this.used);
+    return value;
   }
 
+  /** Keeps nothing of a value alive that was not read to its end. */
+  forget(): void {
+    this.slots = [];
+    this.forgetValues(this.values.length);
+  }
+
+  /**
+   * Large on purpose: engines copy a small function into each caller, and compile it again there. Most of what a
+   * program's first values cost is compiling.
+   */
   value(): unknown {
+    const { buf, end } = this;
     const at = this.pos;
-    if (at >= this.end) malformed();
-    const byte = this.buf[at];
+    if (at >= end) malformed();
+    const byte = buf[at];
     this.pos = at + 1;
     if (byte < 24) return byte;
     switch (byte >> 5) {
       case 0:
+        if (byte === 0x18) {
+          this.pos = at + 2;
+          const value = buf[at + 1];
+          return value >= 24 ? value : malformed();
+        }
+        if (byte === 0x19) {
+          this.pos = at + 3;
+          const value = (buf[at + 1] << 8) | buf[at + 2];
+          return value >= 0x100 ? value : malformed();
+        }
+        if (byte === 0x1a) {
+          this.pos = at + 5;
+          const value =
+            buf[at + 1] * 0x100_0000 + ((buf[at + 2] << 16) | (buf[at + 3] << 8) | buf[at + 4]);
+          return value >= 0x1_0000 ? value : malformed();
+        }
         return this.argument(byte);
       case 1: {
         const magnitude = this.argument(byte) + 1;
@@ -126,13 +155,25 @@ class ValueDecoder extends Decoder {
       case 2:
         return this.take(byte);
       case 3:
+        if (byte < 0x78) {
+          this.pos = at + byte - 0x5f;
+          return this.shortText(at + 1, byte - 0x60);
+        }
         return this.text(byte);
-      case 4:
-        return this.array(this.argument(byte), UNSHARED);
+      case 4: {
+        if (byte > SMALL_ARRAY_HEAD_MAX) return this.array(this.argument(byte), UNSHARED);
+        const count = byte - 0x80;
+        if (count >= end - at) malformed();
+        this.enter();
+        const array: unknown[] = count > 0 ? new Array(count) : [];
+        for (let i = 0; i < count; i++) array[i] = this.value();
+        this.depth--;
+        return array;
+      }
       case 5:
         return this.map(this.argument(byte), UNSHARED);
       case 6:
-        return this.tagged(this.argument(byte), UNSHARED);
+        return byte === DATE_HEAD ? this.#date() : this.tagged(this.argument(byte), UNSHARED);
       default:
         switch (byte) {
           case 0xfb:

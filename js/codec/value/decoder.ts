@@ -22,6 +22,16 @@ const CHECKED_TEXT_BYTES_MAX = 192;
  * alive.
  */
 const WINDOW_BYTES = 4096;
+/**
+ * A program's first short texts are made by a native call: the engine needs longer to compile the other way
+ * than so many of them take.
+ */
+const NATIVE_TEXTS = 50_000;
+/** One of so many, plus one, is made the other way all the same: what was never run is compiled as absent. */
+const LOOPED_MASK = 31;
+/** How many of them are left. */
+let nativeTexts = NATIVE_TEXTS;
+
 /** Below this depth objects are read without their shapes: that takes less stack. */
 export const SHAPED_DEPTH_MAX = 64;
 /** Keys of a record that can be a shape, at most. */
@@ -54,8 +64,8 @@ export function copyBytes(buf: Buffer, start: number, end: number): Uint8Array {
 const VIEWED_BYTES_MIN = 512;
 
 const f64 = new Float64Array(1);
-const f64Bytes = new Uint8Array(f64.buffer);
-const littleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+const f64Halves = new Int32Array(f64.buffer);
+const HIGH_HALF = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 1 : 0;
 
 export abstract class Decoder {
   buf: Buffer = Buffer.alloc(0);
@@ -158,18 +168,10 @@ export abstract class Decoder {
       if (value !== value && !isCanonicalNaN(buf, pos)) malformed();
       return value;
     }
-    if (littleEndian) {
-      f64Bytes[7] = buf[pos];
-      f64Bytes[6] = buf[pos + 1];
-      f64Bytes[5] = buf[pos + 2];
-      f64Bytes[4] = buf[pos + 3];
-      f64Bytes[3] = buf[pos + 4];
-      f64Bytes[2] = buf[pos + 5];
-      f64Bytes[1] = buf[pos + 6];
-      f64Bytes[0] = buf[pos + 7];
-    } else {
-      for (let i = 0; i < 8; i++) f64Bytes[i] = buf[pos + i];
-    }
+    f64Halves[HIGH_HALF] =
+      (buf[pos] << 24) | (buf[pos + 1] << 16) | (buf[pos + 2] << 8) | buf[pos + 3];
+    f64Halves[1 - HIGH_HALF] =
+      (buf[pos + 4] << 24) | (buf[pos + 5] << 16) | (buf[pos + 6] << 8) | buf[pos + 7];
     const value = f64[0];
     if (value !== value && !isCanonicalNaN(buf, pos)) malformed();
     return value;
@@ -258,12 +260,14 @@ export abstract class Decoder {
     const { buf } = this;
     const end = at + length;
     if (end > this.end) malformed();
-    if (length <= SHORT_TEXT_BYTES_MAX)
+    const isShort = length <= SHORT_TEXT_BYTES_MAX;
+    if (isShort && (nativeTexts === 0 || (--nativeTexts & LOOPED_MASK) === 0))
       return shortText(buf, at, length, ASCII) ?? readUtf8(buf, at, end) ?? malformed();
     let high = 0;
     for (let i = at; i < end; i++) high |= buf[i];
     if (high >= 0x80) return readUtf8(buf, at, end) ?? malformed();
-    return this.ascii(at, end);
+    if (!isShort) return this.ascii(at, end);
+    return length === 0 ? "" : latin1(buf, at, end);
   }
 
   /** ASCII text that is not short. */

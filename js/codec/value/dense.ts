@@ -3,18 +3,25 @@
  *
  * JavaScript has no test for properties beside the elements of an array that does not look at all
  * elements. `util.inspect` has: told to print no elements, it prints their number and all properties.
- * Whether it does so in this runtime is tested once; where it does not, the values are counted.
+ * Whether it does so in this runtime is tested once; where it does not, the keys are counted.
+ *
+ * Invariant: an element that is a getter runs once, when the caller reads it; or, where elements are
+ * copied, when the copy is made. Never runs a getter otherwise.
  */
 
 import { inspect } from "node:util";
 
-/** Arrays up to this length are checked by their values. */
-const COUNTED_ITEMS_MAX = 400;
-/** The same if they begin with a fraction: each value of an array of doubles is allocated. */
-const COUNTED_DOUBLES_MAX = 64;
+/** Up to this many items the keys are counted; for more, `inspect` is faster. */
+const KEYED_ITEMS_MAX = 80;
+/** Up to this many items a copy of the elements is counted. */
+const COPIED_ITEMS_MAX = 100;
+/** The same while arrays begin with fractions. */
+const COPIED_FRACTIONS_MAX = 64;
 /** The length of the array that `inspect` is tested with. */
 const TESTED_ITEMS = 3;
 
+const isBun = process.versions.bun !== undefined;
+const objectKeys = Object.keys;
 const objectValues = Object.values;
 const hasOwn = Object.prototype.hasOwnProperty;
 const prototypeOf = Object.getPrototypeOf as (value: object) => object;
@@ -30,21 +37,37 @@ const options = {
 /** Whether `inspect` shows properties; tested with the first long array. */
 let showsProperties: boolean | undefined;
 
-/** `length` is that of the array. Runs no code of the caller. */
-export function isDense(array: readonly unknown[], length: number): boolean {
-  if (!hasOnlyElements(array, length)) return false;
-  for (let i = 0; i < length; i++) if (!(i in array)) return false;
-  return true;
+/** Whether the last copy began with a fraction: a copy of such an array allocates each item. */
+let copiedFractions = false;
+
+/**
+ * A copy of the elements, for an array that is checked best by it; null for others. It has other properties too, if
+ * there are any, and is shorter where there are holes.
+ *
+ * Getters of elements run here, in their order: before those inside of the elements, which V8 runs in
+ * between. No test finds out sooner that an element is a getter without a cost for all arrays.
+ */
+export function copyOfElements(array: readonly unknown[], length: number): unknown[] | null {
+  if (length > (copiedFractions ? COPIED_FRACTIONS_MAX : COPIED_ITEMS_MAX) || isBun) {
+    copiedFractions = false;
+    return null;
+  }
+  const copy = objectValues(array);
+  const first = copy[0];
+  copiedFractions = typeof first === "number" && Math.trunc(first) !== first;
+  return copy;
 }
 
-/** {@link isDense} of an array without holes. */
+/** Whether an array has no other properties, if it has no holes. Reads nothing of it; `length` is its own. */
 export function hasOnlyElements(array: readonly unknown[], length: number): boolean {
-  const first = array[0];
-  const isFraction = typeof first === "number" && Math.trunc(first) !== first;
-  const isCounted = length <= (isFraction ? COUNTED_DOUBLES_MAX : COUNTED_ITEMS_MAX);
-  if (!isCounted && isBare(array) && isShownBare(array, length)) return true;
-  // As many values as elements and no hole: there are no other properties.
-  return objectValues(array).length === length;
+  if (length > KEYED_ITEMS_MAX && isBare(array) && isShownBare(array, length)) return true;
+  return objectKeys(array).length === length;
+}
+
+/** Whether an array has no holes. Reads nothing of it. */
+export function isFull(array: readonly unknown[], length: number): boolean {
+  for (let i = 0; i < length; i++) if (!(i in array)) return false;
+  return true;
 }
 
 /** Whether `inspect` runs no code: it reads the names of the array's class. */

@@ -1,8 +1,9 @@
 /**
  * Values to CBOR (docs/format.md §2): the hot path of every write.
  *
- * One pass: getters run once, in the order of V8. References to objects that occur again are inserted
- * afterwards by splice.ts, only for values that need it.
+ * One pass: getters run once, in the order of V8 (but see dense.ts for those of the elements of
+ * arrays). References to objects that occur again are inserted afterwards by splice.ts, only for
+ * values that need it.
  */
 
 import { types } from "node:util";
@@ -11,9 +12,9 @@ import { isU64 } from "../u64";
 import type { Writer } from "../writer";
 import { writeBigint } from "./bigint";
 import { placed } from "./culprit";
-import { isDense } from "./dense";
+import { copyOfElements, hasOnlyElements, isFull } from "./dense";
 import { Encoder } from "./encoder";
-import { PACKED_ITEMS_MIN, writePacked } from "./packed";
+import { PACKED_ITEMS_MIN, writeNumbers } from "./packed";
 import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
 import { writeSpecial } from "./special";
@@ -26,6 +27,7 @@ const LOOP_TEXT_UNITS_MAX = 40;
 /** Arrays up to this length are checked for holes and properties by their keys. */
 const KEYED_ARRAY_ITEMS_MAX = 8;
 const INDICES = Array.from({ length: KEYED_ARRAY_ITEMS_MAX }, (_, i) => String(i));
+const NOTHING: readonly unknown[] = [];
 /** Below this depth objects are written without their shapes: that takes less stack. */
 const SHAPED_DEPTH_MAX = 64;
 
@@ -213,9 +215,13 @@ class ValueEncoder extends Encoder {
 
   /**
    * A map with these keys of the object; those that vanish while it is written are left out, as in
-   * V8.
+   * V8. `read` are the first of them, if they were read.
    */
-  entries(value: Record<string, unknown>, keys: string[]): void {
+  entries(
+    value: Record<string, unknown>,
+    keys: string[],
+    read: readonly unknown[] = NOTHING,
+  ): void {
     const at = this.pos;
     const count = keys.length;
     this.head(5, count);
@@ -223,7 +229,7 @@ class ValueEncoder extends Encoder {
     let left = count;
     for (let i = 0; i < count; i++) {
       const key = keys[i];
-      const item = value[key];
+      const item = i < read.length ? read[i] : value[key];
       if (item === undefined && !hasOwn.call(value, key)) {
         left--;
         continue;
@@ -245,34 +251,47 @@ class ValueEncoder extends Encoder {
         this.head(4, length);
         for (let i = 0; i < length; i++) this.value(value[i]);
       } else {
-        this.#sparse(value);
-        this.entries(value as unknown as Record<string, unknown>, keys);
+        this.#sparse(value, NOTHING, keys);
       }
-    } else if (
-      length >= PACKED_ITEMS_MIN &&
-      this.packs &&
-      typeof value[0] === "number" &&
-      writePacked(this, value, length)
-    ) {
-      // Written.
-    } else if (isDense(value, length)) {
-      this.head(4, length);
-      for (let i = 0; i < length; ) {
-        if (typeof value[i] === "number") i = this.numbers(value, i, length);
-        else this.value(value[i++]);
-      }
-    } else {
-      this.#sparse(value);
-      this.entries(value as unknown as Record<string, unknown>, objectKeys(value));
-    }
+    } else this.#long(value, length);
     this.leave();
   }
 
+  /** An array that is longer. Its elements are read once. */
+  #long(value: unknown[], length: number): void {
+    const copy = copyOfElements(value, length);
+    if (
+      copy !== null
+        ? copy.length !== length || !isFull(value, length)
+        : !hasOnlyElements(value, length)
+    )
+      return this.#sparse(value, copy ?? NOTHING);
+    const items = copy ?? value;
+    let read = NOTHING;
+    if (length >= PACKED_ITEMS_MIN && this.packs) {
+      const left = writeNumbers(this, items, length);
+      if (left === null) return;
+      read = left;
+    }
+    if (copy === null && !isFull(value, length)) {
+      // What was read of a hole is no property.
+      return this.#sparse(
+        value,
+        read.filter((_, i) => hasOwn.call(value, i)),
+      );
+    }
+    this.head(4, length);
+    if (read.length > 0) this.items(read, 0, read.length);
+    this.items(items, read.length, length);
+  }
+
   /**
-   * The start of an array with holes or with properties beside its elements; its entries follow.
+   * An array with holes or with properties beside its elements. `read` are those of its properties, from the first
+   * on, that were read.
    */
-  #sparse(value: unknown[]): void {
+  #sparse(value: unknown[], read: readonly unknown[], keys: string[] = objectKeys(value)): void {
     this.object("Array", 3);
     this.number(value.length);
+    this.entries(value as unknown as Record<string, unknown>, keys, read);
   }
 }

@@ -181,13 +181,17 @@ export abstract class Encoder {
     }
   }
 
-  /** Writes the numbers of an array from index `from` on. Returns the index of the next other item. */
-  numbers(array: readonly unknown[], from: number, length: number): number {
+  /** Writes the items of an array from index `from` on; reads each once, after those before it are written. */
+  items(array: readonly unknown[], from: number, length: number): void {
     let { buf, view, pos, end } = this;
-    let i = from;
-    for (; i < length; i++) {
+    for (let i = from; i < length; i++) {
       const value = array[i];
-      if (typeof value !== "number") break;
+      if (typeof value !== "number") {
+        this.pos = pos;
+        this.value(value);
+        ({ buf, view, pos, end } = this);
+        continue;
+      }
       if (pos + 9 > end) {
         this.pos = pos;
         this.grow(9);
@@ -220,7 +224,6 @@ export abstract class Encoder {
       }
     }
     this.pos = pos;
-    return i;
   }
 
   /** A float64, also for integers (dates). */

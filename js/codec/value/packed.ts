@@ -3,7 +3,6 @@
  * §2.1). Only writers whose readers all know the form write it (`Writer.packs`).
  */
 
-import { hasOnlyElements } from "./dense";
 import { type Decoder, malformed } from "./decoder";
 import type { Encoder } from "./encoder";
 import { VIEW_BYTES, VIEW_TAGS } from "./tags";
@@ -20,12 +19,17 @@ const SPARE_ITEMS_MIN = 1024;
 
 const littleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
-/** The numbers of one array, copied: its items are read once. */
+/** The numbers that an array begins with, copied: its items are read once. */
 class Numbers {
   readonly ints: Int32Array;
   readonly doubles: Float64Array;
   /** How many from the start are integers of 32 bits; they are in `ints`. */
   intCount = 0;
+  /** How many were read; if they are not all integers, they are all in `doubles`. */
+  count = 0;
+  /** The item behind them, if it was read. It is no number. */
+  next: unknown = null;
+  hasNext = false;
   least = 0;
   most = 0;
   /** Bytes of all, written one by one. */
@@ -37,25 +41,26 @@ class Numbers {
     this.doubles = new Float64Array(room);
   }
 
-  /** Takes the items; false if one is no number, or if they cannot be shorter when they are packed. */
-  read(array: readonly unknown[], length: number): boolean {
-    if (!this.#readInts(array, length)) return false;
-    return this.intCount === length || this.#readDoubles(array, length);
-  }
-
-  #readInts(array: readonly unknown[], length: number): boolean {
+  /** Takes the items, until one is no number or they cannot be shorter when they are packed. */
+  read(array: readonly unknown[], length: number): void {
     const { ints } = this;
     let least = 0;
     let most = 0;
     let bytes = 0;
     let i = 0;
+    this.hasNext = this.hasNaN = false;
     for (; i < length; i++) {
       const value = array[i];
-      if (typeof value !== "number") return false;
+      if (typeof value !== "number") {
+        this.next = value;
+        this.hasNext = true;
+        break;
+      }
       const int = value | 0;
       if (int !== value || (int === 0 && 1 / value < 0)) {
-        this.doubles[i] = value;
-        break;
+        this.intCount = i;
+        this.bytes = bytes + i;
+        return this.#readDoubles(array, length, value);
       }
       ints[i] = int;
       const argument = int ^ (int >> 31);
@@ -65,27 +70,44 @@ class Numbers {
       if (int < least) least = int;
       else if (int > most) most = int;
     }
-    this.intCount = i;
+    this.intCount = this.count = i;
     this.least = least;
     this.most = most;
     this.bytes = bytes + i;
-    return true;
   }
 
-  /** Takes the item that is no integer, which is read already, and those behind it. */
-  #readDoubles(array: readonly unknown[], length: number): boolean {
+  /** The items that were read, for another writer. */
+  taken(): unknown[] {
+    const { count, intCount, hasNext } = this;
+    const items: unknown[] = Array.from(
+      (intCount === count ? this.ints : this.doubles).subarray(0, count),
+    );
+    if (hasNext) items.push(this.next);
+    this.next = null;
+    return items;
+  }
+
+  /** Takes the items from the first that is no integer on; `first` is that one. */
+  #readDoubles(array: readonly unknown[], length: number, first: number): void {
     const { ints, doubles, intCount } = this;
     for (let i = 0; i < intCount; i++) doubles[i] = ints[i];
     let { bytes } = this;
     let hasNaN = false;
-    let value: unknown = doubles[intCount];
-    for (let i = intCount; ; ) {
-      if (typeof value !== "number") return false;
+    let i = intCount;
+    for (let value: unknown = first; ; ) {
+      if (typeof value !== "number") {
+        this.next = value;
+        this.hasNext = true;
+        break;
+      }
       doubles[i] = value;
       if (Math.trunc(value) === value) {
         bytes += wholeBytes(value);
         // Too many short ones, whatever follows.
-        if (bytes + 9 * (length - i - 1) < 8 * length) return false;
+        if (bytes + 9 * (length - i - 1) < 8 * length) {
+          i++;
+          break;
+        }
       } else {
         bytes += 9;
         if (value !== value) hasNaN = true;
@@ -93,9 +115,9 @@ class Numbers {
       if (++i === length) break;
       value = array[i];
     }
+    this.count = i;
     this.bytes = bytes;
     this.hasNaN = hasNaN;
-    return true;
   }
 }
 
@@ -110,18 +132,23 @@ function wholeBytes(value: number): number {
 let spare: Numbers | null = null;
 
 /**
- * Writes an array of numbers packed; returns false, and has written nothing, for any other array and
- * where it would take more bytes.
+ * Writes an array that has only elements, packed, if all are numbers and that takes no more bytes. Otherwise writes
+ * nothing and returns the elements that it has read, from the first on. Returns null if it has written.
  */
-export function writePacked(encoder: Encoder, array: readonly unknown[], length: number): boolean {
+export function writeNumbers(
+  encoder: Encoder,
+  array: readonly unknown[],
+  length: number,
+): readonly unknown[] | null {
   // A getter of the array can encode too.
   let numbers = spare;
   spare = null;
   if (numbers === null || numbers.room < length)
     numbers = new Numbers(Math.max(SPARE_ITEMS_MIN, Math.ceil(length * 1.25)));
-  const name = numbers.read(array, length) ? classOf(numbers, length) : null;
-  const isPacked = name !== null && hasOnlyElements(array, length);
-  if (isPacked) {
+  numbers.read(array, length);
+  const name = numbers.count === length ? classOf(numbers, length) : null;
+  let left: readonly unknown[] | null = null;
+  if (name !== null) {
     const bytes = length * VIEW_BYTES[name];
     encoder.object("Array", 2);
     if (name !== "Uint8Array") encoder.head(6, VIEW_TAGS[name]);
@@ -129,9 +156,9 @@ export function writePacked(encoder: Encoder, array: readonly unknown[], length:
     encoder.room(bytes);
     writeElements(encoder, name, numbers, length);
     encoder.pos += bytes;
-  }
+  } else left = numbers.taken();
   if (numbers.room <= SPARE_ITEMS_MAX) spare = numbers;
-  return isPacked;
+  return left;
 }
 
 /** The class of the elements: the narrowest one; null if that takes more bytes. */
