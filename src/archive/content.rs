@@ -10,10 +10,7 @@ use sha2::{Digest, Sha256};
 use super::object::Hash;
 use crate::codec::change_log;
 use crate::engine::Reader;
-use crate::model::{ChangeKind, Encoding, Error, LogSegment, Result, Step, Walk};
-
-/// A time at which no entry has expired.
-const BEFORE_EXPIRY_MS: i64 = -1;
+use crate::model::{BEFORE_EXPIRY_MS, ChangeKind, Encoding, Error, LogSegment, Result, Step, Walk};
 
 /// Greater than every key.
 const BEHIND_ALL_KEYS: [u8; 1] = [0xff];

@@ -11,6 +11,7 @@
 
 mod catalog;
 mod content;
+mod copying;
 mod ending;
 mod http;
 mod listing;
@@ -109,7 +110,7 @@ impl Archive {
     /// not keep the store open.
     ///
     /// # Errors
-    /// `begun` gets `Unsupported` for a database that is no file of openkv's own, `Invalid` for a target that
+    /// `begun` gets `Unsupported` for a database in memory and for a file of Deno, `Invalid` for a target that
     /// is not empty and no archive, or the archive of another database, `Unavailable` if another archiver
     /// writes, `Denied` without permission.
     pub fn start(
@@ -118,11 +119,7 @@ impl Archive {
         begun: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Self {
         let archive = Self { shared: Arc::new(status::Shared::new()) };
-        let can = store
-            .capabilities()
-            .require(Capability::Backup)
-            .map_err(|error| Error::new(error.kind(), format!("archive: {}", error.message())));
-        if let Err(error) = can {
+        if let Err(error) = store.capabilities().require(Capability::Archive) {
             archive.shared.ended(Some(&error));
             begun(Err(error));
             return archive;

@@ -423,7 +423,7 @@ fn in_snapshot(
     store: &Store,
     read: &mut dyn FnMut(&mut dyn ReplicationLog) -> Result<()>,
 ) -> Result<()> {
-    let mut reader = store.lane()?;
+    let mut reader = store.reader()?;
     reader.read(store.now_ms(), &mut |snapshot| read(&mut *snapshot.log()?))?;
     reader.release();
     Ok(())

@@ -1,20 +1,19 @@
 //! Snapshots: verified backups, without the log and the history, compressed.
 //!
-//! Duty: copy a database in use, hash its entries, and upload it; download one into a file.
+//! Duty: hash the entries of a copy of a database in use, and upload it; download one into a file.
 //! Invariant: memory is bounded; a file that was downloaded has the hash that the head names.
 //! Never: a snapshot whose copy was not verified.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
 
 use sha2::{Digest, Sha256};
 
-use super::content;
 use super::names::{SnapshotName, Timeline};
 use super::object::{Commit, Content, FORM, Hash, Head, Source, Stored, ZSTD_LEVEL, encode_head};
 use super::target::{READS, Target};
+use super::{content, copying};
 use crate::engine::sqlite::{Rebuild, Unfinished};
 use crate::model::{ARCHIVE_PART_BYTES, Error, Result};
 use crate::open::cannot;
@@ -46,7 +45,7 @@ impl Take {
     /// Errors of the store, the disk and the target; `Unavailable` if `goes_on` returns `false`.
     pub(super) fn run(&self, store: &Store, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<Taken> {
         let copy = Unfinished::beside(&self.beside);
-        self.copy(store, copy.path())?;
+        copying::write(store, &self.source, copy.path(), goes_on)?;
         let mut rebuild = Rebuild::open(copy.path())?;
         let version = rebuild.version();
         let name = SnapshotName { timeline: Timeline(self.source.timeline), version };
@@ -72,13 +71,6 @@ impl Take {
         let content_at = encoded.len() as u64;
         self.upload(&name, encoded, packed.path(), goes_on)?;
         Ok(taken(name, &Stored { head, digest, content_at }))
-    }
-
-    fn copy(&self, store: &Store, to: &Path) -> Result<()> {
-        let (done, outcome) = channel();
-        // Nobody waits any more if the receiver is gone.
-        store.backup(to.to_owned(), |_, _| true, move |copied| drop(done.send(copied)));
-        outcome.recv().map_err(|_| Error::closed())?.map(drop)
     }
 
     fn upload(
@@ -117,7 +109,7 @@ fn taken(name: SnapshotName, stored: &Stored) -> Taken {
 /// The time of a commit, as far as the log knows it.
 fn time_of(store: &Store, version: u64) -> Result<Option<i64>> {
     let mut found = None;
-    let mut reader = store.lane()?;
+    let mut reader = store.reader()?;
     reader.read(store.now_ms(), &mut |snapshot| {
         found = snapshot.log()?.at_commit(version)?;
         Ok(())

@@ -153,7 +153,7 @@ pub type GoesOn = Arc<dyn Fn() -> bool + Send + Sync>;
 pub trait Reader: Send {
     /// Runs `job` on one snapshot that is current when the call starts: it contains every commit
     /// that was answered before, by any process. Entries that expire at or before `now_ms` are
-    /// absent.
+    /// absent; with `BEFORE_EXPIRY_MS` none is, also where another clock than the caller's counts.
     ///
     /// # Errors
     /// Errors of the medium and of the job.

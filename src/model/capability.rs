@@ -20,6 +20,8 @@ pub enum Capability {
     V8Values = 6,
     /// Checking all pages, keys and values.
     IntegrityCheck = 7,
+    /// Snapshots and the log in an archive.
+    Archive = 8,
 }
 
 impl Capability {
@@ -38,6 +40,7 @@ impl Capability {
             Self::Checkpoint => "checkpoint",
             Self::V8Values => "encoding \"v8\"",
             Self::IntegrityCheck => "check",
+            Self::Archive => "archive",
         }
     }
 }
@@ -54,7 +57,10 @@ impl Capabilities {
 
     /// Of memory.
     pub const MEMORY: Self = Self {
-        lacks: &[(Capability::Backup, "a database in memory has no file: export it instead")],
+        lacks: &[
+            (Capability::Backup, "a database in memory has no file: export it instead"),
+            (Capability::Archive, "a database in memory has no file: export it instead"),
+        ],
     };
 
     /// Of a database on PostgreSQL.

@@ -49,9 +49,9 @@ pub use queue::{
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
-    Advertised, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds, LogExtent,
-    LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment, Setting,
-    When,
+    Advertised, BEFORE_EXPIRY_MS, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds,
+    LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment,
+    Setting, When,
 };
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,

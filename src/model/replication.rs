@@ -100,6 +100,9 @@ pub struct Moment {
     pub at_ms: i64,
 }
 
+/// A time of a read at which no entry has expired: it also finds those that wait for their removal.
+pub const BEFORE_EXPIRY_MS: i64 = -1;
+
 /// How a caller names a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {

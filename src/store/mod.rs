@@ -225,6 +225,14 @@ impl Store {
         Ok(reader)
     }
 
+    /// A reader for a thread of its own, which may wait.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn reader(&self) -> Result<Box<dyn Reader>> {
+        (self.make_reader)()
+    }
+
     /// The bounds of an operation that begins now: at most `most`, and only while `wanted` holds.
     /// `what` is the method's name, for errors.
     pub fn patience(

@@ -65,7 +65,7 @@ export function addArchiveCommands(program: Command): void {
   archive
     .command("run")
     .description("archive a database, also one in use, until SIGINT or SIGTERM")
-    .argument("<file>", "the database")
+    .argument("<file>", "the database, or the URL of one on PostgreSQL")
     .argument("<target>", TARGET)
     .option("--snapshot-every <duration>", "time between two snapshots (default: 24h)")
     .option("--retention <duration>", "how long the archive reaches back (default: 30d)")

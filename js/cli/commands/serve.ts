@@ -69,7 +69,7 @@ export function addServeCommand(program: Command): void {
     const { archive, path } = options;
     if (archive !== undefined && (path === undefined || isFolder(path))) {
       const why =
-        "--archive is for one file: give --path with a file; archive each database of a folder";
+        "--archive is for one file: give --path with a file; archive each database of a folder or an engine";
       throw new WrongUsage(`${why} with 'openkv archive run'`);
     }
     if (archive !== undefined && options.replicaOf !== undefined) {

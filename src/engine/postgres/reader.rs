@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Shared;
 use super::snapshot::PostgresSnapshot;
 use crate::engine::{GoesOn, Reader, Snapshot};
-use crate::model::{Error, Kind, Result};
+use crate::model::{BEFORE_EXPIRY_MS, Error, Kind, Result};
 
 /// Reads from a database.
 pub struct PostgresReader {
@@ -28,7 +28,10 @@ impl PostgresReader {
         if !self.waits {
             return Err(Error::new(Kind::Unavailable, "the database is behind a network"));
         }
-        let now_ms = self.shared.time.of_tests(now_ms);
+        let now_ms = match now_ms {
+            BEFORE_EXPIRY_MS => Some(BEFORE_EXPIRY_MS),
+            now_ms => self.shared.time.of_tests(now_ms),
+        };
         let mut snapshot = PostgresSnapshot::new(self.shared.clone(), now_ms, goes_on);
         let done = job(&mut snapshot);
         snapshot.end();

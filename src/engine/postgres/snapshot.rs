@@ -20,9 +20,9 @@ use super::queues::QueueReader;
 use super::replication::LogReader;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
 use crate::model::{
-    Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind, Logged, MessagePlace,
-    MessageState, Needs, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats, Step,
-    Versionstamp, Walk,
+    BEFORE_EXPIRY_MS, Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind,
+    Logged, MessagePlace, MessageState, Needs, Peeked, QueueStats, Result, Row, Search, Seen,
+    Sharing, Stats, Step, Versionstamp, Walk,
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -106,9 +106,15 @@ impl PostgresSnapshot {
             }
             let row = row.ok_or_else(missing)?;
             let cells = Cells::of("databases", &row);
-            let (version, now_ms) = (cells.get(0)?, cells.get(1)?);
+            let (version, clock_ms) = (cells.get(0)?, cells.get(1)?);
+            let now_ms = if self.has_expired() { BEFORE_EXPIRY_MS } else { clock_ms };
             return Ok(Open { link, version, now_ms });
         }
+    }
+
+    /// Whether it has entries that have expired.
+    fn has_expired(&self) -> bool {
+        self.now_ms == Some(BEFORE_EXPIRY_MS)
     }
 
     fn queues(&mut self) -> Result<QueueReader<'_>> {
@@ -120,7 +126,7 @@ impl PostgresSnapshot {
 
 impl Snapshot for PostgresSnapshot {
     fn prefetch(&mut self, needs: Needs<'_>) -> Result<()> {
-        if self.open.is_none() && fits(&needs) {
+        if self.open.is_none() && fits(&needs) && !self.has_expired() {
             self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, needs)?);
         }
         Ok(())
