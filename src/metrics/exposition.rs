@@ -1,5 +1,7 @@
 //! A snapshot as Prometheus' text, format 0.0.4.
 
+mod archives;
+
 use prometheus::proto::{
     Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary,
 };
@@ -207,6 +209,7 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     if let Some(replica) = &snapshot.replica {
         all.extend(of_replica(replica));
     }
+    all.extend(archives::of_archives(&snapshot.archives));
     named(all)
 }
 

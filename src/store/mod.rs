@@ -98,6 +98,7 @@ pub struct Store {
     keeper: Mutex<Option<metrics_keeper::MetricsKeeper>>,
     health: Arc<health::Health>,
     replica_figures: OnceLock<measure::ReplicaFiguresOf>,
+    archive_figures: Mutex<Vec<measure::ArchiveFiguresOf>>,
 }
 
 impl Store {
@@ -175,6 +176,7 @@ impl Store {
             keeper: Mutex::new(None),
             health,
             replica_figures: OnceLock::new(),
+            archive_figures: Mutex::default(),
         })
     }
 
