@@ -2661,6 +2661,11 @@ export interface ServeOptions {
    * valid token; if all have presented one, it waits. Default: 4096.
    */
   connectionsMax?: number;
+  /**
+   * Archives the file to `to`, or each database of the folder to `to/NAME`, unless the admin API has set a policy for it
+   * (docs/backup.md#archives-of-a-server). Not for an engine, a read server, or with `readonly`.
+   */
+  archive?: KvArchiveOptions;
   /** The log on standard error. Default: `"none"`. */
   log?: "none" | "text" | "json";
 }

@@ -7,7 +7,7 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
-use super::snapshot::{Leader, MetricsSnapshot, ReplicaFigures};
+use super::snapshot::{ArchiveFigures, Leader, MetricsSnapshot, ReplicaFigures};
 use crate::model::{Error, Result};
 
 /// The text of a snapshot.
@@ -32,15 +32,22 @@ pub fn exposition_of_replica(replica: &ReplicaFigures) -> Result<String> {
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// The text of the snapshots of several databases, each metric with the name of its database as the
-/// label `database`.
+/// The text of the snapshots of several databases, and of the archivers of others, each metric with the name
+/// of its database as the label `database`.
 ///
 /// # Errors
 /// As [`exposition`].
-pub fn exposition_of_many(snapshots: &[(String, MetricsSnapshot)]) -> Result<String> {
+pub fn exposition_of_many(
+    snapshots: &[(String, MetricsSnapshot)],
+    archives: &[(String, ArchiveFigures)],
+) -> Result<String> {
+    let open = snapshots.iter().map(|(database, snapshot)| (database, families(snapshot)));
+    let others = archives.iter().map(|(database, figures)| {
+        (database, named(archives::of_archives(std::slice::from_ref(figures))))
+    });
     let mut all: Vec<MetricFamily> = Vec::new();
-    for (database, snapshot) in snapshots {
-        for mut family in families(snapshot) {
+    for (database, families) in open.chain(others) {
+        for mut family in families {
             let mut metrics = family.take_metric();
             for metric in &mut metrics {
                 let mut pair = LabelPair::default();

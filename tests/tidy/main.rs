@@ -67,6 +67,7 @@ const MODULES: [Module; 21] = [
             "store",
             "database",
             "open",
+            "archive",
             "protocol",
         ],
     },
