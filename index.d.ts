@@ -1338,6 +1338,34 @@ export interface KvMetrics {
   leader?: KvLeaderMetrics;
   /** How far the replica is: of a handle with the option `replica`, and of a read server. */
   replica?: KvReplicaMetrics;
+  /** The archivers of this process, or of the server; left out without any. */
+  archives?: KvArchiveMetrics[];
+}
+
+/** What an archiver has done since it was started, and how far it is. */
+export interface KvArchiveMetrics {
+  /** Its target; empty for the archiver of a server. */
+  to: string;
+  /** `waiting`: for another archiver. `failing`: it tries again. `stopped`: it has ended with an error. */
+  state: "starting" | "waiting" | "running" | "failing" | "stopped";
+  /** Milliseconds since it had everything, or since it began. */
+  lagMs: number | null;
+  /** The last archived commit. */
+  versionstamp: string | null;
+  /** Objects that it has written. */
+  objects: number;
+  /** Bytes of these objects. */
+  bytes: number;
+  /** Snapshots among these objects. */
+  snapshots: number;
+  /** Attempts that have failed. */
+  failures: number;
+  /** How often the log no longer reached back to the archived commits. */
+  gaps: number;
+  /** Objects that the retention has removed. */
+  pruned: number;
+  /** When the newest snapshot was taken, in milliseconds since the epoch. */
+  snapshotMs: number | null;
 }
 
 /** How far a replica is. */
@@ -2243,6 +2271,12 @@ export interface KvArchiveStatus {
   gaps: number;
   /** Objects that the retention has removed. */
   pruned: number;
+  /** Snapshots among the objects. */
+  snapshots: number;
+  /** Attempts that have failed. */
+  failures: number;
+  /** Milliseconds since it had everything, or since it began. */
+  lagMs: number;
   /** Why it fails or has stopped. */
   error: string | null;
   /** What an operator should know, the oldest first, each once. */
@@ -2628,6 +2662,11 @@ export interface ServeOptions {
    * valid token; if all have presented one, it waits. Default: 4096.
    */
   connectionsMax?: number;
+  /**
+   * Archives the file to `to`, or each database of the folder to `to/NAME`, unless the admin API has set a policy for it
+   * (docs/backup.md#archives-of-a-server). Not for an engine, a read server, or with `readonly`.
+   */
+  archive?: KvArchiveOptions;
   /** The log on standard error. Default: `"none"`. */
   log?: "none" | "text" | "json";
 }

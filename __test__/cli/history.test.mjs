@@ -20,7 +20,7 @@ const WITHOUT_AT = {
     "queue.list queue.stats queue.peek dead.list dead.get search index.list",
   "is about the file as it is": "backup check stats",
   "is about servers, not entries":
-    "db.create db.drop db.list db.quotas db.show token.create token.generate token.list token.revoke " +
+    "db.archive db.create db.drop db.list db.quotas db.show token.create token.generate token.list token.revoke " +
     "cluster.schema cluster.status",
   "archives have moments of their own: restore --at":
     "archive.run archive.list archive.verify archive.prune",

@@ -2,15 +2,17 @@
 
 import { join, resolve, sep } from "node:path";
 import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkDuration } from "../arguments/duration.js";
 import { refusePostgres } from "../arguments/location.js";
+import { targetOf } from "../maintenance/archive.js";
 import { bugOf, errorOf } from "../model/errors.js";
 import { NativeAnswer } from "../native/native-answer.js";
 import type { NativeServer } from "../native/binding.js";
 import { type Port, port } from "../native/port.js";
 import type { KvServer, ServeOptions } from "../model/types.js";
 
-/** The kind of an option: a type, the largest whole number, the valid words, or nested options. */
-type Kind = "string" | "boolean" | number | readonly string[] | Kinds;
+/** The kind of an option: a type, a duration, the largest whole number, the valid words, or nested options. */
+type Kind = "string" | "boolean" | "duration" | number | readonly string[] | Kinds;
 interface Kinds {
   readonly [name: string]: Kind;
 }
@@ -45,6 +47,7 @@ const OPTIONS: Kinds = {
   quotas: { bytes: COUNT, operationsPerSecond: COUNT_U32, queueDepth: COUNT, watches: COUNT_U32 },
   dataTokenMs: COUNT,
   connectionsMax: COUNT,
+  archive: { to: "string", snapshotEvery: "duration", retention: "duration" },
   log: ["none", "text", "json"],
 };
 
@@ -86,6 +89,13 @@ function check(options: ServeOptions): ServeOptions {
   if (options.path === undefined && options.engine === undefined) {
     throw new TypeError("path must be a string: received undefined");
   }
+  if (options.archive !== undefined) {
+    const { to } = options.archive;
+    if (typeof to !== "string" || to === "") {
+      throw new TypeError(`archive.to must be a folder or a URL: received ${nameOf(to)}`);
+    }
+    options = { ...options, archive: { ...options.archive, to: targetOf(to) } };
+  }
   if (options.path === undefined || options.path === "") return options;
   refusePostgres(options.path, "serve", "it is the option engine, not path");
   // A trailing slash distinguishes a folder that does not exist from a file.
@@ -112,7 +122,9 @@ function checkKind(name: string, value: unknown, kind: Kind): void {
       : nameOf(value);
     throw new TypeError(`${name} must be ${what}: received ${shown}`);
   };
-  if (typeof kind === "string") {
+  if (kind === "duration") {
+    checkDuration(name, value);
+  } else if (typeof kind === "string") {
     // The value may be a token, so the message does not contain it.
     if (typeof value !== kind)
       throw new TypeError(`${name} must be a ${kind}: received ${nameOf(value)}`);

@@ -2,8 +2,10 @@
 // before a database is opened.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { checkDuration } from "../arguments/duration.js";
 import type { KvFilter, KvKey, KvListSelector } from "../model/types.js";
 import { LiteralError, parseKey, parseLiteral } from "./literal.js";
+import { WrongUsage } from "./outcome.js";
 
 export const key = (text: string): KvKey => parseKey(text) as KvKey;
 
@@ -31,6 +33,15 @@ export function some(text: string): number {
   const n = count(text);
   if (n === 0) throw new InvalidArgumentError("Give at least 1.");
   return n;
+}
+
+/** A duration in milliseconds: `name` is that of the option. */
+export function durationOf(name: string, given: string): number {
+  try {
+    return checkDuration(name, given);
+  } catch (error) {
+    throw new WrongUsage((error as Error).message);
+  }
 }
 
 /** Whole numbers with commas between them. */

@@ -82,6 +82,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   serve: [
     "openkv serve --path app.sqlite3 --listen 127.0.0.1:4512",
+    "openkv serve --path databases/ --archive s3://backups/shop --archive-retention 90d",
     "openkv serve --engine postgres://shop@db.example.com/app --advertise https://a.example.com",
     "openkv serve --path near.sqlite3 --replica-of https://kv.example.com/shop --listen 127.0.0.1:4513",
   ],
@@ -90,6 +91,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "db create": ["openkv db create shop --server http://127.0.0.1:4512 --quota-bytes 1000000000"],
   "db show": ["openkv db show shop --server http://127.0.0.1:4512"],
   "db quotas": ["openkv db quotas shop --server http://127.0.0.1:4512 --quota-watches 100"],
+  "db archive": [
+    "openkv db archive shop --server http://127.0.0.1:4512",
+    "openkv db archive shop --to s3://backups/shop --retention 90d --server http://127.0.0.1:4512",
+    "openkv db archive shop --off --server http://127.0.0.1:4512",
+  ],
   "db drop": ["openkv db drop shop --server http://127.0.0.1:4512 --yes"],
   "cluster schema": ["openkv cluster schema > schema.sql"],
   "cluster status": ["openkv cluster status --engine postgres://shop@db.example.com/app"],

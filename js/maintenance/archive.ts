@@ -74,6 +74,7 @@ class Running implements KvArchive {
       completeMs,
       snapshotMs,
       segments: _,
+      target: __,
       ...same
     } = JSON.parse(this.#native.status()) as Omit<
       KvArchiveStatus,
@@ -83,6 +84,7 @@ class Running implements KvArchive {
       completeMs: number | null;
       snapshotMs: number | null;
       segments: number;
+      target: string;
     };
     return {
       ...same,

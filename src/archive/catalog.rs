@@ -20,17 +20,33 @@ pub(super) struct Found {
     pub(super) taken_ms: i64,
 }
 
+/// A snapshot whose head cannot be read.
+#[derive(Clone, Debug)]
+pub(super) struct Damaged {
+    pub(super) name: SnapshotName,
+    pub(super) error: Error,
+}
+
+/// The snapshots of a history, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Snapshots {
+    pub(super) sound: Vec<Found>,
+    pub(super) damaged: Vec<Damaged>,
+}
+
 /// An archive that is read.
 pub(super) struct Catalog {
     pub(super) target: Target,
     pub(super) manifest: Manifest,
     /// In the order of the histories, and of commits within one.
     pub(super) snapshots: Vec<Found>,
+    /// In the same order. A restore to the commits after one begins with a snapshot before it.
+    pub(super) damaged: Vec<Damaged>,
 }
 
 impl Catalog {
     /// # Errors
-    /// `Invalid` if the target is no archive; `Corrupt` for a damaged head; errors of the target.
+    /// `Invalid` if the target is no archive; `Unsupported` for a newer form; errors of the target.
     pub(super) fn read(target: Target) -> Result<Self> {
         let Some((bytes, _)) = target.manifest()? else {
             return Err(Error::invalid(format!(
@@ -40,11 +56,13 @@ impl Catalog {
             )));
         };
         let manifest = Manifest::parse(&bytes)?;
-        let mut snapshots = Vec::new();
+        let (mut snapshots, mut damaged) = (Vec::new(), Vec::new());
         for timeline in &manifest.timelines {
-            snapshots.extend(snapshots_of(&target, Timeline(timeline.number))?);
+            let of = snapshots_of(&target, Timeline(timeline.number))?;
+            snapshots.extend(of.sound);
+            damaged.extend(of.damaged);
         }
-        Ok(Self { target, manifest, snapshots })
+        Ok(Self { target, manifest, snapshots, damaged })
     }
 
     /// The timelines, the oldest first.
@@ -73,27 +91,38 @@ impl Catalog {
     }
 }
 
-/// The snapshots of a history, in order.
-pub(super) fn snapshots_of(target: &Target, timeline: Timeline) -> Result<Vec<Found>> {
-    let mut found = Vec::new();
+/// The snapshots of a history. A damaged head is no error: the other snapshots are of use without it.
+///
+/// # Errors
+/// `Unsupported` for a newer form; errors of the target.
+pub(super) fn snapshots_of(target: &Target, timeline: Timeline) -> Result<Snapshots> {
+    let mut found = Snapshots::default();
     for (text, _) in target.list(&snapshots_folder(timeline))? {
         let Some(name) = SnapshotName::parse(&text) else { continue };
-        let stored = head(target, &text)?;
-        let Content::Snapshot { version, at_ms, taken_ms, entries, content } = stored.head.content
-        else {
-            return Err(Error::corrupt(format!(
-                "the object {text} is no snapshot: it was exchanged"
-            )));
-        };
-        if version.0 != name.version || stored.head.source.timeline != timeline.0 {
-            return Err(Error::corrupt(format!(
-                "the object {text} has another name: it was moved"
-            )));
+        match patiently(|| snapshot(target, name)) {
+            Ok(snapshot) => found.sound.push(snapshot),
+            Err(error) if error.kind() == Kind::Corrupt => {
+                found.damaged.push(Damaged { name, error });
+            }
+            Err(error) => return Err(error),
         }
-        let snapshot = Snapshot { name, at_ms };
-        found.push(Found { snapshot, stored, content, entries, taken_ms });
     }
     Ok(found)
+}
+
+fn snapshot(target: &Target, name: SnapshotName) -> Result<Found> {
+    let stored = head(target, &name.to_string())?;
+    let Content::Snapshot { version, at_ms, taken_ms, entries, content } = stored.head.content
+    else {
+        let why = format!("the object {name} is no snapshot: it was exchanged");
+        return Err(Error::corrupt(why));
+    };
+    if version.0 != name.version || stored.head.source.timeline != name.timeline.0 {
+        let why = format!("the object {name} has another name: it was moved");
+        return Err(Error::corrupt(why));
+    }
+    let snapshot = Snapshot { name, at_ms };
+    Ok(Found { snapshot, stored, content, entries, taken_ms })
 }
 
 /// The head of an object.
@@ -110,11 +139,16 @@ pub(super) fn head(target: &Target, name: &str) -> Result<Stored> {
 /// As [`open_segments`]; errors of the target.
 pub(super) fn segments(target: &Target, name: &SegmentsName) -> Result<(Stored, Vec<u8>)> {
     let text = name.to_string();
+    patiently(|| target.get(&text).and_then(|bytes| open_segments(&text, &bytes)))
+}
+
+/// Reads again what has arrived damaged, a few times.
+fn patiently<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     let mut fault = None;
     for _ in 0..READS {
-        match target.get(&text).and_then(|bytes| open_segments(&text, &bytes)) {
+        match read() {
             Err(error) if error.kind() == Kind::Corrupt => fault = Some(error),
-            opened => return opened,
+            read => return read,
         }
     }
     Err(fault.unwrap_or_else(|| Error::internal("a read without an attempt")))

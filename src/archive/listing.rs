@@ -31,6 +31,8 @@ pub struct ListedTimeline {
     pub begun_ms: i64,
     /// Its snapshots, the oldest first.
     pub snapshots: Vec<ListedSnapshot>,
+    /// Names of snapshots that cannot be read.
+    pub damaged: Vec<String>,
     /// The number of objects with segments.
     pub objects: u64,
     /// Their bytes.
@@ -67,6 +69,8 @@ pub(super) fn of(catalog: &Catalog) -> Result<Listing> {
             entries: one.entries,
             bytes: one.stored.content_at + one.stored.head.compressed,
         });
+        let damaged = catalog.damaged.iter().map(|damaged| damaged.name);
+        let damaged = damaged.filter(|name| name.timeline == timeline).map(|name| name.to_string());
         let listed = catalog.target.list(&segments_folder(timeline))?;
         let names =
             listed.iter().filter_map(|(name, bytes)| Some((SegmentsName::parse(name)?, bytes)));
@@ -80,6 +84,7 @@ pub(super) fn of(catalog: &Catalog) -> Result<Listing> {
             number: entry.number,
             begun_ms: entry.begun_ms,
             snapshots: snapshots.collect(),
+            damaged: damaged.collect(),
             objects,
             bytes,
             last: last.map(shown),

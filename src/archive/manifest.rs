@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::names::{MANIFEST, Timeline};
-use super::object::{Commit, FORM, Source};
+use super::object::{Commit, FORM, Source, check_form};
 use crate::model::{Error, Origin, Result};
 
 /// The manifest.
@@ -73,12 +73,7 @@ impl Manifest {
                  openkv; name another target"
             ))
         })?;
-        if manifest.form != FORM {
-            return Err(Error::unsupported(format!(
-                "the archive has form {}, and this openkv knows form {FORM}: update openkv",
-                manifest.form
-            )));
-        }
+        check_form("the archive", manifest.form)?;
         Ok(manifest)
     }
 
@@ -194,6 +189,8 @@ mod tests {
         let (manifest, _) = Manifest::new(ORIGIN).with_timeline(ORIGIN, 5);
         assert_eq!(Manifest::parse(&manifest.to_bytes().unwrap()), Ok(manifest.clone()));
         assert_eq!(Manifest::parse(b"{}").unwrap_err().kind(), Kind::Corrupt);
+        let older = Manifest { form: 1, ..manifest.clone() };
+        assert_eq!(Manifest::parse(&older.to_bytes().unwrap()), Ok(older));
         let newer = Manifest { form: FORM + 1, ..manifest }.to_bytes().unwrap();
         assert_eq!(Manifest::parse(&newer).unwrap_err().kind(), Kind::Unsupported);
     }

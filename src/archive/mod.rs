@@ -24,6 +24,7 @@ mod prune;
 mod restore;
 mod run;
 mod snapshot;
+mod source;
 mod status;
 mod target;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 
@@ -67,6 +69,13 @@ pub struct ArchiveOptions {
     /// How long a silent owner keeps the archive, in ms.
     #[serde(default = "lease_ms")]
     pub lease_ms: u64,
+    /// The target instead, if `target` is the archive of another database.
+    #[serde(skip)]
+    pub otherwise: Option<String>,
+    /// Whether it is that of a server: its clients, who see the metrics, are not told the target, and another
+    /// archiver goes on after an error.
+    #[serde(skip)]
+    pub is_private: bool,
 }
 
 fn snapshot_every_ms() -> i64 {
@@ -86,6 +95,12 @@ fn lease_ms() -> u64 {
 }
 
 impl ArchiveOptions {
+    /// The target as metrics name it; one that may have credentials is refused later, and not shown before.
+    fn shown_target(&self) -> String {
+        let is_shown = !self.is_private && !self.target.contains(['@', '?', '#']);
+        if is_shown { self.target.clone() } else { String::new() }
+    }
+
     /// The options with defaults for everything else.
     #[must_use]
     pub fn new(target: String, beside: PathBuf) -> Self {
@@ -96,6 +111,8 @@ impl ArchiveOptions {
             retention_ms: retention_ms(),
             look_ms: look_ms(),
             lease_ms: lease_ms(),
+            otherwise: None,
+            is_private: false,
         }
     }
 }
@@ -118,7 +135,21 @@ impl Archive {
         options: ArchiveOptions,
         begun: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Self {
-        let archive = Self { shared: Arc::new(status::Shared::new()) };
+        Self::start_after(None, store, options, begun)
+    }
+
+    /// As [`Archive::start`], with the counts of an earlier archiver of the database.
+    pub fn start_after(
+        previous: Option<&Self>,
+        store: Arc<Store>,
+        options: ArchiveOptions,
+        begun: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Self {
+        let previous = previous.map(|previous| &*previous.shared);
+        let archive = Self { shared: Arc::new(status::Shared::after(previous)) };
+        let (shown, to) = (Arc::downgrade(&archive.shared), options.shown_target());
+        let is_retried = options.is_private;
+        store.show_archive(Box::new(move || shown.upgrade()?.figures(&to, is_retried)));
         if let Err(error) = store.capabilities().require(Capability::Archive) {
             archive.shared.ended(Some(&error));
             begun(Err(error));
@@ -144,12 +175,33 @@ impl Archive {
     pub fn wait_ended(&self) {
         self.shared.wait_ended();
     }
+
+    /// Waits for its end, at most until then; returns whether it has ended.
+    #[must_use]
+    pub fn wait_ended_until(&self, deadline: Instant) -> bool {
+        self.shared.wait_ended_until(deadline)
+    }
+
+    /// Whether everything is archived, and no snapshot is under way.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.shared.is_settled()
+    }
 }
 
 impl Drop for Archive {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Checks a target without a request to it: `Ok` for a folder that exists or can be created, and for the URL of
+/// an object store.
+///
+/// # Errors
+/// `Invalid` for something else, for a file, and for a URL with credentials.
+pub fn check_target(target: &str) -> Result<()> {
+    target::Target::check(target)
 }
 
 /// What an archive has.

@@ -20,8 +20,25 @@ use crate::model::{
     Versionstamp,
 };
 
-/// The form of objects that this version writes and reads.
-pub(super) const FORM: u32 = 1;
+/// The form of objects and manifests that this version writes. Form 2 can have values that are packed
+/// (docs/format.md), which versions that know form 1 cannot read.
+pub(super) const FORM: u32 = 2;
+
+/// The oldest form that it reads.
+const FORM_OLDEST: u32 = 1;
+
+/// Refuses an object or manifest of a form that this version does not know.
+///
+/// # Errors
+/// `Unsupported`, with what to do; `what` is named in it.
+pub(super) fn check_form(what: &str, form: u32) -> Result<()> {
+    if (FORM_OLDEST..=FORM).contains(&form) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "{what} has form {form}, and this openkv knows the forms {FORM_OLDEST} to {FORM}: update openkv"
+    )))
+}
 
 const MAGIC: &[u8] = b"openkv archive 1\n";
 
@@ -210,12 +227,7 @@ pub(super) fn decode_head(name: &str, bytes: &[u8]) -> Result<Stored> {
     let json = rest.get(..len).ok_or_else(|| damaged("it ends in its head"))?;
     let head: Head = serde_json::from_slice(json)
         .map_err(|error| damaged(&format!("its head cannot be read: {error}")))?;
-    if head.form != FORM {
-        return Err(Error::unsupported(format!(
-            "the object {name} has form {}, and this openkv knows form {FORM}: update openkv",
-            head.form
-        )));
-    }
+    check_form(&format!("the object {name}"), head.form)?;
     Ok(Stored { head, digest: Hash::of(json), content_at: (BEFORE_HEAD + len) as u64 })
 }
 
@@ -449,9 +461,15 @@ mod tests {
         }
         let long = [bytes.as_slice(), b"more"].concat();
         assert!(open_segments("x", &long).is_err());
-        let newer = Head { form: FORM + 1, ..head };
-        let (bytes, _) = encode_head(&newer).unwrap();
-        assert_eq!(decode_head("x", &bytes).unwrap_err().kind(), Kind::Unsupported);
+        for (form, known) in [(0, false), (1, true), (FORM, true), (FORM + 1, false)] {
+            let (bytes, _) = encode_head(&Head { form, ..head.clone() }).unwrap();
+            let read = decode_head("x", &bytes);
+            assert_eq!(read.is_ok(), known, "form {form}");
+            if let Err(error) = read {
+                assert_eq!(error.kind(), Kind::Unsupported);
+                assert!(error.message().contains("update openkv"), "{error}");
+            }
+        }
     }
 
     #[test]

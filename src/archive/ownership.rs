@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::manifest::{Archived, Claim, Manifest, Observed, claim};
 use super::names::{MANIFEST, Timeline};
+use super::object::FORM;
 use super::target::{Target, Version};
 use crate::model::{Error, Origin, Result};
 
@@ -107,6 +108,8 @@ impl Ownership {
                 Claim::Refuse => return Err(target.owned()),
                 Claim::Take => {
                     let manifest = Manifest {
+                        // What it writes has this form: older versions refuse the archive as a whole.
+                        form: FORM,
                         epoch: manifest.epoch + 1,
                         owner: Some(who.id.clone()),
                         host: who.host.clone(),

@@ -161,6 +161,8 @@ pub(super) fn chain(mut listed: Vec<SegmentsName>, version: u64) -> Vec<Segments
 pub(super) struct Held {
     /// Its snapshots, in the order of commits.
     pub(super) snapshots: Vec<Snapshot>,
+    /// Those whose head cannot be read.
+    pub(super) damaged: Vec<SnapshotName>,
     pub(super) segments: Vec<SegmentsName>,
 }
 
@@ -182,6 +184,7 @@ pub(super) fn prune(histories: &[(Timeline, Held)], oldest_ms: i64) -> Pruned {
         let is_kept = |version| (*timeline, version) >= (oldest.name.timeline, oldest.name.version);
         let old = held.snapshots.iter().filter(|one| !is_kept(one.name.version));
         pruned.snapshots.extend(old.map(|one| one.name));
+        pruned.snapshots.extend(held.damaged.iter().filter(|name| !is_kept(name.version)));
         let past = |name: &&SegmentsName| {
             *timeline < oldest.name.timeline
                 || (*timeline == oldest.name.timeline && name.last <= oldest.name.version)
@@ -287,6 +290,7 @@ mod tests {
     fn retention_keeps_what_a_restore_to_its_time_needs() {
         let held = Held {
             snapshots: vec![snapshot(1, 3, 30), snapshot(1, 9, 90), snapshot(1, 12, 120)],
+            damaged: vec![],
             segments: vec![segments(1, 4, 9, 1), segments(1, 10, 12, 1), segments(1, 13, 14, 1)],
         };
         let histories = vec![(Timeline(1), held.clone())];
@@ -297,7 +301,12 @@ mod tests {
         assert_eq!(pruned.segments, [held.segments[0]]);
         let pruned = prune(&histories, i64::MAX);
         assert_eq!((pruned.snapshots.len(), pruned.segments.len()), (2, 2));
-        let newer = Held { snapshots: vec![snapshot(2, 10, 200)], segments: vec![] };
+        // One that cannot be read goes with its neighbours, and is no base of a restore.
+        let damaged = [snapshot(1, 4, 0), snapshot(1, 11, 0)].map(|one| one.name);
+        let with = Held { damaged: damaged.to_vec(), ..held.clone() };
+        let pruned = prune(&[(Timeline(1), with)], 90);
+        assert_eq!(pruned.snapshots, [held.snapshots[0].name, damaged[0]]);
+        let newer = Held { snapshots: vec![snapshot(2, 10, 200)], ..Held::default() };
         let both = vec![(Timeline(1), held), (Timeline(2), newer)];
         let pruned = prune(&both, 200);
         assert_eq!((pruned.snapshots.len(), pruned.segments.len()), (3, 3));

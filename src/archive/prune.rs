@@ -24,7 +24,10 @@ pub(super) fn by_retention(catalog: &Catalog, oldest_ms: i64) -> Result<Removed>
     for timeline in catalog.timelines() {
         let own = catalog.snapshots.iter().filter(|found| found.snapshot.name.timeline == timeline);
         let snapshots = own.map(|found| found.snapshot).collect();
-        histories.push((timeline, Held { snapshots, segments: listed(catalog, timeline)? }));
+        let names = catalog.damaged.iter().map(|damaged| damaged.name);
+        let damaged = names.filter(|name| name.timeline == timeline).collect();
+        let segments = listed(catalog, timeline)?;
+        histories.push((timeline, Held { snapshots, damaged, segments }));
     }
     let pruned = prune(&histories, oldest_ms);
     // A restore begins with a snapshot: without it, its segments are of no use, but do no harm.

@@ -7,10 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use super::catalog::{self, Catalog, Found};
+use super::catalog::{self, Catalog, Damaged, Found};
 use super::content;
-use super::names::SegmentsName;
-use super::names::shown;
+use super::names::{SegmentsName, Timeline, shown};
 use super::object::{Content, Hash, Stored, cut, each_segment};
 use super::plan::{Until, base};
 use super::snapshot::download;
@@ -71,7 +70,7 @@ pub fn restore(options: &RestoreOptions, progress: Progress<'_>) -> Result<Resto
     let catalog = Catalog::read(Target::open(&options.target, false)?)?;
     let until = Until::from(*at);
     let snapshots: Vec<_> = catalog.snapshots.iter().map(|found| found.snapshot).collect();
-    let base = base(&snapshots, until)?;
+    let base = base(&snapshots, until).map_err(|error| with_damage(error, &catalog))?;
     let base = catalog
         .snapshots
         .iter()
@@ -97,6 +96,7 @@ pub fn restore(options: &RestoreOptions, progress: Progress<'_>) -> Result<Resto
         rebuild.replay(segment)
     })?;
     check_reached(&catalog, base, until, &reached)?;
+    check_hidden(&catalog, base, until, &reached)?;
     let recorded = catalog.snapshots.iter().find(|found| {
         let name = found.snapshot.name;
         name.timeline == timeline && name.version == rebuild.version()
@@ -113,6 +113,16 @@ pub fn restore(options: &RestoreOptions, progress: Progress<'_>) -> Result<Resto
         segments,
         compared: recorded.is_some(),
     })
+}
+
+/// Adds the snapshots that cannot be read to the error of an archive that has no other one in time.
+fn with_damage(error: Error, catalog: &Catalog) -> Error {
+    match catalog.damaged.last() {
+        None => error,
+        Some(damaged) => {
+            Error::corrupt(format!("{}; {}", damaged.error.message(), error.message()))
+        }
+    }
 }
 
 fn refuse_existing(file: &Path) -> Result<()> {
@@ -353,6 +363,29 @@ fn check_reached(catalog: &Catalog, base: &Found, until: Until, reached: &Reache
             _ => Err(range(format!("the time {at_ms} (ms since the epoch)"))),
         },
     }
+}
+
+/// Refuses a moment that a snapshot which cannot be read may have, and the objects do not.
+fn check_hidden(catalog: &Catalog, base: &Found, until: Until, reached: &Reached) -> Result<()> {
+    let own = base.snapshot.name.timeline;
+    let begun_ms = |timeline: Timeline| {
+        let mut entries = catalog.manifest.timelines.iter();
+        entries.find(|entry| entry.number == timeline.0).map_or(i64::MIN, |entry| entry.begun_ms)
+    };
+    let hidden = catalog.damaged.iter().find(|Damaged { name, .. }| match until {
+        _ if name.timeline < own => false,
+        _ if name.timeline == own && (reached.ended || name.version <= reached.last) => false,
+        Until::Newest => true,
+        Until::Commit(version) if name.timeline == own => version > reached.last,
+        Until::Commit(version) => version >= name.version,
+        Until::Time(at_ms) => name.timeline == own || at_ms >= begun_ms(name.timeline),
+    });
+    let Some(Damaged { error, .. }) = hidden else { return Ok(()) };
+    Err(Error::corrupt(format!(
+        "{}; the commits up to {} do not need it: restore that one",
+        error.message(),
+        shown(reached.last)
+    )))
 }
 
 /// A completed file.

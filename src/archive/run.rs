@@ -8,29 +8,23 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::catalog::{self, Catalog};
+use super::catalog::{self, Catalog, Damaged, Snapshots};
 use super::ending;
-use super::manifest::Archived;
+use super::manifest::{Archived, Manifest};
 use super::names::{SegmentsName, Timeline};
 use super::object::{Commit, Content, Hash, Segments, Source};
 use super::ownership::{Claimant, Failure, Ownership};
-use super::plan::{self, End, Every, Next, Position, Resume, next, resume};
+use super::plan::{End, Every, Next, Position, Resume, next, resume};
 use super::prune;
 use super::snapshot::{Take, Taken};
+use super::source::{in_snapshot, log_of, source_of, turn_on};
 use super::status::Shared;
 use super::target::{Created, Target};
 use super::{ArchiveOptions, closed};
 use crate::database::Database;
-use crate::engine::ReplicationLog;
-use crate::model::{
-    ARCHIVE_RENEW_MS, Error, Kind, LOG_BYTES_MAX, LOG_READ_BYTES, LOG_RETENTION_MS, LogBounds,
-    LogExtent, LogSettings, LogState, Result, Setting,
-};
+use crate::model::{ARCHIVE_RENEW_MS, Error, Kind, LOG_READ_BYTES, LogState, Origin, Result};
 use crate::open::close;
 use crate::store::Store;
-
-/// Longest wait for other processes when the log is turned on.
-const BUSY: Duration = Duration::from_secs(10);
 
 /// An object that is being written.
 struct Pending {
@@ -102,6 +96,11 @@ impl Archiver {
         let origin = log.log.map(|log| log.origin).ok_or_else(|| {
             Error::unavailable("the replication log was turned off while the archiver began")
         })?;
+        let target = match &options.otherwise {
+            Some(otherwise) if is_of_another(&target, origin)? => Target::open(otherwise, true)?,
+            _ => target,
+        };
+        shared.set_target(target.name());
         let lease = Duration::from_millis(options.lease_ms);
         let who = Claimant { id, host: host(), lease };
         let mut wait = |pause| {
@@ -133,7 +132,8 @@ impl Archiver {
             return self.begin_timeline();
         };
         self.timeline = timeline;
-        let snapshots = catalog::snapshots_of(&self.target, timeline)?;
+        let Snapshots { sound: snapshots, damaged } =
+            catalog::snapshots_of(&self.target, timeline)?;
         let oldest = snapshots.first().map_or(0, |found| found.snapshot.name.version);
         let removed = &mut |text: &str, error: &Error| {
             self.shared.report(format!(
@@ -148,6 +148,15 @@ impl Archiver {
         };
         let decided = resume(end, source_of(store, end)?);
         let newest = snapshots.last().map(|found| (found.snapshot.name.version, found.taken_ms));
+        // One that cannot be read is replaced at once, and not when the next one is due.
+        let is_damaged = damaged
+            .last()
+            .is_some_and(|one| newest.is_none_or(|(version, _)| version < one.name.version));
+        let newest = newest.map(|(version, ms)| (version, if is_damaged { i64::MIN } else { ms }));
+        for Damaged { error, .. } in &damaged {
+            let again = if is_damaged { "a new snapshot is taken" } else { "a later one is sound" };
+            self.shared.report(format!("{}: {again}", error.message()));
+        }
         match decided {
             Resume::NewTimeline => return self.begin_timeline(),
             Resume::Segments => {
@@ -383,6 +392,7 @@ impl Archiver {
             Error::unavailable(format!("the thread openkv-snapshot cannot be started: {error}"))
         })?;
         self.taking = Some(thread);
+        self.shared.set_taking(true);
         Ok(())
     }
 
@@ -391,6 +401,7 @@ impl Archiver {
             return Ok(());
         }
         let Some(taking) = self.taking.take() else { return Ok(()) };
+        self.shared.set_taking(false);
         let taken = taking.join().unwrap_or_else(|_| {
             Err(Error::internal("the thread openkv-snapshot ended by a panic"))
         })?;
@@ -418,52 +429,10 @@ impl Archiver {
     }
 }
 
-/// Reads the log in one snapshot.
-fn in_snapshot(
-    store: &Store,
-    read: &mut dyn FnMut(&mut dyn ReplicationLog) -> Result<()>,
-) -> Result<()> {
-    let mut reader = store.reader()?;
-    reader.read(store.now_ms(), &mut |snapshot| read(&mut *snapshot.log()?))?;
-    reader.release();
-    Ok(())
-}
-
-/// What the database tells about the end of its archive.
-fn source_of(store: &Store, end: End<'_>) -> Result<plan::Source> {
-    let mut found = None;
-    in_snapshot(store, &mut |log| {
-        let LogState { version, log: extent } = log.state()?;
-        let place = |log: &mut dyn ReplicationLog, version| log.at_commit(version);
-        let last = end.last.map(|last| place(log, last.version)).transpose()?.flatten();
-        let newest = end.snapshots.last().map(|newest| place(log, newest.name.version));
-        let newest = newest.transpose()?.flatten();
-        found = extent.map(|LogExtent { complete, .. }| plan::Source {
-            version,
-            complete,
-            last,
-            newest,
-        });
-        Ok(())
-    })?;
-    found.ok_or_else(|| {
-        Error::unavailable("the replication log was turned off while the archiver began")
-    })
-}
-
-fn log_of(store: &Store) -> Result<LogState> {
-    let mut found = None;
-    in_snapshot(store, &mut |log| {
-        found = Some(log.state()?);
-        Ok(())
-    })?;
-    found.ok_or_else(|| Error::internal("a read without a snapshot"))
-}
-
-fn turn_on(store: &Store) -> Result<()> {
-    let bounds = LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
-    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
-    store.set_log(settings, BUSY)
+/// Whether a target is the archive of another database.
+fn is_of_another(target: &Target, origin: Origin) -> Result<bool> {
+    let Some((bytes, _)) = target.manifest()? else { return Ok(false) };
+    Ok(Manifest::parse(&bytes)?.check_database(origin).is_err())
 }
 
 /// The machine and process, for messages.

@@ -1,8 +1,10 @@
 //! Archives and restores of a store in a file, with a clock that only the tests move.
 
+mod damage;
 mod ends;
 mod faults;
 mod faulty;
+mod forms;
 mod restores;
 
 use std::collections::BTreeMap;

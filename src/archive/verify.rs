@@ -53,7 +53,8 @@ pub(super) fn verify(
         all += objects.iter().map(|(_, bytes)| bytes).sum::<u64>();
         parts.push((found, next, objects));
     }
-    let mut verified = Verified::default();
+    let findings = catalog.damaged.iter().map(|damaged| damaged.error.message().to_owned());
+    let mut verified = Verified { findings: findings.collect(), ..Verified::default() };
     let mut done = 0;
     for (found, next, objects) in parts {
         let mut step = |bytes: u64| {

@@ -1,11 +1,13 @@
 //! A snapshot as Prometheus' text, format 0.0.4.
 
+mod archives;
+
 use prometheus::proto::{
     Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary,
 };
 use prometheus::{Encoder, TextEncoder};
 
-use super::snapshot::{Holders, Leader, MetricsSnapshot, ReplicaFigures};
+use super::snapshot::{ArchiveFigures, Holders, Leader, MetricsSnapshot, ReplicaFigures};
 use crate::model::{Error, Result};
 
 /// The text of a snapshot.
@@ -43,15 +45,22 @@ pub fn exposition_with_replica(
     String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// The text of the snapshots of several databases, each metric with the name of its database as the
-/// label `database`.
+/// The text of the snapshots of several databases, and of the archivers of others, each metric with the name
+/// of its database as the label `database`.
 ///
 /// # Errors
 /// As [`exposition`].
-pub fn exposition_of_many(snapshots: &[(String, MetricsSnapshot)]) -> Result<String> {
+pub fn exposition_of_many(
+    snapshots: &[(String, MetricsSnapshot)],
+    archives: &[(String, ArchiveFigures)],
+) -> Result<String> {
+    let open = snapshots.iter().map(|(database, snapshot)| (database, families(snapshot)));
+    let others = archives.iter().map(|(database, figures)| {
+        (database, named(archives::of_archives(std::slice::from_ref(figures))))
+    });
     let mut all: Vec<MetricFamily> = Vec::new();
-    for (database, snapshot) in snapshots {
-        for mut family in families(snapshot) {
+    for (database, families) in open.chain(others) {
+        for mut family in families {
             let mut metrics = family.take_metric();
             for metric in &mut metrics {
                 let mut pair = LabelPair::default();
@@ -216,6 +225,7 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
     if let Some(replica) = &snapshot.replica {
         all.extend(of_replica(replica));
     }
+    all.extend(archives::of_archives(&snapshot.archives));
     named(all)
 }
 

@@ -19,6 +19,6 @@ pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use shared_counters::{Metrics, Notes, OwnCounters};
 pub use snapshot::{
-    Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot, Operations,
-    ReplicaFigures, Sizes, Spread, Transactions, Waiting,
+    ArchiveFigures, Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot,
+    Operations, ReplicaFigures, Sizes, Spread, Transactions, Waiting,
 };

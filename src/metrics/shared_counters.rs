@@ -202,6 +202,7 @@ impl OwnCounters {
             lag_commits: None,
             leader: None,
             replica: None,
+            archives: Vec::new(),
             parts: Vec::new(),
         }
     }

@@ -41,6 +41,9 @@ pub struct MetricsSnapshot {
     /// How far the replica is, if the database is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica: Option<ReplicaFigures>,
+    /// The archivers of this process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub archives: Vec<ArchiveFigures>,
     /// Background parts by name, and whether each fails. `kv.stats()` has them as an object, with
     /// the errors.
     #[serde(skip)]
@@ -61,6 +64,35 @@ pub struct ReplicaFigures {
     pub version: u64,
     /// Complete copies since it was opened.
     pub copies: u64,
+}
+
+/// What an archiver has done, and how far it is.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArchiveFigures {
+    /// Its target. Empty for that of a server, whose clients are not told.
+    pub to: String,
+    /// `starting`, `waiting` for another archiver, `running`, `failing`, `stopped` by an error, or `idle`:
+    /// nobody uses the database, and everything is archived.
+    pub state: &'static str,
+    /// How long ago it had everything, or began; `None` for one that is idle.
+    pub lag_ms: Option<f64>,
+    /// The last archived commit.
+    pub versionstamp: Option<String>,
+    /// Objects written.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Snapshots among them.
+    pub snapshots: u64,
+    /// Attempts that have failed.
+    pub failures: u64,
+    /// How often the log no longer reached back to the archived commits.
+    pub gaps: u64,
+    /// Objects removed by the retention.
+    pub pruned: u64,
+    /// When the newest snapshot was taken, in ms since the epoch.
+    pub snapshot_ms: Option<i64>,
 }
 
 /// Operations of one kind.

@@ -1,4 +1,4 @@
-//! The admin API: databases, their tokens and quotas, in JSON.
+//! The admin API: databases, their tokens, quotas and archives, in JSON.
 //!
 //! | request | does |
 //! |---|---|
@@ -6,6 +6,9 @@
 //! | `POST /v1/admin/databases` | creates one: `{ name, quotas? }` |
 //! | `GET /v1/admin/databases/NAME` | shows it |
 //! | `PUT /v1/admin/databases/NAME/quotas` | sets its quotas |
+//! | `GET /v1/admin/databases/NAME/archive` | shows its archive |
+//! | `PUT /v1/admin/databases/NAME/archive` | sets its policy: `{ to, snapshotEvery?, retention? }` |
+//! | `DELETE /v1/admin/databases/NAME/archive` | removes the policy: the default of the server holds |
 //! | `DELETE /v1/admin/databases/NAME` | drops it |
 //! | `POST /v1/admin/databases/NAME/tokens` | creates a token: `{ rights }` |
 //! | `DELETE /v1/admin/databases/NAME/tokens/ID` | revokes it |
@@ -21,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
+use super::archives::{self, ArchivePolicy, ArchiveRequest};
 use super::auth::{AccessToken, Rights, TokenHash, bearer};
 use super::catalog::{Requester, no_database};
 use super::clock::now_ms;
@@ -155,6 +159,19 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|_| crate::model::Error::internal("the admin API ended by a panic"))?
 }
 
+fn set_archive(
+    serving: &Serving,
+    name: &str,
+    policy: Option<&ArchivePolicy>,
+) -> Result<(), Refusal> {
+    let found = serving.catalog.by_name(name).ok_or_else(|| no_database(name))?;
+    policy.map_or(Ok(()), |policy| serving.archives.allows(&found, policy))?;
+    serving.catalog.set_archive(name, policy)?;
+    tracing::info!(database = name, is_set = policy.is_some(), "policy of archives changed");
+    serving.archives.look_soon();
+    Ok(())
+}
+
 /// Answers a request of the admin API.
 pub(super) async fn route(
     serving: &Arc<Serving>,
@@ -197,7 +214,10 @@ pub(super) async fn route(
                 return json(StatusCode::OK, &shown.await?);
             }
             authorize(serving, &head, None)?;
-            blocking(serving, move |serving| serving.catalog.drop_database(&name)).await?;
+            let drop = move |serving: &Serving| {
+                serving.catalog.drop_database(&name, |database| serving.archives.end(database))
+            };
+            blocking(serving, drop).await?;
             Ok(nothing())
         }
         ["databases", name, "quotas"] => {
@@ -205,6 +225,25 @@ pub(super) async fn route(
             authorize(serving, &head, None)?;
             let (name, quotas) = (name.to_owned(), parsed::<Quotas>(body).await?);
             blocking(serving, move |serving| serving.catalog.set_quotas(&name, quotas)).await?;
+            Ok(nothing())
+        }
+        ["databases", name, "archive"] => {
+            only(&head, &[Method::GET, Method::PUT, Method::DELETE])?;
+            // A policy names places of the machine and of its object stores: no tenant sets or sees one.
+            authorize(serving, &head, None)?;
+            let name = name.to_owned();
+            if head.method == Method::GET {
+                let shown = blocking(serving, move |serving| {
+                    let found = serving.catalog.by_name(&name).ok_or_else(|| no_database(&name))?;
+                    Ok(archives::view(&serving.archives, &found)?)
+                });
+                return json(StatusCode::OK, &shown.await?);
+            }
+            let policy = match head.method {
+                Method::PUT => Some(parsed::<ArchiveRequest>(body).await?.policy("")?),
+                _ => None,
+            };
+            blocking(serving, move |serving| set_archive(serving, &name, policy.as_ref())).await?;
             Ok(nothing())
         }
         ["databases", name, "tokens"] => {

@@ -1,16 +1,20 @@
 //! All databases of a server, by name and by UUID: that of a file, those of a folder, or those that
 //! several servers share.
 
+mod naming;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
-use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
+use naming::{check_name, id_of, make_token};
+
 use super::answer::Refusal;
+use super::archives::ArchivePolicy;
 use super::auth::{self, AccessToken, Rights, TokenHash};
 use super::clock::now_ms;
 use super::database::{Database, Description};
@@ -21,9 +25,7 @@ use super::options::{Plan, Quotas, ServedPath};
 use super::read_server::Primary;
 use super::records::{Record, write_page};
 use super::registry::Registry;
-use crate::model::{
-    ACCESS_TOKENS_MAX, CATALOG_TRIES_MAX, DATABASE_NAME_CHARS_MAX, DATABASES_MAX, Error, Result,
-};
+use crate::model::{ACCESS_TOKENS_MAX, CATALOG_TRIES_MAX, DATABASES_MAX, Error, Result};
 
 /// The authorization of a change to one database. It is checked again when the change is made,
 /// because the token may be revoked, or the name reused, while the body arrives.
@@ -108,6 +110,7 @@ impl Catalog {
                     tokens: Vec::new(),
                     open: false,
                     quotas: Quotas::default(),
+                    archive: None,
                     memory: memory.share(),
                 });
                 return Ok(Self::of_one(database, memory, false));
@@ -128,6 +131,7 @@ impl Catalog {
                     tokens: read.chain(write).collect(),
                     open: plan.open,
                     quotas: *quotas,
+                    archive: None,
                     memory: memory.share(),
                 });
                 // Opened now, so that an unusable file fails the start and not the first request.
@@ -193,11 +197,12 @@ impl Catalog {
         let mut known: BTreeMap<_, _> =
             self.all().into_iter().map(|database| (database.id, database)).collect();
         let mut taken = BTreeMap::new();
-        for Record { name, id, created_ms, tokens, quotas } in records {
+        for Record { name, id, created_ms, tokens, quotas, archive } in records {
             let database = match known.remove(&id) {
                 Some(database) => {
                     database.set_quotas(quotas);
                     database.set_tokens(tokens);
+                    database.set_archive_policy(archive);
                     database
                 }
                 None => {
@@ -211,6 +216,7 @@ impl Catalog {
                         tokens,
                         open: self.open,
                         quotas,
+                        archive,
                         memory,
                     })
                 }
@@ -293,6 +299,7 @@ impl Catalog {
             tokens: vec![record],
             open: self.open,
             quotas,
+            archive: None,
             memory: self.memory.share(),
         });
         database.allows_quotas(&quotas)?;
@@ -321,8 +328,13 @@ impl Catalog {
         Ok((database, token))
     }
 
-    /// Drops a database and removes its files. Waits for running requests.
-    pub(super) fn drop_database(&self, name: &str) -> Result<(), Refusal> {
+    /// Drops a database and removes its files. Waits for running requests. `before_removal` is called when no
+    /// client finds it any more.
+    pub(super) fn drop_database(
+        &self,
+        name: &str,
+        before_removal: impl FnOnce(&Database),
+    ) -> Result<(), Refusal> {
         let database = {
             let _changing = self.changing.lock();
             let mut dropped = None;
@@ -335,17 +347,18 @@ impl Catalog {
             self.databases.write().remove(name);
             dropped.ok_or_else(|| no_database(name))?
         };
+        before_removal(&database);
         database.destroy();
         tracing::info!(database = name, id = %database.id, "database dropped");
         Ok(())
     }
 
-    /// Changes a database's tokens and quotas, in the registry first.
+    /// Changes the record of a database, in the registry first.
     fn change(
         &self,
         name: &str,
         requester: &Requester,
-        mut change: impl FnMut(&mut Vec<AccessToken>, &mut Quotas) -> Result<(), Refusal>,
+        mut change: impl FnMut(&mut Record) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         if !self.is_folder() {
             return Err(Refusal::not_found());
@@ -357,15 +370,16 @@ impl Catalog {
                 all.iter().find(|of| of.name == name).ok_or_else(|| no_database(name))?;
             requester.still(database)?;
             let mut new = record_of(database);
-            change(&mut new.tokens, &mut new.quotas)?;
+            change(&mut new)?;
             database.allows_quotas(&new.quotas)?;
             changed = Some((database.clone(), new.clone()));
             let record = |of| if Arc::ptr_eq(of, database) { new.clone() } else { record_of(of) };
             Ok(all.iter().map(record).collect())
         })?;
-        if let Some((database, Record { tokens, quotas, .. })) = changed {
+        if let Some((database, Record { tokens, quotas, archive, .. })) = changed {
             database.set_tokens(tokens);
             database.set_quotas(quotas);
+            database.set_archive_policy(archive);
         }
         Ok(())
     }
@@ -379,7 +393,7 @@ impl Catalog {
     ) -> Result<(String, AccessToken), Refusal> {
         let (token, record) = make_token(rights)?;
         let kept = record.clone();
-        self.change(name, requester, |tokens, _| {
+        self.change(name, requester, |Record { tokens, .. }| {
             if tokens.len() >= ACCESS_TOKENS_MAX {
                 let text = format!("Too many tokens (max {ACCESS_TOKENS_MAX}): withdraw some.");
                 return Err(Refusal::new(StatusCode::CONFLICT, text));
@@ -398,7 +412,7 @@ impl Catalog {
         requester: &Requester,
         id: &str,
     ) -> Result<(), Refusal> {
-        self.change(name, requester, |tokens, _| {
+        self.change(name, requester, |Record { tokens, .. }| {
             let before = tokens.len();
             tokens.retain(|token| token.id != id);
             if tokens.len() == before {
@@ -412,8 +426,20 @@ impl Catalog {
     }
 
     pub(super) fn set_quotas(&self, name: &str, new: Quotas) -> Result<(), Refusal> {
-        self.change(name, &Requester::Server, |_, quotas| {
-            *quotas = new;
+        self.change(name, &Requester::Server, |record| {
+            record.quotas = new;
+            Ok(())
+        })
+    }
+
+    /// Sets or removes the policy of archives of a database.
+    pub(super) fn set_archive(
+        &self,
+        name: &str,
+        policy: Option<&ArchivePolicy>,
+    ) -> Result<(), Refusal> {
+        self.change(name, &Requester::Server, |record| {
+            record.archive = policy.cloned();
             Ok(())
         })
     }
@@ -439,43 +465,12 @@ fn record_of(database: &Arc<Database>) -> Record {
         created_ms: database.created_ms,
         tokens: database.tokens(),
         quotas: database.quotas(),
+        archive: database.archive_policy(),
     }
 }
 
 pub(super) fn no_database(name: &str) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, format!("There is no database '{name}'."))
-}
-
-fn make_token(rights: Rights) -> Result<(String, AccessToken)> {
-    let token = auth::new_token()?;
-    let id: [u8; 6] = auth::random()?;
-    let id = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let record = AccessToken { id, rights, hash: TokenHash::of(&token), created_ms: now_ms() };
-    Ok((token, record))
-}
-
-/// A name is an unescaped part of URLs, and must differ from the server's own paths.
-fn check_name(name: &str) -> Result<(), Refusal> {
-    let chars = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
-    let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    let reserved = ["v1", "v2", "healthz", "readyz"].contains(&name);
-    if first && name.len() <= DATABASE_NAME_CHARS_MAX && name.chars().all(chars) && !reserved {
-        return Ok(());
-    }
-    Err(Refusal::bad_request(format!(
-        "The name of a database has 1 to {DATABASE_NAME_CHARS_MAX} of a-z, 0-9, - and _, begins with \
-         a letter or digit, and is not v1, v2, healthz or readyz: '{name}' given."
-    )))
-}
-
-/// The UUID of a file that is served by itself. It depends only on the path.
-fn id_of(path: &std::path::Path) -> Uuid {
-    let digest: [u8; 32] = Sha256::digest(path.as_os_str().as_encoded_bytes()).into();
-    let mut bytes = [0; 16];
-    for (place, byte) in bytes.iter_mut().zip(digest) {
-        *place = byte;
-    }
-    Builder::from_random_bytes(bytes).into_uuid()
 }
 
 #[cfg(test)]
@@ -501,7 +496,8 @@ mod tests {
         let take = |id| {
             let id = Builder::from_random_bytes([id; 16]).into_uuid();
             let (tokens, quotas) = (vec![token.clone()], Quotas::default());
-            let record = Record { name: "shop".into(), id, created_ms: 0, tokens, quotas };
+            let (name, archive) = ("shop".into(), None);
+            let record = Record { name, id, created_ms: 0, tokens, quotas, archive };
             catalog.take(vec![record]).unwrap();
             catalog.by_name("shop").unwrap()
         };

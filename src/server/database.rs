@@ -11,11 +11,12 @@ use tokio::sync::{Semaphore, watch as flag};
 use uuid::Uuid;
 
 use super::answer::Refusal;
+use super::archives::ArchivePolicy;
 use super::auth::{AccessToken, Rights, TokenHash};
 use super::copies::Copies;
 use super::deliveries::Deliveries;
 use super::followers::Followers;
-use super::location::Location;
+use super::location::{FileStamp, Location};
 use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
@@ -35,6 +36,7 @@ pub(super) struct Database {
     /// Whether clients need no token.
     open: bool,
     quotas: RwLock<Quotas>,
+    archive: RwLock<Option<ArchivePolicy>>,
     store: Mutex<Option<Arc<Store>>>,
     bucket: Mutex<Bucket>,
     /// The zero of the bucket's clock.
@@ -77,12 +79,15 @@ pub(super) struct Description {
     pub(super) tokens: Vec<AccessToken>,
     pub(super) open: bool,
     pub(super) quotas: Quotas,
+    /// Its own policy of archives.
+    pub(super) archive: Option<ArchivePolicy>,
     pub(super) memory: Arc<Memory>,
 }
 
 impl Database {
     pub(super) fn new(of: Description) -> Arc<Self> {
-        let Description { name, id, created_ms, location, tokens, open, quotas, memory } = of;
+        let Description { name, id, created_ms, location, tokens, open, quotas, archive, memory } =
+            of;
         let changed = location.primary().map(|primary| primary.changes().clone());
         let changed = changed.unwrap_or_else(|| flag::Sender::new(()));
         Arc::new(Self {
@@ -93,6 +98,7 @@ impl Database {
             tokens: RwLock::new(tokens),
             open,
             quotas: RwLock::new(quotas),
+            archive: RwLock::new(archive),
             store: Mutex::default(),
             bucket: Mutex::default(),
             begun: Instant::now(),
@@ -136,6 +142,15 @@ impl Database {
         Ok(store.insert(opened).clone())
     }
 
+    /// The store for an archiver, which its clients need not have open. Its caller closes it.
+    pub(super) fn visit_store(&self) -> Result<Arc<Store>> {
+        let store = self.store.lock();
+        if self.gone.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        store.as_ref().map_or_else(|| self.location.open(), |store| Ok(store.clone()))
+    }
+
     /// The primary of a read server.
     pub(super) fn primary(&self) -> Option<&Arc<Primary>> {
         self.location.primary()
@@ -149,6 +164,11 @@ impl Database {
     /// Its file; `None` if it has none on this machine.
     pub(super) fn file(&self) -> Option<&Path> {
         self.location.file()
+    }
+
+    /// As [`Location::file_stamp`].
+    pub(super) fn file_stamp(&self) -> Option<FileStamp> {
+        self.location.file_stamp()
     }
 
     /// As [`Location::without_path`].
@@ -254,6 +274,33 @@ impl Database {
 
     pub(super) fn set_quotas(&self, quotas: Quotas) {
         *self.quotas.write() = quotas;
+    }
+
+    /// Its own policy of archives.
+    pub(super) fn archive_policy(&self) -> Option<ArchivePolicy> {
+        self.archive.read().clone()
+    }
+
+    pub(super) fn set_archive_policy(&self, policy: Option<ArchivePolicy>) {
+        *self.archive.write() = policy;
+    }
+
+    /// Fails for a database that cannot be archived here.
+    pub(super) fn allows_archive(&self) -> Result<(), Refusal> {
+        let text = match &self.location {
+            Location::File { readonly: false, .. } => return Ok(()),
+            Location::File { readonly: true, .. } => {
+                "An archive turns the replication log on, which writes to the file: serve it without readonly."
+            }
+            Location::Replica { .. } => {
+                "A read server has a replica: archive the database at its server."
+            }
+            Location::Shared { .. } => {
+                "Archives are of databases in files: archive PostgreSQL by its own tools, as pg_basebackup and \
+                 archive_command."
+            }
+        };
+        Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
     }
 
     /// Counts a request against the quota.

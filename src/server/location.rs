@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::copies::remove_left;
 use super::membership::Membership;
@@ -10,6 +10,10 @@ use super::read_server::Primary;
 use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, PageMemory, Result};
 use crate::open::{Target, open};
 use crate::store::Store;
+
+/// The lengths and times of a file and of its log. They change with every commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileStamp([Option<(u64, Option<SystemTime>)>; 2]);
 
 /// The place of a database.
 pub(super) enum Location {
@@ -95,6 +99,17 @@ impl Location {
         let path = self.file()?;
         let bytes = |path: &Path| path.metadata().map_or(0, |found| found.len());
         Some(files(path).iter().map(|file| bytes(file)).sum())
+    }
+
+    /// The present state of its file; `None` where there is none.
+    pub(super) fn file_stamp(&self) -> Option<FileStamp> {
+        let [file, log, _] = files(self.file()?);
+        let of = |path: &Path| {
+            // An empty log says as much as none.
+            let found = path.metadata().ok().filter(|found| found.len() > 0)?;
+            Some((found.len(), found.modified().ok()))
+        };
+        Some(FileStamp([of(&file), of(&log)]))
     }
 
     /// Deletes the data. Nobody uses it any more.

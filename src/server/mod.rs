@@ -22,7 +22,8 @@
 //! | `extension` | openkv's own requests, for clients that ask for them |
 //! | `copies` | copies of a database for downloads |
 //! | `deliveries` | messages that event streams have delivered |
-//! | `admin` | creates and drops databases and tokens |
+//! | `admin` | creates and drops databases, tokens and policies of archives |
+//! | `archives` | the archivers of its databases |
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
 //! | `read_server` | a server that follows another one: its replica, the tokens and endpoints of its primary |
@@ -35,6 +36,7 @@
 mod admin;
 mod answer;
 mod api;
+mod archives;
 mod auth;
 mod catalog;
 mod checked;
@@ -88,6 +90,7 @@ pub use status::cluster_status;
 /// The shared state of all requests.
 struct Serving {
     catalog: Arc<catalog::Catalog>,
+    archives: archives::Archives,
     signer: auth::Signer,
     /// With the option `forward`.
     forwarder: Option<forward::Forwarder>,
@@ -140,8 +143,10 @@ impl Server {
             Some(members) => auth::Signer::of(members.signing_key()?),
             None => auth::Signer::new()?,
         };
+        let archives = archives::Archives::start(&catalog, plan.archive)?;
         let serving = Arc::new(Serving {
             catalog,
+            archives,
             signer,
             forwarder: plan.forward.then(forward::Forwarder::new).transpose()?,
             admin_token: plan.admin_token.as_deref().map(auth::TokenHash::of),
@@ -207,6 +212,7 @@ impl Server {
             }
         }
         runtime.shutdown_timeout(Duration::from_secs(1));
+        self.serving.archives.close();
         self.serving.catalog.close();
         tracing::info!(address = %self.address, "closed");
     }

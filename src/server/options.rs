@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use url::Url;
 
+use super::archives::ArchivePolicy;
+pub use super::archives::ArchiveRequest;
 use crate::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT,
     DATA_TOKEN_MS_MAX, DATA_TOKEN_MS_MIN, Error, FOLLOW_BEAT_MS, POSTGRES_NAME_BYTES_MAX,
@@ -101,6 +103,8 @@ pub struct ServerOptions {
     pub data_token_ms: Option<u64>,
     /// Connections at one time.
     pub connections_max: Option<usize>,
+    /// The archive of the file, or of each database of the folder that has no policy of its own.
+    pub archive: Option<ArchiveRequest>,
     /// The form of the log.
     pub log: LogForm,
 }
@@ -143,6 +147,7 @@ pub(super) struct Plan {
     pub(super) tls: Option<TlsFiles>,
     pub(super) data_token_ms: i64,
     pub(super) connections_max: usize,
+    pub(super) archive: Option<ArchivePolicy>,
     pub(super) log: LogForm,
 }
 
@@ -208,6 +213,7 @@ impl ServerOptions {
         if self.forward && self.engine.is_none() {
             return Err(Error::invalid("forward is for servers of an engine: give engine too"));
         }
+        let archive = self.archive_policy()?;
         Ok(Plan {
             served,
             forward: self.forward,
@@ -221,6 +227,7 @@ impl ServerOptions {
             tls: self.tls,
             data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),
             connections_max,
+            archive,
             log: self.log,
         })
     }
@@ -248,6 +255,7 @@ impl ServerOptions {
             ("readonly", self.readonly),
             ("quotas", self.quotas != Quotas::default()),
             ("forward", self.forward),
+            ("archive", self.archive.is_some()),
         ];
         if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
             return Err(Error::invalid(format!(
@@ -291,6 +299,21 @@ impl ServerOptions {
             replica: Some(replica),
         };
         Ok(ServedPath::Replica { path, of: url, target })
+    }
+
+    fn archive_policy(&self) -> Result<Option<ArchivePolicy>> {
+        let Some(request) = &self.archive else { return Ok(None) };
+        let refused = if self.engine.is_some() {
+            "archive is for databases in files: archive PostgreSQL by its own tools, as pg_basebackup and \
+             archive_command, and leave archive out"
+        } else if self.readonly {
+            "archive turns the replication log on, which writes to the file: leave out readonly or archive"
+        } else if request.to.is_null() {
+            "archive.to must be a folder by its absolute path or a URL: null given; leave archive out instead"
+        } else {
+            return request.policy("archive.").map(Some);
+        };
+        Err(Error::invalid(refused))
     }
 
     fn cluster(&self, engine: &SecretUrl) -> Result<ServedPath> {
@@ -494,6 +517,18 @@ mod tests {
             (
                 r#"{"path":"dir/","adminToken":"123456789012","advertise":"https://a"}"#,
                 "give engine",
+            ),
+            (r#"{"path":"a.db","archive":{"to":"near"}}"#, "archive.to must be an absolute path"),
+            (r#"{"path":"a.db","archive":{"to":null}}"#, "leave archive out"),
+            (r#"{"path":"a.db","archive":{"from":1}}"#, "unknown field `from`"),
+            (r#"{"path":"a.db","readonly":true,"archive":{"to":"/a"}}"#, "leave out readonly"),
+            (
+                r#"{"engine":"postgres://h/d","adminToken":"123456789012","advertise":"https://a","archive":{"to":"/a"}}"#,
+                "archive PostgreSQL by its own tools",
+            ),
+            (
+                r#"{"path":"a.db","replicaOf":"http://h/a","replicaToken":"123456789012","archive":{"to":"/a"}}"#,
+                "archive is not for a read server",
             ),
             (r#"{"path":"a.db","replicaOf":"http://h/a"}"#, "replicaToken is missing"),
             (r#"{"path":"a.db","replicaToken":"123456789012"}"#, "give replicaOf too"),

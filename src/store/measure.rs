@@ -7,14 +7,34 @@ use super::Store;
 use super::health::Part;
 use crate::engine::Snapshot;
 use crate::metrics::{
-    Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters, ReplicaFigures, Sizes,
+    ArchiveFigures, Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters,
+    ReplicaFigures, Sizes,
 };
 use crate::model::{METRIC_QUEUES_MAX, Result};
 
 /// Says how far a replica is.
 pub(super) type ReplicaFiguresOf = Box<dyn Fn() -> ReplicaFigures + Send + Sync>;
 
+/// Says what an archiver does; `None` once it has ended.
+pub(super) type ArchiveFiguresOf = Box<dyn Fn() -> Option<ArchiveFigures> + Send + Sync>;
+
 impl Store {
+    /// From now on the metrics say what an archiver of this store does, until it has ended.
+    pub fn show_archive(&self, figures: ArchiveFiguresOf) {
+        self.archive_figures.lock().push(figures);
+    }
+
+    fn archives(&self) -> Vec<ArchiveFigures> {
+        let mut archives = Vec::new();
+        self.archive_figures.lock().retain(|figures| {
+            let figures = figures();
+            let goes_on = figures.is_some();
+            archives.extend(figures);
+            goes_on
+        });
+        archives
+    }
+
     /// From now on the metrics say how far the replica is that this store is. Only the first one is kept.
     pub fn show_replica(&self, figures: ReplicaFiguresOf) {
         let _kept = self.replica_figures.set(figures);
@@ -42,10 +62,11 @@ impl Store {
         let failing = self.failing();
         let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
         let replica = self.replica_figures.get().map(|figures| figures());
+        let archives = self.archives();
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
         self.read(None, reply, move |snapshot, _| {
             let taken = take(snapshot, own, is_kept, holders)?;
-            Ok(MetricsSnapshot { parts, replica, ..taken })
+            Ok(MetricsSnapshot { parts, replica, archives, ..taken })
         });
     }
 }

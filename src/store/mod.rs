@@ -100,6 +100,7 @@ pub struct Store {
     keeper: Mutex<Option<metrics_keeper::MetricsKeeper>>,
     health: Arc<health::Health>,
     replica_figures: OnceLock<measure::ReplicaFiguresOf>,
+    archive_figures: Mutex<Vec<measure::ArchiveFiguresOf>>,
 }
 
 impl Store {
@@ -177,6 +178,7 @@ impl Store {
             keeper: Mutex::new(None),
             health,
             replica_figures: OnceLock::new(),
+            archive_figures: Mutex::default(),
         })
     }
 

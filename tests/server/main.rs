@@ -9,6 +9,8 @@
 
 mod admin;
 mod api;
+#[cfg(feature = "archive")]
+mod archives;
 mod client;
 mod connections;
 mod consume;

@@ -50,7 +50,7 @@ const MODULES: [Module; 21] = [
     },
     Module {
         name: "archive",
-        uses: &["model", "codec", "trust", "engine", "store", "database", "open"],
+        uses: &["model", "codec", "trust", "engine", "metrics", "store", "database", "open"],
     },
     Module {
         name: "server",
@@ -67,6 +67,7 @@ const MODULES: [Module; 21] = [
             "store",
             "database",
             "open",
+            "archive",
             "protocol",
         ],
     },

@@ -4,10 +4,10 @@
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { checkDuration } from "../../arguments/duration.js";
 import { bytesOf } from "../../codec/key-bytes.js";
 import { type ArchiveJob, runArchiveJob, targetOf } from "../../maintenance/archive.js";
 import type { KvArchive, KvKey } from "../../model/types.js";
+import { durationOf } from "../arguments.js";
 import { styleOf, withDatabaseAt } from "../database.js";
 import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
@@ -30,6 +30,7 @@ interface Listing {
       entries: number;
       bytes: number;
     }[];
+    damaged: string[];
     objects: number;
     bytes: number;
     last: string | null;
@@ -71,8 +72,8 @@ export function addArchiveCommands(program: Command): void {
     .option("--retention <duration>", "how long the archive reaches back (default: 30d)")
     .action(async (file: string, target: string, options: RunOptions, command: Command) => {
       const { snapshotEvery, retention } = options;
-      duration("--snapshot-every", snapshotEvery);
-      duration("--retention", retention);
+      if (snapshotEvery !== undefined) durationOf("--snapshot-every", snapshotEvery);
+      if (retention !== undefined) durationOf("--retention", retention);
       await withDatabaseAt(file, command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         try {
@@ -124,7 +125,7 @@ export function addArchiveCommands(program: Command): void {
     .argument("<target>", TARGET)
     .requiredOption("--retention <duration>", "how long the archive reaches back, for example 30d")
     .action(async (target: string, options: { retention: string }, command: Command) => {
-      const beforeMs = Date.now() - duration("--retention", options.retention)!;
+      const beforeMs = Date.now() - durationOf("--retention", options.retention);
       const job = { kind: "prune", target: targetOf(target), beforeMs } as const;
       await printFacts(await runArchiveJob<Record<string, number>>(job), styleOf(command));
     });
@@ -135,17 +136,8 @@ interface RunOptions {
   retention?: string;
 }
 
-function duration(name: string, given: string | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  try {
-    return checkDuration(name, given);
-  } catch (error) {
-    throw new WrongUsage((error as Error).message);
-  }
-}
-
 /** Prints what an operator should know, until the signal. Rejects when the archiver ends by itself. */
-export async function follow(running: KvArchive, signal: AbortSignal): Promise<void> {
+async function follow(running: KvArchive, signal: AbortSignal): Promise<void> {
   let told: string | null = null;
   while (!signal.aborted) {
     const { reports, state, error } = running.status();
@@ -179,6 +171,9 @@ function linesOf({ database, owner, archived, timelines }: Listing): string[] {
       const at = new Date(atMs).toISOString();
       lines.push(`  snapshot ${versionstamp}  ${at}  ${entries} entries  ${size} bytes`);
     }
+  }
+  for (const { damaged } of timelines) {
+    for (const name of damaged) lines.push(`damaged: ${name}; a restore does without it`);
   }
   if (archived !== null) {
     const [versionstamp, completeMs] = archived;

@@ -2,15 +2,12 @@
 
 import { statSync } from "node:fs";
 import { type Command, Option } from "commander";
-import type { Kv } from "../../api/kv.js";
-import { openKv } from "../../api/open.js";
 import { serve } from "../../api/serve.js";
 import type { ServeOptions } from "../../model/types.js";
-import { count, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
+import { count, durationOf, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
 import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
-import { fail, note, print } from "../output.js";
-import { follow } from "./archive.js";
+import { note, print } from "../output.js";
 
 export function addServeCommand(program: Command): void {
   const command = program
@@ -47,7 +44,18 @@ export function addServeCommand(program: Command): void {
     )
     .option("--tls-cert <path>", "certificate with its chain, in PEM; without: clear text")
     .option("--tls-key <path>", "the key of the certificate, in PEM")
-    .option("--archive <target>", "of a file: archive it to a folder or an object store")
+    .option(
+      "--archive <target>",
+      "archive the file, or each database of the folder below it, to a folder or object store",
+    )
+    .option(
+      "--archive-snapshot-every <duration>",
+      "with --archive: time between two snapshots (default: 24h)",
+    )
+    .option(
+      "--archive-retention <duration>",
+      "with --archive: how long the archive reaches back (default: 30d)",
+    )
     .option("--readonly", "of a file: refuse all writes")
     .option(
       "--data-token-ms <ms>",
@@ -67,15 +75,18 @@ export function addServeCommand(program: Command): void {
     }
     const { token } = from.optsWithGlobals<GlobalOptions>();
     const { archive, path } = options;
-    if (archive !== undefined && (path === undefined || isFolder(path))) {
-      const why =
-        "--archive is for one file: give --path with a file; archive each database of a folder or an engine";
-      throw new WrongUsage(`${why} with 'openkv archive run'`);
+    if (archive !== undefined && path === undefined) {
+      throw new WrongUsage(
+        "--archive is for --path: archive each database of an engine with 'openkv archive run'",
+      );
     }
-    if (archive !== undefined && options.replicaOf !== undefined) {
-      throw new WrongUsage("--archive is for the database itself: archive it at its server");
+    const { archiveSnapshotEvery, archiveRetention } = options;
+    if (archive === undefined && (archiveSnapshotEvery ?? archiveRetention) !== undefined) {
+      const name =
+        archiveSnapshotEvery === undefined ? "--archive-retention" : "--archive-snapshot-every";
+      throw new WrongUsage(`${name} is for an archive: give --archive too`);
     }
-    await run(optionsOf(options, token), styleOf(from).json, archive);
+    await run(optionsOf(options, token), styleOf(from).json);
   });
 }
 
@@ -97,6 +108,8 @@ interface ServeFlags extends QuotaOptions {
   tlsCert?: string;
   tlsKey?: string;
   archive?: string;
+  archiveSnapshotEvery?: string;
+  archiveRetention?: string;
   readonly?: boolean;
   dataTokenMs?: number;
   connectionsMax?: number;
@@ -141,28 +154,36 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     quotas: Object.keys(quotas).length === 0 ? undefined : quotas,
     dataTokenMs,
     connectionsMax,
+    archive: archiveOf(flags),
     log,
   };
   const present = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(present) as unknown as ServeOptions;
 }
 
+function archiveOf(flags: ServeFlags): ServeOptions["archive"] {
+  const { archive: to, archiveSnapshotEvery, archiveRetention } = flags;
+  if (to === undefined) return undefined;
+  return {
+    to,
+    ...(archiveSnapshotEvery !== undefined && {
+      snapshotEvery: durationOf("--archive-snapshot-every", archiveSnapshotEvery),
+    }),
+    ...(archiveRetention !== undefined && {
+      retention: durationOf("--archive-retention", archiveRetention),
+    }),
+  };
+}
+
 function isFolder(path: string): boolean {
   return /[/\\]$/.test(path) || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-async function run(options: ServeOptions, json: boolean, target?: string): Promise<void> {
+async function run(options: ServeOptions, json: boolean): Promise<void> {
   // Before the start, so that a signal during the start ends the server too.
   const { signal, release } = untilInterrupted();
   const server = await asUsage(() => serve(options));
   const { url, port } = server;
-  let archiving: { kv: Kv; ended: Promise<void> } | undefined;
-  try {
-    archiving = target === undefined ? undefined : await archive(options.path!, target, signal);
-  } catch (error) {
-    await server.close();
-    throw error;
-  }
   await print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
@@ -172,24 +193,4 @@ async function run(options: ServeOptions, json: boolean, target?: string): Promi
   release();
   if (!json) note("ending; once more to end at once");
   await server.close();
-  await archiving?.ended;
-  await archiving?.kv.close();
-}
-
-/** Archives a file that is served, by a handle on the same store. */
-async function archive(
-  path: string,
-  target: string,
-  signal: AbortSignal,
-): Promise<{ kv: Kv; ended: Promise<void> }> {
-  const kv = await openKv(path);
-  try {
-    const running = await kv.archive({ to: target });
-    // The server goes on without its archiver.
-    const ended = follow(running, signal).catch((error: Error) => fail(error.message));
-    return { kv, ended };
-  } catch (error) {
-    await kv.close();
-    throw error;
-  }
 }

@@ -3,9 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
 import { ask, type DatabaseView, type TokenView, withServer } from "../admin.js";
-import { type QuotaOptions, quotasOf, withQuotas, YES } from "../arguments.js";
+import { durationOf, type QuotaOptions, quotasOf, withQuotas, YES } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { styleOf } from "../database.js";
+import { WrongUsage } from "../outcome.js";
 import { note, print, printFacts, type Style } from "../output.js";
 
 export function addTenantCommands(program: Command): void {
@@ -55,6 +56,24 @@ export function addTenantCommands(program: Command): void {
     },
   );
 
+  const archive = db
+    .command("archive")
+    .description("print the archive of a database, or set its policy");
+  withServer(
+    archive
+      .argument("<name>", "its name")
+      .option("--to <target>", "archive it there: an absolute path, or s3://, gs://, az://")
+      .option("--snapshot-every <duration>", "with --to: time between two snapshots (default: 24h)")
+      .option("--retention <duration>", "with --to: how long it reaches back (default: 30d)")
+      .option("--off", "do not archive it, whatever the server does by default")
+      .option("--default", "remove its policy: the default of the server holds"),
+  ).action(async (name: string, options: ArchiveOptions, command: Command) => {
+    const [method, body] = archiveRequest(options);
+    if (method !== "GET") await ask(command, method, [name, "archive"], body);
+    const view = await ask<Record<string, unknown>>(command, "GET", [name, "archive"]);
+    await printFacts(view, styleOf(command));
+  });
+
   const drop = db
     .command("drop")
     .description("drop a database; its watches end and its files are removed");
@@ -66,6 +85,39 @@ export function addTenantCommands(program: Command): void {
   );
 
   addTokenCommands(program);
+}
+
+interface ArchiveOptions {
+  to?: string;
+  snapshotEvery?: string;
+  retention?: string;
+  off?: boolean;
+  default?: boolean;
+}
+
+/** The request that the options of `db archive` are for. */
+function archiveRequest(options: ArchiveOptions): [method: string, body?: object] {
+  const { to, snapshotEvery, retention, off, default: inherits } = options;
+  if ([to !== undefined, off, inherits].filter((given) => given === true).length > 1) {
+    throw new WrongUsage("--to, --off and --default exclude each other: give one of them");
+  }
+  if (to === undefined && (snapshotEvery ?? retention) !== undefined) {
+    const name = snapshotEvery === undefined ? "--retention" : "--snapshot-every";
+    throw new WrongUsage(`${name} is for a policy: give --to too`);
+  }
+  if (off) return ["PUT", { to: null }];
+  if (inherits) return ["DELETE"];
+  if (to === undefined) return ["GET"];
+  return [
+    "PUT",
+    {
+      to,
+      ...(snapshotEvery !== undefined && {
+        snapshotEvery: durationOf("--snapshot-every", snapshotEvery),
+      }),
+      ...(retention !== undefined && { retention: durationOf("--retention", retention) }),
+    },
+  ];
 }
 
 function sizeOf({ bytes }: DatabaseView): string | undefined {

@@ -39,3 +39,23 @@ pub const RESTORE_TRANSACTION_BYTES: usize = 32 * 1024 * 1024;
 
 /// Objects that one prune removes between two looks at whether to go on.
 pub const ARCHIVE_PRUNE_OBJECTS: usize = 500;
+
+/// Pause between two looks of a server at which of its databases are to be archived, in ms.
+pub const ARCHIVES_LOOK_MS: u64 = 500;
+
+/// Databases that nobody uses and a server opens at one time, to archive what they have.
+pub const ARCHIVE_VISITS_MAX: usize = 4;
+
+/// Pause between two looks of a server at the file of a database that nobody uses, in ms: another process may
+/// have written to it.
+pub const ARCHIVE_FILE_LOOK_MS: u64 = 60_000;
+
+/// Longest wait of a server that starts for the first answer of the archiver of its file, in ms.
+pub const ARCHIVE_BEGIN_MS_MAX: u64 = 5_000;
+
+/// Longest wait for an archiver that ends, when a server closes or drops a database, in ms. What is left is
+/// archived after the next start.
+pub const ARCHIVE_END_MS_MAX: u64 = 10_000;
+
+/// Longest duration of an option of an archive, in ms: a hundred years.
+pub const DURATION_MS_MAX: i64 = 36_525 * 86_400_000;

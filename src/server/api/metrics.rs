@@ -64,12 +64,16 @@ async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
         authorized(serving, head).await?;
     }
     let mut snapshots = Vec::new();
+    let mut archives = Vec::new();
     for database in serving.catalog.all() {
+        let name = database.name.clone();
         if let Some(store) = database.open_store() {
-            snapshots.push((database.name.clone(), snapshot(&store).await?));
+            snapshots.push((name, snapshot(&store).await?));
+        } else if let Some(figures) = serving.archives.figures(&database) {
+            archives.push((name, figures));
         }
     }
-    Ok::<_, Problem>(exposed(&head.headers, exposition_of_many(&snapshots)?))
+    Ok::<_, Problem>(exposed(&head.headers, exposition_of_many(&snapshots, &archives)?))
 }
 
 async fn snapshot(store: &Store) -> Result<MetricsSnapshot> {

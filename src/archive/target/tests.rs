@@ -1,0 +1,28 @@
+//! What messages show, and which targets are refused.
+
+use super::*;
+
+#[test]
+fn messages_have_no_queries() {
+    let text = "Error performing GET https://host/c/x?sig=SECRET&se=1 in 3s - why? (at \
+                \"http://a/b?token=SECRET\")";
+    let shown = redacted(text);
+    assert!(!shown.contains("SECRET"), "{shown}");
+    assert!(shown.contains("why? (at"), "{shown}");
+}
+
+#[test]
+fn other_targets_are_refused() {
+    for (text, part) in [
+        ("s3://bucket/path?key=1", "no password and no query"),
+        ("s3://user:secret@bucket/path", "no password"),
+        ("postgres://host/db", "is no place for an archive"),
+        ("http://host/path", "is no place for an archive"),
+        ("/dev/null", "is a file"),
+        ("/nowhere/at/all", "cannot be used"),
+    ] {
+        let error = Target::open(text, false).map(drop).unwrap_err();
+        assert!(error.message().contains(part), "{text}: {error}");
+        assert!(!error.message().contains("secret"), "{text}: {error}");
+    }
+}

@@ -1,0 +1,33 @@
+//! The archives of a server's databases.
+//!
+//! Duty: an archiver for each database that has a policy, or for all by the default of the server.
+//! Invariant: a database that is open has a running archiver; one that nobody uses is opened for a while when its
+//! file has changed since it was archived, a few at one time. So the archive gets everything, also what was
+//! committed before a crash, or by another process.
+//! Never: a credential in an answer or the log; the target in anything that clients of a database see.
+//!
+//! | file | what |
+//! |---|---|
+//! | `policy` | where, how often and for how long, as requests and the records have it |
+//! | `plan` | pure: what to do about one database |
+//! | `keeper` | does it, on a thread of its own |
+//! | `view` | the state for the admin API |
+
+#[cfg(feature = "archive")]
+mod keeper;
+#[cfg(feature = "archive")]
+mod plan;
+mod policy;
+#[cfg(feature = "archive")]
+mod view;
+#[cfg(not(feature = "archive"))]
+mod without;
+
+#[cfg(feature = "archive")]
+pub(super) use keeper::Archives;
+pub(super) use policy::ArchivePolicy;
+pub use policy::ArchiveRequest;
+#[cfg(feature = "archive")]
+pub(super) use view::view;
+#[cfg(not(feature = "archive"))]
+pub(super) use without::{Archives, view};

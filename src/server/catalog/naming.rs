@@ -1,0 +1,41 @@
+//! Names, ids and first tokens of databases.
+
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+use crate::model::{DATABASE_NAME_CHARS_MAX, Result};
+use crate::server::answer::Refusal;
+use crate::server::auth::{self, AccessToken, Rights, TokenHash};
+use crate::server::clock::now_ms;
+
+pub(super) fn make_token(rights: Rights) -> Result<(String, AccessToken)> {
+    let token = auth::new_token()?;
+    let id: [u8; 6] = auth::random()?;
+    let id = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let record = AccessToken { id, rights, hash: TokenHash::of(&token), created_ms: now_ms() };
+    Ok((token, record))
+}
+
+/// A name is an unescaped part of URLs, and must differ from the server's own paths.
+pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
+    let chars = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let reserved = ["v1", "v2", "healthz", "readyz"].contains(&name);
+    if first && name.len() <= DATABASE_NAME_CHARS_MAX && name.chars().all(chars) && !reserved {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "The name of a database has 1 to {DATABASE_NAME_CHARS_MAX} of a-z, 0-9, - and _, begins with \
+         a letter or digit, and is not v1, v2, healthz or readyz: '{name}' given."
+    )))
+}
+
+/// The UUID of a file that is served by itself. It depends only on the path.
+pub(super) fn id_of(path: &std::path::Path) -> Uuid {
+    let digest: [u8; 32] = Sha256::digest(path.as_os_str().as_encoded_bytes()).into();
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes.iter_mut().zip(digest) {
+        *place = byte;
+    }
+    Builder::from_random_bytes(bytes).into_uuid()
+}
