@@ -2138,8 +2138,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * come from the environment (`AWS_ACCESS_KEY_ID` …), never from the URL. See docs/backup.md.
    *
    * Rejects with `TypeError` for an invalid option, a target that is not empty and no archive, and the
-   * archive of another database; with {@link KvError} of code `UNSUPPORTED` for `:memory:`, PostgreSQL, a
-   * file of Deno and a database behind a URL, `UNAVAILABLE` while another archiver writes to the target or
+   * archive of another database; with {@link KvError} of code `UNSUPPORTED` for `:memory:`, a file of Deno
+   * and a database behind the URL of a server, `UNAVAILABLE` while another archiver writes to the target or
    * when it cannot be reached, `DENIED` when the credentials are refused, {@link BadResource} on a closed
    * handle.
    *
@@ -2169,7 +2169,7 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Rejects with `TypeError` for something else than a versionstamp or a `Date`, `RangeError` for a moment before the
    * beginning of the history or after the present, with `signal`'s reason when it is aborted, {@link KvError} of code
-   * `UNSUPPORTED` for a database without a history, on PostgreSQL or behind a URL, {@link BadResource} on a closed
+   * `UNSUPPORTED` for a database without a history or behind the URL of a server, {@link BadResource} on a closed
    * handle. A read rejects with `RangeError` once the history no longer reaches back to the moment.
    *
    * @example
@@ -2190,10 +2190,10 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * An entry that expires is absent from its `expireAt` on, also to {@link Kv.at}, although the version `"delete"` of
    * its removal comes later. A deletion of an absent entry is no version. It needs the option `history` of
-   * {@link openKv}; it works on a file, in memory and behind the URL of an openkv server.
+   * {@link openKv}; it works on a file, in memory, on PostgreSQL and behind the URL of an openkv server.
    *
    * Throws `TypeError` for a key, `limit` or `before` of another form. `next()` rejects with `signal`'s reason when it
-   * is aborted, {@link KvError} of code `UNSUPPORTED` for a database without a history, on PostgreSQL or behind the URL
+   * is aborted, {@link KvError} of code `UNSUPPORTED` for a database without a history or behind the URL
    * of another server, {@link BadResource} on a closed handle.
    *
    * @example

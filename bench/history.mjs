@@ -1,16 +1,18 @@
 // Duty: measures what the replication log and the history cost, in one run:
 //
-// - 500 sets in flight, without a log, with a log, and with a history; each on a fresh database;
+// - 500 sets in flight, without a log, with a log, with an archive, and with a history; each on a fresh database;
 // - a get of a moment of the past against a get of the present, on the same database.
 //
-//   node bench/history.mjs [--trials 5] [--seconds 1.5] [--changes 1000000] [--dir DIRECTORY] [--json FILE]
+//   node bench/history.mjs [--postgres] [--trials 5] [--seconds 1.5] [--changes 1000000] [--dir DIRECTORY] [--json FILE]
 //
+// With --postgres the databases are on a server of PostgreSQL that it starts, with fsync.
 // The ways alternate, each round begins with another one, and a ratio is that of the medians.
 
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openKv } from "../index.mjs";
+import { startPostgres } from "../__test__/kit/postgres.mjs";
 import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
 import { median, rate } from "./measure.mjs";
 
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     changes: { type: "string", default: "1000000" },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     json: { type: "string" },
+    postgres: { type: "boolean", default: false },
   },
 });
 const trials = Number(values.trials);
@@ -33,7 +36,7 @@ const IN_FLIGHT = 500;
 const STRIDE = 7919;
 
 /** The ratios to reach. */
-const TARGETS = { log: 0.85, history: 0.7, at: 0.3 };
+const TARGETS = { log: 0.85, archive: 0.85, history: 0.7, at: 0.3 };
 
 const keyOf = (n) => ["user", (n * STRIDE) % KEYS];
 const valueOf = (n) => ({
@@ -55,9 +58,10 @@ async function fill(kv, from, count) {
 }
 
 /** The rate of sets. */
-async function sets(path, options) {
+async function sets(path, { archived = false, ...options }, name) {
   const kv = await openKv(path, options);
   await fill(kv, 0, KEYS);
+  if (archived) await kv.archive({ to: join(directory, `${name}-archive`) });
   let next = KEYS;
   const result = await rate(window, async () => {
     await fill(kv, next, IN_FLIGHT);
@@ -97,17 +101,29 @@ const directory = dataDirectory(values.dir);
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 console.log(machineLine(directory));
 
-const ways = { off: {}, log: { log: true }, history: { history: "7d" } };
+const server = values.postgres ? await startPostgres({ settings: { fsync: "on" } }) : undefined;
+
+/** Where a database with a name is. */
+function placeOf(name) {
+  return server === undefined ? join(directory, `${name}.sqlite3`) : server.url({ kv: name });
+}
+
+const ways = {
+  off: {},
+  log: { log: true },
+  archive: { archived: true },
+  history: { history: "7d" },
+};
 const written = await alternate(
   Object.fromEntries(
     Object.entries(ways).map(([name, options]) => [
       name,
-      (trial) => sets(join(directory, `${name}-${trial}.sqlite3`), options),
+      (trial) => sets(placeOf(`${name}-${trial}`), options, `${name}-${trial}`),
     ]),
   ),
 );
 
-const kv = await openKv(join(directory, "past.sqlite3"), { history: "7d", durability: "normal" });
+const kv = await openKv(placeOf("past"), { history: "7d", durability: "normal" });
 await fill(kv, 0, KEYS);
 const { versionstamp } = await kv.set(["moment"], 0);
 await fill(kv, KEYS, changes);
@@ -118,6 +134,7 @@ const read = await alternate({
 });
 await then.close();
 await kv.close();
+server?.close();
 
 const medianOf = (results, part) => median(results.map((result) => result[part]));
 
@@ -131,6 +148,7 @@ function shown(results) {
 const ratios = {};
 for (const [name, words, ours, other] of [
   ["log", "500 sets in flight with a log", written.log, written.off],
+  ["archive", "500 sets in flight with a log and an archive", written.archive, written.off],
   ["history", "500 sets in flight with a history", written.history, written.off],
   ["at", `get, ${changes} changes back`, read.at, read.now],
 ]) {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { startServer } from "../kit/server.mjs";
-import { all, freshPath, onEach, onServed, open } from "./databases.mjs";
+import { all, freshPath, onEach, onPostgres, onServed, open } from "./databases.mjs";
 
 const DAY_MS = 86_400_000;
 
@@ -35,7 +35,8 @@ async function seen(kv) {
   return entries;
 }
 
-onEach("history", (fresh) => {
+/** The same rules for every database that keeps a history. */
+function historySuite(fresh, { onPostgres = false } = {}) {
   test("every commit of a random history is read as it was", async () => {
     const kv = await fresh();
     await kv.set(["k", 0], { n: 1 });
@@ -57,7 +58,8 @@ onEach("history", (fresh) => {
       const then = await again.at(versionstamp);
       assert.deepEqual(await seen(then), expected);
       for (const { key, value } of expected.slice(0, 3)) {
-        assert.deepEqual(then.getSync(key).value, value);
+        const entry = onPostgres ? await then.get(key) : then.getSync(key);
+        assert.deepEqual(entry.value, value);
       }
       await then.close();
     }
@@ -203,7 +205,10 @@ onEach("history", (fresh) => {
       await assert.rejects(fresh(options), words);
     }
   });
-});
+}
+
+onEach("history", historySuite);
+onPostgres("history", historySuite);
 
 onServed("history", (fresh) => {
   test("is for files", async () => {

@@ -74,12 +74,19 @@ test("tables of a newer version are UNSUPPORTED", async () => {
 });
 
 /** What makes tables those of an older format. */
+const TO_FORMAT_3 =
+  "DROP TABLE openkv.past; ALTER TABLE openkv.replication DROP COLUMN history_ms, " +
+  "DROP COLUMN history_version, DROP COLUMN history_at_ms; " +
+  "ALTER TABLE openkv.databases ADD COLUMN replicates bool NOT NULL DEFAULT false; " +
+  "UPDATE openkv.databases SET replicates = keeps > 0; " +
+  "ALTER TABLE openkv.databases DROP COLUMN keeps";
 const TO_FORMAT_2 =
-  "DROP TABLE openkv.replication, openkv.segments, openkv.indexes; " +
+  `${TO_FORMAT_3}; DROP TABLE openkv.replication, openkv.segments, openkv.indexes; ` +
   "ALTER TABLE openkv.databases DROP COLUMN replicates";
 const OLDER_FORMATS = {
   1: `${TO_FORMAT_2}; ALTER TABLE openkv.log DROP COLUMN writes`,
   2: TO_FORMAT_2,
+  3: TO_FORMAT_3,
 };
 
 for (const [format, change] of Object.entries(OLDER_FORMATS)) {

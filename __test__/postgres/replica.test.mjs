@@ -153,15 +153,23 @@ test("an index is built by replicas, and its definition stays", async () => {
   assert.equal((await found(again, "fox")).length, 19);
 });
 
+test("moments are read from PostgreSQL, also by a handle with a replica", async () => {
+  const near = await follow(server.url(), { history: "7d", ...eventual });
+  const { versionstamp } = await near.set(["a"], 1);
+  await near.set(["a"], 2);
+  const then = await near.at(versionstamp);
+  assert.deepEqual([(await then.get(["a"])).value, (await near.get(["a"])).value], [1, 2]);
+  await then.close();
+});
+
 test("options that make no sense are refused by name", async () => {
   const url = server.url();
   await assert.rejects(openKv(url, eventual), {
     message: /consistency.* without the option replica/,
   });
   await assert.rejects(openKv(url, { maxLag: 5 }), { message: /pass the option replica too/ });
-  const history = { code: "UNSUPPORTED", message: /keeps no history/ };
-  await assert.rejects(openKv(url, { history: "7d" }), history);
   const kv = await open(url, { log: { retention: "1h" } });
+  const history = { code: "UNSUPPORTED", message: /keeps no history/ };
   await assert.rejects(async () => await (await kv.at(new Date())).get(["a"]), history);
 });
 

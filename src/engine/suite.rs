@@ -21,9 +21,12 @@ mod search;
 #[path = "../../tests/kit/postgres.rs"]
 mod server;
 #[cfg(all(feature = "postgres", unix))]
+mod shared_history;
+#[cfg(all(feature = "postgres", unix))]
 mod shared_log;
 #[cfg(all(feature = "postgres", unix))]
 mod sharing;
+mod trimming;
 #[cfg(all(feature = "postgres", unix))]
 mod unsupported;
 mod writers;
@@ -228,6 +231,7 @@ macro_rules! rules_of_every_engine {
                 a_copy_repeats_the_log
                 a_log_that_begins_again_has_nothing_of_before
                 every_commit_is_in_one_segment
+                a_read_before_expiry_has_what_has_expired
             }
             queues {
                 a_delay_counts_from_the_time_of_the_batch
@@ -276,7 +280,7 @@ macro_rules! rules_of_search {
     };
 }
 
-macro_rules! rules_of_history {
+macro_rules! rules_of_copies {
     ($fresh:expr) => {
         laws! { $fresh;
             copies {
@@ -288,8 +292,18 @@ macro_rules! rules_of_history {
                 a_copy_has_the_messages_of_every_commit
                 messages_are_logged_only_when_asked_for
             }
-            history {
+            trimming {
                 a_large_commit_leaves_the_history_in_steps
+                the_log_is_bounded_and_turned_off
+            }
+        }
+    };
+}
+
+macro_rules! rules_of_history {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            history {
                 a_moment_outside_of_the_history_is_refused
                 a_history_that_begins_again_has_nothing_of_before
                 a_busy_key_has_every_version
@@ -297,7 +311,6 @@ macro_rules! rules_of_history {
                 commits_without_changes_have_a_time
                 every_moment_is_read_as_it_was
                 large_values_are_kept
-                the_log_is_bounded_and_turned_off
                 versions_are_the_changes_of_a_random_history
                 versions_of_a_key_are_listed_newest_first
             }
@@ -306,6 +319,7 @@ macro_rules! rules_of_history {
 }
 
 mod memory {
+    rules_of_copies!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_history!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_every_engine!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_shared_engines!((crate::engine::memory::MemoryEngine::new(), ()));
@@ -319,6 +333,7 @@ mod sqlite {
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
     rules_of_search!(super::fresh());
+    rules_of_copies!(super::fresh());
     rules_of_history!(super::fresh());
 
     /// Found with eight handles on a new file: one saw incomplete tables of another, and another
@@ -436,6 +451,7 @@ mod postgres {
 
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
+    rules_of_history!(super::fresh());
 
     /// The same, led by this process.
     mod led {
@@ -446,6 +462,7 @@ mod postgres {
         }
 
         rules_of_every_engine!(super::fresh());
+        rules_of_history!(super::fresh());
     }
 
     laws! { super::fresh();

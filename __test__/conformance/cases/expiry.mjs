@@ -196,7 +196,8 @@ export default [
     denoSlow: "Deno sweeps once a minute",
     async run(t) {
       const kv = await t.open();
-      await kv.set(["a"], 1, { expireIn: 300 });
+      // Long enough for a watch to begin on a busy machine.
+      await kv.set(["a"], 1, { expireIn: 1500 });
       const reader = kv.watch([["a"]]).getReader();
       t.is((await reader.read()).value[0].value, 1);
       t.is((await reader.read()).value[0].versionstamp, null);

@@ -180,7 +180,7 @@ export default [
       const kv = await t.open();
       let writing = true;
       const writer = (async () => {
-        for (let i = 0; i < 200; i++) {
+        for (let i = 0; i < 100; i++) {
           await kv.atomic().set(["l"], i).set(["m"], i).set(["z"], i).commit();
         }
         writing = false;

@@ -47,7 +47,7 @@ RETURNING id, epoch, version) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM deposed RETURNING db";
 
 /// Each deletes some rows of the database `$1`, at most `$2`.
-const EMPTY: [&str; 8] = [
+const EMPTY: [&str; 9] = [
     "DELETE FROM openkv.entries WHERE db = $1 AND k = ANY (ARRAY(\
      SELECT k FROM openkv.entries WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.expiries WHERE db = $1 AND k = ANY (ARRAY(\
@@ -62,6 +62,8 @@ const EMPTY: [&str; 8] = [
      SELECT id FROM openkv.dead WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.segments WHERE db = $1 AND version = ANY (ARRAY(\
      SELECT version FROM openkv.segments WHERE db = $1 LIMIT $2)) RETURNING 1",
+    "DELETE FROM openkv.past WHERE ctid = ANY (ARRAY(\
+     SELECT ctid FROM openkv.past WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.indexes WHERE db = $1 AND name = ANY (ARRAY(\
      SELECT name FROM openkv.indexes WHERE db = $1 LIMIT $2)) RETURNING 1",
 ];

@@ -4,6 +4,7 @@
 use super::database::FENCE;
 use super::entries::EntryChanges;
 use super::feed::ChangeRows;
+use super::history::{self, Replaced};
 use super::line::{Call, Value};
 use super::message_changes::MessageChanges;
 use super::replication::{self, SegmentRow};
@@ -40,11 +41,15 @@ pub(super) struct CommitStatements {
     pub(super) keys: Option<Vec<u8>>,
     /// Its writes with ids, as the log of batches has them.
     pub(super) writes: Option<Vec<u8>>,
+    /// What the history gets, if there is one.
+    pub(super) past: Replaced,
     pub(super) entries: EntryChanges,
     pub(super) messages: MessageChanges,
     pub(super) changes: ChangeRows,
     /// What the replication log gets, if it is on.
     pub(super) segment: Option<SegmentRow>,
+    /// So many rows of the history go.
+    pub(super) trims_past: i64,
     /// Rows of the log of batches from before this time go, in ms since the epoch.
     pub(super) trims_log: Option<i64>,
 }
@@ -110,12 +115,16 @@ impl CommitStatements {
         fence.extend([last_message as &Value<'_>, now_ms, logs, &feed.complete, &feed.removed]);
         fence.extend(feed.grown.iter().map(|number| number as &Value<'_>));
         let mut calls = vec![(FENCE, fence)];
+        self.past.calls(db, &mut calls);
         calls.extend(self.changed());
         if next != version {
             calls.push((LOG, vec![db, next, epoch, name, now_ms, version, keys, writes]));
         }
         if let Some(SegmentRow { first, changes }) = &self.segment {
             calls.push((replication::APPEND, vec![db, next, first, now_ms, changes]));
+        }
+        if self.trims_past > 0 {
+            calls.push((history::TRIM, vec![db, &POSTGRES_LOG_TRIM_ROWS, &self.trims_past]));
         }
         if let Some(before_ms) = &self.trims_log {
             calls.push((TRIM_LOG, vec![db, &POSTGRES_LOG_TRIM_ROWS, before_ms]));

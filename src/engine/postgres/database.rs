@@ -21,7 +21,7 @@ greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1
 CASE WHEN $2::int8 IS NULL \
 THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
 CASE WHEN leader IS NOT NULL AND leader IS DISTINCT FROM $3::bytea THEN coalesce((SELECT s.name \
-FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, replicates FROM d";
+FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, keeps FROM d";
 
 /// Stores what the transaction has changed; answers the time of the server. NULL as the version
 /// violates the table's rule, so that a transaction that was overtaken cannot commit. Everything but
@@ -35,6 +35,43 @@ feed_complete = greatest(feed_complete, $10), feed_removed = greatest(feed_remov
 feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
 feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
 WHERE id = $1 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+
+/// What a database keeps of its commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Keeps {
+    Nothing,
+    /// The replication log.
+    Log,
+    /// The log, and what commits replace.
+    History,
+}
+
+impl Keeps {
+    /// By its number in the tables.
+    pub(super) fn of(number: i16) -> Self {
+        match number {
+            ..=0 => Self::Nothing,
+            1 => Self::Log,
+            2.. => Self::History,
+        }
+    }
+
+    pub(super) fn number(self) -> i16 {
+        match self {
+            Self::Nothing => 0,
+            Self::Log => 1,
+            Self::History => 2,
+        }
+    }
+
+    pub(super) fn is_log(self) -> bool {
+        self >= Self::Log
+    }
+
+    pub(super) fn is_history(self) -> bool {
+        self == Self::History
+    }
+}
 
 /// The row, as the transaction found it.
 #[derive(Clone, Debug)]
@@ -51,8 +88,8 @@ pub(super) struct DatabaseRow {
     pub(super) waited_ms: u64,
     /// The name of another process that leads the database; empty if its lease has ended.
     pub(super) led_by: Option<String>,
-    /// Whether the replication log is on.
-    pub(super) replicates: bool,
+    /// Whether the replication log is on, and the history.
+    pub(super) keeps: Keeps,
 }
 
 impl DatabaseRow {
@@ -82,7 +119,7 @@ impl DatabaseRow {
             led_by: cells
                 .get::<Option<&[u8]>>(14)?
                 .map(|name| String::from_utf8_lossy(name).into()),
-            replicates: cells.get(15)?,
+            keeps: Keeps::of(cells.get(15)?),
         })
     }
 }
@@ -96,7 +133,7 @@ impl DatabaseRow {
             clock_ms: self.now_ms,
             last_uuid: self.last_uuid,
             last_message: self.last_message,
-            logs: self.logs || self.replicates,
+            logs: self.logs || self.keeps.is_log(),
         }
     }
 }

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::database::DatabaseRow;
+use super::history;
 use super::lead;
 use super::line::Call;
 use super::outcome::until_answered;
-use super::replication::FORGET;
+use super::replication::{self, TurnedOff};
 use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
 use crate::commit::{Begun, Transaction as _, batch};
 use crate::engine::{DeadLettersChanged, Report, Work};
@@ -82,7 +83,7 @@ impl Direct {
         let begun = Begun {
             version: open.row.version.cast_unsigned(),
             now_ms: open.row.now_ms,
-            logs: open.row.logs || open.row.replicates,
+            logs: open.row.logs || open.row.keeps.is_log(),
             kept_out: self.was_kept_out(),
             logs_messages: false,
         };
@@ -128,9 +129,12 @@ impl Direct {
         deadline: Instant,
     ) -> Result<u64> {
         let set = |open: &OpenTransaction| Ok((open.version(), open.set_log(settings, origin)?));
-        let (version, turned_off) = self.beside_leader(now_ms, deadline, set)?;
-        if turned_off {
-            self.forget_segments(version)?;
+        let (version, TurnedOff { log, history }) = self.beside_leader(now_ms, deadline, set)?;
+        if history {
+            self.forget(history::FORGET, version)?;
+        }
+        if log {
+            self.forget(replication::FORGET, version)?;
         }
         Ok(version)
     }
@@ -156,13 +160,12 @@ impl Direct {
         }
     }
 
-    /// In steps, so that the writers of other processes do not wait. What is left after a crash is of no use
-    /// to anybody, and is trimmed once the log is on again.
-    fn forget_segments(&self, version: u64) -> Result<()> {
+    /// Deletes in steps, so that the writers of other processes do not wait. What is left after a crash is of no
+    /// use to anybody, and is trimmed once the log or the history is on again.
+    fn forget(&self, some: &'static str, version: u64) -> Result<()> {
         let version = version.cast_signed();
         loop {
-            let call: Call<'_> =
-                (FORGET, vec![&self.shared.db, &version, &POSTGRES_EMPTY_STEP_ROWS]);
+            let call: Call<'_> = (some, vec![&self.shared.db, &version, &POSTGRES_EMPTY_STEP_ROWS]);
             if self.shared.query(call)?.is_empty() {
                 return Ok(());
             }
@@ -216,7 +219,7 @@ impl Direct {
                 // Only a commit makes other processes look, and there may be work for them.
                 if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
                     let version = before + 1;
-                    if open.row.replicates {
+                    if open.row.keeps.is_log() {
                         open.log(version..=version, Vec::new(), &[], now_ms)?;
                     }
                     open.set_version(version, None)?;

@@ -6,12 +6,14 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::Cells;
+use super::database::DatabaseRow;
+use super::history::Replaced;
 use super::line::{Call, Value};
 use super::link::Link;
 use super::logged_keys::LoggedKeys;
 use super::pages::{PageRequest, encoding, page, walk_pages};
 use crate::commit::{Base, EntryTable, OldRow, RowEffect, WriteNeeds};
-use crate::model::{EncodedValue, Key, Result, Seen, Step, Walk};
+use crate::model::{Change, EncodedValue, Key, Result, Seen, Step, Walk};
 
 /// The entries of keys, in any order; values only of those that ask for theirs.
 pub(super) const FETCH: &str = "\
@@ -56,6 +58,17 @@ gone AS (DELETE FROM openkv.expiries AS x USING due WHERE x.ctid = due.place) \
 DELETE FROM openkv.entries AS e USING due CROSS JOIN LATERAL (\
 SELECT ctid FROM openkv.entries WHERE db = $1 AND k = due.k LIMIT 1) AS f \
 WHERE e.ctid = f.ctid RETURNING e.k";
+
+/// As [`SWEEP`], with what the commit `$4` replaces by it.
+const SWEEP_AND_KEEP: &str = "\
+WITH due AS MATERIALIZED (SELECT ctid AS place, k FROM openkv.expiries \
+WHERE db = $1 AND at_ms <= $2 ORDER BY at_ms, k LIMIT $3), \
+gone AS (DELETE FROM openkv.expiries AS x USING due WHERE x.ctid = due.place), \
+swept AS (DELETE FROM openkv.entries AS e USING due CROSS JOIN LATERAL (\
+SELECT ctid FROM openkv.entries WHERE db = $1 AND k = due.k LIMIT 1) AS f \
+WHERE e.ctid = f.ctid RETURNING e.k, e.version, e.encoding, e.v, e.expires_ms), \
+kept AS (INSERT INTO openkv.past (db, k, until, version, encoding, v, expires_ms) \
+SELECT $1, k, $4, version, encoding, v, expires_ms FROM swept) SELECT k FROM swept";
 
 /// The known state of an entry before the batch.
 enum Fetched {
@@ -102,6 +115,11 @@ pub(super) struct Entries {
     last_uuid: Option<Uuid>,
     changes: EntryChanges,
     logged: LoggedKeys,
+    /// Whether the database keeps a history.
+    remembers: bool,
+    past: Replaced,
+    /// Rows of the history that are inserted already.
+    past_rows: usize,
 }
 
 /// The changes of entries by the batch, as columns of the statements.
@@ -185,10 +203,19 @@ impl EntryChanges {
 }
 
 impl Entries {
-    pub(super) fn new(link: Link, db: i64, now_ms: i64, last_uuid: Option<Uuid>) -> Self {
-        let (fetched, changes) = (HashMap::new(), EntryChanges::default());
-        let logged = LoggedKeys::default();
-        Self { link, db, now_ms, fetched, last_uuid, changes, logged }
+    pub(super) fn new(link: Link, db: i64, row: &DatabaseRow) -> Self {
+        Self {
+            link,
+            db,
+            now_ms: row.now_ms,
+            fetched: HashMap::new(),
+            last_uuid: row.last_uuid,
+            changes: EntryChanges::default(),
+            logged: LoggedKeys::default(),
+            remembers: row.keeps.is_history(),
+            past: Replaced::default(),
+            past_rows: 0,
+        }
     }
 
     /// Takes the answer of [`FetchArguments::call`].
@@ -239,14 +266,22 @@ impl Entries {
         std::mem::take(&mut self.logged)
     }
 
+    /// What the batch replaces and has not inserted yet, and the number of all that it replaces.
+    pub(super) fn take_past(&mut self) -> (Replaced, usize) {
+        let rows = self.past_rows + self.past.len();
+        (std::mem::take(&mut self.past), rows)
+    }
+
     /// The last UUID, after the batch.
     pub(super) fn uuid(&self) -> Option<Uuid> {
         self.last_uuid
     }
 
     fn flush(&mut self) -> Result<()> {
-        let changes = self.take_changes();
+        let (changes, past) = (self.take_changes(), std::mem::take(&mut self.past));
+        self.past_rows += past.len();
         let mut calls = Vec::new();
+        past.calls(&self.db, &mut calls);
         changes.calls(&self.db, &mut calls);
         self.link.run(&calls).map(drop)
     }
@@ -299,13 +334,25 @@ impl EntryTable for Entries {
         Ok(())
     }
 
-    fn sweep(&mut self, max: usize, now_ms: i64, _version: u64) -> Result<Vec<Key>> {
+    fn keep_past(&mut self, changes: &[Change]) -> Result<()> {
+        if self.remembers {
+            self.past = Replaced::of(changes);
+        }
+        Ok(())
+    }
+
+    fn sweep(&mut self, max: usize, now_ms: i64, version: u64) -> Result<Vec<Key>> {
         if max == 0 {
             return Ok(Vec::new());
         }
         self.flush()?;
         let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let swept = self.link.query((SWEEP, vec![&self.db, &now_ms, &max]))?;
+        let version = version.cast_signed();
+        let swept = match self.remembers {
+            true => self.link.query((SWEEP_AND_KEEP, vec![&self.db, &now_ms, &max, &version]))?,
+            false => self.link.query((SWEEP, vec![&self.db, &now_ms, &max]))?,
+        };
+        self.past_rows += if self.remembers { swept.len() } else { 0 };
         let key = |row| Cells::of("entries", row).get(0).map(Key::from_encoded);
         let swept = swept.iter().map(key).collect::<Result<Vec<_>>>()?;
         swept.iter().for_each(|key| self.logged.add(key));

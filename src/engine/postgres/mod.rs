@@ -14,6 +14,7 @@ mod direct;
 mod entries;
 mod errors;
 mod feed;
+mod history;
 mod indexes;
 mod lead;
 mod leader;
@@ -55,8 +56,8 @@ use uuid::Uuid;
 
 use super::{Engine, ExternalWatch, GoesOn, Maintenance, TellExternal};
 use crate::model::{
-    Backup, Capabilities, Capability, Env, Error, Kind, LeaderFigures, POSTGRES_LOG_TRIM_BATCHES,
-    Result, Sharing,
+    Backup, Capabilities, Capability, Env, Error, Kind, LeaderFigures, Moment,
+    POSTGRES_LOG_TRIM_BATCHES, Result, Sharing,
 };
 pub use cluster::PostgresCluster;
 #[cfg(feature = "defects")]
@@ -89,12 +90,23 @@ pub(super) struct Shared {
     polled: AtomicBool,
     /// What this process does as the leader.
     figures: Mutex<Option<LeaderFigures>>,
-    /// What this process logs as the leader, as its last lead has found it: for feeds, and for replicas.
-    logs: (AtomicBool, AtomicBool),
+    /// What this process logs as the leader, as its last lead has found it.
+    logs: LeaderLogs,
     /// Names of batches: a random number, and a counter.
     batches: (u64, AtomicU64),
     /// Longest wait for a connection of a read.
     busy: Duration,
+}
+
+/// What a leader logs.
+#[derive(Default)]
+struct LeaderLogs {
+    /// Changes for feeds.
+    feeds: AtomicBool,
+    /// Segments for replicas and archives.
+    replicates: AtomicBool,
+    /// What commits replace.
+    remembers: AtomicBool,
 }
 
 impl PostgresEngine {
@@ -134,7 +146,7 @@ impl PostgresEngine {
         let base = base.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let (seen, batches) = (AtomicU64::new(0), (base, AtomicU64::new(0)));
         let (polled, figures) = (AtomicBool::new(false), Mutex::new(None));
-        let logs = <(AtomicBool, AtomicBool)>::default();
+        let logs = LeaderLogs::default();
         let leads_as = server.leads_as().filter(|_| !readonly);
         let lease = leads_as.map(|name| Lease::of(&pool, name)).transpose()?;
         let shared = Shared { pool, db, time, lease, seen, polled, figures, logs, batches, busy };
@@ -196,6 +208,10 @@ impl Engine for PostgresEngine {
 
     fn reader(&self) -> Result<PostgresReader> {
         Ok(PostgresReader::new(self.shared.clone()))
+    }
+
+    fn reader_at(&self, moment: Moment) -> Result<PostgresReader> {
+        Ok(PostgresReader::at(self.shared.clone(), moment))
     }
 
     fn writer(&self) -> Result<PostgresWriter> {

@@ -3,20 +3,28 @@
 use std::sync::Arc;
 
 use super::Shared;
+use super::history::PastSnapshot;
 use super::snapshot::PostgresSnapshot;
 use crate::engine::{GoesOn, Reader, Snapshot};
-use crate::model::{BEFORE_EXPIRY_MS, Error, Kind, Result};
+use crate::model::{BEFORE_EXPIRY_MS, Error, Kind, Moment, Result};
 
 /// Reads from a database.
 pub struct PostgresReader {
     shared: Arc<Shared>,
+    /// The moment of the past that it reads.
+    moment: Option<Moment>,
     /// Whether it may wait for the server.
     waits: bool,
 }
 
 impl PostgresReader {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, waits: true }
+        Self { shared, moment: None, waits: true }
+    }
+
+    /// A reader of a moment of the past.
+    pub(super) fn at(shared: Arc<Shared>, moment: Moment) -> Self {
+        Self { shared, moment: Some(moment), waits: true }
     }
 
     fn run(
@@ -27,6 +35,12 @@ impl PostgresReader {
     ) -> Result<()> {
         if !self.waits {
             return Err(Error::new(Kind::Unavailable, "the database is behind a network"));
+        }
+        if let Some(moment) = self.moment {
+            let mut snapshot = PastSnapshot::new(self.shared.clone(), moment, goes_on);
+            let done = job(&mut snapshot).and_then(|()| snapshot.check());
+            snapshot.end();
+            return done;
         }
         let now_ms = match now_ms {
             BEFORE_EXPIRY_MS => Some(BEFORE_EXPIRY_MS),

@@ -1,20 +1,21 @@
 //! The replication log: a row for each batch, written with it, and read from a snapshot.
 //!
-//! It is off until it is asked for, and then each batch has one more statement. Turning it on or off under
+//! It is off until it is asked for, and then each batch has one more statement. Turning it or the history on or off under
 //! a leader raises the epoch for it: its batches under way fail their fence, and it decides them again
 //! after it has read the row of the database.
 
 use std::ops::Range;
 
 use super::cells::Cells;
-use super::database::{DatabaseRow, missing};
+use super::database::{DatabaseRow, Keeps, missing};
+use super::history;
 use super::line::Call;
 use super::link::Link;
 use crate::engine::ReplicationLog;
 use crate::engine::replication::extent::{Extent, change};
 use crate::model::{
-    Error, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Origin,
-    POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result, Setting,
+    Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin,
+    POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
 };
 
 /// The time of a segment never decreases, although a leader can be behind the clock of the server.
@@ -24,16 +25,18 @@ newest_ms = greatest(newest_ms, $4::int8) WHERE db = $1 RETURNING newest_ms) \
 INSERT INTO openkv.segments (db, version, first, at_ms, changes) \
 SELECT $1, $2, $3, newest_ms, $5 FROM kept";
 
-/// Deletes the oldest segments, at most `$2`, that are older than the log is kept or beyond its bytes.
+/// Deletes the oldest segments, at most `$2`, that are older than the log is kept or beyond its bytes. The history
+/// needs the times of its own.
 pub(super) const TRIM: &str = "\
-WITH log AS MATERIALIZED (SELECT bytes, bytes_max, newest_ms - retention_ms AS from_ms \
+WITH log AS MATERIALIZED (SELECT bytes, bytes_max, newest_ms - retention_ms AS from_ms, \
+CASE WHEN history_ms IS NOT NULL THEN history_version END AS since \
 FROM openkv.replication WHERE db = $1), \
 old AS MATERIALIZED (SELECT place, at_ms, size, sum(size) OVER (ORDER BY version) - size AS before \
 FROM (SELECT ctid AS place, version, at_ms, octet_length(changes)::int8 AS size \
 FROM openkv.segments WHERE db = $1 ORDER BY version LIMIT $2) AS s), \
 gone AS (DELETE FROM openkv.segments AS s USING log, old WHERE s.ctid = old.place \
 AND (old.at_ms < log.from_ms OR log.bytes - old.before > log.bytes_max) \
-RETURNING s.version, old.size) \
+AND (log.since IS NULL OR s.version <= log.since) RETURNING s.version, old.size) \
 UPDATE openkv.replication SET bytes = greatest(bytes - g.size, 0), complete = greatest(complete, g.last) \
 FROM (SELECT sum(size)::int8 AS size, max(version) AS last FROM gone) AS g \
 WHERE db = $1 AND g.last IS NOT NULL";
@@ -46,13 +49,15 @@ SELECT version FROM openkv.segments WHERE db = $1 AND version <= $2 LIMIT $3)) R
 /// The database keeps its name and the number of its copy also while the log is off.
 const KEEP: &str = "\
 INSERT INTO openkv.replication \
-(db, name, incarnation, complete, bytes, newest_ms, retention_ms, bytes_max) \
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (db) DO UPDATE SET complete = excluded.complete, \
+(db, name, incarnation, complete, bytes, newest_ms, retention_ms, bytes_max, \
+history_ms, history_version, history_at_ms) \
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (db) DO UPDATE SET complete = excluded.complete, \
 bytes = excluded.bytes, newest_ms = greatest(replication.newest_ms, excluded.newest_ms), \
-retention_ms = excluded.retention_ms, bytes_max = excluded.bytes_max";
+retention_ms = excluded.retention_ms, bytes_max = excluded.bytes_max, history_ms = excluded.history_ms, \
+history_version = excluded.history_version, history_at_ms = excluded.history_at_ms";
 
 const SWITCH: &str = "\
-WITH d AS (UPDATE openkv.databases SET replicates = $2, \
+WITH d AS (UPDATE openkv.databases SET keeps = $2, \
 epoch = epoch + CASE WHEN leader IS NULL THEN 0 ELSE 1 END WHERE id = $1 \
 RETURNING id, epoch, version, leader) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WHERE leader IS NOT NULL";
@@ -60,10 +65,10 @@ INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WH
 /// A PostgreSQL server that was restored to an earlier time, or a standby that was promoted, has another
 /// timeline; one that was made from a dump has another identifier.
 const STATE: &str = "\
-SELECT d.version, d.replicates, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
+SELECT d.version, d.keeps, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
 r.retention_ms, r.bytes_max, (SELECT system_identifier FROM pg_control_system()), \
 CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) \
-ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int4 END \
+ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int4 END, r.history_ms, r.history_version, r.history_at_ms \
 FROM openkv.databases AS d LEFT JOIN openkv.replication AS r ON r.db = d.id WHERE d.id = $1";
 
 /// A page ends behind the segment with which it has `$4` bytes.
@@ -82,9 +87,18 @@ ORDER BY version LIMIT 1) UNION ALL \
 (SELECT version, first, at_ms FROM openkv.segments WHERE db = $1 AND version < $2 \
 ORDER BY version DESC LIMIT 1)) AS s WHERE first <= $2 ORDER BY version DESC LIMIT 1";
 
+/// The last segment up to a time, by halves: times never decrease.
 const AT_TIME: &str = "\
-SELECT version, at_ms FROM openkv.segments WHERE db = $1 AND at_ms <= $2 \
-ORDER BY version DESC LIMIT 1";
+WITH RECURSIVE span(low, high) AS (SELECT (SELECT version FROM openkv.segments WHERE db = $1 \
+ORDER BY version LIMIT 1), (SELECT version FROM openkv.segments WHERE db = $1 ORDER BY version DESC LIMIT 1) \
+UNION ALL SELECT CASE WHEN s.at_ms <= $2 THEN m.middle ELSE span.low END, \
+CASE WHEN s.at_ms <= $2 THEN span.high ELSE s.version - 1 END \
+FROM span CROSS JOIN LATERAL (SELECT span.low + (span.high - span.low + 1) / 2 AS middle) AS m \
+CROSS JOIN LATERAL (SELECT version, at_ms FROM openkv.segments WHERE db = $1 AND version <= m.middle \
+ORDER BY version DESC LIMIT 1) AS s WHERE span.low < span.high) \
+SELECT f.version, f.at_ms FROM (SELECT high FROM span WHERE low >= high LIMIT 1) AS e \
+CROSS JOIN LATERAL (SELECT version, at_ms FROM openkv.segments WHERE db = $1 AND version <= e.high \
+ORDER BY version DESC LIMIT 1) AS f WHERE f.at_ms <= $2";
 
 /// The changes of a batch, as the log has them.
 #[derive(Debug)]
@@ -94,38 +108,49 @@ pub(super) struct SegmentRow {
     pub(super) changes: Vec<u8>,
 }
 
-/// Changes the settings of the log, in a transaction that has the lock of the database's row. Returns
-/// whether the log was turned off.
+/// What a change of the settings has turned off, whose rows are of no more use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnedOff {
+    pub(super) log: bool,
+    pub(super) history: bool,
+}
+
+/// Changes the settings of the log and of the history, in a transaction that has the lock of the database's row.
 ///
 /// # Errors
-/// `Unsupported` for a history; the error of the server.
+/// The error of the server.
 pub(super) fn set(
     link: &Link,
     db: i64,
     row: &DatabaseRow,
     settings: &LogSettings,
     origin: Origin,
-) -> Result<bool> {
+) -> Result<TurnedOff> {
     if settings.messages == Some(true) {
         return Err(Error::unsupported(
             "the option log.messages: the log of a database on PostgreSQL has no messages of queues; they are in \
              the backups of the server",
         ));
     }
-    if let Setting::On(_) = settings.history_ms {
-        return Err(no_history());
-    }
-    let before = match row.replicates {
+    let before = match row.keeps.is_log() {
         true => state(link, db)?.1,
         false => None,
     };
     let changed = change(before, settings, row.version.cast_unsigned(), row.now_ms);
-    let is_on = changed.extent.is_some();
+    let keeps = match changed.extent {
+        None => Keeps::Nothing,
+        Some(Extent { history: None, .. }) => Keeps::Log,
+        Some(Extent { history: Some(_), .. }) => Keeps::History,
+    };
     if let Some(extent) = changed.extent {
         let LogBounds { retention_ms, bytes_max } = extent.bounds;
         let numbers = [origin.incarnation, extent.complete, extent.bytes, bytes_max];
         let [incarnation, complete, bytes, bytes_max] = numbers.map(u64::cast_signed);
         let name = origin.database.as_slice();
+        let history_ms = extent.history.map(|history| history.kept_ms);
+        let since = extent.history.map(|history| history.since);
+        let since_version = since.map(|since| since.version.cast_signed());
+        let since_ms = since.map(|since| since.at_ms);
         let call: Call<'_> = (
             KEEP,
             vec![
@@ -137,21 +162,17 @@ pub(super) fn set(
                 &extent.newest_ms,
                 &retention_ms,
                 &bytes_max,
+                &history_ms,
+                &since_version,
+                &since_ms,
             ],
         );
         link.query(call)?;
     }
-    if is_on != row.replicates {
-        link.query((SWITCH, vec![&db, &is_on]))?;
+    if keeps != row.keeps {
+        link.query((SWITCH, vec![&db, &keeps.number()]))?;
     }
-    Ok(row.replicates && !is_on)
-}
-
-fn no_history() -> Error {
-    Error::unsupported(
-        "history and at: a database on PostgreSQL keeps no history; restore PostgreSQL to a point in time, or \
-         keep the database in a file",
-    )
+    Ok(TurnedOff { log: row.keeps.is_log() && !keeps.is_log(), history: changed.forgets })
 }
 
 /// The log, and its extent if it is on.
@@ -160,7 +181,8 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     let row = rows.first().ok_or_else(missing)?;
     let cells = Cells::of("databases", row);
     let version = cells.unsigned(0)?;
-    if !cells.get::<bool>(1)? {
+    let keeps = Keeps::of(cells.get(1)?);
+    if !keeps.is_log() {
         return Ok((LogState { version, log: None }, None));
     }
     let cells = Cells::of("replication", row);
@@ -174,8 +196,15 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     let bounds = LogBounds { retention_ms: cells.get(7)?, bytes_max: cells.unsigned(8)? };
     let (complete, bytes) = (cells.unsigned(4)?, cells.unsigned(5)?);
     let newest_ms = cells.get(6)?;
-    let log = Some(LogExtent { origin, bounds, complete, bytes, history: None, messages: false });
-    let (history, messages, forgotten) = (None, false, None);
+    let history = match keeps.is_history() {
+        true => {
+            let since = Moment { version: cells.unsigned(12)?, at_ms: cells.get(13)? };
+            Some(HistoryExtent { kept_ms: cells.get(11)?, since })
+        }
+        false => None,
+    };
+    let log = Some(LogExtent { origin, bounds, complete, bytes, history, messages: false });
+    let (messages, forgotten) = (false, None);
     let extent = Extent { complete, bytes, newest_ms, bounds, history, messages, forgotten };
     Ok((LogState { version, log }, Some(extent)))
 }
@@ -235,21 +264,16 @@ impl ReplicationLog for LogReader<'_> {
         self.place(AT_TIME, at_ms)
     }
 
-    /// There is no history, so nobody asks.
-    fn entry(&mut self, _key: &[u8], _before: Option<u64>) -> Result<Option<PastEntry>> {
-        Ok(None)
+    fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>> {
+        history::entry(self.link, self.db, key, before)
     }
 
     fn replaced(
         &mut self,
-        _key: &[u8],
-        _commits: Range<u64>,
-        _visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
+        key: &[u8],
+        commits: Range<u64>,
+        visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
     ) -> Result<()> {
-        Ok(())
-    }
-
-    fn no_history(&self) -> Error {
-        no_history()
+        history::replaced(self.link, self.db, key, commits, visit)
     }
 }

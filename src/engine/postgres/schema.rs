@@ -4,15 +4,15 @@
 //! because PostgreSQL's text has no U+0000. Nothing here depends on a sequence, a trigger, LISTEN, an
 //! advisory lock or a partial index, so that other servers with PostgreSQL's protocol can follow.
 //!
-//! `dead_purge` has `db + 0` instead of `db`. Without statistics the planner takes any index that begins
-//! with a column of the condition; so it takes this one only where a statement names `db + 0`.
+//! `dead_purge` and `past_order` have `db + 0` instead of `db`. Without statistics the planner takes any index that
+//! begins with a column of the condition; so it takes these only where a statement names `db + 0`.
 
 use super::cells::{Cells, first};
 use super::session::Session;
 use crate::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
-const FORMAT: i32 = 3;
+const FORMAT: i32 = 4;
 
 /// Names of databases for an error about one that is not there.
 const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
@@ -40,7 +40,7 @@ CREATE TABLE openkv.databases (
   feed_set_bytes int8 NOT NULL DEFAULT 0,
   feed_removal_rows int8 NOT NULL DEFAULT 0,
   feed_removal_bytes int8 NOT NULL DEFAULT 0,
-  replicates bool NOT NULL DEFAULT false
+  keeps int2 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE TABLE openkv.epochs (
   db int8 NOT NULL, epoch int8 NOT NULL, start int8 NOT NULL, PRIMARY KEY (db, epoch)
@@ -114,19 +114,40 @@ CREATE TABLE IF NOT EXISTS openkv.indexes (
 );
 ";
 
-/// Changes tables of an older format. The row of the format is locked, so that one process does it.
+/// What the format 4 has added: the history.
+const TABLES_OF_FORMAT_4: &str = "\
+ALTER TABLE openkv.replication ADD COLUMN IF NOT EXISTS history_ms int8;
+ALTER TABLE openkv.replication ADD COLUMN IF NOT EXISTS history_version int8;
+ALTER TABLE openkv.replication ADD COLUMN IF NOT EXISTS history_at_ms int8;
+CREATE TABLE IF NOT EXISTS openkv.past (
+  db int8 NOT NULL, k bytea NOT NULL, until int8 NOT NULL, version int8, encoding int2,
+  v bytea, expires_ms int8, PRIMARY KEY (db, k, until)
+);
+ALTER TABLE openkv.past ALTER COLUMN v SET STORAGE EXTERNAL;
+CREATE INDEX IF NOT EXISTS past_order ON openkv.past ((db + 0), until);
+";
+
+/// Changes tables of an older format. The row of the format is locked, so that one process does it. An older
+/// openkv that is connected would not write the history: it fails for the column `replicates`, which is gone, and as
+/// a leader for its epoch before that.
 const FROM_OLDER_FORMATS: &str = "\
 SELECT version FROM openkv.format FOR UPDATE;
 ALTER TABLE openkv.log ADD COLUMN IF NOT EXISTS writes bytea;
 ALTER TABLE openkv.log ALTER COLUMN writes SET STORAGE EXTERNAL;
 ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS replicates bool NOT NULL DEFAULT false;
+ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS keeps int2 NOT NULL DEFAULT 0;
+UPDATE openkv.databases SET keeps = 1 WHERE replicates AND keeps = 0;
+ALTER TABLE openkv.databases DROP COLUMN replicates;
+WITH d AS (UPDATE openkv.databases SET epoch = epoch + 1 WHERE leader IS NOT NULL
+  AND EXISTS (SELECT FROM openkv.format WHERE version < 4) RETURNING id, epoch, version)
+INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
 ";
 
 /// The SQL that creates the tables. An administrator may run it for a user without the right to.
 #[must_use]
 pub fn script() -> String {
     format!(
-        "BEGIN;\n{TABLES}{TABLES_OF_FORMAT_3}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n"
+        "BEGIN;\n{TABLES}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n"
     )
 }
 
@@ -212,7 +233,7 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
 
 fn change_format(session: &mut Session) -> Result<()> {
     let changed = session.execute(&format!(
-        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}\
+        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}\
          UPDATE openkv.format SET version = {FORMAT} WHERE version < {FORMAT};\nCOMMIT;\n"
     ));
     if let Err(error) = &changed {

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio_postgres::Row as Found;
+
 use super::Shared;
 use super::cells::Cells;
 use super::database::missing;
 use super::errors::Fault;
 use super::feed::FeedReader;
 use super::indexes;
-use super::line::Value;
+use super::line::Call;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
 use super::prefetch::{Prefetched, fits};
@@ -58,6 +60,46 @@ struct Open {
     now_ms: i64,
 }
 
+/// Begins the transaction of a read with its first statement, once more if the connection turns out to be lost.
+/// Returns the rows of that.
+pub(super) fn begin_read(shared: &Shared, first: Call<'_>) -> Result<(Link, Vec<Found>)> {
+    let deadline = Instant::now() + shared.busy;
+    loop {
+        let mut lent = shared.pool.lend(deadline)?;
+        let calls = [(BEGIN, vec![]), (PAUSES, vec![]), (first.0, first.1.clone())];
+        let answers = lent.session.run(&calls);
+        if lent.session.is_closed() && Instant::now() < deadline {
+            continue;
+        }
+        let link = Link::new(lent);
+        let mut rows = Vec::new();
+        for answer in answers {
+            rows = answer.map_err(Fault::into_error)?.rows;
+        }
+        return Ok((link, rows));
+    }
+}
+
+/// Ends the transaction of a read.
+pub(super) fn end_read(link: Link) {
+    if let Ok(mut lent) = link.into_lent()
+        && lent.session.execute(ROLLBACK).is_ok()
+    {
+        lent.give_back();
+    }
+}
+
+/// The size of a database with this last commit.
+pub(super) fn size(link: &Link, stamp: Versionstamp) -> Result<Stats> {
+    let rows = link.query((SIZE, vec![]))?;
+    let number = |at: usize| {
+        let row = rows.first().map(|row| Cells::of("settings", row).get::<Option<i64>>(at));
+        Ok::<_, Error>(row.transpose()?.flatten().unwrap_or(0).cast_unsigned())
+    };
+    let (database_bytes, page_bytes) = (number(0)?, number(1)?);
+    Ok(Stats { database_bytes, log_bytes: 0, page_bytes, free_pages: 0, stamp })
+}
+
 impl PostgresSnapshot {
     pub(super) fn new(shared: Arc<Shared>, now_ms: Option<i64>, goes_on: Option<GoesOn>) -> Self {
         Self { shared, now_ms, goes_on, prefetched: None, open: None }
@@ -65,11 +107,8 @@ impl PostgresSnapshot {
 
     /// Ends the transaction, if there is one.
     pub(super) fn end(self) {
-        let Some(Open { link, .. }) = self.open else { return };
-        if let Ok(mut lent) = link.into_lent()
-            && lent.session.execute(ROLLBACK).is_ok()
-        {
-            lent.give_back();
+        if let Some(Open { link, .. }) = self.open {
+            end_read(link);
         }
     }
 
@@ -89,27 +128,12 @@ impl PostgresSnapshot {
         self.open.as_ref().ok_or_else(Error::closed)
     }
 
-    /// Begins, once more if the connection turns out to be lost.
     fn begin(&self) -> Result<Open> {
-        let deadline = Instant::now() + self.shared.busy;
-        loop {
-            let mut lent = self.shared.pool.lend(deadline)?;
-            let values: Vec<&Value<'_>> = vec![&self.shared.db, &self.now_ms];
-            let answers = lent.session.run(&[(BEGIN, vec![]), (PAUSES, vec![]), (NOW, values)]);
-            if lent.session.is_closed() && Instant::now() < deadline {
-                continue;
-            }
-            let link = Link::new(lent);
-            let mut row = None;
-            for answer in answers {
-                row = answer.map_err(Fault::into_error)?.rows.pop();
-            }
-            let row = row.ok_or_else(missing)?;
-            let cells = Cells::of("databases", &row);
-            let (version, clock_ms) = (cells.get(0)?, cells.get(1)?);
-            let now_ms = if self.has_expired() { BEFORE_EXPIRY_MS } else { clock_ms };
-            return Ok(Open { link, version, now_ms });
-        }
+        let (link, rows) = begin_read(&self.shared, (NOW, vec![&self.shared.db, &self.now_ms]))?;
+        let cells = Cells::of("databases", rows.first().ok_or_else(missing)?);
+        let (version, clock_ms) = (cells.get(0)?, cells.get(1)?);
+        let now_ms = if self.has_expired() { BEFORE_EXPIRY_MS } else { clock_ms };
+        Ok(Open { link, version, now_ms })
     }
 
     /// Whether it has entries that have expired.
@@ -210,14 +234,7 @@ impl Snapshot for PostgresSnapshot {
 
     fn stats(&mut self) -> Result<Stats> {
         let open = self.open()?;
-        let stamp = Versionstamp::new(open.version.cast_unsigned());
-        let rows = open.link.query((SIZE, vec![]))?;
-        let number = |at: usize| {
-            let row = rows.first().map(|row| Cells::of("settings", row).get::<Option<i64>>(at));
-            Ok::<_, Error>(row.transpose()?.flatten().unwrap_or(0).cast_unsigned())
-        };
-        let (database_bytes, page_bytes) = (number(0)?, number(1)?);
-        Ok(Stats { database_bytes, log_bytes: 0, page_bytes, free_pages: 0, stamp })
+        size(&open.link, Versionstamp::new(open.version.cast_unsigned()))
     }
 
     fn sharing(&mut self) -> Result<Option<Sharing>> {

@@ -13,6 +13,7 @@ use super::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
 use super::database::{DatabaseRow, LOCK};
 use super::entries::{Entries, FetchArguments};
 use super::feed::FeedLogger;
+use super::history::rows_to_trim;
 use super::indexes;
 use super::lead;
 use super::line::Call;
@@ -20,7 +21,7 @@ use super::link::Link;
 use super::logged_writes;
 use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
-use super::replication::{self, SegmentRow};
+use super::replication::{self, SegmentRow, TurnedOff};
 use crate::codec::change_log;
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
 use crate::model::{
@@ -180,7 +181,7 @@ impl OpenTransaction {
         // Whoever fails from here on drops the connection, which ends the transaction.
         let row = DatabaseRow::of(&locked).map_err(|error| (error, false))?;
         let link = Link::new(lent);
-        let mut entries = Entries::new(link.clone(), db, row.now_ms, row.last_uuid);
+        let mut entries = Entries::new(link.clone(), db, &row);
         let mut messages = Messages::new(link.clone(), db, row.last_message);
         if !fetch.is_empty() {
             let rows = answers.next().unwrap_or_default();
@@ -207,6 +208,8 @@ impl OpenTransaction {
         let flushed = messages.has_flushed();
         let (uuid, last_message) = (entries.uuid(), messages.last_id());
         let (changed, keys) = (entries.take_changes(), entries.take_logged());
+        let (past, past_rows) = entries.take_past();
+        let remembers = row.keeps.is_history() && segment.is_some();
         let sent = messages.take_changes();
         drop((entries, messages));
         let (extent, logged, logs) = feed.into_parts();
@@ -226,10 +229,12 @@ impl OpenTransaction {
             name: batch.as_bytes().to_vec(),
             keys: keys.encoded().map(<[u8]>::to_vec),
             writes,
+            past,
             entries: changed,
             messages: sent,
             changes: logged,
             segment,
+            trims_past: if remembers { rows_to_trim(past_rows, row.version, next) } else { 0 },
             trims_log: trims.then(|| kept_from_ms(row.now_ms)),
         };
         let unchanged = !flushed && !committed && logs == row.logs && extent == row.feed;
@@ -333,11 +338,11 @@ impl OpenTransaction {
         self.feed.trim(self.row.now_ms, POSTGRES_FEED_TRIM_STEP_COMMITS)
     }
 
-    /// Changes the settings of the replication log. Returns whether it was turned off.
+    /// Changes the settings of the replication log and of the history. Returns what was turned off.
     ///
     /// # Errors
-    /// `Unsupported` for a history; the error of the server.
-    pub(super) fn set_log(&self, settings: &LogSettings, origin: Origin) -> Result<bool> {
+    /// The error of the server.
+    pub(super) fn set_log(&self, settings: &LogSettings, origin: Origin) -> Result<TurnedOff> {
         replication::set(&self.link, self.db, &self.row, settings, origin)
     }
 
@@ -406,7 +411,7 @@ impl Transaction for OpenTransaction {
         _messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
-        if self.row.replicates {
+        if self.row.keeps.is_log() {
             let first = *commits.start();
             let changes = change_log::encode(first, &changes);
             self.segment = Some(SegmentRow { first: first.cast_signed(), changes });

@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::{
-    EntryVersion, LOG_FORGET_CHANGES_MAX, LOG_TRIM_SEGMENTS, LogBounds, LogExtent, LogSettings,
-    LogState, Moment, Origin, Setting, Step, Walk, When,
+    Capability, EntryVersion, LogSettings, LogState, Moment, Origin, Setting, Step, Walk, When,
 };
 
 pub(super) const DAY_MS: i64 = 86_400_000;
+
+/// Commits after which every engine has shortened its history.
+pub(super) const TRIMMED_COMMITS: usize = 64;
+
 pub(super) const ORIGIN: Origin = Origin { database: *b"a database's id.", incarnation: 7 };
 
 /// An entry: the commit, the value, the expiry.
 pub(super) type Shown = (u64, Vec<u8>, Option<i64>);
 pub(super) type Entries = BTreeMap<Vec<u8>, Shown>;
 
-fn keep(writer: &mut impl Writer, kept_ms: i64, now_ms: i64) -> u64 {
+pub(super) fn keep(writer: &mut impl Writer, kept_ms: i64, now_ms: i64) -> u64 {
     let settings = LogSettings { history_ms: Setting::On(kept_ms), ..LogSettings::default() };
     writer.set_log(&settings, ORIGIN, now_ms, soon()).unwrap()
 }
@@ -246,7 +249,7 @@ pub(super) fn versions_of_a_key_are_listed_newest_first(engine: &impl Engine) {
     assert_eq!(of("never", None, 9), []);
 }
 
-fn versions(
+pub(super) fn versions(
     reader: &mut impl Reader,
     name: &str,
     before: Option<u64>,
@@ -290,41 +293,6 @@ pub(super) fn versions_are_the_changes_of_a_random_history(engine: &impl Engine)
         let later = all.iter().filter(|it| it.commit > since);
         assert!(later.clone().all(|it| it.at_ms.is_some()), "{all:?}");
     }
-}
-
-/// A segment with more changes than one transaction removes.
-pub(super) fn a_large_commit_leaves_the_history_in_steps(engine: &impl Engine) {
-    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    let names: Vec<String> = (0..LOG_FORGET_CHANGES_MAX + 5).map(|n| format!("{n:06}")).collect();
-    let (first, last) = (&names[0], &names[names.len() - 1]);
-    // A write has no more mutations than this.
-    let in_commits = |mutation: &dyn Fn(&str) -> Mutation| {
-        let parts = names.chunks(1000);
-        parts.map(|part| write(vec![], part.iter().map(|name| mutation(name)).collect())).collect()
-    };
-    commit(&mut writer, in_commits(&|name| set(name, b"1")));
-    let bounds = LogBounds { retention_ms: 10, bytes_max: 1 << 20 };
-    let settings =
-        LogSettings { log: Setting::On(bounds), history_ms: Setting::On(50), messages: None };
-    let filled = writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
-    commit(&mut writer, in_commits(&|name| delete(name)));
-    let emptied = state(&mut reader).version;
-    let mut before = engine.reader_at(Moment { version: filled, at_ms: NOW }).unwrap();
-    assert!(get(&mut before, first).is_some() && get(&mut before, last).is_some());
-    let mut later = |at_ms| {
-        let writes = vec![write(vec![], vec![set("other", b"2")])];
-        apply_at(&mut writer, Work { writes, ..Work::default() }, at_ms);
-        let LogExtent { complete, history, .. } = state(&mut reader).log.unwrap();
-        (complete, history.unwrap().since.version)
-    };
-    // The history has lost the moment at once, the log keeps the keys until they are removed.
-    assert_eq!(later(NOW + 100), (filled, emptied));
-    assert!(before.read(NOW, &mut |_| Ok(())).is_err());
-    let mut after = engine.reader_at(Moment { version: emptied, at_ms: NOW }).unwrap();
-    assert_eq!((get(&mut after, first), get(&mut after, last)), (None, None));
-    assert_eq!(later(NOW + 101), (emptied, emptied));
-    assert_eq!((get(&mut after, first), get(&mut after, last)), (None, None));
-    assert_eq!(versions(&mut engine.reader().unwrap(), last, None, 9), []);
 }
 
 /// Large values have a place of their own, which goes over to the history: none is lost, shared or left
@@ -378,7 +346,11 @@ pub(super) fn large_values_are_kept(engine: &impl Engine) {
     ];
     assert_eq!(seen, expected);
     let goes_on: crate::engine::GoesOn = std::sync::Arc::new(|| true);
-    let intact = || assert_eq!(engine.check(9, &goes_on).unwrap(), Vec::<String>::new());
+    let intact = || {
+        if engine.capabilities().has(Capability::IntegrityCheck) {
+            assert_eq!(engine.check(9, &goes_on).unwrap(), Vec::<String>::new());
+        }
+    };
     intact();
     // All of it leaves the history.
     for at_ms in 100..105 {
@@ -432,35 +404,12 @@ pub(super) fn a_moment_outside_of_the_history_is_refused(engine: &impl Engine) {
     // The history ends while a reader looks at it.
     let mut past = engine.reader_at(Moment { version: 1, at_ms: NOW }).unwrap();
     assert_eq!(get(&mut past, "a"), Some((1, b"0".to_vec())));
-    let later = Work { writes: vec![write(vec![], vec![set("a", b"2")])], ..Work::default() };
-    apply_at(&mut writer, later, NOW + 60);
+    // An engine may shorten the history with one of some commits.
+    for _ in 0..TRIMMED_COMMITS {
+        let later = Work { writes: vec![write(vec![], vec![set("a", b"2")])], ..Work::default() };
+        apply_at(&mut writer, later, NOW + 60);
+    }
     let refused = past.read(NOW, &mut |_| Ok(())).unwrap_err();
     assert_eq!(refused.kind(), crate::model::Kind::Range);
     assert!(refused.message().contains("no longer reaches back"), "{refused}");
-}
-
-pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {
-    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    assert_eq!(state(&mut reader).log, None);
-    let bounds = LogBounds { retention_ms: 10, bytes_max: 1 << 20 };
-    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
-    writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
-    for n in 0..10 {
-        let writes = vec![write(vec![], vec![set("a", b"1")])];
-        apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + n);
-    }
-    let log = state(&mut reader).log.unwrap();
-    assert_eq!((log.complete, log.bounds, log.history), (0, bounds, None));
-    let name = log.origin.database;
-    let writes = vec![write(vec![], vec![set("a", b"1")])];
-    apply_at(&mut writer, Work { writes, ..Work::default() }, NOW + 100);
-    let trimmed = state(&mut reader).log.unwrap();
-    assert_eq!(trimmed.complete, LOG_TRIM_SEGMENTS as u64);
-    assert!(trimmed.bytes < log.bytes);
-    let off = LogSettings { log: Setting::Off, ..LogSettings::default() };
-    writer.set_log(&off, ORIGIN, NOW, soon()).unwrap();
-    assert_eq!(state(&mut reader), LogState { version: state(&mut reader).version, log: None });
-    keep(&mut writer, DAY_MS, NOW);
-    let log = state(&mut reader).log.unwrap();
-    assert_eq!((log.complete, log.origin.database), (11, name));
 }

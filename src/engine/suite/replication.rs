@@ -4,7 +4,8 @@ use super::history::{ORIGIN, entries, random_history, state};
 use super::*;
 use crate::engine::memory::MemoryEngine;
 use crate::model::{
-    DeadLetterChange, LogBounds, LogSegment, LogSettings, LogState, Segment, Setting,
+    BEFORE_EXPIRY_MS, DeadLetterChange, LogBounds, LogSegment, LogSettings, LogState, Segment,
+    Setting,
 };
 
 /// What no test outgrows.
@@ -156,4 +157,23 @@ pub(super) fn a_log_that_begins_again_has_nothing_of_before(engine: &impl Engine
         Ok(keys)
     });
     assert_eq!(feed, [key("b").as_bytes()]);
+}
+
+pub(super) fn a_read_before_expiry_has_what_has_expired(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    mutate(&mut writer, vec![set_until("ends", b"1", Some(NOW + 5)), set("stays", b"2")]);
+    mutate(&mut writer, vec![set("later", b"3")]);
+    let later = Work { writes: vec![write(vec![], vec![set("x", b"")])], ..Work::default() };
+    apply_at(&mut writer, later, NOW + 10);
+    assert_eq!(get_at(&mut reader, "ends", NOW + 10), None);
+    assert_eq!(get_at(&mut reader, "ends", BEFORE_EXPIRY_MS), Some((1, b"1".to_vec())));
+    let found = read(&mut reader, BEFORE_EXPIRY_MS, |snapshot| {
+        let mut found = Vec::new();
+        snapshot.scan(&[], &[255], false, &mut |row| {
+            found.push(row.key.to_vec());
+            true
+        })?;
+        Ok(found)
+    });
+    assert_eq!(found, ["ends", "later", "stays", "x"].map(|name| key(name).as_bytes().to_vec()));
 }

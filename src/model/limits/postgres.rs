@@ -107,3 +107,16 @@ pub const POSTGRES_HAND_OVER_MS_MAX: u64 = 1000;
 
 /// Batches of the log that a new leader reads at a time, for the ids of their writes.
 pub const POSTGRES_WRITES_PAGE_BATCHES: i64 = 4096;
+
+/// Commits of all processes from one batch that trims the history to the next one.
+pub const POSTGRES_PAST_TRIM_COMMITS: i64 = 64;
+
+/// Rows of the history with which a batch trims the history by itself.
+pub const POSTGRES_PAST_TRIM_MIN: i64 = 64;
+
+/// Rows that a batch deletes from the history at most, beside twice as many as it inserts: more than all batches
+/// insert that leave it to this one.
+pub const POSTGRES_PAST_TRIM_ROWS: i64 = POSTGRES_PAST_TRIM_COMMITS * POSTGRES_PAST_TRIM_MIN;
+
+/// Most versions of an entry that one statement reads from the history.
+pub const POSTGRES_VERSIONS_PAGE_ROWS: i64 = 64;

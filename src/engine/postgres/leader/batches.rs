@@ -7,12 +7,12 @@ use tokio_postgres::Row;
 use crate::codec::change_log;
 use crate::commit::{Effects, OldRow, RowEffect};
 use crate::engine::feed::Extent;
-use crate::engine::postgres::Shared;
 use crate::engine::postgres::cells::Cells;
 use crate::engine::postgres::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
 use crate::engine::postgres::entries::{EntryChanges, FetchArguments};
 use crate::engine::postgres::errors::Fault;
 use crate::engine::postgres::feed::ChangeRows;
+use crate::engine::postgres::history::{Replaced, rows_to_trim};
 pub(super) use crate::engine::postgres::line::Answers;
 use crate::engine::postgres::line::{Call, Statements};
 use crate::engine::postgres::logged_keys::LoggedKeys;
@@ -22,6 +22,7 @@ use crate::engine::postgres::pages::encoding;
 use crate::engine::postgres::replication::SegmentRow;
 use crate::engine::postgres::single_statement;
 use crate::engine::postgres::transaction::{BEGIN, COMMIT, IDLE_WAIT, NOT_DURABLE, long_wait_ms};
+use crate::engine::postgres::{LeaderLogs, Shared};
 use crate::layer::{Commit, Fetched};
 use crate::model::{EncodedValue, Error, Key, Result};
 
@@ -76,7 +77,10 @@ impl Batch {
             sent.enqueue(last_message, message, commit.now_ms);
         }
         let (mut logged, mut grown) = (ChangeRows::default(), Extent::default());
-        let (feeds, replicates) = &shared.logs;
+        let LeaderLogs { feeds, replicates, remembers } = &shared.logs;
+        let remembers = remembers.load(Ordering::Relaxed);
+        let past = if remembers { Replaced::of(&changes) } else { Replaced::default() };
+        let past_rows = past.len();
         let segment = replicates.load(Ordering::Relaxed).then(|| SegmentRow {
             first: version + 1,
             changes: change_log::encode(commit.prev + 1, &changes),
@@ -99,10 +103,12 @@ impl Batch {
             name: name.as_bytes().to_vec(),
             keys: keys.encoded().map(<[u8]>::to_vec),
             writes: logged_writes::encoded(&commit.records, commit.prev),
+            past,
             entries,
             messages: sent,
             changes: logged,
             segment: segment.filter(|_| next != version),
+            trims_past: if remembers { rows_to_trim(past_rows, version, next) } else { 0 },
             trims_log: trims.then(|| kept_from_ms(commit.now_ms)),
         };
         let wait_ms = long_wait_ms(bytes, shared.pool.server().idle_ms());

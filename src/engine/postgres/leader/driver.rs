@@ -423,7 +423,7 @@ impl Driver {
     }
 
     fn hear_lead(&mut self, lead: &Lead) {
-        if self.shared.logs.0.load(Ordering::Relaxed) && self.trims.is_none() {
+        if self.shared.logs.feeds.load(Ordering::Relaxed) && self.trims.is_none() {
             self.trims = Some(lead.version + POSTGRES_FEED_TRIM_COMMITS);
         }
         if lead.clock_ms > 0 {
