@@ -32,6 +32,8 @@ pub(super) struct Database {
     pub(super) created_ms: i64,
     location: Location,
     tokens: RwLock<Vec<AccessToken>>,
+    /// The admin token of the server, which has the rights of an admin's of this database.
+    admin: Option<TokenHash>,
     /// Whether clients need no token.
     open: bool,
     quotas: RwLock<Quotas>,
@@ -75,6 +77,7 @@ pub(super) struct Description {
     pub(super) created_ms: i64,
     pub(super) location: Location,
     pub(super) tokens: Vec<AccessToken>,
+    pub(super) admin: Option<TokenHash>,
     pub(super) open: bool,
     pub(super) quotas: Quotas,
     pub(super) memory: Arc<Memory>,
@@ -82,7 +85,8 @@ pub(super) struct Description {
 
 impl Database {
     pub(super) fn new(of: Description) -> Arc<Self> {
-        let Description { name, id, created_ms, location, tokens, open, quotas, memory } = of;
+        let Description { name, id, created_ms, location, tokens, admin, open, quotas, memory } =
+            of;
         let changed = location.primary().map(|primary| primary.changes().clone());
         let changed = changed.unwrap_or_else(|| flag::Sender::new(()));
         Arc::new(Self {
@@ -91,6 +95,7 @@ impl Database {
             created_ms,
             location,
             tokens: RwLock::new(tokens),
+            admin,
             open,
             quotas: RwLock::new(quotas),
             store: Mutex::default(),
@@ -220,7 +225,8 @@ impl Database {
 
     /// The rights of an access token, compared with every token in constant time.
     pub(super) fn token(&self, given: &TokenHash) -> Option<(Rights, [u8; 8])> {
-        let mut found = None;
+        let admin = self.admin.filter(|admin| admin.is(given));
+        let mut found = admin.map(|admin| (Rights::Admin, admin.fingerprint()));
         for token in &*self.tokens.read() {
             if token.hash.is(given) {
                 found = Some((token.rights, token.hash.fingerprint()));
@@ -235,7 +241,8 @@ impl Database {
             return primary.has_token(fingerprint) && !self.gone.load(Ordering::Acquire);
         }
         let tokens = self.tokens.read();
-        let known = tokens.iter().any(|token| token.hash.fingerprint() == fingerprint);
+        let mut known = tokens.iter().map(|token| token.hash).chain(self.admin);
+        let known = known.any(|hash| hash.fingerprint() == fingerprint);
         (known || self.open) && !self.gone.load(Ordering::Acquire)
     }
 
@@ -311,7 +318,7 @@ impl Database {
         self.copies.clear();
         drop(self.store.lock().take());
         if let Some(primary) = self.primary() {
-            primary.close();
+            primary.end();
         }
     }
 
@@ -325,6 +332,9 @@ impl Database {
         if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
             let id = self.id;
             tracing::warn!(%id, "dropped while another handle of this process holds it");
+        }
+        if let Some(primary) = self.primary() {
+            primary.end();
         }
         if let Err(error) = self.location.destroy() {
             tracing::warn!(%error, id = %self.id, "deleting the data of a dropped database");
