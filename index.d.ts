@@ -2600,12 +2600,15 @@ export interface ServeOptions {
    */
   engine?: string;
   /**
-   * Makes this a read server: `path` is the file of a replica that follows the database at this URL. It
-   * answers reads, watches and feeds, and names that server for everything else (docs/replicas.md). It
+   * Makes this a read server: `path` is the file of a replica that follows the database at this URL, or a
+   * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/replicas.md). It
    * has no tokens of its own: clients present those of the database at this URL.
    */
   replicaOf?: string;
-  /** With `replicaOf`, required: the access token for that database. A right to read is enough. */
+  /**
+   * With `replicaOf`, required: the access token for that database, whose right to read is enough; with a
+   * folder the admin token of that server.
+   */
   replicaToken?: string;
   /**
    * With `engine`, required: the URL by which clients reach this server. It names this server in the

@@ -246,15 +246,24 @@ test("a watch waits for an own write that the replica does not have", async () =
   const signal = AbortSignal.timeout(200);
   const ended = near.watch([["own"]], { signal }).getReader();
   assert.deepEqual(await ended.read(), { done: true, value: undefined });
-  const state = near.watch([["own"]]).getReader().read();
-  const changes = near.watch({ prefix: ["own"] }).getReader().read();
+  const state = near
+    .watch([["own"]])
+    .getReader()
+    .read();
+  const changes = near
+    .watch({ prefix: ["own"] })
+    .getReader()
+    .read();
   await between.accept();
   assert.equal((await state).value[0].value, 2);
   await near.set(["own"], 3);
   assert.equal((await changes).value.changes[0].value, 3);
   await between.refuse();
   await near.set(["own"], 4);
-  const closed = near.watch([["own"]]).getReader().read();
+  const closed = near
+    .watch([["own"]])
+    .getReader()
+    .read();
   near.close();
   assert.equal((await closed).done, true);
 });

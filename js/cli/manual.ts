@@ -85,6 +85,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "openkv serve --path databases/ --archive s3://backups/shop --archive-retention 90d",
     "openkv serve --engine postgres://shop@db.example.com/app --advertise https://a.example.com",
     "openkv serve --path near.sqlite3 --replica-of https://kv.example.com/shop --listen 127.0.0.1:4513",
+    "openkv serve --path near/ --replica-of https://kv.example.com --advertise https://near.example.com",
   ],
   studio: ["openkv studio app.sqlite3", "openkv studio http://127.0.0.1:4512 --no-open"],
   "db list": ["openkv db list --server http://127.0.0.1:4512"],

@@ -14,6 +14,7 @@ use url::Url;
 use super::backoff;
 pub(super) use super::exchange::Grant;
 use super::exchange::{Exchange, Failure};
+use super::nearness::Nearness;
 use super::transport::Transport;
 use crate::model::{Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_TIMEOUT_MS_DEFAULT, Result};
 
@@ -31,6 +32,8 @@ pub(super) struct Credentials {
     /// Held during an exchange, not between two tries: all waiting callers share its result.
     exchanging: tokio::sync::Mutex<Option<LastExchange>>,
     renewing_early: AtomicBool,
+    /// Of the endpoints for eventual reads.
+    pub(super) nearness: Nearness,
 }
 
 /// The last grant.
@@ -99,6 +102,7 @@ impl Credentials {
             current: Mutex::default(),
             exchanging: tokio::sync::Mutex::default(),
             renewing_early: AtomicBool::new(false),
+            nearness: Nearness::default(),
         })
     }
 

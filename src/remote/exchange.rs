@@ -45,7 +45,8 @@ pub(super) struct Grant {
     /// The server's extensions.
     extensions: Vec<String>,
     strong: Option<String>,
-    nearest: Option<String>,
+    /// Those for eventual reads, in the server's order.
+    eventual: Vec<String>,
     /// That of the server that gave the grant, if it is a read server.
     own: Option<String>,
     /// When to renew the grant, and when it expires.
@@ -72,9 +73,14 @@ impl Grant {
         self.own.as_deref().or(self.strong.as_deref())
     }
 
-    /// The endpoint for reads of that consistency. Writes use the strong one.
-    pub(super) fn endpoint(&self, eventual: bool) -> Option<&str> {
-        if eventual { self.nearest.as_deref() } else { self.strong.as_deref() }
+    /// The endpoint for strong reads and writes.
+    pub(super) fn strong(&self) -> Option<&str> {
+        self.strong.as_deref()
+    }
+
+    /// The endpoints for eventual reads. Without one, the strong one answers them.
+    pub(super) fn eventual(&self) -> &[String] {
+        &self.eventual
     }
 }
 
@@ -250,10 +256,9 @@ impl Exchange {
         let first = metadata.endpoints.iter().find(|of| of.consistency == Consistency::Strong);
         let strong = first.map(|of| address::endpoint(url, version, &of.url)).transpose()?;
         // One that cannot be used, for example as it is not encrypted, is no reason to fail.
-        let mut eventual =
+        let eventual =
             metadata.endpoints.iter().filter(|of| of.consistency == Consistency::Eventual);
-        let nearest = eventual.find_map(|of| address::endpoint(url, version, &of.url).ok());
-        let nearest = nearest.or_else(|| strong.clone());
+        let eventual = eventual.flat_map(|of| address::endpoint(url, version, &of.url)).collect();
         let resolved = metadata.endpoints.iter().map(|of| address::endpoint(url, version, &of.url));
         let is_read_server = metadata.extensions.iter().any(|offered| offered == READ_SERVER);
         let mut resolved = resolved.flatten().filter(|_| is_read_server);
@@ -276,7 +281,7 @@ impl Exchange {
             database: metadata.database,
             extensions: metadata.extensions,
             strong,
-            nearest,
+            eventual,
             own,
             renew_at,
             ends_at,

@@ -244,10 +244,20 @@ impl RequestExecutor {
                 return Err(self.credentials.lacks(needs.what));
             }
             let eventual = question.eventual && tries < NEAREST_TRIES;
-            let Some(endpoint) = grant.endpoint(eventual) else {
+            let begun = Instant::now();
+            let nearness = &self.credentials.nearness;
+            let near = if eventual { nearness.endpoint(grant.eventual(), begun) } else { None };
+            let Some(endpoint) = near.or_else(|| grant.strong()) else {
                 return Err(self.credentials.no_endpoint());
             };
             let done = self.once(question, &grant, endpoint, deadline, course).await;
+            if near.is_some() {
+                match &done {
+                    Try::Answered(bytes) => nearness.took(endpoint, begun.elapsed(), bytes.len()),
+                    done if done.casts_doubt() => nearness.failed(endpoint),
+                    _ => {}
+                }
+            }
             course.way = Way::default();
             if done.casts_doubt() {
                 self.credentials.doubt(&grant, endpoint);

@@ -77,7 +77,7 @@ impl Client {
     /// The endpoint for strong reads and writes.
     pub fn strong_endpoint(&self) -> Option<String> {
         let grant = self.executor.credentials.last()?;
-        grant.endpoint(false).map(str::to_owned)
+        grant.strong().map(str::to_owned)
     }
 
     /// The runtime of remote databases.

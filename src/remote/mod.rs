@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`address`], [`sources`] | the URLs of servers, and which is asked |
 //! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
+//! | [`nearness`] | which of several endpoints for eventual reads is asked |
 //! | [`clock`] | the time of the database |
 //! | [`transport`] | HTTP |
 //! | [`executor`] | one request with its retries |
@@ -33,6 +34,7 @@ mod executor;
 mod extension;
 mod feed;
 mod follow;
+mod nearness;
 mod order;
 mod read;
 mod receive;

@@ -211,7 +211,7 @@ async fn stream<F: Follower>(
         let name = HeaderName::from_static(EXPIRIES_HEADER);
         headers.insert(name, HeaderValue::from_static("1"));
     }
-    let endpoint = if of_source { grant.source_endpoint() } else { grant.endpoint(false) };
+    let endpoint = if of_source { grant.source_endpoint() } else { grant.strong() };
     let Some(endpoint) = endpoint else {
         return End::Final(executor.credentials.no_endpoint());
     };

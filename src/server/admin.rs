@@ -3,6 +3,7 @@
 //! | request | does |
 //! |---|---|
 //! | `GET /v1/admin/databases` | lists them |
+//! | `GET /v1/admin/catalog` | their names and UUIDs, and the UUIDs of dropped ones: for read servers |
 //! | `POST /v1/admin/databases` | creates one: `{ name, quotas? }` |
 //! | `GET /v1/admin/databases/NAME` | shows it |
 //! | `PUT /v1/admin/databases/NAME/quotas` | sets its quotas |
@@ -66,6 +67,21 @@ struct TokenView {
     /// Present only in the answer that creates the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
+}
+
+/// What read servers need to know.
+#[derive(Serialize)]
+struct CatalogView {
+    databases: Vec<Listed>,
+    /// The UUIDs of databases that are no more.
+    dropped: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: String,
+    database_id: String,
 }
 
 #[derive(Deserialize)]
@@ -182,6 +198,11 @@ pub(super) async fn route(
     if !serving.catalog.is_folder() {
         return Err(Refusal::not_found());
     }
+    if let Some(folder) = serving.catalog.primary_folder() {
+        let text =
+            format!("This is a read server: its primary, {}, has the admin API.", folder.url());
+        return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, text));
+    }
     let parts: Vec<_> = path.trim_start_matches("/v1/admin/").split('/').collect();
     match *parts.as_slice() {
         ["databases"] => {
@@ -200,6 +221,16 @@ pub(super) async fn route(
                 Ok(view(&database, Some(token)))
             });
             json(StatusCode::CREATED, &made.await?)
+        }
+        ["catalog"] => {
+            only(&head, &[Method::GET])?;
+            authorize(serving, &head, None)?;
+            let databases = serving.catalog.all();
+            let databases = databases
+                .iter()
+                .map(|of| Listed { name: of.name.clone(), database_id: of.id.to_string() });
+            let dropped = serving.catalog.dropped().iter().map(ToString::to_string).collect();
+            json(StatusCode::OK, &CatalogView { databases: databases.collect(), dropped })
         }
         ["databases", name] => {
             only(&head, &[Method::GET, Method::DELETE])?;

@@ -22,6 +22,7 @@ use super::location::Location;
 use super::membership::Membership;
 use super::memory::ServerMemory;
 use super::options::{Plan, Quotas, ServedPath};
+use super::read_folder::PrimaryFolder;
 use super::read_server::Primary;
 use super::records::{Record, write_page};
 use super::registry::Registry;
@@ -57,12 +58,14 @@ enum Keeper {
     Options,
     Folder(Registry),
     Cluster(Arc<Membership>),
+    /// At the primary of a read server.
+    Primary(Arc<PrimaryFolder>),
 }
 
 impl Keeper {
     fn location(&self, id: Uuid) -> Result<Location, Refusal> {
         match self {
-            Self::Options => Err(Refusal::not_found()),
+            Self::Options | Self::Primary(_) => Err(Refusal::not_found()),
             Self::Folder(registry) => {
                 Ok(Location::File { path: registry.file_of(id), readonly: false })
             }
@@ -78,6 +81,8 @@ pub(super) struct Catalog {
     keeper: Keeper,
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
     memory: ServerMemory,
+    /// The admin token, which has the rights of an admin's of each database.
+    admin: Option<TokenHash>,
     /// Whether clients need no token.
     open: bool,
     /// Held during a change of the registry.
@@ -91,6 +96,7 @@ const ONLY: &str = "";
 impl Catalog {
     pub(super) fn open(plan: &Plan) -> Result<Self> {
         let memory = ServerMemory::new();
+        let admin = plan.admin_token.as_deref().map(TokenHash::of);
         let (keeper, records) = match &plan.served {
             ServedPath::Folder(folder) => {
                 let (registry, records) = Registry::open(folder)?;
@@ -100,6 +106,11 @@ impl Catalog {
                 let cluster = crate::open::cluster(engine, false)?;
                 (Keeper::Cluster(Membership::new(cluster, engine, advertise)), Vec::new())
             }
+            ServedPath::Replicas { folder, of, token, advertised } => {
+                let (advertised, memory) = (advertised.clone(), memory.clone());
+                let folder = PrimaryFolder::new(of, token, folder, advertised, memory)?;
+                (Keeper::Primary(folder), Vec::new())
+            }
             ServedPath::Replica { path, of, target } => {
                 let primary = Primary::open(of, target)?;
                 let database = Database::new(Description {
@@ -108,6 +119,7 @@ impl Catalog {
                     created_ms: 0,
                     location: Location::Replica { path: path.clone(), primary },
                     tokens: Vec::new(),
+                    admin: None,
                     open: false,
                     quotas: Quotas::default(),
                     archive: None,
@@ -129,6 +141,7 @@ impl Catalog {
                     created_ms: 0,
                     location: Location::File { path, readonly: *readonly },
                     tokens: read.chain(write).collect(),
+                    admin: None,
                     open: plan.open,
                     quotas: *quotas,
                     archive: None,
@@ -141,7 +154,8 @@ impl Catalog {
         };
         let (databases, changing) = (RwLock::default(), Mutex::default());
         let turn = AtomicUsize::new(0);
-        let catalog = Self { keeper, databases, memory, open: plan.open, changing, turn };
+        let open = plan.open;
+        let catalog = Self { keeper, databases, memory, admin, open, changing, turn };
         catalog.take(records).map_err(|refusal| Error::internal(refusal.text()))?;
         catalog.refresh()?;
         Ok(catalog)
@@ -150,7 +164,8 @@ impl Catalog {
     fn of_one(database: Arc<Database>, memory: ServerMemory, open: bool) -> Self {
         let databases = RwLock::new([(database.name.clone(), database)].into());
         let (changing, turn) = (Mutex::default(), AtomicUsize::new(0));
-        Self { keeper: Keeper::Options, databases, memory, open, changing, turn }
+        let keeper = Keeper::Options;
+        Self { keeper, databases, memory, admin: None, open, changing, turn }
     }
 
     /// The primary of a read server, and its only database.
@@ -158,6 +173,22 @@ impl Catalog {
         let database = self.by_name(ONLY)?;
         let primary = database.primary()?.clone();
         Some((database, primary))
+    }
+
+    /// The databases of the primary, if this is a read server of a folder.
+    pub(super) fn primary_folder(&self) -> Option<&Arc<PrimaryFolder>> {
+        match &self.keeper {
+            Keeper::Options | Keeper::Folder(_) | Keeper::Cluster(_) => None,
+            Keeper::Primary(folder) => Some(folder),
+        }
+    }
+
+    /// The dropped databases that are remembered.
+    pub(super) fn dropped(&self) -> Vec<Uuid> {
+        match &self.keeper {
+            Keeper::Options | Keeper::Cluster(_) | Keeper::Primary(_) => Vec::new(),
+            Keeper::Folder(registry) => registry.dropped(),
+        }
     }
 
     /// A number that differs from call to call.
@@ -168,7 +199,7 @@ impl Catalog {
     /// The other servers, if there can be some.
     pub(super) fn members(&self) -> Option<&Arc<Membership>> {
         match &self.keeper {
-            Keeper::Options | Keeper::Folder(_) => None,
+            Keeper::Options | Keeper::Folder(_) | Keeper::Primary(_) => None,
             Keeper::Cluster(members) => Some(members),
         }
     }
@@ -214,6 +245,7 @@ impl Catalog {
                         created_ms,
                         location,
                         tokens,
+                        admin: self.admin,
                         open: self.open,
                         quotas,
                         archive,
@@ -247,7 +279,7 @@ impl Catalog {
             self.refresh_locked()?;
             let text = write_page(decide(&self.all())?)?;
             match &self.keeper {
-                Keeper::Options => return Err(Refusal::not_found()),
+                Keeper::Options | Keeper::Primary(_) => return Err(Refusal::not_found()),
                 Keeper::Folder(registry) => return Ok(registry.write(&text)?),
                 Keeper::Cluster(members) if members.write_catalog(&text)? => return Ok(()),
                 Keeper::Cluster(_) => {}
@@ -267,7 +299,12 @@ impl Catalog {
     }
 
     pub(super) fn by_name(&self, name: &str) -> Option<Arc<Database>> {
-        self.databases.read().get(name).cloned()
+        match &self.keeper {
+            Keeper::Primary(folder) => folder.known(name),
+            Keeper::Options | Keeper::Folder(_) | Keeper::Cluster(_) => {
+                self.databases.read().get(name).cloned()
+            }
+        }
     }
 
     pub(super) fn by_id(&self, id: Uuid) -> Option<Arc<Database>> {
@@ -275,7 +312,12 @@ impl Catalog {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Database>> {
-        self.databases.read().values().cloned().collect()
+        match &self.keeper {
+            Keeper::Primary(folder) => folder.all(),
+            Keeper::Options | Keeper::Folder(_) | Keeper::Cluster(_) => {
+                self.databases.read().values().cloned().collect()
+            }
+        }
     }
 
     /// Creates a database with a first admin token, which only this answer shows.
@@ -297,6 +339,7 @@ impl Catalog {
             created_ms: self.now_ms(),
             location: self.keeper.location(id)?,
             tokens: vec![record],
+            admin: self.admin,
             open: self.open,
             quotas,
             archive: None,
@@ -348,6 +391,9 @@ impl Catalog {
             dropped.ok_or_else(|| no_database(name))?
         };
         before_removal(&database);
+        if let Keeper::Folder(registry) = &self.keeper {
+            registry.note_dropped(database.id);
+        }
         database.destroy();
         tracing::info!(database = name, id = %database.id, "database dropped");
         Ok(())
@@ -451,6 +497,7 @@ impl Catalog {
         }
         match &self.keeper {
             Keeper::Options => {}
+            Keeper::Primary(folder) => folder.close(),
             Keeper::Folder(registry) => registry.unlock(),
             Keeper::Cluster(members) => members.end(),
         }
@@ -485,6 +532,7 @@ mod tests {
         let (registry, _) = Registry::open(folder.path()).unwrap();
         let catalog = Catalog {
             open: false,
+            admin: None,
             keeper: Keeper::Folder(registry),
             databases: RwLock::default(),
             memory: ServerMemory::new(),

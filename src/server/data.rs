@@ -8,7 +8,6 @@ use hyper::http::request::Parts;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, bearer};
 use super::clock::now_ms;
@@ -17,6 +16,7 @@ use super::memory::{Claim, attempt};
 use super::quota::over;
 use super::read_server::InUse;
 use super::slots::mark_authenticated;
+use super::{Serving, read_entry};
 use crate::connect::schema::KvEntry;
 use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VERSION_HEADER};
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
@@ -39,11 +39,8 @@ pub(super) struct Client {
 /// Authorizes a request by its head.
 pub(super) async fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Client, Refusal> {
     let headers = &head.headers;
-    let (database, grant, in_use) = match serving.catalog.replica() {
-        Some((database, primary)) => {
-            let (grant, in_use) = primary.data(head).await?;
-            (database, grant, Some(in_use))
-        }
+    let (database, grant, in_use) = match read_entry::admitted(serving, head, true).await? {
+        Some((database, grant, in_use)) => (database, grant, Some(in_use)),
         None => {
             let (database, grant) = verified(serving, head)?;
             (database, grant, None)

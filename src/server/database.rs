@@ -33,6 +33,8 @@ pub(super) struct Database {
     pub(super) created_ms: i64,
     location: Location,
     tokens: RwLock<Vec<AccessToken>>,
+    /// The admin token of the server, which has the rights of an admin's of this database.
+    admin: Option<TokenHash>,
     /// Whether clients need no token.
     open: bool,
     quotas: RwLock<Quotas>,
@@ -77,6 +79,7 @@ pub(super) struct Description {
     pub(super) created_ms: i64,
     pub(super) location: Location,
     pub(super) tokens: Vec<AccessToken>,
+    pub(super) admin: Option<TokenHash>,
     pub(super) open: bool,
     pub(super) quotas: Quotas,
     /// Its own policy of archives.
@@ -86,8 +89,18 @@ pub(super) struct Description {
 
 impl Database {
     pub(super) fn new(of: Description) -> Arc<Self> {
-        let Description { name, id, created_ms, location, tokens, open, quotas, archive, memory } =
-            of;
+        let Description {
+            name,
+            id,
+            created_ms,
+            location,
+            tokens,
+            admin,
+            open,
+            quotas,
+            archive,
+            memory,
+        } = of;
         let changed = location.primary().map(|primary| primary.changes().clone());
         let changed = changed.unwrap_or_else(|| flag::Sender::new(()));
         Arc::new(Self {
@@ -96,6 +109,7 @@ impl Database {
             created_ms,
             location,
             tokens: RwLock::new(tokens),
+            admin,
             open,
             quotas: RwLock::new(quotas),
             archive: RwLock::new(archive),
@@ -240,7 +254,8 @@ impl Database {
 
     /// The rights of an access token, compared with every token in constant time.
     pub(super) fn token(&self, given: &TokenHash) -> Option<(Rights, [u8; 8])> {
-        let mut found = None;
+        let admin = self.admin.filter(|admin| admin.is(given));
+        let mut found = admin.map(|admin| (Rights::Admin, admin.fingerprint()));
         for token in &*self.tokens.read() {
             if token.hash.is(given) {
                 found = Some((token.rights, token.hash.fingerprint()));
@@ -255,7 +270,8 @@ impl Database {
             return primary.has_token(fingerprint) && !self.gone.load(Ordering::Acquire);
         }
         let tokens = self.tokens.read();
-        let known = tokens.iter().any(|token| token.hash.fingerprint() == fingerprint);
+        let mut known = tokens.iter().map(|token| token.hash).chain(self.admin);
+        let known = known.any(|hash| hash.fingerprint() == fingerprint);
         (known || self.open) && !self.gone.load(Ordering::Acquire)
     }
 
@@ -296,8 +312,7 @@ impl Database {
                 "A read server has a replica: archive the database at its server."
             }
             Location::Shared { .. } => {
-                "Archives are of databases in files: archive PostgreSQL by its own tools, as pg_basebackup and \
-                 archive_command."
+                "Archives are of databases in files: archive each database on PostgreSQL with openkv archive run."
             }
         };
         Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
@@ -358,7 +373,7 @@ impl Database {
         self.copies.clear();
         drop(self.store.lock().take());
         if let Some(primary) = self.primary() {
-            primary.close();
+            primary.end();
         }
     }
 
@@ -372,6 +387,9 @@ impl Database {
         if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
             let id = self.id;
             tracing::warn!(%id, "dropped while another handle of this process holds it");
+        }
+        if let Some(primary) = self.primary() {
+            primary.end();
         }
         if let Err(error) = self.location.destroy() {
             tracing::warn!(%error, id = %self.id, "deleting the data of a dropped database");

@@ -38,13 +38,16 @@ pub(super) fn authorize(
 
 /// The URL of the data path, on the server that the request was sent to.
 fn endpoint(serving: &Serving, version: Version, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    // A read server of a folder has a data path for each database.
+    let name = uri.path().trim_matches('/');
+    let within = serving.catalog.primary_folder().map(|_| format!("{name}/")).unwrap_or_default();
     match version {
         // Relative to the metadata's URL, so that a proxy may put both under a path of its own.
-        Version::V2 | Version::V3 => Some("./v2".into()),
+        Version::V2 | Version::V3 => Some(format!("./{within}v2")),
         Version::V1 => {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok());
             let host = host.or_else(|| uri.authority().map(|authority| authority.as_str()))?;
-            Some(format!("{}://{host}/v2", serving.scheme))
+            Some(format!("{}://{host}/{within}v2", serving.scheme))
         }
     }
 }

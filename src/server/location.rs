@@ -116,16 +116,21 @@ impl Location {
     pub(super) fn destroy(&self) -> Result<()> {
         match self {
             Self::File { path, .. } | Self::Replica { path, .. } => {
-                for file in files(path) {
-                    if let Err(error) = std::fs::remove_file(&file)
-                        && error.kind() != std::io::ErrorKind::NotFound
-                    {
-                        tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
-                    }
-                }
+                remove_files(path);
                 Ok(())
             }
             Self::Shared { members, name } => members.destroy(name),
+        }
+    }
+}
+
+/// Removes a database's file and those beside it.
+pub(super) fn remove_files(path: &Path) {
+    for file in files(path) {
+        if let Err(error) = std::fs::remove_file(&file)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
         }
     }
 }

@@ -27,6 +27,7 @@
 //! | `auth` | tokens: compared, hashed, issued, signed |
 //! | `catalog`, `database`, `location`, `quota` | the databases, their places, their quotas |
 //! | `read_server` | a server that follows another one: its replica, the tokens and endpoints of its primary |
+//! | `read_folder`, `read_entry` | the databases of a primary with many, and which replicas are open; from a request of a read server to its database and rights |
 //! | `records`, `registry` | the list of databases as text, and the file of a folder |
 //! | `membership`, `news`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
 //! | `followers` | the replicas that follow a database, and the read servers that clients are told of |
@@ -63,6 +64,8 @@ mod memory;
 mod news;
 pub mod options;
 mod quota;
+mod read_entry;
+mod read_folder;
 mod read_server;
 mod records;
 mod registry;
@@ -180,7 +183,11 @@ impl Server {
             news::follow(members, &serving.catalog)?;
         }
         if let Some((_, primary)) = serving.catalog.replica() {
-            runtime.spawn(primary.check_streams());
+            runtime.spawn(read_server::Primary::check_streams(Arc::downgrade(&primary)));
+        }
+        if let Some(folder) = serving.catalog.primary_folder() {
+            runtime.block_on(folder.check())?;
+            runtime.spawn(folder.clone().keep_up());
         }
         let router = route::router(&serving);
         let accept = listener::serve((serving.clone(), router), socket, tls, plan.connections_max);

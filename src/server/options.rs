@@ -1,8 +1,9 @@
 //! All options of a server and their validation.
 
+mod read_server;
+
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +12,11 @@ use url::Url;
 use super::archives::ArchivePolicy;
 pub use super::archives::ArchiveRequest;
 use crate::model::{
-    Advertised, BUSY_TIMEOUT_MS_DEFAULT, CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT,
-    DATA_TOKEN_MS_MAX, DATA_TOKEN_MS_MIN, Error, FOLLOW_BEAT_MS, POSTGRES_NAME_BYTES_MAX,
-    REGION_CHARS_MAX, REMOTE_TIMEOUT_MS_DEFAULT, Result, TOKEN_CHARS_MIN,
+    Advertised, CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT, DATA_TOKEN_MS_MAX,
+    DATA_TOKEN_MS_MIN, Error, Result, TOKEN_CHARS_MIN,
 };
-use crate::open::{ReplicaTarget, SecretUrl, Target};
+use crate::open::{SecretUrl, Target};
+pub(super) use read_server::{check_advertise, check_region, replica_target};
 
 /// Bounds of one database. A missing one means no bound, except for watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,9 +68,11 @@ pub struct ServerOptions {
     pub path: PathBuf,
     /// Instead of a path: the URL of a PostgreSQL database, which several servers share.
     pub engine: Option<SecretUrl>,
-    /// For a read server: the URL of the database that the replica in the file `path` follows.
+    /// For a read server: the URL of the database that the replica in the file `path` follows, or of the
+    /// server whose databases those in the folder `path` follow.
     pub replica_of: Option<String>,
-    /// For a read server: the access token for that database. It must be allowed to read.
+    /// For a read server: the access token for that database, which must be allowed to read, or the admin
+    /// token of that server.
     pub replica_token: Option<String>,
     /// With `engine`: the URL of this server for clients and for other servers. For a read server: the URL
     /// that its primary names to clients for eventual reads.
@@ -116,6 +119,8 @@ pub(super) enum ServedPath {
     File { path: PathBuf, readonly: bool, tokens: FileTokens, quotas: Quotas },
     /// A replica of the database at a URL.
     Replica { path: PathBuf, of: Url, target: Target },
+    /// Replicas of the databases of the server at a URL, in a folder.
+    Replicas { folder: PathBuf, of: Url, token: String, advertised: Option<Advertised> },
     /// Many databases.
     Folder(PathBuf),
     /// Many databases on PostgreSQL, shared with other servers.
@@ -189,7 +194,8 @@ impl ServerOptions {
             (None, None, None) if is_folder(&self.path) => self.folder(&listen)?,
             (None, None, None) => self.file(&listen)?,
         };
-        let is_read_server = matches!(served, ServedPath::Replica { .. });
+        let is_read_server =
+            matches!(served, ServedPath::Replica { .. } | ServedPath::Replicas { .. });
         let open = self.admin_token.is_none() && self.access_token.is_none() && !is_read_server;
         let public_host = self.public_url.as_deref().map(host_of_public_url).transpose()?;
         let public = self.public_url.as_deref().unwrap_or_default();
@@ -215,7 +221,6 @@ impl ServerOptions {
         }
         let archive = self.archive_policy()?;
         Ok(Plan {
-            served,
             forward: self.forward,
             listen,
             open,
@@ -223,89 +228,28 @@ impl ServerOptions {
             is_encrypted,
             cors_origin,
             studio: self.studio,
-            admin_token: self.admin_token,
+            admin_token: match &served {
+                // What it has of its own is shown to whom the primary would show it.
+                ServedPath::Replicas { token, .. } => Some(token.clone()),
+                ServedPath::File { .. }
+                | ServedPath::Replica { .. }
+                | ServedPath::Folder(_)
+                | ServedPath::Cluster { .. } => self.admin_token,
+            },
             tls: self.tls,
             data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),
             connections_max,
             archive,
             log: self.log,
+            served,
         })
-    }
-
-    fn refuse_those_of_read_servers(&self) -> Result<()> {
-        if self.replica_of.is_none() && (self.replica_token.is_some() || self.region.is_some()) {
-            let name = if self.replica_token.is_some() { "replicaToken" } else { "region" };
-            let why = format!("{name} is for a read server: give replicaOf too");
-            return Err(Error::invalid(why));
-        }
-        if self.region.is_some() && self.advertise.is_none() {
-            return Err(Error::invalid(
-                "region is of an advertised read server: give advertise too",
-            ));
-        }
-        self.region.as_deref().map_or(Ok(()), check_region)
-    }
-
-    fn replica(&self, of: &str) -> Result<ServedPath> {
-        let others = [
-            ("engine", self.engine.is_some()),
-            ("accessToken", self.access_token.is_some()),
-            ("readToken", self.read_token.is_some()),
-            ("adminToken", self.admin_token.is_some()),
-            ("readonly", self.readonly),
-            ("quotas", self.quotas != Quotas::default()),
-            ("forward", self.forward),
-            ("archive", self.archive.is_some()),
-        ];
-        if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
-            return Err(Error::invalid(format!(
-                "{name} is not for a read server, which has the tokens of its primary and only reads: leave out \
-                 {name}, or replicaOf"
-            )));
-        }
-        if self.path.as_os_str().is_empty() || is_folder(&self.path) {
-            return Err(Error::invalid(format!(
-                "path must name the file of the replica, which follows one database: '{}' given",
-                self.path.display()
-            )));
-        }
-        let url = Url::parse(of).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let Some(url) = url.filter(|url| url.password().is_none() && url.query().is_none()) else {
-            return Err(Error::invalid(
-                "replicaOf must be the URL of a database, http:// or https://, without a password and a query",
-            ));
-        };
-        let Some(access_token) = self.replica_token.clone() else {
-            return Err(Error::invalid(
-                "replicaToken is missing: the access token for the database at replicaOf, which must be \
-                 allowed to read",
-            ));
-        };
-        let url_of = self.advertise.as_deref().map(check_advertise).transpose()?;
-        let advertised =
-            url_of.map(|url| Advertised { url, region: self.region.clone().unwrap_or_default() });
-        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        let replica = ReplicaTarget {
-            path: Some(path.clone()),
-            busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
-            prefixes: Vec::new(),
-            beat: Duration::from_millis(FOLLOW_BEAT_MS),
-            advertised,
-        };
-        let target = Target::Url {
-            urls: vec![of.to_owned()],
-            access_token,
-            timeout: Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT),
-            replica: Some(replica),
-        };
-        Ok(ServedPath::Replica { path, of: url, target })
     }
 
     fn archive_policy(&self) -> Result<Option<ArchivePolicy>> {
         let Some(request) = &self.archive else { return Ok(None) };
         let refused = if self.engine.is_some() {
-            "archive is for databases in files: archive PostgreSQL by its own tools, as pg_basebackup and \
-             archive_command, and leave archive out"
+            "archive is for databases in files: archive each database on PostgreSQL with openkv archive run, \
+             and leave archive out"
         } else if self.readonly {
             "archive turns the replication log on, which writes to the file: leave out readonly or archive"
         } else if request.to.is_null() {
@@ -399,35 +343,6 @@ fn check_token(name: &str, token: &str) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Fails for a name that is no region's.
-pub(super) fn check_region(given: &str) -> Result<()> {
-    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if given.len() <= REGION_CHARS_MAX && given.bytes().all(is_known) {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "region must be of at most {REGION_CHARS_MAX} letters, digits and - _ . : '{given}' given"
-    )))
-}
-
-/// The URL without a slash at its end.
-pub(super) fn check_advertise(given: &str) -> Result<String> {
-    let refused = || {
-        Error::invalid(format!(
-            "advertise must be the URL of this server, http:// or https:// with a host, without user, \
-             query and fragment, of at most {POSTGRES_NAME_BYTES_MAX} bytes: '{given}' given"
-        ))
-    };
-    let url = Url::parse(given).map_err(|_| refused())?;
-    let plain = url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    let known = matches!(url.scheme(), "http" | "https") && url.has_host();
-    let url = String::from(url).trim_end_matches('/').to_owned();
-    if known && plain && url.len() <= POSTGRES_NAME_BYTES_MAX { Ok(url) } else { Err(refused()) }
 }
 
 /// Whether only programs of this machine can connect to the address.
@@ -524,30 +439,11 @@ mod tests {
             (r#"{"path":"a.db","readonly":true,"archive":{"to":"/a"}}"#, "leave out readonly"),
             (
                 r#"{"engine":"postgres://h/d","adminToken":"123456789012","advertise":"https://a","archive":{"to":"/a"}}"#,
-                "archive PostgreSQL by its own tools",
+                "with openkv archive run",
             ),
             (
                 r#"{"path":"a.db","replicaOf":"http://h/a","replicaToken":"123456789012","archive":{"to":"/a"}}"#,
                 "archive is not for a read server",
-            ),
-            (r#"{"path":"a.db","replicaOf":"http://h/a"}"#, "replicaToken is missing"),
-            (r#"{"path":"a.db","replicaToken":"123456789012"}"#, "give replicaOf too"),
-            (r#"{"path":"a.db","region":"eu"}"#, "region is for a read server"),
-            (
-                r#"{"path":"a.db","replicaOf":"http://h/a","replicaToken":"123456789012","region":"e"}"#,
-                "give advertise too",
-            ),
-            (
-                r#"{"path":"dir/","replicaOf":"http://h/a","replicaToken":"123456789012"}"#,
-                "the file of the replica",
-            ),
-            (
-                r#"{"path":"a.db","replicaOf":"postgres://h/a","replicaToken":"123456789012"}"#,
-                "replicaOf must be",
-            ),
-            (
-                r#"{"path":"a.db","replicaOf":"http://h/a","accessToken":"123456789012"}"#,
-                "accessToken is not for a read server",
             ),
         ] {
             let message = refusal(json);

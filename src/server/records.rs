@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::archives::ArchivePolicy;
 use super::auth::{AccessToken, Rights, TokenHash};
 use super::options::Quotas;
-use crate::model::{Error, Result};
+use crate::model::{DATABASE_NAME_CHARS_MAX, Error, Result};
 
 /// The newest format: it has policies of archives, which earlier versions would lose.
 const FORMAT: u32 = 2;
@@ -96,4 +96,12 @@ pub(super) fn read_page(text: &[u8], source: &str) -> Result<Vec<Record>> {
 fn token_record(token: AccessToken) -> TokenRecord {
     let AccessToken { id, rights, hash, created_ms } = token;
     TokenRecord { id, rights, sha256: hash.to_text(), created_ms }
+}
+
+/// Whether a database can have this name: an unescaped part of URLs that differs from the server's own paths.
+pub(super) fn is_name(name: &str) -> bool {
+    let chars = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let reserved = ["v1", "v2", "healthz", "readyz"].contains(&name);
+    first && name.len() <= DATABASE_NAME_CHARS_MAX && name.chars().all(chars) && !reserved
 }

@@ -7,35 +7,55 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::records::{Record, read_page};
-use crate::model::{Error, Result};
+use crate::model::{DROPPED_DATABASES_MAX, Error, Result};
 use crate::open::cannot;
 
 const FILE: &str = "openkv-server.json";
 const LOCK: &str = "openkv-server.lock";
+/// The UUIDs of dropped databases, one a line, the newest last.
+const DROPPED: &str = "openkv-server.dropped";
+
 /// A locked folder of databases.
 pub(super) struct Registry {
     folder: PathBuf,
     lock: File,
+    dropped: Mutex<Vec<Uuid>>,
+}
+
+/// Locks a folder, creating it if it is missing. Returns its absolute path, and the lock.
+///
+/// # Errors
+/// `Unavailable` if another server has it.
+pub(super) fn lock(folder: &Path) -> Result<(PathBuf, File)> {
+    std::fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))?;
+    let folder = folder.canonicalize().map_err(|error| cannot("open", folder, &error))?;
+    let path = folder.join(LOCK);
+    let lock = OpenOptions::new().create(true).append(true).open(&path);
+    let lock = lock.map_err(|error| cannot("open", &path, &error))?;
+    lock.try_lock().map_err(|error| {
+        Error::unavailable(format!(
+            "{} is served by another server already: {error}",
+            folder.display()
+        ))
+    })?;
+    Ok((folder, lock))
+}
+
+/// Whether a folder has a registry.
+pub(super) fn is_served(folder: &Path) -> bool {
+    folder.join(FILE).exists()
 }
 
 impl Registry {
     /// Locks a folder, creating it if it is missing, and reads its registry.
     pub(super) fn open(folder: &Path) -> Result<(Self, Vec<Record>)> {
-        std::fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))?;
-        let folder = folder.canonicalize().map_err(|error| cannot("open", folder, &error))?;
-        let path = folder.join(LOCK);
-        let lock = OpenOptions::new().create(true).append(true).open(&path);
-        let lock = lock.map_err(|error| cannot("open", &path, &error))?;
-        lock.try_lock().map_err(|error| {
-            Error::unavailable(format!(
-                "{} is served by another server already: {error}",
-                folder.display()
-            ))
-        })?;
-        let registry = Self { folder, lock };
+        let (folder, lock) = lock(folder)?;
+        let dropped = Mutex::new(read_dropped(&folder.join(DROPPED)));
+        let registry = Self { folder, lock, dropped };
         let databases = registry.read()?;
         for file in registry.strays(&databases) {
             tracing::warn!(file = %file.display(), "a database file that the registry does not list");
@@ -67,7 +87,29 @@ impl Registry {
 
     /// Replaces the file.
     pub(super) fn write(&self, text: &[u8]) -> Result<()> {
-        let (path, beside) = (self.folder.join(FILE), self.folder.join(format!("{FILE}.new")));
+        self.replace(FILE, text)
+    }
+
+    /// The databases that were dropped, the newest last.
+    pub(super) fn dropped(&self) -> Vec<Uuid> {
+        self.dropped.lock().clone()
+    }
+
+    /// Notes that a database was dropped, which the registry says already. If that fails, read servers keep
+    /// its replica.
+    pub(super) fn note_dropped(&self, id: Uuid) {
+        let mut dropped = self.dropped.lock();
+        dropped.push(id);
+        let over = dropped.len().saturating_sub(DROPPED_DATABASES_MAX);
+        dropped.drain(..over);
+        let lines: Vec<_> = dropped.iter().map(ToString::to_string).collect();
+        if let Err(error) = self.replace(DROPPED, lines.join("\n").as_bytes()) {
+            tracing::warn!(%error, %id, "noting a dropped database");
+        }
+    }
+
+    fn replace(&self, name: &str, text: &[u8]) -> Result<()> {
+        let (path, beside) = (self.folder.join(name), self.folder.join(format!("{name}.new")));
         let mut file = private(&beside).map_err(|error| cannot("write", &beside, &error))?;
         let written = file.write_all(text).and_then(|()| file.sync_all());
         written
@@ -91,6 +133,12 @@ impl Registry {
         };
         files.map(|file| file.path()).filter(is_stray).collect()
     }
+}
+
+/// The UUIDs in a file. Without it, none is known.
+fn read_dropped(path: &Path) -> Vec<Uuid> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| Uuid::try_parse(line).ok()).collect()
 }
 
 /// Creates a file that only its owner can read.
@@ -129,5 +177,19 @@ mod tests {
         let (registry, _) = Registry::open(folder.path()).unwrap();
         assert!(stray.exists());
         registry.unlock();
+    }
+
+    #[test]
+    fn the_newest_dropped_databases_are_remembered() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let id = |n: usize| uuid::Uuid::from_u128(n as u128 + 1);
+        let (registry, _) = Registry::open(folder.path()).unwrap();
+        assert!(registry.dropped().is_empty());
+        *registry.dropped.lock() = (0..DROPPED_DATABASES_MAX).map(id).collect();
+        registry.note_dropped(id(DROPPED_DATABASES_MAX));
+        drop(registry);
+        let (registry, _) = Registry::open(folder.path()).unwrap();
+        let expected: Vec<_> = (1..=DROPPED_DATABASES_MAX).map(id).collect();
+        assert_eq!(registry.dropped(), expected);
     }
 }

@@ -34,6 +34,11 @@ pub(super) async fn body_of(
     Ok((body, Some(claim)))
 }
 
+/// The name of the database in the path of a request, on a server with many.
+pub(super) fn database_in(head: &Parts) -> &str {
+    head.uri.path().split('/').nth(1).unwrap_or_default()
+}
+
 /// Refuses other methods.
 pub(super) fn only(head: &Parts, methods: &[Method]) -> Result<(), Refusal> {
     if methods.contains(&head.method) {

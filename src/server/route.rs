@@ -23,7 +23,9 @@ use super::held::routed;
 use super::memory::RequestPermit;
 use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read};
-use super::{Serving, admin, api, data, exchange, extension, host, leader, seen, studio, watch};
+use super::{
+    Serving, admin, api, data, exchange, extension, host, leader, read_entry, seen, studio, watch,
+};
 use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
 
 /// The routes of a server. Its connections share one router.
@@ -46,6 +48,15 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router {
     let other = match serving.catalog.is_folder() {
         true => other.route(api::DOCS, post(metadata)).route(api::METRICS, post(metadata)),
         false => other,
+    };
+    // The tokens of the data path are the primary's, so only the path says which database it is.
+    let other = match serving.catalog.primary_folder() {
+        Some(_) => other
+            .route("/{database}/v2/snapshot_read", any(snapshot_read))
+            .route("/{database}/v2/atomic_write", any(atomic_write))
+            .route("/{database}/v2/watch", any(watch))
+            .route("/{database}/v2/openkv/{*request}", any(extension)),
+        None => other,
     };
     let other = match serving.catalog.is_open() {
         // Without tokens, the host is all that keeps pages of other sites out.
@@ -204,7 +215,8 @@ async fn data_answer(
 async fn extension(State(serving): State<Arc<Serving>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let mut permit = None;
-    let kind = extension::kind_of(head.uri.path().trim_start_matches("/v2/"));
+    let path = head.uri.path().split_once("/v2/").map(|(_, path)| path);
+    let kind = path.and_then(extension::kind_of);
     let answer = match kind.ok_or_else(Refusal::not_found) {
         Ok(kind) => match only(&head, &[Method::POST]) {
             Ok(()) => extension::route(&serving, &head, body, kind, &mut permit).await,
@@ -254,18 +266,18 @@ async fn metadata_answer(
         name.is_empty()
     };
     if serving.catalog.is_folder() && name.is_empty() {
-        let text = "This server has many databases: add /NAME to its URL.";
+        let text = "This server has many databases: add /NAME to its URL. (A read server of all of them has a \
+                    folder as path.)";
         return Err(Refusal::new(StatusCode::NOT_FOUND, text));
     }
     if !is_metadata {
         return Err(Refusal::not_found());
     }
     only(head, &[Method::POST])?;
-    if let Some((database, primary)) = serving.catalog.replica() {
-        database.take_operation()?;
-        *permit = Some(database.memory.permit().await?);
+    if let Some(known) = read_entry::asked(serving, head).await? {
+        *permit = Some(known.0.memory.permit().await?);
         let body = read(body, METADATA_BYTES_MAX).await?;
-        return exchange::of_read_server(serving, &primary, head, &body).await;
+        return read_entry::metadata(serving, known, head, &body).await;
     }
     let who = exchange::authorize(serving, name, head)?;
     who.0.take_operation()?;

@@ -20,11 +20,12 @@ export function addServeCommand(program: Command): void {
     )
     .option(
       "--replica-of <url>",
-      "answer reads from a replica of this database, in the file --path",
+      "answer reads from replicas: of this database in a file, of a server's databases in a folder",
     )
     .option(
       "--replica-token <token>",
-      "with --replica-of: the token for that database (env: OPENKV_REPLICA_TOKEN)",
+      "with --replica-of: the token for that database or, with a folder, the server's admin token " +
+        "(env: OPENKV_REPLICA_TOKEN)",
     )
     .option(
       "--advertise <url>",

@@ -77,6 +77,18 @@ pub const READ_SERVER_ASKED_MAX: usize = 16;
 /// Tokens that a read server knows.
 pub const READ_SERVER_TOKENS_MAX: usize = 10_000;
 
+/// Replicas that a read server of a folder has open. Each needs what a served database needs.
+pub const READ_SERVER_COPIES_MAX: usize = 256;
+
+/// How often a read server of a folder asks its primary for its databases, in ms.
+pub const READ_SERVER_CATALOG_MS: u64 = 10_000;
+
+/// Bytes of the answer to that.
+pub const READ_SERVER_CATALOG_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Dropped databases that the folder of a server remembers, so that read servers remove their replicas.
+pub const DROPPED_DATABASES_MAX: usize = 1000;
+
 /// Characters of the name of a region.
 pub const REGION_CHARS_MAX: usize = 64;
 

@@ -21,8 +21,8 @@ use crate::server::held::held;
 use crate::server::memory::{Claim, RequestPermit};
 use crate::server::quota::hold;
 use crate::server::read_server::InUse;
-use crate::server::request::{RequestBody, body_of};
-use crate::server::{Serving, exchange, host, leader};
+use crate::server::request::{RequestBody, body_of, database_in};
+use crate::server::{Serving, exchange, host, leader, read_entry};
 
 /// The sender of an admitted request, for its handler.
 pub(in crate::server) type Admitted = Arc<Client>;
@@ -149,23 +149,14 @@ pub(super) async fn authorized(
     serving: &Arc<Serving>,
     head: &Parts,
 ) -> Result<(Arc<Database>, Grant, Option<InUse>), Problem> {
-    if let Some((database, primary)) = serving.catalog.replica() {
-        let (grant, in_use) = primary.access(head).await?;
+    if let Some((database, grant, in_use)) = read_entry::admitted(serving, head, false).await? {
         return Ok((database, grant, Some(in_use)));
     }
-    let name = database_of(serving, head);
+    let name = if serving.catalog.is_folder() { database_in(head) } else { "" };
     let (database, rights, issued_for) = exchange::authorize(serving, name, head)?;
     // An access token is valid until it is revoked.
     let grant = Grant { database: database.id, rights, issued_for, expires_at_ms: i64::MAX };
     Ok((database, grant, None))
-}
-
-/// The name of the database in a path.
-fn database_of<'r>(serving: &Serving, head: &'r Parts) -> &'r str {
-    match serving.catalog.is_folder() {
-        true => head.uri.path().split('/').nth(1).unwrap_or_default(),
-        false => "",
-    }
 }
 
 async fn forwarded(

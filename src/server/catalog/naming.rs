@@ -7,6 +7,7 @@ use crate::model::{DATABASE_NAME_CHARS_MAX, Result};
 use crate::server::answer::Refusal;
 use crate::server::auth::{self, AccessToken, Rights, TokenHash};
 use crate::server::clock::now_ms;
+use crate::server::records::is_name;
 
 pub(super) fn make_token(rights: Rights) -> Result<(String, AccessToken)> {
     let token = auth::new_token()?;
@@ -18,10 +19,7 @@ pub(super) fn make_token(rights: Rights) -> Result<(String, AccessToken)> {
 
 /// A name is an unescaped part of URLs, and must differ from the server's own paths.
 pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
-    let chars = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
-    let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    let reserved = ["v1", "v2", "healthz", "readyz"].contains(&name);
-    if first && name.len() <= DATABASE_NAME_CHARS_MAX && name.chars().all(chars) && !reserved {
+    if is_name(name) {
         return Ok(());
     }
     Err(Refusal::bad_request(format!(

@@ -14,8 +14,9 @@
 mod grants;
 mod questions;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hyper::http::request::Parts;
@@ -27,7 +28,8 @@ use uuid::Uuid;
 
 pub(super) use self::grants::InUse;
 use self::grants::{Grants, Known};
-use self::questions::{Questions, Unanswered, strong_of};
+use self::questions::strong_of;
+pub(super) use self::questions::{Http, Questions, Unanswered};
 use super::answer::Refusal;
 use super::auth::{Grant, TokenHash, bearer};
 use super::clock::now_ms;
@@ -48,8 +50,14 @@ const DATA_TOKEN_PREFIX: &str = "okd_";
 /// The primary of a read server, and the replica that follows it.
 pub(super) struct Primary {
     url: String,
-    /// `None` once it is closed.
+    /// `None` while it is not open.
     replica: RwLock<Option<Arc<database::Replica>>>,
+    /// Whether it is not opened again.
+    has_ended: AtomicBool,
+    /// Whether the primary has another database by this name.
+    exchanged: AtomicBool,
+    /// The endpoint for strong reads, until the replica knows it.
+    first_strong: Option<String>,
     pub(super) id: Uuid,
     questions: Questions,
     /// Held by questions about unknown tokens.
@@ -60,25 +68,74 @@ pub(super) struct Primary {
 }
 
 impl Primary {
-    /// Opens the replica. Waits for the primary.
+    /// Opens the replica of the one database of a read server. Waits for the primary.
     ///
     /// # Errors
     /// As [`open`]; `Unsupported` for a primary without a replication log.
     pub(super) fn open(url: &Url, target: &Target) -> Result<Arc<Self>> {
-        let database::Database::Replica(replica) = open(target)? else {
-            return Err(Error::internal("the target of a read server has no replica"));
-        };
-        let id = replica.client().and_then(|client| client.database_id());
-        let id = id.ok_or_else(|| Error::internal("a client without metadata"))?;
-        Ok(Arc::new(Self {
+        let replica = opened(target)?;
+        let id = id_of(&replica)?;
+        let questions = Questions::new(Arc::new(Http::new()?), url);
+        let primary = Self::of(url, id, questions, None);
+        *primary.replica.write() = Some(replica);
+        Ok(primary)
+    }
+
+    /// Of one of many databases. `questions` are those to its URL, `metadata` is its own.
+    ///
+    /// # Errors
+    /// `Unavailable` if the metadata names no strong endpoint.
+    pub(super) fn unopened(
+        url: &Url,
+        questions: Questions,
+        metadata: &Metadata,
+    ) -> Result<Arc<Self>, Unanswered> {
+        let strong = strong_of(&metadata.endpoints).ok_or_else(no_strong_endpoint)?;
+        Ok(Self::of(url, metadata.database, questions, Some(strong.to_owned())))
+    }
+
+    fn of(url: &Url, id: Uuid, questions: Questions, first_strong: Option<String>) -> Arc<Self> {
+        Arc::new(Self {
             url: url.as_str().trim_end_matches('/').to_owned(),
-            replica: RwLock::new(Some(replica)),
+            replica: RwLock::default(),
+            has_ended: AtomicBool::new(false),
+            exchanged: AtomicBool::new(false),
+            first_strong,
             id,
-            questions: Questions::new(url)?,
+            questions,
             asking: Semaphore::new(READ_SERVER_ASKED_MAX),
             grants: Mutex::default(),
             changed: flag::Sender::new(()),
-        }))
+        })
+    }
+
+    /// Opens the replica. Waits for the primary.
+    pub(super) fn open_copy(&self, target: &Target) -> Result<()> {
+        let replica = opened(target)?;
+        let is_same = id_of(&replica)? == self.id;
+        {
+            let mut place = self.replica.write();
+            if is_same && !self.has_ended.load(Ordering::Acquire) {
+                *place = Some(replica);
+                return Ok(());
+            }
+        }
+        close(database::Database::Replica(replica), || ());
+        if is_same {
+            return Err(Error::closed());
+        }
+        self.exchanged.store(true, Ordering::Release);
+        Err(another_database())
+    }
+
+    /// Whether the replica is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.replica.read().is_some()
+    }
+
+    /// Whether the primary has another database by this name.
+    pub(super) fn was_exchanged(&self) -> bool {
+        self.exchanged.load(Ordering::Acquire)
     }
 
     /// The URL of the database at the primary.
@@ -87,8 +144,18 @@ impl Primary {
     }
 
     /// The replica.
-    pub(super) fn replica(&self) -> Result<Arc<database::Replica>> {
-        self.replica.read().clone().ok_or_else(Error::closed)
+    fn replica(&self) -> Result<Arc<database::Replica>> {
+        let replica = self.replica.read().clone();
+        replica.ok_or_else(|| {
+            let why = "the replica is not open here; ask the primary";
+            Error::unavailable(format!("{why}, {}, or again later", self.url))
+        })
+    }
+
+    /// Closes the replica for good, and waits for that.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.close();
     }
 
     /// Closes the replica, and waits for that.
@@ -131,17 +198,12 @@ impl Primary {
         self.grants.lock().has(fingerprint, Instant::now())
     }
 
-    /// The grant of a request with an access token.
-    pub(super) async fn access(&self, head: &Parts) -> Result<(Grant, InUse), Refusal> {
-        self.granted(head, false).await
-    }
-
-    /// The grant of a request of the data path.
-    pub(super) async fn data(&self, head: &Parts) -> Result<(Grant, InUse), Refusal> {
-        self.granted(head, true).await
-    }
-
-    async fn granted(&self, head: &Parts, is_data: bool) -> Result<(Grant, InUse), Refusal> {
+    /// The grant of a request. `is_data`: its token is one of the data path.
+    pub(super) async fn granted(
+        &self,
+        head: &Parts,
+        is_data: bool,
+    ) -> Result<(Grant, InUse), Refusal> {
         let token = bearer(&head.headers)?;
         if is_data != token.starts_with(DATA_TOKEN_PREFIX) {
             return Err(Refusal::wrong_token());
@@ -175,9 +237,9 @@ impl Primary {
                 self.refused(&hash);
                 Err(Refusal::wrong_token())
             }
-            Err(Unanswered::Unreached(error)) => {
+            Err(unanswered @ (Unanswered::Unknown | Unanswered::Unreached(_))) => {
                 let known = self.grants.lock().postponed(&hash, Instant::now());
-                known.ok_or_else(|| error.into())
+                known.ok_or_else(|| unanswered.into())
             }
         }
     }
@@ -211,9 +273,9 @@ impl Primary {
     }
 
     fn strong(&self) -> Result<String, Unanswered> {
-        let replica = self.replica().map_err(Unanswered::Unreached)?;
-        let client = replica.client().ok_or_else(no_strong_endpoint)?;
-        client.strong_endpoint().ok_or_else(no_strong_endpoint)
+        let replica = self.replica.read().clone();
+        let known = replica.and_then(|replica| replica.client()?.strong_endpoint());
+        known.or_else(|| self.first_strong.clone()).ok_or_else(no_strong_endpoint)
     }
 
     /// The metadata for a client: that of the primary, with this server for eventual reads. `own`: the URL
@@ -229,8 +291,8 @@ impl Primary {
         let _place = place.map_err(|_| Error::closed())?;
         let mut metadata = self.questions.metadata(access_token, offered, extensions).await?;
         if metadata.database != self.id {
-            let why = "the primary of this read server is another database than before: restart it";
-            return Err(Error::unavailable(why).into());
+            self.exchanged.store(true, Ordering::Release);
+            return Err(another_database().into());
         }
         let own = own(metadata.version);
         let own = own.map(|url| Endpoint { url, consistency: Consistency::Eventual });
@@ -249,26 +311,49 @@ impl Primary {
     }
 
     /// Asks about the tokens of streams again and again, until it is dropped.
-    pub(super) async fn check_streams(self: Arc<Self>) {
+    pub(super) async fn check_streams(this: Weak<Self>) {
         loop {
             sleep(Duration::from_millis(READ_SERVER_TOKEN_MS_MAX / 4)).await;
-            let used = self.grants.lock().used(Instant::now());
+            let Some(this) = this.upgrade() else { return };
+            let used = this.grants.lock().used(Instant::now());
             for (hash, known) in used {
-                let asked = match self.strong() {
-                    Ok(strong) => self.grant(&strong, &known.data_token).await,
+                let asked = match this.strong() {
+                    Ok(strong) => this.grant(&strong, &known.data_token).await,
                     Err(unanswered) => Err(unanswered),
                 };
                 match asked {
                     Ok(now) => {
                         let known = Known { ends: known.ends.max(now.ends), ..now };
-                        drop(self.grants.lock().keep(hash, known, Instant::now()));
+                        drop(this.grants.lock().keep(hash, known, Instant::now()));
                     }
-                    Err(Unanswered::Refused) => self.refused(&hash),
-                    Err(Unanswered::Unreached(_)) => {}
+                    Err(Unanswered::Refused) => this.refused(&hash),
+                    Err(Unanswered::Unknown | Unanswered::Unreached(_)) => {}
                 }
             }
         }
     }
+}
+
+/// The replica of a target, once it is open.
+fn opened(target: &Target) -> Result<Arc<database::Replica>> {
+    match open(target)? {
+        database::Database::Replica(replica) => Ok(replica),
+        database::Database::Store(_) | database::Database::Remote(_) => {
+            Err(Error::internal("the target of a read server has no replica"))
+        }
+    }
+}
+
+/// The database that a replica follows.
+fn id_of(replica: &database::Replica) -> Result<Uuid> {
+    let id = replica.client().and_then(|client| client.database_id());
+    id.ok_or_else(|| Error::internal("a client without metadata"))
+}
+
+fn another_database() -> Error {
+    Error::unavailable(
+        "the primary of this read server has another database than before: restart it",
+    )
 }
 
 /// An access token does not end with the token of the data path for it.

@@ -1,5 +1,8 @@
-//! Questions to the primary, with the tokens of clients: the metadata exchange, and what a token may do.
+//! Questions to the primary: with the tokens of clients the metadata exchange, and what a token may do; with
+//! its admin token, which databases there are.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -7,6 +10,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 use uuid::Uuid;
@@ -15,22 +19,29 @@ use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, PACKED_HEADER, read_answer, write_request,
 };
 use crate::connect::versions::{DATABASE_HEADER, JSON_TYPE, VERSION_HEADER, Version};
-use crate::model::{Error, METADATA_BYTES_MAX, READ_SERVER_ASK_MS_MAX, Result};
+use crate::model::{
+    Error, METADATA_BYTES_MAX, READ_SERVER_ASK_MS_MAX, READ_SERVER_CATALOG_BYTES_MAX,
+};
 use crate::protocol::extension::{FRAMES_TYPE, GRANT, read_grant};
 use crate::server::answer::Refusal;
 use crate::server::auth::Rights;
 use crate::server::http_client::HttpClient;
 
-/// The connections to the primary.
-pub(super) struct Questions {
-    http: HttpClient<Full<Bytes>>,
+/// Connections to the primary.
+pub(in crate::server) type Http = HttpClient<Full<Bytes>>;
+
+/// Questions to one URL.
+pub(in crate::server) struct Questions {
+    http: Arc<Http>,
     url: Url,
 }
 
 /// Why a question has no answer.
-pub(super) enum Unanswered {
+pub(in crate::server) enum Unanswered {
     /// The primary refuses the token.
     Refused,
+    /// The primary does not know the question.
+    Unknown,
     /// The primary cannot be reached, or not answer.
     Unreached(Error),
 }
@@ -39,22 +50,59 @@ impl From<Unanswered> for Refusal {
     fn from(unanswered: Unanswered) -> Self {
         match unanswered {
             Unanswered::Refused => Self::wrong_token(),
+            Unanswered::Unknown => Error::unavailable(KNOWS_NONE).into(),
             Unanswered::Unreached(error) => error.into(),
         }
     }
 }
 
+const KNOWS_NONE: &str = "the primary knows no read servers: update openkv there";
+
+/// The databases of a primary with a folder.
+pub(in crate::server) struct PrimaryCatalog {
+    /// In order.
+    pub(in crate::server) names: Vec<String>,
+    /// Databases that it says it has dropped.
+    pub(in crate::server) dropped: BTreeSet<Uuid>,
+}
+
+#[derive(Deserialize)]
+struct CatalogAnswer {
+    databases: Vec<Listed>,
+    dropped: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+}
+
 impl Questions {
-    /// `url`: that of the database at the primary.
-    ///
-    /// # Errors
-    /// `Unavailable` without trusted certificates.
-    pub(super) fn new(url: &Url) -> Result<Self> {
-        Ok(Self { http: HttpClient::new()?, url: url.clone() })
+    /// `url`: that of the database at the primary, or of its root for [`Questions::catalog`].
+    pub(in crate::server) fn new(http: Arc<Http>, url: &Url) -> Self {
+        Self { http, url: url.clone() }
+    }
+
+    /// The databases of the primary.
+    pub(in crate::server) async fn catalog(
+        &self,
+        admin_token: &str,
+    ) -> Result<PrimaryCatalog, Unanswered> {
+        let url = self.url.join("v1/admin/catalog").map_err(|error| unreadable(&error))?;
+        let request = Request::builder().method(Method::GET).uri(url.as_str());
+        let request = request.header(AUTHORIZATION, bearer(admin_token)?).body(Full::default());
+        let request = request.map_err(|error| unreadable(&error))?;
+        let body = self.send(request, READ_SERVER_CATALOG_BYTES_MAX).await?;
+        let answer = serde_json::from_slice(&body).map_err(|_| Unanswered::Unknown);
+        let CatalogAnswer { databases, dropped } = answer?;
+        let mut names: Vec<_> = databases.into_iter().map(|of| of.name).collect();
+        names.sort_unstable();
+        let dropped = dropped.iter().filter_map(|id| Uuid::try_parse(id).ok()).collect();
+        Ok(PrimaryCatalog { names, dropped })
     }
 
     /// The metadata for a client that speaks these versions. Its endpoints are absolute.
-    pub(super) async fn metadata(
+    pub(in crate::server) async fn metadata(
         &self,
         access_token: &str,
         offered: &[Version],
@@ -103,24 +151,36 @@ impl Questions {
     }
 
     async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Bytes, Unanswered> {
-        let deadline = Instant::now() + Duration::from_millis(READ_SERVER_ASK_MS_MAX);
         let request = Request::builder().method(Method::POST).uri(url).body(Full::new(body));
         let mut request = request.map_err(|error| unreadable(&error))?;
         *request.headers_mut() = headers;
+        self.send(request, METADATA_BYTES_MAX).await
+    }
+
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        bytes_max: usize,
+    ) -> Result<Bytes, Unanswered> {
+        let deadline = Instant::now() + Duration::from_millis(READ_SERVER_ASK_MS_MAX);
         let asked = timeout_at(deadline, self.http.request(request)).await;
         let answer = match asked {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(unreached(&error)),
             Err(late) => return Err(unreached(&late)),
         };
-        body_of(answer, deadline).await
+        body_of(answer, deadline, bytes_max).await
     }
 }
 
 /// The body of a good answer.
-async fn body_of(answer: Response<Incoming>, deadline: Instant) -> Result<Bytes, Unanswered> {
+async fn body_of(
+    answer: Response<Incoming>,
+    deadline: Instant,
+    bytes_max: usize,
+) -> Result<Bytes, Unanswered> {
     let (Parts { status, .. }, body) = answer.into_parts();
-    let whole = Limited::new(body, METADATA_BYTES_MAX).collect();
+    let whole = Limited::new(body, bytes_max).collect();
     let body = match timeout_at(deadline, whole).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) => return Err(unreached(&error)),
@@ -129,9 +189,7 @@ async fn body_of(answer: Response<Incoming>, deadline: Instant) -> Result<Bytes,
     match status {
         StatusCode::OK => Ok(body),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Unanswered::Refused),
-        StatusCode::NOT_FOUND => Err(Unanswered::Unreached(Error::unavailable(
-            "the primary knows no read servers: update openkv there",
-        ))),
+        StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST => Err(Unanswered::Unknown),
         status => {
             let text = String::from_utf8_lossy(&body);
             Err(unreached(&format_args!("it answered {status}: {text}")))
