@@ -16,7 +16,9 @@ use super::auth::{AccessToken, Rights, TokenHash};
 use super::copies::Copies;
 use super::deliveries::Deliveries;
 use super::followers::Followers;
-use super::location::{FileStamp, Location};
+#[cfg(feature = "archive")]
+use super::location::FileStamp;
+use super::location::Location;
 use super::memory::Memory;
 use super::options::Quotas;
 use super::quota::{Bucket, over};
@@ -157,6 +159,7 @@ impl Database {
     }
 
     /// The store for an archiver, which its clients need not have open. Its caller closes it.
+    #[cfg(feature = "archive")]
     pub(super) fn visit_store(&self) -> Result<Arc<Store>> {
         let store = self.store.lock();
         if self.gone.load(Ordering::Acquire) {
@@ -181,6 +184,7 @@ impl Database {
     }
 
     /// As [`Location::file_stamp`].
+    #[cfg(feature = "archive")]
     pub(super) fn file_stamp(&self) -> Option<FileStamp> {
         self.location.file_stamp()
     }
@@ -302,6 +306,7 @@ impl Database {
     }
 
     /// Fails for a database that cannot be archived here.
+    #[cfg(feature = "archive")]
     pub(super) fn allows_archive(&self) -> Result<(), Refusal> {
         let text = match &self.location {
             Location::File { readonly: false, .. } => return Ok(()),

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+#[cfg(feature = "archive")]
+use std::time::SystemTime;
 
 use super::copies::remove_left;
 use super::membership::Membership;
@@ -13,6 +15,7 @@ use crate::store::Store;
 
 /// The lengths and times of a file and of its log. They change with every commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg(feature = "archive")]
 pub(super) struct FileStamp([Option<(u64, Option<SystemTime>)>; 2]);
 
 /// The place of a database.
@@ -102,6 +105,7 @@ impl Location {
     }
 
     /// The present state of its file; `None` where there is none.
+    #[cfg(feature = "archive")]
     pub(super) fn file_stamp(&self) -> Option<FileStamp> {
         let [file, log, _] = files(self.file()?);
         let of = |path: &Path| {
