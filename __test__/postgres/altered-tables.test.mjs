@@ -13,7 +13,7 @@ const ALTERED = [
   ["databases", "clock_ms", "numeric"],
   ["databases", "feed_removed", "numeric"],
   ["databases", "logs", "text"],
-  ["databases", "replicates", "text"],
+  ["databases", "keeps", "text"],
   ["entries", "db", "numeric"],
   ["entries", "version", "numeric"],
   ["entries", "encoding", "int4"],

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
 import { freshPaths } from "../kit/folder.mjs";
+import { freePort } from "../kit/port.mjs";
 import { open, startServer } from "../kit/server.mjs";
 import { until } from "../kit/time.mjs";
 import { all } from "./entries.mjs";
@@ -169,6 +170,36 @@ test("a primary names an advertised read server while it follows", async () => {
   await until(async () => (await named()).length === 0, "no endpoint");
 });
 
+test("a client reads at the read server that answers soonest, and at another one when that is gone", async () => {
+  const { primary, kv } = await started();
+  const places = [];
+  for (const [name, delay] of [
+    ["far", 80],
+    ["near", 0],
+  ]) {
+    const listen = `127.0.0.1:${await freePort()}`;
+    const link = await linkTo(`http://${listen}/`);
+    link.delay = delay;
+    const advertise = link.url.replace(/\/$/, "");
+    const options = { replicaToken: accessToken, listen, advertise, region: name };
+    await caughtUp(await follow(primary.url, options), kv);
+    places.push(link);
+  }
+  const [far, near] = places;
+  const named = async () => (await metadata(primary)).endpoints.length === 3;
+  await until(named, "both endpoints");
+  const client = await open(primary.url, { accessToken, timeout: 3000 });
+  const read = async (n) =>
+    assert.equal((await client.get(["entry", `${n}`], eventual)).value.n, n);
+  for (let n = 0; n < 4; n++) await read(n);
+  const before = far.bytes;
+  for (let n = 0; n < 40; n++) await read(n);
+  assert.equal(far.bytes, before);
+  await near.refuse();
+  for (let n = 0; n < 4; n++) await read(n);
+  assert.ok(far.bytes > before);
+});
+
 test("only the highest rights advertise, and the admin API shows who follows", async () => {
   const adminToken = "an-admin-token";
   const primary = await startServer({ path: `${fresh()}/`, adminToken });
@@ -250,10 +281,7 @@ test("a watch waits for an own write that the replica does not have", async () =
     .watch([["own"]])
     .getReader()
     .read();
-  const changes = near
-    .watch({ prefix: ["own"] })
-    .getReader()
-    .read();
+  const changes = near.watch({ prefix: [] }).getReader().read();
   await between.accept();
   assert.equal((await state).value[0].value, 2);
   await near.set(["own"], 3);

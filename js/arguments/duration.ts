@@ -11,7 +11,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 
 /** The longest duration: a hundred years. */
-const DURATION_MS_MAX = 36_525 * UNIT_MS.d;
+const DURATION_MS_MAX = 36_525 * 86_400_000;
 
 /** A duration in milliseconds. `name` is that of the option, for errors. */
 export function checkDuration(name: string, given: unknown): number {

@@ -21,6 +21,8 @@ fn a_store_that_fails_delays_and_loses_nothing() {
     // A beginning is not tried again by itself: its caller gets the error.
     objects.rate.store(NEVER, Ordering::SeqCst);
     let archive = machine.archive_with(options).unwrap();
+    // Else the first commit that can be restored is the one of which a snapshot first succeeds.
+    wait_for(&archive, |status| status.snapshot.is_some());
     objects.rate.store(OFTEN, Ordering::SeqCst);
     let mut random = Random(3);
     let mut states = Vec::new();
