@@ -31,6 +31,7 @@ mod pool;
 mod pooler;
 mod prefetch;
 mod queues;
+mod read_transaction;
 mod reader;
 mod replication;
 mod schema;

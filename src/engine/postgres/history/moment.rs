@@ -17,7 +17,7 @@ use crate::engine::postgres::cells::Cells;
 use crate::engine::postgres::line::Call;
 use crate::engine::postgres::link::Link;
 use crate::engine::postgres::pages::seen;
-use crate::engine::postgres::snapshot::{begin_read, end_read, size};
+use crate::engine::postgres::read_transaction::{begin_read, end_read, size};
 use crate::engine::replication::{no_longer, only_entries};
 use crate::engine::{FeedLog, Finder, GoesOn, ReplicationLog, Snapshot};
 use crate::model::{
