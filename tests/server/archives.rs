@@ -93,8 +93,13 @@ fn restored(target: &Path) -> u64 {
     restore(&options, &mut |_, _| true).expect("a restore").entries
 }
 
+/// Whether a target has a snapshot, which a restore needs.
 fn has(target: &Path) -> bool {
-    target.to_str().is_some_and(|target| list(target).is_ok())
+    let listing = list(target.to_str().expect("a name"));
+    let has_snapshot = |listing: openkv::archive::Listing| {
+        listing.timelines.iter().any(|timeline| !timeline.snapshots.is_empty())
+    };
+    listing.is_ok_and(has_snapshot)
 }
 
 #[test]
