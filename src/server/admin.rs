@@ -25,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
-use super::archives::{self, ArchivePolicy, ArchiveRequest};
+use super::archive_policy::{ArchivePolicy, ArchiveRequest};
+use super::archives;
 use super::auth::{AccessToken, Rights, TokenHash, bearer};
 use super::catalog::{Requester, no_database};
 use super::clock::now_ms;

@@ -14,7 +14,7 @@ use uuid::{Builder, Uuid};
 use naming::{check_name, id_of, make_token};
 
 use super::answer::Refusal;
-use super::archives::ArchivePolicy;
+use super::archive_policy::ArchivePolicy;
 use super::auth::{self, AccessToken, Rights, TokenHash};
 use super::clock::now_ms;
 use super::database::{Database, Description};

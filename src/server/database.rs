@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch as flag};
 use uuid::Uuid;
 
 use super::answer::Refusal;
-use super::archives::ArchivePolicy;
+use super::archive_policy::ArchivePolicy;
 use super::auth::{AccessToken, Rights, TokenHash};
 use super::copies::Copies;
 use super::deliveries::Deliveries;

@@ -37,6 +37,7 @@
 mod admin;
 mod answer;
 mod api;
+mod archive_policy;
 mod archives;
 mod auth;
 mod catalog;

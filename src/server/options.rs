@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use url::Url;
 
-use super::archives::ArchivePolicy;
-pub use super::archives::ArchiveRequest;
+use super::archive_policy::ArchivePolicy;
+pub use super::archive_policy::ArchiveRequest;
 use crate::model::{
     Advertised, CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT, DATA_TOKEN_MS_MAX,
     DATA_TOKEN_MS_MIN, Error, Result, TOKEN_CHARS_MIN,

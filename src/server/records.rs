@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::archives::ArchivePolicy;
+use super::archive_policy::ArchivePolicy;
 use super::auth::{AccessToken, Rights, TokenHash};
 use super::options::Quotas;
 use crate::model::{DATABASE_NAME_CHARS_MAX, Error, Result};

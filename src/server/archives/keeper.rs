@@ -16,7 +16,6 @@ use hyper::StatusCode;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::ArchivePolicy;
 use super::plan::{Archiver, Seen, Step, step};
 use crate::archive::{Archive, ArchiveOptions, Status};
 use crate::database::Database as Handle;
@@ -28,6 +27,7 @@ use crate::model::{
 };
 use crate::open::{cannot, close};
 use crate::server::answer::Refusal;
+use crate::server::archive_policy::ArchivePolicy;
 use crate::server::catalog::Catalog;
 use crate::server::database::Database;
 use crate::server::location::FileStamp;

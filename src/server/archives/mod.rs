@@ -8,7 +8,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `policy` | where, how often and for how long, as requests and the records have it |
 //! | `plan` | pure: what to do about one database |
 //! | `keeper` | does it, on a thread of its own |
 //! | `view` | the state for the admin API |
@@ -17,7 +16,6 @@
 mod keeper;
 #[cfg(feature = "archive")]
 mod plan;
-mod policy;
 #[cfg(feature = "archive")]
 mod view;
 #[cfg(not(feature = "archive"))]
@@ -25,8 +23,6 @@ mod without;
 
 #[cfg(feature = "archive")]
 pub(super) use keeper::Archives;
-pub(super) use policy::ArchivePolicy;
-pub use policy::ArchiveRequest;
 #[cfg(feature = "archive")]
 pub(super) use view::view;
 #[cfg(not(feature = "archive"))]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 
-use super::ArchivePolicy;
 use crate::metrics::ArchiveFigures;
 use crate::model::{Error, Result};
 use crate::server::answer::Refusal;
+use crate::server::archive_policy::ArchivePolicy;
 use crate::server::catalog::Catalog;
 use crate::server::database::Database;
 
