@@ -2,6 +2,9 @@
 
 import { spawn } from "node:child_process";
 
+/** Nobody reads the colours; and what CI compiles it compiles once, so parts for the next time only fill the disk. */
+const SETTINGS = { CARGO_TERM_COLOR: "never", NO_COLOR: "1", CARGO_INCREMENTAL: "0" };
+
 /** Time for a step to end before it is killed. */
 const GRACE_MS = 5_000;
 
@@ -21,7 +24,7 @@ export async function runStep(step, root, guardMs) {
   const windows = process.platform === "win32";
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...process.env, CARGO_TERM_COLOR: "never", NO_COLOR: "1" },
+    env: { ...process.env, ...SETTINGS },
     stdio: ["ignore", "pipe", "pipe"],
     // A process group of its own, so that all processes of the step end together.
     detached: !windows,
