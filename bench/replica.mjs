@@ -1,6 +1,6 @@
 // `node bench/replica.mjs`: a replica of a server in another process on this machine: the time of the
 // first copy, the rate of catching up, reads compared with those of a file, the lag under a steady load,
-// and the processor time of an idle replica.
+// and the processor time and memory of an idle replica.
 //
 // Arguments: --entries N (default 1000000), --seconds S of each measurement (default 3), --rate R commits a
 // second for the lag (default 5000), --dir DIRECTORY (default: bench/.data).
@@ -24,14 +24,18 @@ const { values } = parseArgs({
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     serve: { type: "string" },
     load: { type: "string" },
+    idle: { type: "string" },
+    copy: { type: "string" },
   },
 });
 const accessToken = "token-of-the-measurement";
 const [entries, ms, rate] = [+values.entries, +values.seconds * 1000, +values.rate];
 const BATCH = 1000;
+const MEMORY_PROCESSES = 3;
 
 if (values.serve !== undefined) await serveFile(values.serve);
 else if (values.load !== undefined) await load(values.load);
+else if (values.idle !== undefined) await idle(values.idle, values.copy);
 else await measure();
 
 /** The server, in a process of its own. */
@@ -54,9 +58,20 @@ async function load(path) {
   await kv.close();
 }
 
+/** A handle that does nothing, in a process of its own: prints its resident memory, in bytes. */
+async function idle(url, replica) {
+  const kv = await openKv(url, { accessToken, replica });
+  await kv.replica?.ready();
+  await kv.get(["entry", 0]);
+  await sleep(ms);
+  globalThis.gc();
+  console.log(process.memoryUsage.rss());
+  await kv.close();
+}
+
 async function child(...args) {
   const script = fileURLToPath(import.meta.url);
-  const all = [script, ...args, "--seconds", values.seconds, "--rate", values.rate];
+  const all = ["--expose-gc", script, ...args, "--seconds", values.seconds, "--rate", values.rate];
   return spawn(process.execPath, all, { stdio: ["ignore", "pipe", "inherit"] });
 }
 
@@ -111,9 +126,26 @@ async function measure() {
   );
 
   await near.close();
+
+  const plain = await memoryOf("--idle", url);
+  const followed = await memoryOf("--idle", url, "--copy", replica);
+  const more = ((followed - plain) / 1e6).toFixed(1);
+  told("memory of an idle replica", `${more} MB more than without it (target: 10)`);
   await primary.close();
   server.kill();
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** The median of some processes. */
+async function memoryOf(...args) {
+  const found = [];
+  for (let n = 0; n < MEMORY_PROCESSES; n++) {
+    const running = await child(...args);
+    const [line] = await once(running.stdout, "data");
+    found.push(Number(line));
+    await once(running, "exit");
+  }
+  return found.sort((a, b) => a - b)[MEMORY_PROCESSES >> 1];
 }
 
 async function fill(kv, value) {
