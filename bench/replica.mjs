@@ -136,7 +136,7 @@ async function measure() {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** The median of some processes. */
+/** The resident memory of a process with these arguments, in bytes: the median of MEMORY_PROCESSES. */
 async function memoryOf(...args) {
   const found = [];
   for (let n = 0; n < MEMORY_PROCESSES; n++) {

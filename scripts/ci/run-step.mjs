@@ -2,8 +2,8 @@
 
 import { spawn } from "node:child_process";
 
-/** Nobody reads the colours; and what CI compiles it compiles once, so parts for the next time only fill the disk. */
-const SETTINGS = { CARGO_TERM_COLOR: "never", NO_COLOR: "1", CARGO_INCREMENTAL: "0" };
+/** Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk. */
+const STEP_ENV = { CARGO_TERM_COLOR: "never", NO_COLOR: "1", CARGO_INCREMENTAL: "0" };
 
 /** Time for a step to end before it is killed. */
 const GRACE_MS = 5_000;
@@ -24,7 +24,7 @@ export async function runStep(step, root, guardMs) {
   const windows = process.platform === "win32";
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...process.env, ...SETTINGS },
+    env: { ...process.env, ...STEP_ENV },
     stdio: ["ignore", "pipe", "pipe"],
     // A process group of its own, so that all processes of the step end together.
     detached: !windows,
