@@ -3,7 +3,7 @@
 // awaits one write after the other keeps its place, and one that serves many callers gives the writes of the
 // others to the writer thread, which commits them together.
 
-import { nextTick } from "node:process";
+import { elapsed, nextTick } from "../model/clock.js";
 
 /** Blocking in one turn, in microseconds. */
 const BUDGET_US = 1000;
@@ -57,11 +57,11 @@ export class ImmediateCommits {
       // It runs once everything that this callback has resolved has run.
       nextTick(() => (this.#over = this.#commits > 0));
     }
-    const begun = performance.now();
+    const begun = elapsed();
     try {
       return commit(COMMIT_US_MAX);
     } finally {
-      this.#blockedUs += (performance.now() - begun) * 1000;
+      this.#blockedUs += (elapsed() - begun) * 1000;
     }
   }
 
