@@ -546,6 +546,12 @@ pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
 /// Writes of an immediate commit, on the thread of its caller.
 pub const IMMEDIATE_WRITES_MAX: usize = 16;
 
+/// Mean of the last commits up to which a server commits on the thread of a request.
+pub const COMMIT_HERE_US_MAX: u64 = 500;
+
+/// Time between two commits of a client that sends one after the other: shorter than any round trip.
+pub const COMMITS_APART_US_MIN: u64 = 50;
+
 /// Bytes of the writes of an immediate commit.
 pub const IMMEDIATE_BYTES_MAX: usize = 65_536;
 
