@@ -11,6 +11,7 @@
 
 mod deadlines;
 mod immediate;
+mod recent;
 mod shared;
 mod sweep;
 mod under_way;
@@ -39,7 +40,7 @@ use crate::model::{
     Settlement,
 };
 pub(super) use immediate::ImmediateCommits;
-use immediate::RecentCommits;
+use recent::RecentCommits;
 use shared::{Rest, Round, Shared};
 use sweep::Pace;
 use under_way::{Batch, Reply, UnderWay, tell};

@@ -17,8 +17,7 @@ use crate::commit::Work;
 use crate::engine::Writer;
 use crate::metrics::Operation;
 use crate::model::{
-    AtomicWrite, Decision, Error, IMMEDIATE_BYTES_MAX, IMMEDIATE_COMMITS_SEEN,
-    IMMEDIATE_WRITES_MAX, Result,
+    AtomicWrite, Decision, Error, IMMEDIATE_BYTES_MAX, IMMEDIATE_WRITES_MAX, Result,
 };
 
 /// Commits on the thread of a caller.
@@ -114,42 +113,6 @@ fn are_small(writes: &[Result<AtomicWrite>]) -> bool {
         && writes.iter().all(|write| write.as_ref().is_ok_and(|it| it.queues().next().is_none()))
 }
 
-/// Whether the duration of this work tells that of an immediate commit.
-pub(super) fn is_small(work: &Work) -> bool {
-    let bytes: usize = work.writes.iter().map(AtomicWrite::size_bytes).sum();
-    (1..=IMMEDIATE_WRITES_MAX).contains(&work.writes.len())
-        && bytes <= IMMEDIATE_BYTES_MAX
-        && work.settlements.is_empty()
-        && work.claims.is_empty()
-        && work.sweep_max == 0
-        && work.purge_max == 0
-}
-
-/// The durations of the last small commits.
-#[derive(Debug, Default)]
-pub(super) struct RecentCommits {
-    took: [Duration; IMMEDIATE_COMMITS_SEEN],
-    /// The number of all.
-    count: usize,
-}
-
-impl RecentCommits {
-    pub(super) fn took(&mut self, time: Duration) {
-        if let Some(place) = self.took.get_mut(self.count % IMMEDIATE_COMMITS_SEEN) {
-            *place = time;
-        }
-        self.count += 1;
-    }
-
-    /// Whether there are enough, and their mean is within a bound. One that took eight times as long excludes
-    /// the seven after it.
-    fn are_within(&self, most: Duration) -> bool {
-        let total: Duration = self.took.iter().sum();
-        self.count >= IMMEDIATE_COMMITS_SEEN
-            && total <= most.saturating_mul(IMMEDIATE_COMMITS_SEEN as u32)
-    }
-}
-
 impl Store {
     /// Carries out writes on this thread and returns one decision for each, in order, if the last small
     /// commits took at most `most` in the mean. Otherwise as [`Store::commit`], with the reply that `reply` makes.
@@ -184,30 +147,5 @@ impl Store {
                 vec![Decision::Rejected(error); count]
             })),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_long_commit_counts_until_enough_others_have_followed() {
-        let (short, long) = (Duration::from_micros(100), Duration::from_micros(500));
-        let mut recent = RecentCommits::default();
-        let mut seen = Vec::new();
-        for took in std::iter::repeat_n(short, IMMEDIATE_COMMITS_SEEN) {
-            seen.push(recent.are_within(short));
-            recent.took(took);
-        }
-        assert_eq!(seen, vec![false; IMMEDIATE_COMMITS_SEEN]);
-        assert!(recent.are_within(short));
-        recent.took(long);
-        for _ in 1..IMMEDIATE_COMMITS_SEEN {
-            recent.took(short);
-            assert!(!recent.are_within(short) && recent.are_within(2 * short));
-        }
-        recent.took(short);
-        assert!(recent.are_within(short));
     }
 }

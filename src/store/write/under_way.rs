@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::immediate::is_small;
+use super::recent::is_small;
 use super::{Next, Rest, Waiting, WriterThread};
 use crate::engine::{Progress, Report, Ticket, Work, Writer};
 use crate::metrics::{Metrics, Notes, Operation};
