@@ -2410,7 +2410,7 @@ export interface OpenKvOptions {
    * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
    * older ones go when the log has more than `maxBytes` bytes (default: 1 GiB). The database remembers the setting for
    * all its processes; without the option it stays as it is, which is off in a new database. `false` turns it off and
-   * deletes it, with the history. With `messages` (default: false; not on PostgreSQL) the log also has the messages and dead
+   * deletes it, with the history. With `messages` (default: false) the log also has the messages and dead
    * letters of queues, so that a restore from an archive has those of its moment; the end of a delivery is then a commit.
    */
   log?: boolean | { retention?: number | string; maxBytes?: number; messages?: boolean };

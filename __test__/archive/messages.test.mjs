@@ -1,37 +1,12 @@
 // Duty: a restore has the messages of its moment, where the log has messages, and says nothing of locks.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { bin, folderOfTests, outcomeOf } from "../cli/running.mjs";
+import { folderOfTests } from "../cli/running.mjs";
+import { archived, restoredMessages } from "./messages.mjs";
 
 const inFolder = folderOfTests();
-
-/** Restores an archive, and answers the values of the messages that wait, are handled or are dead. */
-async function restored(target, file, at) {
-  const moment = at === undefined ? [] : ["--at", at];
-  const args = [bin, "restore", target, file, ...moment];
-  const { code, err } = await outcomeOf(spawn(process.execPath, args));
-  assert.equal(code, 0, err);
-  const kv = await openKv(file);
-  const queue = kv.queue("mail");
-  const { messages } = await queue.peek();
-  const letters = await queue.dead.list();
-  const dead = letters.messages.map(({ value, error }) => [value, error.message]);
-  await kv.close();
-  return { waiting: messages.map(({ value }) => value).toSorted(), dead };
-}
-
-/** Waits until the archive has the last commit of the database. */
-async function archived(kv, archive) {
-  const { versionstamp } = await kv.set(["last"], 0);
-  for (;;) {
-    const status = await archive.status();
-    if (status.versionstamp >= versionstamp) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 test("a restore has the messages of its moment", async () => {
   const kv = await openKv(inFolder("kv.sqlite3"), { log: { messages: true } });
@@ -59,7 +34,7 @@ test("a restore has the messages of its moment", async () => {
     [undefined, ["late", "waits"], [["dies", "it says no"]]],
   ]) {
     const file = inFolder(`restored at ${at}`);
-    assert.deepEqual(await restored(target, file, at), { waiting, dead }, at);
+    assert.deepEqual(await restoredMessages(target, file, at), { waiting, dead }, at);
   }
 });
 
@@ -73,7 +48,7 @@ test("a message that was handled at the moment is delivered again", async () => 
   await archived(kv, archive);
   const file = inFolder("again.sqlite3");
   const { versionstamp } = await kv.get(["last"]);
-  assert.deepEqual((await restored(target, file, versionstamp)).waiting, ["held"]);
+  assert.deepEqual((await restoredMessages(target, file, versionstamp)).waiting, ["held"]);
   const again = await openKv(file);
   const { value } = await again.queue("mail").receive();
   assert.equal(value, "held");

@@ -13,7 +13,7 @@ const ALTERED = [
   ["databases", "clock_ms", "numeric"],
   ["databases", "feed_removed", "numeric"],
   ["databases", "logs", "text"],
-  ["databases", "keeps", "text"],
+  ["databases", "log_parts", "text"],
   ["entries", "db", "numeric"],
   ["entries", "version", "numeric"],
   ["entries", "encoding", "int4"],

@@ -185,11 +185,13 @@ test("a user who may only read reads moments, on a standby too", { skip }, async
   assert.equal((await versionsOf(writing, ["a"]))[0].value, 3);
 });
 
-test("a process of an older version cannot write beside the history", async () => {
+test("a process of an older version cannot write beside the history and the log of messages", async () => {
   const database = await server.newDatabase();
   const url = server.url({ database, kv: "shop" });
   await (await openKv(url)).close();
-  // The statement with which versions before this one lock the row of a database.
-  const older = "SELECT version, replicates FROM openkv.databases FOR UPDATE";
-  await assert.rejects(server.sql(older, { database }), /replicates/);
+  // The statements with which versions before this one lock the row of a database.
+  for (const column of ["replicates", "keeps"]) {
+    const older = `SELECT version, ${column} FROM openkv.databases FOR UPDATE`;
+    await assert.rejects(server.sql(older, { database }), new RegExp(column));
+  }
 });

@@ -74,7 +74,12 @@ test("tables of a newer version are UNSUPPORTED", async () => {
 });
 
 /** What makes tables those of an older format. */
+const TO_FORMAT_4 =
+  "ALTER TABLE openkv.databases ADD COLUMN keeps int2 NOT NULL DEFAULT 0; " +
+  "UPDATE openkv.databases SET keeps = (log_parts & 1) + (log_parts & 2) / 2; " +
+  "ALTER TABLE openkv.databases DROP COLUMN log_parts";
 const TO_FORMAT_3 =
+  `${TO_FORMAT_4}; ` +
   "DROP TABLE openkv.past; ALTER TABLE openkv.replication DROP COLUMN history_ms, " +
   "DROP COLUMN history_version, DROP COLUMN history_at_ms; " +
   "ALTER TABLE openkv.databases ADD COLUMN replicates bool NOT NULL DEFAULT false; " +
@@ -87,6 +92,7 @@ const OLDER_FORMATS = {
   1: `${TO_FORMAT_2}; ALTER TABLE openkv.log DROP COLUMN writes`,
   2: TO_FORMAT_2,
   3: TO_FORMAT_3,
+  4: TO_FORMAT_4,
 };
 
 for (const [format, change] of Object.entries(OLDER_FORMATS)) {
@@ -116,6 +122,30 @@ async function changesTables(format, change) {
   assert.equal((await reading.get(["a"])).value, 1);
   await reading.close();
 }
+
+test("a log and a history of the format 4 go on", async () => {
+  const database = await server.newDatabase();
+  const sql = (text) => server.sql(text, { database });
+  const url = (kv) => server.url({ database, kv });
+  const options = { logged: { log: true }, past: { history: "1h" }, plain: {} };
+  const moments = {};
+  for (const [name, option] of Object.entries(options)) {
+    const kv = await openKv(url(name), option);
+    moments[name] = (await kv.set(["a"], 1)).versionstamp;
+    await kv.set(["a"], 2);
+    await kv.close();
+  }
+  await sql(`${TO_FORMAT_4}; UPDATE openkv.format SET version = 4`);
+  const past = await openKv(url("past"));
+  const then = await past.at(moments.past);
+  assert.equal((await then.get(["a"])).value, 1);
+  await then.close();
+  await past.close();
+  assert.equal(
+    await sql("SELECT convert_from(name, 'UTF8'), log_parts FROM openkv.databases ORDER BY 1"),
+    "logged|1\npast|3\nplain|0",
+  );
+});
 
 test("without the right to create tables it is DENIED", async () => {
   const database = await server.newDatabase();

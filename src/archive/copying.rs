@@ -14,7 +14,7 @@ use crate::engine::sqlite::SqliteEngine;
 use crate::engine::{Engine, Indexer, Snapshot, Writer};
 use crate::model::{
     BEFORE_EXPIRY_MS, COPY_PAGE_BYTES, Capability, CopiedEntry, EncodedValue, Error, Followed, Key,
-    LogState, Replacement, Result, Step, Walk,
+    LogState, LoggedMessage, Replacement, Result, Step, Walk,
 };
 use crate::store::Store;
 
@@ -65,6 +65,7 @@ fn entries(
         let mut start = Vec::new();
         let mut next = || page(snapshot, &mut start, goes_on);
         Writer::replace_all(&mut writer, &replacement, &mut next, deadline())?;
+        messages(snapshot, &mut writer, goes_on)?;
         for spec in &specs {
             writer.create_index(spec, false, deadline())?;
         }
@@ -72,6 +73,41 @@ fn entries(
     });
     reader.release();
     copied
+}
+
+/// Copies all messages, page by page, if the log has them: without it, those of a snapshot would be delivered
+/// again after a restore of a later moment.
+fn messages(
+    snapshot: &mut dyn Snapshot,
+    writer: &mut impl Writer,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
+    let mut log = snapshot.log()?;
+    let LogState { version, log: extent } = log.state()?;
+    if !extent.is_some_and(|extent| extent.messages) {
+        return Ok(());
+    }
+    let (mut page, mut bytes, mut fault) = (Vec::new(), 0, None);
+    log.messages(&mut |id, kept| {
+        bytes += kept.value.len();
+        page.push(LoggedMessage { version, id, kept: Some(kept) });
+        if bytes >= COPY_PAGE_BYTES {
+            let added =
+                if goes_on() { writer.add_messages(&page, deadline()) } else { Err(ended()) };
+            fault = added.err();
+            page.clear();
+            bytes = 0;
+        }
+        fault.is_none()
+    })?;
+    match fault {
+        Some(fault) => Err(fault),
+        None => writer.add_messages(&page, deadline()),
+    }
+}
+
+fn ended() -> Error {
+    Error::unavailable("the snapshot was ended before it was complete")
 }
 
 fn deadline() -> Instant {
@@ -101,7 +137,7 @@ fn page(
     goes_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Vec<CopiedEntry>>> {
     if !goes_on() {
-        return Err(Error::unavailable("the snapshot was ended before it was complete"));
+        return Err(ended());
     }
     let (mut page, mut bytes) = (Vec::new(), 0);
     let walk =

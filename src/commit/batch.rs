@@ -9,7 +9,7 @@
 //! 7. Dead letters are purged, expired entries are swept.
 //! 8. Changes are logged, and the last version is stored.
 
-use super::evaluate::{Effects, Evaluation};
+use super::evaluate::{Effects, Evaluation, Sent};
 use super::queue::{Failure, retry_at};
 use super::transaction::{
     Base, Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered,
@@ -199,12 +199,12 @@ impl<T: Transaction> Batch<'_, T> {
             report.touched.push(key);
         }
         report.queued |= !effects.messages.is_empty();
-        for (write, message) in effects.messages.drain(..) {
+        for Sent { write, version, message } in effects.messages.drain(..) {
             let enqueued = transaction.messages().enqueue(message, begun.now_ms)?;
             if let (true, Enqueued { id: Some(id), deduplicated: false }) =
                 (begun.logs_messages, enqueued)
             {
-                told.push((report.decisions.get(write).and_then(Decision::commit), id));
+                told.push((Some(version), id));
             }
             report.enqueued(write, enqueued);
         }
@@ -270,11 +270,23 @@ fn logged(
     told: Vec<(Option<u64>, i64)>,
     last: u64,
 ) -> Result<Vec<LoggedMessage>> {
-    let mut messages = Vec::with_capacity(told.len());
-    for (commit, id) in told {
-        let version = commit.unwrap_or(last);
-        messages.push(LoggedMessage { version, id, kept: table.kept(id)? });
-    }
+    let (commits, ids): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    let versions = commits.into_iter().map(|commit| commit.unwrap_or(last));
+    let kept = table.kept(&ids)?;
+    let mut messages: Vec<_> = versions
+        .zip(ids)
+        .zip(kept)
+        .map(|((version, id), kept)| LoggedMessage { version, id, kept })
+        .collect();
     messages.sort_by_key(|message| message.version);
     Ok(messages)
+}
+
+/// What one commit without a batch has made of messages.
+pub(crate) fn logged_alone(
+    table: &mut impl MessageTable,
+    changed: &[i64],
+    version: u64,
+) -> Result<Vec<LoggedMessage>> {
+    logged(table, changed.iter().map(|id| (None, *id)).collect(), version)
 }

@@ -26,8 +26,7 @@ pub struct Evaluation<'b> {
     now_ms: i64,
     /// In the order of arrival, which is often the order of the keys.
     pub(super) rows: IndexMap<Key, RowEffect, RandomState>,
-    /// Each with the number of its write.
-    messages: Vec<(usize, Message)>,
+    messages: Vec<Sent>,
     /// Writes so far, committed or not.
     decided: usize,
     /// Randomness for UUIDs.
@@ -47,10 +46,21 @@ pub struct Effects {
     pub uuid: Option<Uuid>,
     /// Effects on rows, in key order.
     pub rows: Vec<(Key, RowEffect)>,
-    /// Messages to enqueue, each with the number of its write, counted from 0.
-    pub messages: Vec<(usize, Message)>,
+    /// Messages to enqueue, in the order of their commits.
+    pub messages: Vec<Sent>,
     /// The changes of the commits, in order; empty without [`Evaluation::keep_changes`].
     pub changes: Vec<model::Change>,
+}
+
+/// A message that a write of the batch enqueues.
+#[derive(Debug)]
+pub struct Sent {
+    /// The number of the write, counted from 0.
+    pub write: usize,
+    /// Its commit.
+    pub version: u64,
+    /// The message.
+    pub message: Message,
 }
 
 /// The effect on each key before a write changed it, for undoing a rejected write.
@@ -190,7 +200,8 @@ impl<'b> Evaluation<'b> {
         }
         self.version = version;
         self.journal.keep(version);
-        self.messages.extend(messages.into_iter().map(|message| (number, message)));
+        let sent = |message| Sent { write: number, version, message };
+        self.messages.extend(messages.into_iter().map(sent));
         Ok(Decision::committed(Versionstamp::new(version), results))
     }
 

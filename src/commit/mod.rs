@@ -25,7 +25,7 @@ mod transaction;
 mod work;
 
 pub use effect::{NewRow, RowEffect};
-pub use evaluate::{Effects, Evaluation};
+pub use evaluate::{Effects, Evaluation, Sent};
 pub use needs::WriteNeeds;
 pub(crate) use speculation::speculate;
 pub use speculation::{Speculation, can_speculate};

@@ -2,7 +2,7 @@
 //! the entries before it, so no transaction has to be open.
 
 use super::batch::decide;
-use super::evaluate::Effects;
+use super::evaluate::{Effects, Sent};
 use super::transaction::{Base, Begun};
 use super::work::{Report, Work};
 use crate::model::{Enqueued, Result};
@@ -51,7 +51,7 @@ pub(crate) fn speculate(
         queued: !effects.messages.is_empty(),
         ..Report::default()
     };
-    for ((write, _), id) in effects.messages.iter().zip(last_message + 1..) {
+    for (Sent { write, .. }, id) in effects.messages.iter().zip(last_message + 1..) {
         report.enqueued(*write, Enqueued { id: Some(id), deduplicated: false });
     }
     Ok(Speculation { report, effects })

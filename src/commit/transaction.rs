@@ -152,14 +152,13 @@ pub(crate) trait MessageTable {
     /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
 
-    /// The message without its lock; `None` if it is gone. Only for a log that has messages.
-    fn kept(&mut self, _id: i64) -> Result<Option<KeptMessage>> {
-        Err(no_messages())
-    }
+    /// These messages without their locks, in the order of `ids`, which are distinct; `None` for one that is gone.
+    /// Only for a log that has messages.
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>>;
 
     /// Makes messages what another copy's log says, whatever they are here.
     fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {
-        if messages.is_empty() { Ok(()) } else { Err(no_messages()) }
+        if messages.is_empty() { Ok(()) } else { Err(only_copies()) }
     }
 
     /// Deletes up to `max` dead letters whose retention is over; returns their number. The log does not
@@ -167,9 +166,9 @@ pub(crate) trait MessageTable {
     fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize>;
 }
 
-/// The error of an engine whose log has no messages.
-fn no_messages() -> Error {
-    Error::unsupported("messages of queues in the replication log: only files and memory have them")
+/// The error of an engine that repeats no log.
+fn only_copies() -> Error {
+    Error::unsupported("a database of this kind is no copy of another one")
 }
 
 /// A locked message, with the fields that a failure needs.

@@ -27,9 +27,9 @@ use std::time::Instant;
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
     Backup, Capabilities, Checkpoint, CopiedEntry, DeadLetter, DeadLetterChange, Error, Followed,
-    Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Needs,
-    Origin, Peeked, QueueStats, Range, Replacement, Result, Row, Seen, Sharing, Stats, Step,
-    Vacuumed, Walk,
+    Key, LogSegment, LogSettings, LoggedMessage, MessageDeletion, MessagePlace, MessageState,
+    Moment, Needs, Origin, Peeked, QueueStats, Range, Replacement, Result, Row, Seen, Sharing,
+    Stats, Step, Vacuumed, Walk,
 };
 pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};
@@ -507,6 +507,14 @@ pub trait Writer: Send + Indexer {
         _entries: NextEntries<'_>,
         _deadline: Instant,
     ) -> Result<Report> {
+        Err(Error::unsupported("this database follows none"))
+    }
+
+    /// Adds messages to a copy whose entries were replaced.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    fn add_messages(&mut self, _messages: &[LoggedMessage], _deadline: Instant) -> Result<()> {
         Err(Error::unsupported("this database follows none"))
     }
 

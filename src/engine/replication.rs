@@ -5,8 +5,8 @@ pub(super) mod extent;
 use std::ops::Range;
 
 use crate::model::{
-    EntryVersion, Error, HistoryExtent, Kind, LogSegment, LogState, Moment, PastEntry, Result,
-    Versionstamp, When,
+    EntryVersion, Error, HistoryExtent, KeptMessage, Kind, LogSegment, LogState, Moment, PastEntry,
+    Result, Versionstamp, When,
 };
 
 /// The replication log in one snapshot.
@@ -24,6 +24,15 @@ pub trait ReplicationLog {
     /// Errors of the medium.
     fn segments(&mut self, after: u64, visit: &mut dyn FnMut(LogSegment<'_>) -> bool)
     -> Result<()>;
+
+    /// Visits all messages without their locks, each with its number, until `visit` returns `false`. Only for a
+    /// database without backups: a backup has them.
+    ///
+    /// # Errors
+    /// `Unsupported`; errors of the medium.
+    fn messages(&mut self, _visit: &mut dyn FnMut(i64, KeptMessage) -> bool) -> Result<()> {
+        Err(Error::unsupported("the messages of this database are in its backups"))
+    }
 
     /// The last segment whose first commit is not after `version`, as its last commit and its time.
     ///

@@ -288,13 +288,21 @@ macro_rules! rules_of_copies {
                 a_replaced_copy_begins_its_logs_anew
                 a_replacement_that_fails_changes_nothing
             }
-            logged_messages {
-                a_copy_has_the_messages_of_every_commit
-                messages_are_logged_only_when_asked_for
-            }
             trimming {
                 a_large_commit_leaves_the_history_in_steps
                 the_log_is_bounded_and_turned_off
+            }
+        }
+    };
+}
+
+macro_rules! rules_of_logged_messages {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            logged_messages {
+                a_copy_has_the_messages_of_every_commit
+                all_that_one_batch_does_is_logged
+                messages_are_logged_only_when_asked_for
             }
         }
     };
@@ -321,6 +329,7 @@ macro_rules! rules_of_history {
 mod memory {
     rules_of_copies!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_history!((crate::engine::memory::MemoryEngine::new(), ()));
+    rules_of_logged_messages!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_every_engine!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_shared_engines!((crate::engine::memory::MemoryEngine::new(), ()));
     rules_of_search!((crate::engine::memory::MemoryEngine::new(), ()));
@@ -335,6 +344,7 @@ mod sqlite {
     rules_of_search!(super::fresh());
     rules_of_copies!(super::fresh());
     rules_of_history!(super::fresh());
+    rules_of_logged_messages!(super::fresh());
 
     /// Found with eight handles on a new file: one saw incomplete tables of another, and another
     /// failed where SQLite does not wait.
@@ -452,6 +462,7 @@ mod postgres {
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
     rules_of_history!(super::fresh());
+    rules_of_logged_messages!(super::fresh());
 
     /// The same, led by this process.
     mod led {
@@ -463,6 +474,7 @@ mod postgres {
 
         rules_of_every_engine!(super::fresh());
         rules_of_history!(super::fresh());
+        rules_of_logged_messages!(super::fresh());
     }
 
     laws! { super::fresh();

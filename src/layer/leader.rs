@@ -390,6 +390,7 @@ impl Layer {
                 now_ms: self.now_ms,
                 logs: self.logs,
                 kept_out: false,
+                // It decides new messages only, which the driver logs.
                 logs_messages: false,
             };
             let last = (self.last_uuid, self.last_message);

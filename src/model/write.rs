@@ -420,14 +420,6 @@ impl Decision {
         }
     }
 
-    /// The number of the commit; `None` if there was none, or several.
-    pub(crate) fn commit(&self) -> Option<u64> {
-        match self {
-            Self::Committed(stamp) | Self::CommittedWith(stamp, _) => Some(stamp.version()),
-            Self::Deleted(_) | Self::CheckFailed(_) | Self::Rejected(_) => None,
-        }
-    }
-
     /// Whether nothing happened.
     #[must_use]
     pub fn is_refused(&self) -> bool {

@@ -391,8 +391,8 @@ impl MessageTable for Messages {
         Ok(deliveries)
     }
 
-    fn kept(&mut self, id: i64) -> Result<Option<KeptMessage>> {
-        Ok(copies::read(self, id))
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        Ok(ids.iter().map(|id| copies::read(self, *id)).collect())
     }
 
     fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range, RangeInclusive};
 
 use super::Tables;
 use crate::codec::change_log;
-use crate::commit::{Begun, MessageTable as _, NewRow};
+use crate::commit::{Begun, NewRow, batch};
 use crate::engine::ReplicationLog;
 use crate::engine::replication::extent::{
     Changed, Extent, Outline, Segments, change, trim, visit_changes,
@@ -130,10 +130,7 @@ impl Tables {
         self.version += 1;
         let version = self.version;
         let told = if logs_messages { changed } else { &[] };
-        let mut messages = Vec::with_capacity(told.len());
-        for id in told {
-            messages.push(LoggedMessage { version, id: *id, kept: self.messages.kept(*id)? });
-        }
+        let messages = batch::logged_alone(&mut self.messages, told, version)?;
         match &mut self.log {
             Some(log) => log.log(version..=version, &[], &messages, now_ms),
             None => Ok(()),

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::cells::Cells;
 use crate::engine::feed::{Amount, Extent};
+use crate::engine::replication::extent::Extent as LogTrack;
 use crate::layer::Lead;
 use crate::model::{Error, Result};
 
@@ -21,7 +22,7 @@ greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1
 CASE WHEN $2::int8 IS NULL \
 THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
 CASE WHEN leader IS NOT NULL AND leader IS DISTINCT FROM $3::bytea THEN coalesce((SELECT s.name \
-FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, keeps FROM d";
+FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, log_parts FROM d";
 
 /// Stores what the transaction has changed; answers the time of the server. NULL as the version
 /// violates the table's rule, so that a transaction that was overtaken cannot commit. Everything but
@@ -36,40 +37,45 @@ feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
 feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
 WHERE id = $1 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
-/// What a database keeps of its commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Keeps {
-    Nothing,
-    /// The replication log.
-    Log,
-    /// The log, and what commits replace.
-    History,
-}
+/// What the replication log of a database has: the bits of the column `log_parts`. Without the first one it is
+/// off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogParts(i16);
 
-impl Keeps {
+impl LogParts {
+    const CHANGES: i16 = 1;
+    /// What commits replace. The statements in `history` name this bit.
+    const HISTORY: i16 = 2;
+    const MESSAGES: i16 = 4;
+
     /// By its number in the tables.
     pub(super) fn of(number: i16) -> Self {
-        match number {
-            ..=0 => Self::Nothing,
-            1 => Self::Log,
-            2.. => Self::History,
-        }
+        Self(number)
+    }
+
+    /// Of a log with this extent; `None`: it is off.
+    pub(super) fn of_extent(extent: Option<&LogTrack>) -> Self {
+        let Some(LogTrack { history, messages, .. }) = extent else { return Self(0) };
+        let history = if history.is_some() { Self::HISTORY } else { 0 };
+        Self(Self::CHANGES | history | if *messages { Self::MESSAGES } else { 0 })
     }
 
     pub(super) fn number(self) -> i16 {
-        match self {
-            Self::Nothing => 0,
-            Self::Log => 1,
-            Self::History => 2,
-        }
+        self.0
     }
 
-    pub(super) fn is_log(self) -> bool {
-        self >= Self::Log
+    /// Whether the log is on.
+    pub(super) fn has_log(self) -> bool {
+        self.0 & Self::CHANGES != 0
     }
 
-    pub(super) fn is_history(self) -> bool {
-        self == Self::History
+    pub(super) fn has_history(self) -> bool {
+        self.0 & Self::HISTORY != 0
+    }
+
+    /// Whether the log says what becomes of messages.
+    pub(super) fn has_messages(self) -> bool {
+        self.0 & Self::MESSAGES != 0
     }
 }
 
@@ -88,8 +94,8 @@ pub(super) struct DatabaseRow {
     pub(super) waited_ms: u64,
     /// The name of another process that leads the database; empty if its lease has ended.
     pub(super) led_by: Option<String>,
-    /// Whether the replication log is on, and the history.
-    pub(super) keeps: Keeps,
+    /// What the replication log has.
+    pub(super) log_parts: LogParts,
 }
 
 impl DatabaseRow {
@@ -119,7 +125,7 @@ impl DatabaseRow {
             led_by: cells
                 .get::<Option<&[u8]>>(14)?
                 .map(|name| String::from_utf8_lossy(name).into()),
-            keeps: Keeps::of(cells.get(15)?),
+            log_parts: LogParts::of(cells.get(15)?),
         })
     }
 }
@@ -133,7 +139,7 @@ impl DatabaseRow {
             clock_ms: self.now_ms,
             last_uuid: self.last_uuid,
             last_message: self.last_message,
-            logs: self.logs || self.keeps.is_log(),
+            logs: self.logs || self.log_parts.has_log(),
         }
     }
 }

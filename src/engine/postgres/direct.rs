@@ -12,7 +12,7 @@ use super::line::Call;
 use super::outcome::until_answered;
 use super::replication::{self, TurnedOff};
 use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
-use crate::commit::{Begun, Transaction as _, batch};
+use crate::commit::{Begun, batch};
 use crate::engine::{DeadLettersChanged, Report, Work};
 use crate::model::{
     AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSettings,
@@ -83,9 +83,9 @@ impl Direct {
         let begun = Begun {
             version: open.row.version.cast_unsigned(),
             now_ms: open.row.now_ms,
-            logs: open.row.logs || open.row.keeps.is_log(),
+            logs: open.row.logs || open.row.log_parts.has_log(),
             kept_out: self.was_kept_out(),
-            logs_messages: false,
+            logs_messages: open.row.log_parts.has_messages(),
         };
         let attempts: Vec<_> = work.writes.iter().map(AtomicWrite::attempt).collect();
         match batch::run(&mut open, &begun, work) {
@@ -193,13 +193,11 @@ impl Direct {
     ) -> Result<MessageDeletion> {
         let mut open = self.open_plain(now_ms, deadline)?;
         let now_ms = open.row.now_ms;
-        match open.messages.delete_waiting(queue, id, now_ms) {
-            Ok(deletion) => self.commit(open).map(|_| deletion),
-            Err(error) => {
-                open.roll_back();
-                Err(error)
-            }
-        }
+        let done = open.messages.delete_waiting(queue, id, now_ms).and_then(|deletion| {
+            let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
+            open.log_messages(deleted, false).map(|()| deletion)
+        });
+        self.end(open, done)
     }
 
     /// # Errors
@@ -214,20 +212,20 @@ impl Direct {
         let mut open = self.open_plain(now_ms, deadline)?;
         let before = open.version();
         let now_ms = open.row.now_ms;
-        match open.messages.change_dead_letters(queue, change, now_ms) {
-            Ok(count) => {
-                // Only a commit makes other processes look, and there may be work for them.
-                if count > 0 && matches!(change, DeadLetterChange::Requeue(_)) {
-                    let version = before + 1;
-                    if open.row.keeps.is_log() {
-                        open.log(version..=version, Vec::new(), &[], now_ms)?;
-                    }
-                    open.set_version(version, None)?;
-                }
-                let versions = (before, open.version());
-                self.commit(open)?;
-                Ok(DeadLettersChanged { count, versions })
-            }
+        let done = open.messages.change_dead_letters(queue, change, now_ms).and_then(|changed| {
+            // Only a commit makes other processes look, and there may be work for them.
+            let requeued = matches!(change, DeadLetterChange::Requeue(_));
+            open.log_messages(&changed, requeued)?;
+            let versions = (before, open.version());
+            Ok(DeadLettersChanged { count: changed.len(), versions })
+        });
+        self.end(open, done)
+    }
+
+    /// Commits what was done; rolls back after an error.
+    fn end<T>(&self, open: OpenTransaction, done: Result<T>) -> Result<T> {
+        match done {
+            Ok(done) => self.commit(open).map(|()| done),
             Err(error) => {
                 open.roll_back();
                 Err(error)

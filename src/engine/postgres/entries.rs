@@ -212,7 +212,7 @@ impl Entries {
             last_uuid: row.last_uuid,
             changes: EntryChanges::default(),
             logged: LoggedKeys::default(),
-            remembers: row.keeps.is_history(),
+            remembers: row.log_parts.has_history(),
             past: Replaced::default(),
             past_rows: 0,
         }

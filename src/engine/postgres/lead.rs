@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Shared;
 use super::cells::{Cells, first};
-use super::database::{DatabaseRow, Keeps};
+use super::database::{DatabaseRow, LogParts};
 use super::link::Link;
 use super::logged_writes;
 use super::outcome::until_answered;
@@ -24,9 +24,9 @@ CASE WHEN $3::int8 IS NULL THEN leader IS NULL OR leader = $2 OR NOT EXISTS (SEL
 FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()) \
 ELSE leader = $2 AND epoch = $3 END \
 RETURNING id, epoch, version, greatest(clock_ms, \
-(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, keeps), \
+(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_parts), \
 begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM led) \
-SELECT epoch, version, clock_ms, last_uuid, last_message, logs, keeps FROM led";
+SELECT epoch, version, clock_ms, last_uuid, last_message, logs, log_parts FROM led";
 
 const START: &str = "SELECT start FROM openkv.epochs WHERE db = $1 AND epoch = $2";
 
@@ -119,17 +119,18 @@ fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
     let cells = Cells::of("databases", row);
     let (uuid, clock_ms) = (cells.get::<Option<&[u8]>>(3)?, cells.get(2)?);
     shared.time.learn(clock_ms);
-    let (feeds, keeps) = (cells.get(5)?, Keeps::of(cells.get(6)?));
+    let (feeds, log_parts) = (cells.get(5)?, LogParts::of(cells.get(6)?));
     shared.logs.feeds.store(feeds, Ordering::Relaxed);
-    shared.logs.replicates.store(keeps.is_log(), Ordering::Relaxed);
-    shared.logs.remembers.store(keeps.is_history(), Ordering::Relaxed);
+    shared.logs.replicates.store(log_parts.has_log(), Ordering::Relaxed);
+    shared.logs.remembers.store(log_parts.has_history(), Ordering::Relaxed);
+    shared.logs.messages.store(log_parts.has_messages(), Ordering::Relaxed);
     Ok(Lead {
         epoch: cells.unsigned(0)?,
         version: cells.unsigned(1)?,
         clock_ms: if shared.time.is_of_caller() { 0 } else { clock_ms },
         last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
         last_message: cells.get(4)?,
-        logs: feeds || keeps.is_log(),
+        logs: feeds || log_parts.has_log(),
     })
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::cells::first;
+use super::cells::{Cells, first};
 use super::line::Call;
 use super::link::Link;
-use crate::engine::packed::{pack_intervals, pack_keys};
-use crate::model::{DeadLetterChange, Message, MessageDeletion, Reason, Result};
+use crate::engine::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
+use crate::model::{
+    DeadLetterChange, KeptMessage, KeptState, Message, MessageDeletion, Reason, Result,
+};
 
 const RENEW: &str = "\
 UPDATE openkv.messages AS m SET lock_end_ms = u.end_ms, in_grace = false \
@@ -53,15 +55,15 @@ INSERT INTO openkv.messages (db, id, queue, priority, due_ms, enqueued_ms, dedup
 dead_retention_ms, backoff_ms, undelivered, v) \
 SELECT db, id, queue, priority, $4, $4, CASE WHEN EXISTS (SELECT 1 FROM openkv.messages AS live \
 WHERE live.db = $1 AND live.queue = gone.queue AND live.dedup = gone.dedup) THEN NULL \
-ELSE dedup END, dead_retention_ms, backoff_ms, undelivered, v FROM gone RETURNING 1";
+ELSE dedup END, dead_retention_ms, backoff_ms, undelivered, v FROM gone RETURNING id";
 
 const DELETE_DEAD: &str =
-    "DELETE FROM openkv.dead WHERE db = $1 AND id = $2 AND queue = $3 RETURNING 1";
+    "DELETE FROM openkv.dead WHERE db = $1 AND id = $2 AND queue = $3 RETURNING id";
 
 const PURGE_DEAD: &str = "\
 WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead \
 WHERE db = $1 AND queue = $2 AND died_ms < $3 ORDER BY died_ms, id LIMIT $4) \
-DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING 1";
+DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING d.id";
 
 /// Answers whether the message was not locked, and so is deleted.
 const DELETE_WAITING: &str = "\
@@ -90,6 +92,7 @@ struct Dead {
     messages: Vec<Vec<u8>>,
 }
 
+/// In the order of their numbers.
 #[derive(Default)]
 struct EnqueuedRows {
     now_ms: i64,
@@ -152,6 +155,29 @@ impl MessageChanges {
         rows.values.push(message.value);
     }
 
+    /// A message that is to be enqueued, as the log has it.
+    pub(super) fn enqueued(&self, id: i64) -> Option<KeptMessage> {
+        let EnqueuedRows { ids, queues, priorities, due_ms, keys, .. } = &self.enqueued;
+        let EnqueuedRows { now_ms, retentions_ms, backoffs, undelivered, values, .. } =
+            &self.enqueued;
+        let at = ids.binary_search(&id).ok()?;
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        Some(KeptMessage {
+            queue: text(queues.get(at)?),
+            priority: u8::try_from(*priorities.get(at)?).unwrap_or(u8::MAX),
+            attempts: 0,
+            enqueued_ms: *now_ms,
+            first_ms: None,
+            last_ms: None,
+            deduplication_key: keys.get(at)?.as_ref().map(text),
+            dead_retention_ms: *retentions_ms.get(at)?,
+            backoff_ms: unpack_intervals(backoffs.get(at)?),
+            keys_if_undelivered: unpack_keys(undelivered.get(at)?),
+            value: values.get(at)?.clone(),
+            state: KeptState::Waiting { due_ms: *due_ms.get(at)? },
+        })
+    }
+
     /// Adds the statements that carry them out.
     pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
         let Self { renewed, put_back, retried, dead, deleted, enqueued, .. } = self;
@@ -200,14 +226,14 @@ pub(super) fn delete_waiting(
     })
 }
 
-/// Requeues or deletes dead letters at once; answers how many.
+/// Requeues or deletes dead letters at once; answers their numbers.
 pub(super) fn change_dead_letters(
     link: &Link,
     db: i64,
     queue: &str,
     change: &DeadLetterChange,
     now_ms: i64,
-) -> Result<usize> {
+) -> Result<Vec<i64>> {
     let queue = queue.as_bytes();
     let rows = match change {
         DeadLetterChange::Requeue(id) => link.query((REQUEUE, vec![&db, id, &queue, &now_ms]))?,
@@ -217,5 +243,5 @@ pub(super) fn change_dead_letters(
             link.query((PURGE_DEAD, vec![&db, &queue, before_ms, &max]))?
         }
     };
-    Ok(rows.len())
+    rows.iter().map(|row| Cells::of("dead", row).get(0)).collect()
 }

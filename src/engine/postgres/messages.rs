@@ -1,19 +1,20 @@
 //! Messages in the writer's transaction: those that the batch names are fetched with the first trip,
 //! and changed with the last one. Only claims need a trip of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tokio_postgres::Row;
 
 use super::cells::{Cells, first};
+use super::kept_messages;
 use super::line::{Call, Value};
 use super::link::Link;
 use super::message_changes::{MessageChanges, change_dead_letters, delete_waiting};
 use crate::commit::{LockedMessage, MessageTable};
 use crate::engine::packed::{unpack_intervals, unpack_keys};
 use crate::model::{
-    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Message, MessageDeletion, Outcome,
-    PRIORITY_MAX, Reason, Renewal, Result, Settlement,
+    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, Message, MessageDeletion,
+    Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
 };
 
 macro_rules! locked_columns {
@@ -118,14 +119,16 @@ pub(super) struct Messages {
     /// Deduplication keys of the batch, by queue.
     keys: HashMap<(String, String), i64>,
     changes: MessageChanges,
+    /// Messages that the transaction has deleted, sent or not.
+    gone: HashSet<i64>,
     flushed: bool,
 }
 
 impl Messages {
     pub(super) fn new(link: Link, db: i64, last_id: i64) -> Self {
         let (held, first_ends, keys) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let changes = MessageChanges::default();
-        Self { link, db, last_id, held, first_ends, keys, changes, flushed: false }
+        let (changes, gone) = (MessageChanges::default(), HashSet::new());
+        Self { link, db, last_id, held, first_ends, keys, changes, gone, flushed: false }
     }
 
     /// Takes the answers of [`HeldArguments::calls`].
@@ -160,15 +163,22 @@ impl Messages {
         self.flushed
     }
 
-    /// Requeues or deletes dead letters; answers how many.
+    /// Requeues or deletes dead letters; answers their numbers.
     pub(super) fn change_dead_letters(
         &mut self,
         queue: &str,
         change: &DeadLetterChange,
         now_ms: i64,
-    ) -> Result<usize> {
+    ) -> Result<Vec<i64>> {
         self.flushed = true;
-        change_dead_letters(&self.link, self.db, queue, change, now_ms)
+        let changed = change_dead_letters(&self.link, self.db, queue, change, now_ms)?;
+        match change {
+            DeadLetterChange::Requeue(_) => {}
+            DeadLetterChange::Delete(_) | DeadLetterChange::Purge { .. } => {
+                self.gone.extend(&changed);
+            }
+        }
+        Ok(changed)
     }
 
     /// Deletes a message, unless a consumer has it.
@@ -179,7 +189,11 @@ impl Messages {
         now_ms: i64,
     ) -> Result<MessageDeletion> {
         self.flushed = true;
-        delete_waiting(&self.link, self.db, queue, id, now_ms)
+        let deletion = delete_waiting(&self.link, self.db, queue, id, now_ms)?;
+        if deletion == MessageDeletion::Deleted {
+            self.gone.insert(id);
+        }
+        Ok(deletion)
     }
 
     /// Sends the changes so far with one more statement; answers that one's rows.
@@ -192,6 +206,12 @@ impl Messages {
         let rows = answers.pop().map(|answer| answer.rows).unwrap_or_default();
         self.flushed |= calls.len() > 1 || !rows.is_empty();
         Ok(rows)
+    }
+
+    /// Deletes a message that leaves no dead letter.
+    fn delete(&mut self, id: i64) {
+        self.changes.delete(id);
+        self.gone.insert(id);
     }
 
     fn holds(&self, id: i64, lock: i64) -> bool {
@@ -252,7 +272,7 @@ impl MessageTable for Messages {
     fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
         let held = self.take_held(id, lock).is_some();
         if held {
-            self.changes.delete(id);
+            self.delete(id);
         }
         Ok(held)
     }
@@ -302,10 +322,13 @@ impl MessageTable for Messages {
         reason: Option<&Reason>,
         now_ms: i64,
     ) -> Result<()> {
-        if let Some(reason) = reason {
-            self.changes.die(locked.id, reason, now_ms);
+        match reason {
+            Some(reason) => {
+                self.changes.die(locked.id, reason, now_ms);
+                self.changes.delete(locked.id);
+            }
+            None => self.delete(locked.id),
         }
-        self.changes.delete(locked.id);
         Ok(())
     }
 
@@ -333,6 +356,25 @@ impl MessageTable for Messages {
         let mut claimed: Vec<_> = claimed?;
         claimed.sort_by_key(|(order, _)| *order);
         Ok(claimed.into_iter().map(|(_, delivery)| delivery).collect())
+    }
+
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        let mut known: HashMap<i64, KeptMessage> = HashMap::with_capacity(ids.len());
+        let mut asked = Vec::new();
+        for id in ids {
+            match self.changes.enqueued(*id) {
+                Some(kept) => drop(known.insert(*id, kept)),
+                None if self.gone.contains(id) => {}
+                None => asked.push(*id),
+            }
+        }
+        if !asked.is_empty() {
+            let db = self.db;
+            for row in self.flush_with((kept_messages::OF_IDS, vec![&db, &asked]))? {
+                known.extend([kept_messages::kept_of(&row)?]);
+            }
+        }
+        Ok(ids.iter().map(|id| known.remove(id)).collect())
     }
 
     fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {

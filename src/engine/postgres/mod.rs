@@ -16,6 +16,7 @@ mod errors;
 mod feed;
 mod history;
 mod indexes;
+mod kept_messages;
 mod lead;
 mod leader;
 mod lease;
@@ -108,6 +109,8 @@ struct LeaderLogs {
     replicates: AtomicBool,
     /// What commits replace.
     remembers: AtomicBool,
+    /// Messages in segments.
+    messages: AtomicBool,
 }
 
 impl PostgresEngine {

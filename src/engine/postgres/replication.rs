@@ -1,21 +1,22 @@
 //! The replication log: a row for each batch, written with it, and read from a snapshot.
 //!
-//! It is off until it is asked for, and then each batch has one more statement. Turning it or the history on or off under
+//! It is off until it is asked for, and then each batch has one more statement. Turning it or a part of it on or off under
 //! a leader raises the epoch for it: its batches under way fail their fence, and it decides them again
 //! after it has read the row of the database.
 
 use std::ops::Range;
 
 use super::cells::Cells;
-use super::database::{DatabaseRow, Keeps, missing};
+use super::database::{DatabaseRow, LogParts, missing};
 use super::history;
+use super::kept_messages;
 use super::line::Call;
 use super::link::Link;
 use crate::engine::ReplicationLog;
 use crate::engine::replication::extent::{Extent, change};
 use crate::model::{
-    Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin,
-    POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
+    Error, HistoryExtent, KeptMessage, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
+    Moment, Origin, POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
 };
 
 /// The time of a segment never decreases, although a leader can be behind the clock of the server.
@@ -57,7 +58,7 @@ retention_ms = excluded.retention_ms, bytes_max = excluded.bytes_max, history_ms
 history_version = excluded.history_version, history_at_ms = excluded.history_at_ms";
 
 const SWITCH: &str = "\
-WITH d AS (UPDATE openkv.databases SET keeps = $2, \
+WITH d AS (UPDATE openkv.databases SET log_parts = $2, \
 epoch = epoch + CASE WHEN leader IS NULL THEN 0 ELSE 1 END WHERE id = $1 \
 RETURNING id, epoch, version, leader) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WHERE leader IS NOT NULL";
@@ -65,7 +66,7 @@ INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WH
 /// A PostgreSQL server that was restored to an earlier time, or a standby that was promoted, has another
 /// timeline; one that was made from a dump has another identifier.
 const STATE: &str = "\
-SELECT d.version, d.keeps, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
+SELECT d.version, d.log_parts, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
 r.retention_ms, r.bytes_max, (SELECT system_identifier FROM pg_control_system()), \
 CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) \
 ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int4 END, r.history_ms, r.history_version, r.history_at_ms \
@@ -126,22 +127,12 @@ pub(super) fn set(
     settings: &LogSettings,
     origin: Origin,
 ) -> Result<TurnedOff> {
-    if settings.messages == Some(true) {
-        return Err(Error::unsupported(
-            "the option log.messages: the log of a database on PostgreSQL has no messages of queues; they are in \
-             the backups of the server",
-        ));
-    }
-    let before = match row.keeps.is_log() {
+    let before = match row.log_parts.has_log() {
         true => state(link, db)?.1,
         false => None,
     };
     let changed = change(before, settings, row.version.cast_unsigned(), row.now_ms);
-    let keeps = match changed.extent {
-        None => Keeps::Nothing,
-        Some(Extent { history: None, .. }) => Keeps::Log,
-        Some(Extent { history: Some(_), .. }) => Keeps::History,
-    };
+    let parts = LogParts::of_extent(changed.extent.as_ref());
     if let Some(extent) = changed.extent {
         let LogBounds { retention_ms, bytes_max } = extent.bounds;
         let numbers = [origin.incarnation, extent.complete, extent.bytes, bytes_max];
@@ -169,10 +160,11 @@ pub(super) fn set(
         );
         link.query(call)?;
     }
-    if keeps != row.keeps {
-        link.query((SWITCH, vec![&db, &keeps.number()]))?;
+    if parts != row.log_parts {
+        link.query((SWITCH, vec![&db, &parts.number()]))?;
     }
-    Ok(TurnedOff { log: row.keeps.is_log() && !keeps.is_log(), history: changed.forgets })
+    let log = row.log_parts.has_log() && !parts.has_log();
+    Ok(TurnedOff { log, history: changed.forgets })
 }
 
 /// The log, and its extent if it is on.
@@ -181,8 +173,8 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     let row = rows.first().ok_or_else(missing)?;
     let cells = Cells::of("databases", row);
     let version = cells.unsigned(0)?;
-    let keeps = Keeps::of(cells.get(1)?);
-    if !keeps.is_log() {
+    let parts = LogParts::of(cells.get(1)?);
+    if !parts.has_log() {
         return Ok((LogState { version, log: None }, None));
     }
     let cells = Cells::of("replication", row);
@@ -196,16 +188,16 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     let bounds = LogBounds { retention_ms: cells.get(7)?, bytes_max: cells.unsigned(8)? };
     let (complete, bytes) = (cells.unsigned(4)?, cells.unsigned(5)?);
     let newest_ms = cells.get(6)?;
-    let history = match keeps.is_history() {
+    let history = match parts.has_history() {
         true => {
             let since = Moment { version: cells.unsigned(12)?, at_ms: cells.get(13)? };
             Some(HistoryExtent { kept_ms: cells.get(11)?, since })
         }
         false => None,
     };
-    let log = Some(LogExtent { origin, bounds, complete, bytes, history, messages: false });
-    let (messages, forgotten) = (false, None);
-    let extent = Extent { complete, bytes, newest_ms, bounds, history, messages, forgotten };
+    let messages = parts.has_messages();
+    let log = Some(LogExtent { origin, bounds, complete, bytes, history, messages });
+    let extent = Extent { complete, bytes, newest_ms, bounds, history, messages, forgotten: None };
     Ok((LogState { version, log }, Some(extent)))
 }
 
@@ -254,6 +246,10 @@ impl ReplicationLog for LogReader<'_> {
                 return Ok(());
             }
         }
+    }
+
+    fn messages(&mut self, visit: &mut dyn FnMut(i64, KeptMessage) -> bool) -> Result<()> {
+        kept_messages::visit_all(self.link, self.db, visit)
     }
 
     fn at_commit(&mut self, version: u64) -> Result<Option<(u64, i64)>> {

@@ -12,7 +12,7 @@ use super::session::Session;
 use crate::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
-const FORMAT: i32 = 4;
+const FORMAT: i32 = 5;
 
 /// Names of databases for an error about one that is not there.
 const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
@@ -40,7 +40,7 @@ CREATE TABLE openkv.databases (
   feed_set_bytes int8 NOT NULL DEFAULT 0,
   feed_removal_rows int8 NOT NULL DEFAULT 0,
   feed_removal_bytes int8 NOT NULL DEFAULT 0,
-  keeps int2 NOT NULL DEFAULT 0
+  log_parts int2 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE TABLE openkv.epochs (
   db int8 NOT NULL, epoch int8 NOT NULL, start int8 NOT NULL, PRIMARY KEY (db, epoch)
@@ -128,18 +128,20 @@ CREATE INDEX IF NOT EXISTS past_order ON openkv.past ((db + 0), until);
 ";
 
 /// Changes tables of an older format. The row of the format is locked, so that one process does it. An older
-/// openkv that is connected would not write the history: it fails for the column `replicates`, which is gone, and as
-/// a leader for its epoch before that.
+/// openkv that is connected would not write the history, or the messages of the log: it fails for the column
+/// `replicates` of the format 3 or `keeps` of the format 4, which are gone, and as a leader for its epoch before that.
 const FROM_OLDER_FORMATS: &str = "\
 SELECT version FROM openkv.format FOR UPDATE;
 ALTER TABLE openkv.log ADD COLUMN IF NOT EXISTS writes bytea;
 ALTER TABLE openkv.log ALTER COLUMN writes SET STORAGE EXTERNAL;
 ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS replicates bool NOT NULL DEFAULT false;
 ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS keeps int2 NOT NULL DEFAULT 0;
-UPDATE openkv.databases SET keeps = 1 WHERE replicates AND keeps = 0;
-ALTER TABLE openkv.databases DROP COLUMN replicates;
+ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS log_parts int2 NOT NULL DEFAULT 0;
+UPDATE openkv.databases SET log_parts = CASE WHEN keeps >= 2 THEN 3 ELSE 1 END
+  WHERE (replicates OR keeps > 0) AND log_parts = 0;
+ALTER TABLE openkv.databases DROP COLUMN replicates, DROP COLUMN keeps;
 WITH d AS (UPDATE openkv.databases SET epoch = epoch + 1 WHERE leader IS NOT NULL
-  AND EXISTS (SELECT FROM openkv.format WHERE version < 4) RETURNING id, epoch, version)
+  AND EXISTS (SELECT FROM openkv.format WHERE version < 5) RETURNING id, epoch, version)
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
 ";
 

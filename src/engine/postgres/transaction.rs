@@ -23,7 +23,7 @@ use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
 use super::replication::{self, SegmentRow, TurnedOff};
 use crate::codec::change_log;
-use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds};
+use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo, IndexSpec,
     Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
@@ -209,7 +209,7 @@ impl OpenTransaction {
         let (uuid, last_message) = (entries.uuid(), messages.last_id());
         let (changed, keys) = (entries.take_changes(), entries.take_logged());
         let (past, past_rows) = entries.take_past();
-        let remembers = row.keeps.is_history() && segment.is_some();
+        let remembers = row.log_parts.has_history() && segment.is_some();
         let sent = messages.take_changes();
         drop((entries, messages));
         let (extent, logged, logs) = feed.into_parts();
@@ -361,6 +361,25 @@ impl OpenTransaction {
         self.next.cast_unsigned()
     }
 
+    /// Logs what it has made of messages without a batch, as a commit of its own if the log has messages or
+    /// `commits` says so.
+    ///
+    /// # Errors
+    /// The error of the server.
+    pub(super) fn log_messages(&mut self, changed: &[i64], commits: bool) -> Result<()> {
+        let logs_messages = self.row.log_parts.has_messages();
+        if changed.is_empty() || !(commits || logs_messages) {
+            return Ok(());
+        }
+        let (version, now_ms) = (self.version() + 1, self.row.now_ms);
+        if self.row.log_parts.has_log() {
+            let told = if logs_messages { changed } else { &[] };
+            let messages = batch::logged_alone(&mut self.messages, told, version)?;
+            self.log(version..=version, Vec::new(), &messages, now_ms)?;
+        }
+        self.set_version(version, None)
+    }
+
     /// Stores its writes with ids.
     pub(super) fn log_writes(&mut self, records: &[WriteRecord]) {
         self.writes = logged_writes::encoded(records, self.row.version.cast_unsigned());
@@ -408,12 +427,12 @@ impl Transaction for OpenTransaction {
         &mut self,
         commits: RangeInclusive<u64>,
         changes: Vec<Change>,
-        _messages: &[LoggedMessage],
+        messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
-        if self.row.keeps.is_log() {
+        if self.row.log_parts.has_log() {
             let first = *commits.start();
-            let changes = change_log::encode(first, &changes);
+            let changes = change_log::encode_all(first, &changes, messages);
             self.segment = Some(SegmentRow { first: first.cast_signed(), changes });
         }
         if changes.is_empty() || !self.row.logs {

@@ -384,8 +384,8 @@ impl MessageTable for Messages {
         Ok(deliveries)
     }
 
-    fn kept(&mut self, id: i64) -> Result<Option<KeptMessage>> {
-        self.copies(|copies| copies.read(id))
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        self.copies(|copies| ids.iter().map(|id| copies.read(*id)).collect())
     }
 
     fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {

@@ -211,11 +211,7 @@ impl SqliteWriter {
         self.set_version(version, None)?;
         if logs {
             let told = if logs_messages { changed } else { &[] };
-            let mut messages = Vec::with_capacity(told.len());
-            for id in told {
-                let kept = self.messages.kept(*id)?;
-                messages.push(LoggedMessage { version, id: *id, kept });
-            }
+            let messages = batch::logged_alone(&mut self.messages, told, version)?;
             self.rows.log.log(version..=version, &[], &messages, now_ms)?;
         }
         Ok(version)
@@ -451,6 +447,13 @@ impl Writer for SqliteWriter {
         let report = Self::replace_all(self, replacement, entries, deadline)?;
         self.own.left(report.versions.1);
         Ok(report)
+    }
+
+    fn add_messages(&mut self, messages: &[LoggedMessage], deadline: Instant) -> Result<()> {
+        self.within(true, 0, deadline, |writer, _| {
+            writer.start()?;
+            writer.messages.repeat(messages)
+        })
     }
 
     fn keep_metrics(

@@ -155,6 +155,51 @@ pub(super) fn a_copy_has_the_messages_of_every_commit(engine: &impl Engine) {
     assert_eq!(versions, [last.first, last.first + 1, last.last]);
 }
 
+/// A batch that ends, sends and takes messages, and finds a lock that has expired.
+pub(super) fn all_that_one_batch_does_is_logged(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    log_messages(&mut writer, true);
+    let mail = |value, backoff_ms: &[u32]| {
+        let (queue, backoff_ms) = ("mail".to_owned(), backoff_ms.to_vec());
+        let due = Time::At(NOW);
+        let keys_if_undelivered = vec![key("undelivered")];
+        let message = Message {
+            queue,
+            due,
+            backoff_ms,
+            keys_if_undelivered,
+            value: vec![value],
+            ..Message::default()
+        };
+        atomic(WriteParts { messages: vec![message], ..WriteParts::default() })
+    };
+    commit(&mut writer, vec![mail(1, &[]), mail(2, &[7]), mail(3, &[])]);
+    let taken = claim_of(&mut writer, "mail", 7, LOCK_MS, 3, NOW);
+    let of = |value| taken.iter().find(|delivery| delivery.value == [value]).unwrap().id;
+    let later = NOW + LOCK_MS + 1;
+    let work = Work {
+        writes: vec![mail(4, &[]), mail(5, &[])],
+        settlements: vec![Settlement::new(of(3), 7, Outcome::Done)],
+        claims: vec![Claim { queue: "mail".into(), max: 1, lock_ms: LOCK_MS, lock: 8 }],
+        durable: true,
+        ..Work::default()
+    };
+    let report = apply_at(&mut writer, work, later);
+    assert_eq!((report.lost, report.deliveries[0].len()), (2, 1));
+    let expected = read(&mut reader, later, |snapshot| {
+        let letters = snapshot.queue_stats("mail")?;
+        Ok((letters.pending + letters.delayed + letters.processing, letters.dead))
+    });
+    assert_eq!(expected, (3, 1), "the retry, and both new ones; the one without a retry");
+    let all = segments(&mut reader, 0);
+    assert_same(&repeated(&all), &messages_in(&mut reader));
+    let last = all.last().unwrap();
+    let told = crate::codec::change_log::messages(last.first, &last.changes).unwrap();
+    let mut gone: Vec<_> = told.iter().filter(|told| told.kept.is_none()).collect();
+    assert_eq!(gone.pop().map(|gone| gone.id), Some(of(3)));
+    assert_eq!((told.len(), gone.len()), (5, 0));
+}
+
 pub(super) fn messages_are_logged_only_when_asked_for(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let sent = || vec![enqueue(1, NOW, &[], &[])];

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 
 use crate::codec::change_log;
-use crate::commit::{Effects, OldRow, RowEffect};
+use crate::commit::{Effects, OldRow, RowEffect, Sent};
 use crate::engine::feed::Extent;
 use crate::engine::postgres::cells::Cells;
 use crate::engine::postgres::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
@@ -24,7 +24,7 @@ use crate::engine::postgres::single_statement;
 use crate::engine::postgres::transaction::{BEGIN, COMMIT, IDLE_WAIT, NOT_DURABLE, long_wait_ms};
 use crate::engine::postgres::{LeaderLogs, Shared};
 use crate::layer::{Commit, Fetched};
-use crate::model::{EncodedValue, Error, Key, Result};
+use crate::model::{EncodedValue, Error, Key, LoggedMessage, Result};
 
 /// Answers with a row if nobody else has written to the database.
 const CONFIRM: &str = "\
@@ -62,7 +62,7 @@ impl Batch {
         if next == version && messages.is_empty() && rows.is_empty() && uuid.is_none() {
             return Self::Confirm { db, epoch, version };
         }
-        let mut bytes: usize = messages.iter().map(|(_, message)| message.value.len()).sum();
+        let mut bytes: usize = messages.iter().map(|sent| sent.message.value.len()).sum();
         let (mut entries, mut keys) = (EntryChanges::default(), LoggedKeys::default());
         for (key, effect) in rows {
             keys.add(&key);
@@ -71,19 +71,25 @@ impl Batch {
             }
             entries.apply(&key, effect);
         }
+        let LeaderLogs { feeds, replicates, remembers, messages: logs_messages } = &shared.logs;
+        let logs_messages = logs_messages.load(Ordering::Relaxed);
         let (mut sent, mut last_message) = (MessageChanges::default(), commit.last_message);
-        for (_, message) in messages {
+        let mut told = Vec::new();
+        for Sent { version, message, .. } in messages {
             last_message += 1;
             sent.enqueue(last_message, message, commit.now_ms);
+            if logs_messages {
+                let kept = sent.enqueued(last_message);
+                told.push(LoggedMessage { version, id: last_message, kept });
+            }
         }
         let (mut logged, mut grown) = (ChangeRows::default(), Extent::default());
-        let LeaderLogs { feeds, replicates, remembers } = &shared.logs;
         let remembers = remembers.load(Ordering::Relaxed);
         let past = if remembers { Replaced::of(&changes) } else { Replaced::default() };
         let past_rows = past.len();
         let segment = replicates.load(Ordering::Relaxed).then(|| SegmentRow {
             first: version + 1,
-            changes: change_log::encode(commit.prev + 1, &changes),
+            changes: change_log::encode_all(commit.prev + 1, &changes, &told),
         });
         if feeds.load(Ordering::Relaxed) {
             logged.add(changes, commit.now_ms, &mut grown);
