@@ -269,9 +269,12 @@ class ValueEncoder extends Encoder {
     const items = copy ?? value;
     let read = NOTHING;
     if (length >= PACKED_ITEMS_MIN && this.packs) {
-      const left = writeNumbers(this, items, length);
-      if (left === null) return;
-      read = left;
+      const first = items[0];
+      if (typeof first === "number") {
+        const left = writeNumbers(this, items, length, first);
+        if (left === null) return;
+        read = left;
+      } else read = [first];
     }
     if (copy === null && !isFull(value, length)) {
       // What was read of a hole is no property.

@@ -197,20 +197,24 @@ export abstract class Encoder {
         this.grow(9);
         ({ buf, view, end } = this);
       }
-      if (value > 0 && value < 0x1_0000_0000 && value >>> 0 === value) {
-        if (value < 24) buf[pos++] = value;
-        else if (value < 0x100) {
-          buf[pos] = 0x18;
-          buf[pos + 1] = value;
+      const int = value | 0;
+      if (int === value && (int !== 0 || 1 / value > 0)) {
+        const sign = int >> 31;
+        const argument = int ^ sign;
+        const major = sign & 0x20;
+        if (argument < 24) buf[pos++] = major | argument;
+        else if (argument < 0x100) {
+          buf[pos] = major | 0x18;
+          buf[pos + 1] = argument;
           pos += 2;
-        } else if (value < 0x1_0000) {
-          buf[pos] = 0x19;
-          buf[pos + 1] = value >>> 8;
-          buf[pos + 2] = value;
+        } else if (argument < 0x1_0000) {
+          buf[pos] = major | 0x19;
+          buf[pos + 1] = argument >>> 8;
+          buf[pos + 2] = argument;
           pos += 3;
         } else {
-          buf[pos] = 0x1a;
-          view.setUint32(pos + 1, value);
+          buf[pos] = major | 0x1a;
+          view.setUint32(pos + 1, argument);
           pos += 5;
         }
       } else if (Math.trunc(value) === value || value !== value) {

@@ -1,0 +1,175 @@
+/**
+ * The numbers of an array, copied while it is encoded: each item is read once, and what they are together
+ * decides how they are written. packed.ts decides.
+ *
+ * Invariant: nothing is written before all is read.
+ */
+
+import type { Encoder } from "./encoder";
+
+/** Numbers between two looks at what is left to count. */
+const COUNTED_AT_ONCE = 256;
+/** Bytes of a number's head, and of its longest form. */
+const DOUBLE_BYTES = 9;
+
+export class Numbers {
+  readonly ints: Int32Array;
+  readonly doubles: Float64Array;
+  /** How many were read. All are in `ints`, or all in `doubles`. */
+  count = 0;
+  areInts = true;
+  /** The item behind them, if it was read. It is no number. */
+  next: unknown = null;
+  /** Every bit that an integer has, or the complement of a negative one. */
+  bits = 0;
+  hasNegative = false;
+  hasNaN = false;
+  /** Bytes of all `doubles`, written one by one. */
+  #bytes = 0;
+
+  constructor(readonly room: number) {
+    this.ints = new Int32Array(room);
+    this.doubles = new Float64Array(room);
+  }
+
+  /** Takes the items, until one is no number. `first` is the first one, which was read. */
+  read(array: readonly unknown[], length: number, first: number): void {
+    const { ints } = this;
+    let bits = 0;
+    let signs = 0;
+    let i = 0;
+    this.hasNaN = false;
+    for (let value: unknown = first; ; value = array[i]) {
+      if (typeof value !== "number") {
+        this.next = value;
+        break;
+      }
+      const int = value | 0;
+      if (int !== value || (int === 0 && 1 / value < 0))
+        return this.#readDoubles(array, length, i, value);
+      ints[i] = int;
+      bits |= int ^ (int >> 31);
+      signs |= int;
+      if (++i === length) break;
+    }
+    this.count = i;
+    this.areInts = true;
+    this.bits = bits;
+    this.hasNegative = signs < 0;
+  }
+
+  /** Takes the items from `from` on, of which `first` is read already; it is no integer of 32 bits. */
+  #readDoubles(array: readonly unknown[], length: number, from: number, first: number): void {
+    const { ints, doubles } = this;
+    let bytes = 0;
+    for (let i = 0; i < from; i++) {
+      doubles[i] = ints[i];
+      bytes += intBytes(ints[i]);
+    }
+    let hasNaN = false;
+    let i = from;
+    for (let value: unknown = first; ; value = array[i]) {
+      if (typeof value !== "number") {
+        this.next = value;
+        break;
+      }
+      doubles[i] = value;
+      if (Math.trunc(value) === value) bytes += wholeBytes(value);
+      else {
+        bytes += DOUBLE_BYTES;
+        if (value !== value) hasNaN = true;
+      }
+      if (++i === length) break;
+    }
+    this.count = i;
+    this.areInts = false;
+    this.#bytes = bytes;
+    this.hasNaN = hasNaN;
+  }
+
+  /** Whether the numbers take `bytes` bytes or more, written one by one. */
+  takes(bytes: number): boolean {
+    if (!this.areInts) return this.#bytes >= bytes;
+    const { ints, count, bits } = this;
+    if (count * intBytes(bits) < bytes) return false;
+    let taken = 0;
+    for (let i = 0; i < count; ) {
+      // Each takes one byte at least.
+      if (taken + count - i >= bytes) return true;
+      const end = Math.min(i + COUNTED_AT_ONCE, count);
+      for (; i < end; i++) taken += intBytes(ints[i]);
+    }
+    return taken >= bytes;
+  }
+
+  /** The items that were read. */
+  items(length: number): unknown[] {
+    const { count, areInts, ints, doubles } = this;
+    const items: unknown[] = [];
+    if (areInts) for (let i = 0; i < count; i++) items.push(ints[i]);
+    else for (let i = 0; i < count; i++) items.push(doubles[i]);
+    if (count < length) items.push(this.next);
+    this.next = null;
+    return items;
+  }
+
+  /** Writes the numbers one by one. */
+  write(encoder: Encoder): void {
+    if (this.areInts) this.#writeInts(encoder);
+    else this.#writeDoubles(encoder);
+  }
+
+  #writeInts(encoder: Encoder): void {
+    const { ints, count } = this;
+    encoder.room(count * intBytes(this.bits));
+    const { buf } = encoder;
+    let at = encoder.pos;
+    for (let i = 0; i < count; i++) {
+      const int = ints[i];
+      const sign = int >> 31;
+      const argument = int ^ sign;
+      const major = sign & 0x20;
+      if (argument < 24) buf[at++] = major | argument;
+      else if (argument < 0x100) {
+        buf[at] = major | 0x18;
+        buf[at + 1] = argument;
+        at += 2;
+      } else if (argument < 0x1_0000) {
+        buf[at] = major | 0x19;
+        buf[at + 1] = argument >> 8;
+        buf[at + 2] = argument;
+        at += 3;
+      } else {
+        buf[at] = major | 0x1a;
+        buf[at + 1] = argument >> 24;
+        buf[at + 2] = argument >> 16;
+        buf[at + 3] = argument >> 8;
+        buf[at + 4] = argument;
+        at += 5;
+      }
+    }
+    encoder.pos = at;
+  }
+
+  #writeDoubles(encoder: Encoder): void {
+    const { doubles, count } = this;
+    encoder.room(this.#bytes);
+    for (let i = 0; i < count; i++) encoder.number(doubles[i]);
+  }
+}
+
+/** Bytes of an integer of 32 bits. */
+function intBytes(int: number): number {
+  const argument = int ^ (int >> 31);
+  // One more above each bound, two above the last.
+  return (
+    1 + ((23 - argument) >>> 31) + ((255 - argument) >>> 31) + 2 * ((65535 - argument) >>> 31)
+  );
+}
+
+/** Bytes of a whole number, or of an infinite one. */
+function wholeBytes(value: number): number {
+  const argument = value < 0 ? -1 - value : value;
+  if (argument >= 0x1_0000_0000 || (value === 0 && 1 / value < 0)) return DOUBLE_BYTES;
+  return argument < 24 ? 1 : argument < 0x100 ? 2 : argument < 0x1_0000 ? 3 : 5;
+}
