@@ -11,7 +11,7 @@ import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
 
 /** Objects are looked up in an array up to this many, in a Set beyond. */
-const LINEAR_OBJECTS_MAX = 8;
+const LINEAR_OBJECTS_MAX = 64;
 /** A set of seen objects larger than this is not kept for the next value. */
 const SEEN_KEPT_MAX = 4096;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
