@@ -213,7 +213,7 @@ test("getters of the elements of an array run once each, in the order of V8", ()
         for (const [changed, change] of Object.entries(changes)) {
           const options = { length, isGetter, item, change };
           const expected = callsOf(serialize, options);
-          const isCopied = length > 8 && length <= 300;
+          const isCopied = length > 8 && length <= 150;
           const assertOrder = (calls) => {
             if (!isCopied) return assert.deepEqual(calls, expected, about);
             // Where the elements are copied at first, their getters run before those inside of them.

@@ -213,19 +213,6 @@ export abstract class Decoder {
         if (!(value >= 0x1_0000)) break;
         array[i] = value;
         pos += 5;
-      } else if (byte >= 0x20 && byte < 0x38) {
-        array[i] = 0x1f - byte;
-        pos++;
-      } else if (byte === 0x38) {
-        const argument = buf[pos + 1];
-        if (!(argument >= 24)) break;
-        array[i] = -1 - argument;
-        pos += 2;
-      } else if (byte === 0x39) {
-        const argument = (buf[pos + 1] << 8) | buf[pos + 2];
-        if (argument < 0x100) break;
-        array[i] = -1 - argument;
-        pos += 3;
       } else break;
     }
     this.pos = pos;

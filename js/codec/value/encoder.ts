@@ -10,8 +10,13 @@ import { tooLarge } from "./reject";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
 
-/** Objects are looked up in an array up to this many, in a Set beyond. */
-const LINEAR_OBJECTS_MAX = 64;
+/** Objects are compared one by one up to this many. */
+const COMPARED_OBJECTS_MAX = 24;
+/**
+ * Up to this many they are looked up in an array, which engines do many at a time; beyond, in a Set, which makes a hash for
+ * each new object.
+ */
+const LISTED_OBJECTS_MAX = 64;
 /** A set of seen objects larger than this is not kept for the next value. */
 const SEEN_KEPT_MAX = 4096;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
@@ -27,6 +32,8 @@ export interface SeenBuffer {
   /** Its number among the value's objects, once it is written. */
   object: number;
 }
+
+const indexOf = Array.prototype.indexOf;
 
 export abstract class Encoder {
   buf!: Buffer;
@@ -46,8 +53,11 @@ export abstract class Encoder {
   /** The start of each object, by its number in the order of first occurrence. */
   #starts: number[] = [];
   #count = 0;
-  #first: unknown[] = new Array(LINEAR_OBJECTS_MAX).fill(undefined);
-  /** All objects, once there are more than `#first` holds. */
+  /** The first objects; the rest is undefined. */
+  readonly #first: unknown[] = new Array(LISTED_OBJECTS_MAX).fill(undefined);
+  /** How many `#first` may hold: few if the last value had more objects than it can hold. */
+  #firstMax = LISTED_OBJECTS_MAX;
+  /** All objects, once there are more than `#first` may hold. */
   #seen = new Set<unknown>();
   /** Numbers by object; created when the first object beyond `#first` occurs again. */
   #numbers: Map<unknown, number> | null = null;
@@ -83,15 +93,16 @@ export abstract class Encoder {
     this.depth = 0;
     this.fills = null;
     if (this.#count > 0) {
-      const first = Math.min(this.#count, LINEAR_OBJECTS_MAX);
+      const first = Math.min(this.#count, this.#firstMax);
       for (let i = 0; i < first; i++) this.#first[i] = undefined;
-      if (this.#count >= LINEAR_OBJECTS_MAX) {
+      if (this.#count >= this.#firstMax) {
         if (this.#count > SEEN_KEPT_MAX) {
           this.#seen = new Set();
           this.#starts = [];
         } else this.#seen.clear();
         this.#numbers = null;
       }
+      this.#firstMax = this.#count > LISTED_OBJECTS_MAX ? COMPARED_OBJECTS_MAX : LISTED_OBJECTS_MAX;
       this.#count = 0;
     }
     if (this.buffers.length > 0) this.buffers = [];
@@ -268,18 +279,26 @@ export abstract class Encoder {
    */
   met(value: object): boolean {
     const count = this.#count;
-    if (count < LINEAR_OBJECTS_MAX) {
+    if (count < this.#firstMax) {
       const first = this.#first;
-      for (let i = 0; i < count; i++) {
-        if (first[i] === value) {
-          this.reference(i);
+      if (count <= COMPARED_OBJECTS_MAX) {
+        for (let i = 0; i < count; i++) {
+          if (first[i] === value) {
+            this.reference(i);
+            return true;
+          }
+        }
+      } else {
+        const found = indexOf.call(first, value);
+        if (found >= 0) {
+          this.reference(found);
           return true;
         }
       }
       first[count] = value;
     } else {
       const seen = this.#seen;
-      if (count === LINEAR_OBJECTS_MAX) for (const object of this.#first) seen.add(object);
+      if (count === this.#firstMax) for (let i = 0; i < count; i++) seen.add(this.#first[i]);
       seen.add(value);
       if (seen.size === count) {
         this.reference(this.#numberOf(value));
@@ -295,7 +314,7 @@ export abstract class Encoder {
   /** Frees the number of the last object, which is not part of the value, or not yet. */
   forget(value: object): void {
     const count = --this.#count;
-    if (count < LINEAR_OBJECTS_MAX) {
+    if (count < this.#firstMax) {
       this.#first[count] = undefined;
       return;
     }

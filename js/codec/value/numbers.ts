@@ -7,9 +7,7 @@
 
 import type { Encoder } from "./encoder";
 
-/** Numbers between two looks at what is left to count. */
-const COUNTED_AT_ONCE = 256;
-/** Bytes of a number's head, and of its longest form. */
+/** Bytes of a float64 with its head: the longest form of a number. */
 const DOUBLE_BYTES = 9;
 
 export class Numbers {
@@ -24,8 +22,8 @@ export class Numbers {
   bits = 0;
   hasNegative = false;
   hasNaN = false;
-  /** Bytes of all `doubles`, written one by one. */
-  #bytes = 0;
+  /** Bytes of all, written one by one. */
+  bytes = 0;
 
   constructor(readonly room: number) {
     this.ints = new Int32Array(room);
@@ -37,35 +35,46 @@ export class Numbers {
     const { ints } = this;
     let bits = 0;
     let signs = 0;
+    let bytes = 0;
     let i = 0;
     this.hasNaN = false;
-    for (let value: unknown = first; ; value = array[i]) {
+    for (; i < length; i++) {
+      const value = i > 0 ? array[i] : first;
       if (typeof value !== "number") {
         this.next = value;
         break;
       }
       const int = value | 0;
       if (int !== value || (int === 0 && 1 / value < 0))
-        return this.#readDoubles(array, length, i, value);
+        return this.#readDoubles(array, length, i, value, bytes + i);
       ints[i] = int;
-      bits |= int ^ (int >> 31);
+      const argument = int ^ (int >> 31);
+      bits |= argument;
       signs |= int;
-      if (++i === length) break;
+      // One more above each bound, two above the last.
+      bytes +=
+        ((23 - argument) >>> 31) + ((255 - argument) >>> 31) + 2 * ((65535 - argument) >>> 31);
     }
     this.count = i;
+    this.bytes = bytes + i;
     this.areInts = true;
     this.bits = bits;
     this.hasNegative = signs < 0;
   }
 
-  /** Takes the items from `from` on, of which `first` is read already; it is no integer of 32 bits. */
-  #readDoubles(array: readonly unknown[], length: number, from: number, first: number): void {
+  /**
+   * Takes the items from `from` on, behind integers of so many `bytes`; `first`, which is read already, is no integer
+   * of 32 bits.
+   */
+  #readDoubles(
+    array: readonly unknown[],
+    length: number,
+    from: number,
+    first: number,
+    bytes: number,
+  ): void {
     const { ints, doubles } = this;
-    let bytes = 0;
-    for (let i = 0; i < from; i++) {
-      doubles[i] = ints[i];
-      bytes += intBytes(ints[i]);
-    }
+    for (let i = 0; i < from; i++) doubles[i] = ints[i];
     let hasNaN = false;
     let i = from;
     for (let value: unknown = first; ; value = array[i]) {
@@ -83,23 +92,8 @@ export class Numbers {
     }
     this.count = i;
     this.areInts = false;
-    this.#bytes = bytes;
+    this.bytes = bytes;
     this.hasNaN = hasNaN;
-  }
-
-  /** Whether the numbers take `bytes` bytes or more, written one by one. */
-  takes(bytes: number): boolean {
-    if (!this.areInts) return this.#bytes >= bytes;
-    const { ints, count, bits } = this;
-    if (count * intBytes(bits) < bytes) return false;
-    let taken = 0;
-    for (let i = 0; i < count; ) {
-      // Each takes one byte at least.
-      if (taken + count - i >= bytes) return true;
-      const end = Math.min(i + COUNTED_AT_ONCE, count);
-      for (; i < end; i++) taken += intBytes(ints[i]);
-    }
-    return taken >= bytes;
   }
 
   /** The items that were read. */
@@ -121,7 +115,7 @@ export class Numbers {
 
   #writeInts(encoder: Encoder): void {
     const { ints, count } = this;
-    encoder.room(count * intBytes(this.bits));
+    encoder.room(this.bytes);
     const { buf } = encoder;
     let at = encoder.pos;
     for (let i = 0; i < count; i++) {
@@ -153,18 +147,9 @@ export class Numbers {
 
   #writeDoubles(encoder: Encoder): void {
     const { doubles, count } = this;
-    encoder.room(this.#bytes);
+    encoder.room(this.bytes);
     for (let i = 0; i < count; i++) encoder.number(doubles[i]);
   }
-}
-
-/** Bytes of an integer of 32 bits. */
-function intBytes(int: number): number {
-  const argument = int ^ (int >> 31);
-  // One more above each bound, two above the last.
-  return (
-    1 + ((23 - argument) >>> 31) + ((255 - argument) >>> 31) + 2 * ((65535 - argument) >>> 31)
-  );
 }
 
 /** Bytes of a whole number, or of an infinite one. */

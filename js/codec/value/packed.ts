@@ -44,7 +44,7 @@ export function writeNumbers(
   if (numbers.count < length) left = numbers.items(length);
   else {
     const name = classOf(numbers);
-    if (numbers.takes(length * VIEW_BYTES[name] + PACKED_HEAD_BYTES))
+    if (length * VIEW_BYTES[name] + PACKED_HEAD_BYTES <= numbers.bytes)
       writePacked(encoder, name, numbers, length);
     else {
       encoder.head(4, length);
