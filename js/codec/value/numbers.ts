@@ -2,13 +2,17 @@
  * The numbers of an array, copied while it is encoded: each item is read once, and what they are together
  * decides how they are written. packed.ts decides.
  *
- * Invariant: nothing is written before all is read.
+ * Invariant: nothing is written before all is read. Never runs code of the caller other than getters of elements.
  */
 
 import type { Encoder } from "./encoder";
 
 /** Bytes of a float64 with its head: the longest form of a number. */
 const DOUBLE_BYTES = 9;
+
+/** Bytes of a float64 without its head. */
+const PACKED_BYTES = 8;
+const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
 export class Numbers {
   readonly ints: Int32Array;
@@ -18,11 +22,11 @@ export class Numbers {
   areInts = true;
   /** The item behind them, if it was read. It is no number. */
   next: unknown = null;
-  /** Every bit that an integer has, or the complement of a negative one. */
+  /** The bits of all integers; of a negative one, those of its complement. */
   bits = 0;
   hasNegative = false;
   hasNaN = false;
-  /** Bytes of all, written one by one. */
+  /** Bytes of all, written one by one; or more, if those are fewer than packed ones take. */
   bytes = 0;
 
   constructor(readonly room: number) {
@@ -83,17 +87,40 @@ export class Numbers {
         break;
       }
       doubles[i] = value;
-      if (Math.trunc(value) === value) bytes += wholeBytes(value);
-      else {
+      i++;
+      if (Math.trunc(value) === value) {
+        bytes += wholeBytes(value);
+        const most = bytes + DOUBLE_BYTES * (length - i);
+        if (most < PACKED_BYTES * length) {
+          // Too many short ones, whatever follows: that is only copied.
+          bytes = most;
+          i = this.#copyDoubles(array, length, i);
+          break;
+        }
+      } else {
         bytes += DOUBLE_BYTES;
         if (value !== value) hasNaN = true;
       }
-      if (++i === length) break;
+      if (i === length) break;
     }
     this.count = i;
     this.areInts = false;
     this.bytes = bytes;
     this.hasNaN = hasNaN;
+  }
+
+  /** Takes the items from `from` on, until one is no number; returns the index of that one, or `length`. */
+  #copyDoubles(array: readonly unknown[], length: number, from: number): number {
+    const { doubles } = this;
+    for (let i = from; i < length; i++) {
+      const value = array[i];
+      if (typeof value !== "number") {
+        this.next = value;
+        return i;
+      }
+      doubles[i] = value;
+    }
+    return length;
   }
 
   /** The items that were read. */
@@ -148,7 +175,23 @@ export class Numbers {
   #writeDoubles(encoder: Encoder): void {
     const { doubles, count } = this;
     encoder.room(this.bytes);
-    for (let i = 0; i < count; i++) encoder.number(doubles[i]);
+    const { buf, view } = encoder;
+    for (let i = 0; i < count; i++) {
+      const value = doubles[i];
+      const argument = value < 0 ? -1 - value : value;
+      if (
+        argument >= 0x1_0000_0000 &&
+        value >= -SAFE_MAX &&
+        value <= SAFE_MAX &&
+        Math.trunc(value) === value
+      ) {
+        const at = encoder.pos;
+        buf[at] = value < 0 ? 0x3b : 0x1b;
+        view.setUint32(at + 1, argument / 0x1_0000_0000);
+        view.setUint32(at + 5, argument);
+        encoder.pos = at + DOUBLE_BYTES;
+      } else encoder.number(value);
+    }
   }
 }
 
