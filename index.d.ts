@@ -2436,6 +2436,13 @@ export interface OpenKvOptions {
    */
   mmapSize?: number;
   /**
+   * For a file only: where commits run. With `"auto"`, the default, a small write that is awaited alone commits on the
+   * thread of its caller, which saves the way to the writer thread and back, about a third of its time. It blocks that
+   * thread, for about 1 ms in a turn of the event loop at most, by the durations of the last commits. Where the disk takes
+   * longer than 0.5 ms to sync, or several callers write, commits run on the writer thread. With `"thread"` they always do.
+   */
+  lane?: "auto" | "thread";
+  /**
    * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
    * databases that need not run on Deno; or single limits by name, the others being Deno's.
    * `valueBytesMax` and `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them

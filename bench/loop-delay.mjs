@@ -1,10 +1,11 @@
 // Measures the delay of the event loop while it reads cold pages and a writer commits without a
 // pause.
 //
-//   node bench/loop-delay.mjs [--mb 160] [--seconds 10] [--writer self|process|none] [--gets 50]
+//   node bench/loop-delay.mjs [--mb 160] [--seconds 10] [--writer self|process|alone|none] [--gets 50] [--lane auto|thread]
 //
 // The database is ten times the 16 MB page cache. Each turn of the loop calls 50 gets of scattered
-// keys and awaits them. The delay is what `perf_hooks` records, less the timer's own interval.
+// keys and awaits them. With `--writer alone` one caller writes, each write after the other, and nothing is read: the
+// case for commits on the JavaScript thread (`--lane auto`). The delay is what `perf_hooks` records, less the timer's own interval.
 
 import { spawn } from "node:child_process";
 import { rmSync, statSync } from "node:fs";
@@ -19,6 +20,8 @@ import { short } from "./report.mjs";
 /** Milliseconds between two samples; the histogram's values include it. */
 const RESOLUTION_MS = 1;
 const TARGET_P99_MS = 5;
+/** Of commits on the JavaScript thread, which is what makes it the default. */
+const TARGET_ALONE_P99_MS = 2;
 const MB = 1e6;
 /** Bytes of filler in a value: 1,000 bytes a row is a common size and fills a file quickly. */
 const FILLER_BYTES = 900;
@@ -33,6 +36,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "10" },
     writer: { type: "string", default: "self" },
     gets: { type: "string", default: "50" },
+    lane: { type: "string", default: "auto" },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     "write-to": { type: "string" },
   },
@@ -44,7 +48,7 @@ const filler = Buffer.alloc(FILLER_BYTES, "x").toString("latin1");
 const value = (i, n) => ({ id: i, n, filler });
 
 /** Commits without end; returns the number of commits so far. */
-function writeAlways(kv) {
+function writeAlways(kv, inFlight = WRITES_IN_FLIGHT) {
   let written = 0;
   const loop = async () => {
     for (;;) {
@@ -52,7 +56,7 @@ function writeAlways(kv) {
       await kv.set(key(written % WRITTEN_KEYS), value(written % WRITTEN_KEYS, written));
     }
   };
-  for (let n = 0; n < WRITES_IN_FLIGHT; n++) loop().catch(() => {});
+  for (let n = 0; n < inFlight; n++) loop().catch(() => {});
   return () => written;
 }
 
@@ -67,7 +71,7 @@ if (options["write-to"]) {
 async function main() {
   const directory = dataDirectory(options.dir);
   const path = join(directory, "bench.sqlite3");
-  const kv = await openKv(path);
+  const kv = await openKv(path, { lane: options.lane });
   let rows = 0;
   do {
     const pending = [];
@@ -78,12 +82,14 @@ async function main() {
   let writer;
   let written = () => 0;
   if (options.writer === "self") written = writeAlways(kv);
+  const isAlone = options.writer === "alone";
+  if (isAlone) written = writeAlways(kv, 1);
   if (options.writer === "process") {
     const script = fileURLToPath(import.meta.url);
     writer = spawn(process.execPath, [script, "--write-to", path], { stdio: "inherit" });
   }
 
-  const perTurn = Number(options.gets);
+  const perTurn = isAlone ? 0 : Number(options.gets);
   const endsAt = performance.now() + Number(options.seconds) * 1000;
   let gets = 0;
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
@@ -105,15 +111,18 @@ async function main() {
   const ms = (nanoseconds) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
   const p99 = ms(delay.percentile(99));
   const seconds = Number(options.seconds);
+  const target = isAlone ? TARGET_ALONE_P99_MS : TARGET_P99_MS;
   console.log(`Machine: ${machineLine(directory)}.`);
   console.log(
     `Database ${(statSync(path).size / MB).toFixed(0)} MB, ${rows} rows; ${perTurn} gets a turn, ` +
-      `writer: ${options.writer}; ${short(gets / seconds)} gets/s` +
-      (options.writer === "self" ? ` beside ${short(written() / seconds)} sets/s.` : "."),
+      `writer: ${options.writer}, lane ${options.lane}; ${short(gets / seconds)} gets/s` +
+      (options.writer === "self" || isAlone
+        ? ` beside ${short(written() / seconds)} sets/s.`
+        : "."),
   );
   console.log(
     `Event-loop delay: p50 ${ms(delay.percentile(50)).toFixed(2)} ms, p99 ${p99.toFixed(2)} ms ` +
-      `(≤ ${TARGET_P99_MS}) ${p99 <= TARGET_P99_MS ? "✓" : "✗"}, p99.9 ` +
+      `(≤ ${target}) ${p99 <= target ? "✓" : "✗"}, p99.9 ` +
       `${ms(delay.percentile(99.9)).toFixed(2)} ms, max ${ms(delay.max).toFixed(2)} ms.`,
   );
   kv.close();

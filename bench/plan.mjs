@@ -23,6 +23,9 @@ export const WORKLOADS = [
   }),
   row("set", "sequential set", "set", {
     plain: { deno: 1.4, "deno-kv": 1.8, "better-sqlite3": 0.9 },
+    realistic: { deno: 1.5, "deno-kv": 2.6, "better-sqlite3": 1, lmdb: 1.6 },
+  }),
+  row("set-thread", 'sequential set, lane: "thread"', "set", {
     realistic: { deno: 1.2, "deno-kv": 2, "better-sqlite3": 0.75, lmdb: 1.2 },
   }),
   row("set-500", "500 sets in flight", "set", {

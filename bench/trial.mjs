@@ -14,7 +14,8 @@ useSet(set);
 const { open } = await import(`./peers/${peer}.mjs`);
 const workloads = await import(`./workloads/${family}.mjs`);
 
-const store = await open(join(directory, "bench.sqlite3"), { large: family === "large" });
+const options = { large: family === "large", lane: name === "set-thread" ? "thread" : "auto" };
+const store = await open(join(directory, "bench.sqlite3"), options);
 const result = await workloads[kind][name](store, window);
 await store.close();
 console.log(JSON.stringify(result));

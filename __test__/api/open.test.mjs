@@ -199,7 +199,7 @@ describe("options", () => {
     [() => {}, "object"],
     [
       { durable: "full" },
-      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, cacheSize, mmapSize, limits",
+      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, cacheSize, mmapSize, lane, limits",
     ],
     [{ durability: "FULL" }, "FULL"],
     [{ durability: null }, "null"],
@@ -222,6 +222,8 @@ describe("options", () => {
     [{ mmapSize: -1 }, "mmapSize must be an integer from 0 to 2147418112 (bytes): received -1"],
     [{ mmapSize: 2 ** 31 }, "mmapSize"],
     [{ mmapSize: true }, "mmapSize"],
+    [{ lane: "sync" }, 'lane must be "auto" or "thread": received sync'],
+    [{ lane: null }, "lane"],
     [{ limits: 5 }, "limits"],
     [{ limits: null }, "limits"],
     [{ limits: "denno" }, "'denno': known are deno, wide"],
@@ -251,6 +253,11 @@ describe("options", () => {
     await assert.rejects(openKv(freshPath(), { encoding: "json" }), /must be "cbor" or "v8"/);
   });
 
+  test("lane is for files", async () => {
+    const words = /Option 'lane' is not for memory/;
+    await assert.rejects(openKv(":memory:", { lane: "thread" }), words);
+  });
+
   test("cacheSize and mmapSize are for files", async () => {
     for (const name of ["cacheSize", "mmapSize"]) {
       const words = new RegExp(`Option '${name}' is not for memory`);
@@ -263,6 +270,8 @@ describe("options", () => {
     null,
     {},
     { cacheSize: 65536, mmapSize: 0 },
+    { lane: "auto" },
+    { lane: "thread" },
     { cacheSize: 2 ** 36, mmapSize: 2_147_418_112 },
     { durability: undefined, readonly: undefined, busyTimeout: undefined, limits: undefined },
     { durability: "normal", busyTimeout: 0, limits: "deno", readonly: false },

@@ -2,4 +2,4 @@
 
 import { openKv } from "../../index.mjs";
 
-export const open = (path) => openKv(path);
+export const open = (path, { lane } = {}) => openKv(path, { lane });

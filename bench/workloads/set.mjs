@@ -40,6 +40,9 @@ export const kv = {
   },
 };
 
+/** The same, of a store whose commits run on its writer thread. */
+kv["set-thread"] = kv.set;
+
 export const sync = {
   set(store, window) {
     populateSync(store, POPULATION);
@@ -68,3 +71,5 @@ export const sync = {
     });
   },
 };
+
+sync["set-thread"] = sync.set;

@@ -42,6 +42,7 @@ const FILE_OPTIONS = [
   "history",
   "cacheSize",
   "mmapSize",
+  "lane",
 ];
 const SERVER_OPTIONS = [
   "accessToken",
@@ -77,6 +78,7 @@ export async function openKv(
     limits: checkLimits(options.limits, thread.limits, () => setOfLimits(thread.native, "wide")),
     path: "",
   };
+  const lane = checkLane(options.lane);
   const located = locate(path, native.readonly);
   if (isServer(located)) {
     requireFor("the URL of a server", options, FILE_OPTIONS);
@@ -90,6 +92,7 @@ export async function openKv(
       "metrics",
       "cacheSize",
       "mmapSize",
+      "lane",
     ]);
     if (options.replica === undefined) {
       requireFor("a database on PostgreSQL without the option replica", options, ["consistency"]);
@@ -103,7 +106,7 @@ export async function openKv(
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
     if (located === MEMORY) {
-      requireFor("memory", options, ["encoding", "metrics", "cacheSize", "mmapSize"]);
+      requireFor("memory", options, ["encoding", "metrics", "cacheSize", "mmapSize", "lane"]);
     }
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
@@ -114,7 +117,9 @@ export async function openKv(
     native.mmapBytes = checkMmapSize(options.mmapSize);
   }
   const consistency = options.consistency as KvConsistencyLevel | undefined;
-  return new Kv(await Session.open(thread, native, checkSignal(options.signal), consistency));
+  const isFile = native.path !== "" && native.path !== MEMORY;
+  const settings = { consistency, commitsHere: isFile && !native.readonly && lane === "auto" };
+  return new Kv(await Session.open(thread, native, checkSignal(options.signal), settings));
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown };
@@ -245,6 +250,12 @@ function checkDurability(durability: unknown): "full" | "normal" {
   if (durability === undefined) return "full";
   if (durability === "full" || durability === "normal") return durability;
   throw new TypeError(`durability must be "full" or "normal": received ${String(durability)}`);
+}
+
+function checkLane(lane: unknown): "auto" | "thread" {
+  if (lane === undefined) return "auto";
+  if (lane === "auto" || lane === "thread") return lane;
+  throw new TypeError(`lane must be "auto" or "thread": received ${String(lane)}`);
 }
 
 function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {

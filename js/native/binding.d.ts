@@ -69,6 +69,13 @@ export interface NativeHandle {
   release(): void;
   read(id: number, count: number, frame: Uint8Array, len: number): void;
   write(id: number, count: number, frame: Uint8Array, len: number): void;
+  writeImmediately(
+    id: number,
+    count: number,
+    frame: Uint8Array,
+    len: number,
+    mostUs: number,
+  ): number;
   call(id: number, command: number, frame: Uint8Array, len: number): void;
   callCancellable(id: number, command: number, frame: Uint8Array, len: number): void;
   cancel(id: number): void;

@@ -82,6 +82,12 @@ export class Port {
     return this.writer.buf === this.#scratch;
   }
 
+  /** The scratch, for an answer without a request. */
+  useScratch(): Buffer {
+    this.uses++;
+    return this.#scratch;
+  }
+
   #restore(): void {
     this.writer.buf = this.#scratch;
     this.writer.view = this.#scratchView;

@@ -7,6 +7,8 @@ import type { Port } from "../native/port.js";
 export interface BatchOwner {
   readonly port: Port;
   readonly native: NativeHandle;
+  /** The batches of reads that the addon has not answered. */
+  readsUnderWay: number;
   /** The error that a caller gets for a failure. */
   errorOf(failure: Failure): unknown;
   /** Called by a batch when no call can join it any more. */

@@ -75,6 +75,7 @@ export class ReadBatch implements Receiver {
     const owner = this.#owner;
     const writer = this.#writer;
     owner.leave(this);
+    owner.readsUnderWay++;
     owner.port.pending();
     this.#id = owner.port.register(this);
     try {
@@ -103,6 +104,7 @@ export class ReadBatch implements Receiver {
     this.#failure = failure;
     this.#owner.port.forget(this.#id);
     this.#owner.port.settled();
+    this.#owner.readsUnderWay--;
     this.#resolve();
   }
 

@@ -19,6 +19,7 @@ import { readU32 } from "../native/frame.js";
 import type { KvConsistencyLevel } from "../model/types.js";
 import type { Port, Receiver, TurnMember } from "../native/port.js";
 import type { BatchOwner } from "./batch-owner.js";
+import { ImmediateCommits } from "./immediate-commits.js";
 import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
 import type { WriteBatch } from "./write-batch.js";
@@ -30,11 +31,17 @@ const WARM_READS_MIN = 32;
 /** Most reads that wait for a turn, so that waiting again costs little. */
 const WAITING_MAX = 500;
 
+/** The options of opening that the addon does not need. */
+interface SessionSettings {
+  /** The consistency of reads that ask for none. */
+  readonly consistency?: KvConsistencyLevel | undefined;
+  /** Whether short commits may run on this thread. */
+  readonly commitsHere?: boolean;
+}
+
 /** What a session keeps of the options of opening. */
-type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres"> & {
-  readonly path?: string;
-  consistency?: KvConsistencyLevel | undefined;
-};
+type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres"> &
+  SessionSettings & { readonly path?: string };
 
 export class Session implements TurnMember, BatchOwner {
   readonly port: Port;
@@ -63,6 +70,10 @@ export class Session implements TurnMember, BatchOwner {
   readonly whyNoSync: string | null;
   /** Which calls wait for writes that were called before them. */
   readonly order = new ProgramOrder();
+  /** The batches of reads that the addon has not answered. */
+  readsUnderWay = 0;
+  /** Commits on this thread; null if there are none. */
+  readonly immediate: ImmediateCommits | null;
   closed = false;
   /** The reason of an abort. Any value can be a reason, so it is in an object. */
   aborted: { readonly reason: unknown } | null = null;
@@ -75,6 +86,8 @@ export class Session implements TurnMember, BatchOwner {
   spent: boolean;
   /** Entries read synchronously in this turn. */
   #reads = 0;
+  /** Whether the end of the turn will be told. */
+  #awaitsEnd = false;
   /** Consecutive turns in which few reads spent the budget. */
   #coldTurns = 0;
   /** The number of reads that wait for the next turn, and their promise. */
@@ -101,6 +114,7 @@ export class Session implements TurnMember, BatchOwner {
     this.path = options.path ?? "";
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
+    this.immediate = options.commitsHere === true ? new ImmediateCommits(this) : null;
     this.native = native;
     this.lane = native.lane();
     this.limits = Object.freeze(options.limits);
@@ -114,10 +128,10 @@ export class Session implements TurnMember, BatchOwner {
     port: Port,
     options: NativeOptions,
     signal?: AbortSignal,
-    consistency?: KvConsistencyLevel,
+    settings: SessionSettings = {},
   ): Promise<Session> {
     const { Handle } = port.native;
-    const opened = { ...options, consistency };
+    const opened = { ...options, ...settings };
     return Session.#opened(port, opened, signal, (id) => new Handle(port.attachment, id, options));
   }
 
@@ -206,21 +220,31 @@ export class Session implements TurnMember, BatchOwner {
    * with the number. The snapshot is released at the end of the turn.
    */
   hold(entries: number): void {
-    if (this.#reads === 0) this.port.atTurnEnd(this);
+    if (!this.#awaitsEnd) this.awaitTurnEnd();
     this.#reads += entries;
+  }
+
+  /** Makes the end of this turn call {@link endTurn}. */
+  awaitTurnEnd(): void {
+    if (this.#awaitsEnd) return;
+    this.#awaitsEnd = true;
+    this.port.atTurnEnd(this);
   }
 
   endTurn(): void {
     if (this.spent) this.#coldTurns = this.#reads < WARM_READS_MIN ? this.#coldTurns + 1 : 0;
     this.#reads = 0;
+    this.#awaitsEnd = false;
     this.spent = this.whyNoSync !== null;
     if (!this.closed) this.native.release();
-    if (this.#turn === null) return;
     const turn = this.#turn;
-    this.#waiting = 0;
-    this.#turned = null;
-    this.#turn = null;
-    turn();
+    if (turn !== null) {
+      this.#waiting = 0;
+      this.#turned = null;
+      this.#turn = null;
+      turn();
+    }
+    this.immediate?.endTurn();
   }
 
   /** For a read that cannot wait for the next turn: releases the snapshot and renews the budget. */
@@ -264,6 +288,11 @@ export class Session implements TurnMember, BatchOwner {
   leave(batch: object): void {
     if (this.#readBatch === batch) this.#readBatch = null;
     if (this.openWrites === batch) this.openWrites = null;
+  }
+
+  /** Whether reads wait for the addon. */
+  get awaitsReads(): boolean {
+    return this.#readBatch !== null || this.readsUnderWay > 0;
   }
 
   flushReads(): void {

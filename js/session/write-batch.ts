@@ -27,6 +27,7 @@ import {
 import { forgetPatches } from "../records/patches.js";
 import { type Results, readResults, readUuids } from "./results.js";
 import type { Receiver } from "../native/port.js";
+import type { ImmediateCommits, Place } from "./immediate-commits.js";
 import type { ProgramOrder, Ticket } from "./program-order.js";
 import type { BatchOwner } from "./batch-owner.js";
 import type {
@@ -63,6 +64,10 @@ interface Owner extends BatchOwner {
   readonly packs: boolean;
   /** The batch that a write may join. */
   openWrites: WriteBatch | null;
+  /** Commits that block this thread for a moment. */
+  readonly immediate: ImmediateCommits | null;
+  /** Whether reads wait for the addon. */
+  readonly awaitsReads: boolean;
 }
 
 export class WriteBatch implements Receiver {
@@ -103,7 +108,7 @@ export class WriteBatch implements Receiver {
     this.writer.resolves = true;
     this.writer.packs = owner.packs;
     this.settled = new Promise((resolve) => (this.#resolve = resolve));
-    void Promise.resolve().then(() => this.flush());
+    void Promise.resolve().then(() => this.#flushOrWait());
   }
 
   /** Whether another write may join. */
@@ -157,9 +162,9 @@ export class WriteBatch implements Receiver {
     if (this.#count > 0) {
       owner.port.pending();
       this.#id = owner.port.register(this);
+      let answered: Buffer | null;
       try {
-        const end = this.busy ? this.#mark : writer.pos;
-        owner.native.write(this.#id, this.#count, writer.buf, end);
+        answered = this.#submit();
       } catch (error) {
         this.#fail(bugOf(error));
         return;
@@ -167,8 +172,41 @@ export class WriteBatch implements Receiver {
       // A busy batch still uses its writer.
       if (!this.busy) keepSpare(owner.order.cross(this.#ticket!));
       else owner.order.cross(this.#ticket!);
+      if (answered !== null) this.receive(SETTLED, answered);
     }
     if (this.#ticket === null && !this.busy) keepSpare(writer);
+  }
+
+  /** Calls the addon at the end of the microtask, or of the turn if that gives the commit its place on this thread. */
+  #flushOrWait(): void {
+    if (this.#crossed) return;
+    if (this.#place() === "next turn") this.#owner.immediate!.inNextTurn(() => this.flush());
+    else this.flush();
+  }
+
+  /** Where the writes so far commit. */
+  #place(): Place {
+    const { immediate, order, awaitsReads } = this.#owner;
+    if (immediate === null || this.busy) return "writer thread";
+    // An earlier call must not be answered after this one.
+    const first = order.underWay === 1 && order.held === 0 && !awaitsReads;
+    return first ? immediate.placeFor(this.#count, this.writer.pos) : "writer thread";
+  }
+
+  /** Hands the writes to the addon. Returns the outcomes, if they are known. */
+  #submit(): Buffer | null {
+    const { native, port, immediate } = this.#owner;
+    const { buf, pos } = this.writer;
+    const end = this.busy ? this.#mark : pos;
+    if (this.#place() !== "here") {
+      native.write(this.#id, this.#count, buf, end);
+      return null;
+    }
+    const scratch = port.useScratch();
+    const length = immediate!.block((mostUs) =>
+      native.writeImmediately(this.#id, this.#count, buf, end, mostUs),
+    );
+    return length < 0 ? null : scratch;
   }
 
   receive(kind: number, data: Buffer | null): void {

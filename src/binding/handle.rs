@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::attachment::{self, Attachment};
 use super::calls::{CancellableCall, CancellableCalls};
 use super::consumers::Consumers;
-use super::events::{Event, Events, Reply, Settle};
+use super::events::{Event, Events, Reply};
 use super::lane::{self, Code, Lane};
 use super::scratch::{self, Scratch};
 use crate::database::{Database, HandleOptions, WeakDatabase};
@@ -145,7 +145,7 @@ type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;
 pub struct Handle {
     pub(super) events: Events,
     /// The scratch of its lane.
-    scratch: Rc<Scratch>,
+    pub(super) scratch: Rc<Scratch>,
     pub(super) options: HandleOptions,
     opened: Opened,
     cancel: Cancel,
@@ -367,19 +367,6 @@ impl Handle {
                 database.read(cut(frame, len), count as usize, &self.options, reply.of_read());
             }
             Err(error) => reply.bad(&error),
-        }
-    }
-
-    /// Submits `count` writes; SETTLED.
-    #[napi(catch_unwind)]
-    pub fn write(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {
-        let mut settle = Settle::new(self.events.clone(), id, count as usize);
-        match self.database().cloned() {
-            Ok(database) => {
-                let reply = Box::new(move |decisions: Vec<_>| settle.answer(&decisions));
-                database.write(cut(frame, len), count as usize, &self.options, reply);
-            }
-            Err(error) => settle.fail(&error),
         }
     }
 

@@ -26,6 +26,7 @@ mod minder;
 mod restore;
 mod scratch;
 mod server;
+mod write;
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -90,6 +90,26 @@ impl Database {
         reply(vec![Decision::Rejected(Error::internal(malformed.to_string())); count]);
     }
 
+    /// As [`Database::write`], on this thread if that takes at most `most`; returns the decisions then.
+    /// Otherwise the reply that `reply` makes gets them.
+    pub fn write_immediately(
+        &self,
+        frame: &[u8],
+        count: usize,
+        options: &HandleOptions,
+        most: Duration,
+        reply: impl FnOnce() -> CommitReply,
+    ) -> Option<Vec<Decision>> {
+        let HandleOptions { durable, busy, limits, .. } = options;
+        if let Self::Store(store) = self
+            && let Ok(writes) = parse_writes(frame, count, limits)
+        {
+            return store.commit_immediately(writes, (*durable, *busy), most, reply);
+        }
+        self.write(frame, count, options, reply());
+        None
+    }
+
     /// Carries out a command; `eventual`: a replica may answer it. Its work ends within one of its steps when `cancel` is raised, and for
     /// some commands also when the handle closes.
     pub fn call(

@@ -395,6 +395,13 @@ pub trait Writer: Send + Indexer {
     /// transaction changed nothing. `OutcomeUnknown` if it failed while it became durable.
     fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress>;
 
+    /// Begins the transaction for the next call of [`Writer::begin`], on a thread that must not block for
+    /// long; its work then has writes and nothing else. `durable`: as in that work. `false` if this would
+    /// wait, or if the commit would come with upkeep of the medium.
+    fn begin_at_once(&mut self, _durable: bool) -> bool {
+        false
+    }
+
     /// Whether a further batch may begin. `true` while none is under way.
     fn has_room(&self) -> bool {
         true

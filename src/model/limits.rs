@@ -543,6 +543,21 @@ pub const IMMEDIATE_READ_US_MAX: u64 = 1000;
 /// See [`IMMEDIATE_READ_US_MAX`].
 pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
 
+/// Writes of an immediate commit, on the thread of its caller.
+pub const IMMEDIATE_WRITES_MAX: usize = 16;
+
+/// Mean of the last commits up to which a server commits on the thread of a request.
+pub const COMMIT_HERE_US_MAX: u64 = 500;
+
+/// Time between two commits of a client that sends one after the other: shorter than any round trip.
+pub const COMMITS_APART_US_MIN: u64 = 50;
+
+/// Bytes of the writes of an immediate commit.
+pub const IMMEDIATE_BYTES_MAX: usize = 65_536;
+
+/// Commits whose durations tell that of the next immediate one.
+pub const IMMEDIATE_COMMITS_SEEN: usize = 8;
+
 /// How long `Symbol.dispose` waits until the database of the handle is closed.
 pub const DISPOSE_WAIT_MS_MAX: u64 = 500;
 

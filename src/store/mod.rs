@@ -3,14 +3,14 @@
 //! Duty: the meaning of reads, commits, watches and queues over any [`Engine`], shared by all
 //! handles of the process on one database.
 //! Invariant: a commit is answered, and announced to watches and listeners, only after the engine
-//! has answered it. Replies run on the store's threads, never on the caller's thread, and never
-//! under a lock of the store.
+//! has answered it. Replies run on the store's threads, never on the caller's thread but for that of an
+//! immediate commit, and never under a lock of the store that they could want.
 //! Never: a byte format, a JavaScript value, an engine's name.
 //!
 //! | thread | does |
 //! |---|---|
 //! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues |
-//! | caller's | short reads of a few keys, where the engine reads without a wait (`immediate`) |
+//! | caller's | short reads of a few keys, where the engine reads without a wait (`immediate`); small commits, while the writer thread waits and commits are short (`write/immediate`) |
 //! | reader | runs reads that left the caller's thread, and reads the states of watches |
 //! | long reader | runs reads that take long; started on demand |
 //! | metrics | stores the metrics in intervals; exists for a database that keeps them |
@@ -79,6 +79,8 @@ type MakePast = Arc<dyn Fn(Moment) -> Result<Box<dyn Reader>> + Send + Sync>;
 /// An open database. Dropping the last reference completes submitted work and closes it.
 pub struct Store {
     writes: Arc<write_queue::WriteQueue>,
+    /// `None` for a read-only store.
+    immediate_commits: Option<Arc<dyn write::ImmediateCommits>>,
     reads: read::Reads,
     immediate: Arc<immediate::Immediate>,
     long: Arc<long::LongReads>,
@@ -138,19 +140,22 @@ impl Store {
         let past = engine.clone();
         let make_past: MakePast =
             Arc::new(move |moment| Ok(Box::new(past.reader_at(moment)?) as Box<dyn Reader>));
+        let mut immediate_commits = None;
         if !readonly {
             let writer = engine.writer()?;
             // A read behind a network would delay the next commit by a trip.
             let reads_at_once = capabilities.has(Capability::SynchronousReads);
             let make_reader = reads_at_once.then(|| make_reader.clone());
-            threads.push(write::start(
+            let (thread, immediate) = write::start(
                 writes.clone(),
                 (watches.clone(), feeds.clone(), tails.clone()),
                 (metrics.clone(), health.clone()),
                 writer,
                 make_reader,
                 used == Use::Copies,
-            )?);
+            )?;
+            threads.push(thread);
+            immediate_commits = Some(immediate);
         }
         let threads = Mutex::new(threads);
         let long = long::LongReads::new(make_reader.clone(), env.clone(), metrics.clone());
@@ -159,6 +164,7 @@ impl Store {
         let receives = AtomicBool::new(false);
         Ok(Self {
             writes,
+            immediate_commits,
             reads,
             immediate,
             long,

@@ -10,17 +10,16 @@
 //! so writes do not delay it for longer than the batches under way take.
 
 mod deadlines;
+mod immediate;
+mod shared;
 mod sweep;
 mod under_way;
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
-
-use parking_lot::MutexGuard;
 
 use super::MakeReader;
 use super::copy::{Announced, CopyWork};
@@ -39,6 +38,9 @@ use crate::model::{
     AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Kind, Result, SWEEP_JOINED_ROWS_MAX,
     Settlement,
 };
+pub(super) use immediate::ImmediateCommits;
+use immediate::RecentCommits;
+use shared::{Rest, Round, Shared};
 use sweep::Pace;
 use under_way::{Batch, Reply, UnderWay, tell};
 
@@ -49,7 +51,7 @@ pub(super) fn start<W: Writer + 'static>(
     mut writer: W,
     make_reader: Option<MakeReader>,
     follows: bool,
-) -> Result<JoinHandle<()>> {
+) -> Result<(JoinHandle<()>, Arc<dyn ImmediateCommits>)> {
     {
         let mut waiting = write_queue.waiting.lock();
         (waiting.refusal, waiting.follows) = (None, follows);
@@ -60,7 +62,7 @@ pub(super) fn start<W: Writer + 'static>(
             write_queue.batch_ended();
         }
     }));
-    let mut writer_thread = WriterThread {
+    let state = WriterThread {
         write_queue: write_queue.clone(),
         watches,
         feeds,
@@ -86,21 +88,19 @@ pub(super) fn start<W: Writer + 'static>(
         seen_ms: i64::MIN,
         lingers: available_parallelism().is_ok_and(|threads| threads.get() > 1),
         warm: false,
+        immediate: false,
+        recent: RecentCommits::default(),
     };
-    std::thread::Builder::new()
+    let shared = Arc::new(Shared::new(write_queue, state));
+    let here = shared.clone();
+    let thread = std::thread::Builder::new()
         .name("openkv-writer".into())
-        .spawn(move || {
-            // The thread drops its state after a panic, and with it the engine's writer, which
-            // rolls its transaction back.
-            if catch_unwind(AssertUnwindSafe(|| writer_thread.serve())).is_err() {
-                tracing::error!("the writer thread ended by a panic; please report this");
-                write_queue.fail();
-            }
-        })
-        .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))
+        .spawn(move || shared::serve(&here))
+        .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+    Ok((thread, shared))
 }
 
-/// The state of the writer thread.
+/// The state of the writer thread. A caller has it for the time of an immediate commit (`immediate.rs`).
 struct WriterThread<W> {
     write_queue: Arc<WriteQueue>,
     watches: Arc<Watches>,
@@ -148,6 +148,10 @@ struct WriterThread<W> {
     lingers: bool,
     /// A write just ended: its caller may write again at once.
     warm: bool,
+    /// The batch that is being carried out is one of a caller, on its own thread.
+    immediate: bool,
+    /// How long the last small commits took.
+    recent: RecentCommits,
 }
 
 /// The work taken from the write queue at one time.
@@ -162,65 +166,80 @@ struct Drained {
     nudged: bool,
 }
 
+/// What the writer thread does next.
+enum Next {
+    /// It carries out work.
+    Work(Box<Drained>),
+    /// It asks the engine for outcomes.
+    Outcomes,
+    /// It waits.
+    Rest(Rest),
+    /// It ends: the store is closed, and nothing waits.
+    Over,
+}
+
 impl<W: Writer> WriterThread<W> {
     /// The steps of timed work, once a round.
     const STEPS: [fn(&mut Self); 4] = [Self::sweep, Self::purge, Self::build, Self::look_ahead];
 
-    fn serve(&mut self) {
-        loop {
-            self.complete_ended();
-            if !self.under_way.is_empty() {
-                if let Some(drained) = self.drain_behind() {
-                    self.carry_out(drained);
-                }
-            } else if let Some(step) = Self::STEPS.get(self.next_step) {
-                self.next_step += 1;
-                step(self);
-            } else {
-                let Some(drained) = self.drain() else { return };
-                if drained.nudged {
-                    self.timers.ask_anew();
-                }
-                self.carry_out(drained);
-                self.next_step = 0;
-            }
+    /// Does one piece of work, if there is any.
+    fn round<'q>(&mut self, write_queue: &'q WriteQueue) -> Round<'q> {
+        self.complete_ended();
+        if self.under_way.is_empty()
+            && let Some(step) = Self::STEPS.get(self.next_step)
+        {
+            self.next_step += 1;
+            step(self);
+            return Round::Worked;
         }
-    }
-
-    /// Waits for work and takes it; `None` when closed and empty.
-    fn drain(&mut self) -> Option<Drained> {
-        let write_queue = self.write_queue.clone();
         let mut waiting = write_queue.waiting.lock();
-        loop {
-            let now_ms = write_queue.env.now_ms();
-            self.mind_the_clock(now_ms);
-            if !waiting.submissions.is_empty() || self.has_work_alone(&waiting, now_ms) {
-                return Some(self.take(&mut waiting, now_ms));
-            }
-            if waiting.closing {
-                if !self.owed.is_empty() && !std::mem::replace(&mut self.closing, true) {
-                    return Some(self.take(&mut waiting, now_ms));
-                }
+        let next = match self.under_way.is_empty() {
+            true => self.drain(&mut waiting),
+            false => self.drain_behind(&mut waiting),
+        };
+        let drained = match next {
+            Next::Work(drained) => *drained,
+            Next::Outcomes => return Round::Worked,
+            Next::Rest(rest) => return Round::Rests(waiting, rest),
+            Next::Over => {
                 waiting.refusal = Some(Error::closed());
                 // A closing store claims nothing.
                 let receivers = waiting.consumers.cancel_all();
                 drop(waiting);
                 receivers.into_iter().for_each(|reply| reply(Err(Error::closed())));
-                return None;
+                return Round::Over;
             }
-            if std::mem::take(&mut self.warm) {
-                let seen = write_queue.arrivals.load(Ordering::Acquire);
-                MutexGuard::unlocked(&mut waiting, || write_queue.linger(seen));
-                continue;
-            }
-            match self.next_ms(&waiting.consumers) {
-                None => write_queue.arrived.wait(&mut waiting),
-                Some(at) => {
-                    let ms = u64::try_from(at - now_ms).unwrap_or(0);
-                    write_queue.arrived.wait_for(&mut waiting, Duration::from_millis(ms));
-                }
-            }
+        };
+        drop(waiting);
+        if drained.nudged {
+            self.timers.ask_anew();
         }
+        self.carry_out(drained);
+        self.next_step = 0;
+        Round::Worked
+    }
+
+    /// Takes work, while nothing is under way.
+    fn drain(&mut self, waiting: &mut Waiting) -> Next {
+        let now_ms = self.write_queue.env.now_ms();
+        self.mind_the_clock(now_ms);
+        if !waiting.submissions.is_empty() || self.has_work_alone(waiting, now_ms) {
+            return Next::Work(Box::new(self.take(waiting, now_ms)));
+        }
+        if waiting.closing {
+            if !self.owed.is_empty() && !std::mem::replace(&mut self.closing, true) {
+                return Next::Work(Box::new(self.take(waiting, now_ms)));
+            }
+            return Next::Over;
+        }
+        if std::mem::take(&mut self.warm) {
+            let seen = self.write_queue.arrivals.load(Ordering::Acquire);
+            return Next::Rest(Rest::Linger(seen));
+        }
+        Next::Rest(match self.next_ms(&waiting.consumers) {
+            None => Rest::Arrival,
+            Some(at) => Rest::For(Duration::from_millis(u64::try_from(at - now_ms).unwrap_or(0))),
+        })
     }
 
     /// Whether work waits that needs the writer alone.
@@ -395,7 +414,8 @@ impl<W: Writer> WriterThread<W> {
         if looks.is_empty() {
             return;
         }
-        let Some(make_reader) = &self.make_reader else {
+        let make_reader = self.make_reader.as_ref().filter(|_| !self.immediate);
+        let Some(make_reader) = make_reader else {
             return self.watches.send_all(looks);
         };
         if self.reader.is_none() {

@@ -178,6 +178,19 @@ impl Database {
         self.poke();
     }
 
+    /// Advances the clock, which the store reads when it wakes up by itself.
+    pub(crate) fn clock_only(&self, ms: i64) {
+        self.clock.now_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    /// Keeps all writers out of the file until the result is dropped.
+    pub(crate) fn hold_file(&self) -> rusqlite::Connection {
+        let path = self._directory.as_ref().expect("a file").path().join("kv.sqlite3");
+        let raw = rusqlite::Connection::open(path).expect("opened raw");
+        raw.execute_batch("BEGIN IMMEDIATE").expect("begun");
+        raw
+    }
+
     /// Makes the writer thread read the clock.
     pub(crate) fn poke(&self) {
         self.store().settle(Id::MAX, 0, Outcome::Done, None);

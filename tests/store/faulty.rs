@@ -190,6 +190,10 @@ impl<W: Writer> Writer for Faulty<W> {
         Ok(Progress::Done(report))
     }
 
+    fn begin_at_once(&mut self, durable: bool) -> bool {
+        self.0.begin_at_once(durable)
+    }
+
     fn has_room(&self) -> bool {
         self.1.pipeline.has_room()
     }

@@ -16,6 +16,7 @@ mod failures;
 mod faulty;
 mod feeds;
 mod immediate;
+mod immediate_commits;
 #[path = "../kit/mod.rs"]
 mod kit;
 #[cfg(all(feature = "postgres", unix))]

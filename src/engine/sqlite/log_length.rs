@@ -1,6 +1,6 @@
 //! Limits the length of the log.
 //!
-//! SQLite moves the log into the file by itself, but resets it only at a moment without readers.
+//! SQLite moves a log of `WAL_MOVED_PAGES` into the file by itself, as part of a commit, but resets it only at a moment without readers.
 //! Under constant reads there is no such moment: the log grew by hundreds of megabytes in seconds.
 //! Above a limit the writer creates one: it blocks writers, moves everything, and waits until all
 //! readers have ended their snapshots.
@@ -13,7 +13,8 @@ use super::errors::failure;
 use super::statement::Statement;
 use super::wal_index::WalIndex;
 use crate::model::{
-    Result, WAL_BYTES_MAX, WAL_KEPT_BYTES, WAL_RESTART_DOUBLINGS_MAX, WAL_RESTART_WAIT_MS,
+    Result, WAL_BYTES_MAX, WAL_KEPT_BYTES, WAL_MOVED_MARGIN_PAGES, WAL_MOVED_PAGES,
+    WAL_RESTART_DOUBLINGS_MAX, WAL_RESTART_WAIT_MS,
 };
 
 /// Bytes of a page.
@@ -32,16 +33,27 @@ pub(super) struct LogLength {
 impl LogLength {
     pub(super) fn new(connection: &Connection) -> Result<Self> {
         connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES).map_err(failure)?;
+        connection.pragma_update(None, "wal_autocheckpoint", WAL_MOVED_PAGES).map_err(failure)?;
         let restart = Statement::prepare(connection, "PRAGMA wal_checkpoint(RESTART)")?;
         Ok(Self { restart, index: None, tried_bytes: 0, tries: 0 })
     }
 
-    /// Must be called after each commit.
-    pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
+    /// Whether a small commit will not let SQLite move the log.
+    pub(super) fn is_short(&mut self, connection: &Connection) -> bool {
+        self.frames(connection)
+            .is_some_and(|frames| frames < WAL_MOVED_PAGES - WAL_MOVED_MARGIN_PAGES)
+    }
+
+    fn frames(&mut self, connection: &Connection) -> Option<u32> {
         if self.index.is_none() {
             self.index = WalIndex::of(connection);
         }
-        let bytes = self.index.map_or(0, |index| u64::from(index.frames()) * PAGE_BYTES);
+        self.index.map(WalIndex::frames)
+    }
+
+    /// Must be called after each commit that may take long.
+    pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
+        let bytes = u64::from(self.frames(connection).unwrap_or(0)) * PAGE_BYTES;
         if bytes < WAL_BYTES_MAX {
             (self.tried_bytes, self.tries) = (0, 0);
             return Ok(());

@@ -47,6 +47,8 @@ pub struct SqliteWriter {
     /// In a file for Deno: the last commit of openkv at the last read.
     left: u64,
     durable: bool,
+    /// A transaction has begun for the next batch.
+    has_begun: bool,
     /// The time of the last wait for other processes.
     waited: Option<Instant>,
     /// State of the random pauses; not zero.
@@ -95,6 +97,7 @@ impl SqliteWriter {
             file,
             left: 0,
             durable: false,
+            has_begun: false,
             waited: None,
             pauses: u64::from(std::process::id()) * 2 + 1,
             own,
@@ -118,6 +121,9 @@ impl SqliteWriter {
     /// Begins a transaction, waiting for other processes until the deadline. Returns the wait in
     /// ms.
     pub(super) fn begin_transaction(&mut self, deadline: Instant) -> Result<i64> {
+        if std::mem::take(&mut self.has_begun) {
+            return Ok(0);
+        }
         let mut asked = None;
         loop {
             match self.begin.execute() {
@@ -344,8 +350,10 @@ impl Transaction for SqliteWriter {
 
 impl Writer for SqliteWriter {
     fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
+        let at_once = self.has_begun;
         // If the query fails, assume that a lock has expired.
-        let any_expired = self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
+        let any_expired =
+            !at_once && self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
         work.durable |= any_expired;
         if any_expired && !self.was_kept_out() {
             // Lets processes that wait for the file renew their locks first.
@@ -359,10 +367,18 @@ impl Writer for SqliteWriter {
         self.own.left(report.versions.1);
         report.cache_looks = take_cache_counts(&self.connection);
         // The transaction is committed, even if this fails.
-        if let Err(error) = self.log_length.mind(&self.connection) {
+        if !at_once && let Err(error) = self.log_length.mind(&self.connection) {
             tracing::warn!(%error, "beginning the log anew");
         }
         Ok(Progress::Done(report))
+    }
+
+    fn begin_at_once(&mut self, durable: bool) -> bool {
+        self.has_begun = self.log_length.is_short(&self.connection)
+            && !self.was_kept_out()
+            && self.set_durable(durable).is_ok()
+            && self.begin.execute().is_ok();
+        self.has_begun
     }
 
     fn log_changes(&mut self, deadline: Instant) -> Result<u64> {

@@ -12,6 +12,14 @@ pub const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
 /// Upper bound of the part of a file that a reader maps into memory: that of SQLite.
 pub const MMAP_BYTES_MAX: u64 = 2_147_418_112;
 
+/// Length of the log, in pages, from which SQLite moves it into the file with each commit. A longer log
+/// has fewer pages to move than commits have written, since most are written again and again. It stays
+/// below the 4,062 pages of the first part of the index of a log, where a reader finds a page with one look.
+pub const WAL_MOVED_PAGES: u32 = 4000;
+
+/// Room that an immediate commit leaves below [`WAL_MOVED_PAGES`].
+pub const WAL_MOVED_MARGIN_PAGES: u32 = 128;
+
 /// Length of the log from which a writer waits for readers, so that the log can be reset.
 pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 

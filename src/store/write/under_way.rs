@@ -5,7 +5,8 @@
 
 use std::time::Instant;
 
-use super::{Drained, WriterThread};
+use super::immediate::is_small;
+use super::{Next, Rest, Waiting, WriterThread};
 use crate::engine::{Progress, Report, Ticket, Work, Writer};
 use crate::metrics::{Metrics, Notes, Operation};
 use crate::model::{Decision, Error, Kind, Result, Settlement};
@@ -82,8 +83,14 @@ enum Outcome {
 impl<W: Writer> WriterThread<W> {
     /// Begins a batch, and completes it if its outcome is known and nothing is under way.
     pub(super) fn begin(&mut self, work: Work, deadline: Instant, batch: Batch) {
+        let (begun, small) = (Instant::now(), is_small(&work));
         let known = match self.writer.begin(work, batch.done.now_ms, deadline) {
-            Ok(Progress::Done(report)) => Ok(report),
+            Ok(Progress::Done(report)) => {
+                if small {
+                    self.recent.took(begun.elapsed());
+                }
+                Ok(report)
+            }
             Ok(Progress::UnderWay(ticket)) => {
                 self.under_way.push_back(UnderWay { outcome: Outcome::Awaited(ticket), batch });
                 return;
@@ -108,28 +115,23 @@ impl<W: Writer> WriterThread<W> {
         self.under_way.push_back(UnderWay { outcome, batch: Batch::of_waiters(replies) });
     }
 
-    /// While batches are under way: waits for writes that may begin behind them, and takes them.
-    /// `None` once the engine has reported something.
-    pub(super) fn drain_behind(&mut self) -> Option<Drained> {
-        let alone = self.under_way.back().is_some_and(|last| last.batch.alone);
-        // The engine reports when there is room again.
-        let may_begin = !alone && self.writer.has_room();
-        let write_queue = self.write_queue.clone();
-        let mut waiting = write_queue.waiting.lock();
-        loop {
-            if std::mem::take(&mut waiting.ended) {
-                return None;
-            }
-            let now_ms = write_queue.env.now_ms();
-            self.mind_the_clock(now_ms);
-            if may_begin
-                && !waiting.submissions.is_empty()
-                && !self.has_work_alone(&waiting, now_ms)
-            {
-                return Some(self.take(&mut waiting, now_ms));
-            }
-            write_queue.arrived.wait(&mut waiting);
+    /// While batches are under way: takes writes that may begin behind them.
+    pub(super) fn drain_behind(&mut self, waiting: &mut Waiting) -> Next {
+        if std::mem::take(&mut waiting.ended) {
+            return Next::Outcomes;
         }
+        let alone = self.under_way.back().is_some_and(|last| last.batch.alone);
+        let now_ms = self.write_queue.env.now_ms();
+        self.mind_the_clock(now_ms);
+        // The engine reports when there is room again.
+        if !alone
+            && self.writer.has_room()
+            && !waiting.submissions.is_empty()
+            && !self.has_work_alone(waiting, now_ms)
+        {
+            return Next::Work(Box::new(self.take(waiting, now_ms)));
+        }
+        Next::Rest(Rest::Arrival)
     }
 
     /// Completes the batches whose outcomes are known, in order.

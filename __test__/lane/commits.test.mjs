@@ -1,0 +1,129 @@
+// Duty: commits on the JavaScript thread (`lane: "auto"`) and on the writer thread (`"thread"`) mean the same; both end
+// in the order of their calls, and the event loop turns meanwhile.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { all, freshPath, open } from "../api/databases.mjs";
+
+/** More than the commits after which the lane may commit on its thread, and than fit a turn's budget. */
+const WRITES = 300;
+
+for (const lane of ["auto", "thread"]) {
+  describe(`lane: "${lane}"`, () => {
+    test("awaited writes have rising versionstamps and are read back", async () => {
+      const kv = await open(freshPath(), { lane });
+      let last = "";
+      for (let n = 0; n < WRITES; n++) {
+        const { ok, versionstamp } = await kv.set(["k", n % 7], { n });
+        assert.equal(ok, true);
+        assert.ok(versionstamp > last);
+        last = versionstamp;
+        const entry = await kv.get(["k", n % 7]);
+        assert.deepEqual(entry, { key: ["k", n % 7], value: { n }, versionstamp });
+      }
+    });
+
+    test("writes that are called together end in the order of their calls", async () => {
+      const kv = await open(freshPath(), { lane });
+      for (let round = 0; round < 40; round++) {
+        const ended = [];
+        const calls = [];
+        for (let n = 0; n < 5; n++) {
+          calls.push(kv.set(["k", n], round).then(() => ended.push(n)));
+          // The later ones are in batches of their own.
+          if (n % 2 === 1) await null;
+        }
+        await Promise.all(calls);
+        assert.deepEqual(ended, [0, 1, 2, 3, 4]);
+      }
+    });
+
+    test("checks, sums and rejected writes have their outcomes", async () => {
+      const kv = await open(freshPath(), { lane });
+      let stamp = null;
+      for (let n = 1; n <= WRITES; n++) {
+        const right = { key: ["a"], versionstamp: stamp };
+        const done = await kv.atomic().check(right).set(["a"], n).sum(["s"], 2n).commit();
+        assert.equal(done.ok, true);
+        assert.equal((await kv.atomic().check(right).set(["a"], -1).commit()).ok, false);
+        stamp = done.versionstamp;
+      }
+      assert.equal((await kv.get(["s"])).value.value, BigInt(2 * WRITES));
+      await kv.set(["text"], "no number");
+      for (let n = 0; n < 20; n++) {
+        await assert.rejects(kv.atomic().sum(["text"], 1n).commit(), TypeError);
+        assert.equal((await kv.set(["b"], n)).ok, true);
+      }
+    });
+
+    test("timers run while one write after the other is awaited", async () => {
+      const kv = await open(freshPath(), { lane });
+      let ticks = 0;
+      const timer = setInterval(() => ticks++, 1);
+      const until = performance.now() + 300;
+      while (performance.now() < until) await kv.set(["k"], ticks);
+      clearInterval(timer);
+      assert.ok(ticks > 10, `${ticks} ticks in 300 ms`);
+    });
+
+    test("a watch sees the last of many writes", async () => {
+      const kv = await open(freshPath(), { lane });
+      const stream = kv.watch([["w"]])[Symbol.asyncIterator]();
+      await stream.next();
+      for (let n = 0; n <= WRITES; n++) await kv.set(["w"], n);
+      let seen;
+      do seen = (await stream.next()).value[0].value;
+      while (seen !== WRITES);
+      await stream.return();
+    });
+
+    test("an entry expires, and a message arrives", async () => {
+      const kv = await open(freshPath(), { lane });
+      for (let n = 0; n < WRITES; n++) await kv.set(["k", n], n, { expireIn: 1 });
+      const got = new Promise((resolve) => void kv.listenQueue(resolve));
+      await kv.enqueue("hello");
+      assert.equal(await got, "hello");
+      while ((await kv.stats({ entries: true })).entries > 0) await new Promise(setImmediate);
+      assert.deepEqual(await all(kv.list({ prefix: ["k"] })), []);
+    });
+
+    test("what was awaited is there after close, and later calls are refused", async () => {
+      const path = freshPath();
+      const kv = await open(path, { lane });
+      for (let n = 0; n < WRITES; n++) await kv.set(["k", n], n);
+      const last = kv.set(["last"], 1);
+      kv.close();
+      assert.equal((await last).ok, true);
+      await assert.rejects(kv.set(["late"], 1), { code: "CLOSED" });
+      const again = await open(path, { lane });
+      assert.equal((await all(again.list({ prefix: [] }))).length, WRITES + 1);
+    });
+  });
+}
+
+test("two handles, one of each lane, write to one file", async () => {
+  const path = freshPath();
+  const handles = [await open(path, { lane: "auto" }), await open(path, { lane: "thread" })];
+  const write = async (kv) => {
+    for (let n = 0; n < WRITES; n++) await kv.atomic().sum(["s"], 1n).commit();
+  };
+  await Promise.all(handles.map(write));
+  assert.equal((await handles[0].get(["s"])).value.value, BigInt(2 * WRITES));
+});
+
+test("a getter that writes while a value is encoded", async () => {
+  const kv = await open(freshPath(), { lane: "auto" });
+  for (let n = 0; n < 50; n++) {
+    let inner;
+    const value = {
+      get x() {
+        inner = kv.set(["inner"], n);
+        return n;
+      },
+    };
+    await kv.set(["outer"], value);
+    await inner;
+    assert.equal((await kv.get(["inner"])).value, n);
+    assert.deepEqual((await kv.get(["outer"])).value, { x: n });
+  }
+});

@@ -1,0 +1,77 @@
+// Duty: when commits may block this thread, and for how long in a turn of the event loop.
+// Invariant: about the budget of a turn at most, and only in the first callback of a turn that commits: a program that
+// awaits one write after the other keeps its place, and one that serves many callers gives the writes of the
+// others to the writer thread, which commits them together.
+
+import { elapsed, nextTick } from "../model/clock.js";
+
+/** Blocking in one turn, in microseconds. */
+const BUDGET_US = 1000;
+/** Mean of the last commits from which they are for the writer thread, in microseconds. */
+const COMMIT_US_MAX = 500;
+/** Writes of one batch, and bytes of its frame. */
+const IMMEDIATE_WRITES_MAX = 16;
+const IMMEDIATE_BYTES_MAX = 65_536;
+
+/** Says when the turn of the event loop ends. */
+interface TurnEnds {
+  /** Makes the end of this turn call {@link ImmediateCommits.endTurn}. */
+  awaitTurnEnd(): void;
+}
+
+/** Where a batch commits. */
+export type Place = "here" | "next turn" | "writer thread";
+
+export class ImmediateCommits {
+  /** The commits of this turn, and the time that they have blocked. */
+  #commits = 0;
+  #blockedUs = 0;
+  /** The callback that has blocked has ended. */
+  #over = false;
+  /** What waits for the next turn. */
+  #waiting: (() => void)[] = [];
+  readonly #turn: TurnEnds;
+
+  constructor(turn: TurnEnds) {
+    this.#turn = turn;
+  }
+
+  /** Where to commit so many writes in a frame of so many bytes. */
+  placeFor(writes: number, bytes: number): Place {
+    const small = writes <= IMMEDIATE_WRITES_MAX && bytes <= IMMEDIATE_BYTES_MAX;
+    if (this.#over || !small) return "writer thread";
+    const nextUs = this.#commits === 0 ? 0 : this.#blockedUs / this.#commits;
+    return this.#blockedUs + nextUs > BUDGET_US ? "next turn" : "here";
+  }
+
+  /** Calls a function in the next turn, which has a budget of its own. */
+  inNextTurn(flush: () => void): void {
+    this.#turn.awaitTurnEnd();
+    this.#waiting.push(flush);
+  }
+
+  /** Commits on this thread by `commit`, which gets the longest mean of the last commits. */
+  block(commit: (mostUs: number) => number): number {
+    if (this.#commits++ === 0) {
+      this.#turn.awaitTurnEnd();
+      // It runs once everything that this callback has resolved has run.
+      nextTick(() => (this.#over = this.#commits > 0));
+    }
+    const begun = elapsed();
+    try {
+      return commit(COMMIT_US_MAX);
+    } finally {
+      this.#blockedUs += (elapsed() - begun) * 1000;
+    }
+  }
+
+  endTurn(): void {
+    this.#commits = 0;
+    this.#blockedUs = 0;
+    this.#over = false;
+    const waiting = this.#waiting;
+    if (waiting.length === 0) return;
+    this.#waiting = [];
+    for (const flush of waiting) flush();
+  }
+}
