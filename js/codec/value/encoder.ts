@@ -279,36 +279,35 @@ export abstract class Encoder {
    */
   met(value: object): boolean {
     const count = this.#count;
-    if (count < this.#firstMax) {
-      const first = this.#first;
-      if (count <= COMPARED_OBJECTS_MAX) {
-        for (let i = 0; i < count; i++) {
-          if (first[i] === value) {
-            this.reference(i);
-            return true;
-          }
-        }
-      } else {
-        const found = indexOf.call(first, value);
-        if (found >= 0) {
-          this.reference(found);
-          return true;
-        }
-      }
-      first[count] = value;
-    } else {
-      const seen = this.#seen;
-      if (count === this.#firstMax) for (let i = 0; i < count; i++) seen.add(this.#first[i]);
-      seen.add(value);
-      if (seen.size === count) {
-        this.reference(this.#numberOf(value));
-        return true;
-      }
-      if (this.#numbers !== null) this.#numbers.set(value, count);
+    const number = count < this.#firstMax ? this.#listed(value, count) : this.#hashed(value, count);
+    if (number < count) {
+      this.reference(number);
+      return true;
     }
     this.#starts[count] = this.pos;
     this.#count = count + 1;
     return false;
+  }
+
+  /** The number of the object among the first `count`; if it is new, `count`, and it is added to them. */
+  #listed(value: object, count: number): number {
+    const first = this.#first;
+    if (count > COMPARED_OBJECTS_MAX) {
+      const found = indexOf.call(first, value);
+      if (found >= 0) return found;
+    } else for (let i = 0; i < count; i++) if (first[i] === value) return i;
+    first[count] = value;
+    return count;
+  }
+
+  /** The same among more objects. */
+  #hashed(value: object, count: number): number {
+    const seen = this.#seen;
+    if (count === this.#firstMax) for (let i = 0; i < count; i++) seen.add(this.#first[i]);
+    seen.add(value);
+    if (seen.size === count) return this.#numberOf(value);
+    if (this.#numbers !== null) this.#numbers.set(value, count);
+    return count;
   }
 
   /** Frees the number of the last object, which is not part of the value, or not yet. */
