@@ -187,8 +187,8 @@ export class Numbers {
       ) {
         const at = encoder.pos;
         buf[at] = value < 0 ? 0x3b : 0x1b;
-        view.setUint32(at + 1, argument / 0x1_0000_0000);
-        view.setUint32(at + 5, argument);
+        view.setInt32(at + 1, (argument / 0x1_0000_0000) | 0);
+        view.setInt32(at + 5, argument | 0);
         encoder.pos = at + DOUBLE_BYTES;
       } else encoder.number(value);
     }
