@@ -235,7 +235,9 @@ export const PLAIN = [
       note: "naïve café über",
     }),
   },
-  { name: "10k integers", make: (i) => list(10_000, (j) => j * (i + 1)) },
+  // Packed whatever the number is; and as many of which some need 32 bits and others more: not packed.
+  { name: "10k integers", make: (i) => list(10_000, (j) => j * (1 + (i % 1000))) },
+  { name: "10k large integers", make: (i) => list(10_000, (j) => j * (1_000_000 + (i % 1000))) },
   { name: "10k doubles", make: (i) => list(10_000, (j) => fraction(i * 10_000 + j)) },
 ];
 

@@ -46,7 +46,7 @@ const ARRAY_ITEMS_AT_ONCE = 65536;
 /** The encoding id of CBOR, for files that read only CBOR. */
 export const CBOR = ENCODING_CBOR;
 
-/** The head of an array of eight items: whether they are numbers is not looked at first. */
+/** The head of an array of eight items: whether they are integers is not looked at first. */
 const SMALL_ARRAY_HEAD_MAX = 0x88;
 /** The head of tag 1. */
 const DATE_HEAD = 0xc0 | TAG_DATE;
@@ -166,7 +166,10 @@ class ValueDecoder extends Decoder {
         if (count >= end - at) malformed();
         this.enter();
         const array: unknown[] = count > 0 ? new Array(count) : [];
-        for (let i = 0; i < count; i++) array[i] = this.value();
+        for (let i = 0; i < count; ) {
+          if (buf[this.pos] === 0xfb) i = this.numbers(array, i, count);
+          if (i < count) array[i++] = this.value();
+        }
         this.depth--;
         return array;
       }

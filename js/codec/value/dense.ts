@@ -14,7 +14,7 @@ import { inspect } from "node:util";
 /** Up to this many items the keys are counted; for more, `inspect` is faster. */
 const KEYED_ITEMS_MAX = 80;
 /** Up to this many items a copy of the elements is counted. */
-const COPIED_ITEMS_MAX = 100;
+const COPIED_ITEMS_MAX = 400;
 /** The same while arrays begin with fractions. */
 const COPIED_FRACTIONS_MAX = 64;
 /** The length of the array that `inspect` is tested with. */

@@ -267,22 +267,31 @@ class ValueEncoder extends Encoder {
     )
       return this.#sparse(value, copy ?? NOTHING);
     const items = copy ?? value;
-    let read = NOTHING;
-    if (length >= PACKED_ITEMS_MIN && this.packs) {
-      const left = writeNumbers(this, items, length);
-      if (left === null) return;
-      read = left;
+    const first = items[0];
+    const isNumber = typeof first === "number";
+    let read: readonly unknown[] | null = null;
+    if (isNumber && length >= PACKED_ITEMS_MIN && this.packs) {
+      read = writeNumbers(this, items, length, first);
+      if (read === null) return;
     }
     if (copy === null && !isFull(value, length)) {
       // What was read of a hole is no property.
       return this.#sparse(
         value,
-        read.filter((_, i) => hasOwn.call(value, i)),
+        (read ?? [first]).filter((_, i) => hasOwn.call(value, i)),
       );
     }
     this.head(4, length);
-    if (read.length > 0) this.items(read, 0, read.length);
-    this.items(items, read.length, length);
+    if (!isNumber) {
+      this.value(first);
+      for (let i = 1; i < length; i++) this.value(items[i]);
+    } else if (read !== null) {
+      this.items(read, 0, read.length);
+      this.items(items, read.length, length);
+    } else {
+      this.number(first);
+      this.items(items, 1, length);
+    }
   }
 
   /**

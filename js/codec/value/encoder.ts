@@ -10,8 +10,13 @@ import { tooLarge } from "./reject";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
 
-/** Objects are looked up in an array up to this many, in a Set beyond. */
-const LINEAR_OBJECTS_MAX = 8;
+/** Objects are compared one by one up to this many. */
+const COMPARED_OBJECTS_MAX = 24;
+/**
+ * Up to this many they are looked up in an array, which engines do many at a time; beyond, in a Set, which makes a hash for
+ * each new object.
+ */
+const LISTED_OBJECTS_MAX = 64;
 /** A set of seen objects larger than this is not kept for the next value. */
 const SEEN_KEPT_MAX = 4096;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
@@ -27,6 +32,8 @@ export interface SeenBuffer {
   /** Its number among the value's objects, once it is written. */
   object: number;
 }
+
+const indexOf = Array.prototype.indexOf;
 
 export abstract class Encoder {
   buf!: Buffer;
@@ -46,8 +53,11 @@ export abstract class Encoder {
   /** The start of each object, by its number in the order of first occurrence. */
   #starts: number[] = [];
   #count = 0;
-  #first: unknown[] = new Array(LINEAR_OBJECTS_MAX).fill(undefined);
-  /** All objects, once there are more than `#first` holds. */
+  /** The first objects; the rest is undefined. */
+  readonly #first: unknown[] = new Array(LISTED_OBJECTS_MAX).fill(undefined);
+  /** How many `#first` may hold: few if the last value had more objects than it can hold. */
+  #firstMax = LISTED_OBJECTS_MAX;
+  /** All objects, once there are more than `#first` may hold. */
   #seen = new Set<unknown>();
   /** Numbers by object; created when the first object beyond `#first` occurs again. */
   #numbers: Map<unknown, number> | null = null;
@@ -83,15 +93,16 @@ export abstract class Encoder {
     this.depth = 0;
     this.fills = null;
     if (this.#count > 0) {
-      const first = Math.min(this.#count, LINEAR_OBJECTS_MAX);
+      const first = Math.min(this.#count, this.#firstMax);
       for (let i = 0; i < first; i++) this.#first[i] = undefined;
-      if (this.#count >= LINEAR_OBJECTS_MAX) {
+      if (this.#count >= this.#firstMax) {
         if (this.#count > SEEN_KEPT_MAX) {
           this.#seen = new Set();
           this.#starts = [];
         } else this.#seen.clear();
         this.#numbers = null;
       }
+      this.#firstMax = this.#count > LISTED_OBJECTS_MAX ? COMPARED_OBJECTS_MAX : LISTED_OBJECTS_MAX;
       this.#count = 0;
     }
     if (this.buffers.length > 0) this.buffers = [];
@@ -197,20 +208,24 @@ export abstract class Encoder {
         this.grow(9);
         ({ buf, view, end } = this);
       }
-      if (value > 0 && value < 0x1_0000_0000 && value >>> 0 === value) {
-        if (value < 24) buf[pos++] = value;
-        else if (value < 0x100) {
-          buf[pos] = 0x18;
-          buf[pos + 1] = value;
+      const int = value | 0;
+      if (int === value && (int !== 0 || 1 / value > 0)) {
+        const sign = int >> 31;
+        const argument = int ^ sign;
+        const major = sign & 0x20;
+        if (argument < 24) buf[pos++] = major | argument;
+        else if (argument < 0x100) {
+          buf[pos] = major | 0x18;
+          buf[pos + 1] = argument;
           pos += 2;
-        } else if (value < 0x1_0000) {
-          buf[pos] = 0x19;
-          buf[pos + 1] = value >>> 8;
-          buf[pos + 2] = value;
+        } else if (argument < 0x1_0000) {
+          buf[pos] = major | 0x19;
+          buf[pos + 1] = argument >>> 8;
+          buf[pos + 2] = argument;
           pos += 3;
         } else {
-          buf[pos] = 0x1a;
-          view.setUint32(pos + 1, value);
+          buf[pos] = major | 0x1a;
+          view.setUint32(pos + 1, argument);
           pos += 5;
         }
       } else if (Math.trunc(value) === value || value !== value) {
@@ -264,34 +279,41 @@ export abstract class Encoder {
    */
   met(value: object): boolean {
     const count = this.#count;
-    if (count < LINEAR_OBJECTS_MAX) {
-      const first = this.#first;
-      for (let i = 0; i < count; i++) {
-        if (first[i] === value) {
-          this.reference(i);
-          return true;
-        }
-      }
-      first[count] = value;
-    } else {
-      const seen = this.#seen;
-      if (count === LINEAR_OBJECTS_MAX) for (const object of this.#first) seen.add(object);
-      seen.add(value);
-      if (seen.size === count) {
-        this.reference(this.#numberOf(value));
-        return true;
-      }
-      if (this.#numbers !== null) this.#numbers.set(value, count);
+    const number = count < this.#firstMax ? this.#listed(value, count) : this.#hashed(value, count);
+    if (number < count) {
+      this.reference(number);
+      return true;
     }
     this.#starts[count] = this.pos;
     this.#count = count + 1;
     return false;
   }
 
+  /** The number of the object among the first `count`; if it is new, `count`, and it is added to them. */
+  #listed(value: object, count: number): number {
+    const first = this.#first;
+    if (count > COMPARED_OBJECTS_MAX) {
+      const found = indexOf.call(first, value);
+      if (found >= 0) return found;
+    } else for (let i = 0; i < count; i++) if (first[i] === value) return i;
+    first[count] = value;
+    return count;
+  }
+
+  /** The same among more objects. */
+  #hashed(value: object, count: number): number {
+    const seen = this.#seen;
+    if (count === this.#firstMax) for (let i = 0; i < count; i++) seen.add(this.#first[i]);
+    seen.add(value);
+    if (seen.size === count) return this.#numberOf(value);
+    if (this.#numbers !== null) this.#numbers.set(value, count);
+    return count;
+  }
+
   /** Frees the number of the last object, which is not part of the value, or not yet. */
   forget(value: object): void {
     const count = --this.#count;
-    if (count < LINEAR_OBJECTS_MAX) {
+    if (count < this.#firstMax) {
       this.#first[count] = undefined;
       return;
     }

@@ -1,0 +1,61 @@
+// Objects that occur again, by the number of objects before them: few, listed and hashed ones are found in
+// different ways, and how the first are kept depends on the value before.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { roundTrip } from "./codec.mjs";
+import { assertSame } from "./graph.mjs";
+
+/** Below, at and above the bounds of encoder.ts: 8, 24 and 64 objects. */
+const COUNTS = [1, 2, 7, 8, 9, 23, 24, 25, 26, 62, 63, 64, 65, 66, 130, 500];
+
+/** An array of `count` objects. */
+const objects = (count) => Array.from({ length: count }, (_, i) => ({ id: i }));
+
+/** Every object occurs again, in another order, and the array itself does. */
+function again(count) {
+  const first = objects(count);
+  return [first, [...first].reverse(), first, first[0], first[count - 1]];
+}
+
+test("every object of a value is found again, whatever value was written before", () => {
+  for (const before of COUNTS) {
+    for (const count of COUNTS) {
+      roundTrip(objects(before));
+      const value = again(count);
+      const back = roundTrip(value);
+      assertSame(back, value);
+      assert.equal(back[2], back[0]);
+      for (let i = 0; i < count; i++) assert.equal(back[1][count - 1 - i], back[0][i]);
+      assert.equal(back[3], back[0][0]);
+    }
+  }
+});
+
+test("equal objects stay different ones", () => {
+  for (const count of COUNTS) {
+    const back = roundTrip([...objects(count), ...objects(count)]);
+    assert.equal(new Set(back).size, 2 * count);
+  }
+});
+
+test("the numbers of objects are right behind a value that failed", () => {
+  for (const before of COUNTS) {
+    for (const count of COUNTS) {
+      assert.throws(() => roundTrip([objects(before), () => {}]), TypeError);
+      assertSame(roundTrip(again(count)), again(count));
+    }
+  }
+});
+
+test("views over one buffer are found among many objects", () => {
+  for (const count of COUNTS) {
+    const { buffer } = new Uint8Array([1, 2, 3, 4]);
+    const value = [objects(count), new Uint8Array(buffer), new Uint16Array(buffer), buffer];
+    const back = roundTrip([...value, value[0]]);
+    assertSame(back, [...value, value[0]]);
+    assert.equal(back[1].buffer, back[2].buffer);
+    assert.equal(back[3], back[1].buffer);
+    assert.equal(back[4], back[0]);
+  }
+});
