@@ -50,19 +50,21 @@ export class ImmediateCommits {
     this.#waiting.push(flush);
   }
 
-  /** Commits on this thread by `commit`, which gets the longest mean of the last commits. */
+  /**
+   * Commits on this thread by `commit`, which gets the longest mean of the last commits. It answers a negative number if
+   * it has left the commit to the writer thread.
+   */
   block(commit: (mostUs: number) => number): number {
+    const begun = elapsed();
+    const answer = commit(COMMIT_US_MAX);
+    if (answer < 0) return answer;
+    this.#blockedUs += (elapsed() - begun) * 1000;
     if (this.#commits++ === 0) {
       this.#turn.awaitTurnEnd();
-      // It runs once everything that this callback has resolved has run.
-      nextTick(() => (this.#over = this.#commits > 0));
+      // A tick that a microtask schedules runs after all microtasks; one of an immediate would run before.
+      void Promise.resolve().then(() => nextTick(() => (this.#over = this.#commits > 0)));
     }
-    const begun = elapsed();
-    try {
-      return commit(COMMIT_US_MAX);
-    } finally {
-      this.#blockedUs += (elapsed() - begun) * 1000;
-    }
+    return answer;
   }
 
   endTurn(): void {

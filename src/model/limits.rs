@@ -546,6 +546,9 @@ pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
 /// Writes of an immediate commit, on the thread of its caller.
 pub const IMMEDIATE_WRITES_MAX: usize = 16;
 
+/// Looks of watches after an immediate commit that its caller's thread runs.
+pub const IMMEDIATE_LOOKS_MAX: usize = 8;
+
 /// Mean of the last commits up to which a server commits on the thread of a request.
 pub const COMMIT_HERE_US_MAX: u64 = 500;
 

@@ -36,8 +36,8 @@ use super::write_queue::{Group, Waiting, WriteQueue, WriterTask};
 use crate::engine::{ExternalCommits, Reader, Report, Work, Writer};
 use crate::metrics::{Metrics, Operation};
 use crate::model::{
-    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Kind, Result, SWEEP_JOINED_ROWS_MAX,
-    Settlement,
+    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, IMMEDIATE_LOOKS_MAX, Kind, Result,
+    SWEEP_JOINED_ROWS_MAX, Settlement,
 };
 pub(super) use immediate::ImmediateCommits;
 use recent::RecentCommits;
@@ -415,8 +415,9 @@ impl<W: Writer> WriterThread<W> {
         if looks.is_empty() {
             return;
         }
-        let make_reader = self.make_reader.as_ref().filter(|_| !self.immediate);
-        let Some(make_reader) = make_reader else {
+        // A caller's thread opens no file, and reads only a few keys.
+        let here = !self.immediate || (self.reader.is_some() && looks.len() <= IMMEDIATE_LOOKS_MAX);
+        let Some(make_reader) = self.make_reader.as_ref().filter(|_| here) else {
             return self.watches.send_all(looks);
         };
         if self.reader.is_none() {

@@ -23,6 +23,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Limits the log of a writer's connection.
 pub(super) struct LogLength {
     restart: Statement,
+    checkpoint: Statement,
     index: Option<WalIndex>,
     /// The length at the last failed attempt.
     tried_bytes: u64,
@@ -35,7 +36,8 @@ impl LogLength {
         connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES).map_err(failure)?;
         connection.pragma_update(None, "wal_autocheckpoint", WAL_MOVED_PAGES).map_err(failure)?;
         let restart = Statement::prepare(connection, "PRAGMA wal_checkpoint(RESTART)")?;
-        Ok(Self { restart, index: None, tried_bytes: 0, tries: 0 })
+        let checkpoint = Statement::prepare(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+        Ok(Self { restart, checkpoint, index: None, tried_bytes: 0, tries: 0 })
     }
 
     /// Whether a small commit will not let SQLite move the log.
@@ -53,7 +55,12 @@ impl LogLength {
 
     /// Must be called after each commit that may take long.
     pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
-        let bytes = u64::from(self.frames(connection).unwrap_or(0)) * PAGE_BYTES;
+        let frames = self.frames(connection).unwrap_or(0);
+        if (WAL_MOVED_PAGES - WAL_MOVED_MARGIN_PAGES..WAL_MOVED_PAGES).contains(&frames) {
+            // Then the next commit but one may be immediate again.
+            self.checkpoint.run().step()?;
+        }
+        let bytes = u64::from(frames) * PAGE_BYTES;
         if bytes < WAL_BYTES_MAX {
             (self.tried_bytes, self.tries) = (0, 0);
             return Ok(());

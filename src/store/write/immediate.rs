@@ -3,7 +3,7 @@
 //! Duty: to carry out a few small writes with the writer's state while the writer thread waits.
 //! Invariant: a commit here waits for no thread and no process before it has begun, and begins only if nothing
 //! waits for the writer and the last small commits were short. The engine does no upkeep in it.
-//! Never: work of the queues or of timers; looks of watches, which the reader thread runs.
+//! Never: work of the queues or of timers; many looks of watches, which the reader thread runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
