@@ -66,9 +66,10 @@ for (const lane of ["auto", "thread"]) {
       assert.ok(ticks > 10, `${ticks} ticks in 300 ms`);
     });
 
-    test("a watch sees the last of many writes", async () => {
-      const kv = await open(freshPath(), { lane });
-      const stream = kv.watch([["w"]])[Symbol.asyncIterator]();
+    test("a watch of another handle sees the last of many writes", async () => {
+      const path = freshPath();
+      const [kv, watching] = [await open(path, { lane }), await open(path)];
+      const stream = watching.watch([["w"]])[Symbol.asyncIterator]();
       await stream.next();
       for (let n = 0; n <= WRITES; n++) await kv.set(["w"], n);
       let seen;

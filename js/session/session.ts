@@ -70,6 +70,8 @@ export class Session implements TurnMember, BatchOwner {
   readonly whyNoSync: string | null;
   /** Which calls wait for writes that were called before them. */
   readonly order = new ProgramOrder();
+  /** The watches and feeds that are open. */
+  streams = 0;
   /** The batches of reads that the addon has not answered. */
   readsUnderWay = 0;
   /** Commits on this thread; null if there are none. */
@@ -290,9 +292,12 @@ export class Session implements TurnMember, BatchOwner {
     if (this.openWrites === batch) this.openWrites = null;
   }
 
-  /** Whether reads wait for the addon. */
+  /**
+   * Whether reads wait for the addon, or may: the request of a watch or feed crosses some microtasks after its read was
+   * called, and then costs a read of its own if a commit came before it.
+   */
   get awaitsReads(): boolean {
-    return this.#readBatch !== null || this.readsUnderWay > 0;
+    return this.#readBatch !== null || this.readsUnderWay > 0 || this.streams > 0;
   }
 
   flushReads(): void {

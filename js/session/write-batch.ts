@@ -66,7 +66,7 @@ interface Owner extends BatchOwner {
   openWrites: WriteBatch | null;
   /** Commits that block this thread for a moment. */
   readonly immediate: ImmediateCommits | null;
-  /** Whether reads wait for the addon. */
+  /** Whether reads wait for the addon, or may. */
   readonly awaitsReads: boolean;
 }
 

@@ -30,7 +30,9 @@ const abandoned = new FinalizationRegistry((stream: Abandoned) => {
   stream.unfollow();
   port.forget(id);
   const here = session.deref();
-  if (here !== undefined && !here.closed) forget(here.native, id);
+  if (here === undefined) return;
+  here.streams--;
+  if (!here.closed) forget(here.native, id);
 });
 
 /** The receiver of a stream's events. */
@@ -68,6 +70,7 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
     const unfollow = (): void => {};
     this.#abandoned = { id, port, session: new WeakRef(session), forget, unfollow };
     abandoned.register(this, this.#abandoned, this);
+    session.streams++;
   }
 
   /** Asks the addon for one more answer. */
@@ -147,6 +150,7 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
     this.#abandoned.unfollow();
     // The id may be reused before this object is collected.
     abandoned.unregister(this);
+    this.session.streams--;
     this.session.port.forget(this.id);
     this.#settle();
   }
