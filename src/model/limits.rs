@@ -549,12 +549,6 @@ pub const IMMEDIATE_WRITES_MAX: usize = 16;
 /// Looks of watches after an immediate commit that its caller's thread runs.
 pub const IMMEDIATE_LOOKS_MAX: usize = 8;
 
-/// Mean of the last commits up to which a server commits on the thread of a request.
-pub const COMMIT_HERE_US_MAX: u64 = 500;
-
-/// Time between two commits of a client that sends one after the other: shorter than any round trip.
-pub const COMMITS_APART_US_MIN: u64 = 50;
-
 /// Bytes of the writes of an immediate commit.
 pub const IMMEDIATE_BYTES_MAX: usize = 65_536;
 

@@ -22,8 +22,8 @@ use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VE
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
 use crate::connect::wire::{snapshot_read, value};
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, COMMIT_HERE_US_MAX, Decision, Entry, Error,
-    FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits, Range, Result, Row,
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key,
+    Kind, Limits, Range, Result, Row,
 };
 use crate::store::{Caller, Room, Rows, Store};
 
@@ -95,24 +95,16 @@ pub(super) fn unanswered<T>(_: T) -> Error {
     Error::internal("the database did not answer; please report this")
 }
 
-/// Commits writes, durably, and waits for their decisions. A commit that is alone runs on this thread, if the last
-/// ones were short.
+/// Commits writes, durably, and waits for their decisions.
 pub(super) async fn committed(
     database: &Arc<Database>,
     writes: Vec<Result<AtomicWrite>>,
 ) -> Result<Vec<Decision>> {
-    let store = store_of(database).await?;
-    let (_paced, alone) = database.pacing.begin();
-    let most = if alone { Duration::from_micros(COMMIT_HERE_US_MAX) } else { Duration::ZERO };
     let (reply, answered) = oneshot::channel();
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-    let reply = || -> Box<dyn FnOnce(Vec<Decision>) + Send> {
-        Box::new(move |decisions| drop(reply.send(decisions)))
-    };
-    match store.commit_immediately(writes, (true, busy), most, reply) {
-        Some(decisions) => Ok(decisions),
-        None => answered.await.map_err(unanswered),
-    }
+    let reply = Box::new(move |decisions| drop(reply.send(decisions)));
+    store_of(database).await?.commit(writes, true, busy, reply);
+    answered.await.map_err(unanswered)
 }
 
 /// `snapshot_read`.

@@ -21,7 +21,6 @@ use super::location::FileStamp;
 use super::location::Location;
 use super::memory::Memory;
 use super::options::Quotas;
-use super::pacing::Pacing;
 use super::quota::{Bucket, over};
 use super::read_server::Primary;
 use crate::model::{
@@ -57,8 +56,6 @@ pub(super) struct Database {
     pub(super) deliveries: Deliveries,
     /// The replicas that follow it here.
     pub(super) followers: Arc<Followers>,
-    /// The commits of its clients.
-    pub(super) pacing: Pacing,
     /// Copies of it for downloads.
     pub(super) copies: Arc<Copies>,
     /// Size of its files, and when it was measured.
@@ -127,7 +124,6 @@ impl Database {
             exporting: Arc::new(Semaphore::new(HTTP_EXPORTS_MAX)),
             deliveries: Deliveries::default(),
             followers: Arc::default(),
-            pacing: Pacing::default(),
             copies: Arc::default(),
             size: Mutex::default(),
             changed,

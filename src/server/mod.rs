@@ -64,7 +64,6 @@ mod membership;
 mod memory;
 mod news;
 pub mod options;
-mod pacing;
 mod quota;
 mod read_entry;
 mod read_folder;
