@@ -398,7 +398,8 @@ fn deadlines_that_could_not_be_read_are_read_again() {
     database.store().settle(consumer.id, id, Outcome::Done, None);
     database.settle_down();
     broken.set(false);
-    database.pass(250);
+    // The pause grows with each failure, and there is one for each transaction.
+    database.pass(BACKGROUND_PAUSE_MS_MAX.cast_signed());
     assert_eq!(consumer.get().1, 2);
 }
 
