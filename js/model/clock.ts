@@ -17,5 +17,5 @@ export const clearInterval = timers.clearInterval;
 /** Milliseconds since the epoch. */
 export const now = Date.now;
 
-/** Milliseconds of a clock that is never set. */
+/** Milliseconds of a monotonic clock. */
 export const elapsed: () => number = performance.now.bind(performance);

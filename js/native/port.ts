@@ -7,6 +7,7 @@ import { setImmediate } from "../model/clock.js";
 import process from "node:process";
 import { Writer } from "../codec/writer.js";
 import type * as Binding from "./binding.js";
+import { ImmediateCommits } from "./immediate-commits.js";
 import { loadBinding } from "./load.js";
 
 /** First size of the scratch: a `getMany` of ten values at the default limits fits. */
@@ -47,6 +48,8 @@ export class Port {
    * has made another request), its request is overwritten.
    */
   uses = 0;
+  /** The commits of this thread's handles that run on it. */
+  readonly immediate = new ImmediateCommits(this);
 
   /** The memory that the addon reads and writes: the writer's, unless a long key has enlarged it. */
   #scratch: Buffer;

@@ -15,11 +15,11 @@ import {
   WOULD_BLOCK,
 } from "../native/contract.js";
 import type { NativeHandle, NativeOptions } from "../native/binding.js";
+import type { ImmediateCommits } from "../native/immediate-commits.js";
 import { readU32 } from "../native/frame.js";
 import type { KvConsistencyLevel } from "../model/types.js";
 import type { Port, Receiver, TurnMember } from "../native/port.js";
 import type { BatchOwner } from "./batch-owner.js";
-import { ImmediateCommits } from "./immediate-commits.js";
 import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
 import type { WriteBatch } from "./write-batch.js";
@@ -88,8 +88,6 @@ export class Session implements TurnMember, BatchOwner {
   spent: boolean;
   /** Entries read synchronously in this turn. */
   #reads = 0;
-  /** Whether the end of the turn will be told. */
-  #awaitsEnd = false;
   /** Consecutive turns in which few reads spent the budget. */
   #coldTurns = 0;
   /** The number of reads that wait for the next turn, and their promise. */
@@ -116,7 +114,7 @@ export class Session implements TurnMember, BatchOwner {
     this.path = options.path ?? "";
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
-    this.immediate = options.commitsHere === true ? new ImmediateCommits(this) : null;
+    this.immediate = options.commitsHere === true ? port.immediate : null;
     this.native = native;
     this.lane = native.lane();
     this.limits = Object.freeze(options.limits);
@@ -222,31 +220,21 @@ export class Session implements TurnMember, BatchOwner {
    * with the number. The snapshot is released at the end of the turn.
    */
   hold(entries: number): void {
-    if (!this.#awaitsEnd) this.awaitTurnEnd();
+    if (this.#reads === 0) this.port.atTurnEnd(this);
     this.#reads += entries;
-  }
-
-  /** Makes the end of this turn call {@link endTurn}. */
-  awaitTurnEnd(): void {
-    if (this.#awaitsEnd) return;
-    this.#awaitsEnd = true;
-    this.port.atTurnEnd(this);
   }
 
   endTurn(): void {
     if (this.spent) this.#coldTurns = this.#reads < WARM_READS_MIN ? this.#coldTurns + 1 : 0;
     this.#reads = 0;
-    this.#awaitsEnd = false;
     this.spent = this.whyNoSync !== null;
     if (!this.closed) this.native.release();
+    if (this.#turn === null) return;
     const turn = this.#turn;
-    if (turn !== null) {
-      this.#waiting = 0;
-      this.#turned = null;
-      this.#turn = null;
-      turn();
-    }
-    this.immediate?.endTurn();
+    this.#waiting = 0;
+    this.#turned = null;
+    this.#turn = null;
+    turn();
   }
 
   /** For a read that cannot wait for the next turn: releases the snapshot and renews the budget. */

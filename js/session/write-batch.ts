@@ -26,8 +26,8 @@ import {
 } from "../native/contract.js";
 import { forgetPatches } from "../records/patches.js";
 import { type Results, readResults, readUuids } from "./results.js";
+import type { ImmediateCommits, Place } from "../native/immediate-commits.js";
 import type { Receiver } from "../native/port.js";
-import type { ImmediateCommits, Place } from "./immediate-commits.js";
 import type { ProgramOrder, Ticket } from "./program-order.js";
 import type { BatchOwner } from "./batch-owner.js";
 import type {
@@ -64,7 +64,7 @@ interface Owner extends BatchOwner {
   readonly packs: boolean;
   /** The batch that a write may join. */
   openWrites: WriteBatch | null;
-  /** Commits that block this thread for a moment. */
+  /** Commits on this thread; null if there are none. */
   readonly immediate: ImmediateCommits | null;
   /** Whether reads wait for the addon, or may. */
   readonly awaitsReads: boolean;

@@ -7,6 +7,7 @@
 mod archive;
 mod file;
 mod http;
+mod immediate;
 mod interchange;
 mod layer;
 mod postgres;
@@ -17,6 +18,7 @@ mod replication;
 pub use archive::*;
 pub use file::*;
 pub use http::*;
+pub use immediate::*;
 pub use interchange::*;
 pub use layer::*;
 pub use postgres::*;
@@ -530,30 +532,6 @@ pub const LANE_HELD_MS_MAX: u64 = 100;
 
 /// How long the reader thread keeps a snapshot for consecutive reads.
 pub const READER_HELD_MS_MAX: u64 = 10;
-
-/// Readers of a store for reads on the threads of the server, one for each of these.
-pub const IMMEDIATE_READERS: usize = 2;
-
-/// Keys of a read on a thread of the server.
-pub const IMMEDIATE_KEYS_MAX: usize = 8;
-
-/// A read on a thread of the server that takes longer sends [`IMMEDIATE_READS_SKIPPED`] reads to the reader thread.
-pub const IMMEDIATE_READ_US_MAX: u64 = 1000;
-
-/// See [`IMMEDIATE_READ_US_MAX`].
-pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
-
-/// Writes of an immediate commit, on the thread of its caller.
-pub const IMMEDIATE_WRITES_MAX: usize = 16;
-
-/// Looks of watches after an immediate commit that its caller's thread runs.
-pub const IMMEDIATE_LOOKS_MAX: usize = 8;
-
-/// Bytes of the writes of an immediate commit.
-pub const IMMEDIATE_BYTES_MAX: usize = 65_536;
-
-/// Commits whose durations tell that of the next immediate one.
-pub const IMMEDIATE_COMMITS_SEEN: usize = 8;
 
 /// How long `Symbol.dispose` waits until the database of the handle is closed.
 pub const DISPOSE_WAIT_MS_MAX: u64 = 500;

@@ -3,8 +3,8 @@
 //! Duty: the meaning of reads, commits, watches and queues over any [`Engine`], shared by all
 //! handles of the process on one database.
 //! Invariant: a commit is answered, and announced to watches and listeners, only after the engine
-//! has answered it. Replies run on the store's threads, never on the caller's thread but for that of an
-//! immediate commit, and never under a lock of the store that they could want.
+//! has answered it. Replies run on the store's threads; those of an immediate commit run on its caller's
+//! thread. No reply runs under a lock of the store but that of the writer's state.
 //! Never: a byte format, a JavaScript value, an engine's name.
 //!
 //! | thread | does |

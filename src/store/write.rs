@@ -34,10 +34,10 @@ use super::timers::{Done, Timers};
 use super::watch::Watches;
 use super::write_queue::{Group, Waiting, WriteQueue, WriterTask};
 use crate::engine::{ExternalCommits, Reader, Report, Work, Writer};
-use crate::metrics::{Metrics, Operation};
+use crate::metrics::Metrics;
 use crate::model::{
-    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, IMMEDIATE_LOOKS_MAX, Kind, Result,
-    SWEEP_JOINED_ROWS_MAX, Settlement,
+    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Kind, Result, SWEEP_JOINED_ROWS_MAX,
+    Settlement,
 };
 pub(super) use immediate::ImmediateCommits;
 use recent::RecentCommits;
@@ -277,20 +277,9 @@ impl<W: Writer> WriterThread<W> {
         };
         let Drained { replies, work, asked, .. } = &mut drained;
         for submission in waiting.submissions.drain(..group.submissions) {
-            work.durable |= submission.durable;
-            let mut places = Vec::with_capacity(submission.writes.len());
-            for write in submission.writes {
-                places.push(write.map(|write| {
-                    let operation = Operation::of(&write);
-                    work.writes.push(write);
-                    operation
-                }));
-            }
-            replies.push(Reply { places, tell: submission.reply, since: submission.since });
+            replies.push(Reply::of(submission, work));
         }
-        if work.writes.iter().any(AtomicWrite::has_placeholders) {
-            work.seed = self.write_queue.env.random();
-        }
+        self.draw_seed(work);
         if group.settles {
             // Owed settlements come first, so that they are kept after a failure.
             work.settlements = std::mem::take(&mut self.owed);
@@ -324,6 +313,13 @@ impl<W: Writer> WriterThread<W> {
             work.sweep_max = SWEEP_JOINED_ROWS_MAX;
         }
         drained
+    }
+
+    /// Gives randomness to work that needs any.
+    fn draw_seed(&self, work: &mut Work) {
+        if work.writes.iter().any(AtomicWrite::has_placeholders) {
+            work.seed = self.write_queue.env.random();
+        }
     }
 
     fn carry_out(&mut self, drained: Drained) {
@@ -415,9 +411,8 @@ impl<W: Writer> WriterThread<W> {
         if looks.is_empty() {
             return;
         }
-        // A caller's thread opens no file, and reads only a few keys.
-        let here = !self.immediate || (self.reader.is_some() && looks.len() <= IMMEDIATE_LOOKS_MAX);
-        let Some(make_reader) = self.make_reader.as_ref().filter(|_| here) else {
+        let make_reader = self.make_reader.as_ref().filter(|_| !self.immediate);
+        let Some(make_reader) = make_reader else {
             return self.watches.send_all(looks);
         };
         if self.reader.is_none() {

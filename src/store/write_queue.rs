@@ -208,10 +208,7 @@ impl WriteQueue {
     /// Called after a panic of the writer thread: refuses everything that waits and all later
     /// requests.
     pub(super) fn fail(&self) {
-        let error = Error::internal(
-            "the database's writer thread has failed; close the database, open it again, \
-             and please report this",
-        );
+        let error = writer_failed();
         let copies = std::mem::take(&mut self.waiting.lock().copies);
         let (submissions, tasks, asked, receivers) = {
             let mut waiting = self.waiting.lock();
@@ -242,6 +239,14 @@ impl WriteQueue {
             refuse(submission, &error);
         }
     }
+}
+
+/// The error of calls on a store whose writer has ended by a panic.
+pub(super) fn writer_failed() -> Error {
+    Error::internal(
+        "the database's writer thread has failed; close the database, open it again, \
+         and please report this",
+    )
 }
 
 fn refuse(submission: Submission, error: &Error) {

@@ -8,6 +8,7 @@
 
 mod backup;
 mod connection;
+mod contention;
 mod copying;
 mod dead;
 mod deno_queue;

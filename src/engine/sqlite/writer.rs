@@ -2,11 +2,12 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::{Connection, ffi};
 
 use super::FileClaim;
+use super::contention::{Contention, TURN};
 use super::external::OwnCommits;
 use super::feed::FeedWriter;
 use super::followed;
@@ -22,9 +23,8 @@ use crate::engine::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
 };
 use crate::model::{
-    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, KEPT_OUT_MS_MIN, Kind,
-    LOCK_GRACE_MS, LogSegment, LogSettings, LoggedMessage, MessageDeletion, Origin, Replacement,
-    Result, Vacuumed,
+    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
+    LoggedMessage, MessageDeletion, Origin, Replacement, Result, Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -49,23 +49,13 @@ pub struct SqliteWriter {
     durable: bool,
     /// A transaction has begun for the next batch.
     has_begun: bool,
-    /// The time of the last wait for other processes.
-    waited: Option<Instant>,
-    /// State of the random pauses; not zero.
-    pauses: u64,
+    contention: Contention,
     own: Arc<OwnCommits>,
     // Dropped after the statements above.
     connection: Connection,
     // Last field: other copies of openkv may open the file once the connection is closed.
     pub(super) claim: FileClaim,
 }
-
-/// Range of the pause between two attempts to begin, in µs. It is short and random, so that many
-/// processes share a busy file fairly; SQLite's own pauses grow to 100 ms and starve some of them.
-const PAUSE_US: std::ops::Range<u64> = 100..1500;
-
-/// In this time every waiting process tries to get the lock at least once.
-const TURN: Duration = Duration::from_micros(2 * PAUSE_US.end);
 
 /// Differs from every value of `features`.
 const UNSEEN: i64 = -1;
@@ -98,8 +88,7 @@ impl SqliteWriter {
             left: 0,
             durable: false,
             has_begun: false,
-            waited: None,
-            pauses: u64::from(std::process::id()) * 2 + 1,
+            contention: Contention::new(std::process::id()),
             own,
             connection,
             claim: FileClaim::default(),
@@ -124,46 +113,14 @@ impl SqliteWriter {
         if std::mem::take(&mut self.has_begun) {
             return Ok(0);
         }
-        let mut asked = None;
-        loop {
-            match self.begin.execute() {
-                Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
-                    asked.get_or_insert_with(Instant::now);
-                    std::thread::sleep(self.pause());
-                }
-                done => {
-                    let waited = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-                    if waited >= Duration::from_millis(KEPT_OUT_MS_MIN) {
-                        self.waited = Some(Instant::now());
-                    }
-                    return done.map(|()| i64::try_from(waited.as_millis()).unwrap_or(0));
-                }
-            }
-        }
-    }
-
-    /// Whether other processes have recently blocked the file for long. Then live consumers may not
-    /// have been able to renew their locks: they wait for the file like this writer, and renew
-    /// next.
-    fn was_kept_out(&self) -> bool {
-        let grace = Duration::from_millis(LOCK_GRACE_MS.unsigned_abs());
-        self.waited.is_some_and(|waited| waited.elapsed() < grace)
-    }
-
-    fn pause(&mut self) -> Duration {
-        // xorshift64: random enough that processes do not retry in step.
-        self.pauses ^= self.pauses << 13;
-        self.pauses ^= self.pauses >> 7;
-        self.pauses ^= self.pauses << 17;
-        let span = PAUSE_US.end - PAUSE_US.start;
-        Duration::from_micros(PAUSE_US.start + self.pauses % span)
+        self.contention.begin(&mut self.begin, deadline)
     }
 
     fn transact(&mut self, work: Work, now_ms: i64) -> Result<Report> {
         let started = Instant::now();
         let version = self.start()?;
         let logs = self.begin_rows(now_ms)?;
-        let kept_out = self.was_kept_out();
+        let kept_out = self.contention.were_kept_out();
         let begun = Begun { kept_out, ..self.begun(version, logs, now_ms) };
         let report = batch::run(self, &begun, work)?;
         Ok(Report { worked: started.elapsed(), ..report })
@@ -351,7 +308,7 @@ impl Writer for SqliteWriter {
         let any_expired =
             !at_once && self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
         work.durable |= any_expired;
-        if any_expired && !self.was_kept_out() {
+        if any_expired && !self.contention.were_kept_out() {
             // Lets processes that wait for the file renew their locks first.
             std::thread::sleep(TURN);
         }
@@ -371,7 +328,7 @@ impl Writer for SqliteWriter {
 
     fn begin_at_once(&mut self, durable: bool) -> bool {
         self.has_begun = self.log_length.is_short(&self.connection)
-            && !self.was_kept_out()
+            && !self.contention.were_kept_out()
             && self.set_durable(durable).is_ok()
             && self.begin.execute().is_ok();
         self.has_begun

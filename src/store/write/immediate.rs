@@ -3,22 +3,20 @@
 //! Duty: to carry out a few small writes with the writer's state while the writer thread waits.
 //! Invariant: a commit here waits for no thread and no process before it has begun, and begins only if nothing
 //! waits for the writer and the last small commits were short. The engine does no upkeep in it.
-//! Never: work of the queues or of timers; many looks of watches, which the reader thread runs.
+//! Never: work of the queues or of timers; reads for watches, which the reader thread runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::super::Store;
-use super::super::write_queue::{Submission, Waiting};
+use super::super::write_queue::{Submission, writer_failed};
 use super::WriterThread;
+use super::recent::are_small;
 use super::shared::Shared;
 use super::under_way::{Batch, Reply};
 use crate::commit::Work;
 use crate::engine::Writer;
-use crate::metrics::Operation;
-use crate::model::{
-    AtomicWrite, Decision, Error, IMMEDIATE_BYTES_MAX, IMMEDIATE_WRITES_MAX, Result,
-};
+use crate::model::{AtomicWrite, Decision, Result};
 
 /// Commits on the thread of a caller.
 pub(in crate::store) trait ImmediateCommits: Send + Sync {
@@ -31,59 +29,32 @@ impl<W: Writer> ImmediateCommits for Shared<W> {
     fn commit(&self, submission: Submission, most: Duration) -> Option<Submission> {
         let Some(mut place) = self.state.try_lock() else { return Some(submission) };
         let Some(state) = &mut *place else { return Some(submission) };
-        if !state.may_commit(&submission, most) {
-            return Some(submission);
-        }
-        let done = catch_unwind(AssertUnwindSafe(|| state.commit_immediately(submission)));
-        if done.is_err() {
+        let tried = catch_unwind(AssertUnwindSafe(|| state.try_commit(submission, most)));
+        tried.unwrap_or_else(|_| {
             *place = None;
             drop(place);
             tracing::error!("a commit ended by a panic; please report this");
             self.write_queue.fail();
-            // The writer thread ends.
+            // The writer thread finds no state and ends.
             self.write_queue.ring();
-        }
-        None
+            None
+        })
     }
 }
 
 impl<W: Writer> WriterThread<W> {
-    /// Whether nothing waits for the writer. If so, the engine has begun a transaction.
-    fn may_commit(&mut self, submission: &Submission, most: Duration) -> bool {
-        let may = self.recent.are_within(most)
-            && are_small(&submission.writes)
-            && self.under_way.is_empty();
-        if !may {
-            return false;
+    /// Carries out and answers a submission; gives it back if something waits for the writer, or if it may
+    /// take longer than `most`.
+    fn try_commit(&mut self, submission: Submission, most: Duration) -> Option<Submission> {
+        if !self.may_commit(&submission, most) || !self.writer.begin_at_once(submission.durable) {
+            return Some(submission);
         }
-        let now_ms = self.write_queue.env.now_ms();
-        {
-            let waiting = self.write_queue.waiting.lock();
-            if !accepts(&waiting) || self.has_work_alone(&waiting, now_ms) {
-                return false;
-            }
-        }
-        self.writer.begin_at_once(submission.durable)
-    }
-
-    /// Carries out a submission in the transaction that has begun.
-    fn commit_immediately(&mut self, submission: Submission) {
         let now_ms = self.write_queue.env.now_ms();
         self.mind_the_clock(now_ms);
         let due_ms = self.next_due_ms();
-        let Submission { writes, durable, reply, since, .. } = submission;
-        let mut work = Work { durable, ..Work::default() };
-        let places = writes.into_iter().map(|write| {
-            write.map(|write| {
-                let operation = Operation::of(&write);
-                work.writes.push(write);
-                operation
-            })
-        });
-        let replies = vec![Reply { places: places.collect(), tell: reply, since }];
-        if work.writes.iter().any(AtomicWrite::has_placeholders) {
-            work.seed = self.write_queue.env.random();
-        }
+        let mut work = Work::default();
+        let replies = vec![Reply::of(submission, &mut work)];
+        self.draw_seed(&mut work);
         let batch = Batch::of_callers(&work, replies, Vec::new(), now_ms);
         self.immediate = true;
         self.begin(work, Instant::now(), batch);
@@ -93,24 +64,28 @@ impl<W: Writer> WriterThread<W> {
             self.next_step = 0;
             self.write_queue.ring();
         }
+        None
+    }
+
+    fn may_commit(&self, submission: &Submission, most: Duration) -> bool {
+        let writes = || submission.writes.iter().flatten();
+        // A message may be work for a consumer at once.
+        let is_simple = are_small(writes())
+            && submission.writes.iter().all(Result::is_ok)
+            && writes().all(|write| write.queues().next().is_none());
+        if !(is_simple && self.recent.are_within(most) && self.under_way.is_empty()) {
+            return false;
+        }
+        let waiting = self.write_queue.waiting.lock();
+        let accepts = !waiting.closing && waiting.refusal_of_callers().is_none();
+        let is_idle = waiting.submissions.is_empty()
+            && !self.has_work_alone(&waiting, self.write_queue.env.now_ms());
+        accepts && is_idle
     }
 
     fn next_due_ms(&self) -> Option<i64> {
         self.next_ms(&self.write_queue.waiting.lock().consumers)
     }
-}
-
-/// Whether the store takes writes of callers, and none waits.
-fn accepts(waiting: &Waiting) -> bool {
-    waiting.submissions.is_empty() && !waiting.closing && waiting.refusal_of_callers().is_none()
-}
-
-/// Whether all are writes of few entries, and none enqueues, which may be work for consumers at once.
-fn are_small(writes: &[Result<AtomicWrite>]) -> bool {
-    let bytes: usize = writes.iter().flatten().map(AtomicWrite::size_bytes).sum();
-    writes.len() <= IMMEDIATE_WRITES_MAX
-        && bytes <= IMMEDIATE_BYTES_MAX
-        && writes.iter().all(|write| write.as_ref().is_ok_and(|it| it.queues().next().is_none()))
 }
 
 impl Store {
@@ -139,13 +114,10 @@ impl Store {
                 None
             }
             // Dropped by a panic.
-            None => Some(tell.try_recv().unwrap_or_else(|_| {
-                let error = Error::internal(
-                    "the database's writer has failed; close the database, open it again, \
-                     and please report this",
-                );
-                vec![Decision::Rejected(error); count]
-            })),
+            None => Some(
+                tell.try_recv()
+                    .unwrap_or_else(|_| vec![Decision::Rejected(writer_failed()); count]),
+            ),
         }
     }
 }

@@ -7,11 +7,19 @@ use crate::model::{
     AtomicWrite, IMMEDIATE_BYTES_MAX, IMMEDIATE_COMMITS_SEEN, IMMEDIATE_WRITES_MAX,
 };
 
-/// Whether the duration of this work tells that of an immediate commit.
+/// Whether these writes are so few and small that they may be an immediate commit.
+pub(super) fn are_small<'w>(mut writes: impl Iterator<Item = &'w AtomicWrite>) -> bool {
+    let (mut count, mut bytes) = (0, 0);
+    writes.all(|write| {
+        count += 1;
+        bytes += write.size_bytes();
+        count <= IMMEDIATE_WRITES_MAX && bytes <= IMMEDIATE_BYTES_MAX
+    }) && count > 0
+}
+
+/// Whether work is as small as an immediate commit, so that its duration tells that of one.
 pub(super) fn is_small(work: &Work) -> bool {
-    let bytes: usize = work.writes.iter().map(AtomicWrite::size_bytes).sum();
-    (1..=IMMEDIATE_WRITES_MAX).contains(&work.writes.len())
-        && bytes <= IMMEDIATE_BYTES_MAX
+    are_small(work.writes.iter())
         && work.settlements.is_empty()
         && work.claims.is_empty()
         && work.sweep_max == 0

@@ -1,9 +1,9 @@
 //! The state of the writer, shared by the writer thread and callers that commit immediately.
 //!
 //! Duty: whose turn it is, how the thread waits, and what a panic ends.
-//! Invariant: the thread has the state while it works, and leaves it while it waits. The lock of the state
-//! is taken before that of the write queue, never while that one is held; so only callers, who
-//! give up if it is taken, can meet it locked.
+//! Invariant: the thread holds the lock of the state while it works, and releases it while it waits. A caller
+//! only tries that lock, so it waits for nobody; the thread waits at most for the commit of one caller. The
+//! lock is taken before that of the write queue, never while that one is held.
 //! Never: a decision about work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

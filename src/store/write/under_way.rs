@@ -13,6 +13,7 @@ use crate::model::{Decision, Error, Kind, Result, Settlement};
 use crate::store::health::Tries;
 use crate::store::lock_request::LockRequest;
 use crate::store::timers::Done;
+use crate::store::write_queue::Submission;
 
 /// What the outcome of a batch is for.
 pub(super) struct Batch {
@@ -203,6 +204,23 @@ pub(super) struct Reply {
     pub(super) tell: Box<dyn FnOnce(Vec<Decision>) + Send>,
     /// Time of submission.
     pub(super) since: Instant,
+}
+
+impl Reply {
+    /// That of a submission, whose writes are added to the work.
+    pub(super) fn of(submission: Submission, work: &mut Work) -> Self {
+        let Submission { writes, durable, reply, since, .. } = submission;
+        work.durable |= durable;
+        let mut places = Vec::with_capacity(writes.len());
+        for write in writes {
+            places.push(write.map(|write| {
+                let operation = Operation::of(&write);
+                work.writes.push(write);
+                operation
+            }));
+        }
+        Self { places, tell: reply, since }
+    }
 }
 
 /// Answers every submission with the engine's decisions and the errors from before.

@@ -1,9 +1,10 @@
-// Duty: when commits may block this thread, and for how long in a turn of the event loop.
-// Invariant: about the budget of a turn at most, and only in the first callback of a turn that commits: a program that
-// awaits one write after the other keeps its place, and one that serves many callers gives the writes of the
-// others to the writer thread, which commits them together.
+// Duty: when commits of any handle may block this thread, and for how long in a turn of the event loop.
+// Invariant: commits block for about the budget of a turn at most, and only in the first callback of a turn that commits.
+// A program that awaits one write after the other stays in that callback. A program that serves many callers
+// has many callbacks in a turn, and the writer thread commits the writes of the others together.
 
 import { elapsed, nextTick } from "../model/clock.js";
+import type { TurnMember } from "./port.js";
 
 /** Blocking in one turn, in microseconds. */
 const BUDGET_US = 1000;
@@ -14,15 +15,15 @@ const IMMEDIATE_WRITES_MAX = 16;
 const IMMEDIATE_BYTES_MAX = 65_536;
 
 /** Says when the turn of the event loop ends. */
-interface TurnEnds {
-  /** Makes the end of this turn call {@link ImmediateCommits.endTurn}. */
-  awaitTurnEnd(): void;
+interface Turns {
+  /** Calls `endTurn` at the end of the turn; once per turn. */
+  atTurnEnd(member: TurnMember): void;
 }
 
 /** Where a batch commits. */
 export type Place = "here" | "next turn" | "writer thread";
 
-export class ImmediateCommits {
+export class ImmediateCommits implements TurnMember {
   /** The commits of this turn, and the time that they have blocked. */
   #commits = 0;
   #blockedUs = 0;
@@ -30,10 +31,13 @@ export class ImmediateCommits {
   #over = false;
   /** What waits for the next turn. */
   #waiting: (() => void)[] = [];
-  readonly #turn: TurnEnds;
+  readonly #turns: Turns;
+  readonly #clock: () => number;
 
-  constructor(turn: TurnEnds) {
-    this.#turn = turn;
+  /** `clock`: milliseconds of a monotonic clock. */
+  constructor(turns: Turns, clock = elapsed) {
+    this.#turns = turns;
+    this.#clock = clock;
   }
 
   /** Where to commit so many writes in a frame of so many bytes. */
@@ -44,9 +48,8 @@ export class ImmediateCommits {
     return this.#blockedUs + nextUs > BUDGET_US ? "next turn" : "here";
   }
 
-  /** Calls a function in the next turn, which has a budget of its own. */
+  /** Calls a function in the next turn, which has a budget of its own. This turn has committed, so its end is awaited. */
   inNextTurn(flush: () => void): void {
-    this.#turn.awaitTurnEnd();
     this.#waiting.push(flush);
   }
 
@@ -55,12 +58,12 @@ export class ImmediateCommits {
    * it has left the commit to the writer thread.
    */
   block(commit: (mostUs: number) => number): number {
-    const begun = elapsed();
+    const begun = this.#clock();
     const answer = commit(COMMIT_US_MAX);
     if (answer < 0) return answer;
-    this.#blockedUs += (elapsed() - begun) * 1000;
+    this.#blockedUs += (this.#clock() - begun) * 1000;
     if (this.#commits++ === 0) {
-      this.#turn.awaitTurnEnd();
+      this.#turns.atTurnEnd(this);
       // A tick that a microtask schedules runs after all microtasks; one of an immediate would run before.
       void Promise.resolve().then(() => nextTick(() => (this.#over = this.#commits > 0)));
     }
