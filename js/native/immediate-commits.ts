@@ -4,7 +4,7 @@
 // has many callbacks in a turn, and the writer thread commits the writes of the others together.
 
 import { elapsed, nextTick } from "../model/clock.js";
-import type { TurnMember } from "./port.js";
+import type { TurnMember, Turns } from "./turns.js";
 
 /** Blocking in one turn, in microseconds. */
 const BUDGET_US = 1000;
@@ -13,12 +13,6 @@ const COMMIT_US_MAX = 500;
 /** Writes of one batch, and bytes of its frame. */
 const IMMEDIATE_WRITES_MAX = 16;
 const IMMEDIATE_BYTES_MAX = 65_536;
-
-/** Says when the turn of the event loop ends. */
-interface Turns {
-  /** Calls `endTurn` at the end of the turn; once per turn. */
-  atTurnEnd(member: TurnMember): void;
-}
 
 /** Where a batch commits. */
 export type Place = "here" | "next turn" | "writer thread";

@@ -9,6 +9,7 @@ import { Writer } from "../codec/writer.js";
 import type * as Binding from "./binding.js";
 import { ImmediateCommits } from "./immediate-commits.js";
 import { loadBinding } from "./load.js";
+import type { TurnMember, Turns } from "./turns.js";
 
 /** First size of the scratch: a `getMany` of ten values at the default limits fits. */
 const SCRATCH_BYTES = 1024 * 1024;
@@ -22,18 +23,13 @@ export interface Receiver {
   receive(kind: number, data: Buffer | null): void;
 }
 
-/** Is informed when the turn of the event loop ends. */
-export interface TurnMember {
-  endTurn(): void;
-}
-
 /** Limits by name. The depth of values is not a limit of a handle. */
 export function setOfLimits(native: typeof Binding, set: string): Record<string, number> {
   const { valueDepthMax: _, ...limits } = native.limits(set);
   return limits;
 }
 
-export class Port {
+export class Port implements Turns {
   readonly native: typeof Binding;
   /** Identifies this port among those of other copies of this module. */
   readonly attachment: number;
