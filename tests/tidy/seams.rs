@@ -47,3 +47,13 @@ fn the_store_takes_no_work_over_the_engine() {
     assert_eq!(faults, Vec::<String>::new());
     assert!(signatures > 30, "only {signatures} public functions are found");
 }
+
+/// Frames of the log wait for a sync where SQLite syncs commits, so one function sets both.
+#[test]
+fn one_function_sets_what_sqlite_syncs() {
+    let setting = concat!("\"synchr", "onous\"");
+    let names = |file: &crate::source::Source| file.text.contains(setting);
+    let files = sources(&root().join("src"));
+    let found: Vec<_> = files.iter().filter(|file| names(file)).map(|file| &file.name).collect();
+    assert_eq!(found, ["src/engine/sqlite/log_file.rs"]);
+}

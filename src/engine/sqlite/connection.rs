@@ -8,6 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::errors::failure;
 use super::identity::keep_log;
 use super::identity::log_of;
+use super::log_file;
 use crate::model::{Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
@@ -31,7 +32,8 @@ pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connec
     // A connection belongs to one thread at a time, so SQLite needs no mutex. The path is not
     // interpreted as a URI.
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
+    let connection = Connection::open_with_flags_and_vfs(path, flags, log_file::vfs());
+    let connection = connection.map_err(failure)?;
     // If the log belongs to another file, closing must not move it into this one.
     keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;

@@ -27,6 +27,7 @@ mod layout;
 mod leftover;
 #[cfg(unix)]
 mod locks;
+mod log_file;
 mod log_length;
 mod log_mover;
 mod measure;

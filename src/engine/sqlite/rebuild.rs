@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use super::errors::failure;
 use super::identity;
 use super::integrity_check::check;
+use super::log_file::{Synced, set_synced};
 use super::{SqliteEngine, SqliteReader, SqliteWriter};
 use crate::engine::{Engine, Indexer, Writer};
 use crate::model::{
@@ -45,8 +46,7 @@ impl Rebuild {
         let mut writer = engine.writer()?;
         let unnamed = Origin { database: [0; 16], incarnation: 0 };
         let version = writer.set_log(&WITHOUT_LOG, unnamed, 0, deadline())?;
-        let connection = writer.connection();
-        connection.pragma_update(None, "synchronous", "OFF").map_err(failure)?;
+        set_synced(writer.connection(), Synced::Nothing)?;
         Ok(Self { engine, writer, version, pending: None })
     }
 

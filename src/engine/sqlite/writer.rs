@@ -12,6 +12,7 @@ use super::external::OwnCommits;
 use super::feed::FeedWriter;
 use super::followed;
 use super::fulltext::Catalog;
+use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
 use super::measure::{kept_metrics, take_cache_counts};
 use super::messages::Messages;
@@ -99,9 +100,8 @@ impl SqliteWriter {
 
     pub(super) fn set_durable(&mut self, durable: bool) -> Result<()> {
         if self.durable != durable {
-            let level = if durable { "FULL" } else { "NORMAL" };
-            let set = self.connection.pragma_update(None, "synchronous", level);
-            set.map_err(super::errors::failure)?;
+            let synced = if durable { Synced::Commits } else { Synced::Moves };
+            set_synced(&self.connection, synced)?;
             self.durable = durable;
         }
         Ok(())

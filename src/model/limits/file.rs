@@ -32,3 +32,12 @@ pub const WAL_RESTART_WAIT_MS: u64 = 50;
 
 /// How often that wait is doubled.
 pub const WAL_RESTART_DOUBLINGS_MAX: u32 = 4;
+
+/// Bytes of a commit's frames that wait for one write to the log.
+pub const LOG_GATHERED_BYTES_MAX: usize = 60 * 1024;
+
+/// Least growth of the file of the log, with zeros, when a commit makes it longer.
+pub const LOG_GROWTH_BYTES_MIN: u64 = 64 * 1024;
+
+/// Largest growth of the file of the log; between the two it grows by its own length.
+pub const LOG_GROWTH_BYTES_MAX: u64 = 256 * 1024;
