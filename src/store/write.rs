@@ -11,6 +11,7 @@
 
 mod deadlines;
 mod immediate;
+mod linger;
 mod recent;
 mod shared;
 mod sweep;
@@ -40,6 +41,7 @@ use crate::model::{
     Settlement,
 };
 pub(super) use immediate::ImmediateCommits;
+use linger::Linger;
 use recent::RecentCommits;
 use shared::{Rest, Round, Shared};
 use sweep::Pace;
@@ -87,8 +89,7 @@ pub(super) fn start<W: Writer + 'static>(
         closing: false,
         settled_alone: false,
         seen_ms: i64::MIN,
-        lingers: available_parallelism().is_ok_and(|threads| threads.get() > 1),
-        warm: false,
+        linger: Linger::new(available_parallelism().is_ok_and(|threads| threads.get() > 1)),
         immediate: false,
         recent: RecentCommits::default(),
     };
@@ -145,10 +146,8 @@ struct WriterThread<W> {
     settled_alone: bool,
     /// The last reading of the clock.
     seen_ms: i64,
-    /// Whether a processor is available to spin on.
-    lingers: bool,
-    /// A write just ended: its caller may write again at once.
-    warm: bool,
+    /// Whether to spin when a caller has been answered.
+    linger: Linger,
     /// The batch that is being carried out is one of a caller, on its own thread.
     immediate: bool,
     /// How long the last small commits took.
@@ -233,7 +232,7 @@ impl<W: Writer> WriterThread<W> {
             }
             return Next::Over;
         }
-        if std::mem::take(&mut self.warm) {
+        if self.linger.begins() {
             let seen = self.write_queue.arrivals.load(Ordering::Acquire);
             return Next::Rest(Rest::Linger(seen));
         }
@@ -341,7 +340,9 @@ impl<W: Writer> WriterThread<W> {
         if work.is_empty() {
             return self.answer_in_order(replies);
         }
-        self.warm = self.lingers && !(replies.is_empty() && asked.is_empty());
+        if !(replies.is_empty() && asked.is_empty()) {
+            self.linger.answered();
+        }
         let batch = Batch::of_callers(&work, replies, asked, now_ms);
         self.begin(work, Instant::now() + busy, batch);
     }

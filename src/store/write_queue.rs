@@ -180,10 +180,14 @@ impl WriteQueue {
         self.arrived.notify_one();
     }
 
-    /// Spins for a moment, or until the number of arrivals differs from `seen`.
-    pub(super) fn linger(&self, seen: usize) {
+    /// Spins for a moment, or until the number of arrivals differs from `seen`. Returns whether it does.
+    pub(super) fn linger(&self, seen: usize) -> bool {
         let until = Instant::now() + Duration::from_micros(WRITER_LINGER_US);
-        while self.arrivals.load(Ordering::Acquire) == seen && Instant::now() < until {
+        loop {
+            let has_arrived = self.arrivals.load(Ordering::Acquire) != seen;
+            if has_arrived || Instant::now() >= until {
+                return has_arrived;
+            }
             std::hint::spin_loop();
         }
     }

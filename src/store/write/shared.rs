@@ -51,15 +51,17 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    fn wait(self, write_queue: &WriteQueue, mut waiting: MutexGuard<'_, Waiting>) {
+    /// Returns whether something arrived, if the thread spun for it.
+    fn wait(self, write_queue: &WriteQueue, mut waiting: MutexGuard<'_, Waiting>) -> Option<bool> {
         match self {
             Self::Linger(seen) => {
                 drop(waiting);
-                write_queue.linger(seen);
+                return Some(write_queue.linger(seen));
             }
             Self::Arrival => write_queue.arrived.wait(&mut waiting),
             Self::For(time) => drop(write_queue.arrived.wait_for(&mut waiting, time)),
         }
+        None
     }
 }
 
@@ -73,8 +75,11 @@ pub(super) fn serve<W: Writer>(shared: &Shared<W>) {
             Ok(Round::Worked) => {}
             Ok(Round::Rests(waiting, rest)) => {
                 drop(place);
-                rest.wait(write_queue, waiting);
+                let spun = rest.wait(write_queue, waiting);
                 place = shared.state.lock();
+                if let (Some(arrived), Some(state)) = (spun, &mut *place) {
+                    state.linger.ended(arrived);
+                }
             }
             Ok(Round::Over) => *place = None,
             Err(_) => {
