@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::model::{
-    REFUSAL_BYTES_MAX, REFUSAL_WAIT_MS_MAX, REMOTE_STREAM_WINDOW_BYTES,
+    REFUSAL_BYTES_MAX, REFUSAL_WAIT_MS_MAX, REMOTE_LONE_BYTES_MAX, REMOTE_STREAM_WINDOW_BYTES,
     REMOTE_WATCHES_PER_CONNECTION_MAX, RETRY_AFTER_MS_MAX,
 };
 use crate::trust;
@@ -34,6 +35,8 @@ const WATCH_PING_EVERY: Duration = Duration::from_secs(20);
 const WATCH_PING_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// After a failed request in HTTP/1.1 to a server that speaks HTTP/2, all use that for this time.
+const ONE_PAUSE: Duration = Duration::from_secs(60);
 /// Longest wait for an HTTP/2 answer from a server that may not speak it.
 const PROBE: Duration = Duration::from_secs(2);
 
@@ -74,7 +77,10 @@ impl Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
     One,
-    Two,
+    /// HTTP/2, and from this moment maybe HTTP/1.1.
+    Two {
+        one_from: Instant,
+    },
 }
 
 /// The connections of one handle.
@@ -86,6 +92,17 @@ pub(super) struct Transport {
     /// Connections of watches, and how many watches share each.
     watches: Mutex<Vec<(Arc<()>, Http, Http)>>,
     speaks: Mutex<HashMap<String, Speaks>>,
+    /// Requests that wait for the head of their answer.
+    waiting: AtomicUsize,
+}
+
+/// Counts a request as waiting while it is held.
+struct Waits<'t>(&'t AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A watch's place on its connection.
@@ -136,7 +153,8 @@ fn http(two: bool, purpose: Purpose) -> Result<Http, String> {
 impl Transport {
     pub(super) fn new() -> Result<Self, String> {
         let (one, two) = (http(false, Purpose::Requests)?, http(true, Purpose::Requests)?);
-        Ok(Self { one, two, watches: Mutex::default(), speaks: Mutex::default() })
+        let (watches, speaks) = (Mutex::default(), Mutex::default());
+        Ok(Self { one, two, watches, speaks, waiting: AtomicUsize::new(0) })
     }
 
     /// Sends a request that may be repeated, to find the server's HTTP version.
@@ -165,7 +183,7 @@ impl Transport {
             let way = &mut Way::default();
             if let Ok(answer) = send(&self.two, uri, headers.clone(), body.clone(), soon, way).await
             {
-                self.speaks.lock().insert(authority, Speaks::Two);
+                self.speaks_two_too(authority);
                 return Ok(answer);
             }
             late = Instant::now() >= soon;
@@ -183,6 +201,60 @@ impl Transport {
 
     /// Sends a request once. `way` records its progress, even if the caller drops the future.
     pub(super) async fn post(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Instant,
+        way: &mut Way,
+    ) -> Result<Response<Incoming>, Fault> {
+        let _waits = self.wait_with_others();
+        self.send(uri, headers, body, deadline, way).await
+    }
+
+    /// As [`Self::post`], for a request that is repeated after a lost answer. While it is the only one, a small
+    /// request goes in HTTP/1.1, which needs one write for head and body, and no frames. A request that must not
+    /// be repeated would be lost more often: a server that closes a connection cannot say in HTTP/1.1 that
+    /// it has not read it.
+    pub(super) async fn post_repeatable(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Instant,
+        way: &mut Way,
+    ) -> Result<Response<Incoming>, Fault> {
+        let (_waits, others) = self.wait_with_others();
+        let is_light = others == 0 && body.len() <= REMOTE_LONE_BYTES_MAX;
+        let Some(Speaks::Two { one_from }) = self.spoken(uri).filter(|_| is_light) else {
+            return self.send(uri, headers, body, deadline, way).await;
+        };
+        if Instant::now() < one_from {
+            return self.send(uri, headers, body, deadline, way).await;
+        }
+        let answer = send(&self.one, uri, headers, body, deadline, way).await;
+        if answer.is_err() {
+            let one_from = Instant::now() + ONE_PAUSE;
+            self.speaks.lock().insert(authority(uri), Speaks::Two { one_from });
+        }
+        answer
+    }
+
+    /// Notes that a server has answered in HTTP/2. What is known of HTTP/1.1 stays.
+    fn speaks_two_too(&self, authority: String) {
+        let mut speaks = self.speaks.lock();
+        if !matches!(speaks.get(&authority), Some(Speaks::Two { .. })) {
+            speaks.insert(authority, Speaks::Two { one_from: Instant::now() });
+        }
+    }
+
+    /// Counts a request; returns how many wait already.
+    fn wait_with_others(&self) -> (Waits<'_>, usize) {
+        let others = self.waiting.fetch_add(1, Ordering::Relaxed);
+        (Waits(&self.waiting), others)
+    }
+
+    async fn send(
         &self,
         uri: &Uri,
         headers: HeaderMap,
@@ -236,8 +308,13 @@ impl Transport {
     }
 
     fn speaks_two(&self, uri: &Uri) -> bool {
-        uri.scheme_str() == Some("http")
-            && self.speaks.lock().get(&authority(uri)) == Some(&Speaks::Two)
+        matches!(self.spoken(uri), Some(Speaks::Two { .. }))
+    }
+
+    /// What the server of a URL without TLS speaks.
+    fn spoken(&self, uri: &Uri) -> Option<Speaks> {
+        let is_plain = uri.scheme_str() == Some("http");
+        is_plain.then(|| self.speaks.lock().get(&authority(uri)).copied()).flatten()
     }
 }
 

@@ -55,6 +55,9 @@ pub const REMOTE_PAGE_ROWS_MAX: usize = 500;
 /// Requests of one handle under way. Further ones wait.
 pub const REMOTE_REQUESTS_MAX: usize = 128;
 
+/// Bytes of the body of a request that goes in HTTP/1.1 while no other one of its handle waits.
+pub const REMOTE_LONE_BYTES_MAX: usize = 16 * 1024;
+
 /// Bytes that a server may send on a stream before the client reads them.
 pub const REMOTE_STREAM_WINDOW_BYTES: usize = 256 * 1024;
 
