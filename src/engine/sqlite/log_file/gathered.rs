@@ -40,6 +40,12 @@ impl Gathered {
         self.is_empty() || at == self.end()
     }
 
+    /// Whether a read of this range concerns what waits.
+    pub(super) fn overlaps(&self, at: i64, length: i32) -> bool {
+        let (from, to) = (i128::from(at), i128::from(at) + i128::from(length));
+        !self.is_empty() && from < i128::from(self.end()) && i128::from(self.at) < to
+    }
+
     /// Adds a write that continues what waits; returns whether everything may wait longer, and `None`
     /// without memory for it.
     pub(super) fn add(&mut self, at: u64, bytes: &[u8]) -> Option<bool> {
@@ -129,6 +135,18 @@ mod tests {
         gathered.add(100, &[1, 2, 3]);
         assert!(gathered.continues_at(103));
         assert!(!gathered.continues_at(100) && !gathered.continues_at(104));
+    }
+
+    #[test]
+    fn only_reads_of_what_waits_concern_it() {
+        let mut gathered = Gathered::new();
+        assert!(!gathered.overlaps(0, 1000));
+        gathered.add(100, &[1, 2, 3]);
+        for (at, length, overlaps) in
+            [(0, 100, false), (0, 101, true), (102, 1, true), (103, 9, false), (90, 100, true)]
+        {
+            assert_eq!(gathered.overlaps(at, length), overlaps, "{at} {length}");
+        }
     }
 
     #[test]

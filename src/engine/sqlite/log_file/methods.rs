@@ -1,8 +1,8 @@
 //! The methods of the file of a log.
 //!
 //! Duty: gather writes, write them with one call, and let the file grow in steps.
-//! Invariant: bytes that could not be written stay, so that the next sync fails too, and with it the
-//! commit to which they belong.
+//! Invariant: SQLite learns of a failed write from the call that it made to write or to sync, after which it
+//! rolls its transaction back, or the bytes stay, and the next such call tries again.
 //! Never: a panic, which would cross C.
 
 use std::alloc::Layout;
@@ -125,16 +125,23 @@ impl LogFile {
             return self.write_now(bytes, at);
         }
         if !self.gathered.continues_at(at) {
-            let code = self.flush();
+            let code = self.flush_or_drop();
             if code != ffi::SQLITE_OK {
                 return code;
             }
         }
         match self.gathered.add(at, bytes) {
             Some(true) => ffi::SQLITE_OK,
-            Some(false) => self.flush(),
+            Some(false) => self.flush_or_drop(),
             None => ffi::SQLITE_NOMEM,
         }
+    }
+
+    /// Writes what waits, for a call after whose failure SQLite rolls the transaction back.
+    fn flush_or_drop(&mut self) -> c_int {
+        let code = self.flush();
+        self.gathered.clear();
+        code
     }
 
     /// Writes what waits.
@@ -243,25 +250,48 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     }
 }
 
-/// A method that writes what waits and calls that of the default VFS.
-macro_rules! flushing {
-    ($name:ident, $method:ident $(, $argument:ident: $type:ty)*) => {
-        unsafe extern "C" fn $name(file: *mut ffi::sqlite3_file $(, $argument: $type)*) -> c_int {
-            // SAFETY: as for `write`; the arguments are those of SQLite's call.
-            unsafe {
-                let log = &mut *file.cast::<LogFile>();
-                match log.flush() {
-                    ffi::SQLITE_OK => usual!(log, $method $(, $argument)*),
-                    code => code,
-                }
-            }
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: as for `write`.
+    unsafe {
+        let log = &mut *file.cast::<LogFile>();
+        match log.flush_or_drop() {
+            ffi::SQLITE_OK => usual!(log, xSync, flags),
+            code => code,
         }
-    };
+    }
 }
 
-flushing!(read, xRead, out: *mut c_void, length: c_int, at: ffi::sqlite3_int64);
-flushing!(sync, xSync, flags: c_int);
-flushing!(file_size, xFileSize, out: *mut ffi::sqlite3_int64);
+/// SQLite reads frames of earlier commits, and those of its transaction that it had no memory for.
+unsafe extern "C" fn read(
+    file: *mut ffi::sqlite3_file,
+    out: *mut c_void,
+    length: c_int,
+    at: ffi::sqlite3_int64,
+) -> c_int {
+    // SAFETY: as for `write`.
+    unsafe {
+        let log = &mut *file.cast::<LogFile>();
+        let code = if log.gathered.overlaps(at, length) { log.flush() } else { ffi::SQLITE_OK };
+        match code {
+            ffi::SQLITE_OK => usual!(log, xRead, out, length, at),
+            code => code,
+        }
+    }
+}
+
+unsafe extern "C" fn file_size(
+    file: *mut ffi::sqlite3_file,
+    out: *mut ffi::sqlite3_int64,
+) -> c_int {
+    // SAFETY: as for `write`.
+    unsafe {
+        let log = &mut *file.cast::<LogFile>();
+        match log.flush() {
+            ffi::SQLITE_OK => usual!(log, xFileSize, out),
+            code => code,
+        }
+    }
+}
 
 /// A method that is that of the default VFS.
 macro_rules! forwarding {

@@ -142,7 +142,13 @@ fn a_log_that_cannot_grow_takes_what_fits() {
     let spare = full + 8 * FRAME_BYTES - log_bytes(&path);
     assert!(written > 2 && spare < 4 * FRAME_BYTES, "{written} rows, {spare} bytes are left");
     assert_eq!(rows(&path), written);
-    write(&connection, written, 1).unwrap_err();
+    for synced in [Synced::Commits, Synced::Moves] {
+        set_synced(&connection, synced).unwrap();
+        write(&connection, written, 3).unwrap_err();
+        // Its own reads do not wait for room.
+        let count = "SELECT count(*) FROM t";
+        assert_eq!(connection.query_row(count, [], |row| row.get::<_, u32>(0)).unwrap(), written);
+    }
     limit_files(libc::RLIM_INFINITY);
     write(&connection, written, 1).unwrap();
     assert_eq!(rows(&path), written + 1);
