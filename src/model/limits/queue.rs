@@ -81,3 +81,18 @@ pub const DEAD_LIST_MAX: u32 = 1000;
 
 /// Waiting and delivered messages of one page of `peek`.
 pub const PEEK_MAX: u32 = 1000;
+
+/// Delays before the retries of a message without a schedule; JavaScript applies it.
+pub const BACKOFF_DEFAULT_MS: [u32; 5] = [100, 1000, 5000, 30_000, 60_000];
+
+/// Queues whose number of messages a writer keeps in memory.
+pub const DEPTHS_KEPT_MAX: usize = 1024;
+
+/// Dead messages that one transaction removes.
+pub const DEAD_PURGE_ROWS_MAX: usize = 512;
+
+/// Name of the error of a dead message, in UTF-8; a longer one is truncated.
+pub const DEAD_NAME_BYTES_MAX: usize = 256;
+
+/// Message of the error of a dead message, in UTF-8; a longer one is truncated.
+pub const DEAD_MESSAGE_BYTES_MAX: usize = 4096;

@@ -1,0 +1,18 @@
+//! Bounds of reads on the threads of JavaScript.
+
+/// Time after the first synchronous read in a turn of the event loop, after which reads go to the
+/// reader thread.
+pub const TURN_BUDGET_US: u64 = 800;
+
+/// Interval of retries of a synchronous read that another process blocks.
+pub const SYNC_READ_RETRY_MS: u64 = 1;
+
+/// How long a lane keeps a snapshot if its turn of the event loop does not end. It is checked at
+/// this interval, so the snapshot lasts at most twice as long.
+pub const LANE_HELD_MS_MAX: u64 = 100;
+
+/// How long the reader thread keeps a snapshot for consecutive reads.
+pub const READER_HELD_MS_MAX: u64 = 10;
+
+/// How long `Symbol.dispose` waits until the database of the handle is closed.
+pub const DISPOSE_WAIT_MS_MAX: u64 = 500;
