@@ -11,6 +11,7 @@ mod consume;
 mod feed;
 mod follow;
 mod history;
+mod outcomes;
 mod queue;
 mod reader;
 mod scan;
@@ -33,6 +34,7 @@ pub use follow::{
     push_follow, push_followed, push_segments, push_specs,
 };
 pub use history::{parse_history, push_history_head, push_version};
+pub use outcomes::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
     first_queue, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_reason,
     parse_renewal, parse_settlement, push_dead, push_deliveries, push_peek_head, push_peeked,
@@ -45,9 +47,7 @@ pub use scan::{
     scan_answer,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
-pub use write::{
-    Placed, parse_outcomes, parse_writes, parse_writes_apart, push_outcomes, push_plain_outcomes,
-};
+pub use write::{Placed, parse_writes, parse_writes_apart};
 pub use write_id::{WRITE_ID_RECORD_BYTES, push_write_id};
 
 /// The bytes that `push` appends.
