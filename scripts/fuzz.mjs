@@ -55,7 +55,8 @@ if (!values["build-only"]) {
 function installCargoFuzz() {
   if (spawnSync("cargo", ["fuzz", "--version"], { env, stdio: "ignore" }).status !== 0) {
     const version = ["--version", CARGO_FUZZ_VERSION];
-    inherit("cargo", ["install", "cargo-fuzz", "--locked", ...version, "--root", tools]);
+    // It only starts cargo: optimizing it would take longer than it runs.
+    inherit("cargo", ["install", "cargo-fuzz", "--debug", "--locked", ...version, "--root", tools]);
   }
 }
 
