@@ -15,9 +15,11 @@ export async function startPeer(t, path) {
   };
   const child = startChild(PEER, { path }, { onLine });
   t.after(() => child.kill());
-  child.ended.then(() => waiting.forEach((look) => look()));
   let over = false;
-  child.ended.then(() => (over = true));
+  child.ended.then(() => {
+    over = true;
+    for (const look of waiting) look();
+  });
 
   /** The first thing said, not taken before, that `wanted` wants. */
   function hear(wanted, what) {
