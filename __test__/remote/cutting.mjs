@@ -24,6 +24,8 @@ export async function cutting(url, cut) {
       answer.on("close", () => (rest <= 0 ? request.socket.destroy() : response.end()));
     });
     sent.on("error", () => request.socket.destroy());
+    // A server does not close while a download goes on, though its client has gone.
+    response.on("close", () => sent.destroy());
     request.pipe(sent);
   });
   await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
