@@ -44,15 +44,21 @@ export async function kill(kills, seed, tell = () => {}) {
   let stopped = false;
   const writing = write();
   const totals = { archivers: 0, restores: 0, completed: 0, checked: 0 };
-  for (let done = 0; done < kills; ) {
-    for (const end = Math.min(done + KILLS_PER_CHECK, kills); done < end; done += 2) await round();
-    await check();
-    tell(`${done} kills: ${JSON.stringify(totals)}`);
+  try {
+    for (let done = 0; done < kills; ) {
+      for (const end = Math.min(done + KILLS_PER_CHECK, kills); done < end; done += 2) {
+        await round();
+      }
+      await check();
+      tell(`${done} kills: ${JSON.stringify(totals)}`);
+    }
+  } finally {
+    // After a failure too: a writer that goes on would keep the process.
+    stopped = true;
+    await writing;
+    await kv.close();
+    rmSync(folder, { recursive: true, force: true });
   }
-  stopped = true;
-  await writing;
-  await kv.close();
-  rmSync(folder, { recursive: true, force: true });
   return totals;
 
   async function write() {
