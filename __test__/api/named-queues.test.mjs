@@ -178,7 +178,7 @@ onEveryKind("named queues", (fresh) => {
     await queue.enqueue("again");
     late.abort(new Error("too late"));
     await lost.catch(() => {});
-    const message = await queue.receive({ wait: 5000, lockDuration: 1000 });
+    const message = await queue.receive({ wait: 1000, lockDuration: 1000 });
     if (message !== null) assert.deepEqual([message.value, message.attempts], ["again", 1]);
   });
 
