@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { until } from "../kit/time.mjs";
 import { onEveryKind, onReplica, open } from "./databases.mjs";
 import { parse } from "./exposition.mjs";
 
@@ -86,6 +87,8 @@ const suite = (fresh, { onPostgres } = {}) => {
     const feed = kv.watch({ prefix: ["a"] }).getReader();
     const listening = kv.listenQueue(() => {});
     await keys.read();
+    // A server learns of a listener after the call has returned.
+    await until(async () => (await kv.metrics()).listeners === 1, "the listener counts");
     const metrics = await kv.metrics();
     assert.equal(metrics.watches, 1);
     assert.equal(metrics.feeds, 1);
