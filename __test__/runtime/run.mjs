@@ -6,12 +6,14 @@
 //                                                 Deno and openkv have in common), classes
 //                                                 (likewise), or move (docs/migrate-from-deno.md)
 //   npm run test:runtime -- --only "queue: "      only cases, programs and tests with such a name
+//   npm run test:runtime -- --retry               does runs that failed once more, each alone, and names
+//                                                 those that pass then
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
 
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { postgresForAll } from "../kit/postgres.mjs";
@@ -31,6 +33,10 @@ const apiTests = readdirSync(api)
 
 /** A whole run that takes longer hangs. */
 const RUN_MS_MAX = 400_000;
+/** Most runs wait now and then: for timers, servers and processes. */
+const RUNS_AT_ONCE = Math.max(2, availableParallelism());
+/** How much of the errors of a run that fails is shown, in characters. */
+const ERROR_CHARS_MAX = 8000;
 /** A hang guard for one test, in Bun, whose own is five seconds. */
 const TEST_MS_MAX = 60_000;
 
@@ -60,7 +66,8 @@ const runs = {
   move: { command: () => process.execPath, scripts: process.platform === "win32" ? [] : [[move]] },
 };
 
-const args = process.argv.slice(2);
+const args = process.argv.slice(2).filter((arg) => arg !== "--retry");
+const retries = process.argv.includes("--retry");
 const at = args.indexOf("--in");
 const chosen = at === -1 ? Object.keys(runs) : args.splice(at, 2).slice(1);
 for (const name of chosen) {
@@ -70,25 +77,42 @@ for (const name of chosen) {
   }
 }
 const server = await postgresForAll();
-const closing = [];
-let failed = false;
-for (const name of chosen) {
-  const { command, scripts, onlyTests } = runs[name];
-  for (const script of scripts) {
-    const kinds = { [cases]: "cases", [programs]: "programs", test: "api" };
-    const kind = kinds[script.find((part) => part in kinds)] ?? "";
-    const more = kind === "api" ? args.map((arg) => (arg === "--only" ? onlyTests : arg)) : args;
-    const what = `${name} ${kind}`.trim();
-    console.log(`\n--- ${what} ---`);
-    const { status, last } = await run(command(), [...script, ...more]);
-    failed ||= status !== 0;
-    closing.push(`${what.padEnd(15)} ${status === 0 ? last : `${last} (exit ${status})`}`);
-  }
-}
-console.log(`\n${closing.join("\n")}`);
-process.exit(failed ? 1 : 0);
+const planned = chosen.flatMap((name) => runs[name].scripts.map((script) => plan(name, script)));
+await takeAll(planned, RUNS_AT_ONCE);
+const again = retries ? planned.filter(({ status }) => status !== 0) : [];
+await takeAll(again, 1);
+console.log(`\n${planned.map(({ closing }) => closing).join("\n")}`);
+const flaky = again.filter(({ status }) => status === 0).map(({ what }) => what);
+if (flaky.length > 0) console.log(`\nFlaky: passed when run once more: ${flaky.join(", ")}`);
+process.exit(planned.every(({ status }) => status === 0) ? 0 : 1);
 
-/** Runs a script; answers the exit code (or the signal) and the last line that was printed. */
+/** A run: its name, its command, and its arguments with those of this program. */
+function plan(name, script) {
+  const { command, onlyTests } = runs[name];
+  const kinds = { [cases]: "cases", [programs]: "programs", test: "api" };
+  const kind = kinds[script.find((part) => part in kinds)] ?? "";
+  const more = kind === "api" ? args.map((arg) => (arg === "--only" ? onlyTests : arg)) : args;
+  return { what: `${name} ${kind}`.trim(), command, script: [...script, ...more] };
+}
+
+/** Does the runs, so many at once; the output of each is printed at its end, in one piece. */
+async function takeAll(these, atOnce) {
+  const waiting = [...these];
+  const lane = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await take(next);
+  };
+  await Promise.all(Array.from({ length: atOnce }, lane));
+}
+
+async function take(one) {
+  const { status, last, output } = await run(one.command(), one.script);
+  console.log(`\n--- ${one.what} ---\n${output}`);
+  one.status = status;
+  const result = status === 0 ? last : `${last} (exit ${status})`;
+  one.closing = `${one.what.padEnd(15)} ${result}`;
+}
+
+/** Runs a script; answers the exit code (or the signal), its output, and the last line with a result. */
 function run(command, script) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, script, {
@@ -103,20 +127,18 @@ function run(command, script) {
       },
     });
     let [out, errors] = ["", ""];
-    child.stdout.on("data", (chunk) => {
-      out += chunk;
-      process.stdout.write(chunk);
-    });
-    // Handlers that throw on purpose are logged there: shown only when the run itself fails.
+    child.stdout.on("data", (chunk) => (out += chunk));
     child.stderr.on("data", (chunk) => (errors += chunk));
     child.on("error", reject);
     child.on("close", (code, signal) => {
       const status = code ?? signal;
-      if (status !== 0) process.stderr.write(errors.slice(-8000));
-      // Bun's test runner writes to standard error.
+      // Handlers that throw on purpose are logged there: shown only when the run itself fails.
+      // Bun's test runner writes there too, a line for each test.
+      const told = errors.replace(/^\(pass\) .*\n/gm, "").slice(-ERROR_CHARS_MAX);
+      const output = status === 0 ? out : `${out}\n${told}`;
       const lines = `${out}\n${errors}`.trimEnd().split("\n");
       const last = lines.findLast((line) => /\d passed|^Ran \d/.test(line));
-      resolve({ status, last: last ?? "printed no result" });
+      resolve({ status, output, last: last ?? "printed no result" });
     });
   });
 }
