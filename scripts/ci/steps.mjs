@@ -1,9 +1,10 @@
 // Duty: the table of CI steps: the name, command, lane and hang guard of each.
 //
-// The lane "first" runs before the others. Then two lanes run in parallel, each one step at a time:
-// "rust" compiles and checks, "node" builds the addon and uses it. Whichever has ended takes the steps of
-// "either", so that both end at about the same time. `needs` names the steps that must succeed first, of any
-// lane. A step whose need failed is reported as not run, which fails the whole run.
+// Three lanes run in parallel, each one step at a time: "rust" compiles and checks, "node" builds the addon
+// and tests it, "light" has the steps that mostly wait, for packages, timers, processes and networks, while
+// the other two keep two processors busy. Whichever has ended takes the steps of "either", so that all end
+// at about the same time. `needs` names the steps that must succeed first, of any lane. A step whose need
+// failed is reported as not run, which fails the whole run.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -28,22 +29,9 @@ const FUZZ_SECONDS = 15;
 /** All steps in the order in which each lane takes them. */
 export function steps(root) {
   return [
-    step("first", "postgres", postgres()),
-    step("first", "chromium", chromium()),
-    step("first", "python", python()),
-
-    node("install", npmCi(root, ".")),
-    node("lint", ["npm", "run", "lint"], { needs: ["install"] }),
     node("addon", ["npm", "run", "build:addon"]),
-    node("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
-    node("studio-packages", npmCi(root, "studio")),
-    node("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
-    node("runtimes", npmCi(root, "__test__/runtime")),
-    node("peers", npmCi(root, "__test__/peers")),
-    node("bundler-packages", npmCi(root, "__test__/bundlers")),
-    node("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
     node("node-test", ["npm", "test", "--", "--retry"], {
-      needs: ["addon", "ts", "runtimes"],
+      needs: ["addon", "ts", "runtimes", "postgres"],
       minutes: 15,
     }),
 
@@ -57,47 +45,31 @@ export function steps(root) {
       ...["cargo", "clippy", "--all-targets", "--no-default-features", "--features", "server"],
       ...["--", "-D", "warnings"],
     ]),
-    rust("rust-test", rustTest(), { minutes: 15 }),
+    rust("rust-test", rustTest(), { needs: ["postgres"], minutes: 15 }),
     rust("rust-doc", ["cargo", "test", "--doc", ...WITHOUT_NODE]),
     rust("fuzz-build", ["npm", "run", "fuzz", "--", "--quick", "--build-only"], { minutes: 15 }),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick", "--seconds", `${FUZZ_SECONDS}`], {
       needs: ["fuzz-build"],
     }),
 
-    either("conformance", ["npm", "run", "test:runtime"], { needs: ["addon", "ts", "runtimes"] }),
-    either("studio-test", ["npm", "run", "test:studio"], {
-      needs: ["addon", "ts", "studio", "chromium"],
-      minutes: 15,
-    }),
-    either("bundlers", ["node", "__test__/bundlers/run.mjs"], {
-      needs: ["addon", "ts", "runtimes", "bundler-packages"],
-    }),
-    either("clients", ["node", "__test__/peers/run.mjs"], {
-      needs: ["addon", "ts", "runtimes", "peers"],
-    }),
-    either("matrix", ["node", "__test__/peers/matrix.mjs"], {
-      needs: ["addon", "ts", "runtimes"],
-    }),
-    either("http-schema", ["node", "__test__/schema/run.mjs"], {
-      needs: ["addon", "ts", "python"],
-    }),
-    either("archive-s3", ["node", "__test__/archive/run.mjs"], {
-      needs: ["addon", "ts", "python"],
-    }),
-    either("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
+    light("install", npmCi(root, ".")),
+    light("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
+    light("runtimes", npmCi(root, "__test__/runtime")),
+    light("postgres", postgres()),
+    light("lint", ["npm", "run", "lint"], { needs: ["install"] }),
+    light("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
+    light("studio-packages", npmCi(root, "studio")),
+    light("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
+    light("peers", npmCi(root, "__test__/peers")),
+    light("bundler-packages", npmCi(root, "__test__/bundlers")),
+    light("chromium", chromium()),
+    light("python", python()),
+
+    trial("light", "crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],
     }),
-    either(
-      "processes",
-      ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`],
-      {
-        needs: ["addon", "ts"],
-      },
-    ),
-    either("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
-      needs: ["addon", "ts"],
-    }),
-    either(
+    trial(
+      "light",
       "replica",
       [
         ...["npm", "run", "test:replica", "--"],
@@ -105,16 +77,55 @@ export function steps(root) {
       ],
       { needs: ["addon", "ts"] },
     ),
-    either("faults", ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`], {
-      needs: ["addon", "ts"],
+    trial(
+      "light",
+      "faults",
+      ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`],
+      { needs: ["addon", "ts", "postgres"] },
+    ),
+    trial(
+      "light",
+      "network",
+      ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`],
+      { needs: ["addon", "ts"] },
+    ),
+    trial(
+      "light",
+      "processes",
+      ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`],
+      { needs: ["addon", "ts"] },
+    ),
+    trial("light", "archive-s3", ["node", "__test__/archive/run.mjs"], {
+      needs: ["addon", "ts", "python"],
+    }),
+    trial("light", "http-schema", ["node", "__test__/schema/run.mjs"], {
+      needs: ["addon", "ts", "python"],
+    }),
+    trial("light", "clients", ["node", "__test__/peers/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "peers", "postgres"],
+    }),
+    trial("light", "matrix", ["node", "__test__/peers/matrix.mjs"], {
+      needs: ["addon", "ts", "runtimes"],
+    }),
+
+    step("either", "conformance", ["npm", "run", "test:runtime", "--", "--retry"], {
+      needs: ["addon", "ts", "runtimes", "postgres"],
+    }),
+    trial("either", "studio-test", ["npm", "run", "test:studio"], {
+      needs: ["addon", "ts", "studio", "chromium"],
+      minutes: 15,
+    }),
+    trial("either", "bundlers", ["node", "__test__/bundlers/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "bundler-packages"],
     }),
   ];
 }
 
 const node = (name, command, more) => step("node", name, command, more);
 const rust = (name, command, more) => step("rust", name, command, more);
+const light = (name, command, more) => step("light", name, command, more);
 /** These play with processes, browsers and networks, so a failure is tried once more. */
-const either = (name, command, more) => step("either", name, command, { ...more, tries: 2 });
+const trial = (lane, name, command, more) => step(lane, name, command, { ...more, tries: 2 });
 
 function step(lane, name, command, more = {}) {
   const { needs = [], minutes = STEP_MINUTES_MAX, tries = 1 } = more;
