@@ -26,14 +26,16 @@ test("the depth of values is the codec's", () => {
 });
 
 test("the default backoff schedule is Rust's, and the one that index.d.ts tells", () => {
-  const [, list] = /BACKOFF_DEFAULT_MS: [^=]+= \[([^\]]+)\]/.exec(read("src/model/limits.rs"));
+  const [, list] = / BACKOFF_DEFAULT_MS: [^=]+= \[([^\]]+)\]/.exec(
+    read("src/model/limits/queue.rs"),
+  );
   const schedule = list.split(",").map((ms) => Number(ms.replaceAll("_", "")));
   assert.deepEqual([...require("../../dist/arguments/check.js").BACKOFF_DEFAULT_MS], schedule);
   assert.ok(read("index.d.ts").includes(`Default: \`[${schedule.join(", ")}]\``));
 });
 
 test("the default busy timeout is Rust's, and the one that index.d.ts tells", () => {
-  const [, ms] = /BUSY_TIMEOUT_MS_DEFAULT: u64 = (\d+)/.exec(read("src/model/limits.rs"));
+  const [, ms] = /BUSY_TIMEOUT_MS_DEFAULT: u64 = (\d+)/.exec(read("src/model/limits/writer.rs"));
   assert.match(read("js/api/open.ts"), new RegExp(`BUSY_TIMEOUT_MS_DEFAULT = ${ms};`));
   assert.match(read("index.d.ts"), new RegExp(`UNAVAILABLE\`\\. Default: ${ms}\\.`));
 });
