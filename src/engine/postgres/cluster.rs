@@ -26,7 +26,7 @@ RETURNING revision";
 /// The leaders stand in rows after the first, which has none. So the answer has the time and the
 /// revision also if nobody leads.
 const NEWS: &str = "\
-SELECT c.revision, (extract(epoch FROM clock_timestamp()) * 1000)::int8, NULL::bytea, NULL::bytea \
+SELECT c.revision, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8, NULL::bytea, NULL::bytea \
 FROM openkv.cluster AS c WHERE c.id = 1 \
 UNION ALL SELECT 0, 0, d.name, s.name FROM openkv.servers AS s \
 JOIN openkv.databases AS d ON d.leader = s.id WHERE s.lease_until > clock_timestamp()";

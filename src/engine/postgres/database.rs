@@ -18,7 +18,7 @@ pub(super) const LOCK: &str = "\
 WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \
 SELECT version, epoch, removed, last_uuid, last_message, logs, feed_complete, feed_removed, \
 feed_set_rows, feed_set_bytes, feed_removal_rows, feed_removal_bytes, \
-greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms, \
+greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms, \
 CASE WHEN $2::int8 IS NULL \
 THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
 CASE WHEN leader IS NOT NULL AND leader IS DISTINCT FROM $3::bytea THEN coalesce((SELECT s.name \
@@ -35,7 +35,7 @@ clock_ms = greatest(clock_ms, $8), logs = logs OR $9, \
 feed_complete = greatest(feed_complete, $10), feed_removed = greatest(feed_removed, $11), \
 feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
 feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
-WHERE id = $1 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+WHERE id = $1 RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
 /// What the replication log of a database has: the bits of the column `log_parts`. Without the first one it is
 /// off.

@@ -24,7 +24,7 @@ CASE WHEN $3::int8 IS NULL THEN leader IS NULL OR leader = $2 OR NOT EXISTS (SEL
 FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()) \
 ELSE leader = $2 AND epoch = $3 END \
 RETURNING id, epoch, version, greatest(clock_ms, \
-(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_parts), \
+floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_parts), \
 begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM led) \
 SELECT epoch, version, clock_ms, last_uuid, last_message, logs, log_parts FROM led";
 

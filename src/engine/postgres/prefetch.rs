@@ -18,7 +18,7 @@ macro_rules! fetch_sql {
     ($($spans:literal),*) => {
         concat!(
             "WITH d AS MATERIALIZED (SELECT version, greatest(clock_ms, coalesce($2::int8, \
-             (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
+             floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS now_ms \
              FROM openkv.databases WHERE id = $1) \
              SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, f.i, d.version FROM d \
              LEFT JOIN LATERAL (\

@@ -14,7 +14,7 @@ WITH fence AS (UPDATE openkv.databases SET \
 version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, \
 removed = greatest(removed, $5), last_uuid = coalesce($6, last_uuid), \
 clock_ms = greatest(clock_ms, $7::int8) WHERE id = $1 \
-RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now_ms), \
+RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now_ms), \
 logged AS (INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys, writes) \
 SELECT $1, $4, $2, $8::bytea, $7, $3, $9::bytea, $19::bytea FROM fence), \
 put AS (INSERT INTO openkv.entries (db, k, v, encoding, version, expires_ms) \

@@ -25,7 +25,7 @@ use crate::model::{
 
 /// The first statement of the transaction takes the snapshot.
 const NOW: &str = "\
-SELECT version, greatest(clock_ms, coalesce($2::int8, (extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms \
+SELECT version, greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms \
 FROM openkv.databases WHERE id = $1";
 
 /// A read of the database.

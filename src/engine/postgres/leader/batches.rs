@@ -28,7 +28,7 @@ use crate::model::{EncodedValue, Error, Key, LoggedMessage, Result};
 
 /// Answers with a row if nobody else has written to the database.
 const CONFIRM: &str = "\
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM openkv.databases \
+SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM openkv.databases \
 WHERE id = $1 AND epoch = $2 AND version = $3";
 
 /// What a batch sends.
