@@ -17,8 +17,8 @@ const COMPARED_OBJECTS_MAX = 24;
  * each new object.
  */
 const LISTED_OBJECTS_MAX = 64;
-/** A set of seen objects larger than this is not kept for the next value. */
-const SEEN_KEPT_MAX = 4096;
+/** Room for the starts of more objects than this is not kept for the next value. */
+const STARTS_KEPT_MAX = 4096;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
 const LIMIT_SLACK_BYTES = 1024;
 
@@ -57,8 +57,11 @@ export abstract class Encoder {
   readonly #first: unknown[] = new Array(LISTED_OBJECTS_MAX).fill(undefined);
   /** How many `#first` may hold: few if the last value had more objects than it can hold. */
   #firstMax = LISTED_OBJECTS_MAX;
-  /** All objects, once there are more than `#first` may hold. */
-  #seen = new Set<unknown>();
+  /**
+   * All objects, once there are more than `#first` may hold; a new set for each such value: an old one costs
+   * twice as much for each object, as the engine has to remember what it refers to.
+   */
+  #seen: Set<unknown> | null = null;
   /** Numbers by object; created when the first object beyond `#first` occurs again. */
   #numbers: Map<unknown, number> | null = null;
   #edits: Edit[] | null = null;
@@ -96,10 +99,8 @@ export abstract class Encoder {
       const first = Math.min(this.#count, this.#firstMax);
       for (let i = 0; i < first; i++) this.#first[i] = undefined;
       if (this.#count >= this.#firstMax) {
-        if (this.#count > SEEN_KEPT_MAX) {
-          this.#seen = new Set();
-          this.#starts = [];
-        } else this.#seen.clear();
+        if (this.#count > STARTS_KEPT_MAX) this.#starts = [];
+        this.#seen = null;
         this.#numbers = null;
       }
       this.#firstMax = this.#count > LISTED_OBJECTS_MAX ? COMPARED_OBJECTS_MAX : LISTED_OBJECTS_MAX;
@@ -302,12 +303,18 @@ export abstract class Encoder {
 
   /** The same among more objects. */
   #hashed(value: object, count: number): number {
-    const seen = this.#seen;
-    if (count === this.#firstMax) for (let i = 0; i < count; i++) seen.add(this.#first[i]);
+    const seen = this.#seen ?? (this.#seen = this.#firstSeen(count));
     seen.add(value);
     if (seen.size === count) return this.#numberOf(value);
     if (this.#numbers !== null) this.#numbers.set(value, count);
     return count;
+  }
+
+  /** The first `count` objects, as a set. */
+  #firstSeen(count: number): Set<unknown> {
+    const seen = new Set<unknown>();
+    for (let i = 0; i < count; i++) seen.add(this.#first[i]);
+    return seen;
   }
 
   /** Frees the number of the last object, which is not part of the value, or not yet. */
@@ -317,7 +324,7 @@ export abstract class Encoder {
       this.#first[count] = undefined;
       return;
     }
-    this.#seen.delete(value);
+    this.#seen?.delete(value);
     this.#numbers?.delete(value);
   }
 
@@ -332,7 +339,7 @@ export abstract class Encoder {
   #numberOf(value: object): number {
     if (this.#numbers === null) {
       this.#numbers = new Map();
-      for (const object of this.#seen) this.#numbers.set(object, this.#numbers.size);
+      for (const object of this.#seen!) this.#numbers.set(object, this.#numbers.size);
     }
     return this.#numbers.get(value)!;
   }
