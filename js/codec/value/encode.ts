@@ -118,6 +118,11 @@ function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void 
   writer.pos += length;
 }
 
+/** Whether these keys of an array of that length are its indices: those come first and in order, so the last one tells. */
+function hasAll(keys: readonly string[], length: number): boolean {
+  return keys.length === length && (length === 0 || keys[length - 1] === INDICES[length - 1]);
+}
+
 class ValueEncoder extends Encoder {
   /** The last writer at each level; and, once it was the same twice, the one that is tried first. */
   readonly #last: (ShapeWriter | null)[] = new Array(SHAPED_DEPTH_MAX).fill(null);
@@ -241,19 +246,57 @@ class ValueEncoder extends Encoder {
   }
 
   #array(value: unknown[]): void {
-    if (this.met(value)) return;
-    this.enter();
     const { length } = value;
-    if (length <= KEYED_ARRAY_ITEMS_MAX) {
+    if (length > KEYED_ARRAY_ITEMS_MAX) {
+      if (this.met(value)) return;
+      this.enter();
+      this.#long(value, length);
+    } else {
+      if (this.hasLeaves && length > 0) return this.#leaf(value, length);
+      if (this.met(value)) return;
+      this.enter();
       const keys = objectKeys(value);
-      // Indices come first and in order: if the last one is there, all are.
-      if (keys.length === length && (length === 0 || keys[length - 1] === INDICES[length - 1])) {
+      if (hasAll(keys, length)) {
         this.head(4, length);
         for (let i = 0; i < length; i++) this.value(value[i]);
-      } else {
-        this.#sparse(value, NOTHING, keys);
+      } else this.#sparse(value, NOTHING, keys);
+    }
+    this.leave();
+  }
+
+  /** A short array, which is found again by its bytes if all items are numbers. Its elements are read once. */
+  #leaf(value: unknown[], length: number): void {
+    const at = this.pos;
+    const keys = objectKeys(value);
+    const isFull = hasAll(keys, length);
+    let item: unknown;
+    let i = 0;
+    if (isFull) {
+      item = value[0];
+      if (typeof item === "number") {
+        this.enter();
+        this.head(4, length);
+        for (; typeof item === "number"; item = value[i]) {
+          this.number(item);
+          if (++i === length) {
+            this.leave();
+            return this.metLeaf(value, at);
+          }
+        }
+        this.leave();
       }
-    } else this.#long(value, length);
+    }
+    const behind = this.pos;
+    this.pos = at;
+    if (this.met(value)) return;
+    this.enter();
+    if (!isFull) this.#sparse(value, NOTHING, keys);
+    else {
+      if (i === 0) this.head(4, length);
+      else this.pos = behind;
+      this.value(item);
+      for (i++; i < length; i++) this.value(value[i]);
+    }
     this.leave();
   }
 

@@ -6,19 +6,14 @@
 import type { Buffer } from "node:buffer";
 import { markUuid } from "../uuid";
 import type { Fill, Mark, Writer } from "../writer";
+import { Leaves } from "./leaves";
 import { tooLarge } from "./reject";
+import { LISTED_OBJECTS_MAX, Seen } from "./seen";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
 
-/** Objects are compared one by one up to this many. */
-const COMPARED_OBJECTS_MAX = 24;
-/**
- * Up to this many they are looked up in an array, which engines do many at a time; beyond, in a Set, which makes a hash for
- * each new object.
- */
-const LISTED_OBJECTS_MAX = 64;
-/** Room for the starts of more objects than this is not kept for the next value. */
-const STARTS_KEPT_MAX = 4096;
+/** The places of more objects than this are not kept for the next value. */
+const NUMBERS_KEPT_MAX = 4096;
 /** Bytes that an unfinished value may have beyond its limit: placeholders can only shrink it. */
 const LIMIT_SLACK_BYTES = 1024;
 
@@ -32,8 +27,6 @@ export interface SeenBuffer {
   /** Its number among the value's objects, once it is written. */
   object: number;
 }
-
-const indexOf = Array.prototype.indexOf;
 
 export abstract class Encoder {
   buf!: Buffer;
@@ -51,19 +44,16 @@ export abstract class Encoder {
   bytesMax = 0;
   protected depth = 0;
   /** The start of each object, by its number in the order of first occurrence. */
-  #starts: number[] = [];
-  #count = 0;
-  /** The first objects; the rest is undefined. */
-  readonly #first: unknown[] = new Array(LISTED_OBJECTS_MAX).fill(undefined);
-  /** How many `#first` may hold: few if the last value had more objects than it can hold. */
-  #firstMax = LISTED_OBJECTS_MAX;
-  /**
-   * All objects, once there are more than `#first` may hold; a new set for each such value: an old one costs
-   * twice as much for each object, as the engine has to remember what it refers to.
-   */
-  #seen: Set<unknown> | null = null;
-  /** Numbers by object; created when the first object beyond `#first` occurs again. */
-  #numbers: Map<unknown, number> | null = null;
+  readonly #starts: number[] = [];
+  /** Short arrays of numbers; null until they are kept apart for the first time. */
+  #leaves: Leaves | null = null;
+  #leafCount = 0;
+  /** Whether they are: in a value with many objects, as far as the last value tells. */
+  protected hasLeaves = false;
+  /** The other objects; and their numbers, if there are leaves: else these are their indices. */
+  readonly #seen = new Seen();
+  #seenCount = 0;
+  readonly #numbers: number[] = [];
   #edits: Edit[] | null = null;
 
   /** Writes a value. */
@@ -95,16 +85,18 @@ export abstract class Encoder {
     this.#writer = null;
     this.depth = 0;
     this.fills = null;
-    if (this.#count > 0) {
-      const first = Math.min(this.#count, this.#firstMax);
-      for (let i = 0; i < first; i++) this.#first[i] = undefined;
-      if (this.#count >= this.#firstMax) {
-        if (this.#count > STARTS_KEPT_MAX) this.#starts = [];
-        this.#seen = null;
-        this.#numbers = null;
+    const count = this.#seenCount + this.#leafCount;
+    if (count > 0) {
+      const hasMany = count > LISTED_OBJECTS_MAX;
+      this.#seen.clear(this.#seenCount, hasMany);
+      this.#seenCount = 0;
+      if (this.hasLeaves) {
+        this.#leaves?.clear();
+        this.#leafCount = 0;
+        if (count > NUMBERS_KEPT_MAX) this.#numbers.length = 0;
       }
-      this.#firstMax = this.#count > LISTED_OBJECTS_MAX ? COMPARED_OBJECTS_MAX : LISTED_OBJECTS_MAX;
-      this.#count = 0;
+      if (count > NUMBERS_KEPT_MAX) this.#starts.length = 0;
+      this.hasLeaves = hasMany;
     }
     if (this.buffers.length > 0) this.buffers = [];
     this.#edits = null;
@@ -181,16 +173,19 @@ export abstract class Encoder {
 
   number(value: number): void {
     if (this.pos + 9 > this.end) this.grow(9);
-    if (value >= 0 && value < 24 && (value | 0) === value && (value !== 0 || 1 / value > 0)) {
-      this.buf[this.pos++] = value;
-    } else if (Number.isSafeInteger(value) && (value !== 0 || 1 / value > 0)) {
+    const int = value | 0;
+    if (int === value && (int !== 0 || 1 / value > 0)) {
+      if (int >= 0 && int < 24) this.buf[this.pos++] = int;
+      else {
+        const sign = int >> 31;
+        this.pos = writeHead(this.buf, this.pos, -sign, int ^ sign);
+      }
+    } else if (Number.isSafeInteger(value) && value !== 0) {
       this.pos =
-        value >= 0
+        value > 0
           ? writeHead(this.buf, this.pos, 0, value)
           : writeHead(this.buf, this.pos, 1, -1 - value);
-    } else {
-      this.float(value);
-    }
+    } else this.float(value);
   }
 
   /** Writes the items of an array from index `from` on; reads each once, after those before it are written. */
@@ -279,69 +274,48 @@ export abstract class Encoder {
    * numbers it.
    */
   met(value: object): boolean {
-    const count = this.#count;
-    const number = count < this.#firstMax ? this.#listed(value, count) : this.#hashed(value, count);
-    if (number < count) {
-      this.reference(number);
+    const count = this.#seenCount;
+    const index = this.#seen.indexOf(value, count);
+    if (index < count) {
+      this.reference(this.hasLeaves ? this.#numbers[index] : index);
       return true;
     }
-    this.#starts[count] = this.pos;
-    this.#count = count + 1;
+    const number = count + this.#leafCount;
+    if (this.hasLeaves) this.#numbers[count] = number;
+    this.#starts[number] = this.pos;
+    this.#seenCount = count + 1;
     return false;
   }
 
-  /** The number of the object among the first `count`; if it is new, `count`, and it is added to them. */
-  #listed(value: object, count: number): number {
-    const first = this.#first;
-    if (count > COMPARED_OBJECTS_MAX) {
-      const found = indexOf.call(first, value);
-      if (found >= 0) return found;
-    } else for (let i = 0; i < count; i++) if (first[i] === value) return i;
-    first[count] = value;
-    return count;
-  }
-
-  /** The same among more objects. */
-  #hashed(value: object, count: number): number {
-    const seen = this.#seen ?? (this.#seen = this.#firstSeen(count));
-    seen.add(value);
-    if (seen.size === count) return this.#numberOf(value);
-    if (this.#numbers !== null) this.#numbers.set(value, count);
-    return count;
-  }
-
-  /** The first `count` objects, as a set. */
-  #firstSeen(count: number): Set<unknown> {
-    const seen = new Set<unknown>();
-    for (let i = 0; i < count; i++) seen.add(this.#first[i]);
-    return seen;
+  /**
+   * The same for a short array of numbers, which is written from `at` to the position: those bytes are taken
+   * back if it occurred before.
+   */
+  metLeaf(value: object, at: number): void {
+    const leaves = (this.#leaves ??= new Leaves());
+    const { numbers } = leaves;
+    const index = leaves.indexOf(value, this.view, at, this.pos);
+    if (index < numbers.length) {
+      this.pos = at;
+      this.reference(numbers[index]);
+      return;
+    }
+    const number = this.#seenCount + this.#leafCount++;
+    numbers.push(number);
+    this.#starts[number] = at;
   }
 
   /** Frees the number of the last object, which is not part of the value, or not yet. */
   forget(value: object): void {
-    const count = --this.#count;
-    if (count < this.#firstMax) {
-      this.#first[count] = undefined;
-      return;
-    }
-    this.#seen?.delete(value);
-    this.#numbers?.delete(value);
+    this.#seen.forget(value, --this.#seenCount);
   }
 
   /** Numbers an object that occurs nowhere else. */
   number_of(value: object, at: number): number {
-    const number = this.#count;
+    const number = this.#seenCount + this.#leafCount;
     this.met(value);
     this.#starts[number] = at;
     return number;
-  }
-
-  #numberOf(value: object): number {
-    if (this.#numbers === null) {
-      this.#numbers = new Map();
-      for (const object of this.#seen!) this.#numbers.set(object, this.#numbers.size);
-    }
-    return this.#numbers.get(value)!;
   }
 
   /** A placeholder that becomes tag 29 with the object's index. */
