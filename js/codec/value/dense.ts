@@ -15,8 +15,6 @@ import { inspect } from "node:util";
 const KEYED_ITEMS_MAX = 80;
 /** Up to this many items a copy of the elements is counted. */
 const COPIED_ITEMS_MAX = 400;
-/** The same while arrays begin with fractions. */
-const COPIED_FRACTIONS_MAX = 64;
 /** The length of the array that `inspect` is tested with. */
 const TESTED_ITEMS = 3;
 
@@ -37,9 +35,6 @@ const options = {
 /** Whether `inspect` shows properties; tested with the first long array. */
 let showsProperties: boolean | undefined;
 
-/** Whether the last copy began with a fraction: a copy of such an array allocates each item. */
-let copiedFractions = false;
-
 /**
  * A copy of the elements, for an array that is checked best by it; null for others. It has other properties too, if
  * there are any, and is shorter where there are holes.
@@ -48,14 +43,7 @@ let copiedFractions = false;
  * between. No test finds out sooner that an element is a getter without a cost for all arrays.
  */
 export function copyOfElements(array: readonly unknown[], length: number): unknown[] | null {
-  if (length > (copiedFractions ? COPIED_FRACTIONS_MAX : COPIED_ITEMS_MAX) || isBun) {
-    copiedFractions = false;
-    return null;
-  }
-  const copy = objectValues(array);
-  const first = copy[0];
-  copiedFractions = typeof first === "number" && Math.trunc(first) !== first;
-  return copy;
+  return length > COPIED_ITEMS_MAX || isBun ? null : objectValues(array);
 }
 
 /** Whether an array has no other properties, if it has no holes. Reads nothing of it; `length` is its own. */

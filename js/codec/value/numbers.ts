@@ -1,6 +1,6 @@
 /**
  * The numbers of an array, copied while it is encoded: each item is read once, and what they are together
- * decides how they are written. packed.ts decides.
+ * decides how they are written. packed.ts decides, and reads those that are no integers.
  *
  * Invariant: nothing is written before all is read. Never runs code of the caller other than getters of elements.
  */
@@ -9,39 +9,37 @@ import type { Encoder } from "./encoder";
 
 /** Bytes of a float64 with its head: the longest form of a number. */
 const DOUBLE_BYTES = 9;
-
-/** Bytes of a float64 without its head. */
-const PACKED_BYTES = 8;
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
 export class Numbers {
   readonly ints: Int32Array;
+  /** Room for all, if they are not all in `ints`. */
   readonly doubles: Float64Array;
-  /** How many were read. All are in `ints`, or all in `doubles`. */
+  /** How many were read: first into `ints`, then, if others follow, all into `doubles`. */
   count = 0;
-  areInts = true;
-  /** The item behind them, if it was read. It is no number. */
+  /** The item behind them, if there is one. */
   next: unknown = null;
-  /** The bits of all integers; of a negative one, those of its complement. */
+  /** The bits of all; of a negative one, those of its complement. */
   bits = 0;
   hasNegative = false;
-  hasNaN = false;
-  /** Bytes of all, written one by one; or more, if those are fewer than packed ones take. */
+  /** Bytes of the integers, written one by one. */
   bytes = 0;
+  /** By how much that is less than so many doubles take; for those in `doubles`, until it is enough to decide. */
+  saved = 0;
+  hasNaN = false;
 
   constructor(readonly room: number) {
     this.ints = new Int32Array(room);
     this.doubles = new Float64Array(room);
   }
 
-  /** Takes the items, until one is no number. `first` is the first one, which was read. */
+  /** Takes the items, until one is no integer of 32 bits. `first` is the first one, which was read. */
   read(array: readonly unknown[], length: number, first: number): void {
     const { ints } = this;
     let bits = 0;
     let signs = 0;
     let bytes = 0;
     let i = 0;
-    this.hasNaN = false;
     for (; i < length; i++) {
       const value = i > 0 ? array[i] : first;
       if (typeof value !== "number") {
@@ -49,8 +47,10 @@ export class Numbers {
         break;
       }
       const int = value | 0;
-      if (int !== value || (int === 0 && 1 / value < 0))
-        return this.#readDoubles(array, length, i, value, bytes + i);
+      if (int !== value || (int === 0 && 1 / value < 0)) {
+        this.next = value;
+        break;
+      }
       ints[i] = int;
       const argument = int ^ (int >> 31);
       bits |= argument;
@@ -61,52 +61,42 @@ export class Numbers {
     }
     this.count = i;
     this.bytes = bytes + i;
-    this.areInts = true;
     this.bits = bits;
     this.hasNegative = signs < 0;
   }
 
   /**
-   * Takes the items from `from` on, behind integers of so many `bytes`; `first`, which is read already, is no integer
-   * of 32 bits.
+   * Takes what follows the integers, until an item is no number. Once all are shorter by more than `savedMax`, written one
+   * by one, the rest is only copied.
    */
-  #readDoubles(
-    array: readonly unknown[],
-    length: number,
-    from: number,
-    first: number,
-    bytes: number,
-  ): void {
-    const { ints, doubles } = this;
-    for (let i = 0; i < from; i++) doubles[i] = ints[i];
-    let hasNaN = false;
-    let i = from;
-    for (let value: unknown = first; ; value = array[i]) {
-      if (typeof value !== "number") {
-        this.next = value;
-        break;
-      }
-      doubles[i] = value;
-      i++;
+  readDoubles(array: readonly unknown[], length: number, savedMax: number): void {
+    const { ints, doubles, count } = this;
+    for (let i = 0; i < count; i++) doubles[i] = ints[i];
+    let saved = DOUBLE_BYTES * count - this.bytes;
+    this.hasNaN = false;
+    if (typeof this.next !== "number") return;
+    let i = count;
+    doubles[i] = this.next;
+    for (;;) {
+      // Out of its place: the engine would make an object of each in a variable that can hold other items.
+      const value = doubles[i];
       if (Math.trunc(value) === value) {
-        bytes += wholeBytes(value);
-        const most = bytes + DOUBLE_BYTES * (length - i);
-        if (most < PACKED_BYTES * length) {
-          // Too many short ones, whatever follows: that is only copied.
-          bytes = most;
-          i = this.#copyDoubles(array, length, i);
+        saved += DOUBLE_BYTES - wholeBytes(value);
+        if (saved > savedMax) {
+          i = this.#copyDoubles(array, length, i + 1);
           break;
         }
-      } else {
-        bytes += DOUBLE_BYTES;
-        if (value !== value) hasNaN = true;
+      } else if (value !== value) this.hasNaN = true;
+      if (++i === length) break;
+      const next = array[i];
+      if (typeof next !== "number") {
+        this.next = next;
+        break;
       }
-      if (i === length) break;
+      doubles[i] = next;
     }
     this.count = i;
-    this.areInts = false;
-    this.bytes = bytes;
-    this.hasNaN = hasNaN;
+    this.saved = saved;
   }
 
   /** Takes the items from `from` on, until one is no number; returns the index of that one, or `length`. */
@@ -123,24 +113,17 @@ export class Numbers {
     return length;
   }
 
-  /** The items that were read. */
-  items(length: number): unknown[] {
-    const { count, areInts, ints, doubles } = this;
+  /** The items that were read, the last of which is no number. */
+  items(): unknown[] {
+    const { doubles, count } = this;
     const items: unknown[] = [];
-    if (areInts) for (let i = 0; i < count; i++) items.push(ints[i]);
-    else for (let i = 0; i < count; i++) items.push(doubles[i]);
-    if (count < length) items.push(this.next);
-    this.next = null;
+    for (let i = 0; i < count; i++) items.push(doubles[i]);
+    items.push(this.next);
     return items;
   }
 
-  /** Writes the numbers one by one. */
-  write(encoder: Encoder): void {
-    if (this.areInts) this.#writeInts(encoder);
-    else this.#writeDoubles(encoder);
-  }
-
-  #writeInts(encoder: Encoder): void {
+  /** Writes the integers one by one. */
+  writeInts(encoder: Encoder): void {
     const { ints, count } = this;
     encoder.room(this.bytes);
     const { buf } = encoder;
@@ -172,9 +155,10 @@ export class Numbers {
     encoder.pos = at;
   }
 
-  #writeDoubles(encoder: Encoder): void {
+  /** Writes the doubles one by one. */
+  writeDoubles(encoder: Encoder): void {
     const { doubles, count } = this;
-    encoder.room(this.bytes);
+    encoder.room(DOUBLE_BYTES * count - this.saved);
     const { buf, view } = encoder;
     for (let i = 0; i < count; i++) {
       const value = doubles[i];
