@@ -71,7 +71,7 @@ export abstract class Decoder {
   buf: Buffer = Buffer.alloc(0);
   pos = 0;
   /** Over the memory of `buf`, or null. */
-  #view: DataView | null = null;
+  view: DataView | null = null;
   /** The end of the value. */
   end = 0;
   depth = 0;
@@ -97,9 +97,9 @@ export abstract class Decoder {
   protected begin(buf: Buffer, start: number, end: number): void {
     if (buf !== this.buf) {
       this.buf = buf;
-      this.#view = null;
+      this.view = null;
     }
-    if (this.#view === null && end - start >= VIEWED_BYTES_MIN) this.viewOfBuf();
+    if (this.view === null && end - start >= VIEWED_BYTES_MIN) this.viewOfBuf();
     this.pos = start;
     this.end = end;
     this.depth = 0;
@@ -111,7 +111,7 @@ export abstract class Decoder {
   /** Over the memory of `buf`. */
   viewOfBuf(): DataView {
     const { buf } = this;
-    return (this.#view ??= new DataView(buf.buffer, buf.byteOffset, buf.byteLength));
+    return (this.view ??= new DataView(buf.buffer, buf.byteOffset, buf.byteLength));
   }
 
   /** Keeps none of the first `count` values of records alive. */
@@ -162,7 +162,7 @@ export abstract class Decoder {
     const { buf, pos } = this;
     if (pos + 8 > this.end) malformed();
     this.pos = pos + 8;
-    const view = this.#view;
+    const { view } = this;
     if (view !== null) {
       const value = view.getFloat64(pos);
       if (value !== value && !isCanonicalNaN(buf, pos)) malformed();
@@ -183,7 +183,7 @@ export abstract class Decoder {
    */
   numbers(array: unknown[], from: number, count: number): number {
     const { buf, end } = this;
-    const view = this.#view;
+    const { view } = this;
     let { pos } = this;
     let i = from;
     for (; i < count; i++) {

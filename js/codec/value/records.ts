@@ -48,14 +48,14 @@ export function readRecord(decoder: Decoder, count: number): object {
  * it begin at `base`.
  */
 function follow(decoder: Decoder, count: number, shape: Shape, base: number, done: number): object {
-  const { buf, values } = decoder;
+  const { buf, view, values } = decoder;
   const end = base + count;
   let pos = decoder.pos;
   let node = shape;
   for (let i = base + done; i < end; i++) {
     const head = buf[pos];
     let child = node.child;
-    while (child !== null && (child.head !== head || !isBytesAt(buf, pos + 1, child.bytes)))
+    while (child !== null && (child.head !== head || !isKeyAt(buf, view, pos + 1, child)))
       child = child.next;
     if (child === null) {
       decoder.pos = pos;
@@ -85,16 +85,23 @@ function follow(decoder: Decoder, count: number, shape: Shape, base: number, don
   decoder.pos = pos;
   decoder.top = base;
   if (end > decoder.used) decoder.used = end;
-  if (isCounted(node)) met(node, count, resume);
+  if (isCounted(node)) met(node, count, view !== null, resume);
   const keys = node.keys ?? pathTo(node);
   const record: Record<string, unknown> = {};
   for (let i = 0; i < count; i++) record[keys[i]] = values[base + i];
   return record;
 }
 
-function isBytesAt(buf: Buffer, at: number, bytes: Uint8Array): boolean {
-  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== buf[at + i]) return false;
-  return true;
+/** Whether the key of the node is at `at`. By words where there is a view: half of the time that all keys take. */
+function isKeyAt(buf: Buffer, view: DataView | null, at: number, shape: Shape): boolean {
+  const { bytes, words } = shape;
+  if (view === null || words === null) {
+    for (let i = 0; i < bytes.length; i++) if (bytes[i] !== buf[at + i]) return false;
+    return true;
+  }
+  const last = words.length - 1;
+  for (let i = 0; i < last; i++) if (view.getInt32(at + 4 * i) !== words[i]) return false;
+  return view.getInt32(at + bytes.length - 4) === words[last];
 }
 
 /**

@@ -47,6 +47,8 @@ export interface Shape {
   /** The head and the bytes of the key. */
   readonly head: number;
   readonly bytes: Uint8Array;
+  /** The bytes four at a time, as `DataView` reads them; the last four overlap. Null for a shorter key. */
+  readonly words: Int32Array | null;
   /** The first of the nodes that follow, and how many there are. */
   child: Shape | null;
   children: number;
@@ -71,6 +73,7 @@ function newShape(key: string, parent: Shape | null): Shape {
     parent,
     head: 0x60 + key.length,
     bytes,
+    words: bytes.length < 4 ? null : wordsOf(bytes),
     child: null,
     children: 0,
     next: null,
@@ -80,6 +83,14 @@ function newShape(key: string, parent: Shape | null): Shape {
     read: null,
     last: null,
   };
+}
+
+function wordsOf(bytes: Uint8Array): Int32Array {
+  const view = new DataView(bytes.buffer);
+  const last = bytes.length - 4;
+  return Int32Array.from({ length: (bytes.length + 3) >> 2 }, (_, i) =>
+    view.getInt32(Math.min(4 * i, last)),
+  );
 }
 
 const roots: Shape[] = Array.from({ length: SHAPE_KEYS_MAX + 1 }, () => newShape("", null));
@@ -183,17 +194,20 @@ export function isCounted(shape: Shape): boolean {
   return !shape.frequent && mayGenerate;
 }
 
-/** Counts a record that ends at the node; generates its reader when it is frequent. */
-export function met(shape: Shape, count: number, resume: Resume): void {
+/**
+ * Counts a record that ends at the node; generates its reader when it is frequent. `hasView`: its bytes have a view, as
+ * those of the next ones probably have.
+ */
+export function met(shape: Shape, count: number, hasView: boolean, resume: Resume): void {
   shape.sightings++;
   const needed = SIGHTINGS_BEFORE_READER + SIGHTINGS_OF_KEY_BEFORE_READER * count;
   if (shape.sightings < needed * patience) return;
   shape.frequent = true;
-  generateReader(shape, count, resume);
+  generateReader(shape, count, hasView, resume);
 }
 
 /** Makes the reader that ends at the node, as far above it as no other frequent path goes. */
-function generateReader(last: Shape, count: number, resume: Resume): void {
+function generateReader(last: Shape, count: number, hasView: boolean, resume: Resume): void {
   let start = last;
   let own = 0;
   while (start.parent !== null && !hasOther(start.parent, start)) {
@@ -204,7 +218,7 @@ function generateReader(last: Shape, count: number, resume: Resume): void {
   for (let at = start.parent; at !== null; at = at.parent) {
     const other = at.last;
     at.read = at.last = null;
-    if (other !== null) generateReader(other, count, resume);
+    if (other !== null) generateReader(other, count, hasView, resume);
   }
   if (own === 0) return;
   if (readers === READERS_MAX) return forgetAll();
@@ -212,7 +226,7 @@ function generateReader(last: Shape, count: number, resume: Resume): void {
   for (let at = last; at !== start; at = at.parent!) path.push(at);
   path.reverse();
   try {
-    start.read = readerOf(start, path, count, resume);
+    start.read = readerOf(start, path, count, hasView, resume);
     start.last = last;
     readers++;
   } catch {
@@ -237,18 +251,26 @@ function isOnFrequent(shape: Shape): boolean {
 
 /**
  * The reader of the keys of `path`, behind the keys up to `start`. Its code holds nothing but numbers,
- * and the keys as JSON strings: never bytes of a value as they are.
+ * and the keys as JSON strings: never bytes of a value as they are. One for bytes with a view leaves those without
+ * to `resume`.
  */
-function readerOf(start: Shape, path: readonly Shape[], count: number, resume: Resume): Reader {
+function readerOf(
+  start: Shape,
+  path: readonly Shape[],
+  count: number,
+  hasView: boolean,
+  resume: Resume,
+): Reader {
   const before = count - path.length;
-  const lines = ["const buf = d.buf; let p = d.pos, b = 0;"];
+  const lines = ["const { buf, view } = d; let p = d.pos, b = 0;"];
+  if (hasView)
+    lines.push(`if (view === null) return resume(d, ${count}, nodes[0], base, ${before}, []);`);
   if (before > 0) lines.push(`d.top = base + ${before};`);
-  path.forEach(({ key }, k) => {
-    const tests = [`buf[p] === ${0x60 + key.length}`];
-    for (let i = 0; i < key.length; i++) tests.push(`buf[p + ${i + 1}] === ${key.charCodeAt(i)}`);
+  path.forEach((shape, k) => {
+    const { key } = shape;
     const own = path.slice(0, k).map((_, i) => `v${i}`);
     lines.push(
-      `if (!(${tests.join(" && ")})) { d.pos = p; return resume(d, ${count}, nodes[${k}], base, ${before}, [${own.join(", ")}]); }`,
+      `if (!(${testOf(shape, hasView)})) { d.pos = p; return resume(d, ${count}, nodes[${k}], base, ${before}, [${own.join(", ")}]); }`,
       `p += ${key.length + 1}; b = buf[p]; let v${k};`,
       `if (b < 24) { v${k} = b; p++; }`,
       `else if (b > 0x60 && b < 0x78) { v${k} = d.shortText(p + 1, b - 0x60); p += b - 0x5f; }`,
@@ -266,4 +288,17 @@ function readerOf(start: Shape, path: readonly Shape[], count: number, resume: R
   const code = `"use strict"; return function readRecord(d, base) {\n${lines.join("\n")}\n};`;
   const make = new Function("nodes", "resume", code);
   return (make as (nodes: readonly Shape[], resume: Resume) => Reader)([start, ...path], resume);
+}
+
+/** Whether the key is at `p`, its head included. */
+function testOf({ head, bytes, words }: Shape, hasView: boolean): string {
+  const tests = [`buf[p] === ${head}`];
+  if (hasView && words !== null) {
+    const last = words.length - 1;
+    for (const [i, word] of words.entries()) {
+      const at = i < last ? 4 * i : bytes.length - 4;
+      tests.push(`view.getInt32(p + ${at + 1}) === ${word}`);
+    }
+  } else for (const [i, byte] of bytes.entries()) tests.push(`buf[p + ${i + 1}] === ${byte}`);
+  return tests.join(" && ");
 }
