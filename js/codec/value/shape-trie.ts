@@ -14,10 +14,13 @@ export const SHAPE_KEY_BYTES_MAX = 23;
 const SIGHTINGS_TO_STAY = 24;
 /**
  * How often a path must be seen before a reader is generated for it, and how often more for each of its
- * keys: the engine compiles each reader, the larger the longer, and until then it is slow.
+ * keys: the engine compiles each reader, the larger the longer, and until then it is slow. The more paths are
+ * frequent, the less each of them gains: both are multiplied with their number divided by `PATHS_OF_PATIENCE`.
  */
 const SIGHTINGS_BEFORE_READER = 8000;
 const SIGHTINGS_OF_KEY_BEFORE_READER = 800;
+const PATHS_OF_PATIENCE = 3;
+const PATHS_PATIENCE_MAX = 16;
 /** Readers that are kept; when there are more, the whole trie is forgotten. */
 const READERS_MAX = 512;
 /** Nodes of all tries; when there are more, rare ones are forgotten. */
@@ -95,6 +98,8 @@ function wordsOf(bytes: Uint8Array): Int32Array {
 
 const roots: Shape[] = Array.from({ length: SHAPE_KEYS_MAX + 1 }, () => newShape("", null));
 let nodes = 0;
+/** Paths that were seen often enough to stay. */
+let paths = 0;
 let readers = 0;
 /** A factor of the sightings before a reader; doubled whenever all is forgotten. */
 let patience = 1;
@@ -185,7 +190,7 @@ function forgetAll(): void {
     root.children = 0;
     root.read = root.last = null;
   }
-  nodes = readers = 0;
+  nodes = readers = paths = 0;
   patience *= 2;
 }
 
@@ -200,8 +205,11 @@ export function isCounted(shape: Shape): boolean {
  */
 export function met(shape: Shape, count: number, hasView: boolean, resume: Resume): void {
   shape.sightings++;
+  if (shape.sightings === SIGHTINGS_TO_STAY) paths++;
   const needed = SIGHTINGS_BEFORE_READER + SIGHTINGS_OF_KEY_BEFORE_READER * count;
   if (shape.sightings < needed * patience) return;
+  const more = Math.min(paths / PATHS_OF_PATIENCE, PATHS_PATIENCE_MAX);
+  if (shape.sightings < needed * patience * more) return;
   shape.frequent = true;
   generateReader(shape, count, hasView, resume);
 }
