@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { decodeValue, encode, fromHex, hexOf, roundTrip } from "./codec.mjs";
+import { Writer, decodeValue, encode, encodeValue, fromHex, hexOf, roundTrip } from "./codec.mjs";
 import { assertSame } from "./graph.mjs";
 
 /** Often enough for a shape to be learned, and then used. */
@@ -147,8 +147,8 @@ test("dictionaries of every size, with keys that are code to others", () => {
   }
 });
 
-/** Often enough for readers of three to six keys beside some twenty paths: SIGHTINGS_BEFORE_READER and PATHS_OF_PATIENCE of js/codec/value/shape-trie.ts. */
-const FREQUENTLY = 80_000;
+/** Often enough for readers and writers of up to five keys, whatever else the program reads: js/codec/value/patience.ts. */
+const FREQUENTLY = (8000 + 5 * 800) * 2.5;
 
 test("frequent records that begin with the same keys", () => {
   const types = [
@@ -161,11 +161,16 @@ test("frequent records that begin with the same keys", () => {
   // One by one, so that each reader begins as high as it can, and then all in turns.
   for (const make of types) {
     const { bytes } = encode(make(1));
-    for (let i = 0; i < FREQUENTLY; i++) decodeValue(67, bytes, 0, bytes.length);
+    const writer = new Writer(1024);
+    for (let i = 0; i < FREQUENTLY; i++) {
+      decodeValue(67, bytes, 0, bytes.length);
+      writer.pos = 0;
+      encodeValue(writer, make(i));
+    }
     assertSame(roundTrip(make(2)), make(2));
     for (const other of types) assertSame(roundTrip(other(3)), other(3));
   }
-  const list = Array.from({ length: FREQUENTLY }, (_, i) => types[i % types.length](i));
+  const list = Array.from({ length: 1000 }, (_, i) => types[i % types.length](i));
   assertSame(roundTrip(list), list);
   // Keys that the readers do not know, at every place.
   for (const make of types) {

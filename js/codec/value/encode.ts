@@ -202,7 +202,7 @@ class ValueEncoder extends Encoder {
     const keys = objectKeys(value);
     // Objects with hidden state have no own properties.
     if (keys.length === 0) return writeSpecial(this, value, tag);
-    const shape = level < SHAPED_DEPTH_MAX ? shapeWriter(value, keys) : null;
+    const shape = level < SHAPED_DEPTH_MAX ? shapeWriter(value, keys, level > 0) : null;
     if (shape !== null) {
       if (this.#last[level] === shape) this.#likely[level] = shape;
       else this.#last[level] = shape;

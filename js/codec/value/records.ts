@@ -85,7 +85,7 @@ function follow(decoder: Decoder, count: number, shape: Shape, base: number, don
   decoder.pos = pos;
   decoder.top = base;
   if (end > decoder.used) decoder.used = end;
-  if (isCounted(node)) met(node, count, view !== null, resume);
+  if (isCounted(node)) met(node, count, decoder, resume);
   const keys = node.keys ?? pathTo(node);
   const record: Record<string, unknown> = {};
   for (let i = 0; i < count; i++) record[keys[i]] = values[base + i];

@@ -7,20 +7,10 @@
  */
 
 import { type Decoder, SHAPE_KEYS_MAX } from "./decoder";
+import { SIGHTINGS_OF_KIND, sightingsNeeded } from "./patience";
 
 /** Keys of a shape are ASCII and at most this long, in bytes: their head is one byte. */
 export const SHAPE_KEY_BYTES_MAX = 23;
-/** How often a path must be seen to stay when room is made for others. */
-const SIGHTINGS_TO_STAY = 24;
-/**
- * How often a path must be seen before a reader is generated for it, and how often more for each of its
- * keys: the engine compiles each reader, the larger the longer, and until then it is slow. The more paths are
- * frequent, the less each of them gains: both are multiplied with their number divided by `PATHS_OF_PATIENCE`.
- */
-const SIGHTINGS_BEFORE_READER = 8000;
-const SIGHTINGS_OF_KEY_BEFORE_READER = 800;
-const PATHS_OF_PATIENCE = 3;
-const PATHS_PATIENCE_MAX = 16;
 /** Readers that are kept; when there are more, the whole trie is forgotten. */
 const READERS_MAX = 512;
 /** Nodes of all tries; when there are more, rare ones are forgotten. */
@@ -98,7 +88,7 @@ function wordsOf(bytes: Uint8Array): Int32Array {
 
 const roots: Shape[] = Array.from({ length: SHAPE_KEYS_MAX + 1 }, () => newShape("", null));
 let nodes = 0;
-/** Paths that were seen often enough to stay. */
+/** Paths that were seen often enough to stay when room is made for others. */
 let paths = 0;
 let readers = 0;
 /** A factor of the sightings before a reader; doubled whenever all is forgotten. */
@@ -181,7 +171,7 @@ function dropUnused(shape: Shape): boolean {
   if (last !== null) last.next = null;
   shape.child = kept;
   nodes += shape.children;
-  return kept !== null || shape.sightings >= SIGHTINGS_TO_STAY;
+  return kept !== null || shape.sightings >= SIGHTINGS_OF_KIND;
 }
 
 function forgetAll(): void {
@@ -199,19 +189,14 @@ export function isCounted(shape: Shape): boolean {
   return !shape.frequent && mayGenerate;
 }
 
-/**
- * Counts a record that ends at the node; generates its reader when it is frequent. `hasView`: its bytes have a view, as
- * those of the next ones probably have.
- */
-export function met(shape: Shape, count: number, hasView: boolean, resume: Resume): void {
+/** Counts a record that the decoder has read to its end, at the node; generates its reader when it is frequent. */
+export function met(shape: Shape, count: number, decoder: Decoder, resume: Resume): void {
   shape.sightings++;
-  if (shape.sightings === SIGHTINGS_TO_STAY) paths++;
-  const needed = SIGHTINGS_BEFORE_READER + SIGHTINGS_OF_KEY_BEFORE_READER * count;
-  if (shape.sightings < needed * patience) return;
-  const more = Math.min(paths / PATHS_OF_PATIENCE, PATHS_PATIENCE_MAX);
-  if (shape.sightings < needed * patience * more) return;
+  if (shape.sightings === SIGHTINGS_OF_KIND) paths++;
+  if (shape.sightings < sightingsNeeded(count, paths, decoder.depth > 1) * patience) return;
   shape.frequent = true;
-  generateReader(shape, count, hasView, resume);
+  // The next ones will have a view too, probably.
+  generateReader(shape, count, decoder.view !== null, resume);
 }
 
 /** Makes the reader that ends at the node, as far above it as no other frequent path goes. */

@@ -10,18 +10,13 @@
 import { Buffer } from "node:buffer";
 import { isWellFormed } from "../text";
 import type { Encoder } from "./encoder";
+import { SIGHTINGS_OF_KIND, sightingsNeeded } from "./patience";
 import { writeHead } from "./splice";
 
 /** Objects of more keys than this are dictionaries, not shapes. */
 const SHAPE_KEYS_MAX = 32;
 /** UTF-8 bytes of a shape's longest key. */
 const SHAPE_KEY_BYTES_MAX = 64;
-/**
- * How often the same keys must be seen before a writer is generated for them, and how often more for
- * each of them: the engine compiles each writer, the larger the longer, and until then it is slow.
- */
-const SIGHTINGS_BEFORE_WRITER = 8000;
-const SIGHTINGS_OF_KEY_BEFORE_WRITER = 800;
 /** Writers kept; when there are more, all are forgotten, and the next ones need more sightings. */
 const WRITERS_MAX = 512;
 /** Places for shapes; a power of two. */
@@ -45,26 +40,32 @@ interface Shape {
 
 let shapes: (Shape | null)[] = new Array(SHAPE_SLOTS).fill(null);
 let writers = 0;
+/** Shapes that were seen often. */
+let frequent = 0;
 /** A factor of the sightings before a writer; doubled whenever all are forgotten. */
 let patience = 1;
 let mayGenerate = true;
 
-/** The writer for objects with these own keys, as `value` has; null if there is none yet. */
-export function shapeWriter(value: object, keys: readonly string[]): ShapeWriter | null {
+/** The writer for objects with these own keys, as `value` has; null if there is none yet. `isPart`: of another value. */
+export function shapeWriter(
+  value: object,
+  keys: readonly string[],
+  isPart: boolean,
+): ShapeWriter | null {
   const count = keys.length;
   if (count > SHAPE_KEYS_MAX || !mayGenerate) return null;
   const shape = shapeOf(value, keys, slotOf(keys));
   if (shape === null) return null;
   if (shape.write !== null) return shape.constructor === constructorOf(value) ? shape.write : null;
-  const needed = SIGHTINGS_BEFORE_WRITER + SIGHTINGS_OF_KEY_BEFORE_WRITER * count;
-  if (++shape.sightings < needed * patience) return null;
+  if (++shape.sightings === SIGHTINGS_OF_KIND) frequent++;
+  if (shape.sightings < sightingsNeeded(count, frequent, isPart) * patience) return null;
   if (!keys.every(fitsShape)) {
     shape.sightings = 0;
     return null;
   }
   if (writers === WRITERS_MAX) {
     shapes = new Array(SHAPE_SLOTS).fill(null);
-    writers = 0;
+    writers = frequent = 0;
     patience *= 2;
     return null;
   }
