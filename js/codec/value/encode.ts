@@ -194,7 +194,7 @@ class ValueEncoder extends Encoder {
     const level = this.depth;
     const likely = level < SHAPED_DEPTH_MAX ? this.#likely[level] : null;
     if (likely !== null) {
-      if (likely(this, value)) return;
+      if (likely(this, value, false)) return;
       this.#likely[level] = null;
     }
     const tag = toStringOf.call(value);
@@ -206,7 +206,7 @@ class ValueEncoder extends Encoder {
     if (shape !== null) {
       if (this.#last[level] === shape) this.#likely[level] = shape;
       else this.#last[level] = shape;
-      if (shape(this, value)) return;
+      if (shape(this, value, true)) return;
     }
     this.plain(value, keys);
   }

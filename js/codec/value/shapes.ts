@@ -25,9 +25,10 @@ const SHAPE_SLOTS = 1024;
 const SHAPES_OF_SLOT_MAX = 4;
 
 /**
- * Writes an object and returns true; returns false if its keys or its class differ.
+ * Writes an object and returns true; returns false if its keys or its class differ. `isKnown`: they are those, and are not
+ * compared.
  */
-export type ShapeWriter = (encoder: Encoder, value: object) => boolean;
+export type ShapeWriter = (encoder: Encoder, value: object, isKnown: boolean) => boolean;
 
 interface Shape {
   keys: readonly string[];
@@ -142,9 +143,11 @@ function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter 
   const count = keys.length;
   const head: number[] = headBytes(5, count);
   const lines = [
+    "if (!isKnown) {",
     "let n = 0;",
     "for (const k in o) { if (k !== keys[n]) return false; n++; }",
     `if (n !== ${count} || o.constructor !== constructor) return false;`,
+    "}",
     "e.enter();",
     `let left = ${count}; const at = e.pos;`,
     `if (at + ${head.length} > e.end) e.grow(${head.length});`,
@@ -180,7 +183,7 @@ function makeWriter(keys: readonly string[], constructor: unknown): ShapeWriter 
       "keys",
       "constructor",
       "hasOwn",
-      `"use strict"; return function writeShape(e, o) {\n${lines.join("\n")}\n};`,
+      `"use strict"; return function writeShape(e, o, isKnown) {\n${lines.join("\n")}\n};`,
     );
     return (make as (...parts: unknown[]) => ShapeWriter)(
       keys,
