@@ -8,6 +8,9 @@ import { until } from "./time.mjs";
 
 const adminToken = "the-admin-token-of-all";
 
+/** Free ports that are tried for a server. */
+const FREE_PORTS_MAX = 3;
+
 /** Servers that share one PostgreSQL database. */
 export class Cluster {
   #postgres;
@@ -28,8 +31,17 @@ export class Cluster {
   }
 
   /** Starts a server, at a given port or any; answers its child process and its URL. */
-  async start({ port: given, ...options } = {}) {
-    const port = given ?? (await freePort());
+  async start({ port, ...options } = {}) {
+    if (port !== undefined) return this.#startAt(port, options);
+    // Another test may take a free port first.
+    for (let left = FREE_PORTS_MAX - 1; left > 0; left--) {
+      const started = await this.#startAt(await freePort(), options).catch(() => undefined);
+      if (started !== undefined) return started;
+    }
+    return this.#startAt(await freePort(), options);
+  }
+
+  async #startAt(port, options) {
     const own = { listen: `127.0.0.1:${port}`, advertise: `http://127.0.0.1:${port}` };
     const server = await spawnServer({ engine: this.engine, adminToken, ...own, ...options });
     this.#running.add(server);
