@@ -221,6 +221,16 @@ class PostgresServer {
     await run("pg_ctl", "-D", this.#data, "-w", "promote");
   }
 
+  /**
+   * Waits until the standby shows what this server has: a commit waits until the standby has it on its disk, not
+   * until it shows it.
+   */
+  async standbyCatchesUp() {
+    const end = await this.sql("SELECT pg_current_wal_lsn()");
+    const shows = `SELECT pg_last_wal_replay_lsn() >= '${end}'`;
+    await until(async () => (await this.standby.sql(shows)) === "t", "the standby shows it");
+  }
+
   /** Runs SQL; answers rows as lines and columns between `|`. */
   async sql(text, { database = "postgres", user = SUPERUSER } = {}) {
     const to = ["-h", HOST, "-p", `${this.port}`, "-U", user, "-d", database];

@@ -9,7 +9,6 @@ import { openKv } from "../../index.mjs";
 import { openkv, outcomeOf } from "../cli/running.mjs";
 import { startPostgres } from "../kit/postgres.mjs";
 import { argumentsFor } from "../kit/program.mjs";
-import { until } from "../kit/time.mjs";
 
 const ENTRY = new URL("../../index.mjs", import.meta.url).href;
 
@@ -38,20 +37,12 @@ async function assertRefused(url, code, words, options) {
   });
 }
 
-/** Waits until the standby shows what the primary has. */
-async function caughtUp() {
-  const end = await server.sql("SELECT pg_current_wal_lsn()");
-  const shows = `SELECT pg_last_wal_replay_lsn() >= '${end}'`;
-  await until(async () => (await server.standby.sql(shows)) === "t", "the standby shows it");
-}
-
 test("a standby is DENIED, but opens for reading", async () => {
   const url = server.url({ kv: "shop" });
   const kv = await openKv(url);
   await kv.set(["a"], 1);
   const there = server.standby.url({ kv: "shop" });
-  // A commit waits until the standby has it on its disk, not until it shows it.
-  await caughtUp();
+  await server.standbyCatchesUp();
   await assertRefused(there, "DENIED", /standby/);
   const reading = await openKv(there, { readonly: true });
   assert.equal((await reading.get(["a"])).value, 1);

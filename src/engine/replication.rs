@@ -65,6 +65,11 @@ pub trait ReplicationLog {
         visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
     ) -> Result<()>;
 
+    /// The present, by the clock of the medium if it has one of its own. `now_ms` is that of the caller.
+    fn present_ms(&self, now_ms: i64) -> i64 {
+        now_ms
+    }
+
     /// The error of a read of the past without a history.
     fn no_history(&self) -> Error {
         no_history()
@@ -110,7 +115,7 @@ impl dyn ReplicationLog + '_ {
         Ok(())
     }
 
-    /// The moment that a caller names. `now_ms` is the present.
+    /// The moment that a caller names. `now_ms` is the present of the caller.
     ///
     /// # Errors
     /// `Unsupported` without a history; `Range` for a moment before the oldest or after the newest;
@@ -118,6 +123,7 @@ impl dyn ReplicationLog + '_ {
     pub fn moment(&mut self, when: When, now_ms: i64) -> Result<Moment> {
         let state = self.state()?;
         let history = state.log.and_then(|log| log.history).ok_or_else(|| self.no_history())?;
+        let now_ms = self.present_ms(now_ms);
         match when {
             When::Commit(stamp) if stamp.version() > state.version => {
                 Err(after_newest(stamp, state.version))

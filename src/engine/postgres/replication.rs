@@ -205,6 +205,8 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
 pub(super) struct LogReader<'s> {
     pub(super) link: &'s Link,
     pub(super) db: i64,
+    /// The server's time in this snapshot.
+    pub(super) now_ms: i64,
 }
 
 impl LogReader<'_> {
@@ -216,6 +218,11 @@ impl LogReader<'_> {
 }
 
 impl ReplicationLog for LogReader<'_> {
+    /// The caller knows the server's time to within the duration of a trip, so it may be behind.
+    fn present_ms(&self, now_ms: i64) -> i64 {
+        now_ms.max(self.now_ms)
+    }
+
     fn state(&mut self) -> Result<LogState> {
         Ok(state(self.link, self.db)?.0)
     }

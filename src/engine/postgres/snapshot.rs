@@ -193,7 +193,8 @@ impl Snapshot for PostgresSnapshot {
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
         let db = self.shared.db;
-        Ok(Box::new(LogReader { link: &self.open()?.link, db }))
+        let Open { link, now_ms, .. } = self.open()?;
+        Ok(Box::new(LogReader { link, db, now_ms: *now_ms }))
     }
 
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
