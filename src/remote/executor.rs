@@ -349,14 +349,11 @@ impl RequestExecutor {
             let name = HeaderName::from_static(SEEN_HEADER);
             headers.insert(name, HeaderValue::from_static("1"));
         }
-        let (transport, way) = (&self.transport, &mut course.way);
         // The servers of extensions are openkv's own, which speak both versions of HTTP.
-        let posted = if is_repeated && question.needs.is_some() && !question.waits {
-            transport.post_repeatable(&uri, headers, body, deadline, way).await
-        } else {
-            transport.post(&uri, headers, body, deadline, way).await
-        };
-        let answer = match posted {
+        let may_repeat = is_repeated && question.needs.is_some() && !question.waits;
+        let posted =
+            self.transport.post(&uri, headers, body, deadline, &mut course.way, may_repeat);
+        let answer = match posted.await {
             Ok(answer) => answer,
             Err(Fault::Unsent(why)) => {
                 return Try::Unreached(format!("{endpoint}: {why}"));

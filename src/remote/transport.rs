@@ -166,7 +166,7 @@ impl Transport {
         deadline: Instant,
     ) -> Result<Response<Incoming>, Fault> {
         if uri.scheme_str() == Some("https") {
-            return self.post(uri, headers, body, deadline, &mut Way::default()).await;
+            return self.post(uri, headers, body, deadline, &mut Way::default(), false).await;
         }
         let authority = authority(uri);
         // All other requests use the known version until an answer differs.
@@ -200,6 +200,10 @@ impl Transport {
     }
 
     /// Sends a request once. `way` records its progress, even if the caller drops the future.
+    ///
+    /// While it is the only one, a small request goes in HTTP/1.1 if it `may_repeat` after a lost answer: head
+    /// and body need one write there, and no frames. Another request would be lost more often: a server that
+    /// closes a connection cannot say in HTTP/1.1 that it has not read it.
     pub(super) async fn post(
         &self,
         uri: &Uri,
@@ -207,33 +211,20 @@ impl Transport {
         body: Bytes,
         deadline: Instant,
         way: &mut Way,
+        may_repeat: bool,
     ) -> Result<Response<Incoming>, Fault> {
-        let _waits = self.wait_with_others();
-        self.send(uri, headers, body, deadline, way).await
-    }
-
-    /// As [`Self::post`], for a request that is repeated after a lost answer. While it is the only one, a small
-    /// request goes in HTTP/1.1, which needs one write for head and body, and no frames. A request that must not
-    /// be repeated would be lost more often: a server that closes a connection cannot say in HTTP/1.1 that
-    /// it has not read it.
-    pub(super) async fn post_repeatable(
-        &self,
-        uri: &Uri,
-        headers: HeaderMap,
-        body: Bytes,
-        deadline: Instant,
-        way: &mut Way,
-    ) -> Result<Response<Incoming>, Fault> {
-        let (_waits, others) = self.wait_with_others();
-        let is_light = others == 0 && body.len() <= REMOTE_LONE_BYTES_MAX;
-        let Some(Speaks::Two { one_from }) = self.spoken(uri).filter(|_| is_light) else {
-            return self.send(uri, headers, body, deadline, way).await;
+        let others = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        let is_light = may_repeat && others == 0 && body.len() <= REMOTE_LONE_BYTES_MAX;
+        let (client, is_trial) = match self.spoken(uri) {
+            Some(Speaks::Two { one_from }) if is_light && Instant::now() >= one_from => {
+                (&self.one, true)
+            }
+            Some(Speaks::Two { .. }) => (&self.two, false),
+            Some(Speaks::One) | None => (&self.one, false),
         };
-        if Instant::now() < one_from {
-            return self.send(uri, headers, body, deadline, way).await;
-        }
-        let answer = send(&self.one, uri, headers, body, deadline, way).await;
-        if answer.is_err() {
+        let answer = send(client, uri, headers, body, deadline, way).await;
+        if is_trial && answer.is_err() {
             let one_from = Instant::now() + ONE_PAUSE;
             self.speaks.lock().insert(authority(uri), Speaks::Two { one_from });
         }
@@ -246,24 +237,6 @@ impl Transport {
         if !matches!(speaks.get(&authority), Some(Speaks::Two { .. })) {
             speaks.insert(authority, Speaks::Two { one_from: Instant::now() });
         }
-    }
-
-    /// Counts a request; returns how many wait already.
-    fn wait_with_others(&self) -> (Waits<'_>, usize) {
-        let others = self.waiting.fetch_add(1, Ordering::Relaxed);
-        (Waits(&self.waiting), others)
-    }
-
-    async fn send(
-        &self,
-        uri: &Uri,
-        headers: HeaderMap,
-        body: Bytes,
-        deadline: Instant,
-        way: &mut Way,
-    ) -> Result<Response<Incoming>, Fault> {
-        let client = if self.speaks_two(uri) { &self.two } else { &self.one };
-        send(client, uri, headers, body, deadline, way).await
     }
 
     /// Sends a request for a long answer, once.
