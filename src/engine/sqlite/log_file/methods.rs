@@ -150,7 +150,7 @@ impl LogFile {
             return ffi::SQLITE_OK;
         }
         let code = match self.new_length() {
-            Some(length) if self.has_grown(length) => ffi::SQLITE_OK,
+            Some(length) if self.write_grown(length) => ffi::SQLITE_OK,
             _ => self.write_now(self.gathered.bytes(), self.gathered.at()),
         };
         if code == ffi::SQLITE_OK {
@@ -171,7 +171,7 @@ impl LogFile {
     }
 
     /// Writes what waits, and zeros up to a length; returns whether there was room for it.
-    fn has_grown(&mut self, length: u64) -> bool {
+    fn write_grown(&mut self, length: u64) -> bool {
         let (at, usual) = (self.gathered.at(), self.usual);
         let write = |bytes: &[u8]| write_to(usual, bytes, at);
         let is_written = self.gathered.with_zeros_to(length, write) == Some(ffi::SQLITE_OK);
