@@ -2,8 +2,20 @@
 // studio/test/command.test.mjs tries it with a browser.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { until } from "../kit/time.mjs";
 import { ended, folderOfTests, linesOf, openkv, start, withoutShell } from "./running.mjs";
 
@@ -26,6 +38,34 @@ test("studio serves a file with a token of its own, until it is told to end", as
   );
   assert.deepEqual(JSON.parse(opened), { url: `${url}/#/?token=${token}` });
   assert.equal(await ended(child, "SIGINT"), 0);
+});
+
+test("a studio that is not built says so in the terminal, and how to build it", async () => {
+  // As a checkout is before `npm run build:studio`: the built JavaScript without its studio.
+  const root = path("checkout");
+  const from = fileURLToPath(new URL("../../", import.meta.url));
+  mkdirSync(root);
+  cpSync(join(from, "dist"), join(root, "dist"), {
+    recursive: true,
+    filter: (name) => !name.endsWith(join("dist", "studio")),
+  });
+  for (const name of ["package.json", "index.cjs", "index.mjs"])
+    copyFileSync(join(from, name), join(root, name));
+  symlinkSync(join(from, "node_modules"), join(root, "node_modules"));
+  const db = path("unbuilt.db");
+  await openkv("-d", db, "set", "k", "1");
+  for (const [given, isSaid] of [
+    [["studio", db, "--no-open"], true],
+    [["serve", "--path", db, "--listen", "127.0.0.1:0"], true],
+    [["serve", "--path", db, "--listen", "127.0.0.1:0", "--no-studio"], false],
+  ]) {
+    const child = spawn(process.execPath, [join(root, "dist/cli/openkv.js"), ...given]);
+    let err = "";
+    child.stderr.on("data", (data) => (err += data));
+    await linesOf(child, 1);
+    assert.equal(await ended(child, "SIGINT"), 0);
+    assert.equal(/npm run build:studio/.test(err), isSaid, `${given[0]}: ${err}`);
+  }
 });
 
 test("studio refuses what it cannot show", async () => {

@@ -1,5 +1,6 @@
 // Duty: serve(): checks the options, starts a server, returns its handle.
 
+import { existsSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { checkOptions, nameOf } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
@@ -75,6 +76,10 @@ export async function serve(options: ServeOptions): Promise<KvServer> {
   thread.pending();
   return new RunningServer(thread, native, answer);
 }
+
+/** Whether the files of the studio are built; a checkout has none until `npm run build:studio`. */
+export const studioIsBuilt = (): boolean =>
+  STUDIO !== undefined && existsSync(join(STUDIO, "index.html"));
 
 /** The folder of the studio instead of the option: Rust serves its files. */
 function withStudio({ studio = true, ...options }: ServeOptions): object {

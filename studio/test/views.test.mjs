@@ -58,13 +58,13 @@ test("messages are listed by state and looked into, and none is taken", async ()
     await messages.getByText(/processing, locked for 59 min/).waitFor();
     await messages.getByText(/delayed, due in 59 min/).waitFor();
     await messages.getByText(/^Message 2/).click();
-    await messages.getByText("{ letter: 1, big: 5n }").waitFor();
+    await messages.locator("pre").getByText("{ letter: 1, big: 5n }").waitFor();
     await shoot(page, "queues-messages");
     const state = messages.getByRole("group", { name: "State of the messages" });
     await state.getByRole("button", { name: "delayed" }).click();
     await messages.getByText(/^Message 2/).waitFor({ state: "detached" });
     await messages.getByText(/^Message 3/).click();
-    await messages.getByText("{ letter: 2 }").waitFor();
+    await messages.locator("pre").getByText("{ letter: 2 }").waitFor();
     await state.getByRole("button", { name: "processing" }).click();
     await messages.getByText(/^Message 1/).waitFor();
     assert.equal(await taken.ack(), true);
@@ -103,9 +103,9 @@ test("dead letters are looked at, enqueued again and deleted", async () => {
     const letters = page.getByRole("region", { name: "Dead letters" });
     await letters.getByText("no stamp").nth(1).waitFor();
     await letters.getByText(/^Message 1/).click();
-    await letters.getByText("{ letter: 0 }").waitFor();
+    await letters.locator("pre").getByText("{ letter: 0 }").waitFor();
     await shoot(page, "queues-dead");
-    await letters.getByRole("button", { name: "Requeue" }).first().click();
+    await letters.getByRole("button", { name: "Requeue", exact: true }).first().click();
     await page.getByText("Enqueued again").waitFor();
     assert.deepEqual((await kv.queue("mail").receive()).value, { letter: 0 });
     await letters.getByRole("button", { name: "Delete all" }).click();

@@ -8,6 +8,7 @@ import { count, durationOf, type QuotaOptions, quotasOf, withQuotas } from "../a
 import { type GlobalOptions, styleOf } from "../database.js";
 import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
+import { noteIfUnbuilt } from "./studio.js";
 
 export function addServeCommand(program: Command): void {
   const command = program
@@ -184,6 +185,7 @@ async function run(options: ServeOptions, json: boolean): Promise<void> {
   // Before the start, so that a signal during the start ends the server too.
   const { signal, release } = untilInterrupted();
   const server = await asUsage(() => serve(options));
+  if (options.studio !== false && !json) noteIfUnbuilt();
   const { url, port } = server;
   await print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);
   await new Promise<void>((resolve) => {

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import type { Command } from "commander";
-import { serve } from "../../api/serve.js";
+import { serve, studioIsBuilt } from "../../api/serve.js";
 import { isPostgres, isServer } from "../../arguments/location.js";
 import type { KvServer } from "../../model/types.js";
 import { openBrowser, tunnelTo } from "../browser.js";
@@ -13,6 +13,12 @@ import { note, print } from "../output.js";
 
 /** Random bytes of the token of one run. */
 const TOKEN_BYTES = 32;
+
+/** Says so if browsers get no studio: in a checkout it is built by a script of its own. */
+export function noteIfUnbuilt(): void {
+  if (studioIsBuilt()) return;
+  note("the studio is not built, so browsers see no databases: `npm run build:studio` builds it");
+}
 
 interface StudioFlags {
   open: boolean;
@@ -56,6 +62,7 @@ async function showFile(path: string, flags: StudioFlags, json: boolean): Promis
   const options = { path, listen: "127.0.0.1:0", accessToken, readonly: flags.readonly === true };
   const server: KvServer = await asUsage(() => serve(options));
   const shown = json ? undefined : `showing ${path}; Ctrl-C ends it`;
+  noteIfUnbuilt();
   await show(`${server.url}/#token=${accessToken}`, flags, json, shown);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();

@@ -2,7 +2,7 @@
 
 import { type Node, readable } from "../values/node";
 import type { Depth } from "./metrics";
-import { ask, askJson } from "./request";
+import { ApiError, ask, askJson } from "./request";
 
 /** A message that this page has taken. */
 export interface Message {
@@ -111,6 +111,30 @@ export async function deadLetters(queue: string, cursor?: string): Promise<DeadL
 
 export async function requeue(queue: string, id: string): Promise<void> {
   await ask("/queue/dlq/{id}/requeue", { method: "POST", id, query: { queue } });
+}
+
+/**
+ * Enqueues the dead letters of a queue again, and returns how many. The present ones are found first: a letter that
+ * dies again meanwhile stays, and one that another caller has requeued or deleted is passed over.
+ */
+export async function requeueAll(queue: string): Promise<number> {
+  const ids: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await deadLetters(queue, cursor);
+    ids.push(...page.messages.map(({ id }) => id));
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined);
+  let count = 0;
+  for (const id of ids) {
+    try {
+      await requeue(queue, id);
+      count++;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    }
+  }
+  return count;
 }
 
 export async function deleteDead(queue: string, id: string): Promise<void> {

@@ -27,7 +27,7 @@ const LITERALS = javascriptLanguage.configure({ top: "SingleExpression" });
 
 const LOOK = EditorView.theme({
   "&": {
-    fontSize: "12px",
+    fontSize: "var(--mono-field-font)",
     color: "var(--ink)",
     backgroundColor: "var(--raised)",
     maxHeight: "60vh",

@@ -6,6 +6,7 @@ import { whole } from "./figures";
 
 const STATES = ["pending", "delayed", "processing", "dead"] as const;
 
+/** The name of a queue as it is shown; the default queue, that of `kv.enqueue`, has none. */
 export const queueName = (queue: string): string => (queue === "" ? "(default)" : queue);
 
 interface DepthsProps {

@@ -1,7 +1,16 @@
 // Duty: the drawing of a chart, by uPlot; loaded when the first chart is shown.
 
 import uPlot from "uplot";
+import { clockText } from "./time";
 import "uplot/dist/uPlot.min.css";
+
+/** Between the labels of two times, so that they never touch. */
+const TIME_LABEL_PX = 84;
+const LABEL_CHAR_PX = 7;
+const LABEL_GAP_PX = 16;
+
+const longest = (labels: readonly string[]): number =>
+  Math.max(0, ...labels.map(({ length }) => length));
 
 export interface PlotOptions {
   readonly names: readonly string[];
@@ -32,8 +41,15 @@ export function draw(host: HTMLElement, { names, unit, height, data }: PlotOptio
     legend: { show: names.length > 1 },
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, min, max) => [Math.min(0, min), Math.max(1, max * 1.1)] } },
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
-    series: [{}, ...lines],
+    axes: [
+      { ...axis, space: TIME_LABEL_PX, values: (_, ticks) => ticks.map(clockText) },
+      {
+        ...axis,
+        size: (_, labels) => longest(labels ?? []) * LABEL_CHAR_PX + LABEL_GAP_PX,
+        values: (_, ticks) => ticks.map((n) => `${Number(n.toPrecision(6))}${unit}`),
+      },
+    ],
+    series: [{ value: (_, atMs) => (atMs === null ? "" : clockText(atMs)) }, ...lines],
   };
   return new uPlot(options, data, host);
 }

@@ -1,5 +1,6 @@
 // Duty: the rows of a long list that are in view; all have the same height.
 
+import { signal } from "@preact/signals";
 import {
   Virtualizer,
   elementScroll,
@@ -8,7 +9,14 @@ import {
 } from "@tanstack/virtual-core";
 import { useLayoutEffect, useReducer, useRef } from "preact/hooks";
 
-export const ROW_PX = 26;
+/** Rows are higher where a finger presses them: the same condition and heights as in style/base.css. */
+const touched = matchMedia("(max-width: 760px), (pointer: coarse)");
+const heightPx = (): number => (touched.matches ? 40 : 26);
+export const rowPx = signal(heightPx());
+touched.addEventListener("change", () => {
+  rowPx.value = heightPx();
+});
+
 const OVERSCAN_ROWS = 12;
 
 type RowsInView = Virtualizer<HTMLDivElement, Element>;
@@ -23,7 +31,7 @@ export function useVirtual(
   const options = {
     count,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
+    estimateSize: () => rowPx.peek(),
     overscan: OVERSCAN_ROWS,
     scrollToFn: elementScroll,
     observeElementRect,
@@ -32,6 +40,8 @@ export function useVirtual(
   };
   kept.current ??= new Virtualizer<HTMLDivElement, Element>(options);
   kept.current.setOptions(options);
+  const height = rowPx.value;
+  useLayoutEffect(() => kept.current!.measure(), [height]);
   useLayoutEffect(() => kept.current!._didMount(), []);
   useLayoutEffect(() => kept.current!._willUpdate());
   return kept.current;

@@ -81,7 +81,12 @@ function toMain(event: Event): void {
 
 function Place({ database }: { readonly database: string }) {
   return (
-    <button type="button" title="All databases" onClick={() => go(hrefOf("databases", {}, ""))}>
+    <button
+      type="button"
+      class="database"
+      title="All databases"
+      onClick={() => go(hrefOf("databases", {}, ""))}
+    >
       <span class="soft">database</span> {database}
     </button>
   );

@@ -88,6 +88,15 @@ export function inLine(node: Node): string {
   }
 }
 
+/** Characters of the preview of a value. */
+const PREVIEW_CHARS_MAX = 160;
+
+/** The beginning of a value, in one line. */
+export function preview(node: Node): string {
+  const line = inLine(node);
+  return line.length > PREVIEW_CHARS_MAX ? `${line.slice(0, PREVIEW_CHARS_MAX)}…` : line;
+}
+
 function printOther(node: Node): string {
   const { type } = node;
   if (VIEWS.includes(type)) return `view("${type}", u8"${hexOf(bytesOf(node))}")`;

@@ -1,6 +1,7 @@
 // Duty: the fields of a check and of a mutation.
 
 import { read } from "../../api/entries";
+import { queueName } from "../../parts/depths";
 import { report } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
 import { type CheckDraft, KINDS, type Kind, type MutationDraft } from "./draft";
@@ -72,7 +73,7 @@ export function MutationRow({ mutation, at, onChange }: MutationRowProps) {
       <input
         class="mono grow"
         aria-label={`${isQueue ? "Queue" : "Key"} of ${name}`}
-        placeholder={isQueue ? "(default queue)" : ""}
+        placeholder={isQueue ? queueName("") : ""}
         value={key}
         onInput={(event) => onChange({ key: event.currentTarget.value })}
       />

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Database, create, databases, drop } from "../../api/admin";
 import { Dialog, DialogEnd } from "../../parts/dialog";
+import { Empty } from "../../parts/empty";
 import { size } from "../../parts/figures";
 import { hrefOf } from "../../shell/router";
 import { keepToken } from "../../shell/session";
@@ -47,7 +48,12 @@ export function Databases() {
         </button>
       </form>
       {made !== undefined && <NewToken token={made} onClose={() => setMade(undefined)} />}
-      {found?.length === 0 && <p class="empty">There are no databases.</p>}
+      {found?.length === 0 && (
+        <Empty
+          what="There are no databases."
+          next="Type a name above and press Create. The answer has its first token."
+        />
+      )}
       {found?.map((database) => (
         <section key={database.name} class="panel" aria-label={`Database ${database.name}`}>
           <header>

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { type Database, type Rights, type Token, createToken, revoke } from "../../api/admin";
 import { confirm } from "../../parts/dialog";
+import { Time } from "../../parts/time";
 import { reporting, say } from "../../shell/toasts";
 import { NewToken } from "./new-token";
 
@@ -43,7 +44,9 @@ export function TokensOf({ database, onChange }: TokensProps) {
               <td>
                 <span class="badge">{token.rights}</span>
               </td>
-              <td class="soft">made {token.createdAt}</td>
+              <td class="soft">
+                made <Time at={token.createdAt} />
+              </td>
               <td class="num">
                 <button
                   type="button"

@@ -3,14 +3,14 @@
 import type { Signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { list } from "../../api/entries";
+import { Empty } from "../../parts/empty";
 import { KeyView } from "../../parts/key-view";
 import { useVirtual } from "../../parts/virtual";
 import { report } from "../../shell/toasts";
 import type { Entry, Key } from "../../values/node";
-import { inLine, printKey } from "../../values/print";
+import { preview, printKey } from "../../values/print";
 
 const PAGE_ENTRIES = 200;
-const PREVIEW_CHARS_MAX = 160;
 
 interface ListViewProps {
   readonly prefix: Key;
@@ -64,7 +64,13 @@ export function ListView({ prefix, where, reverse, open, marked, onOpen }: ListV
     if (!next.delete(id)) next.set(id, key);
     marked.value = next;
   };
-  if (count === 0) return <p class="empty">There are no entries here.</p>;
+  if (count === 0) {
+    const next =
+      where === undefined
+        ? "New creates one; the arrow upwards imports a file. A prefix above may hide others."
+        : "No entry matches the filter: clear it, or change it.";
+    return <Empty what="There are no entries here." next={next} />;
+  }
   return (
     <div ref={scroller} class="rows" role="list" aria-label="Entries" tabIndex={0}>
       <div role="none" style={{ height: `${virtual.getTotalSize()}px`, position: "relative" }}>
@@ -87,17 +93,17 @@ export function ListView({ prefix, where, reverse, open, marked, onOpen }: ListV
           const id = printKey(entry.key);
           return (
             <div key={id} class={`line ${open === id ? "open" : ""}`} role="listitem" style={style}>
-              <input
-                type="checkbox"
-                aria-label={`Mark ${id}`}
-                checked={marked.value.has(id)}
-                onChange={() => mark(entry)}
-              />
+              <label class="check">
+                <input
+                  type="checkbox"
+                  aria-label={`Mark ${id}`}
+                  checked={marked.value.has(id)}
+                  onChange={() => mark(entry)}
+                />
+              </label>
               <button type="button" class="plain entry" onClick={() => onOpen(entry.key)}>
                 <KeyView value={entry.key} />
-                <span class="soft mono preview">
-                  {inLine(entry.value!).slice(0, PREVIEW_CHARS_MAX)}
-                </span>
+                <span class="soft mono preview">{preview(entry.value!)}</span>
               </button>
             </div>
           );

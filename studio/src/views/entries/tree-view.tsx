@@ -2,9 +2,10 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Empty } from "../../parts/empty";
 import { whole } from "../../parts/figures";
 import { PartView } from "../../parts/key-view";
-import { ROW_PX, useVirtual } from "../../parts/virtual";
+import { rowPx, useVirtual } from "../../parts/virtual";
 import type { Key } from "../../values/node";
 import { type Branch, type Row, Tree } from "./tree";
 
@@ -50,7 +51,7 @@ export function TreeView({ prefix, open, marked, onOpen, onDelete }: TreeViewPro
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const row = rows[at];
-    const page = Math.floor((scroller.current?.clientHeight ?? 0) / ROW_PX);
+    const page = Math.floor((scroller.current?.clientHeight ?? 0) / rowPx.value);
     const steps: Record<string, number> = {
       ArrowDown: 1,
       ArrowUp: -1,
@@ -76,7 +77,12 @@ export function TreeView({ prefix, open, marked, onOpen, onDelete }: TreeViewPro
     event.preventDefault();
   };
   if (rows.length === 0 && tree.root.state === "whole")
-    return <p class="empty">There are no entries here.</p>;
+    return (
+      <Empty
+        what="There are no entries here."
+        next="New creates one; the arrow upwards imports a file. A prefix above may hide others."
+      />
+    );
   return (
     <div
       ref={scroller}

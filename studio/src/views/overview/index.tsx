@@ -6,6 +6,7 @@ import { count } from "../../api/entries";
 import { type Metrics, operationsOf, rates, useSamples } from "../../api/metrics";
 import { Chart } from "../../parts/chart";
 import { Depths } from "../../parts/depths";
+import { Empty } from "../../parts/empty";
 import { size, whole } from "../../parts/figures";
 import { report } from "../../shell/toasts";
 
@@ -85,8 +86,14 @@ function Queues({ metrics }: { readonly metrics: Metrics }) {
       <header>
         <h2>Queues</h2>
       </header>
-      <Depths queues={queues} known={metrics.queues} />
-      {queues.length === 0 && <p class="empty">There are no messages.</p>}
+      {queues.length === 0 ? (
+        <Empty
+          what="There are no messages."
+          next="The view Queues enqueues one, as kv.enqueue does in a program."
+        />
+      ) : (
+        <Depths queues={queues} known={metrics.queues} />
+      )}
     </section>
   );
 }
@@ -101,28 +108,33 @@ function Slowest({ metrics }: { readonly metrics: Metrics }) {
       <header>
         <h2>Slow operations</h2>
       </header>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Operation</th>
-            <th class="num">Count</th>
-            <th class="num">p50</th>
-            <th class="num">p99</th>
-            <th class="num">Longest</th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.map(([name, { count: times, latency }]) => (
-            <tr key={name}>
-              <td class="mono">{name}</td>
-              <td class="num">{whole(times)}</td>
-              <td class="num">{ms(latency!.p50Ms)}</td>
-              <td class="num">{ms(latency!.p99Ms)}</td>
-              <td class="num">{ms(latency!.maxMs)}</td>
+      <div class="scroll" role="region" aria-label="Slowest operations" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Operation</th>
+              <th class="num">Count</th>
+              <th class="num">p50</th>
+              <th class="num">p99</th>
+              <th class="num">Longest</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {all.map(([name, { count: times, latency }]) => (
+              <tr key={name}>
+                <td class="mono">{name}</td>
+                <td class="num">{whole(times)}</td>
+                <td class="num">{ms(latency!.p50Ms)}</td>
+                <td class="num">{ms(latency!.p99Ms)}</td>
+                <td class="num">{ms(latency!.maxMs)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {all.length === 0 && (
+        <Empty what="There are no metrics yet." next="They come with the first operations." />
+      )}
     </section>
   );
 }

@@ -8,12 +8,16 @@ import {
   enqueue,
   purge,
   requeue,
+  requeueAll,
 } from "../../api/queues";
 import { confirm } from "../../parts/dialog";
+import { queueName } from "../../parts/depths";
+import { Empty } from "../../parts/empty";
 import { counted } from "../../parts/figures";
+import { Time } from "../../parts/time";
 import { readOnly } from "../../shell/session";
 import { offerUndo, report, reporting, say } from "../../shell/toasts";
-import { printNode } from "../../values/print";
+import { preview, printNode } from "../../values/print";
 
 interface DeadLettersProps {
   readonly queue: string;
@@ -46,12 +50,25 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
   const removeAll = async (): Promise<void> => {
     const isSure = await confirm({
       title: "Delete all dead letters?",
-      text: `All dead letters of ${queue === "" ? "the default queue" : queue} are deleted. This cannot be undone.`,
+      text: `All dead letters of the queue ${queueName(queue)} are deleted. This cannot be undone.`,
       action: "Delete all",
     });
     if (!isSure) return;
     say(`Deleted ${counted(await purge(queue), "dead letter", "dead letters")}`);
     onReload();
+  };
+  const requeueThem = async (): Promise<void> => {
+    const isSure = await confirm({
+      title: "Requeue all dead letters?",
+      text: `All dead letters of the queue ${queueName(queue)} are enqueued again. Consumers get them at once.`,
+      action: "Requeue all",
+    });
+    if (!isSure) return;
+    try {
+      say(`Enqueued ${counted(await requeueAll(queue), "message", "messages")} again`);
+    } finally {
+      onReload();
+    }
   };
   return (
     <section class="panel" aria-label="Dead letters">
@@ -62,6 +79,13 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
         </button>
         <button
           type="button"
+          disabled={readOnly.value || letters.length === 0}
+          onClick={reporting(requeueThem)}
+        >
+          Requeue all
+        </button>
+        <button
+          type="button"
           class="danger"
           disabled={readOnly.value || letters.length === 0}
           onClick={reporting(removeAll)}
@@ -69,15 +93,22 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
           Delete all
         </button>
       </header>
-      {letters.length === 0 && <p class="empty">There are no dead letters.</p>}
+      {letters.length === 0 && (
+        <Empty
+          what="There are no dead letters."
+          next="A message whose last attempt has failed is kept here: requeue it, or delete it."
+        />
+      )}
       {letters.map((letter) => (
         <details key={letter.id} class="letter">
           <summary>
             Message {letter.id}{" "}
             <span class="soft">
-              {counted(letter.attempts, "attempt", "attempts")}, dead since {letter.diedAt}
+              {counted(letter.attempts, "attempt", "attempts")}, dead since{" "}
+              <Time at={letter.diedAt} />
             </span>{" "}
             <span class="badge danger">{letter.errorName}</span> {letter.error}
+            <span class="preview mono">{preview(letter.value)}</span>
           </summary>
           <pre class="shown">{printNode(letter.value)}</pre>
           <div class="row end">

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { useSamples } from "../../api/metrics";
-import { Depths } from "../../parts/depths";
+import { Depths, queueName } from "../../parts/depths";
 import { route, setParams } from "../../shell/router";
 import { DeadLettersOf } from "./dead-letters";
 import { EnqueueForm } from "./enqueue-form";
@@ -40,7 +40,7 @@ export function Queues() {
         </header>
         <Depths queues={names} known={known} open={queue} />
       </section>
-      <h2>{queue === "" ? "The default queue" : `Queue ${queue}`}</h2>
+      <h2 class="grow">Queue {queueName(queue)}</h2>
       <div class="charts">
         <EnqueueForm key={queue} queue={queue} />
         <Look key={`look ${queue}`} queue={queue} />

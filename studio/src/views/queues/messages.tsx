@@ -5,12 +5,13 @@ import type { Depth } from "../../api/metrics";
 import { type PeekedMessage, STATES, type State, deleteMessage, peek } from "../../api/queues";
 import { isAborted } from "../../api/request";
 import { confirm } from "../../parts/dialog";
+import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
 import { counted, duration } from "../../parts/figures";
-import { Countdown, nowMs } from "../../parts/time";
+import { Countdown, Time, nowMs } from "../../parts/time";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
-import { printNode } from "../../values/print";
+import { preview, printNode } from "../../values/print";
 
 interface MessagesProps {
   readonly queue: string;
@@ -75,7 +76,16 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
         </button>
       </header>
       <Fault text={fault} />
-      {loaded?.messages.length === 0 && <p class="empty">There are no {state ?? ""} messages.</p>}
+      {loaded?.messages.length === 0 && (
+        <Empty
+          what={`There are no ${state === undefined ? "" : `${state} `}messages.`}
+          next={
+            state === undefined
+              ? "Enqueue one above. Messages stay here until a consumer has handled them."
+              : "Messages in other states are shown with all."
+          }
+        />
+      )}
       {loaded?.messages.map((message) => (
         <details key={message.id} class="letter">
           <summary>
@@ -84,9 +94,10 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
               {message.priority > 0 && `priority ${message.priority}, `}
               {counted(message.attempts, "attempt", "attempts")}
             </span>
+            <span class="preview mono">{preview(message.value)}</span>
           </summary>
           <p class="soft">
-            Enqueued {message.enqueuedAt}, due {message.dueAt}
+            Enqueued <Time at={message.enqueuedAt} />, due <Time at={message.dueAt} />
           </p>
           <pre class="shown">{printNode(message.value)}</pre>
           {message.state !== "processing" && (

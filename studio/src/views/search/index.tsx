@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import "./search.css";
 import { type Index, dropIndex, indexes } from "../../api/search";
+import { Empty } from "../../parts/empty";
 import { whole } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
 import { confirm } from "../../parts/dialog";
@@ -65,7 +66,12 @@ export function Search() {
             </tbody>
           </table>
         </div>
-        {found?.length === 0 && <p class="empty">There are no indexes.</p>}
+        {found?.length === 0 && (
+          <Empty
+            what="There are no indexes."
+            next="An index finds words in the values below a prefix. Name a prefix and its fields, and create one."
+          />
+        )}
         <NewIndexForm onCreated={load} />
       </section>
       {chosen !== undefined && (

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { type Hit, type Hits, type Index, MARKS, type Query, search } from "../../api/search";
+import { Empty } from "../../parts/empty";
 import { KeyView } from "../../parts/key-view";
 import { hrefOf } from "../../shell/router";
 import { reporting } from "../../shell/toasts";
@@ -77,7 +78,12 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
       {hits?.complete === false && (
         <p class="notice warn">The index is being built: older entries may be missing.</p>
       )}
-      {hits?.entries.length === 0 && <p class="empty">Nothing is found.</p>}
+      {hits?.entries.length === 0 && (
+        <Empty
+          what="Nothing is found."
+          next="Try fewer words, a beginning such as bik*, or no filter."
+        />
+      )}
       <ol class="hits" aria-label="Hits">
         {hits?.entries.map((hit) => (
           <HitView key={printKey(hit.key)} hit={hit} />

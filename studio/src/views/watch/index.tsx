@@ -3,8 +3,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "./watch.css";
 import { ChangesView } from "../../parts/changes-view";
+import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
 import { KeyView } from "../../parts/key-view";
+import { Time } from "../../parts/time";
 import { hrefOf, route, setParams } from "../../shell/router";
 import type { Key } from "../../values/node";
 import { parseKey } from "../../values/parse";
@@ -82,7 +84,16 @@ function FeedOf({ prefix }: { readonly prefix: Key }) {
         </span>
       </div>
       {shown.length === 0 ? (
-        <p class="empty">Changes appear here as they are committed.</p>
+        <Empty
+          what={
+            words === "" ? "Changes appear here as they are committed." : "No change has this text."
+          }
+          next={
+            words === ""
+              ? "Write an entry below the prefix, in this page or in a program."
+              : "Clear the filter to see all changes."
+          }
+        />
       ) : (
         <ol class="feed" aria-label="Changes, the newest first">
           {shown.map((change) => (
@@ -105,13 +116,19 @@ function ChangeView({ change }: { readonly change: Change }) {
           <KeyView value={key} />
         </a>
         <span class="soft mono">{versionstamp}</span>
-        <time class="soft num" dateTime={new Date(at).toISOString()}>
-          {new Date(at).toLocaleTimeString()}
-        </time>
+        <span class="soft">
+          <Time at={at} />
+        </span>
       </header>
       {expireAt !== undefined ? (
         <p class="body">
-          {expireAt === 0 ? "Does not expire now." : `Expires ${new Date(expireAt).toISOString()}.`}
+          {expireAt === 0 ? (
+            "Does not expire now."
+          ) : (
+            <>
+              Expires <Time at={expireAt} />.
+            </>
+          )}
         </p>
       ) : before === undefined ? (
         value !== null && <pre class="shown">{printNode(value)}</pre>

@@ -1,0 +1,177 @@
+// Duty: every view on a phone. Before, headings lay over buttons, fields were 28 px high and made phones zoom, and
+// the labels of charts ran into each other.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { demo } from "./demo.mjs";
+import { adminToken, onPage, served, servedFolder, shoot } from "./kit.mjs";
+
+const WIDTHS_PX = [360, 768];
+const TARGET_PX = 40;
+const FIELD_FONT_PX = 16;
+
+const LONG = "a-long-name-".repeat(8);
+
+/** Entries of every kind, and what is long, dead, delayed and taken. */
+async function seed(kv) {
+  await demo(kv);
+  await kv.set([LONG, LONG, 1n], { text: "x".repeat(20_000) });
+  const queue = kv.queue(LONG);
+  await queue.enqueue({ to: LONG, body: "y".repeat(3000) }, { backoffSchedule: [] });
+  await (await queue.receive()).nack({ error: new Error(LONG) });
+  await queue.enqueue({ taken: true });
+  await queue.receive({ lockDuration: 3_600_000 });
+  await queue.enqueue({ waits: LONG }, { priority: 9 });
+  await queue.enqueue({ later: LONG }, { delay: 3_600_000 });
+  await kv.createIndex({ prefix: ["users"], fields: ["name"] });
+}
+
+const VIEWS = [
+  ["overview", "Slow operations"],
+  ["entries", '"users"'],
+  ['entries?key=["users","ada"]', "Versionstamp"],
+  [`entries?key=${JSON.stringify([LONG, LONG]).slice(0, -1)},1n]`, "Versionstamp"],
+  ['entries?key=["images","logo"]', "89 50 4e 47"],
+  ["entries?form=list&prefix=users", "User 1"],
+  [`queues?queue=${LONG}`, "Requeue all"],
+  ["queues", "There are no dead letters."],
+  ["search", "unicode61"],
+  ["watch", "Changes appear here"],
+  ["atomic", "Mutations"],
+  ["metrics", "Operations, times in ms"],
+];
+
+/** What is wrong with the places and sizes of what is shown. */
+function measured({ targetPx, fontPx }) {
+  const faults = [];
+  const name = (element) =>
+    `${element.tagName.toLowerCase()} "${(element.getAttribute("aria-label") ?? element.textContent).slice(0, 40)}"`;
+  const wide = Math.max(
+    document.documentElement.scrollWidth,
+    document.querySelector("main").scrollWidth,
+  );
+  if (wide > innerWidth) faults.push(`the page is ${wide} px wide`);
+  // What an element shows, without what the elements around it cut off.
+  const placeOf = (element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const isHeading = /^H\d$/.test(element.tagName);
+    let { left, top, right, bottom } = (isHeading ? range : element).getBoundingClientRect();
+    for (let at = element.parentElement; at !== null; at = at.parentElement) {
+      if (getComputedStyle(at).overflow === "visible") continue;
+      const box = at.getBoundingClientRect();
+      [left, top] = [Math.max(left, box.left), Math.max(top, box.top)];
+      [right, bottom] = [Math.min(right, box.right), Math.min(bottom, box.bottom)];
+    }
+    return { element, left, top, right, bottom };
+  };
+  const shown = [
+    ...document.querySelectorAll(
+      "h1, h2, h3, a, button, input, select, textarea, summary, .editor",
+    ),
+  ]
+    .filter((element) => element.checkVisibility() && !element.classList.contains("skip"))
+    .map(placeOf)
+    .filter(({ left, top, right, bottom }) => right - left > 1 && bottom - top > 1 && bottom > 0);
+  for (const [at, one] of shown.entries())
+    for (const other of shown.slice(at + 1)) {
+      if (one.element.contains(other.element) || other.element.contains(one.element)) continue;
+      const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      if (across > 1.5 && down > 1.5)
+        faults.push(`${name(one.element)} and ${name(other.element)} overlap`);
+    }
+  if (targetPx === undefined) return faults;
+  for (const element of document.querySelectorAll("a, button, input, select, textarea, summary")) {
+    if (!element.checkVisibility() || element.classList.contains("skip")) continue;
+    const { height } = (element.closest("label.check") ?? element).getBoundingClientRect();
+    // A link in a list of hits or of changes is text.
+    if (height < targetPx - 0.5 && element.tagName !== "A")
+      faults.push(`${name(element)} is ${height} px high`);
+    const font = Number.parseFloat(getComputedStyle(element).fontSize);
+    if (["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName) && font < fontPx)
+      faults.push(`${name(element)} has letters of ${font} px`);
+  }
+  return faults;
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`nothing overlaps or is too small to press in any view, ${colorScheme}`, async () => {
+    const { url } = await served(seed);
+    const all = [];
+    for (const width of WIDTHS_PX) {
+      const options = { viewport: { width, height: 740 }, colorScheme, allow: [/404/] };
+      await onPage(url, options, async (page) => {
+        for (const [at, [hash, text]] of VIEWS.entries()) {
+          await page.goto(`${url}/#/${hash}`);
+          await page.getByText(text).first().waitFor();
+          await shoot(page, `phone-${width}-${colorScheme}-${at}`);
+          const bounds = width > 760 ? {} : { targetPx: TARGET_PX, fontPx: FIELD_FONT_PX };
+          for (const fault of await page.evaluate(measured, bounds))
+            all.push(`${width} px, ${hash.slice(0, 40)}: ${fault}`);
+        }
+      });
+    }
+    assert.deepEqual(all, []);
+  });
+}
+
+test("the list of databases fits a phone", async () => {
+  const server = await servedFolder();
+  const options = { token: adminToken, viewport: { width: 360, height: 740 } };
+  await onPage(server.url, options, async (page) => {
+    await page.getByText("Type a name above and press Create.").waitFor();
+    const name = "a-long-name-of-a-database-that-has-many-letters";
+    await page.getByLabel("Name of a new database").fill(name);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("region", { name: `Database ${name}` }).waitFor();
+    await page.getByText(/^made \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/).waitFor();
+    await shoot(page, "phone-databases");
+    const bounds = { targetPx: TARGET_PX, fontPx: FIELD_FONT_PX };
+    assert.deepEqual(await page.evaluate(measured, bounds), []);
+  });
+});
+
+test("fields are large for a finger on a wide screen too", async () => {
+  const { url } = await served(demo);
+  const options = { hash: "/watch", viewport: { width: 1280, height: 800 } };
+  await onPage(url, { ...options, hasTouch: true, isMobile: true }, async (page) => {
+    const field = page.getByLabel("Prefix");
+    await field.waitFor();
+    assert.ok((await field.boundingBox()).height >= TARGET_PX);
+  });
+});
+
+test("times have one form, and the default queue one name", async () => {
+  const { url } = await served(seed);
+  await onPage(url, { hash: `/queues?queue=${LONG}` }, async (page) => {
+    await page.getByText(/dead since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/).waitFor();
+    await page
+      .getByText(/^Enqueued \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, due/)
+      .first()
+      .waitFor({ state: "attached" });
+    assert.doesNotMatch(await page.locator("main").innerText(), /\d\dT\d\d:\d\d/);
+    await page.getByRole("link", { name: "(default)" }).click();
+    await page.getByRole("heading", { name: "Queue (default)" }).waitFor();
+  });
+});
+
+test("all dead letters are enqueued again, also more than a page of them", async () => {
+  const letters = 60;
+  const { url, kv } = await served(async (db) => {
+    const queue = db.queue("mail");
+    for (let i = 0; i < letters; i++) await queue.enqueue({ letter: i }, { backoffSchedule: [] });
+    for (let i = 0; i < letters; i++)
+      await (await queue.receive()).nack({ error: new Error("no") });
+  });
+  await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {
+    const dead = page.getByRole("region", { name: "Dead letters" });
+    await dead.locator(".preview", { hasText: "{ letter: 0 }" }).waitFor();
+    await dead.getByRole("button", { name: "Requeue all" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Requeue all" }).click();
+    await page.getByText(`Enqueued ${letters} messages again`).waitFor();
+    await dead.getByText("There are no dead letters.").waitFor();
+    const { pending, dead: left } = await kv.queue("mail").stats();
+    assert.deepEqual([pending, left], [letters, 0]);
+  });
+});
