@@ -1,3 +1,4 @@
+// @ts-self-types="./index.d.ts"
 "use strict";
 
 // The entry for `require`, and what the entry for `import` gives out: there is one identity of every

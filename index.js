@@ -1,3 +1,4 @@
+// @ts-self-types="./index.d.ts"
 "use strict";
 
 // By the name that index.d.ts goes with.

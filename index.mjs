@@ -1,3 +1,4 @@
+// @ts-self-types="./index.d.mts"
 // The entry for `import`.
 export {
   openKv,

@@ -13,6 +13,7 @@ import type { NativeOptions, NativeRemote, NativeReplica } from "../native/bindi
 import { port, setOfLimits } from "../native/port.js";
 import { Session } from "../session/session.js";
 import type { KvConsistencyLevel, OpenKvOptions } from "../model/types.js";
+import { hrefOf, isAbortSignal } from "../model/brands.js";
 
 const BUSY_TIMEOUT_MS_DEFAULT = 5000;
 /** The largest timeout of an operating system's timer. */
@@ -165,7 +166,7 @@ function checkReplica(options: Given): NativeReplica | undefined {
 }
 
 function checkReplicaPath(replica: unknown): string {
-  if (typeof replica !== "string" && !(replica instanceof URL)) {
+  if (typeof replica !== "string" && hrefOf(replica) === undefined) {
     throw new TypeError(
       `replica must be the path of a file, or ":memory:": received ${nameOf(replica)}`,
     );
@@ -222,10 +223,10 @@ function checkToken(given: unknown): string {
 
 function checkSignal(signal: unknown): AbortSignal | undefined {
   if (signal === undefined) return undefined;
-  if (!(signal instanceof AbortSignal)) {
+  if (!isAbortSignal(signal)) {
     throw new TypeError(`signal must be an AbortSignal: received ${nameOf(signal)}`);
   }
-  signal.throwIfAborted();
+  if (signal.aborted) throw signal.reason;
   return signal;
 }
 

@@ -2,6 +2,7 @@
 
 import { checkExpireIn, checkSetOptions, nameOf } from "./check.js";
 import { now } from "../model/clock.js";
+import { timeOfDate } from "../model/brands.js";
 
 /** The options for the expiry of an entry. */
 export const EXPIRY_OPTIONS = ["expireIn", "expireAt"] as const;
@@ -27,9 +28,10 @@ export function checkExpiry(given: { expireIn?: unknown; expireAt?: unknown }): 
 }
 
 function checkExpireAt(expireAt: unknown): number {
-  const ms = expireAt instanceof Date ? expireAt.getTime() : expireAt;
+  const time = timeOfDate(expireAt);
+  const ms = time ?? expireAt;
   if (typeof ms === "number" && ms >= -TIME_MS_MAX && ms <= TIME_MS_MAX) return Math.trunc(ms);
-  const given = expireAt instanceof Date ? "an invalid Date" : shown(expireAt);
+  const given = time !== undefined ? "an invalid Date" : shown(expireAt);
   throw new TypeError(`expireAt must be a Date or ms since the epoch: received ${given}`);
 }
 

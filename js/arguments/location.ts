@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { nameOf } from "./check.js";
 import { printGiven } from "../codec/key-text.js";
 import { KvError, unsupported } from "../model/errors.js";
+import { hrefOf } from "../model/brands.js";
 
 export const MEMORY = ":memory:";
 
@@ -37,7 +38,8 @@ export function locate(path: unknown, readonly: boolean): string {
     return named ? locateText(named) : defaultPath(readonly);
   }
   if (typeof path === "string") return locateText(path);
-  if (path instanceof URL) return locateText(path.href);
+  const href = hrefOf(path);
+  if (href !== undefined) return locateText(href);
   throw new TypeError(
     `Filename cannot be empty: received ${nameOf(path)} ${printGiven(path)}; ` +
       'openKv takes a path, ":memory:", or a file:, http:, https: or postgres: URL',

@@ -1,6 +1,7 @@
 // Duty: checks the moments of the past that callers name.
 
 import { nameOf } from "./check.js";
+import { timeOfDate } from "../model/brands.js";
 
 /** A moment of the past, as the addon takes it. */
 export interface When {
@@ -14,9 +15,8 @@ const VERSIONSTAMP = /^[0-9a-f]{20}$/;
 
 export function checkWhen(given: unknown): When {
   if (isVersionstamp(given)) return { stamp: given, atMs: 0 };
-  if (given instanceof Date && !Number.isNaN(given.getTime())) {
-    return { stamp: undefined, atMs: given.getTime() };
-  }
+  const atMs = timeOfDate(given);
+  if (atMs !== undefined && !Number.isNaN(atMs)) return { stamp: undefined, atMs };
   throw new TypeError(
     `kv.at: the moment must be a versionstamp (20 hexadecimal digits) or a valid Date: received ${shown(given)}`,
   );

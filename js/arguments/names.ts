@@ -43,7 +43,7 @@ const FOREIGN_NAMES: ReadonlySet<string> = new Set(
 
 /** Refuses names that cannot be meant for the method of Deno's that takes the `known` ones. */
 export function refuseMistaken(options: object, known: readonly string[]): void {
-  for (const name in options) {
+  for (const name of Object.keys(options)) {
     if (known.includes(name)) continue;
     const slip = slipOf(name, known);
     if (slip === undefined) {

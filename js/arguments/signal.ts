@@ -3,6 +3,7 @@
 // Invariant: after a call has settled, it has no listener on its signal.
 
 import { checkOptions, nameOf } from "./check.js";
+import { isAbortSignal } from "../model/brands.js";
 
 /**
  * Checks the `signal` of an option object; `null` means none, as for `fetch`. Accepts signals of
@@ -10,18 +11,8 @@ import { checkOptions, nameOf } from "./check.js";
  */
 export function checkSignal(method: string, signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal === null) return undefined;
-  if (signal instanceof AbortSignal || isLikeSignal(signal)) return signal as AbortSignal;
+  if (isAbortSignal(signal)) return signal;
   throw new TypeError(`${method}: signal must be an AbortSignal: received ${nameOf(signal)}`);
-}
-
-function isLikeSignal(given: unknown): boolean {
-  if (typeof given !== "object" || given === null) return false;
-  const { aborted, addEventListener, removeEventListener } = given as Partial<AbortSignal>;
-  return (
-    typeof aborted === "boolean" &&
-    typeof addEventListener === "function" &&
-    typeof removeEventListener === "function"
-  );
 }
 
 /**

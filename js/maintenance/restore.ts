@@ -10,6 +10,7 @@ import { NativeAnswer } from "../native/native-answer.js";
 import type { NativeRestore } from "../native/binding.js";
 import { port } from "../native/port.js";
 import type { KvBackup, KvRestoreOptions } from "../model/types.js";
+import { isAbortSignal } from "../model/brands.js";
 
 /** Interval of polling the progress. */
 const PROGRESS_MS = 100;
@@ -33,10 +34,10 @@ export async function restore(
   if (onProgress !== undefined && typeof onProgress !== "function") {
     throw new TypeError(`restore: onProgress must be a function: received ${nameOf(onProgress)}`);
   }
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+  if (signal !== undefined && !isAbortSignal(signal)) {
     throw new TypeError(`restore: signal must be an AbortSignal: received ${nameOf(signal)}`);
   }
-  signal?.throwIfAborted();
+  if (signal?.aborted) throw signal.reason;
   const thread = port();
   const answered = new NativeAnswer(thread);
   let native: NativeRestore;

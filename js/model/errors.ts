@@ -2,6 +2,7 @@
 // Never: a native error or stack for a caller. A record has a kind and a message; this file creates
 // the error on the caller's stack.
 
+import { isError } from "./brands.js";
 import type { KvEntryKey, KvListSelector } from "./types.js";
 
 /** Codes of a {@link KvError}. The codes are API, the messages are not. */
@@ -148,6 +149,6 @@ export function failureBytes(bytes: Buffer, at: number): number {
 
 /** The failure for an exception of a native call, which is a bug of openkv. */
 export function bugOf(error: unknown): Failure {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = isError(error) ? error.message : String(error);
   return { kind: 9, message: `The addon refused a call: ${message}` };
 }

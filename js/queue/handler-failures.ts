@@ -32,8 +32,9 @@ export class HandlerFailures {
       return;
     }
     try {
-      const reported = this.#onError(error, message);
-      if (reported instanceof Promise) reported.catch((failed) => this.#onErrorFailed(failed));
+      // A promise may be of another realm, or of a library.
+      const reported = Promise.resolve(this.#onError(error, message));
+      reported.catch((failed) => this.#onErrorFailed(failed));
     } catch (failed) {
       this.#onErrorFailed(failed);
     }

@@ -14,6 +14,7 @@ import { TIME_MS_MAX } from "../arguments/expiry-options.js";
 import { now } from "../model/clock.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
+import { timeOfDate } from "../model/brands.js";
 
 /** The bounds of the addon, by name. */
 type Bounds = Readonly<Record<string, number>>;
@@ -128,9 +129,10 @@ export function checkNamedEnqueue(
 /** A time of delivery, in ms since the epoch. */
 function checkAt(method: string, at: unknown, limits: Limits): number | undefined {
   if (at == null) return undefined;
-  const ms = at instanceof Date ? at.getTime() : at;
+  const time = timeOfDate(at);
+  const ms = time ?? at;
   if (typeof ms !== "number" || !Number.isFinite(ms)) {
-    const received = at instanceof Date ? "an invalid Date" : nameOf(at);
+    const received = time !== undefined ? "an invalid Date" : nameOf(at);
     throw new TypeError(`${method}: at must be a Date or ms since the epoch: received ${received}`);
   }
   const delay = ms - now();

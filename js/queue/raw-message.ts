@@ -5,6 +5,7 @@ import { decodeValue } from "../codec/value/decode.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import type { Writer } from "../codec/writer.js";
 import { putText, readU32 } from "../native/frame.js";
+import { isError } from "../model/brands.js";
 
 /** Bytes of a message before its value: id, time, attempts, the value's length. */
 const MESSAGE_HEAD_BYTES = 24;
@@ -46,7 +47,7 @@ export function putReason(writer: Writer, error: unknown): void {
 
 function reasonOf(error: unknown): { name: string; message: string } {
   try {
-    if (error instanceof Error) return { name: String(error.name), message: String(error.message) };
+    if (isError(error)) return { name: String(error.name), message: String(error.message) };
     return { name: typeof error, message: String(error) };
   } catch {
     return { name: "Error", message: "an error that cannot be read" };

@@ -3,6 +3,7 @@
 import { nameOf } from "../arguments/check.js";
 import { encodeCbor } from "../codec/value/encode.js";
 import { Writer } from "../codec/writer.js";
+import { isTypeError } from "../model/brands.js";
 
 /** Encoded bytes of a filter; the addon checks it again. */
 const FILTER_BYTES_MAX = 256 * 1024;
@@ -17,7 +18,7 @@ export function encodeWhere(method: string, where: unknown): Buffer | null {
   try {
     encodeCbor(writer, where, FILTER_BYTES_MAX);
   } catch (error) {
-    if (error instanceof TypeError) throw new TypeError(`${method}: where: ${error.message}`);
+    if (isTypeError(error)) throw new TypeError(`${method}: where: ${error.message}`);
     throw error;
   }
   if (writer.fills !== null)

@@ -28,6 +28,7 @@ import {
 import { printGiven, printKey } from "../codec/key-text.js";
 import { IN_KEY, IN_MESSAGE, IN_VALUE, endPlace } from "./patches.js";
 import type { KvKey } from "../model/types.js";
+import { isTypeError } from "../model/brands.js";
 
 /**
  * Placeholder for the versionstamp of the commit. One for each thread; a symbol with the same
@@ -75,7 +76,7 @@ export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
   try {
     encodeKey(writer, key);
   } catch (error) {
-    if (error instanceof TypeError && error.message.startsWith("BigUint")) {
+    if (isTypeError(error) && error.message.startsWith("BigUint")) {
       throw new TypeError(`Invalid mutation: ${error.message}`);
     }
     throw error;
@@ -112,7 +113,7 @@ export function putValue(writer: Writer, key: KvKey, value: unknown, limits: Lim
 
 /** Adds the key and the option to an error of the encoder about the size. */
 function tellKey(error: unknown, key: KvKey): unknown {
-  if (!(error instanceof TypeError) || !error.message.startsWith(TOO_LARGE)) return error;
+  if (!isTypeError(error) || !error.message.startsWith(TOO_LARGE)) return error;
   return atCommit(
     new TypeError(
       `${error.message} for key ${printKey(key)}; raise limits.valueBytesMax of openKv to allow it`,
@@ -254,7 +255,7 @@ export function putMessage(writer: Writer, value: unknown, limits: Limits): void
   try {
     encodeCbor(writer, value, limits.messageBytesMax);
   } catch (error) {
-    if (error instanceof TypeError && error.message.startsWith(TOO_LARGE)) {
+    if (isTypeError(error) && error.message.startsWith(TOO_LARGE)) {
       const words = error.message.replace(TOO_LARGE, "enqueue payload too large");
       throw atCommit(new TypeError(`${words}; raise limits.messageBytesMax of openKv to allow it`));
     }

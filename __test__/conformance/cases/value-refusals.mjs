@@ -56,7 +56,52 @@ if (globalThis.Temporal) {
 /** The smallest module there is. */
 const wasm = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
 
+/** Objects whose content no property holds, and what an error about them says. */
+const hidden = {
+  URL: [() => new URL("http://a.example/"), "url.href"],
+  URLSearchParams: [() => new URLSearchParams("a=1"), "toString()"],
+  Headers: [() => new Headers({ a: "b" }), "[...headers]"],
+  Response: [() => new Response("x"), "await response.bytes()"],
+  Request: [() => new Request("http://a.example/"), "await request.bytes()"],
+  FormData: [() => new FormData(), "[...form]"],
+  AbortSignal: [() => AbortSignal.abort(), ""],
+  AbortController: [() => new AbortController(), ""],
+  EventTarget: [() => new EventTarget(), ""],
+  Event: [() => new Event("a"), ""],
+  TextDecoder: [() => new TextDecoder(), ""],
+  CompressionStream: [() => new CompressionStream("gzip"), ""],
+  "Headers Iterator": [() => new Headers().entries(), ""],
+  Segments: [() => new Intl.Segmenter("en").segment("a"), ""],
+  "a subclass": [() => new (class Address extends URL {})("http://a.example/"), "url.href"],
+  "a thenable": [
+    () =>
+      new (class Query {
+        then() {}
+      })(),
+    "await it",
+  ],
+};
+
 export default [
+  {
+    name: "an object of the platform is refused with its path, in place of {}",
+    denoDiffers: "Deno stores {} in its place",
+    async run(t) {
+      const kv = await t.open();
+      for (const [make, words] of Object.values(hidden)) {
+        const value = make();
+        await t.rejects(() => kv.set(["a"], value), TypeError, "could not be cloned");
+        await t.rejects(() => kv.set(["a"], value), TypeError, words);
+        const inside = { list: [1, { it: value }] };
+        await t.rejects(() => kv.set(["a"], inside), TypeError, ".list[1].it: ");
+        t.throws(() => kv.atomic().set(["a"], inside), TypeError, words);
+        await t.rejects(() => kv.enqueue(new Map([["m", value]])), TypeError, '.get("m")');
+      }
+      const stream = { body: new ReadableStream() };
+      await t.rejects(() => kv.set(["a"], stream), TypeError, ".body: ");
+      t.same(await t.all(kv.list({ prefix: [] })), []);
+    },
+  },
   {
     name: "the size of text is its UTF-8",
     denoDiffers: "Deno counts one byte for a letter of latin-1: sizes are the encoding's",

@@ -38,10 +38,10 @@ export function writeBlob(encoder: Encoder, blob: Blob): void {
 
 /** The properties of a File beside those of a Blob; null if it only has the prototype. */
 function fileOf(blob: Blob): { name: string; lastModified: number } | null {
-  if (typeof File !== "function" || !(blob instanceof File)) return null;
+  if (nameOf === undefined || modifiedOf === undefined) return null;
   try {
-    const name = nameOf!.call(blob) as unknown;
-    const lastModified = modifiedOf!.call(blob) as unknown;
+    const name = nameOf.call(blob) as unknown;
+    const lastModified = modifiedOf.call(blob) as unknown;
     if (typeof name !== "string" || typeof lastModified !== "number") return null;
     return { name, lastModified };
   } catch {

@@ -6,7 +6,8 @@
  */
 
 import { types } from "node:util";
-import { notCloneable, proxyNotCloneable } from "./reject";
+import { refuseHidden } from "./hidden";
+import { blame, notCloneable, proxyNotCloneable } from "./reject";
 
 export const enum Kind {
   Plain,
@@ -54,7 +55,7 @@ function collect(): void {
     for (const name of Object.getOwnPropertyNames(scope[space])) {
       const prototype = scope[space][name]?.prototype;
       // WebAssembly's errors are errors.
-      if (prototype && !(prototype instanceof Error)) refused.add(prototype);
+      if (prototype && !Error.prototype.isPrototypeOf(prototype)) refused.add(prototype);
     }
   }
   const iterators: object[] = [[][Symbol.iterator](), ""[Symbol.iterator](), "a".matchAll(/a/g)];
@@ -87,7 +88,7 @@ export function kindOf(value: object): Kind {
   if (types.isNativeError(value)) return isDOMException(value) ? Kind.DOMException : Kind.Error;
   if (types.isArrayBuffer(value)) return Kind.ArrayBuffer;
   if (types.isSharedArrayBuffer(value))
-    throw new Error("#<SharedArrayBuffer> could not be cloned.");
+    throw blame(new Error("#<SharedArrayBuffer> could not be cloned."), value);
   if (types.isBoxedPrimitive(value)) {
     if (types.isSymbolObject(value)) throw notCloneable(value);
     return Kind.Boxed;
@@ -118,18 +119,28 @@ function kindByPrototype(value: object): Kind {
   ) {
     if (prototype === wasmModule) throw new TypeError("Wasm modules cannot be stored");
     if (refused.has(prototype)) throw notCloneable(value);
-    if (unsupported.has(prototype)) throw new TypeError("Unsupported object type");
+    if (unsupported.has(prototype))
+      throw blame(new TypeError("Unsupported object type"), value, remedyOfStream(prototype));
     if (secrets.has(prototype)) {
-      throw new TypeError("CryptoKey cannot be stored: export the key and store its bytes");
+      throw blame(
+        new TypeError("CryptoKey cannot be stored: export the key and store its bytes"),
+        value,
+      );
     }
     if (prototype === scope["Blob"]?.prototype && isBlob(value)) return Kind.Blob;
     if (prototype === scope["DOMException"]?.prototype && isDOMException(value))
       return Kind.DOMException;
     const name = nodeSecret(prototype);
     if (name !== null)
-      throw new TypeError(`${name} cannot be stored: export it and store its bytes`);
+      throw blame(new TypeError(`${name} cannot be stored: export it and store its bytes`), value);
+    refuseHidden(value, prototype);
   }
   return Kind.Plain;
+}
+
+function remedyOfStream(prototype: object): string | undefined {
+  const isReadable = prototype === scope["ReadableStream"]?.prototype;
+  return isReadable ? "store its bytes: await new Response(stream).bytes()" : undefined;
 }
 
 /** Deno has none. */

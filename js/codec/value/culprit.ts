@@ -19,14 +19,25 @@ const eachItem = Set.prototype.forEach;
 /** The error with the path of the part; unchanged if the part is the whole value. */
 export function placed(error: unknown, root: unknown): unknown {
   const blamed = blamedBy(error);
-  if (blamed === undefined || blamed.value === root) return error;
+  if (blamed === undefined) return error;
+  const { remedy } = blamed;
+  const wrong = error as Error;
+  const words = wrong.message;
+  if (blamed.value === root) {
+    if (remedy === undefined) return error;
+    return retold(wrong, `${words.replace(/\.$/, "")}: ${remedy}`);
+  }
   const path = pathTo(root, blamed.value);
   if (path === null) return error;
   const shown = path.length > PATH_CHARS_MAX ? `${path.slice(0, PATH_CHARS_MAX)}…` : path;
-  const words = (error as Error).message;
-  return new TypeError(
-    `${words} It is at ${shown}: leave it out, or store plain data in its place`,
-  );
+  const advice = remedy ?? "leave it out, or store plain data in its place";
+  const end = words.endsWith(".") ? "" : ".";
+  return retold(wrong, `${words}${end} It is at ${shown}: ${advice}`);
+}
+
+/** An error of the same class: shared memory is a plain Error, as in Deno. */
+function retold(error: Error, message: string): Error {
+  return error.name === "TypeError" ? new TypeError(message) : new Error(message);
 }
 
 interface Place {

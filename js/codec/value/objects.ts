@@ -2,6 +2,7 @@
  * Tag 27 and the typed arrays, out (docs/format.md §2.1).
  */
 
+import { types } from "node:util";
 import { type Decoder, define, malformed } from "./decoder";
 import { readPacked } from "./packed";
 import { ERROR_NAMES, VIEW_TAGS } from "./tags";
@@ -115,7 +116,7 @@ function readView(decoder: Decoder, items: number): object {
   const buffer = decoder.value();
   const byteOffset = decoder.index();
   const length = decoder.value();
-  if (View === undefined || !(buffer instanceof ArrayBuffer)) return malformed();
+  if (View === undefined || !types.isArrayBuffer(buffer)) return malformed();
   if (length === null) {
     if ((buffer as { resizable?: boolean }).resizable !== true) malformed();
     return new View(buffer, byteOffset);

@@ -7,20 +7,32 @@ const FUNCTION_TEXT_HEAD = 111;
 const FUNCTION_TEXT_TAIL = 2;
 
 /** The refused part by error, so that its path in the value can be found. */
-const blames = new WeakMap<object, { readonly value: unknown }>();
+const blames = new WeakMap<object, Blame>();
 
-function blame(error: TypeError, value: unknown): TypeError {
-  blames.set(error, { value });
+export interface Blame {
+  readonly value: unknown;
+  /** What to do instead; undefined: the usual advice. */
+  readonly remedy: string | undefined;
+}
+
+/** Marks the error of a part, so that its message names the path of the part. */
+export function blame<E extends Error>(error: E, value: unknown, remedy?: string): E {
+  blames.set(error, { value, remedy });
   return error;
 }
 
-export function blamedBy(error: unknown): { readonly value: unknown } | undefined {
+export function blamedBy(error: unknown): Blame | undefined {
   return typeof error === "object" && error !== null ? blames.get(error) : undefined;
 }
 
 /** TypeError "<value> could not be cloned." */
 export function notCloneable(value: unknown): TypeError {
   return blame(new TypeError(`${describe(value)} could not be cloned.`), value);
+}
+
+/** TypeError for an object of the platform, whose content no property holds. */
+export function hiddenContent(value: object, name: string, remedy?: string): TypeError {
+  return blame(new TypeError(`#<${name}> could not be cloned.`), value, remedy);
 }
 
 /** The name of a value in V8's errors, without running any of its code. */

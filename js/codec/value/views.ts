@@ -22,6 +22,8 @@ import type { Encoder, SeenBuffer } from "./encoder";
 import { INSIDE_EDIT } from "./splice";
 import { VIEW_BYTES, VIEW_TAGS } from "./tags";
 
+const isBuffer = Buffer.isBuffer;
+
 /** The class of a view: "Uint8Array" for its subclasses too. */
 export function viewName(view: ArrayBufferView): string {
   return arrayKind(view) ?? "DataView";
@@ -38,7 +40,7 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   const byteOffset = viewOffset(view, isData);
   const byteLength = viewBytes(view, isData);
   if (byteLength === 0) refuseDetached(buffer);
-  if (view instanceof Buffer) {
+  if (isBuffer(view)) {
     // Buffers share one pool; they are bytes and nothing else.
     encoder.bytes(new Uint8Array(buffer, byteOffset, byteLength));
     return;
