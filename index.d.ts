@@ -2099,7 +2099,7 @@ export class Kv implements Disposable, AsyncDisposable {
 
   /**
    * Moves the log (`-wal`) into the file, as far as readers allow it; SQLite does so by itself
-   * about every 4 MiB. Returns how many pages (4096 bytes) the log had, and how many of them are in
+   * with a commit that finds 4,000 pages in it. Returns how many pages (4096 bytes) the log had, and how many of them are in
    * the file now. `:memory:` has no log: both are 0.
    *
    * Rejects with {@link BadResource} on a closed handle, {@link KvError} when the file cannot be
@@ -2118,7 +2118,7 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Rejects with `TypeError` for a path that exists or an invalid option, with `signal`'s reason
    * when it is aborted (nothing is left behind then), with {@link KvError} of code `UNSUPPORTED`
-   * for `:memory:` and for a database behind a URL, `CORRUPT` when the copy differs from the
+   * where there is no file: `:memory:`, PostgreSQL, and the URL of another server than openkv's; `CORRUPT` when the copy differs from the
    * database, `UNAVAILABLE` and `DENIED` when it cannot be written, {@link BadResource} on a closed
    * handle.
    *

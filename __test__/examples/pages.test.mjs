@@ -14,6 +14,7 @@ const PAGES = [
   ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
   ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
   ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md", "docs/backup.md"],
+  "docs/features.md",
 ];
 
 const COMPILER_OPTIONS = {
