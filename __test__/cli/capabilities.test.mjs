@@ -55,7 +55,7 @@ onBoth("entries are counted and listed by conditions and depth", async (people) 
   ]);
   assert.deepEqual(all, { code: 0, out: "4\n", err: "" });
   assert.deepEqual(parsed(some), [{ count: 2 }]);
-  assert.match(adults.out, /^\["people", "ada"\] @\w{20}\n {2}\{ name: 'Ada'.*\n$/);
+  assert.match(adults.out, /^\["people", "ada"\] @\w{20}\n {2}\{ name: "Ada".*\n$/);
   assert.deepEqual(shallow.out.match(/^\[.*\]/gm), ['["people", "ada"]', '["people", "bob"]']);
   assert.equal(bad.code, 2);
   assert.match(bad.err, /conditions must be an object/);
@@ -141,7 +141,7 @@ onBoth("messages go into named queues and come out", async (people) => {
     err: `deleted 0\nopenkv: not there, or with a consumer: ${id}\n`,
   });
   const first = await on("queue", "receive", "mail");
-  assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}'first'\n$/);
+  assert.match(first.out, /^id \d+ {2}attempts 1 .*\n {2}"first"\n$/);
   await on("queue", "receive", "mail", "--nack");
   const [second] = parsed(
     await on("queue", "receive", "mail", "--wait", "5000", "--nack", "--error", "no", "--json"),

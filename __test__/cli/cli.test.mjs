@@ -24,12 +24,12 @@ test("entries are set, read, listed and deleted", async () => {
   assert.equal((await on("set", "flag", "false", "--if-absent")).code, 1);
   assert.equal((await on("set", "text", "--file", "-", "--text", { input: "hello" })).code, 0);
   assert.deepEqual(await on("get", "flag"), { code: 0, out: "true\n", err: "" });
-  assert.equal((await on("get", "text")).out, "'hello'\n");
+  assert.equal((await on("get", "text")).out, '"hello"\n');
   const missing = await on("get", "nothing");
   assert.deepEqual([missing.code, missing.out], [1, ""]);
   assert.match(
     (await on("list", "users")).out,
-    /^\["users", 1n\] @\w{20}\n {2}\{ name: 'Ada' \}\n$/,
+    /^\["users", 1n\] @\w{20}\n {2}\{ name: "Ada" \}\n$/,
   );
   assert.equal((await on("list", "-k")).out.split("\n").length, 4);
   assert.equal((await on("delete", "flag", "text")).code, 0);

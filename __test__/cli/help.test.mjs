@@ -40,6 +40,18 @@ test("no option of a command hides one that all have", () => {
   }
 });
 
+test("every option of time takes units", () => {
+  const options = all.flatMap(([, command]) => command.options);
+  const timed = options.filter(({ flags, parseArg }) => flags.includes("<duration") && parseArg);
+  assert.ok(timed.length >= 9, `${timed.length}`);
+  for (const { flags, parseArg, description } of timed) {
+    assert.deepEqual([parseArg("1h30m")].flat(), [5_400_000], flags);
+    assert.deepEqual([parseArg("90")].flat(), [90], flags);
+    assert.match(description, /a number alone is milliseconds/, flags);
+  }
+  for (const { flags } of options) assert.doesNotMatch(flags, /<ms/);
+});
+
 test("every command is on the page", () => {
   const page = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
   for (const [path, command] of all) {

@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { assertSame } from "../codec/graph.mjs";
 
 const require = createRequire(import.meta.url);
-const { parseKey, parseLiteral } = require("../../dist/cli/literal.js");
+const { parseKey, parseLiteral, parseWord } = require("../../dist/cli/literal.js");
+const { printLiteral } = require("../../dist/cli/print-literal.js");
 const { KvU64 } = require("../../dist/codec/u64.js");
 
 test("literals are JavaScript's, and some more", () => {
@@ -77,4 +78,97 @@ test("what is no literal is refused where it goes wrong", () => {
       text,
     );
   }
+});
+
+/** A small generator of numbers from 0 to 2^32 - 1. */
+function numbersOf(seed) {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state;
+  };
+}
+
+const TEXTS = [
+  "",
+  "a",
+  "it's",
+  '"',
+  "\\",
+  "\u001b[31m",
+  "\u200b\u202e",
+  "\ud800",
+  "😀",
+  "*/",
+  "__proto__",
+];
+const NUMBERS = [0, -0, 1, -1.5, 1e21, 5e-324, Number.NaN, Infinity, -Infinity];
+
+function randomValue(next, depth) {
+  const of = (list) => list[next() % list.length];
+  const inner = () => randomValue(next, depth - 1);
+  const some = () => Array.from({ length: next() % 5 }, inner);
+  const bytes = () => Uint8Array.from({ length: (next() % 4) * 8 }, next);
+  const error = () => {
+    const made = new (of([Error, TypeError, RangeError]))(of(TEXTS));
+    if (next() % 2) {
+      Object.defineProperty(made, "cause", { value: inner(), writable: true, configurable: true });
+    }
+    return made;
+  };
+  const leaves = [
+    () => of(TEXTS),
+    () => of(NUMBERS),
+    () => BigInt(next()) ** 3n * -1n,
+    () => new KvU64(BigInt(next())),
+    () => of([true, false, null, undefined]),
+    () => new Date(of([0, 1e12, -1e13, Number.NaN])),
+    () => of([/a\/b/g, /"\u{1f600}/u, /(?:)/]),
+    bytes,
+    () => new (of([Int8Array, Float64Array, BigUint64Array, DataView]))(bytes().buffer),
+    () => bytes().buffer,
+  ];
+  const branches = [
+    some,
+    () => Object.fromEntries(some().map((item) => [`${of(TEXTS)}${next() % 9}`, item])),
+    () => new Set(some()),
+    () => new Map(some().map((item) => [inner(), item])),
+    error,
+  ];
+  return of(depth > 0 ? [...leaves, ...branches, ...branches] : leaves)();
+}
+
+// util.inspect() printed values: u64 as KvU64 { … }, bytes as Uint8Array(2) [ 0, 255 ], none of which
+// set could read.
+test("what is printed is read to the same value", async () => {
+  const next = numbersOf(7);
+  for (let i = 0; i < 2000; i++) {
+    const value = randomValue(next, 3);
+    const text = await printLiteral(value, false);
+    assert.doesNotMatch(text, /[\0-\x09\x0b-\x1f\x7f-\x9f]/);
+    if (text.includes("/* the first")) continue;
+    assertSame(parseWord(text), value, text);
+  }
+});
+
+test("a value without a literal is its CBOR, behind a comment", async () => {
+  const cycle = { name: "*/" };
+  cycle.self = cycle;
+  for (const value of [cycle, [1, , 3], Object(1n)]) {
+    const text = await printLiteral(value, false);
+    assert.match(text, /^\/\* [^]* \*\/ cbor\(u8"/);
+    assertSame(parseWord(text), value, text);
+  }
+});
+
+test("long bytes are cut, and not read as others", async () => {
+  const text = await printLiteral({ logo: new Uint8Array(1000) }, false);
+  assert.match(text, /the first 512 of 1000 bytes/);
+  assert.throws(() => parseWord(text), /the bytes are cut/);
+});
+
+test("colours change no character", async () => {
+  const value = { a: [1, "b", 2n, null, undefined, true, new Date(0), /a/] };
+  const text = await printLiteral(value, true);
+  assert.equal(text.replace(/\u001b\[\d+m/g, ""), await printLiteral(value, false));
 });

@@ -58,7 +58,7 @@ test("lines from a pipe run on one database, and what fails ends nothing", async
   ].join("\n");
   const { code, out, err } = await openkv("-d", db, "shell", { input });
   assert.equal(code, 1);
-  assert.equal(out, "{\"count\":2}\n'bob'\n");
+  assert.equal(out, '{"count":2}\n"bob"\n');
   assert.match(err, /there is no such entry/);
   assert.match(err, /unknown command 'nonsense'/);
   assert.match(err, /openkv: 2 lines failed\n$/);
@@ -153,9 +153,9 @@ test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kep
     ["openkv> ", "set k 'left\u0003"],
     ["openkv> ", "set k kept\r"],
     ["openkv> ", "watch k\r"],
-    ["'kept'", "\u0003"],
+    ['"kept"', "\u0003"],
     ["openkv> ", "wat\t k\u0015get k\r"],
-    ["'kept'", "\u0004"],
+    ['"kept"', "\u0004"],
   ]);
   assert.equal(err, "");
   const [code, screen] = JSON.parse(out);

@@ -33,16 +33,55 @@ test("words are strings, literals stay what they are", async () => {
     [["users", "alice"], "hello"],
     [["users", 5], 5],
   ]);
-  assert.equal((await on("get", "users", "alice")).out, "'hello'\n");
+  assert.equal((await on("get", "users", "alice")).out, '"hello"\n');
   assert.equal((await on("list", "users", "-k")).out.split("\n").length, 3);
   assert.equal((await on("count", "users")).out, "2\n");
   const wrong = [
-    ["set", "k", "hello world"],
-    ["set", "k", "alert(1)"],
+    ["set", "k", '["a"'],
+    ["set", "k", "{a:1"],
+    ["set", "k", '"open'],
+    ["set", "k", "date(soon)"],
+    ["set", "k", ""],
     ["get", "a", '["b"]'],
     ["set", "k"],
   ];
   for (const args of wrong) assert.equal((await on(...args)).code, 2, args.join(" "));
+  assert.match((await on("set", "k", '["a"')).err, /single quotes keep a literal together/);
+});
+
+// A UUID, a date, a path, a version and a text with a space were syntax errors: they start with a digit
+// or have characters that names do not have.
+test("what is no literal is a string, as a value and as a part of a key", async () => {
+  const db = path("strings.db");
+  const words = ["01a21a03-1faa-7", "2026-01-01", "hello world", "/tmp/x", "1.2.3", "5, 6", "f(x)"];
+  const lines = words.map((word) => `set ${JSON.stringify(word)} x\nset w '${word}'\nget w`);
+  const { code, out, err } = await openkv("-d", db, "shell", { input: `${lines.join("\n")}\n` });
+  assert.deepEqual([code, err], [0, ""]);
+  assert.equal(out, words.map((word) => `${JSON.stringify(word)}\n`).join(""));
+  const typed = ["42", "true", "null", "42n"];
+  await Promise.all(typed.map((word) => openkv("-d", db, "set", "s", word, word, "--string")));
+  await openkv("-d", db, "append", "list", "1", "{a", "--string");
+  const kv = await openKv(db);
+  assert.deepEqual(
+    (
+      await Promise.all([["s", 42], ["s", true], ["s", 42n], ["list"]].map((key) => kv.get(key)))
+    ).map(({ value }) => value),
+    ["42", "true", "42n", ["1", "{a"]],
+  );
+  await kv.close();
+  const key = await openkv("-d", db, "get", "2026-01-01");
+  assert.equal(key.out, '"x"\n');
+});
+
+test("a duration has units, and a number alone is milliseconds", async () => {
+  const db = path("durations.db");
+  const run = await openkv("-d", db, "set", "k", "v", "--expire-in", "1h30m");
+  assert.equal(run.code, 0, run.err);
+  const { ttl } = JSON.parse((await openkv("-d", db, "ttl", "k", "--json")).out);
+  assert.ok(ttl > 5_000_000 && ttl <= 5_400_000, `${ttl}`);
+  const wrong = await openkv("-d", db, "set", "k", "v", "--expire-in", "soon");
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.err, /30s, 1h30m or 2d/);
 });
 
 const BYTES = Uint8Array.from({ length: 256 }, (_, n) => n);

@@ -1,4 +1,4 @@
-// Duty: durations as options name them: milliseconds, or a text like "7d".
+// Duty: durations as options name them: milliseconds, or a text like "7d" or "1h30m".
 
 import { nameOf } from "./check.js";
 
@@ -15,18 +15,22 @@ const DURATION_MS_MAX = 36_525 * 86_400_000;
 
 /** A duration in milliseconds. `name` is that of the option, for errors. */
 export function checkDuration(name: string, given: unknown): number {
-  const ms = typeof given === "string" ? parsed(given) : given;
+  const ms = typeof given === "string" ? parseDuration(given) : given;
   if (Number.isInteger(ms) && (ms as number) >= 1 && (ms as number) <= DURATION_MS_MAX) {
     return ms as number;
   }
   const shown = typeof given === "string" || typeof given === "number" ? `${given}` : nameOf(given);
   throw new TypeError(
     `${name} must be a duration from 1 ms to ${DURATION_MS_MAX} ms (36525d), as an integer of milliseconds or ` +
-      `as a text with a unit (ms, s, m, h, d), for example "7d": received ${shown}`,
+      `as a text with a unit (ms, s, m, h, d), for example "7d" or "1h30m": received ${shown}`,
   );
 }
 
-function parsed(text: string): number {
-  const match = /^(\d{1,15})(ms|s|m|h|d)$/.exec(text);
-  return match === null ? Number.NaN : Number(match[1]) * UNIT_MS[match[2]];
+/** The milliseconds of numbers with units; NaN if the text is something else. */
+export function parseDuration(text: string): number {
+  if (!/^(?:\d{1,15}(?:ms|[smhd]))+$/.test(text)) return Number.NaN;
+  let ms = 0;
+  for (const [, count, unit] of text.matchAll(/(\d+)(ms|[smhd])/g))
+    ms += Number(count) * UNIT_MS[unit];
+  return ms;
 }

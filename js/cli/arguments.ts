@@ -2,7 +2,7 @@
 // before a database is opened.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { checkDuration } from "../arguments/duration.js";
+import { checkDuration, parseDuration } from "../arguments/duration.js";
 import type { KvFilter, KvKey, KvListSelector } from "../model/types.js";
 import { LiteralError, parseKey, parseLiteral } from "./literal.js";
 import { WrongUsage } from "./outcome.js";
@@ -33,6 +33,23 @@ export function some(text: string): number {
   const n = count(text);
   if (n === 0) throw new InvalidArgumentError("Give at least 1.");
   return n;
+}
+
+/** The end of the description of an option with a duration. */
+export const UNITS = "30s, 1h30m or 2d; a number alone is milliseconds";
+
+/** A duration in milliseconds: a number alone, or numbers with units. */
+export function duration(text: string): number {
+  const ms = /^\d+$/.test(text) ? Number(text) : parseDuration(text);
+  if (Number.isSafeInteger(ms)) return ms;
+  throw new InvalidArgumentError(
+    "Give a duration, as 30s, 1h30m or 2d (units: ms, s, m, h, d), or a whole number of milliseconds.",
+  );
+}
+
+/** Durations with commas between them. */
+export function durations(text: string): number[] {
+  return text.split(",").map(duration);
 }
 
 /** A duration in milliseconds: `name` is that of the option. */

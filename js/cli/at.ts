@@ -2,6 +2,7 @@
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { Kv } from "../api/kv.js";
+import { parseDuration } from "../arguments/duration.js";
 import { isVersionstamp } from "../arguments/moment.js";
 import { withDatabase } from "./database.js";
 import { NotDone } from "./outcome.js";
@@ -18,16 +19,27 @@ export interface AtOptions {
 const ISO_TIME =
   /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** A versionstamp, or a time in ISO 8601. */
+/** Milliseconds since the epoch. Fewer digits are taken for a year or a mistake. */
+const EPOCH_MS = /^\d{11,15}$/;
+
+/** A versionstamp, a time in ISO 8601, milliseconds since the epoch, or a duration before now. */
 export function moment(text: string): Moment {
   if (isVersionstamp(text)) return text;
-  const time = ISO_TIME.test(text) ? new Date(text) : undefined;
+  const time = timeOf(text);
   if (time === undefined || Number.isNaN(time.getTime())) {
     throw new InvalidArgumentError(
-      "Give a time, as 2026-11-24T15:00:00Z, or a versionstamp of 20 hexadecimal digits.",
+      "Give a time, as 2026-11-24T15:00:00Z, a duration for the time so long ago, as 1h30m, milliseconds since " +
+        "the epoch, or a versionstamp of 20 hexadecimal digits.",
     );
   }
   return time;
+}
+
+function timeOf(text: string): Date | undefined {
+  if (ISO_TIME.test(text)) return new Date(text);
+  if (EPOCH_MS.test(text)) return new Date(Number(text));
+  const ago = parseDuration(text);
+  return Number.isNaN(ago) ? undefined : new Date(Date.now() - ago);
 }
 
 /** The option of every command that reads entries. */

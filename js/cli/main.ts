@@ -23,7 +23,7 @@ import { addStudioCommand } from "./commands/studio.js";
 import { addTenantCommands } from "./commands/tenants.js";
 import { addWriteCommands } from "./commands/writes.js";
 import { DONE, INTERRUPTED, NOT_DONE, WRONG_USAGE } from "./exit-codes.js";
-import { LiteralError } from "./literal.js";
+import { LiteralError, QUOTING } from "./literal.js";
 import { addManual } from "./manual.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 import { OutputError, fail } from "./output.js";
@@ -79,7 +79,9 @@ export function makeProgram(): Command {
     `
 Keys are arrays, typed as in JavaScript, '["users", 42, 1n, true, u8"00ff"]', or a word for each part.
 Values are typed the same way; beyond JSON5 there are 42n, u8"00ff", u64(42), date("2026-01-01"),
-undefined, NaN and Infinity. A word that is none of these is a string.
+set([1]), map([["a", 1]]), regexp("/a/g"), undefined, NaN and Infinity. Text that is none of these is a
+string: hello, 2026-01-01, /tmp/x, 1.2.3. A string that looks like a literal has quotes, '"42"', or --string.
+Values are printed in the same form. Durations are 30s, 1h30m or 2d; a number alone is milliseconds.
 
 Examples:
   openkv -d app.sqlite3 set '["users", "ada"]' '{ name: "Ada", born: date("1815-12-10") }'
@@ -133,7 +135,8 @@ async function outcome(program: Command, words: readonly string[]): Promise<numb
     }
     // A reader that has closed the pipe (`| head`) is no failure.
     if (error instanceof OutputError && error.readerGone) return DONE;
-    fail((error as Error).message ?? String(error));
+    const message = (error as Error).message ?? String(error);
+    fail(error instanceof LiteralError ? `${message}; ${QUOTING}` : message);
     const isUsage = error instanceof LiteralError || error instanceof WrongUsage;
     return isUsage ? WRONG_USAGE : NOT_DONE;
   }

@@ -7,6 +7,7 @@ import { inspect } from "node:util";
 import type { KvChange, KvKey, KvSearchEntry, KvVersion } from "../model/types.js";
 import { visible } from "../codec/key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
+import { printKeyPart, printLiteral } from "./print-literal.js";
 import { askShell, printsOutput } from "./shell-context.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
@@ -73,7 +74,8 @@ export function fail(message: string): void {
   process.stderr.write(`openkv: ${visible(message)}\n`);
 }
 
-function show(value: unknown, { color }: Style): string {
+/** A fact that is no text, as people read it. */
+function showFact(value: unknown, { color }: Style): string {
   const whole = { depth: null, maxArrayLength: null, maxStringLength: null };
   const plain = inspect(value, { ...whole, colors: false });
   const shown = visible(plain, true);
@@ -97,7 +99,7 @@ function valueOf(value: unknown, { plain }: Style): string | Promise<string> {
 export async function printEntry(entry: ExportedEntry, style: Style): Promise<void> {
   if (style.json) return await print(await lineOf(entry, style));
   const head = `${showKey(entry.key, style)} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`;
-  await printShown(`${head}\n${indented(show(entry.value, style))}`);
+  await printShown(`${head}\n${indented(await printLiteral(entry.value, style.color))}`);
 }
 
 export function printKey(
@@ -153,7 +155,7 @@ export async function printVersion(version: KvVersion, style: Style): Promise<vo
   const head = `${when} ${dim(`@${versionstamp}`, style)}${ending({ expireAt: expireAt ?? null })}`;
   if (type === "delete") return await printShown(`${head} deleted`);
   const what = type === "expiry" ? " (expiry changed)" : "";
-  await printShown(`${head}${what}\n${indented(show(value, style))}`);
+  await printShown(`${head}${what}\n${indented(await printLiteral(value, style.color))}`);
 }
 
 /** An entry that differs between two moments. */
@@ -181,7 +183,7 @@ export async function printDifference(difference: Difference, style: Style): Pro
     if (entry === null) continue;
     const sign = name === "before" ? "-" : "+";
     lines.push(`  ${sign} ${dim(`@${entry.versionstamp}`, style)}${ending(entry)}`);
-    lines.push(indented(indented(show(entry.value, style))));
+    lines.push(indented(indented(await printLiteral(entry.value, style.color))));
   }
   await printShown(lines.join("\n"));
 }
@@ -203,10 +205,12 @@ export async function printValued(
         ? fact.toISOString()
         : typeof fact === "string"
           ? fact
-          : show(fact, UNSTYLED);
+          : showFact(fact, UNSTYLED);
     return `${name} ${text}`;
   });
-  await printShown(`${dim(parts.join("  "), style)}\n${indented(show(value, style))}`);
+  await printShown(
+    `${dim(parts.join("  "), style)}\n${indented(await printLiteral(value, style.color))}`,
+  );
 }
 
 /** A search result. */
@@ -221,7 +225,7 @@ export async function printFound(entry: KvSearchEntry<unknown>, style: Style): P
   const below = Object.entries(highlights ?? {}).map(([field, text]) =>
     visible(`${field}: ${text}`, true),
   );
-  const shown = highlights === undefined ? [show(value, style)] : below;
+  const shown = highlights === undefined ? [await printLiteral(value, style.color)] : below;
   await printShown([head, ...shown.map(indented)].join("\n"));
 }
 
@@ -234,7 +238,7 @@ export function shownKey(key: readonly unknown[]): string {
 
 export async function printValue(value: unknown, style: Style): Promise<void> {
   if (style.json) await print(await valueOf(value, style));
-  else await printShown(show(value, style));
+  else await printShown(await printLiteral(value, style.color));
 }
 
 /** A record of plain facts: aligned names and values, or one line of JSON. */
@@ -248,19 +252,14 @@ export function printFacts(facts: Readonly<Record<string, unknown>>, style: Styl
   }
   const width = Math.max(...Object.keys(facts).map((name) => name.length));
   const lines = Object.entries(facts).map(([name, value]) => {
-    const shown = typeof value === "string" ? visible(value) : show(value, style);
+    const shown = typeof value === "string" ? visible(value) : showFact(value, style);
     return `${name.padEnd(width)}  ${shown}`;
   });
   return printShown(lines.join("\n"));
 }
 
 function showKey(key: readonly unknown[], style: Style): string {
-  return `[${key.map((part) => showPart(part, style)).join(", ")}]`;
-}
-
-function showPart(part: unknown, style: Style): string {
-  if (part instanceof Uint8Array) return `u8"${Buffer.from(part).toString("hex")}"`;
-  return typeof part === "string" ? visible(JSON.stringify(part)) : show(part, style);
+  return `[${key.map((part) => printKeyPart(part, style.color)).join(", ")}]`;
 }
 
 function ending({ expireAt }: { expireAt?: Date | null }): string {

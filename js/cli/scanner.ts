@@ -1,5 +1,6 @@
-// Duty: the tokens of literals: white space, comments, strings, names, numbers, words. The command
-// line reads literals to values of JavaScript (literal.ts), the studio to nodes (studio/src/values/parse.ts).
+// Duty: the tokens of literals, in both directions: white space, comments, strings, names, numbers,
+// words; and which words are no literals. The command line reads literals to values of JavaScript
+// (literal.ts), the studio to nodes (studio/src/values/parse.ts).
 // Invariant: no imports, so that the studio compiles this file too.
 
 const NUMBER = /[+-]?(?:0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|Infinity|NaN)n?/y;
@@ -20,8 +21,43 @@ const ESCAPES: Readonly<Record<string, string>> = {
  * Whether a text starts like a name and has no character of a literal: alice, user-1,
  * ada@example.com.
  */
-export function isName(text: string): boolean {
+function isName(text: string): boolean {
   return /^[\p{L}_$@][^\s"'`()[\]{},]*$/u.test(text);
+}
+
+/** The start of an array, object, string, or of a form like date(…): such a text is no plain word. */
+const LITERAL_START = /^\s*(?:["'[{]|u8["']|(?:u64|date|set|map|regexp|error|view|cbor|typed)\()/;
+
+/**
+ * The literal of a text, or a string if the text is none: /tmp/x, 1.2.3, hello world. A text that
+ * starts like a literal and is none is an error, and so is an empty one. `known`: names that are literals.
+ */
+export function literalOrWord<T>(
+  text: string,
+  known: Readonly<Record<string, unknown>>,
+  literal: (text: string) => T,
+  word: (text: string) => T,
+): T {
+  if (isName(text) && !Object.hasOwn(known, text)) return word(text);
+  try {
+    return literal(text);
+  } catch (error) {
+    if (text.trim() === "" || LITERAL_START.test(text)) throw error;
+    return word(text);
+  }
+}
+
+/** A string as a literal. Characters that do not show, or change the direction of text, are escapes. */
+export function quoted(given: string): string {
+  return JSON.stringify(given).replace(
+    /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** The name of a property as a literal. */
+export function printName(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name);
 }
 
 /** A position in a text, and the tokens from there. */

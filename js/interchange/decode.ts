@@ -61,6 +61,12 @@ export function decodeLine(line: string): ImportedEntry {
   };
 }
 
+/** Reads a value as in a line, parsed from JSON. */
+export function decodeTyped(node: unknown): unknown {
+  depth = 0;
+  return decode(node);
+}
+
 type Fields = Record<string, unknown>;
 
 function fields(value: unknown): Fields {

@@ -1,5 +1,5 @@
 //! Keys as literals, as in a command line and in `?key=` of a URL: `["users",42,42n,u8"00ff",true]`,
-//! or one part alone. A word without quotes is a string.
+//! or one part alone. Text that is no literal is a string: `/tmp/x`, `2026-01-01`.
 //!
 //! Invariant: accepts the keys that `js/cli/literal.ts` accepts, with the same errors.
 //! Never: text that is evaluated.
@@ -35,9 +35,12 @@ pub fn parse(text: &str) -> Result<Key> {
         return key::encode(&[KeyPart::String(text.to_owned())]);
     }
     let mut parser = Parser { text, at: 0 };
-    let parts = parser.key()?;
-    parser.end()?;
-    key::encode(&parts)
+    let parts = parser.key().and_then(|parts| parser.end().map(|()| parts));
+    match parts {
+        Ok(parts) => key::encode(&parts),
+        Err(error) if starts_literal(text) => Err(error),
+        Err(_) => key::encode(&[KeyPart::String(text.to_owned())]),
+    }
 }
 
 /// The keys of an array of keys, or of one key: `[["users",42],["config"]]`.
@@ -73,6 +76,21 @@ fn is_word(text: &str) -> bool {
     let ends = |c: char| is_space(c) || "\"'`()[]{},".contains(c);
     starts && !text.contains(ends) && !KNOWN_WORDS.contains(&text)
 }
+
+/// Whether a text without a literal is a mistake: it is empty, one of the words that are no parts, or
+/// starts an array, an object, a string or a form such as `date(…)`.
+fn starts_literal(text: &str) -> bool {
+    let text = text.trim_matches(is_space);
+    text.is_empty()
+        || KNOWN_WORDS.contains(&text)
+        || text.starts_with(['"', '\'', '[', '{'])
+        || LITERAL_STARTS.iter().any(|start| text.starts_with(start))
+}
+
+/// The starts of forms, as in `js/cli/scanner.ts`.
+const LITERAL_STARTS: [&str; 11] = [
+    "u8\"", "u8'", "u64(", "date(", "set(", "map(", "regexp(", "error(", "view(", "cbor(", "typed(",
+];
 
 /// Words that are no strings.
 const KNOWN_WORDS: [&str; 6] = ["true", "false", "null", "undefined", "NaN", "Infinity"];

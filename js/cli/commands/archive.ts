@@ -68,8 +68,14 @@ export function addArchiveCommands(program: Command): void {
     .description("archive a database, also one in use, until SIGINT or SIGTERM")
     .argument("<file>", "the database, or the URL of one on PostgreSQL")
     .argument("<target>", TARGET)
-    .option("--snapshot-every <duration>", "time between two snapshots (default: 24h)")
-    .option("--retention <duration>", "how long the archive reaches back (default: 30d)")
+    .option(
+      "--snapshot-every <duration>",
+      "time between two snapshots, with a unit: 12h, 1h30m (default: 24h)",
+    )
+    .option(
+      "--retention <duration>",
+      "how long the archive reaches back, with a unit (default: 30d)",
+    )
     .action(async (file: string, target: string, options: RunOptions, command: Command) => {
       const { snapshotEvery, retention } = options;
       if (snapshotEvery !== undefined) durationOf("--snapshot-every", snapshotEvery);
@@ -123,7 +129,7 @@ export function addArchiveCommands(program: Command): void {
     .command("prune")
     .description("remove what no restore to a time within the retention needs")
     .argument("<target>", TARGET)
-    .requiredOption("--retention <duration>", "how long the archive reaches back, for example 30d")
+    .requiredOption("--retention <duration>", "how long the archive reaches back, with a unit: 30d")
     .action(async (target: string, options: { retention: string }, command: Command) => {
       const beforeMs = Date.now() - durationOf("--retention", options.retention);
       const job = { kind: "prune", target: targetOf(target), beforeMs } as const;

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import type { DeadMessage } from "../../queue/dead-letters.js";
 import type { KvQueue } from "../../queue/named-queue.js";
-import { count, YES } from "../arguments.js";
+import { UNITS, YES, count, duration } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { withDatabase } from "../database.js";
 import { paged } from "../message-pages.js";
@@ -63,9 +63,9 @@ export function addDeadCommands(program: Command): void {
     .description("delete the old ones, or all")
     .argument("<name>", "the queue")
     .option(
-      "--older-than <ms>",
-      "only those that became dead letters more than so many milliseconds ago (default: all)",
-      count,
+      "--older-than <duration>",
+      `only those that became dead letters longer ago than this: ${UNITS} (default: all)`,
+      duration,
     )
     .option(...YES)
     .action(

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import type { Kv } from "../../api/kv.js";
 import type { KvKey, KvSumOptions } from "../../model/types.js";
-import { count, KEY_WORDS, key, keyOf } from "../arguments.js";
+import { UNITS, duration, KEY_WORDS, key, keyOf } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseLiteral, parseWord } from "../literal.js";
 import { NotDone, WrongUsage } from "../outcome.js";
@@ -31,7 +31,7 @@ export function addEntryCommands(program: Command): void {
       "set the expiry of an entry; its value and versionstamp stay; exit code 1 if there is no entry",
     )
     .argument("<key...>", KEY_WORDS)
-    .requiredOption("--expire-in <ms>", "milliseconds from now until it expires", count)
+    .requiredOption("--expire-in <duration>", `time until it expires: ${UNITS}`, duration)
     .action(async (words: string[], { expireIn }: { expireIn: number }, command: Command) => {
       await setExpiry(command, keyOf(words), (kv, of) => kv.touch(of, { expireIn }));
     });
@@ -76,16 +76,22 @@ export function addEntryCommands(program: Command): void {
     .command("append")
     .description("add items to the end of an array; a missing entry counts as an empty array")
     .argument("<key>", "the key: an array, or one word", key)
-    .argument("<item...>", "the items: literals, or words that are strings")
+    .argument("<item...>", "the items: literals, or else strings")
+    .option("--string", "the items are strings as they are: 42, true, {a}; not literals")
     .option("--prepend", "add them in front")
     .action(
-      async (of: KvKey, words: string[], { prepend }: { prepend?: boolean }, command: Command) => {
-        const items = words.map(parseWord);
+      async (of: KvKey, words: string[], { prepend, string }: AppendFlags, command: Command) => {
+        const items = string ? words : words.map(parseWord);
         await commit(command, (kv) =>
           prepend ? kv.atomic().prepend(of, items) : kv.atomic().append(of, items),
         );
       },
     );
+}
+
+interface AppendFlags {
+  prepend?: boolean;
+  string?: boolean;
 }
 
 function noEntry(): NotDone {

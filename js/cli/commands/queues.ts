@@ -7,7 +7,7 @@ import type { KvQueue } from "../../queue/named-queue.js";
 import type { PeekedMessage } from "../../queue/peek.js";
 import { MESSAGE_STATES } from "../../queue/queue-options.js";
 import type { KvKey } from "../../model/types.js";
-import { count, counts, keys } from "../arguments.js";
+import { UNITS, count, duration, durations, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
 import { paged } from "../message-pages.js";
@@ -79,12 +79,12 @@ export function addQueueCommands(program: Command): void {
     .command("receive")
     .description("print one message and acknowledge it; exit code 1 if none is due")
     .argument("<name>", "the queue")
-    .option("--wait <ms>", "milliseconds to wait for a message (default: 0)", count)
+    .option("--wait <duration>", `time to wait for a message: ${UNITS} (default: 0)`, duration)
     .option("--nack", "reject it: it is delivered again by its backoff schedule")
     .option(
-      "--retry-in <ms>",
-      "with --nack: milliseconds until the next delivery (default: by its backoff schedule)",
-      count,
+      "--retry-in <duration>",
+      `with --nack: time until the next delivery: ${UNITS} (default: by its backoff schedule)`,
+      duration,
     )
     .option(
       "--error <text>",
@@ -94,7 +94,7 @@ export function addQueueCommands(program: Command): void {
       "--keep",
       "neither acknowledge nor reject it; it is delivered again when its lock expires",
     )
-    .option("--lock <ms>", "milliseconds of its lock (default: 30000)", count)
+    .option("--lock <duration>", `time of its lock: ${UNITS} (default: 30s)`, duration)
     .action(async (name: string, options: ReceiveFlags, command: Command) => {
       const { nack, keep, retryIn, error } = options;
       if (nack && keep) command.error("error: give either --nack or --keep");
@@ -119,13 +119,14 @@ function addEnqueue(program: Command): void {
   program
     .command("enqueue")
     .description("put a message into the queue of kv.enqueue(), or into a named one")
-    .argument("<value>", "the message: a literal, or a word that is a string", parseWord)
+    .argument("<value>", "the message: a literal, or else a string")
+    .option("--string", "the message is a string as it is: 42, true, {a}; not a literal")
     .option("--queue <name>", "the named queue")
-    .option("--delay <ms>", "milliseconds until the first delivery (default: 0)", count)
+    .option("--delay <duration>", `time until the first delivery: ${UNITS} (default: 0)`, duration)
     .option(
-      "--backoff <ms,ms...>",
-      "milliseconds before each new delivery of a failed message (default: 100,1000,5000,30000,60000)",
-      counts,
+      "--backoff <duration,duration...>",
+      `times before each new delivery of a failed message: ${UNITS} (default: 100ms,1s,5s,30s,1m)`,
+      durations,
     )
     .option(
       "--keys-if-undelivered <key...>",
@@ -138,11 +139,12 @@ function addEnqueue(program: Command): void {
     )
     .option("--priority <0-9>", "with --queue: the highest are delivered first (default: 0)", count)
     .option(
-      "--dead-retention <ms>",
-      "with --queue: milliseconds to keep it as a dead letter (default: until it is removed)",
-      count,
+      "--dead-retention <duration>",
+      `with --queue: time to keep it as a dead letter: ${UNITS} (default: until it is removed)`,
+      duration,
     )
-    .action(async (value: unknown, options: EnqueueFlags, command: Command) => {
+    .action(async (given: string, options: EnqueueFlags, command: Command) => {
+      const value = options.string ? given : parseWord(given);
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
       const { key: deduplicationKey, priority, deadRetention } = options;
       const named = defined({ deduplicationKey, priority, deadRetention });
@@ -162,6 +164,7 @@ function addEnqueue(program: Command): void {
 }
 
 interface EnqueueFlags {
+  string?: boolean;
   queue?: string;
   delay?: number;
   backoff?: number[];

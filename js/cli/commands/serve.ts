@@ -4,7 +4,15 @@ import { statSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { serve } from "../../api/serve.js";
 import type { ServeOptions } from "../../model/types.js";
-import { count, durationOf, type QuotaOptions, quotasOf, withQuotas } from "../arguments.js";
+import {
+  UNITS,
+  count,
+  duration,
+  durationOf,
+  type QuotaOptions,
+  quotasOf,
+  withQuotas,
+} from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
 import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
@@ -60,9 +68,9 @@ export function addServeCommand(program: Command): void {
     )
     .option("--readonly", "of a file: refuse all writes")
     .option(
-      "--data-token-ms <ms>",
-      "lifetime of an issued token in milliseconds (default: 900000)",
-      count,
+      "--data-token-ms <duration>",
+      `lifetime of an issued token: ${UNITS} (default: 15m)`,
+      duration,
     )
     .option("--connections-max <count>", "connections at one time (default: 4096)", count)
     .addOption(

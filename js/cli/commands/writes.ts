@@ -5,7 +5,7 @@ import { type Command, Option } from "commander";
 import type { Kv } from "../../api/kv.js";
 import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../model/types.js";
 import {
-  count,
+  duration,
   KEY_WORDS,
   key,
   keyOf,
@@ -16,6 +16,7 @@ import {
   withWhere,
   YES,
   some,
+  UNITS,
 } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { readsInput, withDatabase } from "../database.js";
@@ -31,7 +32,7 @@ export function addWriteCommands(program: Command): void {
     .command("set")
     .description("store a value under a key")
     .usage("[options] <key...> <value>")
-    .argument("<words...>", `${KEY_WORDS}; then the value: a literal, or a word that is a string`)
+    .argument("<words...>", `${KEY_WORDS}; then the value: a literal, or else a string`)
     .option("--raw", "the value as text, not a literal; - is the standard input, as bytes")
     .option("--file <path>", "store the contents of a file as the value; - is the standard input")
     .addOption(
@@ -40,8 +41,13 @@ export function addWriteCommands(program: Command): void {
         "with --raw and --file: the type of the value; entry reads a line of --json",
       ).choices(KINDS),
     )
+    .option("--string", "the value is a string as it is: 42, true, {a}; not a literal")
     .option("--text", "with --file: as --as text")
-    .option("--expire-in <ms>", "milliseconds until the entry expires (default: never)", count)
+    .option(
+      "--expire-in <duration>",
+      `time until the entry expires: ${UNITS} (default: never)`,
+      duration,
+    )
     .option("--if-absent", "only if there is no entry; exit code 1 if there is one")
     .action(async (words: string[], options: SetOptions, command: Command) => {
       const { expireIn, file, ifAbsent } = options;
@@ -93,10 +99,14 @@ export function addWriteCommands(program: Command): void {
 /** `given` is the last argument, unless there is a file. */
 function valueOf(
   given: string | undefined,
-  { raw, file, text, as }: SetOptions,
+  { raw, file, text, as, string }: SetOptions,
   command: Command,
 ): unknown {
   if (raw && file !== undefined) command.error("error: give either --raw or --file");
+  if (string && (raw || file !== undefined || text || as !== undefined)) {
+    command.error("error: --string goes with none of --raw, --file, --as and --text");
+  }
+  if (string) return given;
   if (!raw && file === undefined) {
     if (as !== undefined || text) command.error("error: --as and --text need --raw or --file");
     return parseWord(given!);
@@ -110,6 +120,7 @@ function valueOf(
 
 interface SetOptions {
   raw?: boolean;
+  string?: boolean;
   file?: string;
   text?: boolean;
   as?: Kind;

@@ -2,7 +2,7 @@
 // js/cli/literal.ts, for values of JavaScript.
 // Invariant: text is data and never evaluated.
 
-import { Scanner, isName } from "../../../js/cli/scanner";
+import { Scanner, literalOrWord } from "../../../js/cli/scanner";
 import {
   ERRORS,
   type Key,
@@ -36,12 +36,11 @@ export function parseNode(text: string): Node {
   return node;
 }
 
-/** A key: an array of parts, or one word, which is a string. */
+/** A key: an array of parts, or one part. A word that is no literal is a string. */
 export function parseKey(text: string): Key {
   const given = text.trim();
   if (given === "") return [];
-  if (isName(given) && !Object.hasOwn(WORDS, given)) return [textNode(given)];
-  const node = parseNode(given);
+  const node = literalOrWord(given, WORDS, parseNode, textNode);
   const parts = node.type === "Array" ? (node.value as Node[]) : [node];
   const isPart = ({ type }: Node): boolean =>
     ["string", "number", "bigint", "boolean", "Uint8Array"].includes(type);

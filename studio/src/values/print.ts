@@ -1,7 +1,8 @@
 // Duty: nodes as literals: JSON5, and forms of their own for the types that JSON5 does not have. They
-// are those of the command line, and `map`, `set`, `regexp`, `error`, `view` and `cbor` besides.
+// are those of the command line (js/cli/print-literal.ts).
 // Invariant: parse.ts reads the text back to the same node, and refuses that of an unreadable value.
 
+import { printName, quoted } from "../../../js/cli/scanner";
 import { ERRORS, type Key, type Node, UNREADABLE, VIEWS, bytesOf, hexOf } from "./node";
 
 /** Characters of a line up to which an array or object is printed in one line. */
@@ -113,6 +114,8 @@ function printOther(node: Node): string {
   return `typed(${JSON.stringify(JSON.stringify(node))})`;
 }
 
+export { printName, quoted };
+
 export const items = (node: Node): Node[] => node.value as Node[];
 export const pairs = (node: Node): [Node, Node][] => node.value as [Node, Node][];
 export const fields = (node: Node): [string, Node][] =>
@@ -124,18 +127,6 @@ function printPair([key, value]: [Node, Node], indent: string): string {
 
 function printField([name, value]: [string, Node], indent: string): string {
   return `${printName(name)}: ${printNode(value, indent)}`;
-}
-
-export function printName(name: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quoted(name);
-}
-
-/** A string as a literal. Characters that do not show, or change the direction of text, are escapes. */
-export function quoted(given: string): string {
-  return JSON.stringify(given).replace(
-    /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }
 
 /** A key as a literal, which the server and the command line read. */
