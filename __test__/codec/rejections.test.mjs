@@ -20,7 +20,8 @@ function assertRefused(value, error, name) {
   assert.throws(inside, (thrown) => {
     // What is inside is named by its place.
     const [words, place] = thrown.message.split(" It is at ");
-    if (place !== undefined) assert.match(place, /^\.deep\[0\]\.values\[0\]: (leave it out|store its)/);
+    if (place !== undefined)
+      assert.match(place, /^\.deep\[0\]\.values\[0\]: (leave it out|store its)/);
     assert.throws(
       () => {
         throw Object.assign(thrown, { message: words });
