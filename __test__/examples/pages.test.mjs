@@ -1,20 +1,23 @@
 // Duty: the examples of the pages named here run when they are pasted into an empty project: every
-// block of JavaScript or TypeScript that imports openkv is a program, and TypeScript compiles under
-// `strict`.
+// block of JavaScript or TypeScript is a program, in the file that its first line names, and TypeScript
+// compiles under `strict`. A program that ends by SIGTERM is a server: it gets the signal once it is ready
+// and the commands of `curl` below it had the answers that the page shows.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { newFolder } from "../kit/folder.mjs";
+import { freePort } from "../kit/port.mjs";
 
 const PAGES = [
   ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
   ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
   ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md", "docs/backup.md"],
-  "docs/features.md",
+  ...["docs/features.md", "docs/tutorial.md"],
 ];
 
 const COMPILER_OPTIONS = {
@@ -25,6 +28,9 @@ const COMPILER_OPTIONS = {
   strict: true,
 };
 
+/** A hang guard. */
+const SERVER_MS_MAX = 60_000;
+
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const project = newFolder("pages");
 mkdirSync(join(project, "node_modules"));
@@ -32,17 +38,51 @@ symlinkSync(root, join(project, "node_modules", "openkv"), "junction");
 symlinkSync(join(root, "node_modules/@types"), join(project, "node_modules/@types"), "junction");
 writeFileSync(
   join(project, "tsconfig.json"),
-  JSON.stringify({ compilerOptions: COMPILER_OPTIONS, include: ["*.mts"] }),
+  JSON.stringify({ compilerOptions: COMPILER_OPTIONS, include: ["**/*.mts"] }),
 );
 
-/** The blocks of code of a page, each with the file that it is run from. */
+/** The blocks of code of a page, each with the file that it is run from, in a folder of the page. */
 function programsOf(page) {
   const text = readFileSync(join(root, page), "utf8");
-  return [...text.matchAll(/```(js|ts)\n(.*?)```/gs)].map(([, language, source], at) => {
-    const file = join(project, `${basename(page)}-${at}`);
-    writeFileSync(`${file}.${language === "ts" ? "mts" : "mjs"}`, source);
-    return { source, typed: language === "ts", file: `${file}.mjs` };
+  const folder = join(project, page.replace(/\.md$/, ""));
+  mkdirSync(folder, { recursive: true });
+  return [...text.matchAll(/```(js|ts)\n(.*?)```([^]*?)(?=```(?:js|ts)\n|$)/gs)].map(
+    ([, language, source, below], at) => {
+      const [, name = `program-${at}`] = /^\/\/ (\S+)\.m[jt]s\n/.exec(source) ?? [];
+      const file = join(folder, name);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(`${file}.${language === "ts" ? "mts" : "mjs"}`, source);
+      const [, commands = ""] = /```sh\n(.*?)```/s.exec(below) ?? [];
+      return { source, commands, folder, typed: language === "ts", file: `${file}.mjs` };
+    },
+  );
+}
+
+/** Runs a server until it has said its first line, then the commands of `curl`, and ends it. */
+async function runServer(file, cwd, commands) {
+  const port = await freePort();
+  const server = spawn(process.execPath, [file], {
+    cwd,
+    env: { ...process.env, PORT: port },
+    stdio: ["ignore", "pipe", "inherit"],
+    timeout: SERVER_MS_MAX,
   });
+  await once(server.stdout, "data");
+  if (commands.includes("curl")) {
+    const script = commands.replaceAll("127.0.0.1:3000", `127.0.0.1:${port}`);
+    const lines = script.replace(/^curl .*$/gm, "$&; echo");
+    const { stdout } = spawnSync("bash", ["-c", lines], { encoding: "utf8" });
+    const told = [...commands.matchAll(/^# (.*)$/gm)].map(([, line]) => line);
+    const said = stdout.split("\n").filter((line) => line !== "");
+    assert.equal(said.length, told.length, stdout);
+    for (const [at, line] of told.entries()) {
+      const pattern = line.split("…").map((part) => part.replace(/[[\]{}.*+?^$()|]/g, "\\$&"));
+      assert.match(said[at], new RegExp(`^${pattern.join(".+")}$`));
+    }
+  }
+  server.kill("SIGTERM");
+  const [code, signal] = await once(server, "exit");
+  assert.deepEqual({ code, signal }, { code: 0, signal: null });
 }
 
 const pages = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)]
@@ -63,14 +103,18 @@ test("the TypeScript of README and docs compiles under strict", () => {
 
 for (const [page, programs] of pages) {
   if (!PAGES.includes(page)) continue;
-  for (const [at, { source, file }] of programs.entries()) {
-    test(`${page}, program ${at + 1} of ${programs.length}`, () => {
-      assert.match(source, /from "openkv"/, "a block that is no program is marked as text");
+  for (const [at, { source, file, folder, commands }] of programs.entries()) {
+    const serves = source.includes('process.once("SIGTERM"');
+    const skip = serves && process.platform === "win32" && "there is no SIGTERM";
+    test(`${page}, program ${at + 1} of ${programs.length}`, { skip }, async () => {
+      const isProgram = /from "openkv"/.test(source) || /^\/\/ \S+\.mjs\n/.test(source);
+      assert.ok(isProgram, "a block that is no program is marked as text");
+      if (serves) return await runServer(file, folder, commands);
       const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
-        cwd: project,
+        cwd: folder,
         encoding: "utf8",
       });
-      assert.equal(status, 0, stderr);
+      assert.equal(status, 0, stdout + stderr);
       // What a line is said to print alone, it prints.
       for (const [, told] of source.matchAll(/^console\.log\(.*\); \/\/ ([\w{}: ]+)$/gm)) {
         if (told !== "a Date") assert.ok(stdout.split("\n").includes(told), `${told}:\n${stdout}`);
