@@ -6,7 +6,14 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -17,7 +24,7 @@ const PAGES = [
   ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
   ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
   ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md", "docs/backup.md"],
-  ...["docs/features.md", "docs/tutorial.md"],
+  ...["docs/features.md", "docs/tutorial.md", "docs/recipes.md"],
 ];
 
 const COMPILER_OPTIONS = {
@@ -59,11 +66,11 @@ function programsOf(page) {
 }
 
 /** Runs a server until it has said its first line, then the commands of `curl`, and ends it. */
-async function runServer(file, cwd, commands) {
+async function runServer(file, cwd, commands, variables = {}) {
   const port = await freePort();
   const server = spawn(process.execPath, [file], {
     cwd,
-    env: { ...process.env, PORT: port },
+    env: { ...process.env, ...variables, PORT: port },
     stdio: ["ignore", "pipe", "inherit"],
     timeout: SERVER_MS_MAX,
   });
@@ -122,3 +129,16 @@ for (const [page, programs] of pages) {
     });
   }
 }
+
+test("the command of the Dockerfile of the recipes starts their server on its database", {
+  skip: process.platform === "win32" && "there is no SIGTERM",
+}, async () => {
+  const text = readFileSync(join(root, "docs/recipes.md"), "utf8");
+  const [, path] = /^ENV OPENKV_URL=\/data\/(\S+)$/m.exec(text);
+  const [program, file] = JSON.parse(/^CMD (\[.*\])$/m.exec(text)[1]);
+  assert.equal(program, "node");
+  const folder = join(project, "docs/recipes");
+  const OPENKV_URL = join(folder, path);
+  await runServer(join(folder, file), folder, "", { OPENKV_URL });
+  assert.ok(existsSync(OPENKV_URL));
+});
