@@ -192,7 +192,7 @@ function historySuite(fresh, { onPostgres = false } = {}) {
 
   test("options that cannot be are refused", async () => {
     for (const [options, words] of [
-      [{ history: "soon" }, /history must be a duration.*received soon/],
+      [{ history: "soon" }, /history must be a duration.*received the string "soon"/],
       [{ history: 0 }, /history must be a duration/],
       [{ history: true }, /history must be a duration/],
       [{ log: 5 }, /log must be a boolean, or an object/],

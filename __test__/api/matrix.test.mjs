@@ -322,11 +322,14 @@ const throwing = {
     [(kv) => kv.atomic().sum(["a"], 1, { max: NaN }), /max must be a finite number/],
     [(kv) => kv.atomic().sum(["a"], 1, { clamp: 1 }), /clamp must be a boolean/],
     [(kv) => kv.atomic().sum(["a"], 1, { min: 2, max: 1 }), /^RangeError: .*min \(2\) is above/],
-    [(kv) => kv.atomic().append(["a"], "ab"), /append: items must be an array: received string/],
+    [
+      (kv) => kv.atomic().append(["a"], "ab"),
+      /append: items must be an array: received the string "ab"/,
+    ],
     [(kv) => kv.atomic().append(["a"]), /items must be an array: received undefined/],
     [
       (kv) => kv.atomic().prepend(["a"], new Set()),
-      /prepend: items must be an array: received Set/,
+      /prepend: items must be an array: received a Set/,
     ],
     [(kv) => kv.atomic().append(["a"], [() => 1]), /could not be cloned/],
     [(kv) => kv.atomic().mutate(null), /null/],

@@ -104,10 +104,61 @@ const messages = [
     (kv) => kv.get(["a"], { consistency: 5 }),
     ["expected: enum, got: number", '"strong" or "eventual"'],
   ],
-  [() => openKv(5), ["Filename cannot be empty", "received number 5", ":memory:"]],
+  [() => openKv(5), ["Filename cannot be empty", "received 5", ":memory:"]],
   [() => openKv(""), ["Filename cannot be empty", "leave it out"]],
   [(kv) => kv.get("\u001b[2J\u009b\u007f"), ['the key is "\\u001b[2J\\u009b\\u007f"']],
   [(kv) => kv.get(["a", {}, "\u001b\u0085"]), ['["a",{…},"\\u001b\\u0085"]']],
+];
+
+/** Values of every kind, and how a refusal shows them. */
+const SHOWN = [
+  ["5000", 'the string "5000"'],
+  ["\u001b", 'the string "\\u001b"'],
+  [-5000n, "the bigint -5000n"],
+  [-1.5, "-1.5"],
+  [Number.NaN, "NaN"],
+  [Symbol("s"), "the symbol Symbol(s)"],
+  [nothing, "a function"],
+  [["a", 1n], 'the array ["a",1n]'],
+  [{}, "an object"],
+  [Object.create(null), "an object"],
+  [new Map(), "a Map"],
+  [new Int8Array(1), "an Int8Array"],
+  [new Date(Number.NaN), "an invalid Date"],
+  [
+    new Proxy(
+      {},
+      {
+        get() {
+          throw new Error("read");
+        },
+      },
+    ),
+    "an object",
+  ],
+];
+
+const NO_NUMBER = [null, true, false];
+
+/** Options that take none of these values, and others that each refuses. */
+const OPTIONS = [
+  [(kv, expireIn) => kv.set(["a"], 1, { expireIn }), NO_NUMBER],
+  [(kv, expireIn) => kv.atomic().set(["a"], 1, { expireIn }), NO_NUMBER],
+  [(kv, limit) => kv.list({ prefix: [] }, { limit }), NO_NUMBER],
+  [(kv, batchSize) => kv.list({ prefix: [] }, { batchSize }), [true, false]],
+  [(kv, depth) => kv.list({ prefix: [] }, { depth }), NO_NUMBER],
+  [(kv, keysOnly) => kv.list({ prefix: [] }, { keysOnly }), [null, 1]],
+  [(kv, withExpiry) => kv.get(["a"], { withExpiry }), [null, 1]],
+  [(kv, limit) => kv.deleteMany({ prefix: [] }, { limit }), NO_NUMBER],
+  [(kv, atomic) => kv.deleteMany({ prefix: [] }, { atomic }), [1]],
+  [(kv, initial) => kv.watch({ prefix: [] }, { initial }), [null, 1]],
+  [(kv, maxRetries) => kv.transaction(nothing, { maxRetries }), NO_NUMBER],
+  [(kv, values) => kv.atomic().commit({ values }), [null, 1]],
+  [(kv, priority) => kv.queue("q").enqueue(1, { priority }), [true, false]],
+  [(kv, format) => kv.metrics({ format }), NO_NUMBER],
+  [(_, busyTimeout) => openKv(":memory:", { busyTimeout }), NO_NUMBER],
+  [(_, durability) => openKv(":memory:", { durability }), NO_NUMBER],
+  [(_, readonly) => openKv(":memory:", { readonly }), [null, 1]],
 ];
 
 const BOUND = 600;
@@ -132,6 +183,22 @@ onEveryKind("messages", (fresh) => {
       );
     }
     assert.equal(await kv.count({ prefix: [] }), 0);
+  });
+
+  test("a refusal shows what was given with its type", async () => {
+    const kv = await fresh();
+    for (const [call, others] of OPTIONS) {
+      for (const [given, text] of [...SHOWN, ...others.map((other) => [other, String(other)])]) {
+        await assert.rejects(
+          async () => await call(kv, given),
+          (error) => {
+            assert.ok(error.message.endsWith(`received ${text}`), `${call}: ${error.message}`);
+            return true;
+          },
+          `${call} ${text}`,
+        );
+      }
+    }
   });
 
   test("what is long is cut", async () => {

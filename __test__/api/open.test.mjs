@@ -54,10 +54,10 @@ describe("paths", () => {
     ["file:relative.sqlite3", "absolute"],
     ["file:///a.sqlite3?mode=ro", "query"],
     ["file:///a.sqlite3#x", "fragment"],
-    [5, "number"],
-    [{}, "Object"],
-    [[], "Array"],
-    [true, "boolean"],
+    [5, "received 5"],
+    [{}, "received an object"],
+    [[], "received the array []"],
+    [true, "received true"],
     [Symbol("x"), "symbol"],
   ];
   for (const [path, words] of refused) {
@@ -222,7 +222,7 @@ describe("options", () => {
     [{ mmapSize: -1 }, "mmapSize must be an integer from 0 to 2147418112 (bytes): received -1"],
     [{ mmapSize: 2 ** 31 }, "mmapSize"],
     [{ mmapSize: true }, "mmapSize"],
-    [{ lane: "sync" }, 'lane must be "auto" or "thread": received sync'],
+    [{ lane: "sync" }, 'lane must be "auto" or "thread": received the string "sync"'],
     [{ lane: null }, "lane"],
     [{ limits: 5 }, "limits"],
     [{ limits: null }, "limits"],

@@ -19,7 +19,11 @@ const rejecting = [
     (kv) => kv.touch(undefined, { expireIn: 5 }),
     /kv.touch: key must be an array/,
   ],
-  ["persist: text", (kv) => kv.persist("a"), /kv.persist: key must be an array: received string/],
+  [
+    "persist: text",
+    (kv) => kv.persist("a"),
+    /kv.persist: key must be an array: received the string "a"/,
+  ],
   ["count: half a selector", (kv) => kv.count({ start: ["a"] }), /Selector must specify either/],
   ["count: a key of the wrong type", (kv) => kv.count({ prefix: [{}] }), /expected string, number/],
   [
@@ -96,7 +100,7 @@ const rejecting = [
   [
     "deleteMany: descendants",
     (kv) => kv.deleteMany(["a"], { descendants: 1 }),
-    /descendants must be a boolean: received number/,
+    /descendants must be a boolean: received 1/,
   ],
   [
     "deleteMany: descendants of a selector",

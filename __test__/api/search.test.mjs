@@ -260,13 +260,13 @@ onEachAndServed("search", (fresh) => {
       [undefined, /prefix must be an array/],
       [5, /options must be an object/],
       [{ ...valid, feilds: [] }, /unknown option 'feilds': known are prefix, fields/],
-      [{ ...valid, prefix: "x" }, /prefix must be an array: received string/],
+      [{ ...valid, prefix: "x" }, /prefix must be an array: received the string "x"/],
       [{ ...valid, prefix: [{}] }, /expected string, number/],
       [{ ...valid, prefix: ["x".repeat(3000)] }, /prefix too large \(max 2048 bytes\)/],
       [{ ...valid, fields: "t" }, /fields must be an array/],
       [{ ...valid, fields: [] }, /fields must name 1 to 32 fields: 0 given/],
       [{ ...valid, fields: Array.from({ length: 33 }, (_, i) => `f${i}`) }, /33 given/],
-      [{ ...valid, fields: [1] }, /fields\[0\] must be a string: received number/],
+      [{ ...valid, fields: [1] }, /fields\[0\] must be a string: received 1/],
       [
         { ...valid, fields: ["a..b"] },
         /fields\[0\] must be names separated by dots: received 'a\.\.b'/,
@@ -285,7 +285,7 @@ onEachAndServed("search", (fresh) => {
       await assert.rejects(kv.createIndex(options), { name: "TypeError", message: words });
     }
     for (const [given, words] of [
-      [["p", 5], /query must be a string: received number/],
+      [["p", 5], /query must be a string: received 5/],
       [["p", undefined], /query must be a string/],
       [["p", "a", 5], /options must be an object/],
       [["p", "a", { limits: 5 }], /unknown option 'limits'/],
@@ -313,7 +313,7 @@ onEachAndServed("search", (fresh) => {
       await assert.rejects(kv.search([prefix], ...rest), { name: "TypeError", message: words });
     }
     await assert.rejects(kv.search("p", "a"), /prefix must be an array/);
-    await assert.rejects(kv.dropIndex(5), /expected a prefix or a name: received number/);
+    await assert.rejects(kv.dropIndex(5), /expected a prefix or a name: received 5/);
     assert.equal((await kv.listIndexes()).length, 1);
   });
 });

@@ -280,7 +280,7 @@ onEveryKind("transactions", (fresh) => {
       [5, /retryDelay: options must be an object/],
       [{ first: 5 }, /retryDelay: unknown option 'first'/],
       [{ initial: -1 }, /retryDelay\.initial must be milliseconds from 0 to 3600000: received -1/],
-      [{ max: "5" }, /retryDelay\.max must be milliseconds .*: received string/],
+      [{ max: "5" }, /retryDelay\.max must be milliseconds .*: received the string "5"/],
       [{ max: Infinity }, /received Infinity/],
       [{ initial: 300, max: 200 }, /initial \(300\) is above max \(200\)/],
     ]) {

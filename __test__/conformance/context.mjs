@@ -140,6 +140,12 @@ export class Context {
     if (!pattern.test(text)) this.fail(`${show(text)} does not match ${pattern}`);
   }
 
+  /** The words that a refusal of `given` begins with: openkv has the types of strings and bigints. */
+  refusal(words, given) {
+    const typed = typeof given === "string" || typeof given === "bigint";
+    return `${words}: received ${typed ? "" : given}`;
+  }
+
   /**
    * `fn` throws at the call, an error of this class (a constructor, or a name such as
    * "BadResource") whose message has these words.

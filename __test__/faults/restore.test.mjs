@@ -173,7 +173,7 @@ test("an invalid backup is not restored, and the target is unchanged", async () 
 test("wrong arguments are TypeErrors", async () => {
   for (const [args, message] of [
     [[], /backup must be a file path: received undefined/],
-    [["a", 5], /path must be a file path: received number/],
+    [["a", 5], /path must be a file path: received 5/],
     [["a", "b", 5], /options must be an object/],
     [["a", "b", { force: 1 }], /force must be a boolean/],
     [["a", "b", { forse: true }], /unknown option 'forse'/],

@@ -48,7 +48,10 @@ describe("options", () => {
     [{ path: "a.db", accessToken, connectionsMax: "5" }, /^connectionsMax must be an integer/],
     [{ path: "a.db", accessToken: 5 }, /^accessToken must be a string: received number$/],
     [{ path: "a.db", accessToken, readonly: 1 }, /^readonly must be a boolean: received number$/],
-    [{ path: "a.db", accessToken, tls: "x" }, /^tls must be an object of cert, key: received x$/],
+    [
+      { path: "a.db", accessToken, tls: "x" },
+      /^tls must be an object of cert, key: received the string "x"$/,
+    ],
     [{ path: "a.db", accessToken, tls: { cert: 5, key: "k" } }, /^tls\.cert must be a string/],
     [
       { path: "a.db", accessToken, quotas: { watch: 1 } },
@@ -60,7 +63,7 @@ describe("options", () => {
     ],
     [
       { path: "a.db", accessToken, log: "loud" },
-      /^log must be one of none, text, json: received loud$/,
+      /^log must be one of none, text, json: received the string "loud"$/,
     ],
     [{ path: "a.db", accessToken, listen: "nowhere" }, /listen is HOST:PORT/],
     [{ path: "a.db", accessToken, tls: { cert: "/none", key: "/none" } }, /tls\.cert/],

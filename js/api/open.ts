@@ -1,9 +1,10 @@
 // Duty: openKv: checks the options, locates the file or server, opens it.
 
 import process from "node:process";
-import { type Limits, checkConsistency, checkOptions, nameOf } from "../arguments/check.js";
+import { type Limits, checkConsistency, checkOptions, nameOf, shown } from "../arguments/check.js";
 import { Kv } from "./kv.js";
 import { checkDuration } from "../arguments/duration.js";
+import { nameText } from "../arguments/names.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
 import { checkCacheSize, checkMmapSize } from "../arguments/page-memory.js";
 import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
@@ -128,7 +129,7 @@ type Given = { [Name in keyof OpenKvOptions]?: unknown };
 function checkOpening(options: unknown): Given {
   if (options === undefined || options === null) return {};
   if (typeof options !== "object") {
-    throw new TypeError(`Options must be an object: received ${nameOf(options)}`);
+    throw new TypeError(`Options must be an object: received ${shown(options)}`);
   }
   requireKnown("option", options, OPTION_NAMES);
   return options;
@@ -168,7 +169,7 @@ function checkReplica(options: Given): NativeReplica | undefined {
 function checkReplicaPath(replica: unknown): string {
   if (typeof replica !== "string" && hrefOf(replica) === undefined) {
     throw new TypeError(
-      `replica must be the path of a file, or ":memory:": received ${nameOf(replica)}`,
+      `replica must be the path of a file, or ":memory:": received ${shown(replica)}`,
     );
   }
   const located = locate(replica, false);
@@ -189,7 +190,7 @@ function checkPrefixes(prefixes: unknown): [Uint8Array, number] {
   for (const prefix of prefixes) {
     if (!Array.isArray(prefix) || prefix.length === 0) {
       throw new TypeError(
-        `each of prefixes must be a key with at least one part: received ${nameOf(prefix)}`,
+        `each of prefixes must be a key with at least one part: received ${shown(prefix)}`,
       );
     }
     const at = frame.pos;
@@ -224,7 +225,7 @@ function checkToken(given: unknown): string {
 function checkSignal(signal: unknown): AbortSignal | undefined {
   if (signal === undefined) return undefined;
   if (!isAbortSignal(signal)) {
-    throw new TypeError(`signal must be an AbortSignal: received ${nameOf(signal)}`);
+    throw new TypeError(`signal must be an AbortSignal: received ${shown(signal)}`);
   }
   if (signal.aborted) throw signal.reason;
   return signal;
@@ -235,14 +236,14 @@ function checkTimeout(ms: unknown): number {
   if (isWhole(ms, 1, BUSY_TIMEOUT_MS_MAX)) return ms;
   throw new TypeError(
     `timeout must be an integer from 1 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
-      `received ${String(ms)}`,
+      `received ${shown(ms)}`,
   );
 }
 
 function requireKnown(what: string, given: object, known: readonly string[]): void {
   for (const name of Object.keys(given)) {
     if (!known.includes(name)) {
-      throw new TypeError(`Unknown ${what} '${name}': known are ${known.join(", ")}`);
+      throw new TypeError(`Unknown ${what} ${nameText(name)}: known are ${known.join(", ")}`);
     }
   }
 }
@@ -250,18 +251,18 @@ function requireKnown(what: string, given: object, known: readonly string[]): vo
 function checkDurability(durability: unknown): "full" | "normal" {
   if (durability === undefined) return "full";
   if (durability === "full" || durability === "normal") return durability;
-  throw new TypeError(`durability must be "full" or "normal": received ${String(durability)}`);
+  throw new TypeError(`durability must be "full" or "normal": received ${shown(durability)}`);
 }
 
 function checkLane(lane: unknown): "auto" | "thread" {
   if (lane === undefined) return "auto";
   if (lane === "auto" || lane === "thread") return lane;
-  throw new TypeError(`lane must be "auto" or "thread": received ${String(lane)}`);
+  throw new TypeError(`lane must be "auto" or "thread": received ${shown(lane)}`);
 }
 
 function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {
   if (encoding === undefined || encoding === "cbor" || encoding === "v8") return encoding;
-  throw new TypeError(`encoding must be "cbor" or "v8": received ${String(encoding)}`);
+  throw new TypeError(`encoding must be "cbor" or "v8": received ${shown(encoding)}`);
 }
 
 /** How often metrics are stored; undefined if they are not. */
@@ -273,12 +274,12 @@ function checkMetrics(given: unknown): number | undefined {
     ["persistent", "flushInterval"],
   );
   if (typeof persistent !== "boolean") {
-    throw new TypeError(`metrics.persistent must be a boolean: received ${nameOf(persistent)}`);
+    throw new TypeError(`metrics.persistent must be a boolean: received ${shown(persistent)}`);
   }
   if (!isWhole(ms, METRICS_FLUSH_MS_MIN, BUSY_TIMEOUT_MS_MAX)) {
     throw new TypeError(
       `metrics.flushInterval must be an integer from ${METRICS_FLUSH_MS_MIN} to ` +
-        `${BUSY_TIMEOUT_MS_MAX} (milliseconds): received ${String(ms)}`,
+        `${BUSY_TIMEOUT_MS_MAX} (milliseconds): received ${shown(ms)}`,
     );
   }
   return persistent ? ms : undefined;
@@ -286,7 +287,7 @@ function checkMetrics(given: unknown): number | undefined {
 
 function checkReadonly(readonly: unknown): boolean {
   if (readonly === undefined || typeof readonly === "boolean") return readonly ?? false;
-  throw new TypeError(`readonly must be a boolean: received ${nameOf(readonly)}`);
+  throw new TypeError(`readonly must be a boolean: received ${shown(readonly)}`);
 }
 
 function checkBusyTimeout(ms: unknown): number {
@@ -294,7 +295,7 @@ function checkBusyTimeout(ms: unknown): number {
   if (isWhole(ms, 0, BUSY_TIMEOUT_MS_MAX)) return ms;
   throw new TypeError(
     `busyTimeout must be an integer from 0 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
-      `received ${String(ms)}`,
+      `received ${shown(ms)}`,
   );
 }
 
@@ -308,10 +309,10 @@ function checkLimits(
   if (given === undefined || given === "deno") return limits;
   if (given === "wide") return wide();
   if (typeof given === "string") {
-    throw new TypeError(`Unknown limits '${given}': known are ${LIMIT_SETS.join(", ")}`);
+    throw new TypeError(`Unknown limits ${nameText(given)}: known are ${LIMIT_SETS.join(", ")}`);
   }
   if (typeof given !== "object" || given === null) {
-    throw new TypeError(`limits must be an object or a name: received ${nameOf(given)}`);
+    throw new TypeError(`limits must be an object or a name: received ${shown(given)}`);
   }
   requireKnown("limit", given, Object.keys(defaults));
   for (const [name, value] of Object.entries(given)) {
@@ -319,7 +320,7 @@ function checkLimits(
     const most = LIMIT_MAX_OF[name] ?? LIMIT_MAX;
     if (!isWhole(value, 1, most)) {
       throw new TypeError(
-        `limits.${name} must be an integer from 1 to ${most}: received ${String(value)}`,
+        `limits.${name} must be an integer from 1 to ${most}: received ${shown(value)}`,
       );
     }
     limits[name] = value;

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, nameOf, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { refusePostgres } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
@@ -97,7 +97,7 @@ function check(options: ServeOptions): ServeOptions {
   if (options.archive !== undefined) {
     const { to } = options.archive;
     if (typeof to !== "string" || to === "") {
-      throw new TypeError(`archive.to must be a folder or a URL: received ${nameOf(to)}`);
+      throw new TypeError(`archive.to must be a folder or a URL: received ${shown(to)}`);
     }
     options = { ...options, archive: { ...options.archive, to: targetOf(to) } };
   }
@@ -122,10 +122,7 @@ function checkKinds(within: string, options: object, kinds: Kinds): void {
 
 function checkKind(name: string, value: unknown, kind: Kind): void {
   const refuse = (what: string): never => {
-    const shown = ["number", "bigint", "string"].includes(typeof value)
-      ? String(value)
-      : nameOf(value);
-    throw new TypeError(`${name} must be ${what}: received ${shown}`);
+    throw new TypeError(`${name} must be ${what}: received ${shown(value)}`);
   };
   if (kind === "duration") {
     checkDuration(name, value);

@@ -2,8 +2,9 @@
 // encoded; their sizes are compared with the limits of the handle there.
 
 import { atCommit } from "./at-commit.js";
-import { printGiven, printKey } from "../codec/key-text.js";
+import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
+import { timeOfDate } from "../model/brands.js";
 import type { KvKey } from "../model/types.js";
 
 /** The limits of a handle, by their names in the option `limits` of `openKv`. */
@@ -47,12 +48,35 @@ export function missingValue(method: string): TypeError {
   );
 }
 
-/** A short name of a value, for messages. */
+/** The type of a value, for messages that must not have the value itself, and for Deno's. */
 export function nameOf(given: unknown): string {
   if (given === null || typeof given !== "object") {
     return given === null ? "null" : typeof given;
   }
-  return given.constructor?.name || "object";
+  try {
+    const name: unknown = given.constructor?.name;
+    if (typeof name === "string" && name !== "") return quote(name).slice(1, -1);
+  } catch {
+    // A getter or a proxy of the caller's.
+  }
+  return "object";
+}
+
+/**
+ * A refused value, for messages: the literals that look like another type have their type, so that
+ * "5000" and 5000n do not read as 5000. Numbers read as in Deno.
+ */
+export function shown(given: unknown): string {
+  if (typeof given === "function") return "a function";
+  if (typeof given === "string" || typeof given === "bigint" || typeof given === "symbol") {
+    return `the ${typeof given} ${printGiven(given)}`;
+  }
+  if (typeof given !== "object" || given === null) return String(given);
+  if (Array.isArray(given)) return `the array ${printKey(given)}`;
+  if (Number.isNaN(timeOfDate(given))) return "an invalid Date";
+  const name = nameOf(given);
+  if (name === "Object") return "an object";
+  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
 }
 
 const READ_OPTIONS = ["consistency", "withExpiry", "signal"];
@@ -99,7 +123,7 @@ export function checkSetOptions(options: object): void {
 export function checkExpireIn(expireIn: unknown): number | undefined {
   if (expireIn === undefined) return undefined;
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
-    throw new TypeError(`expireIn must be a non-negative integer: received ${textOf(expireIn)}`);
+    throw new TypeError(`expireIn must be a non-negative integer: received ${shown(expireIn)}`);
   }
   return expireIn;
 }
@@ -288,15 +312,15 @@ export function checkListOptions(options: {
   const { where, keysOnly, depth, withExpiry } = options;
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
-    throw new Error(`Limit must be a positive integer: received ${textOf(limit)}`);
+    throw new Error(`Limit must be a positive integer: received ${shown(limit)}`);
   }
   if (batchSize != null && !isPositiveInteger(batchSize)) {
-    throw new Error(`batchSize must be a positive integer: received ${textOf(batchSize)}`);
+    throw new Error(`batchSize must be a positive integer: received ${shown(batchSize)}`);
   }
   checkFlag("keysOnly", keysOnly);
   checkFlag("withExpiry", withExpiry);
   if (depth !== undefined && !(isPositiveInteger(depth) && depth <= DEPTH_MAX)) {
-    throw new TypeError(`depth must be a positive integer: received ${textOf(depth)}`);
+    throw new TypeError(`depth must be a positive integer: received ${shown(depth)}`);
   }
   return {
     where,
@@ -317,7 +341,7 @@ const DEPTH_MAX = 0xffff;
 
 function checkFlag(name: string, value: unknown): void {
   if (value === undefined || typeof value === "boolean") return;
-  throw new TypeError(`${name} must be a boolean: received ${nameOf(value)}`);
+  throw new TypeError(`${name} must be a boolean: received ${shown(value)}`);
 }
 
 /** The `raw` option of a watch. */
@@ -337,18 +361,13 @@ function isPositiveInteger(value: unknown): value is number {
 /** A key for a method that Deno does not have: the message names the method. */
 export function requireKey(method: string, key: unknown): void {
   if (Array.isArray(key)) return;
-  throw new TypeError(`${method}: key must be an array: received ${nameOf(key)}`);
+  throw new TypeError(`${method}: key must be an array: received ${shown(key)}`);
 }
 
 /** A selector for a method that Deno does not have. */
 export function requireSelector(method: string, what: string, selector: unknown): void {
   if (typeof selector === "object" && selector !== null) return;
-  throw new TypeError(`${method}: expected ${what}: received ${nameOf(selector)}`);
-}
-
-/** As in a template string, but symbols have a text too. */
-export function textOf(value: unknown): string {
-  return String(value);
+  throw new TypeError(`${method}: expected ${what}: received ${shown(selector)}`);
 }
 
 /**
@@ -361,7 +380,7 @@ export function checkOptions<Name extends string>(
 ): { readonly [N in Name]?: unknown } {
   if (options === undefined || options === null) return {};
   if (typeof options !== "object") {
-    throw new TypeError(`${method}: options must be an object: received ${nameOf(options)}`);
+    throw new TypeError(`${method}: options must be an object: received ${shown(options)}`);
   }
   refuseUnknown(method, options, known);
   return options as { readonly [N in Name]?: unknown };

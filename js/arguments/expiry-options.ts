@@ -1,6 +1,6 @@
 // Duty: the options expireIn and expireAt of every write: checks, and the expiry that they mean.
 
-import { checkExpireIn, checkSetOptions, nameOf } from "./check.js";
+import { checkExpireIn, checkSetOptions, shown } from "./check.js";
 import { now } from "../model/clock.js";
 import { timeOfDate } from "../model/brands.js";
 
@@ -31,12 +31,7 @@ function checkExpireAt(expireAt: unknown): number {
   const time = timeOfDate(expireAt);
   const ms = time ?? expireAt;
   if (typeof ms === "number" && ms >= -TIME_MS_MAX && ms <= TIME_MS_MAX) return Math.trunc(ms);
-  const given = time !== undefined ? "an invalid Date" : shown(expireAt);
-  throw new TypeError(`expireAt must be a Date or ms since the epoch: received ${given}`);
-}
-
-function shown(expireAt: unknown): string {
-  return typeof expireAt === "number" ? String(expireAt) : nameOf(expireAt);
+  throw new TypeError(`expireAt must be a Date or ms since the epoch: received ${shown(expireAt)}`);
 }
 
 /** The options of a set. */

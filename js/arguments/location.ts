@@ -5,8 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { nameOf } from "./check.js";
-import { printGiven } from "../codec/key-text.js";
+import { shown } from "./check.js";
 import { KvError, unsupported } from "../model/errors.js";
 import { hrefOf } from "../model/brands.js";
 
@@ -41,7 +40,7 @@ export function locate(path: unknown, readonly: boolean): string {
   const href = hrefOf(path);
   if (href !== undefined) return locateText(href);
   throw new TypeError(
-    `Filename cannot be empty: received ${nameOf(path)} ${printGiven(path)}; ` +
+    `Filename cannot be empty: received ${shown(path)}; ` +
       'openKv takes a path, ":memory:", or a file:, http:, https: or postgres: URL',
   );
 }

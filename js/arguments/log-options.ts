@@ -1,7 +1,7 @@
 // Duty: checks the options of openKv that are stored in the database: the replication log, the history.
 
 import type { NativeLog } from "../native/binding.js";
-import { checkOptions, nameOf } from "./check.js";
+import { checkOptions, shown } from "./check.js";
 import { checkDuration } from "./duration.js";
 
 const RETENTION_MS_DEFAULT = 86_400_000;
@@ -13,7 +13,7 @@ export function checkLog(given: unknown): NativeLog | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== "boolean" && (typeof given !== "object" || given === null)) {
     throw new TypeError(
-      `log must be a boolean, or an object with retention, maxBytes and messages: received ${nameOf(given)}`,
+      `log must be a boolean, or an object with retention, maxBytes and messages: received ${shown(given)}`,
     );
   }
   const options = typeof given === "boolean" ? {} : given;
@@ -25,11 +25,11 @@ export function checkLog(given: unknown): NativeLog | undefined {
   const retentionMs = checkDuration("log.retention", retention);
   if (!Number.isSafeInteger(maxBytes) || (maxBytes as number) < BYTES_MAX_MIN) {
     throw new TypeError(
-      `log.maxBytes must be an integer from ${BYTES_MAX_MIN} (bytes): received ${String(maxBytes)}`,
+      `log.maxBytes must be an integer from ${BYTES_MAX_MIN} (bytes): received ${shown(maxBytes)}`,
     );
   }
   if (typeof messages !== "boolean") {
-    throw new TypeError(`log.messages must be a boolean: received ${nameOf(messages)}`);
+    throw new TypeError(`log.messages must be a boolean: received ${shown(messages)}`);
   }
   return { on: given !== false, messages, retentionMs, bytesMax: maxBytes as number };
 }

@@ -1,6 +1,6 @@
 // Duty: checks the moments of the past that callers name.
 
-import { nameOf } from "./check.js";
+import { shown } from "./check.js";
 import { timeOfDate } from "../model/brands.js";
 
 /** A moment of the past, as the addon takes it. */
@@ -33,8 +33,4 @@ export function checkBefore(given: unknown): string {
 
 export function isVersionstamp(given: unknown): given is string {
   return typeof given === "string" && VERSIONSTAMP.test(given);
-}
-
-function shown(given: unknown): string {
-  return typeof given === "string" ? `"${given}"` : nameOf(given);
 }

@@ -91,7 +91,8 @@ export function refuseUnknownBounds(
   }
 }
 
-function nameText(name: string): string {
+/** A name that a caller wrote, quoted. */
+export function nameText(name: string): string {
   const text = quote(name);
   return `'${text.slice(1, -1)}'`;
 }

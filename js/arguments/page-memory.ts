@@ -1,6 +1,6 @@
 // Duty: checks the options of openKv about the memory for the pages of a file.
 
-import { nameOf } from "./check.js";
+import { shown } from "./check.js";
 
 const CACHE_BYTES_MIN = 64 * 1024;
 const CACHE_BYTES_MAX = 64 * 1024 * 1024 * 1024;
@@ -20,8 +20,7 @@ function checkBytes(name: string, given: unknown, least: number, most: number): 
   if (given === undefined) return undefined;
   const isWhole = Number.isInteger(given);
   if (isWhole && (given as number) >= least && (given as number) <= most) return given as number;
-  const shown = typeof given === "number" ? String(given) : nameOf(given);
   throw new TypeError(
-    `${name} must be an integer from ${least} to ${most} (bytes): received ${shown}`,
+    `${name} must be an integer from ${least} to ${most} (bytes): received ${shown(given)}`,
   );
 }

@@ -2,7 +2,7 @@
 // signal is aborted.
 // Invariant: after a call has settled, it has no listener on its signal.
 
-import { checkOptions, nameOf } from "./check.js";
+import { checkOptions, shown } from "./check.js";
 import { isAbortSignal } from "../model/brands.js";
 
 /**
@@ -12,7 +12,7 @@ import { isAbortSignal } from "../model/brands.js";
 export function checkSignal(method: string, signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal === null) return undefined;
   if (isAbortSignal(signal)) return signal;
-  throw new TypeError(`${method}: signal must be an AbortSignal: received ${nameOf(signal)}`);
+  throw new TypeError(`${method}: signal must be an AbortSignal: received ${shown(signal)}`);
 }
 
 /**

@@ -2,7 +2,7 @@
 // records. The commit computes the result.
 
 import { types } from "node:util";
-import { type Limits, checkOptions, nameOf } from "../arguments/check.js";
+import { type Limits, checkOptions, shown } from "../arguments/check.js";
 import {
   EXPIRY_OPTIONS,
   type Expiry,
@@ -50,7 +50,7 @@ export function checkCalculation(method: Method, n: unknown, options: unknown): 
   const expiry = checkExpiry(given);
   const { clamp } = given;
   if (clamp !== undefined && typeof clamp !== "boolean") {
-    throw new TypeError(`atomic().sum: clamp must be a boolean: received ${nameOf(clamp)}`);
+    throw new TypeError(`atomic().sum: clamp must be a boolean: received ${shown(clamp)}`);
   }
   const min = checkBound("min", given.min, operand);
   const max = checkBound("max", given.max, operand);
@@ -94,7 +94,7 @@ function checkBound(
   const type = typeof operand === "number" ? "number" : "bigint";
   if (typeof bound === type) return bound;
   throw new TypeError(
-    `atomic().sum: ${name} must be a ${type}, as the value is: received ${given}`,
+    `atomic().sum: ${name} must be a ${type}, as the value is: received ${shown(given)}`,
   );
 }
 

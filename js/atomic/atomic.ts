@@ -11,7 +11,7 @@ import {
   checkQueueOptions,
   missingValue,
   noCheck,
-  nameOf,
+  shown,
 } from "../arguments/check.js";
 import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
 import type { Writer } from "../codec/writer.js";
@@ -193,7 +193,7 @@ export class AtomicOperation {
 
   #append(method: ArrayMethod, key: KvKey, items: unknown, options: unknown): this {
     if (!Array.isArray(items)) {
-      throw new TypeError(`atomic().${method}: items must be an array: received ${nameOf(items)}`);
+      throw new TypeError(`atomic().${method}: items must be an array: received ${shown(items)}`);
     }
     const expiry = checkExpiry(checkOptions(`atomic().${method}`, options, EXPIRY_OPTIONS));
     const front = method === "prepend";
@@ -366,7 +366,7 @@ function expiryOf({ expireIn, expireAt }: { expireIn?: unknown; expireAt?: unkno
 function checkTellsValues(options: CommitOptions): boolean {
   const { values } = checkOptions("atomic().commit", options, ["values", "signal"]);
   if (values === undefined || typeof values === "boolean") return values === true;
-  throw new TypeError(`atomic().commit: values must be a boolean: received ${nameOf(values)}`);
+  throw new TypeError(`atomic().commit: values must be a boolean: received ${shown(values)}`);
 }
 
 function requireValue(mutation: { type: string }): void {

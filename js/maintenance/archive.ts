@@ -2,7 +2,7 @@
 
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { KvError, bugOf, errorOf } from "../model/errors.js";
@@ -29,7 +29,7 @@ export async function archive(
   const options = checkOptions("kv.archive", given, ["to", "snapshotEvery", "retention"]);
   const { to, snapshotEvery, retention } = options as Partial<KvArchiveOptions>;
   if (typeof to !== "string" || to === "") {
-    throw new TypeError(`kv.archive: to must be a folder or a URL: received ${nameOf(to)}`);
+    throw new TypeError(`kv.archive: to must be a folder or a URL: received ${shown(to)}`);
   }
   const native = {
     target: targetOf(to),

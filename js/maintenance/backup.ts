@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { call, callBehindWrites } from "../session/call.js";
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp } from "../native/frame.js";
@@ -24,14 +24,14 @@ export async function backup(
   options: KvBackupOptions | undefined,
 ): Promise<KvBackup> {
   if (typeof path !== "string" || path === "") {
-    throw new TypeError(`kv.backup: path must be a file path: received ${nameOf(path)}`);
+    throw new TypeError(`kv.backup: path must be a file path: received ${shown(path)}`);
   }
   const { onProgress, signal: given } = checkOptions("kv.backup", options, [
     "onProgress",
     "signal",
   ]);
   if (onProgress !== undefined && typeof onProgress !== "function") {
-    throw new TypeError(`kv.backup: onProgress must be a function: received ${nameOf(onProgress)}`);
+    throw new TypeError(`kv.backup: onProgress must be a function: received ${shown(onProgress)}`);
   }
   const signal = checkSignal("kv.backup", given);
   signal?.throwIfAborted();

@@ -1,7 +1,7 @@
 // Duty: maintenance of the database: checkpoint, stats, vacuum, and metrics as an object or as
 // Prometheus text.
 
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import { errorOf, failureBytes, readFailure } from "../model/errors.js";
 import { readU32 } from "../native/frame.js";
@@ -30,7 +30,7 @@ export async function stats(
 ): Promise<KvStats> {
   const { entries } = checkOptions("kv.stats", options, ["entries", "signal"]);
   if (entries !== undefined && typeof entries !== "boolean") {
-    throw new TypeError(`kv.stats: entries must be a boolean: received ${nameOf(entries)}`);
+    throw new TypeError(`kv.stats: entries must be a boolean: received ${shown(entries)}`);
   }
   const frame = new Writer(1);
   frame.u8(entries === true ? 1 : 0);
@@ -81,8 +81,9 @@ export async function metrics(
 ): Promise<KvMetrics | string> {
   const { format = "object" } = checkOptions("kv.metrics", options, ["format", "signal"]);
   if (format !== "object" && format !== "prometheus") {
-    const given = typeof format === "string" ? JSON.stringify(format) : nameOf(format);
-    throw new TypeError(`kv.metrics: format must be "object" or "prometheus": received ${given}`);
+    throw new TypeError(
+      `kv.metrics: format must be "object" or "prometheus": received ${shown(format)}`,
+    );
   }
   const frame = new Writer(1);
   frame.u8(format === "prometheus" ? 1 : 0);

@@ -1,7 +1,7 @@
 // Duty: restore(): replaces a database by a backup.
 
 import { resolve } from "node:path";
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { refusePostgres } from "../arguments/location.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { readCopied } from "./backup.js";
@@ -22,20 +22,20 @@ export async function restore(
 ): Promise<KvBackup> {
   for (const [name, value] of Object.entries({ backup, path })) {
     if (typeof value !== "string" || value === "") {
-      throw new TypeError(`restore: ${name} must be a file path: received ${nameOf(value)}`);
+      throw new TypeError(`restore: ${name} must be a file path: received ${shown(value)}`);
     }
   }
   refusePostgres(path, "restore", "restore to a file, and copy its entries with openkv copy");
   const options = checkOptions("restore", given, ["force", "onProgress", "signal"]);
   const { force, onProgress, signal } = options as KvRestoreOptions;
   if (force !== undefined && typeof force !== "boolean") {
-    throw new TypeError(`restore: force must be a boolean: received ${nameOf(force)}`);
+    throw new TypeError(`restore: force must be a boolean: received ${shown(force)}`);
   }
   if (onProgress !== undefined && typeof onProgress !== "function") {
-    throw new TypeError(`restore: onProgress must be a function: received ${nameOf(onProgress)}`);
+    throw new TypeError(`restore: onProgress must be a function: received ${shown(onProgress)}`);
   }
   if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new TypeError(`restore: signal must be an AbortSignal: received ${nameOf(signal)}`);
+    throw new TypeError(`restore: signal must be an AbortSignal: received ${shown(signal)}`);
   }
   if (signal?.aborted) throw signal.reason;
   const thread = port();

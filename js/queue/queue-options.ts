@@ -8,7 +8,7 @@ import {
   checkDelay,
   checkOptions,
   checkUndelivered,
-  nameOf,
+  shown,
 } from "../arguments/check.js";
 import { TIME_MS_MAX } from "../arguments/expiry-options.js";
 import { now } from "../model/clock.js";
@@ -34,7 +34,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 /** Text that is not empty, of at most so many bytes in UTF-8. */
 function checkText(what: string, text: unknown, bytesMax: number): string {
   if (typeof text !== "string") {
-    throw new TypeError(`${what} must be a string: received ${nameOf(text)}`);
+    throw new TypeError(`${what} must be a string: received ${shown(text)}`);
   }
   const bytes = Buffer.byteLength(text);
   if (bytes === 0) throw new TypeError(`${what} must not be empty`);
@@ -51,8 +51,7 @@ function checkInteger(what: string, value: unknown, min: number, max: number): n
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
     return value;
   }
-  const received = typeof value === "number" ? String(value) : nameOf(value);
-  throw new TypeError(`${what} must be an integer from ${min} to ${max}: received ${received}`);
+  throw new TypeError(`${what} must be an integer from ${min} to ${max}: received ${shown(value)}`);
 }
 
 function optionalInteger<Default>(
@@ -132,8 +131,9 @@ function checkAt(method: string, at: unknown, limits: Limits): number | undefine
   const time = timeOfDate(at);
   const ms = time ?? at;
   if (typeof ms !== "number" || !Number.isFinite(ms)) {
-    const received = time !== undefined ? "an invalid Date" : nameOf(at);
-    throw new TypeError(`${method}: at must be a Date or ms since the epoch: received ${received}`);
+    throw new TypeError(
+      `${method}: at must be a Date or ms since the epoch: received ${shown(at)}`,
+    );
   }
   const delay = ms - now();
   if (delay > limits.delayMsMax) {
@@ -175,7 +175,7 @@ export interface ListenOptions {
 export function checkListen(handler: unknown, options: unknown, bounds: Bounds): ListenOptions {
   const method = "kv.queue().listen";
   if (typeof handler !== "function") {
-    throw new TypeError(`${method}: handler must be a function: received ${nameOf(handler)}`);
+    throw new TypeError(`${method}: handler must be a function: received ${shown(handler)}`);
   }
   const given = checkOptions(method, options, ["concurrency", "lockDuration", "onError", "signal"]);
   const { concurrencyMax } = bounds;
@@ -195,7 +195,7 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
 
 function checkOnError(method: string, onError: unknown): OnError | undefined {
   if (onError === undefined || typeof onError === "function") return onError as OnError | undefined;
-  throw new TypeError(`${method}: onError must be a function: received ${nameOf(onError)}`);
+  throw new TypeError(`${method}: onError must be a function: received ${shown(onError)}`);
 }
 
 export interface ReceiveOptions {
@@ -246,9 +246,7 @@ export function checkDeadList(options: unknown, bounds: Bounds): DeadListOptions
   const after = cursor == null ? ["", "0", "0"] : CURSOR.exec(String(cursor));
   if (after === null || (cursor != null && typeof cursor !== "string")) {
     throw new TypeError(
-      `${method}: cursor must be one that list() gave: received ${
-        typeof cursor === "string" ? JSON.stringify(cursor) : nameOf(cursor)
-      }`,
+      `${method}: cursor must be one that list() gave: received ${shown(cursor)}`,
     );
   }
   return {
@@ -286,16 +284,12 @@ export function checkPeek(options: unknown, bounds: Bounds): PeekOptions {
   ]);
   if (state !== undefined && !MESSAGE_STATES.includes(state as MessageState)) {
     throw new TypeError(
-      `${method}: state must be "pending", "delayed" or "processing": received ${
-        typeof state === "string" ? JSON.stringify(state) : nameOf(state)
-      }`,
+      `${method}: state must be "pending", "delayed" or "processing": received ${shown(state)}`,
     );
   }
   if (cursor != null && !(typeof cursor === "string" && PEEK_CURSOR.test(cursor))) {
     throw new TypeError(
-      `${method}: cursor must be one that peek() gave: received ${
-        typeof cursor === "string" ? JSON.stringify(cursor) : nameOf(cursor)
-      }`,
+      `${method}: cursor must be one that peek() gave: received ${shown(cursor)}`,
     );
   }
   return {
@@ -311,8 +305,7 @@ const ID = /^[1-9]\d{0,15}$/;
 export function checkId(method: string, id: unknown): number {
   const number = typeof id === "string" && ID.test(id) ? Number(id) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;
-  const received = typeof id === "string" ? JSON.stringify(id) : nameOf(id);
-  throw new TypeError(`${method}: id must be the id of a message: received ${received}`);
+  throw new TypeError(`${method}: id must be the id of a message: received ${shown(id)}`);
 }
 
 /** The time before which dead letters are purged. */

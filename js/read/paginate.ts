@@ -1,6 +1,6 @@
 // Duty: paginate: one page of a list, and the cursor of the next one.
 
-import { checkOptions, nameOf, textOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { KvListIterator, forKv } from "./list.js";
 import { checkSelector } from "./range.js";
 import type { Session } from "../session/session.js";
@@ -49,14 +49,14 @@ export async function pageOf<E>(
     limit > PAGE_ENTRIES_MAX
   ) {
     throw new TypeError(
-      `${method}: limit must be an integer from 1 to ${PAGE_ENTRIES_MAX}: received ${textOf(limit)}`,
+      `${method}: limit must be an integer from 1 to ${PAGE_ENTRIES_MAX}: received ${shown(limit)}`,
     );
   }
   if (cursor !== undefined && cursor !== null && typeof cursor !== "string") {
-    throw new TypeError(`${method}: cursor must be a string: received ${nameOf(cursor)}`);
+    throw new TypeError(`${method}: cursor must be a string: received ${shown(cursor)}`);
   }
   if (reverse !== undefined && typeof reverse !== "boolean") {
-    throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
+    throw new TypeError(`${method}: reverse must be a boolean: received ${shown(reverse)}`);
   }
   // One entry more than requested shows whether there is a next page.
   const listed = list(selector, {

@@ -1,6 +1,6 @@
 // Duty: kv.replica: how far the local copy of a remote database is.
 
-import { nameOf } from "../arguments/check.js";
+import { shown } from "../arguments/check.js";
 import { signalled } from "../arguments/signal.js";
 import { Writer } from "../codec/writer.js";
 import { errorOf } from "../model/errors.js";
@@ -45,9 +45,8 @@ export class KvReplica {
   reached(versionstamp: string, options?: KvCallOptions): Promise<void> {
     return signalled("kv.replica.reached", options, async (signal) => {
       if (typeof versionstamp !== "string" || !VERSIONSTAMP.test(versionstamp)) {
-        const shown = typeof versionstamp === "string" ? `"${versionstamp}"` : nameOf(versionstamp);
         throw new TypeError(
-          `kv.replica.reached: the versionstamp must have 20 hexadecimal digits: received ${shown}`,
+          `kv.replica.reached: the versionstamp must have 20 hexadecimal digits: received ${shown(versionstamp)}`,
         );
       }
       const frame = new Writer(32);

@@ -1,6 +1,7 @@
 // Duty: full-text indexes: creates, lists and drops them, and reports the progress of building one.
 
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
+import { nameText } from "../arguments/names.js";
 import { call } from "../session/call.js";
 import { setTimeout } from "../model/clock.js";
 import { count } from "../read/count.js";
@@ -47,15 +48,15 @@ export async function createIndex(session: Session, options: KvIndexOptions): Pr
   if (tokenizer < 0) {
     const known = TOKENIZERS.join(", ");
     throw new TypeError(
-      `kv.createIndex: tokenize must be one of ${known}: received ${String(given.tokenize)}`,
+      `kv.createIndex: tokenize must be one of ${known}: received ${shown(given.tokenize)}`,
     );
   }
   if (given.name !== undefined && typeof given.name !== "string") {
-    throw new TypeError(`kv.createIndex: name must be a string: received ${nameOf(given.name)}`);
+    throw new TypeError(`kv.createIndex: name must be a string: received ${shown(given.name)}`);
   }
   if (given.replace !== undefined && typeof given.replace !== "boolean") {
     throw new TypeError(
-      `kv.createIndex: replace must be a boolean: received ${nameOf(given.replace)}`,
+      `kv.createIndex: replace must be a boolean: received ${shown(given.replace)}`,
     );
   }
   frame.u8(given.replace === true ? 1 : 0);
@@ -79,12 +80,12 @@ export async function createIndex(session: Session, options: KvIndexOptions): Pr
 
 function listOf(name: string, given: unknown, type: "string" | "number"): unknown[] {
   if (!Array.isArray(given)) {
-    throw new TypeError(`kv.createIndex: ${name} must be an array: received ${nameOf(given)}`);
+    throw new TypeError(`kv.createIndex: ${name} must be an array: received ${shown(given)}`);
   }
   given.forEach((item: unknown, at) => {
     if (typeof item === type) return;
     throw new TypeError(
-      `kv.createIndex: ${name}[${at}] must be a ${type}: received ${nameOf(item)}`,
+      `kv.createIndex: ${name}[${at}] must be a ${type}: received ${shown(item)}`,
     );
   });
   return given;
@@ -118,8 +119,7 @@ export async function dropIndex(session: Session, prefix: KvKey | string): Promi
     putText(frame, prefix);
   } else {
     if (!Array.isArray(prefix)) {
-      const given = nameOf(prefix);
-      throw new TypeError(`kv.dropIndex: expected a prefix or a name: received ${given}`);
+      throw new TypeError(`kv.dropIndex: expected a prefix or a name: received ${shown(prefix)}`);
     }
     frame.u8(BY_PREFIX);
     putPrefix(session, frame, "kv.dropIndex", prefix);
@@ -219,7 +219,7 @@ class OpenIndex implements KvIndex {
     const infos = infosOf(await list(this.#session, false));
     const found = infos.find(({ name }) => name === this.name);
     if (found === undefined) {
-      const text = `the index '${this.name}' was dropped while it was being built`;
+      const text = `the index ${nameText(this.name)} was dropped while it was being built`;
       throw new KvError("CONFLICT", text);
     }
     this.state = found.state;

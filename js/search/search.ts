@@ -1,6 +1,6 @@
 // Duty: search: turns the query and its options into a frame, and the hits into entries.
 
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { call } from "../session/call.js";
 import { decodeKey, encodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
@@ -60,7 +60,7 @@ function requestOf(session: Session, prefix: KvKey, query: unknown, options: unk
   const marks = checkHighlight(given.highlight);
   const where = encodeWhere("kv.search", given.where);
   if (typeof query !== "string") {
-    throw new TypeError(`kv.search: query must be a string: received ${nameOf(query)}`);
+    throw new TypeError(`kv.search: query must be a string: received ${shown(query)}`);
   }
   const frame = new Writer();
   const flags = [cursor === null ? 0 : AFTER, marks === null ? 0 : HIGHLIGHT];
@@ -89,7 +89,7 @@ function wholeNumber(name: string, given: unknown, least: number, most: number):
     return given;
   }
   throw new TypeError(
-    `kv.search: ${name} must be an integer from ${least}: received ${String(given)}`,
+    `kv.search: ${name} must be an integer from ${least}: received ${shown(given)}`,
   );
 }
 
@@ -114,7 +114,7 @@ function checkHighlight(given: unknown): Marks | null {
   const options = given === true ? {} : given;
   if (typeof options !== "object" || options === null) {
     throw new TypeError(
-      `kv.search: highlight must be a boolean or an object: received ${nameOf(given)}`,
+      `kv.search: highlight must be a boolean or an object: received ${shown(given)}`,
     );
   }
   const marks = checkOptions("kv.search: highlight", options, HIGHLIGHT_OPTIONS);
@@ -122,7 +122,7 @@ function checkHighlight(given: unknown): Marks | null {
     const text = marks[name];
     if (text === undefined) return standard;
     if (typeof text === "string") return text;
-    throw new TypeError(`kv.search: highlight.${name} must be a string: received ${nameOf(text)}`);
+    throw new TypeError(`kv.search: highlight.${name} must be a string: received ${shown(text)}`);
   };
   return {
     before: mark("before", "<b>"),
@@ -135,7 +135,7 @@ function checkHighlight(given: unknown): Marks | null {
 /** A key prefix with its length. */
 export function putPrefix(session: Session, frame: Writer, method: string, prefix: unknown): void {
   if (!Array.isArray(prefix)) {
-    throw new TypeError(`${method}: prefix must be an array: received ${nameOf(prefix)}`);
+    throw new TypeError(`${method}: prefix must be an array: received ${shown(prefix)}`);
   }
   const at = frame.pos;
   frame.u32(0);

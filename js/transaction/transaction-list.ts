@@ -7,8 +7,7 @@ import {
   checkConsistency,
   checkListOptions,
   checkOptions,
-  nameOf,
-  textOf,
+  shown,
 } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { bytesOf } from "../codec/key-bytes.js";
@@ -54,11 +53,10 @@ export class TransactionList implements KvTransactionListIterator<any> {
     const given = checkOptions(method, options, LIST_OPTIONS);
     const { limit, reverse, cursor } = given;
     if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
-      const what = typeof limit === "number" ? textOf(limit) : nameOf(limit);
-      throw new TypeError(`${method}: limit must be a positive integer: received ${what}`);
+      throw new TypeError(`${method}: limit must be a positive integer: received ${shown(limit)}`);
     }
     if (reverse !== undefined && typeof reverse !== "boolean") {
-      throw new TypeError(`${method}: reverse must be a boolean: received ${nameOf(reverse)}`);
+      throw new TypeError(`${method}: reverse must be a boolean: received ${shown(reverse)}`);
     }
     checkConsistency(given.consistency);
     this.#signal = checkSignal(method, given.signal);

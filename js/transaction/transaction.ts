@@ -7,7 +7,7 @@ import {
   type RetryDelay,
   backoffMs,
 } from "./backoff.js";
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { type Conflict, KvConflictError } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
@@ -25,7 +25,7 @@ export async function transaction<T>(
   options: unknown,
 ): Promise<KvTransactionResult<T>> {
   if (typeof run !== "function") {
-    throw new TypeError(`kv.transaction: expected a function: received ${nameOf(run)}`);
+    throw new TypeError(`kv.transaction: expected a function: received ${shown(run)}`);
   }
   const given = checkOptions("kv.transaction", options, ["maxRetries", "retryDelay", "signal"]);
   const maxRetries = checkRetries(given.maxRetries);
@@ -100,9 +100,8 @@ function checkMs(what: string, given: unknown): number | undefined {
   if (given === undefined) return undefined;
   if (typeof given === "number" && given >= 0 && given <= TRANSACTION_RETRY_DELAY_MS_MAX)
     return given;
-  const shown = typeof given === "number" ? String(given) : nameOf(given);
   throw new TypeError(
-    `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: received ${shown}`,
+    `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: received ${shown(given)}`,
   );
 }
 
@@ -111,9 +110,8 @@ function checkRetries(given: unknown): number {
   if (typeof given === "number" && given >= 0 && (Number.isInteger(given) || given === Infinity)) {
     return given;
   }
-  const received = typeof given === "number" ? String(given) : nameOf(given);
   throw new TypeError(
-    `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${received}`,
+    `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${shown(given)}`,
   );
 }
 

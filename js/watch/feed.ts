@@ -1,6 +1,6 @@
 // Duty: watch over a selector: a stream of the committed changes in a range of keys, in order.
 
-import { checkOptions, wrongShape } from "../arguments/check.js";
+import { checkOptions, wrongShape, shown } from "../arguments/check.js";
 import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { Writer } from "../codec/writer.js";
@@ -62,7 +62,7 @@ export function checkFeed(
 function putStamp(writer: Writer, since: unknown): void {
   if (typeof since !== "string") throw wrongShape("string", since, "since is a versionstamp");
   if (!isStamp(since)) {
-    const form = `twenty hexadecimal digits: received '${since}'`;
+    const form = `twenty hexadecimal digits: received ${shown(since)}`;
     throw new TypeError(`kv.watch: since must be a versionstamp, ${form}`);
   }
   writer.u8(1);

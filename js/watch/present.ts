@@ -2,7 +2,7 @@
 // Invariant: every commit that the entries do not show is yielded as a change, in order; a change that
 // they show is not.
 
-import { checkOptions, nameOf } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import { encodeKey } from "../codec/key.js";
 import { readStamp } from "../native/frame.js";
@@ -29,7 +29,7 @@ export function changes(
 ): ReadableStream<KvChanges> {
   const { since, initial } = checkOptions("kv.watch", options, FEED_OPTIONS);
   if (initial !== undefined && typeof initial !== "boolean") {
-    throw new TypeError(`kv.watch: initial must be a boolean: received ${nameOf(initial)}`);
+    throw new TypeError(`kv.watch: initial must be a boolean: received ${shown(initial)}`);
   }
   if (initial !== true) return feed(session, given, options);
   if (since !== undefined) {

@@ -2,7 +2,7 @@
 // into JavaScript.
 
 import { call } from "../session/call.js";
-import { checkOptions, nameOf, requireSelector, textOf } from "../arguments/check.js";
+import { checkOptions, requireSelector, shown } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp } from "../native/frame.js";
 import { CALL_DELETE_MANY, DELETE_ATOMIC, DELETE_KEYS, SCAN_WHERE } from "../native/contract.js";
@@ -31,15 +31,15 @@ export async function deleteMany(
   const { where, limit, atomic, descendants } = given;
   if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
     throw new TypeError(
-      `kv.deleteMany: limit must be a positive integer: received ${textOf(limit)}`,
+      `kv.deleteMany: limit must be a positive integer: received ${shown(limit)}`,
     );
   }
   if (atomic !== undefined && typeof atomic !== "boolean") {
-    throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${nameOf(atomic)}`);
+    throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${shown(atomic)}`);
   }
   if (descendants !== undefined && typeof descendants !== "boolean") {
     throw new TypeError(
-      `kv.deleteMany: descendants must be a boolean: received ${nameOf(descendants)}`,
+      `kv.deleteMany: descendants must be a boolean: received ${shown(descendants)}`,
     );
   }
   const filter = encodeWhere("kv.deleteMany", where);
@@ -62,7 +62,7 @@ export async function deleteMany(
     for (let i = 0; i < count; i++) {
       if (!Array.isArray(keys[i])) {
         throw new TypeError(
-          `kv.deleteMany: keys[${i}] must be a key (an array): received ${nameOf(keys[i])}`,
+          `kv.deleteMany: keys[${i}] must be a key (an array): received ${shown(keys[i])}`,
         );
       }
       if (keys[i].length === 0) throw new TypeError(`kv.deleteMany: keys[${i}] cannot be empty`);
@@ -90,7 +90,7 @@ export async function deleteMany(
 function subtreeOf(key: unknown, keyBytesMax: number): { start: Buffer; end: Buffer } {
   if (!Array.isArray(key)) {
     throw new TypeError(
-      `kv.deleteMany: with descendants, expected a key (an array): received ${nameOf(key)}`,
+      `kv.deleteMany: with descendants, expected a key (an array): received ${shown(key)}`,
     );
   }
   if (key.length === 0) {

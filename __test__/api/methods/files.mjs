@@ -131,7 +131,7 @@ export default {
     wrong: [
       [(kv) => kv.at(), /the moment must be a versionstamp/],
       [(kv) => kv.at(5), /the moment must be a versionstamp/],
-      [(kv) => kv.at("monday"), /received "monday"/],
+      [(kv) => kv.at("monday"), /received the string "monday"/],
       [(kv) => kv.at(new Date(Number.NaN)), /or a valid Date/],
       [(kv) => kv.at(new Date(0), 5), /options must be an object/],
     ],

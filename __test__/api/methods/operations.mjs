@@ -41,7 +41,7 @@ const growth = (name) => ({
   closed: AT_COMMIT,
   wrong: [
     ...badKey((op, key) => op[name](key, [1])),
-    [(kv) => kv.atomic()[name](["a"], "ab"), /items must be an array: received string/],
+    [(kv) => kv.atomic()[name](["a"], "ab"), /items must be an array: received the string "ab"/],
     [(kv) => kv.atomic()[name](["a"], [() => 1]), CLONED],
     [(kv) => kv.atomic()[name](["a"], [1], { expireIn: "5" }), /expireIn must be/],
   ],
@@ -172,7 +172,7 @@ export default {
     closed: (kv) => kv.atomic().commit(),
     wrong: [
       [async (kv) => await kv.atomic(), /did you forget to call 'commit\(\)'/],
-      [(kv) => kv.atomic().commit({ values: 5 }), /values must be a boolean: received number/],
+      [(kv) => kv.atomic().commit({ values: 5 }), /values must be a boolean: received 5/],
     ],
     over: [
       [

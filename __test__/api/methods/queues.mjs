@@ -26,9 +26,9 @@ const byId = (name, of = dead) => ({
   closed: (letters) => letters[name]("1"),
   wrong: [
     [(letters) => letters[name](), /id must be the id of a message: received undefined/],
-    [(letters) => letters[name](1), /received number/],
-    [(letters) => letters[name]("x"), /received "x"/],
-    [(letters) => letters[name]("0"), /received "0"/],
+    [(letters) => letters[name](1), /received 1/],
+    [(letters) => letters[name]("x"), /received the string "x"/],
+    [(letters) => letters[name]("0"), /received the string "0"/],
   ],
   over: [[(letters) => letters[name]("9".repeat(17)), /id must be the id of a message/]],
   misspelt: [[(letters) => letters[name]("1", { sinal: 1 }), /unknown option 'sinal'/]],
@@ -43,7 +43,7 @@ export default {
   "Kv.queue": {
     closed: (kv) => kv.queue("q"),
     wrong: [
-      [(kv) => kv.queue(5), /name must be a string: received number/],
+      [(kv) => kv.queue(5), /name must be a string: received 5/],
       [(kv) => kv.queue(null), /name must be a string: received null/],
       [(kv) => kv.queue(""), /name must not be empty/],
       [(kv) => kv.queue("\ud800"), /name must be well-formed/],

@@ -42,7 +42,7 @@ const growth = (name) => ({
   closed: write((tx) => tx[name](["a"], [1])),
   wrong: [
     ...badKey((tx, key) => tx[name](key, [1])),
-    [tx((tx) => tx[name](["a"], "ab")), /items must be an array: received string/],
+    [tx((tx) => tx[name](["a"], "ab")), /items must be an array: received the string "ab"/],
   ],
   over: [...longKey((tx, key) => tx[name](key, [1])), [tx((tx) => tx[name](["a"], [BIG])), VALUE]],
   misspelt: [[tx((tx) => tx[name](["a"], [1], { expiresIn: 5 })), /unknown option 'expiresIn'/]],

@@ -20,7 +20,7 @@ export default [
     async run(t) {
       const kv = await t.open();
       for (const expireIn of [-1, 1.5, NaN, Infinity, -Infinity, null, "5", 5n, true]) {
-        const words = `expireIn must be a non-negative integer: received ${expireIn}`;
+        const words = t.refusal("expireIn must be a non-negative integer", expireIn);
         await t.rejects(() => kv.set(["a"], 1, { expireIn }), TypeError, words);
         t.throws(() => kv.atomic().set(["a"], 1, { expireIn }), TypeError, words);
       }

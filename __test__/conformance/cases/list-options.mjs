@@ -37,7 +37,7 @@ export default [
     async run(t) {
       const kv = await t.open();
       for (const limit of [0, -1, 1.5, "2", NaN, Infinity, 1n, null]) {
-        const words = `Limit must be a positive integer: received ${limit}`;
+        const words = t.refusal("Limit must be a positive integer", limit);
         t.throws(() => kv.list(n, { limit }), Error, words);
       }
     },
@@ -47,7 +47,7 @@ export default [
     async run(t) {
       const kv = await t.open();
       for (const batchSize of [0, -1, 1.5, "2", NaN, Infinity, 1n]) {
-        const words = `batchSize must be a positive integer: received ${batchSize}`;
+        const words = t.refusal("batchSize must be a positive integer", batchSize);
         t.throws(() => kv.list(n, { batchSize }), Error, words);
       }
     },
