@@ -24,7 +24,7 @@ const PAGES = [
   ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
   ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
   ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md", "docs/backup.md"],
-  ...["docs/features.md", "docs/tutorial.md", "docs/recipes.md", "docs/faq.md"],
+  ...["docs/features.md", "docs/tutorial.md", "docs/recipes.md", "docs/faq.md", "docs/replicas.md"],
 ];
 
 const COMPILER_OPTIONS = {
