@@ -267,3 +267,66 @@ test("a token that may only read can change nothing", async () => {
     assert.equal(await page.getByRole("button", { name: /^Save/ }).count(), 0);
   });
 });
+
+test("the versions of an entry are shown, and a value is restored", async () => {
+  const { url, kv } = await served(
+    async (db) => {
+      await db.set(["price"], { euro: 100 });
+      await db.set(["price"], { euro: 120 }, { expireIn: 3_600_000 });
+      await db.delete(["price"]);
+      await db.set(["price"], { euro: 140 });
+    },
+    {},
+    { history: "7d" },
+  );
+  await onPage(url, { hash: '/entries?key=["price"]' }, async (page) => {
+    await page.getByText("History", { exact: true }).click();
+    const rows = page.locator("details.history details");
+    await rows.nth(3).waitFor();
+    const titles = await rows.locator("summary").allInnerTexts();
+    for (const [at, done] of ["stored", "removed", "stored", "stored"].entries())
+      assert.match(titles[at], new RegExp(`^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ ${done}`));
+    assert.match(titles[0], /the present one/);
+    await rows.nth(2).locator("summary").click();
+    await rows
+      .nth(2)
+      .getByText(/, expires \d{4}/)
+      .waitFor();
+    await rows.nth(3).locator("summary").click();
+    await rows.nth(3).getByRole("button", { name: "Restore this value" }).click();
+    await rows.nth(4).waitFor();
+    assert.deepEqual((await kv.get(["price"])).value, { euro: 100 });
+  });
+});
+
+test("a restored value has a check, and a deleted entry comes back", async () => {
+  const { url, kv } = await served((db) => db.set(["a"], 1), {}, { history: "7d" });
+  await kv.set(["a"], 2);
+  await onPage(url, { hash: '/entries?key=["a"]', allow: [/412/, /404/] }, async (page) => {
+    await page.getByText("History", { exact: true }).click();
+    const oldest = page.locator("details.history details").last();
+    await oldest.locator("summary").click();
+    await kv.set(["a"], 3);
+    await oldest.getByRole("button", { name: "Restore this value" }).click();
+    await page.getByText("Another write was first. Nothing is saved.").waitFor();
+    assert.equal((await kv.get(["a"])).value, 3);
+    await kv.delete(["a"]);
+    await page.goto(`${url}/#/overview`);
+    await page.goto(`${url}/#/entries?key=["a"]`);
+    await page.getByText("There is no entry with this key.").waitFor();
+    await page.getByText("History", { exact: true }).click();
+    await oldest.locator("summary").click();
+    await oldest.getByRole("button", { name: "Restore this value" }).click();
+    await page.getByText("Saved").waitFor();
+    assert.equal((await kv.get(["a"])).value, 1);
+  });
+});
+
+test("without a history the panel says how it is switched on", async () => {
+  const { url } = await served((db) => db.set(["a"], 1));
+  await onPage(url, { hash: '/entries?key=["a"]', allow: [/422/] }, async (page) => {
+    await page.getByText("History", { exact: true }).click();
+    await page.getByText("The database keeps no history.").waitFor();
+    await page.getByText('openKv(path, { history: "7d" })').waitFor();
+  });
+});

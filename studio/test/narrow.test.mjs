@@ -116,6 +116,32 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
+for (const history of ["7d", undefined])
+  test(`the history of an entry fits a phone, ${history ?? "without a history"}`, async () => {
+    const { url } = await served(
+      async (kv) => {
+        for (let i = 0; i < 30; i++) await kv.set([LONG, LONG], { text: "x".repeat(2000), i });
+      },
+      {},
+      history === undefined ? {} : { history },
+    );
+    const hash = `/entries?key=${JSON.stringify([LONG, LONG])}`;
+    const options = { hash, viewport: { width: 360, height: 740 }, allow: [/422/] };
+    await onPage(url, options, async (page) => {
+      await page.getByText("History", { exact: true }).click();
+      if (history === undefined) await page.getByText("keeps no history").waitFor();
+      else {
+        await page.locator("details.history details summary").first().click();
+        await page.locator("details.history details summary").nth(1).click();
+        await page.getByRole("button", { name: "Restore this value" }).waitFor();
+        await page.getByRole("button", { name: "Older versions" }).waitFor();
+      }
+      await shoot(page, `phone-history-${history ?? "none"}`);
+      const bounds = { targetPx: TARGET_PX, fontPx: FIELD_FONT_PX };
+      assert.deepEqual(await page.evaluate(measured, bounds), []);
+    });
+  });
+
 test("the list of databases fits a phone", async () => {
   const server = await servedFolder();
   const options = { token: adminToken, viewport: { width: 360, height: 740 } };

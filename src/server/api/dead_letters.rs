@@ -14,9 +14,9 @@ use super::admit::Admitted;
 use super::body::{json, wanted};
 use super::deletion::Deleted;
 use super::envelope::as_document;
+use super::item_page::Page;
 use super::list::limit_of;
 use super::media::Form;
-use super::message_page::Page;
 use super::problem::{Answered, Problem};
 use super::queue::{id_in, queue_of};
 use super::schema::{PageLimit, QueueName, TypedValue, ValueError};
@@ -107,7 +107,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
         });
     });
     let cursor = |last: &DeadLetter| format!("{}.{}", last.died_ms, last.id);
-    page.await?.answer(form, write, cursor)
+    page.await?.answer("messages", form, write, cursor)
 }
 
 fn none() -> Problem {

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{json, wanted};
 use super::deletion::Deleted;
+use super::item_page::Page;
 use super::list::limit_of;
 use super::media::Form;
-use super::message_page::Page;
 use super::problem::{Answered, Problem};
 use super::queue::{id_in, queue_of};
 use super::schema::{PageLimit, QueueName, QueueState, TypedValue, ValueError};
@@ -143,5 +143,5 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
             page.take((message, state), bytes)
         });
     });
-    page.await?.answer(form, write, |(last, _)| last.place().text())
+    page.await?.answer("messages", form, write, |(last, _)| last.place().text())
 }

@@ -13,8 +13,8 @@
 //! | `body`, `lines`, `write` | values and entries out of bodies |
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
-//! | `entries`, `deletion`, `message_page` | calls of the store |
-//! | `entry`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
+//! | `entries`, `deletion`, `item_page` | calls of the store |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -31,13 +31,14 @@ mod entry;
 mod envelope;
 mod events;
 mod export;
+mod history;
 mod import;
 mod indexes;
+mod item_page;
 mod lines;
 mod list;
 mod listen;
 mod media;
-mod message_page;
 mod messages;
 mod metrics;
 mod page;
@@ -102,6 +103,7 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(list::list),
         routes!(list::paginate_query, list::paginate),
         routes!(list::batch),
+        routes!(history::list),
         routes!(metrics::prometheus),
         routes!(search::by_query, search::search),
     ];

@@ -10,8 +10,9 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::model::{
-    HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX, LOCK_DURATION_MS_MAX,
-    LOCK_DURATION_MS_MIN, LOCK_MS, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX, TIME_MS_MAX,
+    HISTORY_VERSIONS_MAX, HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX,
+    LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
+    TIME_MS_MAX,
 };
 
 type Named = (String, RefOr<Schema>);
@@ -132,6 +133,9 @@ schemas! {
 
     PageLimit as "PageLimit" uses [] =
         whole(1, HTTP_LIST_ENTRIES_MAX, Some(HTTP_LIST_ENTRIES_DEFAULT));
+
+    VersionsLimit as "VersionsLimit" uses [] =
+        whole(1, HISTORY_VERSIONS_MAX, Some(HISTORY_VERSIONS_MAX));
 
     Depth as "Depth" uses [] = json!({ "type": "integer", "minimum": 1 });
 

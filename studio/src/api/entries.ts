@@ -21,6 +21,9 @@ export interface Listing {
   readonly where?: unknown;
 }
 
+/** Versions that are shown at once. */
+const VERSIONS_MAX = 20;
+
 export async function list(listing: Listing, signal?: AbortSignal): Promise<Page> {
   const page = await askJson<Page>("/keys/list", { body: listing, ...(signal && { signal }) });
   return { ...page, entries: page.entries.map(readable) };
@@ -44,6 +47,31 @@ export async function read(key: Key, signal?: AbortSignal): Promise<Entry | unde
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
   }
+}
+
+/** What a commit has made of an entry. Times are RFC 3339. */
+export interface Version {
+  readonly type: "set" | "expiry" | "delete";
+  readonly value: Node | null;
+  readonly versionstamp: string;
+  readonly committedAt: string | null;
+  readonly expireAt: string | null;
+}
+
+interface Versions {
+  readonly versions: Version[];
+  readonly cursor: string | null;
+}
+
+/** A page of the versions of the entry of a key, the newest first. */
+export async function versions(
+  key: Key,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<Versions> {
+  const query = { key: printKey(key), limit: VERSIONS_MAX, cursor };
+  const page = await askJson<Versions>("/history", { query, signal });
+  return { ...page, versions: page.versions.map(readable) };
 }
 
 /** What a write expects: this versionstamp, no entry, or anything. */

@@ -52,6 +52,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the versions of the entry of a key, the newest first. */
+        get: operations["listEntryVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/import": {
         parameters: {
             query?: never;
@@ -739,6 +756,28 @@ export interface components {
             valueError?: components["schemas"]["ValueError"] | null;
             versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
+        /** @description What a commit has made of an entry. */
+        EntryVersion: {
+            /** @description RFC 3339; `null` for a commit before the beginning of the history. */
+            committedAt?: string | null;
+            /** @description RFC 3339; `null` without an expiry. */
+            expireAt?: string | null;
+            /**
+             * @description `set`: the commit has stored the value; `expiry`: it has changed the expiry alone; `delete`: it has removed
+             *     the entry.
+             */
+            type: components["schemas"]["VersionType"];
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
+            versionstamp: components["schemas"]["Versionstamp"];
+        };
+        /** @description A page of the versions of an entry. */
+        EntryVersions: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            versions: components["schemas"]["EntryVersion"][];
+        };
         /** @description Only entries whose values match. */
         Filter: Record<string, never>;
         /** @description An entry that a search has found. */
@@ -1175,6 +1214,31 @@ export interface components {
             valueError?: components["schemas"]["ValueError"] | null;
             versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
+        /** @description What a commit has made of an entry. */
+        TypedEntryVersion: {
+            /** @description RFC 3339; `null` for a commit before the beginning of the history. */
+            committedAt?: string | null;
+            /** @description RFC 3339; `null` without an expiry. */
+            expireAt?: string | null;
+            /**
+             * @description `set`: the commit has stored the value; `expiry`: it has changed the expiry alone; `delete`: it has removed
+             *     the entry.
+             */
+            type: components["schemas"]["VersionType"];
+            /** @description docs/format.md, section 5 */
+            value?: {
+                type: string;
+            };
+            valueError?: components["schemas"]["ValueError"] | null;
+            versionstamp: components["schemas"]["Versionstamp"];
+        };
+        /** @description A page of the versions of an entry. */
+        TypedEntryVersions: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            versions: components["schemas"]["TypedEntryVersion"][];
+        };
         /** @description An entry that a search has found. */
         TypedFoundEntry: {
             /**
@@ -1312,6 +1376,8 @@ export interface components {
             /** @description For people; may change in any release. */
             detail: string;
         };
+        /** @enum {string} */
+        VersionType: "set" | "expiry" | "delete";
         Versionstamp: string;
         /** @description The answer of a write. */
         Written: {
@@ -1575,6 +1641,51 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listEntryVersions: {
+        parameters: {
+            query: {
+                /** @description The key of the entry. */
+                key: string;
+                /** @description Most versions: 1 to 100, by default 100. */
+                limit?: number;
+                /** @description Where the page before this one ended: only older versions than this one. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of versions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/cbor": components["schemas"]["Binary"];
+                    "application/json": components["schemas"]["EntryVersions"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedEntryVersions"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            /** @description The database keeps no history. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];
             503: components["responses"]["ServiceUnavailable"];

@@ -17,6 +17,7 @@ import { printKey, printNode } from "../../values/print";
 import { ConflictDialog, type ConflictOf } from "./conflict";
 import { CopyAs } from "./copy";
 import { Facts } from "./facts";
+import { History } from "./history";
 
 interface DetailProps {
   readonly of: Key;
@@ -163,6 +164,14 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
             Save <kbd>Ctrl S</kbd>
           </button>
         </div>
+      )}
+      {entry !== null && (
+        <History
+          of={of}
+          present={entry?.versionstamp ?? undefined}
+          isChanged={isChanged}
+          onRestore={(value) => void store(value, entry)}
+        />
       )}
       {conflict !== undefined && (
         <ConflictDialog

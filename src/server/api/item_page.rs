@@ -1,4 +1,4 @@
-//! A page of messages or dead letters: read within the memory of its client, answered as a document.
+//! A page of messages, dead letters or versions: read within the memory of its client, answered as a document.
 
 use std::sync::Arc;
 
@@ -74,16 +74,18 @@ impl<T: Send + 'static> Caller<()> for Page<T> {
 }
 
 impl<T> Items<T> {
-    /// The document of the page: `write` appends an item, `cursor` is that of the page after an item.
+    /// The document of the page, with the items in the member `name`: `write` appends an item, `cursor` is
+    /// that of the page after an item.
     pub(super) fn answer(
         self,
+        name: &str,
         form: Form,
         write: impl Fn(&mut Written, &T) -> Result<()>,
         cursor: impl Fn(&T) -> String,
     ) -> Answered {
         let mut written = Written::new(form, 0);
         written.object(|written| {
-            written.member("messages").array(self.items.iter(), write)?;
+            written.member(name).array(self.items.iter(), write)?;
             let last = self.items.last().filter(|_| self.more);
             write_cursor(written, last.map(cursor).as_deref());
             Ok(())
