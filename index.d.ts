@@ -55,7 +55,7 @@ export interface KvCallOptions {
    * const signal = AbortSignal.timeout(500);
    * const count = await kv.count({ prefix: ["users"] }, { signal });
    */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** An entry that exists. */
@@ -239,40 +239,40 @@ export type KvVersion<T = unknown> = {
 /** Options of {@link Kv.history}. */
 export interface KvHistoryOptions extends KvCallOptions {
   /** Most versions to yield, a positive integer. Default: all. */
-  limit?: number;
+  limit?: number | undefined;
   /** Only versions of commits before this one: the `versionstamp` of the last version of an earlier call goes on there. */
-  before?: string;
+  before?: string | undefined;
 }
 
 /** Options of {@link Kv.list}. */
 export interface KvListOptions<T = unknown> extends KvCallOptions {
   /** Most entries to yield, a positive integer. Default: all. */
-  limit?: number;
+  limit?: number | undefined;
   /**
    * {@link KvListIterator.cursor} of an earlier list with the same selector: the list continues
    * after it.
    */
-  cursor?: string;
+  cursor?: string | undefined;
   /** Lists from the last key to the first. Default: false. */
-  reverse?: boolean;
+  reverse?: boolean | undefined;
   /** Default: `"strong"`. */
-  consistency?: KvConsistencyLevel;
+  consistency?: KvConsistencyLevel | undefined;
   /**
    * Most entries per read, a positive integer; above 500 counts as 500, above 1000 is an error.
    * Each read sees one state of the database. Default: grows from 32 to 500.
    */
-  batchSize?: number;
+  batchSize?: number | undefined;
   /** Only entries whose value matches; see {@link KvFilter}. Default: all. */
-  where?: KvFilter<T>;
+  where?: KvFilter<T> | undefined;
   /** Entries without `value`; the value is neither read nor sent. Default: false. */
-  keysOnly?: boolean;
+  keysOnly?: boolean | undefined;
   /**
    * Only entries whose key has at most this many parts behind the prefix, a positive integer.
    * Deeper entries are skipped without being read. Requires a `prefix`. Default: all.
    */
-  depth?: number;
+  depth?: number | undefined;
   /** Entries with `expireAt`, see {@link KvExpiry}. Default: false. */
-  withExpiry?: boolean;
+  withExpiry?: boolean | undefined;
 }
 
 /** An entry of a list with `keysOnly: true`. */
@@ -520,13 +520,13 @@ type FreePathStart =
 /** Options of {@link Kv.paginate}. An unknown name is a `TypeError`. */
 export interface KvPageOptions<T = unknown> extends KvCallOptions {
   /** Most entries of the page, 1 to 1000. Default: 100. */
-  limit?: number;
+  limit?: number | undefined;
   /** The `cursor` of the previous page. */
-  cursor?: string | null;
+  cursor?: string | null | undefined;
   /** Lists from the last key to the first. Default: false. */
-  reverse?: boolean;
+  reverse?: boolean | undefined;
   /** Only entries whose value matches this filter. */
-  where?: KvFilter<T>;
+  where?: KvFilter<T> | undefined;
 }
 
 /**
@@ -563,12 +563,12 @@ export interface KvDeleteManyOptions<T = unknown> extends KvCallOptions {
    * Deletes all in one commit. Rejects with `TypeError`, and deletes nothing, if there are more
    * than `limits.mutationsMax` entries to delete. Default: false.
    */
-  atomic?: boolean;
+  atomic?: boolean | undefined;
   /**
    * The first argument is one key: deletes its entry, and those of all keys that extend it.
    * Default: false.
    */
-  descendants?: boolean;
+  descendants?: boolean | undefined;
 }
 
 /**
@@ -666,25 +666,25 @@ export interface KvExpireOptions {
    * Milliseconds from the commit to the expiry, a non-negative integer. 0: the entry is absent at
    * once.
    */
-  expireIn?: number;
+  expireIn?: number | undefined;
   /**
    * The time of the expiry: a date, or milliseconds since the epoch. If it has passed, the entry is
    * absent at once, and replaces the previous entry. `null` means the same as leaving it out.
    */
-  expireAt?: Date | number | null;
+  expireAt?: Date | number | null | undefined;
 }
 
 /** Options of {@link AtomicOperation.sum}; the bounds have the type of the operand. */
 export interface KvSumOptions<N extends number | bigint = number | bigint> extends KvExpireOptions {
   /** The smallest result. Default: none. */
-  min?: N;
+  min?: N | undefined;
   /** The largest result. Default: none. */
-  max?: N;
+  max?: N | undefined;
   /**
    * Stores the bound in place of a result beyond it, and keeps a `KvU64` within 0…2^64 − 1.
    * Default: false, which fails the commit.
    */
-  clamp?: boolean;
+  clamp?: boolean | undefined;
 }
 
 /** Options of {@link Kv.createIndex}. */
@@ -701,19 +701,19 @@ export interface KvIndexOptions extends KvCallOptions {
    * How text becomes terms: `"unicode61"` folds case and diacritics of all scripts, `"porter"` also
    * reduces English words to their stems, `"ascii"` folds ASCII only. Default: `"unicode61"`.
    */
-  tokenize?: "unicode61" | "porter" | "ascii";
+  tokenize?: "unicode61" | "porter" | "ascii" | undefined;
   /**
    * Lengths in characters (1 to 32, at most 4 of them) of indexed beginnings of terms: queries like
    * `ab*` of these lengths are as fast as whole terms. Default: none.
    */
   prefixLengths?: readonly number[];
   /** A name, 1 to 256 bytes. Default: made from the prefix. */
-  name?: string;
+  name?: string | undefined;
   /**
    * If the prefix has an index with another description, drops it in the same commit. Searches find
    * older entries again when the new index is built. Default: false, an error.
    */
-  replace?: boolean;
+  replace?: boolean | undefined;
 }
 
 /** A full-text index, as {@link Kv.listIndexes} returns it. */
@@ -769,15 +769,15 @@ export interface KvIndex {
 /** Options of {@link Kv.search}. An unknown name is a `TypeError`. */
 export interface KvSearchOptions<T = unknown> extends KvCallOptions {
   /** Most entries, 1 to 1000, counted after the filter. Default: 20. */
-  limit?: number;
+  limit?: number | undefined;
   /** Entries to skip first, at most 1,000,000; not together with `cursor`. Default: 0. */
-  offset?: number;
+  offset?: number | undefined;
   /**
    * {@link KvSearchResult.cursor} of a result for the same query: the search continues after it.
    */
-  cursor?: string | null;
+  cursor?: string | null | undefined;
   /** Only entries whose value matches this filter. */
-  where?: KvFilter<T>;
+  where?: KvFilter<T> | undefined;
   /**
    * Adds {@link KvSearchEntry.highlights}: `true`, or an object with the text before a match
    * (default `<b>`), after it (`</b>`) and in place of omitted text (`…`), each at most 256 bytes,
@@ -811,19 +811,19 @@ export interface KvEnqueueOptions {
   /**
    * The time from the commit to the first delivery, in milliseconds, at most 30 days. Default: 0.
    */
-  delay?: number;
+  delay?: number | undefined;
   /**
    * The keys under which the value is stored when the last delivery has failed, at most ten.
    * Default: none.
    */
-  keysIfUndelivered?: readonly KvKey[];
+  keysIfUndelivered?: readonly KvKey[] | undefined;
   /**
    * Waiting times before each new delivery of a failed message, in milliseconds: at most
    * `limits.backoffIntervalsMax` of them (five unless {@link openKv} says otherwise), each at most
    * `limits.backoffIntervalMsMax` (an hour). Default: `[100, 1000, 5000, 30000, 60000]`, as far as
    * these limits allow it.
    */
-  backoffSchedule?: readonly number[];
+  backoffSchedule?: readonly number[] | undefined;
 }
 
 /** Options of {@link KvQueue.enqueue}. An unknown name is a `TypeError`. */
@@ -831,28 +831,28 @@ export interface KvQueueEnqueueOptions {
   /**
    * The time from the commit to the first delivery, in milliseconds, at most 30 days. Default: 0.
    */
-  delay?: number;
+  delay?: number | undefined;
   /** The time of the first delivery: a date, or ms since the epoch. Not together with `delay`. */
-  at?: Date | number;
+  at?: Date | number | undefined;
   /**
    * Waiting times before each new delivery of a failed message, in milliseconds; their number and
    * length are limited as in {@link KvEnqueueOptions}. A message that fails when none is left is
    * dead. Default: `[1000, 5000, 10000]`.
    */
-  backoffSchedule?: readonly number[];
+  backoffSchedule?: readonly number[] | undefined;
   /** The keys under which its value is stored when it dies, at most ten. Default: none. */
-  keysIfUndelivered?: readonly KvKey[];
+  keysIfUndelivered?: readonly KvKey[] | undefined;
   /**
    * While a message with this key is in the queue, neither done nor dead, another one adds nothing.
    * Not empty, at most 1024 bytes in UTF-8. Default: none.
    */
-  deduplicationKey?: string;
+  deduplicationKey?: string | undefined;
   /**
    * 0 to 9: of the due messages, those with the highest priority are delivered first. Default: 0.
    */
-  priority?: number;
+  priority?: number | undefined;
   /** How long a dead message is kept, in milliseconds. Default: that of {@link Kv.queue}. */
-  deadRetention?: number;
+  deadRetention?: number | undefined;
 }
 
 /** A message, as the handler of {@link KvQueue.listen} gets it. */
@@ -1025,12 +1025,7 @@ export interface KvQueue<T = any> {
    */
   listen(
     handler: (value: T, message: KvMessageInfo<T>) => unknown,
-    options?: {
-      concurrency?: number;
-      lockDuration?: number;
-      onError?: (error: unknown, message: KvMessageInfo<T>) => unknown;
-      signal?: AbortSignal;
-    },
+    options?: KvListenOptions<T>,
   ): Promise<void>;
 
   /**
@@ -1053,11 +1048,7 @@ export interface KvQueue<T = any> {
    *   await message.ack();
    * }
    */
-  receive(options?: {
-    lockDuration?: number;
-    wait?: number;
-    signal?: AbortSignal;
-  }): Promise<KvMessage<T> | null>;
+  receive(options?: KvReceiveOptions): Promise<KvMessage<T> | null>;
 
   /**
    * Returns a page of its messages without taking them: they stay where they are, and no consumer
@@ -1075,12 +1066,7 @@ export interface KvQueue<T = any> {
    * const { messages } = await kv.queue("mail").peek({ state: "processing" });
    * for (const { id, attempts, lockedUntil } of messages) console.log(id, attempts, lockedUntil);
    */
-  peek(options?: {
-    state?: "pending" | "delayed" | "processing";
-    limit?: number;
-    cursor?: string | null;
-    signal?: AbortSignal;
-  }): Promise<{ messages: KvPeekedMessage<T>[]; cursor: string | null }>;
+  peek(options?: KvPeekOptions): Promise<{ messages: KvPeekedMessage<T>[]; cursor: string | null }>;
 
   /**
    * Deletes a message that waits: it is due, delayed, or waits for its next retry. It leaves no dead
@@ -1101,6 +1087,26 @@ export interface KvQueue<T = any> {
 
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
   stats(options?: KvCallOptions): Promise<KvQueueStats>;
+}
+
+/** The options of {@link KvQueue.listen}. */
+export interface KvListenOptions<T = unknown> extends KvCallOptions {
+  concurrency?: number | undefined;
+  lockDuration?: number | undefined;
+  onError?: ((error: unknown, message: KvMessageInfo<T>) => unknown) | undefined;
+}
+
+/** The options of {@link KvQueue.receive}. */
+export interface KvReceiveOptions extends KvCallOptions {
+  lockDuration?: number | undefined;
+  wait?: number | undefined;
+}
+
+/** The options of {@link KvQueue.peek}. */
+export interface KvPeekOptions extends KvCallOptions {
+  state?: "pending" | "delayed" | "processing" | undefined;
+  limit?: number | undefined;
+  cursor?: string | null | undefined;
 }
 
 /** Options of {@link AtomicOperation.enqueue} for a named queue. */
@@ -1246,7 +1252,9 @@ export class AtomicOperation {
   commit(
     options: { values: true } & KvCallOptions,
   ): Promise<(KvAtomicResult & { values: KvCalculated[] }) | KvCommitRefusal>;
-  commit(options?: { values?: boolean } & KvCallOptions): Promise<KvAtomicResult | KvCommitRefusal>;
+  commit(
+    options?: { values?: boolean | undefined } & KvCallOptions,
+  ): Promise<KvAtomicResult | KvCommitRefusal>;
 }
 
 /** The kinds of operations that {@link KvMetrics} counts. */
@@ -1493,7 +1501,7 @@ export interface KvTransactionOptions {
    * How often the function runs again after a conflict; `Infinity`: until it succeeds or `signal`
    * aborts. Default: 10.
    */
-  maxRetries?: number;
+  maxRetries?: number | undefined;
   /**
    * The pause before the function runs again, in milliseconds, 0 to 3600000 (an hour): after the
    * first conflict a random time below `initial`, after each further conflict below twice as much,
@@ -1501,7 +1509,7 @@ export interface KvTransactionOptions {
    */
   retryDelay?: { initial?: number; max?: number };
   /** Ends the transaction between two steps; it rejects with the signal's reason. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** The result of a transaction. */
@@ -1551,17 +1559,21 @@ export interface KvTransaction {
   ): KvTransactionListIterator<KvTransactionKeyEntry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions<T> & { withExpiry: true },
+    options: KvListOptions<T> & { keysOnly?: false | undefined; withExpiry: true },
   ): KvTransactionListIterator<KvTransactionEntry<T> & KvExpiry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options?: KvListOptions<T>,
+    options?: KvListOptions<T> & { keysOnly?: false | undefined },
   ): KvTransactionListIterator<KvTransactionEntry<T>>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions<T>,
+  ): KvTransactionListIterator<KvTransactionEntry<T> | KvTransactionKeyEntry>;
 
   /** Counts the entries, or those that match `where`; all are read, as by {@link list}. */
   count<T = unknown>(
     selector: KvListSelector,
-    options?: { where?: KvFilter<T> } & KvCallOptions,
+    options?: { where?: KvFilter<T> | undefined } & KvCallOptions,
   ): Promise<number>;
 
   /** As {@link Kv.paginate}, by {@link list}. */
@@ -1809,9 +1821,16 @@ export class Kv implements Disposable, AsyncDisposable {
   ): KvListIterator<T, KvKeyEntry>;
   list<T = unknown>(
     selector: KvListSelector,
-    options: KvListOptions<T> & { withExpiry: true },
+    options: KvListOptions<T> & { keysOnly?: false | undefined; withExpiry: true },
   ): KvListIterator<T, KvEntry<T> & KvExpiry>;
-  list<T = unknown>(selector: KvListSelector, options?: KvListOptions<T>): KvListIterator<T>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options?: KvListOptions<T> & { keysOnly?: false | undefined },
+  ): KvListIterator<T>;
+  list<T = unknown>(
+    selector: KvListSelector,
+    options: KvListOptions<T>,
+  ): KvListIterator<T, KvEntry<T> | KvKeyEntry>;
 
   /**
    * Counts the entries, or those that match `where`, in Rust, in steps of up to 8192 entries; other
@@ -1825,7 +1844,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   count<T = unknown>(
     selector: KvListSelector,
-    options?: { where?: KvFilter<T> } & KvCallOptions,
+    options?: { where?: KvFilter<T> | undefined } & KvCallOptions,
   ): Promise<number>;
 
   /**
@@ -2238,9 +2257,9 @@ export interface KvArchiveOptions {
   /** A folder, which is created, or the URL of a place in an object store. */
   to: string;
   /** How often a snapshot is taken: ms, or a text like `"6h"`. A restore begins with one. Default: `"24h"`. */
-  snapshotEvery?: number | string;
+  snapshotEvery?: number | string | undefined;
   /** How long the archive reaches back; older objects are removed. Default: `"30d"`. */
-  retention?: number | string;
+  retention?: number | string | undefined;
 }
 
 /** A running archiver of {@link Kv.archive}. */
@@ -2291,13 +2310,13 @@ export interface KvBackupOptions {
    */
   onProgress?: (progress: { pagesDone: number; pages: number }) => void;
   /** Cancels the backup; nothing is left behind. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** Options of {@link restore}. An unknown name is a `TypeError`. */
 export interface KvRestoreOptions extends KvBackupOptions {
   /** Replaces an existing file, with its log. Default: false, which refuses. */
-  force?: boolean;
+  force?: boolean | undefined;
 }
 
 /**
@@ -2376,20 +2395,20 @@ export interface OpenKvOptions {
    * The durability of an acknowledged write. `"full"`: it survives a power loss. `"normal"`: it survives a crash of the
    * process; a power loss may lose the last commits, never the file. Default: `"full"`.
    */
-  durability?: "full" | "normal";
+  durability?: "full" | "normal" | undefined;
   /**
    * Opens an existing file and refuses every write with code `DENIED`. Readers share memory in
    * files beside it (`-wal`, `-shm`), which the first opening creates: if this process may not
    * write the folder either, it can open the file only while another process has it open, else it
    * is `DENIED`. Default: false.
    */
-  readonly?: boolean;
+  readonly?: boolean | undefined;
   /**
    * How long a call waits for another process that holds the file, in milliseconds; then it fails
    * with code `UNAVAILABLE`. Default: 5000. The time includes waiting for earlier writes of this
    * process.
    */
-  busyTimeout?: number;
+  busyTimeout?: number | undefined;
   /**
    * For a file only (on PostgreSQL it is `"cbor"`): the encoding of its values. `"cbor"`, the default of a new file, has a form
    * for every value. `"v8"` is the format of Deno KV, so that Deno can open the file too; it has no
@@ -2397,7 +2416,7 @@ export interface OpenKvOptions {
    * with; a file of Deno is `"v8"`. Without the option the file's own is used; another one is a
    * `TypeError`.
    */
-  encoding?: "cbor" | "v8";
+  encoding?: "cbor" | "v8" | undefined;
   /**
    * For a file only: whether it keeps the counters of {@link Kv.metrics}. With `persistent: true` the counts and latencies
    * go on where earlier openings ended, those of other processes with this option included. They are stored every
@@ -2419,14 +2438,14 @@ export interface OpenKvOptions {
    * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the replication log. The history
    * begins when it is turned on. The database remembers the setting; `false` turns it off and deletes the history.
    */
-  history?: number | string | false;
+  history?: number | string | false | undefined;
   /**
    * For a file only: bytes of the page cache of each connection to it, from 65536 to 64 GiB. A handle has one connection;
    * a file has further ones for its writer and its background reads. A read that finds its page here costs less than half of
    * one that asks the operating system. The cache takes memory as it fills. All handles of a process on a file share
    * connections: another value than that of the open ones is a `TypeError`. Default: 16777216.
    */
-  cacheSize?: number;
+  cacheSize?: number | undefined;
   /**
    * For a file only: bytes of the file, from its beginning, that reads take from the memory of the operating system instead of
    * copying them into a cache, at most 2147418112. Faster for files larger than `cacheSize`, **but unsafe where the file can
@@ -2434,39 +2453,39 @@ export interface OpenKvOptions {
    * SIGBUS instead of an error (docs/operating.md). All handles of a process on a file agree on it, as on `cacheSize`.
    * Default: 0, which maps nothing.
    */
-  mmapSize?: number;
+  mmapSize?: number | undefined;
   /**
    * For a file only: where commits run. With `"auto"`, the default, a small write that is awaited alone commits on the
    * thread of its caller, which saves the way to the writer thread and back (docs/benchmarks.md). It blocks that
    * thread, for about 1 ms in a turn of the event loop at most, by the durations of the last commits. Where the disk takes
    * longer than 0.5 ms to sync, or several callers write, commits run on the writer thread. With `"thread"` they always do.
    */
-  lane?: "auto" | "thread";
+  lane?: "auto" | "thread" | undefined;
   /**
    * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
    * databases that need not run on Deno; or single limits by name, the others being Deno's.
    * `valueBytesMax` and `messageBytesMax` work up to 64 MiB, and raise `commitBytesMax` with them
    * unless it is given.
    */
-  limits?: Partial<KvLimits> | "deno" | "wide";
+  limits?: Partial<KvLimits> | "deno" | "wide" | undefined;
   /**
    * For an `http:` or `https:` URL only: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
    * else `DENO_KV_ACCESS_TOKEN` in the environment; a `TypeError` without any.
    */
-  accessToken?: string;
+  accessToken?: string | undefined;
   /**
    * For a URL only: how long opening, and every later call, may take with all its retries, in
    * milliseconds; then it fails with code `UNAVAILABLE`, or `OUTCOME_UNKNOWN` for a write that may
    * have happened. A watch continues for as long as it is read. Default: 10000.
    */
-  timeout?: number;
+  timeout?: number | undefined;
   /**
    * For a URL only: cancels all calls in progress, and closes the handle. Opening, reads, writes
    * that were not sent yet and all later calls reject with the signal's reason; a write that may
    * have happened rejects with {@link KvOutcomeUnknownError}; streams of watches fail with the
    * reason.
    */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /**
    * For the URL of an openkv server or of PostgreSQL only: a local copy that follows the database, in a file or in
    * memory (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
@@ -2481,7 +2500,7 @@ export interface OpenKvOptions {
    * await kv.replica?.ready();
    * const { value } = await kv.get(["users", 1], { consistency: "eventual" });
    */
-  replica?: string | URL;
+  replica?: string | URL | undefined;
   /**
    * With `replica`: the copy has only the keys that extend one of these, at most 100. Other reads go to the
    * server. Default: all keys.
@@ -2491,13 +2510,13 @@ export interface OpenKvOptions {
    * For a URL only, and on PostgreSQL with `replica`: the consistency of reads that name none, and of counts, searches and `ttl`, which cannot.
    * Transactions always read `"strong"`. Default: `"strong"`.
    */
-  consistency?: KvConsistencyLevel;
+  consistency?: KvConsistencyLevel | undefined;
   /**
    * With `replica`: how old an eventual read may be, in milliseconds or with a unit (`"5s"`). A read that
    * would be older goes to the server, or rejects with `UNAVAILABLE` while that cannot be reached. The
    * server tells the replica its position every two seconds, or four times within `maxLag`. Default: any age.
    */
-  maxLag?: number | string;
+  maxLag?: number | string | undefined;
 }
 
 /** How far a replica is. */
@@ -2600,85 +2619,85 @@ export interface ServeOptions {
    * A file, which is one database; or a folder of many databases: it exists, or the path ends with
    * a separator. Left out with `engine`.
    */
-  path?: string;
+  path?: string | undefined;
   /**
    * Instead of a path: the `postgres:` URL of a PostgreSQL database, without `kv`. It holds many
    * databases, which any number of servers share (docs/postgres.md).
    */
-  engine?: string;
+  engine?: string | undefined;
   /**
    * Makes this a read server: `path` is the file of a replica that follows the database at this URL, or a
    * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/replicas.md). It
    * has no tokens of its own: clients present those of the database at this URL.
    */
-  replicaOf?: string;
+  replicaOf?: string | undefined;
   /**
    * With `replicaOf`, required: the access token for that database, whose right to read is enough; with a
    * folder the admin token of that server.
    */
-  replicaToken?: string;
+  replicaToken?: string | undefined;
   /**
    * With `engine`, required: the URL by which clients reach this server. It names this server in the
    * metadata of databases that it leads, and in errors. With `replicaOf`: the URL that the server of
    * the database names to its clients for eventual reads, while this server follows it; `replicaToken`
    * then needs the highest rights.
    */
-  advertise?: string;
+  advertise?: string | undefined;
   /** With `replicaOf` and `advertise`: the name of where this server is, for the admin API. */
-  region?: string;
+  region?: string | undefined;
   /**
    * With `engine`, for servers behind one address such as a load balancer: writes for a database that
    * another server leads are handed over to it, at its `advertise`. Default: false, clients are told
    * the leader's address.
    */
-  forward?: boolean;
+  forward?: boolean | undefined;
   /** Address and port; port 0 chooses a free port. Default: `"127.0.0.1:4512"`. */
-  listen?: string;
+  listen?: string | undefined;
   /**
    * The URL by which clients reach the HTTP API, if it is not that of `listen`: behind a proxy, or by
    * a name. Requests of the API that name another host are refused.
    */
-  publicUrl?: string;
+  publicUrl?: string | undefined;
   /** The origin whose pages may use the HTTP API, as `"https://app.example.com"`. Default: none. */
-  corsOrigin?: string;
+  corsOrigin?: string | undefined;
   /**
    * Whether browsers get the studio at the URL of the server: pages that show and change the data,
    * with the rights of the token that is given to them. Default: `true`.
    */
-  studio?: boolean;
+  studio?: boolean | undefined;
   /**
    * Of a file: the token that may read and write. At least 12 visible ASCII characters. Required,
    * except on a loopback address: there, a server without tokens lets every program of the machine
    * read and write, for development.
    */
-  accessToken?: string;
+  accessToken?: string | undefined;
   /** Of a file: a token that may only read. */
-  readToken?: string;
+  readToken?: string | undefined;
   /**
    * Of a folder and of an engine: the token of the admin API, which creates databases and their
    * tokens. Required, except for a folder on a loopback address, as `accessToken`.
    */
-  adminToken?: string;
+  adminToken?: string | undefined;
   /** Paths of a certificate (with its chain) and of its key, in PEM. Without: clear text. */
   tls?: { cert: string; key: string };
   /** Of a file: no client may write. Default: false. */
-  readonly?: boolean;
+  readonly?: boolean | undefined;
   /** Of a file: its quotas. Databases of a folder get theirs by the admin API. */
-  quotas?: ServerQuotas;
+  quotas?: ServerQuotas | undefined;
   /** How long a token of the data path is valid, in milliseconds. Default: 15 minutes. */
-  dataTokenMs?: number;
+  dataTokenMs?: number | undefined;
   /**
    * Connections at one time. A new connection replaces the oldest one that has never presented a
    * valid token; if all have presented one, it waits. Default: 4096.
    */
-  connectionsMax?: number;
+  connectionsMax?: number | undefined;
   /**
    * Archives the file to `to`, or each database of the folder to `to/NAME`, unless the admin API has set a policy for it
    * (docs/backup.md#archives-of-a-server). Not for an engine, a read server, or with `readonly`.
    */
-  archive?: KvArchiveOptions;
+  archive?: KvArchiveOptions | undefined;
   /** The log on standard error. Default: `"none"`. */
-  log?: "none" | "text" | "json";
+  log?: "none" | "text" | "json" | undefined;
 }
 
 /** A running server. It keeps the process alive until it is closed. */

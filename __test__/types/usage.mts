@@ -18,13 +18,16 @@ import {
   type KvErrorCode,
   type KvKey,
   type KvLimits,
+  type KvListenOptions,
   KvListIterator,
   type KvListSelector,
   type KvMessage,
   type KvMutation,
+  type KvPeekOptions,
   type KvQueue,
   type KvQueueEnqueueOptions,
   type KvQueueStats,
+  type KvReceiveOptions,
   KvU64,
   type OpenKvOptions,
   openKv,
@@ -452,4 +455,27 @@ export async function maintenance(kv: Kv): Promise<void> {
   same<typeof text, string>(true);
   // @ts-expect-error a format that does not exist
   await kv.metrics({ format: "json" });
+}
+
+export async function optionTypes(kv: Kv, flag: boolean): Promise<void> {
+  for await (const entry of kv.list<User>({ prefix: [] }, { keysOnly: flag })) {
+    entry.key satisfies KvKey;
+    // @ts-expect-error the entries of a list of keys have no value
+    entry.value;
+    if ("value" in entry) entry.value satisfies User;
+  }
+  for await (const { value } of kv.list<User>({ prefix: [] }, { limit: undefined })) {
+    same<typeof value, User>(true);
+  }
+  await kv.count({ prefix: [] }, { signal: undefined });
+  await kv.set(["a"], 1, { expireIn: undefined });
+  // @ts-expect-error without its limit it would delete more
+  await kv.deleteMany({ prefix: [] }, { limit: undefined });
+  const listen: KvListenOptions<User> = { concurrency: 2, signal: undefined };
+  const receive: KvReceiveOptions = { wait: undefined };
+  const peek: KvPeekOptions = { state: "pending", cursor: undefined };
+  const queue = kv.queue<User>("mail");
+  await queue.listen(() => {}, listen);
+  await queue.receive(receive);
+  await queue.peek(peek);
 }

@@ -73,7 +73,7 @@ const ASYNC_DISPOSE: symbol = Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDis
 interface ReadOptions {
   consistency?: KvConsistencyLevel;
   withExpiry?: boolean;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export class Kv {
@@ -170,7 +170,7 @@ export class Kv {
 
   count(
     selector: KvListSelector,
-    options?: { where?: KvFilter<any>; signal?: AbortSignal },
+    options?: { where?: KvFilter<any> | undefined; signal?: AbortSignal | undefined },
   ): Promise<number> {
     return abortable("kv.count", options, (rest, signal) =>
       count(this.#session, selector, rest, signal),
@@ -224,16 +224,21 @@ export class Kv {
 
   watch<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { raw?: boolean; signal?: AbortSignal },
+    options?: { raw?: boolean | undefined; signal?: AbortSignal | undefined },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
   watch<T = unknown>(
     selector: KvListSelector,
-    options?: { since?: string; signal?: AbortSignal },
+    options?: { since?: string | undefined; signal?: AbortSignal | undefined },
   ): ReadableStream<KvChanges<T>>;
   watch(
     watched: readonly KvKey[] | KvListSelector,
     // The default keeps `watch.length` at 1, as in Deno.
-    options: { raw?: boolean; since?: string; initial?: boolean; signal?: AbortSignal } = {},
+    options: {
+      raw?: boolean | undefined;
+      since?: string | undefined;
+      initial?: boolean | undefined;
+      signal?: AbortSignal | undefined;
+    } = {},
   ): ReadableStream<any> {
     return isSelector(watched)
       ? changes(this.#session, watched, options)
@@ -295,13 +300,22 @@ export class Kv {
     return transaction(this.#session, run, options);
   }
 
-  stats(options?: { entries?: boolean; signal?: AbortSignal }): Promise<KvStats> {
+  stats(options?: {
+    entries?: boolean | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<KvStats> {
     return abortable("kv.stats", options, (rest, signal) => stats(this.#session, rest, signal));
   }
 
-  metrics(options: { format: "prometheus"; signal?: AbortSignal }): Promise<string>;
-  metrics(options?: { format?: "object"; signal?: AbortSignal }): Promise<KvMetrics>;
-  metrics(options?: { format?: string; signal?: AbortSignal }): Promise<KvMetrics | string> {
+  metrics(options: { format: "prometheus"; signal?: AbortSignal | undefined }): Promise<string>;
+  metrics(options?: {
+    format?: "object" | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<KvMetrics>;
+  metrics(options?: {
+    format?: string | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<KvMetrics | string> {
     return abortable("kv.metrics", options, (rest, signal) => metrics(this.#session, rest, signal));
   }
 
@@ -336,7 +350,11 @@ export class Kv {
 
   history<T = unknown>(
     key: KvKey,
-    options?: { limit?: number; before?: string; signal?: AbortSignal },
+    options?: {
+      limit?: number | undefined;
+      before?: string | undefined;
+      signal?: AbortSignal | undefined;
+    },
   ): AsyncIterableIterator<KvVersion<T>> {
     return history(this.#session, key, options);
   }

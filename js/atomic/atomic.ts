@@ -67,7 +67,7 @@ import type {
 } from "../model/types.js";
 
 type Operand = number | bigint | KvU64;
-type CommitOptions = { values?: boolean; signal?: AbortSignal };
+type CommitOptions = { values?: boolean | undefined; signal?: AbortSignal | undefined };
 type ArrayMethod = "append" | "prepend";
 
 const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };

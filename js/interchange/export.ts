@@ -19,7 +19,7 @@ export interface ExportOptions {
   prefix?: KvKey | undefined;
   /** Continue after this key. */
   after?: KvKey | undefined;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Called if the database does not send the expiry of its entries. */
   onWithoutExpiry?: () => void;
 }

@@ -26,7 +26,7 @@ export interface ImportOptions {
   prefix?: KvKey | undefined;
   /** Whether existing entries are replaced. Default: true. */
   overwrite?: boolean;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Called with the number of bytes of the input that are done. */
   progress?: (bytesDone: number, counts: ImportCounts) => void;
   /** Called for each line that is not stored, with its number from 1. */

@@ -35,7 +35,7 @@ import type {
 
 interface ReadOptions {
   consistency?: KvConsistencyLevel;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 const READ_OPTIONS = ["consistency", "signal"] as const;
@@ -147,7 +147,7 @@ export class Transaction implements KvTransaction {
 
   async count(
     selector: KvListSelector,
-    options?: { where?: KvFilter<any>; signal?: AbortSignal },
+    options?: { where?: KvFilter<any> | undefined; signal?: AbortSignal | undefined },
   ): Promise<number> {
     return await abortable("tx.count", options, (rest, signal) =>
       this.#count(selector, rest, signal),

@@ -16,7 +16,7 @@ type State = KvEntryMaybe<unknown>[];
 export function watch(
   session: Session,
   keys: readonly KvKey[],
-  options: { raw?: boolean; signal?: AbortSignal },
+  options: { raw?: boolean | undefined; signal?: AbortSignal | undefined },
 ): ReadableStream<State> {
   const raw = checkWatchOptions(options);
   const signal = checkSignal("kv.watch", options.signal);

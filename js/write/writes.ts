@@ -94,7 +94,10 @@ export async function remove(session: Session, key: KvKey): Promise<void> {
 export async function enqueue(
   session: Session,
   value: unknown,
-  options: { delay?: number; keysIfUndelivered?: readonly KvKey[] } | null | undefined,
+  options:
+    | { delay?: number | undefined; keysIfUndelivered?: readonly KvKey[] | undefined }
+    | null
+    | undefined,
 ): Promise<KvEnqueueResult> {
   return await enqueueChecked(session, value, checkQueueOptions(options, session.limits));
 }
