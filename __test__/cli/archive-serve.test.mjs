@@ -153,7 +153,7 @@ test("serve refuses an archive that it cannot have", async () => {
     [[...on, folder, "--archive", join(mine, "precious")], 2, /is a file/],
     [[...on, file, "--archive-retention", "1d"], 2, /give --archive too/],
     [[...on, file, "--archive", mine, "--archive-retention", "x"], 2, /must be a duration/],
-    [[...on, file, "--readonly", "--archive", mine], 2, /leave out readonly/],
+    [[...on, file, "--readonly", "--archive", mine], 2, /leave out --readonly/],
   ];
   for (const [args, code, message] of cases) {
     const child = start(args);

@@ -23,7 +23,7 @@ test("a read server follows a server, with its token from the environment", asyn
   assert.equal((await on("get", "k")).out, "1\n");
   const missing = await openkv("serve", "--path", path("no.db"), "--replica-of", primary.url);
   assert.equal(missing.code, 2);
-  assert.match(missing.err, /replicaToken is missing/);
+  assert.match(missing.err, /--replica-token is missing/);
   const archived = [...listen, "--replica-of", primary.url, "--archive", path("archive")];
   assert.equal((await openkv("serve", "--path", path("no.db"), ...archived)).code, 2);
   for (const { child } of [near, primary]) assert.equal(await ended(child), 0);
@@ -128,7 +128,7 @@ test("what serve cannot do is wrong usage, or is told", async () => {
     openkv("db", "list", "--admin-token", TOKEN),
   ]);
   assert.deepEqual([none.code, short.code, half.code, server.code], [2, 2, 2, 2]);
-  assert.match(none.err, /accessToken is missing.*openkv token generate/);
+  assert.match(none.err, /--access-token is missing.*openkv token generate/);
   assert.notEqual(nowhere.code, 0);
   assert.match(token.out, /^[\w-]{43}\n$/);
 });

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { shown } from "./check.js";
-import { KvError, unsupported } from "../model/errors.js";
+import { KvError } from "../model/errors.js";
 import { hrefOf } from "../model/brands.js";
 
 export const MEMORY = ":memory:";
@@ -22,6 +22,8 @@ const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
 const SERVER_SCHEMES = ["http://", "https://"];
 /** Schemes of PostgreSQL. */
 const POSTGRES_SCHEMES = ["postgres://", "postgresql://"];
+/** All schemes, for errors. */
+const SCHEMES = [...SERVER_SCHEMES, ...POSTGRES_SCHEMES, "file://"].join(", ");
 /** The start of a URL. The letter of a drive, as in C://data, is not a scheme. */
 const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
 
@@ -97,7 +99,7 @@ function locateText(text: string): string {
   if (isPostgres(url)) return url;
   if (start === "file:") return pathOfUrl(url);
   // A URL may hold a password: the message has its scheme only.
-  throw unsupported(`Opening ${start} URLs`);
+  throw new KvError("UNSUPPORTED", `Opening ${start} URLs: not supported yet; ${SCHEMES} are`);
 }
 
 /** Checks the URLs of the servers of a database. Other commas are parts of the URLs. */

@@ -5,7 +5,6 @@ import type { Kv } from "../api/kv.js";
 import { parseDuration } from "../arguments/duration.js";
 import { isVersionstamp } from "../arguments/moment.js";
 import { withDatabase } from "./database.js";
-import { NotDone } from "./outcome.js";
 import type { Style } from "./output.js";
 
 /** A moment as `kv.at` takes it. */
@@ -56,22 +55,9 @@ export const AT: readonly [string, string, (text: string) => Moment] = [
 export async function momentOf(kv: Kv, at: Moment | undefined): Promise<Kv> {
   if (at === undefined) return kv;
   try {
-    return await readAt(kv, at);
+    return await kv.at(at);
   } finally {
     await kv.close();
-  }
-}
-
-/** The database at a moment. The error of one that it does not have names times as they are typed. */
-export async function readAt(kv: Kv, at: Moment): Promise<Kv> {
-  try {
-    return await kv.at(at);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    const times = /(\d+) \(ms since the epoch\)/g;
-    throw new NotDone(
-      error.message.replace(times, (_, ms: string) => new Date(Number(ms)).toISOString()),
-    );
   }
 }
 
@@ -83,7 +69,7 @@ export async function withDatabaseReading(
 ): Promise<void> {
   await withDatabase(command, "existing", async (kv, style) => {
     if (at === undefined) return await work(kv, style);
-    const then = await readAt(kv, at);
+    const then = await kv.at(at);
     try {
       await work(then, style);
     } finally {

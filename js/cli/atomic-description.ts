@@ -3,9 +3,11 @@
 // Invariant: an unknown or missing property is wrong usage, reported before a database is opened.
 
 import type { AtomicOperation } from "../atomic/atomic.js";
+import { isVersionstamp } from "../arguments/moment.js";
 import type { KvKey } from "../model/types.js";
 import { parseLiteral } from "./literal.js";
 import { WrongUsage } from "./outcome.js";
+import { quoted } from "./scanner.js";
 
 /** One check, mutation or message. */
 export interface Step {
@@ -113,6 +115,10 @@ function stepOf(described: unknown, at: number): Step {
   }
   for (const property of Object.keys(rest)) {
     if (![...required, ...optional].includes(property)) throw wrong(`${name} has no ${property}`);
+  }
+  if (name === "check" && rest.versionstamp !== null && !isVersionstamp(rest.versionstamp)) {
+    const given = quoted(String(rest.versionstamp));
+    throw wrong(`versionstamp must be null or 20 hexadecimal digits in quotes: received ${given}`);
   }
   return { method: name, of: name === "enqueue" || typeof of !== "string" ? of : [of], rest };
 }

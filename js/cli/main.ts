@@ -1,6 +1,7 @@
 // Duty: the command `openkv`: its commands and its exit code.
 
 import { Command, CommanderError, Option } from "commander";
+import { inWords } from "./advice.js";
 import { addArchiveCommands } from "./commands/archive.js";
 import { addAtomicCommand } from "./commands/atomic.js";
 import { addClusterCommands } from "./commands/cluster.js";
@@ -130,12 +131,12 @@ async function outcome(program: Command, words: readonly string[]): Promise<numb
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
     if (error instanceof NotDone) {
-      fail(error.message);
+      fail(inWords(error.message));
       return error.interrupted ? INTERRUPTED : NOT_DONE;
     }
     // A reader that has closed the pipe (`| head`) is no failure.
     if (error instanceof OutputError && error.readerGone) return DONE;
-    const message = (error as Error).message ?? String(error);
+    const message = inWords((error as Error).message ?? String(error));
     fail(error instanceof LiteralError ? `${message}; ${QUOTING}` : message);
     const isUsage = error instanceof LiteralError || error instanceof WrongUsage;
     return isUsage ? WRONG_USAGE : NOT_DONE;

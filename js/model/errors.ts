@@ -127,11 +127,6 @@ export function closedError(): Error {
   return error;
 }
 
-/** The error for a feature that this version does not have. */
-export function unsupported(what: string): KvError {
-  return new KvError("UNSUPPORTED", `${what}: not supported yet`);
-}
-
 /** Bytes of an error record before its message: kind and length. */
 const RECORD_HEAD_BYTES = 5;
 

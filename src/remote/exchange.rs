@@ -326,13 +326,35 @@ fn refused(url: &Url, status: StatusCode, headers: &HeaderMap, text: &str) -> Fa
         let why = format!("it answered {status}: {text}");
         return Failure::Passing(why, retry_after(headers).unwrap_or_default());
     }
+    // A sentence of the server's ends with a full stop, and another sentence follows.
+    let text = text.trim_end_matches('.');
     let why = format!("{} answered {status}: {text}", shown(url));
     Failure::Final(match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             Error::denied(format!("{why}. The access token is not accepted: check accessToken"))
         }
+        StatusCode::NOT_FOUND => Error::corrupt(format!("{why}. {}", place_of_databases(url))),
         _ => Error::corrupt(format!("{why}. Is this the URL of a KV Connect server?")),
     })
+}
+
+/// Where a server has its databases, for a URL that is no database's.
+fn place_of_databases(url: &Url) -> String {
+    let segments: Vec<&str> = url.path_segments().map(Iterator::collect).unwrap_or_default();
+    let api = segments.iter().position(|segment| matches!(*segment, "v1" | "v2"));
+    let mut root = url.clone();
+    root.set_path(&segments.get(..api.unwrap_or(0)).unwrap_or_default().join("/"));
+    let root = shown(&root);
+    match api {
+        Some(at) if at > 0 => format!(
+            "Its path has /{} of the API: the URL of the database is {root}",
+            segments.get(at).copied().unwrap_or_default()
+        ),
+        _ => format!(
+            "The URL of a database is {root} of a server of one, and {}/NAME of a server of several",
+            root.trim_end_matches('/')
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -349,6 +371,30 @@ mod tests {
             assert!(renew_at >= now + least * 4 / 5, "{life_ms}");
             assert!(ends_at - renew_at <= AHEAD);
         }
+    }
+
+    /// A refusal had two full stops, and left the caller to guess what is wrong with the URL.
+    #[test]
+    fn a_refusal_names_the_place_of_databases() {
+        let message = |url: &str, status| {
+            let url = Url::parse(url).unwrap();
+            match refused(&url, status, &HeaderMap::new(), "Resource not found.") {
+                Failure::Final(error) => error.to_string(),
+                Failure::Passing(why, _) => why,
+            }
+        };
+        for (url, place) in [
+            ("http://h:1/", "http://h:1/ of a server of one, and http://h:1/NAME"),
+            ("http://h:1/v2", "http://h:1/ of a server of one, and http://h:1/NAME"),
+            ("http://h:1/v1/kv", "http://h:1/ of a server of one, and http://h:1/NAME"),
+            ("http://h:1/shop/v2", "/v2 of the API: the URL of the database is http://h:1/shop"),
+            ("http://h:1/shp", "http://h:1/ of a server of one, and http://h:1/NAME"),
+        ] {
+            let message = message(url, StatusCode::NOT_FOUND);
+            assert!(message.contains(place) && !message.contains(".."), "{message}");
+        }
+        let denied = message("http://h:1/", StatusCode::UNAUTHORIZED);
+        assert!(denied.contains("found. The access token"), "{denied}");
     }
 
     #[test]

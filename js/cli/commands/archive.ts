@@ -8,8 +8,9 @@ import { bytesOf } from "../../codec/key-bytes.js";
 import { type ArchiveJob, runArchiveJob, targetOf } from "../../maintenance/archive.js";
 import type { KvArchive, KvKey } from "../../model/types.js";
 import { durationOf } from "../arguments.js";
+import type { Moment } from "../at.js";
 import { styleOf, withDatabaseAt } from "../database.js";
-import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
+import { NotDone, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
 import { Progress } from "../progress.js";
 
@@ -209,27 +210,11 @@ async function withProgress<Result>(what: string, job: ArchiveJob): Promise<Resu
   }
 }
 
-const VERSIONSTAMP = /^[0-9a-f]{20}$/;
-/** ISO 8601; a time without a zone is local time. */
-const TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/;
-
-/** A moment on a command line: a versionstamp, or a time in ms since the epoch. */
-export function momentOf(text: string): string | number {
-  if (VERSIONSTAMP.test(text)) return text;
-  const ms = TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) {
-    throw new WrongUsage(
-      `--at ${text}: give a versionstamp (20 hexadecimal digits) or a time such as 2026-01-31T12:00:00Z`,
-    );
-  }
-  return ms;
-}
-
 /** Restores an archive into a new file. */
 export async function restoreArchive(
   target: string,
   file: string,
-  options: { at?: string; prefix?: KvKey },
+  options: { at?: Moment; prefix?: KvKey },
   command: Command,
 ): Promise<void> {
   const { at, prefix } = options;
@@ -237,7 +222,7 @@ export async function restoreArchive(
     kind: "restore",
     target: targetOf(target),
     file: resolve(file),
-    ...(at !== undefined && { at: momentOf(at) }),
+    ...(at !== undefined && { at: typeof at === "string" ? at : at.getTime() }),
     ...(prefix !== undefined && { prefix: Buffer.from(bytesOf(prefix), "latin1").toString("hex") }),
   } as const;
   const { atMs, ...facts } = await withProgress<Restored>("restored", job);

@@ -1,6 +1,7 @@
 // Duty: copy: all entries of one database into another, files and URLs alike.
 // Never: replaces an entry of the destination without an option that says so.
 
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { type ExportedEntry, encodeValue } from "../../interchange/encode.js";
 import { listWithExpiry } from "../../interchange/list-with-expiry.js";
@@ -55,6 +56,7 @@ export function addCopyCommand(program: Command): void {
       const opened = await openTyped(source, withToken(from, token));
       const reader = await momentOf(opened, options.at);
       try {
+        const isNew = !existsSync(to);
         const writer = await openTyped(destination, {
           ...withToken(to, toToken),
           ...(encoding !== undefined && { encoding }),
@@ -67,6 +69,8 @@ export function addCopyCommand(program: Command): void {
                 ? SERVER_CHECKS_MAX
                 : COPY_ENTRIES_MAX;
           const batch = new CopyBatch(writer, most, rule !== "replace");
+          if (encoding === undefined && isNew && existsSync(to) && !styleOf(command).json)
+            note(`${to} is new, with values in CBOR: for a file that Deno opens, --encoding v8`);
           await copyAll({ from: reader, to: writer, prefix, rule }, batch, styleOf(command).json);
         } finally {
           await writer.close();

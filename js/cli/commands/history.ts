@@ -7,7 +7,7 @@ import type { Kv } from "../../api/kv.js";
 import type { ExportedEntry } from "../../interchange/encode.js";
 import type { KvHistoryOptions, KvKey } from "../../model/types.js";
 import { KEY_WORDS, key, keyOf, some } from "../arguments.js";
-import { type Moment, moment, readAt } from "../at.js";
+import { type Moment, moment } from "../at.js";
 import { type GlobalOptions, withDatabase, withDatabaseAt } from "../database.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { type Difference, note, printDifference, printVersion, type Style } from "../output.js";
@@ -63,10 +63,10 @@ interface DiffOptions {
 const PAGE_KEYS = 1000;
 
 async function diff(kv: Kv, { from, to, prefix = [] }: DiffOptions, style: Style): Promise<void> {
-  const before = await readAt(kv, from);
+  const before = await kv.at(from);
   try {
     // The present is a moment too, which does not change while it is read.
-    const after = await readAt(kv, to ?? new Date());
+    const after = await kv.at(to ?? new Date());
     try {
       await compare({ before, after }, prefix, style);
     } finally {

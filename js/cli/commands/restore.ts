@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import type { Command } from "commander";
 import { restore } from "../../maintenance/restore.js";
 import type { KvKey } from "../../model/types.js";
+import { type Moment, moment } from "../at.js";
 import { styleOf } from "../database.js";
 import { parseKey } from "../literal.js";
 import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
@@ -25,7 +26,8 @@ export function addRestoreCommand(program: Command): void {
     .option("--force", "of a backup: replace an existing file and its log")
     .option(
       "--at <moment>",
-      "of an archive: a time (ISO 8601) or versionstamp (default: the newest)",
+      "of an archive: a time (2026-11-24T15:00:00Z), a duration ago or a versionstamp (default: the newest)",
+      moment,
     )
     .option("--prefix <key>", "of an archive: only the entries below this key", key)
     .action(async (backup: string, file: string, options: RestoreFlags, command: Command) => {
@@ -67,7 +69,7 @@ export function addRestoreCommand(program: Command): void {
 
 interface RestoreFlags {
   force?: boolean;
-  at?: string;
+  at?: Moment;
   prefix?: KvKey;
 }
 

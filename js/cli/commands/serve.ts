@@ -1,9 +1,10 @@
 // Duty: serve: a server in the foreground, until a signal ends it.
 
 import { statSync } from "node:fs";
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { serve } from "../../api/serve.js";
-import type { ServeOptions } from "../../model/types.js";
+import type { KvServer, ServeOptions } from "../../model/types.js";
+import { inFlags } from "../advice.js";
 import {
   UNITS,
   count,
@@ -14,7 +15,7 @@ import {
   withQuotas,
 } from "../arguments.js";
 import { type GlobalOptions, styleOf } from "../database.js";
-import { WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
+import { NotDone, WrongUsage, asUsage, untilInterrupted } from "../outcome.js";
 import { note, print } from "../output.js";
 import { noteIfUnbuilt } from "./studio.js";
 
@@ -42,7 +43,7 @@ export function addServeCommand(program: Command): void {
     )
     .option("--region <name>", "with --replica-of and --advertise: where this server is")
     .option("--forward", "with --engine, behind one address: hand writes over to their leader")
-    .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)")
+    .option("--listen <host:port>", "port 0 is any that is free (default: 127.0.0.1:4512)", address)
     .option("--public-url <url>", "by which clients reach the HTTP API, if not by --listen")
     .option("--cors-origin <origin>", "the origin whose pages may use the HTTP API")
     .option("--no-studio", "answer browsers with no pages")
@@ -98,6 +99,18 @@ export function addServeCommand(program: Command): void {
     }
     await run(optionsOf(options, token), styleOf(from).json);
   });
+}
+
+/** The largest port. */
+const PORT_MAX = 65_535;
+
+/** A host and a port. One that is wrong is reported before anything that it implies, such as a token. */
+function address(text: string): string {
+  const port = /^(?:\[[^\]]+\]|[^:[\]]+):(\d{1,5})$/.exec(text)?.[1];
+  if (port !== undefined && Number(port) <= PORT_MAX) return text;
+  throw new InvalidArgumentError(
+    `Give HOST:PORT, with a port from 0 to ${PORT_MAX}, as 127.0.0.1:4512 or [::1]:4512.`,
+  );
 }
 
 interface ServeFlags extends QuotaOptions {
@@ -189,10 +202,20 @@ function isFolder(path: string): boolean {
   return /[/\\]$/.test(path) || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
+/** Starts the server. An error names the options of the command. */
+async function started(options: ServeOptions): Promise<KvServer> {
+  try {
+    return await asUsage(() => serve(options));
+  } catch (error) {
+    const message = inFlags((error as Error).message);
+    throw error instanceof WrongUsage ? new WrongUsage(message) : new NotDone(message);
+  }
+}
+
 async function run(options: ServeOptions, json: boolean): Promise<void> {
   // Before the start, so that a signal during the start ends the server too.
   const { signal, release } = untilInterrupted();
-  const server = await asUsage(() => serve(options));
+  const server = await started(options);
   if (options.studio !== false && !json) noteIfUnbuilt();
   const { url, port } = server;
   await print(json ? JSON.stringify({ url, port }) : `listening on ${url}`);

@@ -1,0 +1,124 @@
+// Duty: the messages of mistakes: each names what is wrong in the words of the command line, and what
+// to do. They named methods and options of the library, internal libraries, milliseconds since the
+// epoch, and another fault than the one that was made.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { openKv } from "../../index.mjs";
+import { folderOfTests, openkv } from "./running.mjs";
+
+const path = folderOfTests();
+const { inFlags, inWords } = createRequire(import.meta.url)("../../dist/cli/advice.js");
+
+async function fault(code, ...args) {
+  const run = await openkv(...args);
+  assert.equal(run.code, code, run.err);
+  assert.doesNotMatch(run.err, /kv\.|serde_v8|accessToken|\.\.\s/);
+  return run.err;
+}
+
+test("a wrong address to listen on is reported before a missing token", async () => {
+  for (const listen of ["nonsense", "0.0.0.0:99999", "0.0.0.0:", ":4512", "0.0.0.0:-1", "::1:1"]) {
+    const err = await fault(2, "serve", "--path", path("no.db"), `--listen=${listen}`);
+    assert.match(err, /HOST:PORT, with a port from 0 to 65535/);
+  }
+});
+
+test("errors of a server name the options of serve", async () => {
+  const served = ["serve", "--path", path("no.db"), "--listen", "127.0.0.1:0"];
+  assert.match(await fault(2, ...served, "--access-token", "short"), /--access-token must be/);
+  assert.match(
+    await fault(2, ...served, "--public-url", "a", "--access-token", "0123456789ab"),
+    /--public-url must/,
+  );
+  assert.match(
+    inFlags("advertise is for servers of an engine: give engine or replicaOf too"),
+    /^--advertise is for servers of an engine: give --engine or --replica-of too$/,
+  );
+  assert.equal(inFlags("archive.to must be a folder"), "--archive must be a folder");
+  assert.equal(inFlags("tls.cert: no such file"), "--tls-cert: no such file");
+});
+
+test("an unknown scheme is answered by those that work", async () => {
+  for (const url of ["htp://localhost:1", "redis://h/0"]) {
+    const err = await fault(1, "-d", url, "get", "a");
+    for (const scheme of ["http", "https", "postgres", "postgresql", "file"])
+      assert.ok(err.includes(`${scheme}://`), err);
+  }
+});
+
+test("a literal that does not end says what is missing", async () => {
+  const on = (text) => fault(2, "-d", path("a.db"), "set", "k", text);
+  for (const text of ['["a"', '["a",', "[[1]", "set([1]"])
+    assert.match(await on(text), /the closing '[\])]' is missing/);
+  assert.match(await on("{ a: 1"), /the closing '}' is missing/);
+  assert.match(await on("[1 2]"), /',' or ']' was expected/);
+});
+
+test("a check that cannot be made names its step", async () => {
+  for (const stamp of ['"zz"', "1", "undefined"]) {
+    const steps = `[{ set: "a", value: 1 }, { check: ["a"], versionstamp: ${stamp} }]`;
+    assert.match(
+      await fault(2, "-d", path("b.db"), "atomic", steps),
+      /step 1: versionstamp must be null or 20/,
+    );
+  }
+});
+
+test("advice names commands", async () => {
+  const db = path("c.db");
+  assert.equal((await openkv("-d", db, "set", "a", "1")).code, 0);
+  const err = await fault(1, "-d", db, "search", "a", "b");
+  assert.match(err, /search: no index .* with 'openkv index create PREFIX FIELD'/);
+  const history = await fault(1, "-d", db, "list", "--at", "1h");
+  assert.match(history, /the option history of openKv\(\)/);
+  assert.match(
+    await fault(1, "-d", db, "atomic", "{ set: 1, value: 1 }"),
+    /a wrong type: expected array, got/,
+  );
+});
+
+test("words of the library become those of the command line", () => {
+  for (const [from, to] of [
+    ["check accessToken", "check --token"],
+    ["pass the option accessToken, or set X", "pass --token, or set X"],
+    ["kv.createIndex: the name", "index create: the name"],
+    ["kv.deleteMany: atomic", "delete: atomic"],
+    ["kv.unknown: as it is", "kv.unknown: as it is"],
+    ["run' or of kv.archive", "run' or of 'openkv archive run FILE TARGET'"],
+    ["at: the time 0 (ms since the epoch) is", "at: 1970-01-01T00:00:00.000Z is"],
+    ["not found.. Is it", "not found. Is it"],
+    ["cd .. and a/../b...", "cd .. and a/../b..."],
+    ["file kv.sqlite3", "file kv.sqlite3"],
+  ])
+    assert.equal(inWords(from), to);
+});
+
+test("a restore takes the moments of --at, and reports times with their zone", {
+  timeout: 60_000,
+}, async () => {
+  const archive = path("archive");
+  const kv = await openKv(path("d.db"));
+  await kv.set(["a"], 1);
+  const archiver = await kv.archive({ to: archive });
+  while (archiver.status().snapshotAt === null) await pause(20);
+  await kv.close();
+  const at = (moment, code) => fault(code, "restore", archive, path("e.db"), "--at", moment);
+  for (const early of ["2020-01-01T00:00:00Z", "1577836800000", "3650d"])
+    assert.match(await at(early, 1), /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z is before the oldest/);
+  assert.match(await at("nonsense", 2), /a duration for the time so long ago/);
+});
+
+test("a copy says when Deno does not open what it made", async () => {
+  const db = path("f.db");
+  assert.equal((await openkv("-d", db, "set", "a", "1")).code, 0);
+  const copied = await openkv("copy", db, path("g.db"));
+  assert.match(copied.err, /g\.db is new, with values in CBOR.*--encoding v8/);
+  for (const [to, ...more] of [
+    [path("g.db"), "--force"],
+    [path("h.db"), "--encoding", "v8"],
+  ])
+    assert.doesNotMatch((await openkv("copy", db, to, ...more)).err, /CBOR/);
+});

@@ -1,0 +1,90 @@
+// Duty: the message of an error in the words of the command line: its commands and options instead of
+// the methods and options of the library, times in ISO 8601.
+// Never: changes what an error says, or the code of one.
+
+/** A command for each method that a message of the library names, with its usual arguments. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  archive: "archive run FILE TARGET",
+  count: "count",
+  createIndex: "index create PREFIX FIELD",
+  deleteMany: "delete --prefix PREFIX",
+  dropIndex: "index drop PREFIX",
+  enqueue: "enqueue VALUE",
+  history: "history KEY",
+  list: "list",
+  listIndexes: "index list",
+  search: "search PREFIX QUERY",
+  stats: "stats",
+};
+
+/** The options of `openKv` that commands have too. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  accessToken: "--token",
+  encoding: "--encoding",
+  timeout: "--timeout",
+};
+
+/** The options of `serve` with more than one word, which no text has by chance. */
+const SERVE_OPTION =
+  /\b(?:accessToken|readToken|adminToken|replicaToken|replicaOf|publicUrl|corsOrigin|dataTokenMs|connectionsMax|tls\.cert|tls\.key|archive\.snapshotEvery|archive\.retention|archive\.to)\b/g;
+/** The others, where a message names the argument. */
+const SERVE_WORD =
+  /(?:(?<=^|; |: )(?:path|engine|advertise|region|forward|listen|readonly|archive)(?= (?:is|must|turns|and)\b)|(?<=\b(?:give|leave out|or) )(?:path|engine|archive|readonly)\b)/g;
+
+interface Rule {
+  readonly from: RegExp;
+  readonly to: string | ((found: string, ...groups: string[]) => string);
+}
+
+/** In this order. */
+const RULES: readonly Rule[] = [
+  {
+    from: /^kv\.(\w+): /,
+    to: (found, name) =>
+      name === "at" ? "--at: " : Object.hasOwn(COMMANDS, name) ? `${commandOf(name)}: ` : found,
+  },
+  {
+    from: /\bkv\.(\w+)(?:\([^()]*\))?/g,
+    to: (found, name) => (Object.hasOwn(COMMANDS, name) ? `'openkv ${COMMANDS[name]}'` : found),
+  },
+  {
+    from: /\b(?:the|with the) option (\w+)\b/g,
+    to: (found, name) => OPTIONS[name] ?? `${found} of openKv()`,
+  },
+  { from: /\baccessToken\b/g, to: "--token" },
+  // The words of a library that values pass in Deno.
+  { from: /^serde_v8 error: (?:invalid type; expected: )?/, to: "a wrong type: expected " },
+  {
+    from: /(?:the time )?(-?\d+) \(ms since the epoch\)/g,
+    to: (found, ms) => {
+      const time = new Date(Number(ms));
+      return Number.isNaN(time.getTime()) ? found : time.toISOString();
+    },
+  },
+  // The message of a server ends with a full stop, and so does the sentence around it.
+  { from: /([\p{L}\d)])\.\.(?=\s|$)/gu, to: "$1." },
+];
+
+/** A message of the library, as a command prints it. */
+export function inWords(message: string): string {
+  return RULES.reduce((text, { from, to }) => text.replace(from, to as string), message);
+}
+
+/** A message about the options of a server, with the options of `openkv serve`. */
+export function inFlags(message: string): string {
+  const flag = (name: string): string => `--${FLAGS[name] ?? kebab(name)}`;
+  return message.replace(SERVE_OPTION, flag).replace(SERVE_WORD, flag);
+}
+
+/** The options whose names are not those of the library. */
+const FLAGS: Readonly<Record<string, string>> = { "archive.to": "archive" };
+
+/** dataTokenMs as data-token-ms, tls.cert as tls-cert. */
+function kebab(name: string): string {
+  return name.replace(/\.?([A-Z])/g, (_, c: string) => `-${c.toLowerCase()}`).replace(".", "-");
+}
+
+/** The words of a command before its arguments. */
+function commandOf(name: string): string {
+  return COMMANDS[name]!.replace(/ (?:--|[A-Z]).*$/, "");
+}
