@@ -2397,10 +2397,11 @@ export interface OpenKvOptions {
    */
   durability?: "full" | "normal" | undefined;
   /**
-   * Opens an existing file and refuses every write with code `DENIED`. Readers share memory in
-   * files beside it (`-wal`, `-shm`), which the first opening creates: if this process may not
-   * write the folder either, it can open the file only while another process has it open, else it
-   * is `DENIED`. Default: false.
+   * Opens an existing file and refuses every write with code `DENIED`. In a folder where this
+   * process may make no files (a read-only mount, an image, another user's copy) a file without a
+   * log is read as it is. If somebody changes it meanwhile, reads reject with code `UNAVAILABLE`.
+   * A file with a log (`-wal`) is read there if the log's index (`-shm`) is there too, else it is
+   * `DENIED`. Default: false.
    */
   readonly?: boolean | undefined;
   /**

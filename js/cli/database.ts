@@ -13,6 +13,7 @@ import {
   withoutLogin,
 } from "../arguments/location.js";
 import { openKv } from "../api/open.js";
+import { KvError } from "../model/errors.js";
 import type { OpenKvOptions } from "../model/types.js";
 import { NotDone, WrongUsage, asUsage } from "./outcome.js";
 import type { Style } from "./output.js";
@@ -181,10 +182,32 @@ export async function withDatabaseAt<T>(
   if (wanted === "existing") await requireExisting(located(db));
   const given =
     token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
-  const kv = await openTyped(db, given);
+  const { kv, refusal } = await openToRead(db, given);
   try {
     return await work(kv, styleOf(command));
+  } catch (error) {
+    throw refusal !== null && isDenied(error) ? refusal : error;
   } finally {
     await kv.close();
   }
+}
+
+/**
+ * Opens a database, for reading if it may not be written: a file on a read-only mount or of another
+ * user. `refusal` is then the error of the opening for writing.
+ */
+async function openToRead(
+  db: string | undefined,
+  options: OpenKvOptions,
+): Promise<{ kv: Kv; refusal: unknown }> {
+  try {
+    return { kv: await openTyped(db, options), refusal: null };
+  } catch (refusal) {
+    if (!isDenied(refusal) || !existsSync(located(db))) throw refusal;
+    return { kv: await openTyped(db, { ...options, readonly: true }), refusal };
+  }
+}
+
+function isDenied(error: unknown): boolean {
+  return error instanceof KvError && error.code === "DENIED";
 }

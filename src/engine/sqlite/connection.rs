@@ -9,6 +9,7 @@ use super::errors::failure;
 use super::identity::keep_log;
 use super::identity::log_of;
 use super::log_file;
+use super::sealed::SealedFile;
 use crate::model::{Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
@@ -23,16 +24,36 @@ pub(super) enum Access {
 
 /// Opens a connection in WAL mode, with the default page cache; `busy` is the wait for locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
+    match access {
+        Access::Read => open_to_read(path, busy).map(|(connection, _)| connection),
+        Access::Write => open_named(path, path, access, busy),
+    }
+}
+
+/// As [`open`], for reading, with the file if it is opened as immutable.
+pub(super) fn open_to_read(
+    path: &Path,
+    busy: Duration,
+) -> Result<(Connection, Option<SealedFile>)> {
+    let sealed = SealedFile::of(path);
+    let uri = sealed.as_ref().map(SealedFile::uri);
+    let name = uri.as_deref().map_or(path, Path::new);
+    Ok((open_named(path, name, Access::Read, busy)?, sealed))
+}
+
+/// Opens the file at `path` by the name that SQLite gets: the path, or a URI.
+fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Result<Connection> {
     #[cfg(unix)]
     super::locks::install();
     let mode = match access {
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
-    // A connection belongs to one thread at a time, so SQLite needs no mutex. The path is not
+    // A connection belongs to one thread at a time, so SQLite needs no mutex. A path is not
     // interpreted as a URI.
-    let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, log_file::vfs());
+    let uri = if name == path { OpenFlags::empty() } else { OpenFlags::SQLITE_OPEN_URI };
+    let flags = mode | uri | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags_and_vfs(name, flags, log_file::vfs());
     let connection = connection.map_err(failure)?;
     // If the log belongs to another file, closing must not move it into this one.
     keep_log(&connection, true)?;

@@ -41,6 +41,7 @@ mod rebuild;
 mod replication_log;
 mod restore;
 mod rows;
+mod sealed;
 mod snapshot;
 mod spill;
 mod statement;
@@ -80,6 +81,8 @@ use crate::model::{Backup, Capabilities, Encoding, Error, Moment, PageMemory, Re
 pub struct SqliteEngine {
     path: PathBuf,
     readonly: bool,
+    /// Whether it was opened as immutable.
+    sealed: bool,
     encoding: Encoding,
     busy: Duration,
     memory: PageMemory,
@@ -166,7 +169,12 @@ impl SqliteEngine {
             connection::refuse_links(path).map_err(named)?;
         }
         let claim = FileClaim::of(path).map_err(named)?;
-        let mut first = connection::open(path, access, busy).map_err(named)?;
+        let (mut first, sealed) = match access {
+            Access::Read => connection::open_to_read(path, busy),
+            Access::Write => connection::open(path, access, busy).map(|first| (first, None)),
+        }
+        .map_err(named)?;
+        let sealed = sealed.is_some();
         identity::keep_log(&first, true).map_err(named)?;
         let prepared = identity::verify_log(&first, path)
             .and_then(|()| layout::prepare(&mut first, readonly, wanted))
@@ -183,6 +191,7 @@ impl SqliteEngine {
         Ok(Self {
             path,
             readonly,
+            sealed,
             encoding,
             busy,
             memory: PageMemory::default(),
@@ -228,10 +237,10 @@ impl Engine for SqliteEngine {
     }
 
     fn reader(&self) -> Result<SqliteReader> {
-        let connection = connection::open(&self.path, Access::Read, self.busy)?;
+        let (connection, sealed) = connection::open_to_read(&self.path, self.busy)?;
         connection::limit_cache(&connection, self.memory)?;
         connection::map(&connection, self.memory)?;
-        let mut reader = SqliteReader::new(connection, self.encoding)?;
+        let mut reader = SqliteReader::new(connection, sealed, self.encoding)?;
         reader.claim = self.claim.clone();
         Ok(reader)
     }
@@ -256,6 +265,10 @@ impl Engine for SqliteEngine {
     }
 
     fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
+        // Nobody commits to such a file; a read notices if somebody does (`SealedFile::verify`).
+        if self.sealed {
+            return Ok(None);
+        }
         let connection = self.last_to_close.clone();
         // The file does not say which keys a commit has changed.
         let wake = Box::new(move || tell(&ExternalCommits::Unknown));

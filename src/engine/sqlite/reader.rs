@@ -9,6 +9,7 @@ use super::errors::failure;
 use super::interrupt::interruptible;
 use super::measure::take_cache_counts;
 use super::past::{Past, PastSnapshot};
+use super::sealed::SealedFile;
 use super::snapshot::ReadStatements;
 use super::statement::Statement;
 use super::wal_index::{Header, WalIndex};
@@ -24,6 +25,8 @@ pub struct SqliteReader {
     begin: Statement,
     end: Statement,
     index: Option<WalIndex>,
+    /// The file, if it is opened as immutable.
+    sealed: Option<SealedFile>,
     held: ReadTransaction,
     /// The moment of the past that it reads, instead of the present.
     past: Option<Past>,
@@ -41,16 +44,23 @@ enum ReadTransaction {
     Since(Header),
     /// Open, but not known to be current.
     Unproven,
+    /// Open, of a file that nobody may change.
+    Sealed,
 }
 
 impl SqliteReader {
-    pub(super) fn new(connection: Connection, file: Encoding) -> Result<Self> {
+    pub(super) fn new(
+        connection: Connection,
+        sealed: Option<SealedFile>,
+        file: Encoding,
+    ) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
         Ok(Self {
             rows: ReadStatements::new(&connection, file)?,
             begin: prepare("BEGIN")?,
             end: prepare("COMMIT")?,
             index: None,
+            sealed,
             held: ReadTransaction::Nothing,
             past: None,
             connection,
@@ -65,7 +75,11 @@ impl SqliteReader {
     }
 
     fn refresh(&mut self) -> Result<()> {
+        if let Some(sealed) = &self.sealed {
+            sealed.verify()?;
+        }
         match (self.held, self.index) {
+            (ReadTransaction::Sealed, _) => return Ok(()),
             (ReadTransaction::Since(header), Some(index)) if index.header() == header => {
                 return Ok(());
             }
@@ -73,12 +87,16 @@ impl SqliteReader {
             _ => self.release(),
         }
         // The mapping exists after the first read of the connection in WAL mode.
-        if self.index.is_none() {
+        if self.index.is_none() && self.sealed.is_none() {
             self.index = WalIndex::of(&self.connection);
         }
         let header = self.index.map(WalIndex::header);
         self.begin.execute()?;
-        self.held = header.map_or(ReadTransaction::Unproven, ReadTransaction::Since);
+        self.held = match (header, &self.sealed) {
+            (Some(header), _) => ReadTransaction::Since(header),
+            (None, Some(_)) => ReadTransaction::Sealed,
+            (None, None) => ReadTransaction::Unproven,
+        };
         if let Some(past) = &mut self.past
             && let Err(error) = past.check()
         {

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::connection::Access;
+use super::identity::log_of;
 use crate::model::{Error, Kind};
 
 /// The error of opening `path`, with the reason if it is the kind of the path or its permissions.
@@ -38,14 +39,40 @@ fn reason(path: &Path, access: Access) -> Option<(Kind, String)> {
         May::Not if folder_is_closed(folder) => {
             denied(format!("this process may not enter the folder {}", folder.display()))
         }
-        May::Not => denied(format!("this process has no permission for it to be {wanted}")),
+        May::Not => {
+            let advice = match may(path, Access::Read) {
+                May::Yes => ": readonly: true reads it",
+                May::Not | May::Missing => "",
+            };
+            denied(format!("this process has no permission for it to be {wanted}{advice}"))
+        }
+        May::Yes if access == Access::Read && may(folder, Access::Write) == May::Not => {
+            denied(format!(
+                "this process may not make files in the folder {}, and the log {} can only be read with an \
+                 index there: copy the file and its log to another folder and open the copy, or let a process \
+                 that may write there open and close the file, which moves the log into it",
+                folder.display(),
+                log_of(path).display()
+            ))
+        }
         // The log and its index are created beside the file.
         May::Missing | May::Yes if may(folder, Access::Write) == May::Not => denied(format!(
-            "this process may not make files in the folder {}: the database needs its log there",
+            "this process may not make files in the folder {}: the database needs its log there: \
+             readonly: true reads a file there",
             folder.display()
         )),
         May::Missing | May::Yes => None,
     }
+}
+
+/// Whether this process may read the file, but may not make files beside it.
+pub(super) fn cannot_make_files_beside(path: &Path) -> bool {
+    let folder = path.parent().map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    may(path, Access::Read) == May::Yes
+        && folder.is_some_and(|folder| may(folder, Access::Write) == May::Not)
 }
 
 fn folder_is_closed(folder: &Path) -> bool {
