@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::{AtomicWrite, Claim, Decision, Delivery, Enqueued, Key, Renewal, Settlement};
 
 /// The input of one transaction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Work {
     /// Writes, decided in this order.
     pub writes: Vec<AtomicWrite>,

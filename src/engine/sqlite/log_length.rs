@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::disk_room::{DiskRoom, Refused};
 use super::errors::failure;
 use super::statement::Statement;
 use super::wal_index::WalIndex;
+use crate::commit::Work;
 use crate::model::{
-    Result, WAL_BYTES_MAX, WAL_KEPT_BYTES, WAL_MOVED_MARGIN_PAGES, WAL_MOVED_PAGES,
+    Error, Result, WAL_BYTES_MAX, WAL_KEPT_BYTES, WAL_MOVED_MARGIN_PAGES, WAL_MOVED_PAGES,
     WAL_RESTART_DOUBLINGS_MAX, WAL_RESTART_WAIT_MS,
 };
 
@@ -24,6 +26,7 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) struct LogLength {
     restart: Statement,
     checkpoint: Statement,
+    room: DiskRoom,
     index: Option<WalIndex>,
     /// The length at the last failed attempt.
     tried_bytes: u64,
@@ -37,13 +40,40 @@ impl LogLength {
         connection.pragma_update(None, "wal_autocheckpoint", WAL_MOVED_PAGES).map_err(failure)?;
         let restart = Statement::prepare(connection, "PRAGMA wal_checkpoint(RESTART)")?;
         let checkpoint = Statement::prepare(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
-        Ok(Self { restart, checkpoint, index: None, tried_bytes: 0, tries: 0 })
+        let room = DiskRoom::new(connection)?;
+        Ok(Self { restart, checkpoint, room, index: None, tried_bytes: 0, tries: 0 })
     }
 
     /// Whether a small commit will not let SQLite move the log.
     pub(super) fn is_short(&mut self, connection: &Connection) -> bool {
-        self.frames(connection)
-            .is_some_and(|frames| frames < WAL_MOVED_PAGES - WAL_MOVED_MARGIN_PAGES)
+        self.frames(connection).is_some_and(|frames| {
+            frames < WAL_MOVED_PAGES - WAL_MOVED_MARGIN_PAGES
+                && self.room.lets_log_grow(connection, frames)
+                && !self.room.is_narrow()
+        })
+    }
+
+    /// Whether the disk may soon be full.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.room.is_narrow()
+    }
+
+    /// Takes the writes out of `work` for which a nearly full disk has no room.
+    pub(super) fn refuse(&mut self, connection: &Connection, work: &mut Work) -> Refused {
+        let frames = self.frames(connection).unwrap_or(0);
+        self.room.refuse(connection, frames, work)
+    }
+
+    /// After work that found the disk full: moves the log into the file and cuts it.
+    pub(super) fn make_room(&mut self, connection: &Connection) {
+        if let Err(error) = self.room.empty_log(connection) {
+            tracing::warn!(%error, "emptying the log on a full disk");
+        }
+    }
+
+    /// The error of work of this size that found the disk full.
+    pub(super) fn full(&self, connection: &Connection, bytes: u64) -> Error {
+        self.room.explain(connection, bytes)
     }
 
     fn frames(&mut self, connection: &Connection) -> Option<u32> {
@@ -56,6 +86,9 @@ impl LogLength {
     /// Must be called after each commit that may take long.
     pub(super) fn mind(&mut self, connection: &Connection) -> Result<()> {
         let frames = self.frames(connection).unwrap_or(0);
+        if !self.room.lets_log_grow(connection, frames) {
+            return self.room.empty_log(connection);
+        }
         if (WAL_MOVED_PAGES - WAL_MOVED_MARGIN_PAGES..WAL_MOVED_PAGES).contains(&frames) {
             // Then the next commit but one may be immediate again.
             self.checkpoint.run().step()?;

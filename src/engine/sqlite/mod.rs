@@ -13,6 +13,7 @@ mod copying;
 mod dead;
 mod deno_queue;
 mod depths;
+mod disk_room;
 mod errors;
 mod external;
 mod feed;

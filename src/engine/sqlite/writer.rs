@@ -8,6 +8,7 @@ use rusqlite::{Connection, ffi};
 
 use super::FileClaim;
 use super::contention::{Contention, TURN};
+use super::disk_room::with_refused;
 use super::external::OwnCommits;
 use super::feed::FeedWriter;
 use super::followed;
@@ -50,6 +51,8 @@ pub struct SqliteWriter {
     durable: bool,
     /// A transaction has begun for the next batch.
     has_begun: bool,
+    /// The last transaction found no room on the disk.
+    was_full: bool,
     contention: Contention,
     own: Arc<OwnCommits>,
     // Dropped after the statements above.
@@ -89,6 +92,7 @@ impl SqliteWriter {
             left: 0,
             durable: false,
             has_begun: false,
+            was_full: false,
             contention: Contention::new(std::process::id()),
             own,
             connection,
@@ -194,6 +198,7 @@ impl SqliteWriter {
         deadline: Instant,
         job: impl FnOnce(&mut Self, i64) -> Result<T>,
     ) -> Result<T> {
+        self.was_full = false;
         self.set_durable(durable)?;
         let waited_ms = self.begin_transaction(deadline)?;
         // Adds the wait, which can take seconds: otherwise locks would expire too early and expired
@@ -202,10 +207,11 @@ impl SqliteWriter {
             Ok(done) => done,
             Err(error) => {
                 self.roll_back();
+                self.make_room();
                 return Err(error);
             }
         };
-        self.end()?;
+        self.end().inspect_err(|_| self.make_room())?;
         Ok(done)
     }
 
@@ -262,9 +268,19 @@ impl SqliteWriter {
         self.commit.commit().inspect_err(|_| self.roll_back())
     }
 
+    /// Empties the log after a transaction that found the disk full, so that the next one may find room.
+    fn make_room(&mut self) {
+        if self.was_full {
+            self.log_length.make_room(&self.connection);
+        }
+    }
+
     /// Ends the transaction, unless SQLite has already done so.
     pub(super) fn roll_back(&mut self) {
         self.messages.depths.forget();
+        // SAFETY: the handle is open as long as the connection; the code is that of the failed statement.
+        let code = unsafe { ffi::sqlite3_errcode(self.connection.handle()) };
+        self.was_full = code == ffi::SQLITE_FULL;
         // SAFETY: the handle is open as long as the connection.
         let open = unsafe { ffi::sqlite3_get_autocommit(self.connection.handle()) } == 0;
         if open && let Err(error) = self.rollback.execute() {
@@ -314,9 +330,21 @@ impl Writer for SqliteWriter {
         }
         let (writes, durable) = (work.writes.len(), work.durable);
         let _span = tracing::debug_span!("commit", writes, durable).entered();
-        let done =
+        let refused =
+            if at_once { Vec::new() } else { self.log_length.refuse(&self.connection, &mut work) };
+        let again = self.log_length.is_narrow().then(|| work.clone());
+        let bytes = work.writes.iter().map(|write| write.size_bytes() as u64).sum();
+        let mut done =
             self.within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
-        let mut report = done?;
+        if let (true, Some(work)) = (self.was_full, again) {
+            done = self
+                .within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
+        }
+        let mut report = match done {
+            Err(_) if self.was_full => return Err(self.log_length.full(&self.connection, bytes)),
+            done => done?,
+        };
+        with_refused(&mut report.decisions, refused);
         self.own.left(report.versions.1);
         report.cache_looks = take_cache_counts(&self.connection);
         // The transaction is committed, even if this fails.

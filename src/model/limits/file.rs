@@ -41,3 +41,15 @@ pub const LOG_GROWTH_BYTES_MIN: u64 = 64 * 1024;
 
 /// Largest growth of the file of the log; between the two it grows by its own length.
 pub const LOG_GROWTH_BYTES_MAX: u64 = 256 * 1024;
+
+/// Pages by which the log gets longer between two looks at the room on the disk.
+pub const DISK_LOOK_PAGES: u32 = 64;
+
+/// Free bytes of a disk below which a writer looks before each commit.
+pub const DISK_NARROW_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Largest part of a disk that is kept for deletions and acknowledgements.
+pub const DISK_RESERVE_BYTES_MAX: u64 = 512 * 1024;
+
+/// That part of a small disk: one of so many.
+pub const DISK_RESERVE_SHARE: u64 = 16;
