@@ -2471,7 +2471,7 @@ export interface OpenKvOptions {
   limits?: Partial<KvLimits> | "deno" | "wide" | undefined;
   /**
    * For an `http:` or `https:` URL only: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
-   * else `DENO_KV_ACCESS_TOKEN` in the environment; a `TypeError` without any.
+   * else `DENO_KV_ACCESS_TOKEN` in the environment. Without any, a server that asks for one is a `TypeError`.
    */
   accessToken?: string | undefined;
   /**

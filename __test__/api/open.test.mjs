@@ -170,8 +170,8 @@ describe("without a path", () => {
     const root = freshPath();
     mkdirSync(root);
     await assert.rejects(runIn(root, { OPENKV_URL: "ftp://host/x" }), /not supported yet/);
-    const remote = runIn(root, { OPENKV_URL: "https://example.com", OPENKV_ACCESS_TOKEN: "" });
-    await assert.rejects(remote, /asks for an access token/);
+    const remote = runIn(root, { OPENKV_URL: "https://user:word@example.com" });
+    await assert.rejects(remote, /holds no user or password/);
   });
 
   test("an empty OPENKV_URL names nothing", async () => {

@@ -72,8 +72,17 @@ export async function ask<T>(
     throw new NotDone(`${url.origin} does not answer: ${cause?.message || message}`);
   }
   const text = await answer.text();
-  if (!answer.ok) throw new NotDone(`the server refused (${answer.status}): ${text.trim()}`);
+  if (!answer.ok) throw new NotDone(`the server refused (${answer.status}): ${detailOf(text)}`);
   return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+/** The text of a refusal: that of problem details, or all of it if a proxy has refused. */
+function detailOf(text: string): string {
+  try {
+    const { detail } = JSON.parse(text) as { detail?: unknown };
+    if (typeof detail === "string") return detail;
+  } catch {}
+  return text.trim();
 }
 
 /** Ends with a slash, because a proxy may serve the server below a path. */

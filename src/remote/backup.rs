@@ -122,7 +122,9 @@ async fn attempt<D: Destination>(
         .parse()
         .map_err(|_| Error::invalid(format!("{shown} cannot be requested")))?;
     let mut headers = HeaderMap::new();
-    headers.insert(AUTHORIZATION, authorization);
+    if let Some(authorization) = authorization {
+        headers.insert(AUTHORIZATION, authorization);
+    }
     if let Some(Course { etag, at, .. }) = course {
         let rest = HeaderValue::from_str(&format!("bytes={at}-"));
         headers.insert(RANGE, rest.map_err(|error| Error::internal(error.to_string()))?);

@@ -111,8 +111,8 @@ impl Credentials {
         self.exchange.shown()
     }
 
-    /// The URL of the server that answered last, and the header with the access token.
-    pub(super) fn access(&self) -> Result<(Url, HeaderValue)> {
+    /// As [`Exchange::access`].
+    pub(super) fn access(&self) -> Result<(Url, Option<HeaderValue>)> {
         self.exchange.access()
     }
 

@@ -98,7 +98,8 @@ pub(super) struct Exchange {
     transport: Arc<Transport>,
     env: Arc<dyn Env>,
     pub(super) sources: Sources,
-    authorization: HeaderValue,
+    /// `None` without an access token, which a server of this machine may not ask for.
+    authorization: Option<HeaderValue>,
 }
 
 impl Exchange {
@@ -108,9 +109,13 @@ impl Exchange {
         urls: &[String],
         access_token: &str,
     ) -> Result<Self> {
-        let authorization = bearer(access_token).ok_or_else(|| {
+        let invalid = || {
             Error::invalid("accessToken must be visible ASCII characters: it is sent in a header")
-        })?;
+        };
+        let authorization = match access_token {
+            "" => None,
+            token => Some(bearer(token).ok_or_else(invalid)?),
+        };
         Ok(Self { transport, env, sources: Sources::new(urls)?, authorization })
     }
 
@@ -119,8 +124,8 @@ impl Exchange {
         self.sources.last().map(shown).unwrap_or_default()
     }
 
-    /// The URL of the server that answered last, and the header with the access token.
-    pub(super) fn access(&self) -> Result<(Url, HeaderValue)> {
+    /// The URL of the server that answered last, and the header with the access token, if there is one.
+    pub(super) fn access(&self) -> Result<(Url, Option<HeaderValue>)> {
         let url = self.sources.last().ok_or_else(|| Error::internal("a database without a URL"))?;
         Ok((url.clone(), self.authorization.clone()))
     }
@@ -200,7 +205,9 @@ impl Exchange {
                 fault => Failure::Passing(fault.why(), Duration::ZERO),
             };
             let mut headers = HeaderMap::new();
-            headers.insert(AUTHORIZATION, self.authorization.clone());
+            if let Some(authorization) = &self.authorization {
+                headers.insert(AUTHORIZATION, authorization.clone());
+            }
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_TYPE));
             for name in [EXTENSIONS_HEADER, PACKED_HEADER] {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from(1));
@@ -226,6 +233,13 @@ impl Exchange {
                 }
                 status => {
                     let text = refusal(body, deadline).await;
+                    if status == StatusCode::UNAUTHORIZED && self.authorization.is_none() {
+                        return Err(Failure::Final(Error::invalid(format!(
+                            "{} asks for an access token: pass the option accessToken, or set \
+                             OPENKV_ACCESS_TOKEN or DENO_KV_ACCESS_TOKEN",
+                            shown(&url)
+                        ))));
+                    }
                     return Err(refused(&url, status, &head.headers, &text));
                 }
             }

@@ -33,7 +33,7 @@ use super::clock::now_ms;
 use super::database::Database;
 use super::followers::FollowerView;
 use super::options::Quotas;
-use super::request::{RequestBody, only, read};
+use super::request::{RequestBody, only, read, unencoded};
 use super::slots::mark_authenticated;
 use crate::connect::time::to_rfc3339;
 use crate::connect::versions::JSON_TYPE;
@@ -131,7 +131,8 @@ fn nothing() -> Answer {
     answer
 }
 
-async fn parsed<T: for<'a> Deserialize<'a>>(body: RequestBody) -> Result<T, Refusal> {
+async fn parsed<T: for<'a> Deserialize<'a>>(head: &Parts, body: RequestBody) -> Result<T, Refusal> {
+    unencoded(head)?;
     let body = read(body, ADMIN_REQUEST_BYTES_MAX).await?;
     serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(format!("The request cannot be read: {error}")))
@@ -216,7 +217,7 @@ pub(super) async fn route(
                 });
                 return json(StatusCode::OK, &all.await?);
             }
-            let NewDatabase { name, quotas } = parsed(body).await?;
+            let NewDatabase { name, quotas } = parsed(&head, body).await?;
             let made = blocking(serving, move |serving| {
                 let (database, token) = serving.catalog.create(&name, quotas)?;
                 Ok(view(&database, Some(token)))
@@ -255,7 +256,7 @@ pub(super) async fn route(
         ["databases", name, "quotas"] => {
             only(&head, &[Method::PUT])?;
             authorize(serving, &head, None)?;
-            let (name, quotas) = (name.to_owned(), parsed::<Quotas>(body).await?);
+            let (name, quotas) = (name.to_owned(), parsed::<Quotas>(&head, body).await?);
             blocking(serving, move |serving| serving.catalog.set_quotas(&name, quotas)).await?;
             Ok(nothing())
         }
@@ -272,7 +273,7 @@ pub(super) async fn route(
                 return json(StatusCode::OK, &shown.await?);
             }
             let policy = match head.method {
-                Method::PUT => Some(parsed::<ArchiveRequest>(body).await?.policy("")?),
+                Method::PUT => Some(parsed::<ArchiveRequest>(&head, body).await?.policy("")?),
                 _ => None,
             };
             blocking(serving, move |serving| set_archive(serving, &name, policy.as_ref())).await?;
@@ -281,7 +282,7 @@ pub(super) async fn route(
         ["databases", name, "tokens"] => {
             only(&head, &[Method::POST])?;
             let requester = authorize(serving, &head, Some(name))?;
-            let (name, NewToken { rights }) = (name.to_owned(), parsed(body).await?);
+            let (name, NewToken { rights }) = (name.to_owned(), parsed(&head, body).await?);
             let made = blocking(serving, move |serving| {
                 let (token, record) = serving.catalog.add_token(&name, &requester, rights)?;
                 Ok(token_view(&record, Some(token)))

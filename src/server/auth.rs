@@ -85,10 +85,14 @@ pub(super) fn new_token() -> Result<String> {
     Ok(format!("okv_{}", BASE64_URL_SAFE_NO_PAD.encode(random::<32>()?)))
 }
 
-/// The token of a request. Neither error text reveals the token.
+/// How a request carries its token.
+const BEARER: &str = "send 'Authorization: Bearer TOKEN'.";
+
+/// The token of a request. No error text reveals the token.
 pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
-    let malformed = || Refusal::unauthorized("Malformed authorization header.");
-    let header = headers.get(AUTHORIZATION).ok_or_else(malformed)?;
+    let missing = || Refusal::unauthorized(&format!("Missing authorization header: {BEARER}"));
+    let malformed = || Refusal::unauthorized(&format!("Malformed authorization header: {BEARER}"));
+    let header = headers.get(AUTHORIZATION).ok_or_else(missing)?;
     let (scheme, token) =
         header.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(malformed)?;
     if !scheme.eq_ignore_ascii_case("bearer") {

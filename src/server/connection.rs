@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
 use foldhash::fast::RandomState;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
@@ -24,7 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Serving;
 use super::answer::{RoutedBody, RoutedBodyError};
-use super::route::answer;
+use super::route::{Routes, answer};
 use super::slots::Slot;
 use super::stall::Stall;
 use crate::model::{
@@ -231,7 +230,7 @@ impl Protocol {
 
 /// Serves one connection, which began at `begun`, to its end.
 pub(super) async fn connection(
-    (serving, router): (Arc<Serving>, Router),
+    (serving, routes): (Arc<Serving>, Routes),
     (stream, protocol): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Protocol),
     slot: Arc<Slot>,
     begun: Instant,
@@ -263,7 +262,7 @@ pub(super) async fn connection(
             if !slot.is_authenticated() {
                 request.extensions_mut().insert(slot.clone());
             }
-            let answered = answer(&router, request);
+            let answered = answer(&routes, request);
             async move {
                 let answer = answered.await;
                 let tracked = |body| TrackedBody::new(body, under_way);

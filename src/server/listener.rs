@@ -12,11 +12,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use axum::Router;
-
 use super::Serving;
 use super::connection::{Protocol, connection};
 use super::options::TlsFiles;
+use super::route::Routes;
 use super::slots::{Slot, Slots};
 use crate::model::{Error, Kind, REQUEST_HEAD_MS_MAX, Result};
 
@@ -65,7 +64,7 @@ pub(super) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
 
 /// Accepts connections until the server closes, then waits for running requests.
 pub(super) async fn serve(
-    (serving, router): (Arc<Serving>, Router),
+    (serving, routes): (Arc<Serving>, Routes),
     socket: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     connections_max: usize,
@@ -94,16 +93,16 @@ pub(super) async fn serve(
             }
         };
         let _kept = stream.set_nodelay(true);
-        let (serving, router, tls) = (serving.clone(), router.clone(), tls.clone());
+        let (serving, routes, tls) = (serving.clone(), routes.clone(), tls.clone());
         let begun = Instant::now();
         let served = async move {
             match tls {
                 None => {
                     let Some(protocol) = protocol_of(&serving, &stream).await else { return };
-                    connection((serving, router), (stream, protocol), slot, begun).await;
+                    connection((serving, routes), (stream, protocol), slot, begun).await;
                 }
                 // Boxed, so that the task of a connection in clear text is small.
-                Some(tls) => Box::pin(secure((serving, router), stream, slot, tls)).await,
+                Some(tls) => Box::pin(secure((serving, routes), stream, slot, tls)).await,
             }
         };
         connections.spawn(async move {
@@ -130,7 +129,7 @@ async fn protocol_of(serving: &Serving, stream: &TcpStream) -> Option<Protocol> 
 
 /// Serves a connection with TLS.
 async fn secure(
-    served: (Arc<Serving>, Router),
+    served: (Arc<Serving>, Routes),
     stream: TcpStream,
     slot: Arc<Slot>,
     tls: Arc<ServerConfig>,

@@ -3,7 +3,7 @@
 //! Duty: HTTP/1.1 and HTTP/2 on one port, with or without TLS; rights and quotas of each client;
 //! the admin API.
 //! Invariant: the server reads only the head of a request before it has compared the token, in
-//! constant time. An answered commit is as durable as the store says. Quotas bound the clients of
+//! constant time; the body of a refused one it discards. An answered commit is as durable as the store says. Quotas bound the clients of
 //! one database.
 //! Never: the meaning of a message (see `connect`) or of a write (see `store`), a token in a log.
 //!
@@ -33,6 +33,7 @@
 //! | `followers` | the replicas that follow a database, and the read servers that clients are told of |
 //! | `http_client` | requests of this server to others |
 //! | `memory`, `held` | bounds the memory of running requests; their places |
+//! | `unread` | discards the rest of a body whose request is answered already |
 
 mod admin;
 mod answer;
@@ -78,6 +79,7 @@ mod stall;
 mod status;
 mod stream;
 mod studio;
+mod unread;
 mod watch;
 
 use std::net::SocketAddr;
@@ -190,8 +192,8 @@ impl Server {
             runtime.block_on(folder.check())?;
             runtime.spawn(folder.clone().keep_up());
         }
-        let router = route::router(&serving);
-        let accept = listener::serve((serving.clone(), router), socket, tls, plan.connections_max);
+        let routes = route::routes(&serving);
+        let accept = listener::serve((serving.clone(), routes), socket, tls, plan.connections_max);
         let accepting = Some(runtime.spawn(accept));
         tracing::info!(%address, scheme, "listening");
         Ok(Self { serving, runtime: Some(runtime), accepting, address })

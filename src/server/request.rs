@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes};
+use hyper::header::CONTENT_ENCODING;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -37,6 +38,21 @@ pub(super) async fn body_of(
 /// The name of the database in the path of a request, on a server with many.
 pub(super) fn database_in(head: &Parts) -> &str {
     head.uri.path().split('/').nth(1).unwrap_or_default()
+}
+
+/// Refuses a body in a content coding: it would be stored or read as it is.
+pub(super) fn unencoded(head: &Parts) -> Result<(), Refusal> {
+    let is_identity = |coding: &[u8]| {
+        let coding = coding.trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    };
+    let codings = head.headers.get_all(CONTENT_ENCODING).iter();
+    if codings.flat_map(|list| list.as_bytes().split(|byte| *byte == b',')).all(is_identity) {
+        return Ok(());
+    }
+    let text = "Content-Encoding: the server decodes no bodies of requests: send the body as it is, without this \
+                header.";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
 }
 
 /// Refuses other methods.

@@ -3,8 +3,11 @@
 //! after the body, because it may be revoked meanwhile.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use axum::Router;
@@ -13,18 +16,21 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use hyper::body::Incoming;
+use hyper::header::{HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use tower_service::Service;
 
 use super::answer::{Answer, Refusal, RoutedBody, text};
+use super::api::Problem;
 use super::auth::Rights;
 use super::held::routed;
 use super::memory::RequestPermit;
 use super::quota::hold;
-use super::request::{RequestBody, body_of, only, read};
+use super::request::{RequestBody, body_of, only, read, unencoded};
 use super::{
-    Serving, admin, api, data, exchange, extension, host, leader, read_entry, seen, studio, watch,
+    Serving, admin, api, data, exchange, extension, host, leader, read_entry, seen, studio, unread,
+    watch,
 };
 use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
 
@@ -32,7 +38,47 @@ use crate::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_HEAD_BYTES_MAX
 ///
 /// The handlers check the method themselves, because their refusals have texts. A path without a
 /// route may be the name of a database.
-pub(super) fn router(serving: &Arc<Serving>) -> Router {
+pub(super) fn routes(serving: &Arc<Serving>) -> Routes {
+    let failures = Router::new().fallback(failed);
+    match &serving.cors_origin {
+        // The outermost layer, so that a page of the origin can read every refusal.
+        Some(origin) => Routes {
+            all: router(serving).layer(api::cors(origin)),
+            failures: failures.layer(api::cors(origin)),
+        },
+        None => Routes { all: router(serving), failures },
+    }
+}
+
+/// The routers of a server.
+#[derive(Clone)]
+pub(super) struct Routes {
+    all: Router,
+    /// Answers requests that have a [`Failure`].
+    failures: Router,
+}
+
+/// Why no handler answers a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    LongHead,
+    Panic,
+}
+
+/// The answer to a request that no handler answers.
+async fn failed(request: Request) -> Response {
+    match request.extensions().get() {
+        Some(Failure::LongHead) => {
+            routed(text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ""), None)
+        }
+        Some(Failure::Panic) | None => {
+            let text = "The request ended by a panic; please report this. A write may or may not have happened.";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+        }
+    }
+}
+
+fn router(serving: &Arc<Serving>) -> Router {
     let other = Router::new()
         .route("/", any(root))
         .route("/healthz", any(healthz))
@@ -85,22 +131,38 @@ fn has_short_head(request: &hyper::Request<Incoming>) -> bool {
     path + headers.sum::<usize>() <= REQUEST_HEAD_BYTES_MAX
 }
 
+/// The output of a future, or why there is none.
+async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let mut future = pin!(future);
+    let polled = poll_fn(|context| {
+        // After a panic the future is only dropped.
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(Err(Failure::Panic)), |polled| polled.map(Ok))
+    });
+    polled.await
+}
+
 /// Answers any request.
 pub(super) fn answer(
-    router: &Router,
+    routes: &Routes,
     request: hyper::Request<Incoming>,
 ) -> impl Future<Output = Response> + Send + use<> {
+    let failures = routes.failures.clone();
+    let origin = request.headers().get(ORIGIN).cloned();
     let logged = tracing::enabled!(tracing::Level::DEBUG)
         .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
-    let answered =
-        has_short_head(&request).then(|| router.clone().call(request.map(RoutedBody::new)));
+    let answered = match has_short_head(&request) {
+        true => Ok(routes.all.clone().call(unread::request(request))),
+        false => Err(Failure::LongHead),
+    };
     async move {
         let answer = match answered {
-            Some(answered) => {
-                let Ok::<_, Infallible>(answer) = answered.await;
-                answer
-            }
-            None => routed(text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, ""), None),
+            Ok(answered) => caught(answered).await,
+            Err(failure) => Err(failure),
+        };
+        let answer = match answer {
+            Ok(Ok::<_, Infallible>(answer)) => answer,
+            Err(failure) => failure_answer(failures, failure, origin).await,
         };
         if let Some((method, path, begun)) = logged {
             let (status, ms) = (answer.status().as_u16(), begun.elapsed().as_millis());
@@ -108,6 +170,20 @@ pub(super) fn answer(
         }
         answer
     }
+}
+
+async fn failure_answer(
+    mut failures: Router,
+    failure: Failure,
+    origin: Option<HeaderValue>,
+) -> Response {
+    let mut request = Request::new(RoutedBody::empty());
+    request.extensions_mut().insert(failure);
+    if let Some(origin) = origin {
+        request.headers_mut().insert(ORIGIN, origin);
+    }
+    let Ok::<_, Infallible>(answer) = failures.call(request).await;
+    answer
 }
 
 /// The end of a handler. `permit` is its request's place among the running ones, which the answer
@@ -189,6 +265,7 @@ async fn data_answer(
     let database = &client.database;
     let needed = if kind == DataRequest::AtomicWrite { Rights::Write } else { Rights::Read };
     database.allows(client.grant.rights, needed)?;
+    unencoded(head)?;
     if needed == Rights::Write
         && let Some(other) = leader::other(database).await?
     {
@@ -230,7 +307,10 @@ async fn extension(State(serving): State<Arc<Serving>>, request: Request) -> Res
 async fn admin(State(serving): State<Arc<Serving>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
-    end(&serving, admin::route(&serving, head, body, &path).await, None).await
+    match admin::route(&serving, head, body, &path).await {
+        Ok(answer) => routed(answer, None),
+        Err(refusal) => api::refused(&serving, refusal.into()).await,
+    }
 }
 
 /// The URL of the server: the studio for browsers, for other clients that of its one database.
@@ -248,9 +328,21 @@ async fn metadata(State(serving): State<Arc<Serving>>, request: Request) -> Resp
     if let Some(problem) = api::unknown(&serving, head.uri.path()) {
         return problem.into_response();
     }
+    if head.method != Method::POST && !is_database(&serving, head.uri.path()) {
+        return Problem::from(Refusal::not_found()).into_response();
+    }
     let mut permit = None;
     let answer = metadata_answer(&serving, &head, body, &mut permit).await;
     end(&serving, answer, permit).await
+}
+
+/// Whether a path may be that of a database.
+fn is_database(serving: &Serving, path: &str) -> bool {
+    let name = path.trim_start_matches('/');
+    match serving.catalog.is_folder() {
+        true => !name.contains('/'),
+        false => name.is_empty(),
+    }
 }
 
 async fn metadata_answer(
@@ -260,20 +352,16 @@ async fn metadata_answer(
     permit: &mut Option<RequestPermit>,
 ) -> Result<Answer, Refusal> {
     let name = head.uri.path().trim_start_matches('/');
-    let is_metadata = if serving.catalog.is_folder() {
-        !name.is_empty() && !name.contains('/')
-    } else {
-        name.is_empty()
-    };
     if serving.catalog.is_folder() && name.is_empty() {
         let text = "This server has many databases: add /NAME to its URL. (A read server of all of them has a \
                     folder as path.)";
         return Err(Refusal::new(StatusCode::NOT_FOUND, text));
     }
-    if !is_metadata {
+    if !is_database(serving, head.uri.path()) {
         return Err(Refusal::not_found());
     }
     only(head, &[Method::POST])?;
+    unencoded(head)?;
     if let Some(known) = read_entry::asked(serving, head).await? {
         *permit = Some(known.0.memory.permit().await?);
         let body = read(body, METADATA_BYTES_MAX).await?;
@@ -284,4 +372,25 @@ async fn metadata_answer(
     *permit = Some(who.0.memory.permit().await?);
     let body = read(body, METADATA_BYTES_MAX).await?;
     exchange::exchange(serving, who, (&head.uri, &head.headers), &body).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A panic of a handler ended its connection without an answer.
+    #[tokio::test]
+    async fn a_panic_is_an_answer_with_a_code_that_pages_of_the_origin_read() {
+        let origin = "https://app.example.com";
+        let panics = caught(async { std::panic::panic_any("a defect") }).await;
+        let failure: Result<(), _> = panics;
+        assert_eq!(failure, Err(Failure::Panic));
+        assert_eq!(caught(async { 7 }).await, Ok(7));
+        for (failure, status) in [(Failure::Panic, 500), (Failure::LongHead, 431)] {
+            let failures = Router::new().fallback(failed).layer(api::cors(origin));
+            let answer = failure_answer(failures, failure, origin.parse().ok()).await;
+            assert_eq!(answer.status(), status);
+            assert_eq!(answer.headers()["access-control-allow-origin"], origin);
+        }
+    }
 }

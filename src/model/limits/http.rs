@@ -39,9 +39,6 @@ pub const HTTP_IMPORT_COMMIT_ENTRIES_MAX: usize = 500;
 /// Bytes of lines of an import after which their entries are committed.
 pub const HTTP_IMPORT_COMMIT_BYTES_MAX: usize = 256 * 1024;
 
-/// How long the rest of a refused import is read, so that its client gets the answer.
-pub const HTTP_IMPORT_REST_MS_MAX: u64 = 2000;
-
 /// Copies of one database that downloads are reading, or may go on reading.
 pub const HTTP_BACKUPS_MAX: usize = 2;
 

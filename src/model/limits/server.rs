@@ -62,6 +62,13 @@ pub const ANSWER_STALL_MS_MAX: u64 = 30_000;
 /// Time for the body of a request.
 pub const REQUEST_BODY_MS_MAX: u64 = 30_000;
 
+/// Bytes that a server discards of the body of a request that it has answered already, so that a client that is
+/// still sending gets the answer.
+pub const UNREAD_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Time for these bytes.
+pub const UNREAD_BODY_MS_MAX: u64 = 2000;
+
 /// Interval of keep-alives on a silent watch and on a silent HTTP/2 connection.
 pub const ALIVE_INTERVAL_MS: u64 = 5000;
 

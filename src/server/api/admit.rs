@@ -21,7 +21,7 @@ use crate::server::held::held;
 use crate::server::memory::{Claim, RequestPermit};
 use crate::server::quota::hold;
 use crate::server::read_server::InUse;
-use crate::server::request::{RequestBody, body_of, database_in};
+use crate::server::request::{RequestBody, body_of, database_in, unencoded};
 use crate::server::{Serving, exchange, host, leader, read_entry};
 
 /// The sender of an admitted request, for its handler.
@@ -133,6 +133,7 @@ async fn admit(serving: &Arc<Serving>, head: &Parts, asks: Asks) -> Result<Admis
     host::check(serving, head)?;
     let (database, grant, in_use) = authorized(serving, head).await?;
     database.allows(grant.rights, needed)?;
+    unencoded(head)?;
     if (needed > Rights::Read || asks.is_about_queues() && database.primary().is_some())
         && let Some(leader) = leader::other(&database).await?
     {
@@ -174,7 +175,8 @@ async fn forwarded(
     }
 }
 
-async fn refused(serving: &Serving, problem: Problem) -> Response {
+/// The answer to a refused request. One that may be repeated at once waits first.
+pub(in crate::server) async fn refused(serving: &Serving, problem: Problem) -> Response {
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
     if busy.contains(&problem.status()) {
         hold(serving).await;

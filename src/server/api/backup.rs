@@ -16,6 +16,7 @@ use hyper::{Method, StatusCode};
 use super::admit::Admitted;
 use super::byte_range::{Asked, asked};
 use super::envelope::hex;
+use super::precondition::entity_tags;
 use super::problem::{Answered, Problem};
 use super::target::Query;
 use crate::model::{ANSWER_PIECE_BYTES, Capability, Error, Result};
@@ -50,9 +51,12 @@ pub(super) async fn backup(client: Extension<Admitted>, request: Request) -> Ans
         let text = "A backup is made for GET alone.";
         return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, text));
     }
-    let named = |name| head.headers.get(name).and_then(tag);
     let copies = &client.database.copies;
-    let kept = named(IF_MATCH).or_else(|| named(IF_RANGE)).and_then(|hash| copies.resume(&hash));
+    let resumed = |name| {
+        let lists = head.headers.get_all(name).iter();
+        lists.flat_map(hashes).find_map(|hash| copies.resume(&hash))
+    };
+    let kept = resumed(IF_MATCH).or_else(|| resumed(IF_RANGE));
     if kept.is_none() && head.headers.contains_key(IF_MATCH) {
         let text = "The copy is no longer there: begin again.";
         return Err(Problem::new(StatusCode::PRECONDITION_FAILED, text));
@@ -73,9 +77,11 @@ pub(super) async fn backup(client: Extension<Admitted>, request: Request) -> Ans
     }
 }
 
-/// The hash in an entity tag.
-fn tag(value: &HeaderValue) -> Option<[u8; 32]> {
-    hash_of(value.to_str().ok()?.trim().strip_prefix('"')?.strip_suffix('"')?)
+/// The hashes in a list of entity tags, which are compared strongly.
+fn hashes(list: &HeaderValue) -> Vec<[u8; 32]> {
+    let tags = entity_tags(list.as_bytes()).unwrap_or_default();
+    let strong = tags.into_iter().filter(|tag| !tag.is_weak);
+    strong.filter_map(|tag| hash_of(std::str::from_utf8(tag.opaque).ok()?)).collect()
 }
 
 async fn made(client: &Client) -> Result<Download, Problem> {

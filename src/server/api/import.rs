@@ -13,7 +13,6 @@ use hyper::header::CONTENT_TYPE;
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
@@ -26,8 +25,8 @@ use super::target::Query;
 use crate::interchange::ndjson::{self, Line};
 use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Check, Decision, Error, FRAMES_APART_BYTES_MIN,
-    HTTP_IMPORT_COMMIT_BYTES_MAX, HTTP_IMPORT_COMMIT_ENTRIES_MAX, HTTP_IMPORT_REST_MS_MAX, Key,
-    Limits, Mutation, Result, Time, WriteParts,
+    HTTP_IMPORT_COMMIT_BYTES_MAX, HTTP_IMPORT_COMMIT_ENTRIES_MAX, Key, Limits, Mutation, Result,
+    Time, WriteParts,
 };
 use crate::server::clock::now_ms;
 use crate::server::data::{Client, still, store_of, unanswered};
@@ -66,8 +65,6 @@ pub(super) async fn import(client: Extension<Admitted>, request: Request) -> Ans
     match importing.run(&mut lines).await {
         Ok(()) => json(&importing.counts),
         Err((line, problem)) => {
-            // A client that is still sending would not see the answer.
-            let _late = timeout(Duration::from_millis(HTTP_IMPORT_REST_MS_MAX), lines.rest()).await;
             let Counts { imported, skipped } = importing.counts;
             Err(problem.stopped(Stopped { line, imported, skipped }))
         }

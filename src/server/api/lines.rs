@@ -117,10 +117,4 @@ impl Lines {
             Some(Err(error)) => Err(Problem::bad_request(format!("the body ended: {error}"))),
         }
     }
-
-    /// Reads the rest of the body and drops it.
-    pub(super) async fn rest(&mut self) {
-        self.bytes = Vec::new();
-        while let Ok(Some(_)) = self.piece().await {}
-    }
 }

@@ -76,7 +76,8 @@ use utoipa_axum::routes;
 use super::{Serving, host};
 use crate::model::HTTP_COMPRESS_BYTES_MIN;
 use crate::protocol::backup::HASH_HEADER;
-use problem::Problem;
+pub(super) use admit::refused;
+pub(super) use problem::Problem;
 
 /// The API of a database, below its URL.
 const BASE: &str = "/api";
@@ -169,18 +170,12 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
         .split_for_parts();
     let document = document::completed(found, is_folder);
     let page = document.page.clone();
-    let of_host = || from_fn_with_state(serving.clone(), admit::of_host);
     let pages = Router::new()
         .route("/openapi.json", get(move || ready(document.answer())))
         .route(DOCS, get(move || ready(page.answer())))
         .route(METRICS, get(metrics::of_server))
-        .route_layer(of_host());
-    let router = router.merge(pages).method_not_allowed_fallback(not_allowed);
-    match &serving.cors_origin {
-        // It answers the requests before those of the pages itself.
-        Some(origin) => router.layer(cors(origin)).layer(of_host()),
-        None => router,
-    }
+        .route_layer(from_fn_with_state(serving.clone(), admit::of_host));
+    router.merge(pages).method_not_allowed_fallback(not_allowed)
 }
 
 /// The answer to a path inside the API that has no route; `None` for other paths. The router has one
@@ -200,7 +195,9 @@ async fn not_allowed(State(serving): State<Arc<Serving>>, request: Request) -> P
     }
 }
 
-fn cors(origin: &str) -> CorsLayer {
+/// Lets pages of one origin send requests and read the answers. It answers the requests before those of the
+/// pages itself.
+pub(super) fn cors(origin: &str) -> CorsLayer {
     let origins: Vec<HeaderValue> = origin.parse().into_iter().collect();
     let lossy = HeaderName::from_static("openkv-lossy");
     let expire_at = HeaderName::from_static("openkv-expire-at");

@@ -17,20 +17,22 @@ enum Tags {
 impl Tags {
     /// `weak`: whether weak tags match too.
     fn of(headers: &HeaderMap, name: HeaderName, weak: bool) -> Result<Option<Self>, Problem> {
-        let malformed = || Problem::bad_request(format!("{name}: malformed entity tags"));
+        let malformed = || {
+            Problem::bad_request(format!(
+                "{name}: malformed entity tags: each is in quotes, as \"0000000000000001\", with a comma between two"
+            ))
+        };
         let mut tags = None;
         for header in headers.get_all(&name) {
-            let text = header.to_str().map_err(|_| malformed())?.trim();
-            if text == "*" {
+            if header.as_bytes().trim_ascii() == b"*" {
                 tags = Some(Self::Any);
                 continue;
             }
-            for tag in text.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
-                let (is_weak, tag) = tag.strip_prefix("W/").map_or((false, tag), |tag| (true, tag));
-                let opaque = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
-                let stamp = Versionstamp::parse(opaque.ok_or_else(malformed)?.as_bytes());
+            for EntityTag { is_weak, opaque } in
+                entity_tags(header.as_bytes()).ok_or_else(malformed)?
+            {
                 if let Self::Of(stamps) = tags.get_or_insert(Self::Of(Vec::new())) {
-                    stamps.extend(stamp.filter(|_| weak || !is_weak));
+                    stamps.extend(Versionstamp::parse(opaque).filter(|_| weak || !is_weak));
                 }
             }
         }
@@ -43,6 +45,40 @@ impl Tags {
             Self::Of(stamps) => present.is_some_and(|stamp| stamps.contains(&stamp)),
         }
     }
+}
+
+/// An entity tag of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntityTag<'t> {
+    pub(super) is_weak: bool,
+    /// Between the quotes. It may have commas.
+    pub(super) opaque: &'t [u8],
+}
+
+/// The entity tags of a list (RFC 9110, 8.8.3), whose commas are those outside of quotes; `None` for a malformed
+/// one. Empty elements are no tags.
+pub(super) fn entity_tags(list: &[u8]) -> Option<Vec<EntityTag<'_>>> {
+    let mut tags = Vec::new();
+    let mut rest = list.trim_ascii_start();
+    while !rest.is_empty() {
+        if !rest.starts_with(b",") {
+            let (is_weak, tag) = rest.strip_prefix(b"W/").map_or((false, rest), |tag| (true, tag));
+            let quoted = tag.strip_prefix(b"\"")?;
+            let (opaque, behind) = quoted.split_at_checked(memchr::memchr(b'"', quoted)?)?;
+            // No quote, space or control character is in a tag.
+            if opaque.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) {
+                return None;
+            }
+            tags.push(EntityTag { is_weak, opaque });
+            rest = behind.strip_prefix(b"\"")?.trim_ascii_start();
+        }
+        rest = match rest.split_first() {
+            None => rest,
+            Some((b',', rest)) => rest.trim_ascii_start(),
+            Some(_) => return None,
+        };
+    }
+    Some(tags)
 }
 
 /// The conditions of a request.
@@ -119,5 +155,35 @@ mod tests {
         assert!(!found.matches(Some(one)) && !found.matches(None));
         assert!(conditions(None, None).unwrap().is_empty());
         assert_eq!(conditions(Some("unquoted"), None), None);
+    }
+
+    /// A list was split at every comma, so a tag with one was refused, and with it the whole request.
+    #[test]
+    fn a_list_is_split_outside_of_quotes() {
+        let tag = |is_weak, opaque: &'static str| EntityTag { is_weak, opaque: opaque.as_bytes() };
+        for (list, expected) in [
+            ("", Some(vec![])),
+            (" , ,\t", Some(vec![])),
+            ("\"a,b\"", Some(vec![tag(false, "a,b")])),
+            (
+                "\"a\" , W/\"b,\",,\"\"",
+                Some(vec![tag(false, "a"), tag(true, "b,"), tag(false, "")]),
+            ),
+            ("W/\"W/\"", Some(vec![tag(true, "W/")])),
+            ("\"a", None),
+            ("\"a\" \"b\"", None),
+            ("w/\"a\"", None),
+            ("W/ \"a\"", None),
+            ("\"a b\"", None),
+            ("*, \"a\"", None),
+            ("a,\"b\"", None),
+        ] {
+            assert_eq!(entity_tags(list.as_bytes()), expected, "{list:?}");
+        }
+        assert!(entity_tags(b"\"\xe9\"").is_some(), "bytes beyond ASCII are of a tag");
+        let stamp = Versionstamp::new(1);
+        let list = format!("\"a,b\", W/\"{}\"", String::from_utf8_lossy(&stamp.hex()));
+        assert!(!conditions(None, Some(&list)).unwrap().differs(Some(stamp)), "weakly");
+        assert!(!conditions(Some(&list), None).unwrap().matches(Some(stamp)), "strongly");
     }
 }

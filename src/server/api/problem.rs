@@ -73,7 +73,7 @@ pub(super) struct ProblemBody<'p> {
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+    pub(in crate::server) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Refusal::new(status, text).into()
     }
 

@@ -26,7 +26,7 @@ use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
 use super::data::{Client, authorize, still, unanswered};
 use super::memory::{Claim, RequestPermit};
-use super::request::{RequestBody, body_of};
+use super::request::{RequestBody, body_of, unencoded};
 use super::{leader, seen};
 use crate::model::{
     Error, FRAMES_READ_BYTES_MAX, FRAMES_WRITE_BYTES_MAX, Kind, Limits, REQUEST_BYTES_MAX, Result,
@@ -121,6 +121,7 @@ pub(super) async fn route(
     let client = authorize(serving, head).await?;
     let database = &client.database;
     database.allows(client.grant.rights, kind.rights())?;
+    unencoded(head)?;
     let writes = kind.rights() > Rights::Read;
     let is_elsewhere = writes || database.primary().is_some() && !kind.is_on_replica();
     if is_elsewhere && let Some(other) = leader::other(database).await? {
