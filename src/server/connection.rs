@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Serving;
@@ -27,8 +28,9 @@ use super::route::{Routes, answer};
 use super::slots::Slot;
 use super::stall::Stall;
 use crate::model::{
-    ALIVE_INTERVAL_MS, ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, CONNECTION_IDLE_MS_MAX,
-    FAREWELL_MS_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS_MAX, STREAMS_PER_CONNECTION_MAX,
+    ALIVE_INTERVAL_MS, ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, ANSWERS_UNREAD_BYTES_MAX,
+    ANSWERS_UNREAD_MS_MAX, CONNECTION_IDLE_MS_MAX, FAREWELL_MS_MAX, REQUEST_HEAD_BYTES_MAX,
+    REQUEST_HEAD_MS_MAX, SHORT_BYTES_MAX, STREAMS_PER_CONNECTION_MAX,
 };
 
 const HEAD_MAX: Duration = Duration::from_millis(REQUEST_HEAD_MS_MAX);
@@ -44,12 +46,18 @@ struct Work {
     /// Answers that the client has not read to the end, by request number.
     taken: Mutex<HashMap<u64, Rest, RandomState>>,
     last_number: AtomicU64,
+    /// When the client last read some of any answer.
+    read_at: Mutex<Instant>,
+    /// Notified when so much is unread that the client has less time.
+    piled: Notify,
 }
 
 /// The unread rest of an answer.
 struct Rest {
     /// When the client last read some of it.
     taken: Instant,
+    /// At least [`SHORT_BYTES_MAX`], which is what the answer may take uncounted.
+    bytes: u64,
     /// The body, if the answer is a stream.
     stream: Option<Arc<Mutex<Flow>>>,
 }
@@ -62,6 +70,8 @@ impl Work {
             idle_since_ms: AtomicU64::new(0),
             taken: Mutex::default(),
             last_number: AtomicU64::new(0),
+            read_at: Mutex::new(begun),
+            piled: Notify::new(),
         }
     }
 
@@ -82,6 +92,10 @@ impl Work {
     /// not show that, because each answer has a window of its own. A stream may wait for its
     /// reader, but without memory: it is cut off, and the client asks again later.
     fn is_stalled(&self) -> bool {
+        let pile_most = Duration::from_millis(ANSWERS_UNREAD_MS_MAX);
+        if self.is_piled() && self.read_at.lock().elapsed() >= pile_most {
+            return true;
+        }
         let most = Duration::from_millis(ANSWER_STALL_MS_MAX);
         let mut cut = Vec::new();
         let stalled = {
@@ -93,6 +107,22 @@ impl Work {
         cut.into_iter().flatten().for_each(|flow| flow.lock().cut());
         stalled
     }
+}
+
+impl Work {
+    /// Whether more is unread than a client may leave for [`ANSWER_STALL_MS_MAX`]. Streams drop what is unread.
+    fn is_piled(&self) -> bool {
+        unread_bytes(&self.taken.lock()) > ANSWERS_UNREAD_BYTES_MAX
+    }
+
+    /// How long until the connection is to be looked at while requests run.
+    fn look_after(&self) -> Duration {
+        if self.is_piled() { Duration::from_millis(ANSWERS_UNREAD_MS_MAX) } else { IDLE_MAX }
+    }
+}
+
+fn unread_bytes(taken: &HashMap<u64, Rest, RandomState>) -> u64 {
+    taken.values().filter(|rest| rest.stream.is_none()).map(|rest| rest.bytes).sum()
 }
 
 /// Marks a request as running until its answer is read or dropped.
@@ -108,10 +138,30 @@ impl UnderWay {
         Self { work: work.clone(), number }
     }
 
-    /// Records that the client has read a part, and that more is left.
-    fn took(&self, stream: Option<Arc<Mutex<Flow>>>) {
-        let rest = Rest { taken: Instant::now(), stream };
-        self.work.taken.lock().insert(self.number, rest);
+    /// Records an answer of which the client has read nothing so far.
+    fn begins(&self, bytes: u64) {
+        let (taken, bytes) = (Instant::now(), bytes.max(SHORT_BYTES_MAX as u64));
+        let mut all = self.work.taken.lock();
+        if all.is_empty() {
+            // The client had nothing to read before.
+            *self.work.read_at.lock() = taken;
+        }
+        let before = unread_bytes(&all);
+        all.insert(self.number, Rest { taken, bytes, stream: None });
+        drop(all);
+        if before <= ANSWERS_UNREAD_BYTES_MAX && before + bytes > ANSWERS_UNREAD_BYTES_MAX {
+            self.work.piled.notify_one();
+        }
+    }
+
+    /// Records that the client has read a part of this many bytes, and that more is left.
+    fn took(&self, read: u64, stream: Option<Arc<Mutex<Flow>>>) {
+        let taken = Instant::now();
+        *self.work.read_at.lock() = taken;
+        let mut all = self.work.taken.lock();
+        let bytes = all.get(&self.number).map_or(0, |rest| rest.bytes).saturating_sub(read);
+        let bytes = bytes.max(SHORT_BYTES_MAX as u64);
+        all.insert(self.number, Rest { taken, bytes, stream });
     }
 
     fn took_all(&self) {
@@ -166,8 +216,8 @@ impl TrackedBody {
     fn new(body: RoutedBody, under_way: UnderWay) -> Self {
         let left = body.size_hint().exact();
         let flow = Arc::new(Mutex::new(Flow { body, rest: Bytes::new() }));
-        if left.is_some_and(|bytes| bytes > 0) {
-            under_way.took(None);
+        if let Some(bytes) = left.filter(|bytes| *bytes > 0) {
+            under_way.begins(bytes);
         }
         Self { flow, is_whole: left.is_some(), under_way }
     }
@@ -185,10 +235,14 @@ impl HttpBody for TrackedBody {
         let piece = ready!(flow.poll(context));
         let more = !flow.rest.is_empty();
         drop(flow);
+        let read = match &piece {
+            Some(Ok(bytes)) => bytes.len() as u64,
+            _ => 0,
+        };
         match (self.is_whole, more) {
-            (true, true) => self.under_way.took(None),
-            (false, true) => self.under_way.took(Some(self.flow.clone())),
-            (true, false) => {}
+            (true, true) => self.under_way.took(read, None),
+            (false, true) => self.under_way.took(read, Some(self.flow.clone())),
+            (true, false) => *self.under_way.work.read_at.lock() = Instant::now(),
             (false, false) => self.under_way.took_all(),
         }
         Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
@@ -284,8 +338,9 @@ pub(super) async fn connection(
             () = look.as_mut() => match work.left() {
                 _ if work.is_stalled() => return,
                 Some(Duration::ZERO) => idle = true,
-                left => look.as_mut().reset(Instant::now() + left.unwrap_or(IDLE_MAX)),
+                left => look.as_mut().reset(Instant::now() + left.unwrap_or_else(|| work.look_after())),
             },
+            () = work.piled.notified() => look.as_mut().reset(Instant::now() + work.look_after()),
             _ = closing.changed() => {}
         }
     };
@@ -353,6 +408,26 @@ mod tests {
             assert!(work.is_stalled());
             drop(held);
             assert!(!work.is_stalled());
+        }
+    }
+
+    /// A client of HTTP/2 with a window of 0 held hundreds of answers for [`ANSWER_STALL_MS_MAX`].
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_many_unread_answers_ends_sooner() {
+        let body = || RoutedBody::new(Body::Whole(Some(Bytes::from_static(b"short"))));
+        let fits = ANSWERS_UNREAD_BYTES_MAX / SHORT_BYTES_MAX as u64;
+        for (count, ends) in [(fits, false), (fits + 1, true)] {
+            let work = Arc::new(Work::new(Instant::now()));
+            sleep(Duration::from_secs(60)).await;
+            let mut unread: Vec<_> =
+                (0..count).map(|_| TrackedBody::new(body(), UnderWay::new(&work))).collect();
+            sleep(Duration::from_millis(ANSWERS_UNREAD_MS_MAX - 1)).await;
+            assert!(!work.is_stalled());
+            assert_eq!(next(unread.last_mut().unwrap()).await.unwrap(), "short");
+            sleep(Duration::from_millis(ANSWERS_UNREAD_MS_MAX - 1)).await;
+            assert!(!work.is_stalled(), "it reads");
+            sleep(Duration::from_millis(1)).await;
+            assert_eq!(work.is_stalled(), ends);
         }
     }
 

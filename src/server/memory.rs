@@ -2,15 +2,16 @@
 //!
 //! Invariant: short bodies are bounded by the number of running requests. A longer one takes its
 //! bytes from its database's share and from the server's before or while it is built, and returns
-//! them when its last byte is dropped. A request never waits for memory while it holds some, so
+//! them when its last byte is dropped. No database takes more than it leaves free for the others. A request never waits for memory while it holds some, so
 //! waiting requests cannot deadlock.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::answer::Refusal;
@@ -24,106 +25,170 @@ use crate::store::Room;
 /// The unit of the shares.
 const UNIT_BYTES: usize = 1024;
 
-/// Capacity of the server and of one database.
-struct Shares {
-    requests: Semaphore,
-    units: Arc<Semaphore>,
+/// What the databases of a server share: requests, or units of memory.
+struct Supply {
+    max: usize,
+    taken: Mutex<usize>,
+    /// Notified when some of it is returned.
+    returned: Notify,
 }
 
-impl Shares {
-    fn new(requests: usize, bytes: usize) -> Arc<Self> {
-        let (requests, units) = (Semaphore::new(requests), Semaphore::new(bytes / UNIT_BYTES));
-        Arc::new(Self { requests, units: Arc::new(units) })
+/// A database's share of a supply. A database takes no more than it leaves free: one that takes all
+/// it can leaves half, two leave a third, so that each further one finds some.
+struct Share {
+    supply: Arc<Supply>,
+    max: usize,
+    /// Changed only under the lock of the supply.
+    taken: AtomicUsize,
+    waiting: AtomicUsize,
+    /// Held by the first of those that wait.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Supply {
+    fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, taken: Mutex::new(0), returned: Notify::new() })
+    }
+
+    fn share(self: &Arc<Self>, max: usize) -> Arc<Share> {
+        Arc::new(Share {
+            supply: self.clone(),
+            max,
+            taken: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::new(()),
+        })
+    }
+}
+
+impl Share {
+    /// Whether the share may be `after` while all shares together are `all_after`.
+    fn allows(&self, after: usize, all_after: usize) -> bool {
+        let left = self.supply.max.checked_sub(all_after);
+        after <= self.max && left.is_some_and(|left| after <= left)
+    }
+
+    fn take(self: &Arc<Self>, count: usize) -> Option<Permits> {
+        let mut all = self.supply.taken.lock();
+        let (after, all_after) = (self.taken.load(Ordering::Relaxed) + count, *all + count);
+        if !self.allows(after, all_after) {
+            return None;
+        }
+        *all = all_after;
+        self.taken.store(after, Ordering::Relaxed);
+        Some(Permits { share: self.clone(), count })
+    }
+
+    /// Takes `count`, if it is free now and no earlier request of the database waits.
+    fn now(self: &Arc<Self>, count: usize) -> Option<Permits> {
+        if self.waiting.load(Ordering::Acquire) > 0 { None } else { self.take(count) }
+    }
+
+    /// Takes `count`, in the order of the database's requests. `None` after the longest wait.
+    async fn wait(self: &Arc<Self>, count: usize) -> Option<Permits> {
+        let _waiting = Waiting::new(self);
+        let granted = async {
+            let _turn = self.turn.lock().await;
+            loop {
+                let returned = self.supply.returned.notified();
+                tokio::pin!(returned);
+                returned.as_mut().enable();
+                if let Some(permits) = self.take(count) {
+                    return permits;
+                }
+                returned.await;
+            }
+        };
+        timeout(Duration::from_millis(MEMORY_WAIT_MS_MAX), granted).await.ok()
+    }
+}
+
+/// One that waits.
+struct Waiting<'a>(&'a Share);
+
+impl<'a> Waiting<'a> {
+    fn new(share: &'a Share) -> Self {
+        share.waiting.fetch_add(1, Ordering::AcqRel);
+        Self(share)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// The server's memory. Each database has a share of it.
 #[derive(Clone)]
-pub(super) struct ServerMemory(Arc<Shares>);
+pub(super) struct ServerMemory {
+    requests: Arc<Supply>,
+    units: Arc<Supply>,
+}
 
 impl ServerMemory {
     pub(super) fn new() -> Self {
-        Self(Shares::new(SERVER_REQUESTS_MAX, SERVER_MEMORY_BYTES_MAX))
+        let units = Supply::new(SERVER_MEMORY_BYTES_MAX / UNIT_BYTES);
+        Self { requests: Supply::new(SERVER_REQUESTS_MAX), units }
     }
 
     /// A database's share, so that no database can take everything.
     pub(super) fn share(&self) -> Arc<Memory> {
-        let own = Shares::new(DATABASE_REQUESTS_MAX, DATABASE_MEMORY_BYTES_MAX);
-        Arc::new(Memory { own, server: self.0.clone() })
+        let units = self.units.share(DATABASE_MEMORY_BYTES_MAX / UNIT_BYTES);
+        Arc::new(Memory { requests: self.requests.share(DATABASE_REQUESTS_MAX), units })
     }
 }
 
 /// A database's memory.
 pub(super) struct Memory {
-    own: Arc<Shares>,
-    server: Arc<Shares>,
+    requests: Arc<Share>,
+    units: Arc<Share>,
 }
 
-/// Permits taken from both shares.
+/// A part of a share. Dropping it returns it.
 struct Permits {
-    own: OwnedSemaphorePermit,
-    server: OwnedSemaphorePermit,
+    share: Arc<Share>,
+    count: usize,
 }
 
 impl Permits {
-    /// Takes `count` units of both, if they are free now.
-    fn now(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
-        let count = u32::try_from(count).ok()?;
-        let own = own.clone().try_acquire_many_owned(count).ok()?;
-        let server = server.clone().try_acquire_many_owned(count).ok()?;
-        Some(Self { own, server })
-    }
-
-    /// Takes `count` units of both, in the order of requests.
-    async fn wait(own: &Arc<Semaphore>, server: &Arc<Semaphore>, count: usize) -> Option<Self> {
-        let count = u32::try_from(count).ok()?;
-        let own = own.clone().acquire_many_owned(count).await.ok()?;
-        let server = server.clone().acquire_many_owned(count).await.ok()?;
-        Some(Self { own, server })
-    }
-
-    fn count(&self) -> usize {
-        self.own.num_permits()
-    }
-
-    fn join(&mut self, more: Self) {
-        self.own.merge(more.own);
-        self.server.merge(more.server);
+    fn join(&mut self, mut more: Self) {
+        self.count += std::mem::take(&mut more.count);
     }
 
     fn split(&mut self, count: usize) -> Option<Self> {
-        let count = count.min(self.count());
-        Some(Self { own: self.own.split(count)?, server: self.server.split(count)? })
+        let count = count.min(self.count);
+        self.count -= count;
+        (count > 0).then(|| Self { share: self.share.clone(), count })
+    }
+}
+
+impl Drop for Permits {
+    fn drop(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        let mut all = self.share.supply.taken.lock();
+        *all -= self.count;
+        self.share.taken.fetch_sub(self.count, Ordering::Relaxed);
+        drop(all);
+        self.share.supply.returned.notify_waiters();
     }
 }
 
 /// The permit of a running request. Their number is bounded.
-pub(super) struct RequestPermit(Arc<Memory>);
-
-impl Drop for RequestPermit {
-    fn drop(&mut self) {
-        self.0.server.requests.add_permits(1);
-        self.0.own.requests.add_permits(1);
-    }
+pub(super) struct RequestPermit {
+    _permits: Permits,
 }
 
 impl Memory {
-    /// Waits for a permit for one more request, in the order of requests.
+    /// Waits for a permit for one more request, in the order of the database's requests.
     pub(super) async fn permit(self: &Arc<Self>) -> Result<RequestPermit, Refusal> {
-        let (own, server) = (&self.own.requests, &self.server.requests);
-        let now = own.try_acquire().ok().and_then(|own| Some((own, server.try_acquire().ok()?)));
-        let (own, server) = match now {
-            Some(both) => both,
-            None => {
-                let both =
-                    async { Some((own.acquire().await.ok()?, server.acquire().await.ok()?)) };
-                let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
-                timeout(wait, both).await.ok().flatten().ok_or_else(busy)?
-            }
+        let taken = match self.requests.now(1) {
+            Some(taken) => Some(taken),
+            None => self.requests.wait(1).await,
         };
-        own.forget();
-        server.forget();
-        Ok(RequestPermit(self.clone()))
+        Ok(RequestPermit { _permits: taken.ok_or_else(busy)? })
     }
 
     /// A claim for at most `bytes_max` bytes. It holds nothing yet.
@@ -180,14 +245,9 @@ impl Claim {
     pub(super) async fn wait(&self, bytes: usize) -> Result<(), Refusal> {
         let count = units(bytes);
         *self.state.lock() = State { taken: None, lacked: true };
-        let (own, server) = (&self.memory.own.units, &self.memory.server.units);
-        let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
         let taken = match count {
             0 => None,
-            _ => match timeout(wait, Permits::wait(own, server, count)).await {
-                Ok(taken) => taken,
-                Err(_) => return Err(busy().into()),
-            },
+            _ => Some(self.memory.units.wait(count).await.ok_or_else(busy)?),
         };
         *self.state.lock() = State { taken, lacked: false };
         Ok(())
@@ -239,13 +299,12 @@ impl Room for Claim {
             return Err(too_large(self.bytes_max));
         }
         let mut state = self.state.lock();
-        let has = state.taken.as_ref().map_or(0, Permits::count);
+        let has = state.taken.as_ref().map_or(0, |taken| taken.count);
         let wanted = units(bytes).saturating_sub(has);
         if wanted == 0 {
             return Ok(());
         }
-        let (own, server) = (&self.memory.own.units, &self.memory.server.units);
-        let Some(more) = Permits::now(own, server, wanted) else {
+        let Some(more) = self.memory.units.now(wanted) else {
             state.lacked = true;
             return Err(busy());
         };
@@ -313,27 +372,62 @@ mod tests {
         assert!(waited.is_ok() && !two.has_lacked());
         assert!(two.holds(100 * MIB).is_ok());
         drop((one, two));
-        let free_bytes = |shares: &Shares| shares.units.available_permits() * UNIT_BYTES;
-        assert_eq!(free_bytes(&memory.own), DATABASE_MEMORY_BYTES_MAX);
-        assert_eq!(free_bytes(&memory.server), SERVER_MEMORY_BYTES_MAX);
+        assert_eq!(memory.units.taken.load(Ordering::Relaxed), 0);
+        assert_eq!(*memory.units.supply.taken.lock(), 0);
+    }
+
+    /// Two databases, whose clients took no answers, held all requests of the server: a third one
+    /// waited for 10 s and was refused.
+    #[tokio::test(start_paused = true)]
+    async fn no_database_takes_more_than_it_leaves_free() {
+        let server = ServerMemory::new();
+        let greedy: Vec<_> = (0..5).map(|_| server.share()).collect();
+        let mut permits = Vec::new();
+        for memory in &greedy {
+            while let Some(permit) = memory.requests.now(1) {
+                permits.push(permit);
+            }
+        }
+        let taken = |memory: &Arc<Memory>| memory.requests.taken.load(Ordering::Relaxed);
+        assert_eq!(greedy.iter().map(taken).collect::<Vec<_>>(), [512, 256, 128, 64, 32]);
+        assert!(greedy[0].permit().await.is_err());
+        let modest = server.share();
+        let held = modest.permit().await.ok().unwrap();
+        let claim = modest.claim(usize::MAX);
+        assert!(claim.holds(100 * MIB).is_ok());
+        // The first that waits goes on as soon as its database holds less.
+        let (permit, ()) = tokio::join!(greedy[0].permit(), async { permits.truncate(300) });
+        assert!(permit.is_ok());
+        drop((held, permits, permit));
+        assert_eq!(*modest.requests.supply.taken.lock(), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn shares_bound_each_database_and_the_server() {
+    async fn shares_bound_the_memory_of_each_database_and_of_the_server() {
         let server = ServerMemory::new();
         let all: Vec<_> = (0..5).map(|_| server.share().claim(usize::MAX)).collect();
-        let [first @ .., last] = all.as_slice() else { panic!("five") };
-        assert!(first.iter().all(|claim| claim.holds(DATABASE_MEMORY_BYTES_MAX).is_ok()));
-        assert!(last.holds(SHORT_BYTES_MAX + 1).is_err());
-        let (one, two, three) = (server.share(), server.share(), server.share());
-        let mut permits = Vec::new();
-        for memory in [&one, &two] {
-            for _ in 0..DATABASE_REQUESTS_MAX {
-                permits.push(memory.permit().await.ok().unwrap());
-            }
+        let [first @ .., fourth, fifth] = all.as_slice() else { panic!("five") };
+        for claim in first {
+            assert!(claim.holds(DATABASE_MEMORY_BYTES_MAX).is_ok());
+            assert!(claim.holds(DATABASE_MEMORY_BYTES_MAX + UNIT_BYTES).is_err());
         }
-        assert!(one.permit().await.is_err() && three.permit().await.is_err());
-        let (permit, ()) = tokio::join!(one.permit(), async { permits.truncate(1) });
-        assert!(permit.is_ok());
+        assert!(fourth.holds(64 * MIB + UNIT_BYTES).is_err() && fourth.holds(64 * MIB).is_ok());
+        assert!(fifth.holds(32 * MIB + UNIT_BYTES).is_err() && fifth.holds(32 * MIB).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_a_database_are_admitted_in_their_order() {
+        let memory = ServerMemory::new().share();
+        let mut permits: Vec<_> =
+            (0..DATABASE_REQUESTS_MAX).map(|_| memory.requests.now(1)).collect();
+        assert!(permits.iter().all(Option::is_some) && memory.requests.now(1).is_none());
+        let waits = memory.permit();
+        tokio::pin!(waits);
+        let soon = Duration::from_millis(1);
+        assert!(timeout(soon, waits.as_mut()).await.is_err());
+        permits.truncate(1);
+        assert!(memory.requests.now(1).is_none(), "an earlier one waits");
+        assert!(waits.await.is_ok());
+        assert!(memory.requests.now(1).is_some());
     }
 }

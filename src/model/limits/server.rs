@@ -6,7 +6,7 @@ use super::BUSY_TIMEOUT_MS_DEFAULT;
 /// Further ones wait.
 pub const SERVER_REQUESTS_MAX: usize = 1024;
 
-/// Requests under way in one database.
+/// Requests under way in one database. It never has more than it leaves free for the others.
 pub const DATABASE_REQUESTS_MAX: usize = 512;
 
 /// Bodies, answers and pieces of streams up to this size count as part of their request or watch.
@@ -16,7 +16,8 @@ pub const SHORT_BYTES_MAX: usize = 64 * 1024;
 /// Memory for bodies and answers over [`SHORT_BYTES_MAX`], for all databases of a server.
 pub const SERVER_MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// The same memory for one database. The largest body fits.
+/// The same memory for one database, which never has more than it leaves free for the others. The
+/// largest body fits.
 pub const DATABASE_MEMORY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// How long a request waits for a free place, and for memory.
@@ -58,6 +59,13 @@ pub const ANSWER_PIECE_BYTES: usize = 64 * 1024;
 
 /// How long a client may accept no data while the server sends.
 pub const ANSWER_STALL_MS_MAX: u64 = 30_000;
+
+/// Bytes of answers that a connection may leave unread for [`ANSWER_STALL_MS_MAX`]. Each answer counts as
+/// [`SHORT_BYTES_MAX`] at least.
+pub const ANSWERS_UNREAD_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// How long a client may accept no data while more than [`ANSWERS_UNREAD_BYTES_MAX`] are unread.
+pub const ANSWERS_UNREAD_MS_MAX: u64 = 5000;
 
 /// Time for the body of a request.
 pub const REQUEST_BODY_MS_MAX: u64 = 30_000;
