@@ -160,3 +160,19 @@ test("the table is current", () => {
   const [on] = features().values();
   assert.deepEqual([...on.keys()], Object.keys(places));
 });
+
+test("over a URL of openkv's own server the error names the call and what to do, not KV Connect", async () => {
+  const kv = await served({});
+  for (const [call, name] of [
+    [() => kv.at(new Date()), "kv.at"],
+    [() => kv.archive({ to: newFolder("archive") }), "kv.archive"],
+  ]) {
+    await assert.rejects(call(), ({ code, message }) => {
+      assert.equal(code, "UNSUPPORTED");
+      assert.ok(message.startsWith(`${name}: not over a URL`), message);
+      assert.match(message, /Call it where the database is opened/);
+      assert.doesNotMatch(message, /KV Connect/);
+      return true;
+    });
+  }
+});

@@ -29,7 +29,7 @@ impl Handle {
     pub fn archive(&mut self, id: f64, options: String) -> Archive {
         let events = self.events.clone();
         let reply = Reply::new(events.clone(), id, Event::Replied, Event::CallFailed);
-        let store = self.database().and_then(|database| database.store("archive").cloned());
+        let store = self.database().and_then(|database| database.store("kv.archive").cloned());
         let options = parsed::<ArchiveOptions>(&options);
         let running = match store.and_then(|store| Ok((store, options?))) {
             Ok((store, options)) => {

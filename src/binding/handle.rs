@@ -234,7 +234,7 @@ impl Handle {
         let stamp = stamp.and_then(|hex| Versionstamp::parse(hex.as_bytes()));
         let when = stamp.map_or(When::Time(at_ms as i64), When::Commit);
         let handle = HandleOptions { closing: Closing::default(), ..self.options.clone() };
-        let store = self.database().and_then(|database| database.store("at").cloned());
+        let store = self.database().and_then(|database| database.store("kv.at").cloned());
         Ok(Self::opening((events, scratch), id, handle, move |_| {
             Ok(Database::Store(Arc::new(store?.at(when)?)))
         }))

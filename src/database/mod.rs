@@ -118,7 +118,10 @@ impl Database {
     pub fn store(&self, what: &str) -> Result<&Arc<Store>> {
         match self {
             Self::Store(store) => Ok(store),
-            Self::Remote(client) => Err(client.lacks(what)),
+            Self::Remote(_) => Err(Error::unsupported(format!(
+                "{what}: not over a URL, of whichever server: it needs the database in this process. \
+                 Call it where the database is opened as a file or on PostgreSQL"
+            ))),
             Self::Replica(replica) => replica.primary.store(what),
         }
     }
