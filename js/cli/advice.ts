@@ -21,7 +21,6 @@ const COMMANDS: Readonly<Record<string, string>> = {
 const OPTIONS: Readonly<Record<string, string>> = {
   accessToken: "--token",
   encoding: "--encoding",
-  timeout: "--timeout",
 };
 
 /** The options of `serve` with more than one word, which no text has by chance. */
