@@ -471,6 +471,11 @@ export async function optionTypes(kv: Kv, flag: boolean): Promise<void> {
   await kv.set(["a"], 1, { expireIn: undefined });
   // @ts-expect-error without its limit it would delete more
   await kv.deleteMany({ prefix: [] }, { limit: undefined });
+  kv.atomic().enqueue(1, { queue: "mail", priority: 1, delay: 5 });
+  // @ts-expect-error an option of named queues without a queue
+  kv.atomic().enqueue(1, { priority: 1 });
+  // @ts-expect-error an option that does not exist
+  kv.atomic().enqueue(1, { queue: "mail", prio: 1 });
   const listen: KvListenOptions<User> = { concurrency: 2, signal: undefined };
   const receive: KvReceiveOptions = { wait: undefined };
   const peek: KvPeekOptions = { state: "pending", cursor: undefined };
