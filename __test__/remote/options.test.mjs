@@ -19,7 +19,6 @@ describe("options", () => {
     ["busyTimeout", { accessToken, busyTimeout: 1 }, /busyTimeout.*not for the URL/],
     ["cacheSize", { accessToken, cacheSize: 65536 }, /cacheSize.*not for the URL/],
     ["a misspelt option", { accesToken: "x" }, /accesToken/],
-    ["no token", {}, /OPENKV_ACCESS_TOKEN/],
     ["an empty token", { accessToken: "" }, /visible ASCII/],
     ["a token with a space", { accessToken: "se cret" }, /visible ASCII/],
     ["a token with a line end", { accessToken: "secret\n" }, /visible ASCII/],
