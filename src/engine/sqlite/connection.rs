@@ -9,18 +9,12 @@ use super::errors::failure;
 use super::identity::keep_log;
 use super::identity::log_of;
 use super::log_file;
+pub(super) use super::permissions::Access;
 use super::sealed::SealedFile;
 use crate::model::{Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// Whether a connection may write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    Read,
-    Write,
-}
 
 /// Opens a connection in WAL mode, with the default page cache; `busy` is the wait for locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {

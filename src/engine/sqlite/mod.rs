@@ -36,6 +36,7 @@ mod message_copies;
 mod messages;
 mod past;
 mod peek;
+mod permissions;
 mod reader;
 #[cfg(feature = "archive")]
 mod rebuild;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::identity::{beside, has_log};
-use super::unopened::cannot_make_files_beside;
+use super::permissions::cannot_make_files_beside;
 use crate::model::{Error, Result};
 
 /// A file that is opened as immutable.
