@@ -176,7 +176,7 @@ test("bad input is refused with what to do, and changes nothing", async () => {
     [["archive", "run", file, target, "--retention", "soon"], 2, /must be a duration/],
     [["restore", mine, inFolder("no1")], 1, /is no archive/],
     [["restore", target, there], 1, /exists already: a restore replaces nothing/],
-    [["restore", target, inFolder("no2"), "--at", "yesterday"], 2, /versionstamp of 20 hexadecimal digits/],
+    [["restore", target, inFolder("no2"), "--at", "yesterday"], 2, /20 hexadecimal digits/],
     [["restore", target, inFolder("no3"), "--at", "2001-01-01"], 1, /before the oldest/],
     [["restore", target, inFolder("no4"), "--at", "2999-01-01"], 1, /after the newest/],
     [["restore", target, inFolder("no5"), "--force"], 2, /replaces nothing/],
