@@ -58,12 +58,15 @@ function stagePlatform(platform, addons, staging) {
   return folder;
 }
 
+/** The files of the repository that the package openkv has, in paths from its root. */
+export function packedFiles() {
+  const [{ files }] = npm(root, ["pack", "--dry-run", "--json", "--ignore-scripts"]);
+  return files.map(({ path }) => path).filter((path) => !path.endsWith(".node"));
+}
+
 function stageMain(staging) {
   const folder = join(staging, "openkv");
-  const [{ files }] = npm(root, ["pack", "--dry-run", "--json", "--ignore-scripts"]);
-  for (const { path } of files.filter((file) => !file.path.endsWith(".node"))) {
-    cpSync(join(root, path), join(folder, path));
-  }
+  for (const path of packedFiles()) cpSync(join(root, path), join(folder, path));
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   delete manifest.scripts;
   delete manifest.devDependencies;

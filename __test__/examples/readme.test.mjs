@@ -1,5 +1,5 @@
-// Duty: the quickstart in README.md works when it is pasted into an empty project; the pages link to
-// files and headings that exist.
+// Duty: the quickstart in README.md works when it is pasted into an empty project. The links of
+// the pages are in __test__/packaging/links.test.mjs.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { newFolder } from "../kit/folder.mjs";
@@ -52,7 +52,6 @@ test("the commands of the README are scripts of the manifest", () => {
   assert.ok("start" in scripts && "test" in scripts);
 });
 
-const decisions = readdirSync(join(root, "docs/decisions")).map((name) => `docs/decisions/${name}`);
 const docs = readdirSync(join(root, "docs"))
   .filter((name) => name.endsWith(".md"))
   .map((name) => `docs/${name}`);
@@ -65,30 +64,5 @@ test("the index of the docs names every page", () => {
   const index = readFileSync(join(root, "docs/README.md"), "utf8");
   for (const page of docs) {
     if (page !== "docs/README.md") assert.ok(index.includes(`](${basename(page)}`), page);
-  }
-});
-
-/** The anchors of a page, as GitHub makes them from its headings. */
-function anchorsOf(path) {
-  const headings = readFileSync(path, "utf8").matchAll(/^#+ (.*)$/gm);
-  return [...headings].map(([, text]) =>
-    text
-      .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}_ -]/gu, "")
-      .replaceAll(" ", "-"),
-  );
-}
-
-test("every file and heading that a page links to exists", () => {
-  for (const page of ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...docs, ...decisions]) {
-    const text = readFileSync(join(root, page), "utf8");
-    for (const [, link] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (link.startsWith("https://")) continue;
-      const [file, anchor] = link.split("#");
-      const target = file === "" ? join(root, page) : join(root, dirname(page), file);
-      assert.ok(existsSync(target), `${page}: ${link}`);
-      if (anchor !== undefined) assert.ok(anchorsOf(target).includes(anchor), `${page}: ${link}`);
-    }
   }
 });

@@ -93,20 +93,6 @@ test("the licences of all that is compiled in travel with the addon", () => {
   assert.doesNotMatch(text, /proptest/, "tests are not compiled in");
 });
 
-// The declarations named pages that only the repository had.
-test("the pages and examples that the package names travel in it", () => {
-  const named = main.files
-    .filter((path) => /\.(?:d\.m?ts|js|cjs|mjs)$/.test(path))
-    .flatMap((path) => {
-      const text = readFileSync(join(installed, path), "utf8");
-      // By a URL it may be elsewhere.
-      const names = text.matchAll(/(?<![\w/.-])(?:docs\/[\w/-]+\.md|examples\/[\w/-]+\.mjs)\b/g);
-      return [...names].map(([name]) => name);
-    });
-  assert.ok(named.includes("docs/limits.md"));
-  for (const name of new Set(named)) assert.ok(main.files.includes(name), name);
-});
-
 test("the published manifest installs without running anything", () => {
   const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   assert.equal(manifest.scripts, undefined);
