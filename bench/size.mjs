@@ -2,6 +2,7 @@
 // flag) 10 million keys.
 //
 //   node bench/size.mjs [--ten-million] [--sizes 10000,1000000] [--seconds 3]
+//                       [--cache-size BYTES] [--mmap-size BYTES]
 //
 // Keys are read and overwritten in a scattered order over the whole database. The output includes
 // the sizes that explain the rates: SQLite's page cache is fixed, so a larger file is read through
@@ -26,9 +27,16 @@ const { values: options } = parseArgs({
     "ten-million": { type: "boolean", default: false },
     sizes: { type: "string", default: "10000,1000000" },
     seconds: { type: "string", default: "3" },
+    "cache-size": { type: "string" },
+    "mmap-size": { type: "string" },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
   },
 });
+const numberOf = (text) => (text === undefined ? undefined : Number(text));
+const memory = {
+  cacheSize: numberOf(options["cache-size"]),
+  mmapSize: numberOf(options["mmap-size"]),
+};
 const { openKv } = await import("../index.mjs");
 const sizes = options.sizes.split(",").map(Number);
 if (options["ten-million"]) sizes.push(10_000_000);
@@ -52,7 +60,7 @@ const sizeMb = (path) => (existsSync(path) ? statSync(path).size / MB : 0).toFix
 async function measure(count) {
   const directory = dataDirectory(options.dir);
   const path = join(directory, "bench.sqlite3");
-  const kv = await openKv(path);
+  const kv = await openKv(path, memory);
   for (let from = 0; from < count; from += FILL_BATCH) {
     const operation = kv.atomic();
     for (let i = from; i < Math.min(from + FILL_BATCH, count); i++) operation.set(key(i), value(i));
