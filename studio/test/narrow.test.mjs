@@ -116,6 +116,76 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
+/** Notes where the charts that are drawn from now on put their texts. `speed` is how fast the time of the page goes. */
+function noteLabels(speed) {
+  const now = Date.now.bind(Date);
+  const start = now();
+  Date.now = () => start + (now() - start) * speed;
+  window.labels = new Map();
+  const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    window.labels.set(this.canvas, []);
+    clearRect.apply(this, box);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    const size = this.measureText(text);
+    const { x: left, y: middle } = this.getTransform().transformPoint({ x, y });
+    const box = {
+      text,
+      left: left - size.actualBoundingBoxLeft,
+      right: left + size.actualBoundingBoxRight,
+      top: middle - size.actualBoundingBoxAscent,
+      bottom: middle + size.actualBoundingBoxDescent,
+    };
+    window.labels.get(this.canvas)?.push(box);
+    fillText.call(this, text, x, y, ...rest);
+  };
+}
+
+/** The labels of the charts that meet, or that the edge of their chart cuts off; undefined before all charts are drawn. */
+function labelFaults() {
+  const canvases = [...document.querySelectorAll(".chart canvas")];
+  const drawn = canvases.map((canvas) => window.labels.get(canvas) ?? []);
+  const isTime = ({ text }) => /^\d\d:\d\d:\d\d/.test(text);
+  if (drawn.length === 0 || drawn.some((labels) => labels.filter(isTime).length < 2))
+    return undefined;
+  return canvases.flatMap(({ width, height }, chart) => {
+    const labels = drawn[chart];
+    const cut = labels.filter(({ left, right, top, bottom }) => {
+      return left < 0 || top < 0 || right > width || bottom > height;
+    });
+    const met = labels.flatMap((one, at) =>
+      labels
+        .slice(at + 1)
+        .filter((other) => {
+          const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+          return across > -2 && Math.min(one.bottom, other.bottom) > Math.max(one.top, other.top);
+        })
+        .map((other) => `${one.text} meets ${other.text}`),
+    );
+    return [...cut.map(({ text }) => `${text} is cut off`), ...met];
+  });
+}
+
+// The labels are drawn on a canvas, so what measures elements does not see them. The last time of a chart was
+// cut off at its right edge.
+for (const speed of [1, 60])
+  test(`labels of charts do not meet, time times ${speed}`, async () => {
+    const { url, kv } = await served(seed);
+    const options = { hash: "/entries", viewport: { width: 360, height: 740 } };
+    await onPage(url, options, async (page) => {
+      await page.evaluate(noteLabels, speed);
+      for (const view of ["overview", "metrics"]) {
+        await page.goto(`${url}/#/${view}`);
+        await page.locator(".chart canvas").first().waitFor();
+        await Promise.all(Array.from({ length: 3000 }, (_, i) => kv.set(["load", i], i)));
+        const faults = await page.waitForFunction(labelFaults);
+        assert.deepEqual(await faults.jsonValue(), [], view);
+        await shoot(page, `phone-charts-${speed}-${view}`);
+      }
+    });
+  });
+
 for (const history of ["7d", undefined])
   test(`the history of an entry fits a phone, ${history ?? "without a history"}`, async () => {
     const { url } = await served(

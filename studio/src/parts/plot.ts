@@ -37,6 +37,8 @@ export function draw(host: HTMLElement, { names, unit, height, data }: PlotOptio
   const options: uPlot.Options = {
     width: host.clientWidth,
     height,
+    // At the right for half of a label, since the last time may be at the edge.
+    padding: [null, TIME_LABEL_PX / 2, null, null],
     ms: 1,
     legend: { show: names.length > 1 },
     cursor: { drag: { x: false, y: false } },
