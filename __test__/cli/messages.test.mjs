@@ -39,6 +39,9 @@ test("errors of a server name the options of serve", async () => {
   );
   assert.equal(inFlags("archive.to must be a folder"), "--archive must be a folder");
   assert.equal(inFlags("tls.cert: no such file"), "--tls-cert: no such file");
+  const denied = "a.sqlite3: no permission for it to be read and written: readonly: true reads it";
+  assert.match(inFlags(denied), /written: --readonly reads it$/);
+  assert.match(inWords(denied), /written: commands that only read can open it$/);
 });
 
 test("an unknown scheme is answered by those that work", async () => {

@@ -4,18 +4,21 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync } from "node:fs";
+import { chmodSync, copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { openKv } from "../../index.mjs";
+import { bun, deno } from "../runtime/binaries.mjs";
 import { content } from "./child/content.mjs";
 import { assertRefused, assertWhole, newDirectory, startExaminer } from "./child/start.mjs";
 
 const PROGRAM = fileURLToPath(new URL("../../dist/cli/openkv.js", import.meta.url));
 const NOBODY = 65534;
 const size = content().length;
+/** A hang guard. */
+const HANG_MS_MAX = 60_000;
 
 const root = process.getuid?.() === 0;
 const mounts = root && spawnSync("unshare", ["--mount", "true"], { stdio: "ignore" }).status === 0;
@@ -84,6 +87,86 @@ test("a file on a read-only file system", { skip: skipMounts }, async (t) => {
   const refused = command("--db", path, "set", "text", "2", "1");
   assert.notEqual(refused.status, 0);
   assert.match(refused.stderr, /may not make files in the folder|read-only|no permission/);
+});
+
+/** A file with an entry and an index, on a file system that is read-only now. */
+async function sealed(t) {
+  const { folder, seal } = mounted(t);
+  const path = join(folder, "kv.sqlite3");
+  const kv = await openKv(path);
+  await (await kv.createIndex({ prefix: ["text"], fields: ["body"] })).ready();
+  await kv.set(["text", 1], { body: "found here" });
+  await kv.close();
+  seal();
+  return path;
+}
+
+for (const [runtime, start] of [
+  ["Bun", () => [bun()]],
+  ["Deno", () => [deno(), "run", "-A", "--quiet", "--no-lock"]],
+])
+  test(`a file on a read-only file system, in ${runtime}`, { skip: skipMounts }, async (t) => {
+    const path = await sealed(t);
+    const program = join(newDirectory(t, []), "program.mjs");
+    const source = `
+      import { openKv } from ${JSON.stringify(new URL("../../index.mjs", import.meta.url).href)};
+      const path = ${JSON.stringify(path)};
+      const refused = await openKv(path).catch(({ code }) => code);
+      const kv = await openKv(path, { readonly: true });
+      const { value } = kv.getSync(["text", 1]);
+      const { entries } = await kv.search(["text"], "found");
+      const denied = await kv.set(["new"], 1).catch(({ code }) => code);
+      const { ok } = await kv.check();
+      console.log(refused, value.body, await kv.count({ prefix: [] }), entries.length, denied, ok);
+      await kv.close();`;
+    writeFileSync(program, source);
+    const [binary, ...flags] = start();
+    const { stdout, stderr } = spawnSync(binary, [...flags, program], {
+      encoding: "utf8",
+      timeout: HANG_MS_MAX,
+      env: { ...process.env, DENO_NO_UPDATE_CHECK: "1" },
+    });
+    assert.equal(stdout, "DENIED found here 1 1 DENIED true\n", stderr);
+  });
+
+test("a read-only file system is served, copied and backed up", { skip: skipMounts }, async (t) => {
+  const path = await sealed(t);
+  // Without the option, the error names it in the words of the command.
+  const refused = command("serve", "--path", path, "--listen", "127.0.0.1:0");
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /--readonly reads it/);
+  assert.match(
+    command("--db", path, "set", "a", "1").stderr,
+    /commands that only read can open it/,
+  );
+
+  const args = [
+    PROGRAM,
+    "serve",
+    "--path",
+    path,
+    "--readonly",
+    "--listen",
+    "127.0.0.1:0",
+    "--json",
+  ];
+  const server = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
+  t.after(() => server.kill());
+  const { value: line } = await server.stdout.setEncoding("utf8")[Symbol.asyncIterator]().next();
+  const { url } = JSON.parse(line);
+  const get = async (route) => await (await fetch(`${url}/api/${route}`)).json();
+  assert.deepEqual((await get('keys?key=["text",1]')).value, { body: "found here" });
+  assert.equal((await get("search?prefix=text&query=found")).entries.length, 1);
+  const put = { method: "PUT", body: "1", headers: { "content-type": "application/json" } };
+  assert.equal((await fetch(`${url}/api/keys/new`, put)).status, 403);
+
+  const folder = newDirectory(t, []);
+  // The source of a copy was opened for writing.
+  const copied = command("copy", path, join(folder, "copy.sqlite3"));
+  assert.equal(copied.status, 0, copied.stderr);
+  assert.match(command("--db", join(folder, "copy.sqlite3"), "list").stdout, /found here/);
+  const backup = command("--db", path, "backup", join(folder, "backup.sqlite3"));
+  assert.equal(backup.status, 0, backup.stderr);
 });
 
 test("a file with a log on a read-only file system", { skip: skipMounts }, async (t) => {

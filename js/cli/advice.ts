@@ -51,6 +51,8 @@ const RULES: readonly Rule[] = [
     to: (found, name) => OPTIONS[name] ?? `${found} of openKv()`,
   },
   { from: /\baccessToken\b/g, to: "--token" },
+  // Commands have no such option: those that only read open a file so by themselves.
+  { from: /\breadonly: true reads (it|a file there)/, to: "commands that only read can open $1" },
   // The words of a library that values pass in Deno.
   { from: /^serde_v8 error: (?:invalid type; expected: )?/, to: "a wrong type: expected " },
   {
@@ -72,7 +74,8 @@ export function inWords(message: string): string {
 /** A message about the options of a server, with the options of `openkv serve`. */
 export function inFlags(message: string): string {
   const flag = (name: string): string => `--${FLAGS[name] ?? kebab(name)}`;
-  return message.replace(SERVE_OPTION, flag).replace(SERVE_WORD, flag);
+  const flags = message.replace(SERVE_OPTION, flag).replace(SERVE_WORD, flag);
+  return flags.replace(/\breadonly: true (?=reads\b)/, "--readonly ");
 }
 
 /** The options whose names are not those of the library. */

@@ -196,7 +196,7 @@ export async function withDatabaseAt<T>(
  * Opens a database, for reading if it may not be written: a file on a read-only mount or of another
  * user. `refusal` is then the error of the opening for writing.
  */
-async function openToRead(
+export async function openToRead(
   db: string | undefined,
   options: OpenKvOptions,
 ): Promise<{ kv: Kv; refusal: unknown }> {

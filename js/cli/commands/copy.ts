@@ -15,6 +15,7 @@ import { CommonHistory, type CopyRule, verdict } from "../copy-rule.js";
 import {
   type GlobalOptions,
   located,
+  openToRead,
   openTyped,
   requireExisting,
   sameDatabase,
@@ -53,8 +54,8 @@ export function addCopyCommand(program: Command): void {
       await requireExisting(from);
       const { token } = command.optsWithGlobals<GlobalOptions>();
       const { prefix = [], encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
-      const opened = await openTyped(source, withToken(from, token));
-      const reader = await momentOf(opened, options.at);
+      const opened = await openToRead(source, withToken(from, token));
+      const reader = await momentOf(opened.kv, options.at);
       try {
         const isNew = !existsSync(to);
         const writer = await openTyped(destination, {
