@@ -1973,7 +1973,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * polling; ends when the handle closes and when `signal` aborts.
    *
    * A batch is read from the file when the reader asks for it, so a slow reader costs no memory. A
-   * reader that falls behind by more than the log of the file holds (100,000 changes, 64 MiB, seven
+   * reader that falls behind by more than the log of changes holds (100,000 changes, 64 MiB, seven
    * days) gets the last change of each key only; a reader that falls behind by 100,000 deletions
    * more is too late. After the first feed, the file logs its changes.
    *
@@ -2435,7 +2435,7 @@ export interface OpenKvOptions {
    */
   log?: boolean | { retention?: number | string; maxBytes?: number; messages?: boolean };
   /**
-   * For a file of openkv's own, or memory: for how long the database keeps what is replaced or deleted, for
+   * For a file of openkv's own, memory, or PostgreSQL: for how long the database keeps what is replaced or deleted, for
    * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the replication log. The history
    * begins when it is turned on. The database remembers the setting; `false` turns it off and deletes the history.
    */

@@ -1,4 +1,4 @@
-// Duty: the examples of the pages named here run when they are pasted into an empty project: every
+// Duty: the examples of README and of all pages run when they are pasted into an empty project: every
 // block of JavaScript or TypeScript is a program, in the file that its first line names, and TypeScript
 // compiles under `strict`. A program that ends by SIGTERM is a server: it gets the signal once it is ready
 // and the commands of `curl` below it had the answers that the page shows.
@@ -15,17 +15,34 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { serve } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
 import { freePort } from "../kit/port.mjs";
+import { sharedPostgres } from "../kit/postgres.mjs";
 
-const PAGES = [
-  ...["README.md", "docs/writing.md", "docs/limits.md", "docs/reading.md", "docs/filters.md"],
-  ...["docs/transactions.md", "docs/queues.md", "docs/search.md", "docs/operating.md"],
-  ...["docs/server.md", "docs/deno-files.md", "docs/metrics.md", "docs/backup.md"],
-  ...["docs/features.md", "docs/tutorial.md", "docs/recipes.md", "docs/faq.md", "docs/replicas.md"],
-];
+/** The pages whose programs other tests run. */
+const ELSEWHERE = {
+  "docs/bundlers.md": "__test__/bundlers/bundles.mjs, __test__/bundlers/next.mjs",
+  "docs/deno.md": "__test__/runtime/permissions.mjs",
+  "docs/watching.md": "__test__/examples/watching.test.mjs",
+};
+
+const accessToken = "a-long-and-secret-token";
+/** Pages whose programs need a server: what they find in the environment, and in place of which text. */
+const SERVERS = {
+  "docs/remote.md": async () => {
+    const path = join(newFolder("remote"), "kv.sqlite3");
+    const server = await serve({ path, listen: "127.0.0.1:0", accessToken });
+    after(() => server.close());
+    return { variables: { KV_URL: server.url, KV_TOKEN: accessToken } };
+  },
+  "docs/postgres.md": async () => {
+    const url = (await sharedPostgres()).url();
+    return { instead: ["postgres://shop:secret@db.example.com/app?kv=shop", url] };
+  },
+};
 
 const COMPILER_OPTIONS = {
   target: "es2022",
@@ -109,7 +126,7 @@ test("the TypeScript of README and docs compiles under strict", () => {
 });
 
 for (const [page, programs] of pages) {
-  if (!PAGES.includes(page)) continue;
+  if (page in ELSEWHERE) continue;
   for (const [at, { source, file, folder, commands }] of programs.entries()) {
     const serves = source.includes('process.once("SIGTERM"');
     const skip = serves && process.platform === "win32" && "there is no SIGTERM";
@@ -117,9 +134,15 @@ for (const [page, programs] of pages) {
       const isProgram = /from "openkv"/.test(source) || /^\/\/ \S+\.mjs\n/.test(source);
       assert.ok(isProgram, "a block that is no program is marked as text");
       if (serves) return await runServer(file, folder, commands);
+      const { variables = {}, instead } = (await SERVERS[page]?.()) ?? {};
+      if (instead !== undefined) {
+        assert.ok(source.includes(instead[0]), instead[0]);
+        writeFileSync(file, source.replace(...instead));
+      }
       const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
         cwd: folder,
         encoding: "utf8",
+        env: { ...process.env, ...variables },
       });
       assert.equal(status, 0, stdout + stderr);
       // What a line is said to print alone, it prints.
