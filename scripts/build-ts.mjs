@@ -24,6 +24,7 @@ export function buildTypeScript() {
   dropOrphans(join(root, "dist"), join(root, "js"));
   dropOrphans(esm, join(root, "js"));
   finishModules();
+  finishExports(join(root, "dist"));
 }
 
 function compile(project) {
@@ -51,6 +52,28 @@ function finishModules() {
     const text = readFileSync(join(esm, name), "utf8");
     const full = text.replace(/( from "\.[^"]*?)(?:\.js)?";$/gm, '$1.js";');
     if (full !== text) writeFileSync(join(esm, name), full);
+  }
+}
+
+/**
+ * Descriptors that inherit nothing: a program with `get` or `value` on Object.prototype can load the
+ * package too.
+ */
+function finishExports(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) {
+      if (path !== esm && path !== studio) finishExports(path);
+    } else if (entry.name.endsWith(".js")) {
+      const text = readFileSync(path, "utf8");
+      const bare = text
+        .replace('"__esModule", { value', '"__esModule", { __proto__: null, value')
+        .replaceAll(
+          "{ enumerable: true, get: function",
+          "{ __proto__: null, enumerable: true, get: function",
+        );
+      if (bare !== text) writeFileSync(path, bare);
+    }
   }
 }
 

@@ -59,7 +59,8 @@ const WRITES = `
 async function writeWithClock(aheadMs, url, options) {
   const program = `
     const right = Date.now;
-    Date.now = () => right() + ${aheadMs};
+    // Bound, so that it is not taken for a fake timer, in whose place the real clock counts.
+    Date.now = (() => right() + ${aheadMs}).bind();
     const { openKv } = await import(${JSON.stringify(INDEX)});
     const [url, options] = ${JSON.stringify([url, options])};
     ${WRITES}`;

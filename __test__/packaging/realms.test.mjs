@@ -1,6 +1,7 @@
 // Duty: js/ takes an object of another realm (a vm context, Jest, Electron) for what it is, and does
-// not enumerate what a program has put on Object.prototype: no `instanceof` with a built-in class,
-// and no `for … in`. js/model/brands.ts has the checks that hold in every realm.
+// not meet what a program has put on Object.prototype or in the place of Promise: no `instanceof` with a
+// built-in class, no `for … in`, no descriptor that inherits, no promise of the global class.
+// js/model has what it uses in place of these: brands.ts, define.ts, native-promise.ts.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -35,5 +36,23 @@ test("no file of js/ asks instanceof of a built-in class, or enumerates with for
       }
     });
   }
+  assert.deepEqual(found, []);
+});
+
+/** Compiled or generated apart, and loaded for the command line only. */
+const COMMAND_LINE = /^cli\//;
+
+test("no file of js/ makes a promise of the global class, or gives Object.defineProperty a descriptor", () => {
+  const uses = /\bnew Promise\b|(?<![\w.])Promise\.|Object\.definePropert/;
+  const found = readdirSync(folder, { recursive: true })
+    .map((name) => String(name).replaceAll(sep, "/"))
+    .filter(
+      (name) => name.endsWith(".ts") && !COMMAND_LINE.test(name) && name !== "model/define.ts",
+    )
+    .flatMap((name) => {
+      const lines = readFileSync(join(folder, name), "utf8").split("\n");
+      const code = lines.filter((line) => uses.test(line) && !/^\s*(?:\/\/|\*|\/\*)/.test(line));
+      return code.map((line) => `js/${name}: ${line.trim()}`);
+    });
   assert.deepEqual(found, []);
 });

@@ -218,7 +218,8 @@ export const programs = [
 const index = new URL("../../index.mjs", import.meta.url).href;
 
 /** The program as a module that can be run as it is. */
-export function moduleOf({ program }, path) {
+export function moduleOf({ program, module }, path) {
+  if (module !== undefined) return module(path);
   const names = `
     import process from "node:process";
     import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";

@@ -7,6 +7,7 @@ import { missingValue } from "../arguments/check.js";
 import { count } from "../read/count.js";
 import { deleteMany } from "../write/delete-many.js";
 import { asksForExpiry, getEntries } from "../read/entries.js";
+import { option } from "../arguments/options.js";
 import { persist, touch, ttl } from "../write/expiry.js";
 import { archive } from "../maintenance/archive.js";
 import { backup, integrityCheck } from "../maintenance/backup.js";
@@ -28,6 +29,8 @@ import { search } from "../search/search.js";
 import { createIndex, dropIndex, listIndexes } from "../search/search-index.js";
 import { Session } from "../session/session.js";
 import { abortable, abortablePage, checkSignal, signalled } from "../arguments/signal.js";
+import { NativePromise } from "../model/native-promise.js";
+import { defineProperty } from "../model/define.js";
 import type {
   KvArchive,
   KvArchiveOptions,
@@ -79,7 +82,7 @@ interface ReadOptions {
 export class Kv {
   readonly #session: Session;
   /** Resolves when the database is closed, after a call of close(). */
-  #closed: Promise<void> = Promise.resolve();
+  #closed: Promise<void> = NativePromise.resolve();
 
   #replica: KvReplica | null = null;
 
@@ -91,7 +94,7 @@ export class Kv {
   }
 
   async get<T = unknown>(key: KvKey, options?: ReadOptions): Promise<any> {
-    if (options != null && options.signal !== undefined) {
+    if (options != null && option(options, "signal") !== undefined) {
       return await this.#abortableGet(key, options);
     }
     if (asksForExpiry(options)) return (await getEntries(this.#session, [key], options!))[0];
@@ -104,7 +107,7 @@ export class Kv {
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: ReadOptions,
   ): Promise<any> {
-    if (options != null && options.signal !== undefined) {
+    if (options != null && option(options, "signal") !== undefined) {
       return await this.#abortableGetMany(keys, options);
     }
     if (asksForExpiry(options)) return await getEntries(this.#session, keys, options!);
@@ -146,7 +149,7 @@ export class Kv {
     value: unknown,
     options?: KvExpireOptions & KvCallOptions,
   ): Promise<KvCommitResult> {
-    if (arguments.length < 2) return Promise.reject(missingValue("kv.set"));
+    if (arguments.length < 2) return NativePromise.reject(missingValue("kv.set"));
     return set(this.#session, key, value, options);
   }
 
@@ -162,7 +165,7 @@ export class Kv {
     options: KvListOptions<any> = {},
   ): KvListIterator<T, any> {
     const session = this.#session;
-    const signal = options == null ? undefined : checkSignal("kv.list", options.signal);
+    const signal = options == null ? undefined : checkSignal("kv.list", option(options, "signal"));
     return signal === undefined
       ? new KvListIterator<T, any>(session, selector, options)
       : new AbortableList<T, any>(session, selector, options, signal);
@@ -372,7 +375,7 @@ export class Kv {
 
   static {
     const define = (name: symbol, value: (this: Kv) => unknown) =>
-      Object.defineProperty(this.prototype, name, { value, writable: true, configurable: true });
+      defineProperty(this.prototype, name, { value, writable: true, configurable: true });
     define(DISPOSE, function dispose() {
       const isOpen = !this.#session.closed;
       void this.#dispose();

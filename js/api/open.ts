@@ -5,11 +5,13 @@ import { type Limits, checkConsistency, checkOptions, nameOf, shown } from "../a
 import { Kv } from "./kv.js";
 import { checkDuration } from "../arguments/duration.js";
 import { nameText } from "../arguments/names.js";
+import { has, optionsOf } from "../arguments/options.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
 import { checkCacheSize, checkMmapSize } from "../arguments/page-memory.js";
 import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
+import { bare } from "../model/define.js";
 import type { NativeOptions, NativeRemote, NativeReplica } from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
 import { Session } from "../session/session.js";
@@ -73,13 +75,13 @@ export async function openKv(
 ): Promise<Kv> {
   const options = checkOpening(given);
   const thread = port();
-  const native: NativeOptions = {
+  const native: NativeOptions = bare({
     durability: checkDurability(options.durability),
     readonly: checkReadonly(options.readonly),
     busyTimeoutMs: checkBusyTimeout(options.busyTimeout),
     limits: checkLimits(options.limits, thread.limits, () => setOfLimits(thread.native, "wide")),
     path: "",
-  };
+  });
   const lane = checkLane(options.lane);
   const located = locate(path, native.readonly);
   if (isServer(located)) {
@@ -127,12 +129,12 @@ export async function openKv(
 type Given = { [Name in keyof OpenKvOptions]?: unknown };
 
 function checkOpening(options: unknown): Given {
-  if (options === undefined || options === null) return {};
+  if (options === undefined || options === null) return optionsOf({}, OPTION_NAMES);
   if (typeof options !== "object") {
     throw new TypeError(`Options must be an object: received ${shown(options)}`);
   }
   requireKnown("option", options, OPTION_NAMES);
-  return options;
+  return optionsOf(options, OPTION_NAMES);
 }
 
 /** Refuses options that have no meaning for this kind of database. */
@@ -300,7 +302,7 @@ function checkLimits(
   defaults: Limits,
   wide: () => Record<string, number>,
 ): Record<string, number> {
-  const limits = { ...defaults };
+  const limits: Record<string, number> = bare({ ...defaults });
   if (given === undefined || given === "deno") return limits;
   if (given === "wide") return wide();
   if (typeof given === "string") {
@@ -312,7 +314,7 @@ function checkLimits(
   requireKnown("limit", given, Object.keys(defaults));
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    const most = LIMIT_MAX_OF[name] ?? LIMIT_MAX;
+    const most = Object.hasOwn(LIMIT_MAX_OF, name) ? LIMIT_MAX_OF[name] : LIMIT_MAX;
     if (!isWhole(value, 1, most)) {
       throw new TypeError(
         `limits.${name} must be an integer from 1 to ${most}: received ${shown(value)}`,
@@ -321,7 +323,7 @@ function checkLimits(
     limits[name] = value;
   }
   const raise = (name: string, least: number) => {
-    if (!(name in given)) limits[name] = Math.max(limits[name], least);
+    if (!has(given, name)) limits[name] = Math.max(limits[name], least);
   };
   raise("commitBytesMax", roomForOne(limits));
   raise("commitKeyBytesMax", limits.keyBytesMax);

@@ -6,6 +6,7 @@ import { checkOptions, nameOf, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { refusePostgres } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
+import { bare } from "../model/define.js";
 import { bugOf, errorOf } from "../model/errors.js";
 import { NativeAnswer } from "../native/native-answer.js";
 import type { NativeServer } from "../native/binding.js";
@@ -83,44 +84,51 @@ export const studioIsBuilt = (): boolean =>
 
 /** The folder of the studio instead of the option: Rust serves its files. */
 function withStudio({ studio = true, ...options }: ServeOptions): object {
-  return studio ? { ...options, studio: STUDIO } : options;
+  return bare(studio ? { ...options, studio: STUDIO } : options);
 }
 
 function check(options: ServeOptions): ServeOptions {
   if (options === undefined || options === null) {
     throw new TypeError("serve needs options: { path, accessToken } at least");
   }
-  checkKinds("", options, OPTIONS);
-  if (options.path === undefined && options.engine === undefined) {
+  const given: Partial<ServeOptions> = checkKinds("", options, OPTIONS);
+  const { path, archive } = given;
+  if (path === undefined && given.engine === undefined) {
     throw new TypeError("path must be a string: received undefined");
   }
-  if (options.archive !== undefined) {
-    const { to } = options.archive;
+  if (archive !== undefined) {
+    const { to } = archive;
     if (typeof to !== "string" || to === "") {
       throw new TypeError(`archive.to must be a folder or a URL: received ${shown(to)}`);
     }
-    options = { ...options, archive: { ...options.archive, to: targetOf(to) } };
+    given.archive = bare({ ...archive, to: targetOf(to) });
   }
-  if (options.path === undefined || options.path === "") return options;
-  refusePostgres(options.path, "serve", "it is the option engine, not path");
+  if (path === undefined || path === "") return given as ServeOptions;
+  if (path.startsWith(":")) {
+    throw new TypeError(
+      `path must be a file or a folder: received ${shown(path)}; write ./${path} for a file of that name`,
+    );
+  }
+  refusePostgres(path, "serve", "it is the option engine, not path");
   // A trailing slash distinguishes a folder that does not exist from a file.
-  const ends = /[/\\]$/.test(options.path);
-  return { ...options, path: resolve(options.path) + (ends ? sep : "") };
+  const ends = /[/\\]$/.test(path);
+  return bare({ ...given, path: resolve(path) + (ends ? sep : "") });
 }
 
-/** `within`: the name of the parent option, with a dot. */
-function checkKinds(within: string, options: object, kinds: Kinds): void {
-  const given = checkOptions(
+/** The checked options; `within`: the name of the parent option, with a dot. */
+function checkKinds(within: string, options: object, kinds: Kinds): object {
+  const given: Record<string, unknown> = checkOptions(
     within === "" ? "serve" : `serve: ${within.slice(0, -1)}`,
     options,
     Object.keys(kinds),
   );
   for (const [name, value] of Object.entries(given)) {
-    if (value !== undefined) checkKind(within + name, value, kinds[name]);
+    if (value !== undefined) given[name] = checkKind(within + name, value, kinds[name]);
   }
+  return given;
 }
 
-function checkKind(name: string, value: unknown, kind: Kind): void {
+function checkKind(name: string, value: unknown, kind: Kind): unknown {
   const refuse = (what: string): never => {
     throw new TypeError(`${name} must be ${what}: received ${shown(value)}`);
   };
@@ -138,8 +146,9 @@ function checkKind(name: string, value: unknown, kind: Kind): void {
   } else if (typeof value !== "object" || value === null) {
     refuse(`an object of ${Object.keys(kind).join(", ")}`);
   } else {
-    checkKinds(`${name}.`, value, kind as Kinds);
+    return checkKinds(`${name}.`, value, kind as Kinds);
   }
+  return value;
 }
 
 class RunningServer implements KvServer {

@@ -2,6 +2,7 @@
 
 import { encodeKey } from "../codec/key.js";
 import { encodeValue } from "../codec/value/encode.js";
+import { assign } from "../model/define.js";
 import { Writer } from "../codec/writer.js";
 
 /** A buffer larger than this is not kept for the next call. */
@@ -37,13 +38,12 @@ function sizeOfKey(key: unknown): number {
 export const sizeOf: {
   (value: unknown): number;
   key(key: unknown): number;
-} = Object.assign(
+} = assign(
   function sizeOf(value: unknown): number {
     return sizeOfValue(value);
   },
-  {
-    key(key: unknown): number {
-      return sizeOfKey(key);
-    },
+  "key",
+  function key(given: unknown): number {
+    return sizeOfKey(given);
   },
 );

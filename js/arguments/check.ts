@@ -4,6 +4,7 @@
 import { atCommit } from "./at-commit.js";
 import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
+import { option, optionsOf } from "./options.js";
 import { timeOfDate } from "../model/brands.js";
 import type { KvKey } from "../model/types.js";
 
@@ -96,6 +97,8 @@ export const LIST_OPTIONS = [
   "withExpiry",
   "signal",
 ] as const;
+/** The signal of a list is checked before. */
+const CHECKED_LIST_OPTIONS = LIST_OPTIONS.filter((name) => name !== "signal");
 const WATCH_OPTIONS = ["raw", "signal"];
 const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
 const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
@@ -103,8 +106,8 @@ const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
 /** Checks the options of `get` and `getMany`. Both levels mean the same on a local database. */
 export function checkReadOptions(options: { consistency?: unknown; withExpiry?: unknown }): void {
   refuseMistaken(options, READ_OPTIONS);
-  checkFlag("withExpiry", options.withExpiry);
-  checkConsistency(options.consistency);
+  checkFlag("withExpiry", option(options, "withExpiry"));
+  checkConsistency(option(options, "consistency"));
 }
 
 export function checkConsistency(level: unknown): void {
@@ -157,9 +160,9 @@ export interface QueueOptions {
   /** Waiting times before the retries, in whole milliseconds. */
   readonly backoffMs: readonly number[];
   /** The first delivery in ms since the epoch, in place of the delay. */
-  readonly atMs?: number | undefined;
+  readonly atMs: number | undefined;
   /** The options of messages of named queues. */
-  readonly named?: NamedOptions;
+  readonly named: NamedOptions | undefined;
 }
 
 export interface NamedOptions {
@@ -177,6 +180,8 @@ const QUEUE_DEFAULTS: QueueOptions = {
   delayMs: 0,
   keysIfUndelivered: NO_KEYS,
   backoffMs: BACKOFF_DEFAULT_MS,
+  atMs: undefined,
+  named: undefined,
 };
 
 interface GivenQueueOptions extends Partial<Record<(typeof NAMED_ONLY)[number], unknown>> {
@@ -194,7 +199,7 @@ export function checkQueueOptions(
     return backoffMs === BACKOFF_DEFAULT_MS ? QUEUE_DEFAULTS : { ...QUEUE_DEFAULTS, backoffMs };
   }
   refuseMistaken(options, ENQUEUE_OPTIONS);
-  const name = NAMED_ONLY.find((name) => options[name] !== undefined);
+  const name = NAMED_ONLY.find((name) => option(options, name) !== undefined);
   if (name !== undefined) {
     throw new TypeError(
       `enqueue: option '${name}' is for named queues: use kv.queue(name).enqueue(), ` +
@@ -202,9 +207,11 @@ export function checkQueueOptions(
     );
   }
   return {
-    delayMs: checkDelay(options.delay, limits),
-    keysIfUndelivered: checkUndelivered(options.keysIfUndelivered),
-    backoffMs: checkBackoff(options.backoffSchedule, limits),
+    delayMs: checkDelay(option(options, "delay"), limits),
+    keysIfUndelivered: checkUndelivered(option(options, "keysIfUndelivered")),
+    backoffMs: checkBackoff(option(options, "backoffSchedule"), limits),
+    atMs: undefined,
+    named: undefined,
   };
 }
 
@@ -297,19 +304,10 @@ export interface ListOptions {
   readonly withExpiry: boolean;
 }
 
-export function checkListOptions(options: {
-  limit?: unknown;
-  cursor?: unknown;
-  reverse?: unknown;
-  consistency?: unknown;
-  batchSize?: unknown;
-  where?: unknown;
-  keysOnly?: unknown;
-  depth?: unknown;
-  withExpiry?: unknown;
-}): ListOptions {
-  const { limit, batchSize, reverse, cursor, consistency } = options;
-  const { where, keysOnly, depth, withExpiry } = options;
+export function checkListOptions(options: object): ListOptions {
+  const given = optionsOf(options, CHECKED_LIST_OPTIONS);
+  const { limit, batchSize, reverse, cursor, consistency } = given;
+  const { where, keysOnly, depth, withExpiry } = given;
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
     throw new Error(`Limit must be a positive integer: received ${shown(limit)}`);
@@ -346,9 +344,9 @@ function checkFlag(name: string, value: unknown): void {
 
 /** The `raw` option of a watch. */
 export function checkWatchOptions(options: { raw?: unknown; since?: unknown }): boolean {
-  const raw = Boolean(options.raw);
+  const raw = Boolean(option(options, "raw"));
   refuseMistaken(options, WATCH_OPTIONS);
-  if (options.since !== undefined) {
+  if (option(options, "since") !== undefined) {
     throw new TypeError("kv.watch: since is for a selector: keys tell their newest state");
   }
   return raw;
@@ -378,10 +376,12 @@ export function checkOptions<Name extends string>(
   options: unknown,
   known: readonly Name[],
 ): { readonly [N in Name]?: unknown } {
-  if (options === undefined || options === null) return {};
+  if (options === undefined || options === null) return NO_OPTIONS as { [N in Name]?: unknown };
   if (typeof options !== "object") {
     throw new TypeError(`${method}: options must be an object: received ${shown(options)}`);
   }
   refuseUnknown(method, options, known);
-  return options as { readonly [N in Name]?: unknown };
+  return optionsOf(options, known);
 }
+
+const NO_OPTIONS: object = Object.freeze({ __proto__: null });

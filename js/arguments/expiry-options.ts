@@ -2,6 +2,7 @@
 
 import { checkExpireIn, checkSetOptions, shown } from "./check.js";
 import { now } from "../model/clock.js";
+import { option } from "./options.js";
 import { timeOfDate } from "../model/brands.js";
 
 /** The options for the expiry of an entry. */
@@ -21,7 +22,8 @@ export const NO_EXPIRY: Expiry = { afterMs: undefined, atMs: undefined };
 export const TIME_MS_MAX = 8_640_000_000_000_000;
 
 export function checkExpiry(given: { expireIn?: unknown; expireAt?: unknown }): Expiry {
-  const { expireIn, expireAt } = given;
+  const expireIn = option(given, "expireIn");
+  const expireAt = option(given, "expireAt");
   if (expireAt == null) return { afterMs: checkExpireIn(expireIn), atMs: undefined };
   if (expireIn !== undefined) throw new TypeError("give either expireIn or expireAt, not both");
   return { afterMs: undefined, atMs: checkExpireAt(expireAt) };

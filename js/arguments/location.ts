@@ -6,6 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { shown } from "./check.js";
+import { assign } from "../model/define.js";
 import { KvError } from "../model/errors.js";
 import { hrefOf } from "../model/brands.js";
 
@@ -86,7 +87,7 @@ function locateText(text: string): string {
   }
   if (text.includes("\0")) {
     const error = new TypeError("file name contained an unexpected NUL byte");
-    throw Object.assign(error, { code: "EINVAL" });
+    throw assign(error, "code", "EINVAL");
   }
   const start = URL_START.exec(text)?.[0].toLowerCase();
   if (start === undefined) {

@@ -3,7 +3,9 @@
 // Invariant: after a call has settled, it has no listener on its signal.
 
 import { checkOptions, shown } from "./check.js";
+import { has, without } from "./options.js";
 import { isAbortSignal } from "../model/brands.js";
+import { NativePromise } from "../model/native-promise.js";
 
 /**
  * Checks the `signal` of an option object; `null` means none, as for `fetch`. Accepts signals of
@@ -26,9 +28,9 @@ export async function abortable<Options, Result>(
   start: (options: Options, signal?: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   if (typeof options !== "object" || options === null) return await start(options);
-  if (!("signal" in options)) return await start(options);
-  const { signal: given, ...rest } = options;
-  const signal = checkSignal(method, given);
+  if (!has(options, "signal")) return await start(options);
+  const signal = checkSignal(method, (options as { signal?: unknown }).signal);
+  const rest = without(options, "signal");
   const call = (): Promise<Result> => start(rest as Options, signal);
   return await (signal === undefined ? call() : raced(signal, call));
 }
@@ -58,8 +60,8 @@ export async function abortablePage<Selector, Options, Result>(
 
 /** The result of `start`, or the reason of the signal if that is aborted first. */
 export function raced<Result>(signal: AbortSignal, start: () => Promise<Result>): Promise<Result> {
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
+  if (signal.aborted) return NativePromise.reject(signal.reason);
+  return new NativePromise((resolve, reject) => {
     const end = onAbort(signal, () => reject(signal.reason));
     start().then(
       (result) => {

@@ -14,6 +14,7 @@ import {
   shown,
 } from "../arguments/check.js";
 import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
+import { assign, defineProperty } from "../model/define.js";
 import type { Writer } from "../codec/writer.js";
 import { INSPECT_NAMES, inspectOperation, printerOf } from "./inspect-operation.js";
 import { OP_DELETE, OP_MAX, OP_MIN, OP_SUM } from "../native/contract.js";
@@ -49,6 +50,7 @@ import {
   checkExpiry,
   checkSetExpiry,
 } from "../arguments/expiry-options.js";
+import { option } from "../arguments/options.js";
 import { checkTouch } from "../write/expiry.js";
 import { checkAtomicEnqueue } from "../queue/queue-options.js";
 import { Session } from "../session/session.js";
@@ -94,8 +96,8 @@ export class AtomicOperation {
 
   check(...checks: AtomicCheck[]): this {
     for (let i = 0; i < checks.length; i++) {
-      const key = checks[i].key;
-      const versionstamp = checks[i].versionstamp;
+      const key = option(checks[i], "key");
+      const versionstamp = option(checks[i], "versionstamp") as string | null;
       if (key === undefined) {
         this.#keep(noCheck(checks[i]));
         continue;
@@ -120,12 +122,13 @@ export class AtomicOperation {
     checkMutation(mutation);
     switch (type) {
       case "delete":
-        if (mutation.value) throw new TypeError("Invalid mutation 'delete' with value");
+        if (option(mutation, "value")) throw new TypeError("Invalid mutation 'delete' with value");
         this.delete(key);
         return;
       case "set": {
         requireValue(mutation);
-        const { value, expireIn, expireAt } = mutation;
+        const { value } = mutation;
+        const { expireIn, expireAt } = expiryOf(mutation);
         // As in Deno: an expireIn that is not a number is ignored.
         const expiry = typeof expireIn === "number" ? { expireIn, expireAt } : { expireAt };
         this.#set(key, value, checkExpiry(expiry));
@@ -244,7 +247,9 @@ export class AtomicOperation {
   async #commitWith(options: CommitOptions): Promise<KvAtomicResult | KvCommitRefusal> {
     const last = checkTellsValues(options) ? TELLS_VALUES : undefined;
     const result = await abortable("atomic().commit", options, () => this.#commit(last));
-    if (last !== undefined && result.ok) result.values ??= [];
+    if (last !== undefined && result.ok && !Object.hasOwn(result, "values")) {
+      assign(result, "values", []);
+    }
     return result;
   }
 
@@ -339,7 +344,7 @@ export class AtomicOperation {
   static {
     segmentsOf = (operation) => operation.#segments;
     for (const name of INSPECT_NAMES) {
-      Object.defineProperty(this.prototype, name, {
+      defineProperty(this.prototype, name, {
         value(this: AtomicOperation, first: unknown, second: unknown, third: unknown): string {
           return inspectOperation(this.#inOrder(), printerOf(first, second, third));
         },
@@ -353,13 +358,16 @@ export class AtomicOperation {
 
 /** Reads a mutation once; null and undefined throw the error of reading a property. */
 function readMutation(mutation: KvMutation): { key: KvKey; type: string } {
-  const key = mutation.key;
-  return { key, type: mutation.type };
+  const key = option(mutation, "key") as KvKey;
+  return { key, type: option(mutation, "type") as string };
 }
 
 /** The expiry of a mutation that Deno does not have, as options of its method. */
-function expiryOf({ expireIn, expireAt }: { expireIn?: unknown; expireAt?: unknown }): object {
-  return { expireIn, expireAt };
+function expiryOf(mutation: { expireIn?: unknown; expireAt?: unknown }): {
+  expireIn: unknown;
+  expireAt: unknown;
+} {
+  return { expireIn: option(mutation, "expireIn"), expireAt: option(mutation, "expireAt") };
 }
 
 /** Whether the result has the values of the calculations. */

@@ -114,7 +114,9 @@ const PART_REMEDIES: Readonly<Record<string, string>> = {
 
 function noPart(key: ArrayLike<unknown>, part: unknown, index: number): TypeError {
   const kind = Object.prototype.toString.call(part).slice(8, -1);
-  const remedy = PART_REMEDIES[kind] ?? "write one of these in its place";
+  const remedy = Object.hasOwn(PART_REMEDIES, kind)
+    ? PART_REMEDIES[kind]
+    : "write one of these in its place";
   return new TypeError(
     `${PART_EXPECTED}: part ${index} of the key ${printKey(key)} is ${kind}; ${remedy}`,
   );

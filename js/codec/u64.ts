@@ -7,6 +7,8 @@
  * @example new KvU64(5n).value === 5n
  */
 
+import { defineProperty } from "../model/define.js";
+
 const U64_VALUE_MAX = 0xffff_ffff_ffff_ffffn;
 
 /** Marks the class of every copy of this module on a thread. */
@@ -64,14 +66,14 @@ function inspect(this: KvU64, first: unknown, second: unknown, third: unknown): 
 }
 
 for (const name of ["nodejs.util.inspect.custom", "Deno.customInspect"]) {
-  Object.defineProperty(OwnKvU64.prototype, Symbol.for(name), {
+  defineProperty(OwnKvU64.prototype, Symbol.for(name), {
     value: inspect,
     enumerable: false,
     configurable: true,
     writable: true,
   });
 }
-Object.defineProperty(OwnKvU64.prototype, BRAND, { value: true });
+defineProperty(OwnKvU64.prototype, BRAND, { value: true });
 
 type U64Class = new (value: bigint) => KvU64;
 

@@ -3,6 +3,7 @@
  * text of the nil UUID; the writer records the offset, and the commit overwrites the text.
  */
 
+import { defineProperty } from "../model/define";
 import type { Writer } from "./writer";
 
 /** The text in place of a UUID until the commit. */
@@ -67,7 +68,7 @@ const NO_TEXT =
   "and read the UUID with its uuidIn(result) afterwards";
 
 for (const name of ["nodejs.util.inspect.custom", "Deno.customInspect"]) {
-  Object.defineProperty(KvUuidV7.prototype, Symbol.for(name), {
+  defineProperty(KvUuidV7.prototype, Symbol.for(name), {
     value: KvUuidV7.prototype.toString,
     enumerable: false,
     configurable: true,

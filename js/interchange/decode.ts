@@ -5,6 +5,7 @@
 import { decodeValue } from "../codec/value/decode.js";
 import { ENCODING_CBOR, VALUE_DEPTH_MAX } from "../codec/value/tags.js";
 import { KvU64 } from "../codec/u64.js";
+import { defineProperty } from "../model/define.js";
 
 /** An entry that was read. */
 export interface ImportedEntry {
@@ -36,7 +37,7 @@ export class NdjsonError extends Error {
     return this;
   }
 }
-Object.defineProperty(NdjsonError.prototype, "name", { value: "NdjsonError" });
+defineProperty(NdjsonError.prototype, "name", { value: "NdjsonError" });
 
 /** Reads one line. */
 export function decodeLine(line: string): ImportedEntry {
@@ -248,7 +249,7 @@ function object(given: Fields): object {
     }
     if (name === "__proto__") {
       const own = { value, writable: true, enumerable: true, configurable: true };
-      Object.defineProperty(made, name, own);
+      defineProperty(made, name, own);
     } else {
       made[name] = value;
     }
@@ -278,7 +279,7 @@ function regexp(value: string): RegExp {
 function errorOf(type: ErrorConstructor, given: Fields): Error {
   const error = new type();
   const put = (name: string, value: unknown): void => {
-    Object.defineProperty(error, name, { value, writable: true, configurable: true });
+    defineProperty(error, name, { value, writable: true, configurable: true });
   };
   if (given.message !== undefined) put("message", text(given.message));
   put("stack", given.stack === undefined ? undefined : text(given.stack));

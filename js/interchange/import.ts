@@ -2,6 +2,7 @@
 // Invariant: `progress` reports a line only when all lines up to it are durable, so that an interrupted
 // import can be resumed there. Storing a line twice has no effect.
 
+import { NativePromise } from "../model/native-promise.js";
 import type { AtomicOperation } from "../atomic/atomic.js";
 import type { Kv } from "../api/kv.js";
 import { overLimit } from "../arguments/check.js";
@@ -170,7 +171,7 @@ class Importer {
 
   /** Entries that exist already do not prevent the others. */
   async #each(singles: readonly AtomicOperation[]): Promise<void> {
-    await Promise.all(singles.map((operation) => this.#single(operation)));
+    await NativePromise.all(singles.map((operation) => this.#single(operation)));
   }
 
   async #whole({ operation, entries }: Batch): Promise<void> {

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { checkOptions, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { clearInterval, setInterval } from "../model/clock.js";
+import { bare } from "../model/define.js";
 import { KvError, bugOf, errorOf } from "../model/errors.js";
 import type { KvArchive, KvArchiveOptions, KvArchiveStatus } from "../model/types.js";
 import type { NativeArchive, NativeArchiveJob } from "../native/binding.js";
@@ -41,7 +42,10 @@ export async function archive(
   session.flush();
   if (session.native.archive === undefined) throw new KvError("UNSUPPORTED", WITHOUT);
   const begun = new NativeAnswer(session.port);
-  const running = new Running(session, session.native.archive(begun.id, JSON.stringify(native)));
+  const running = new Running(
+    session,
+    session.native.archive(begun.id, JSON.stringify(bare(native))),
+  );
   await begun.answered;
   try {
     begun.answer();
@@ -131,7 +135,7 @@ export async function runArchiveJob<Result>(
   const answered = new NativeAnswer(thread);
   let native: NativeArchiveJob;
   try {
-    native = new Native(thread.attachment, answered.id, JSON.stringify(job));
+    native = new Native(thread.attachment, answered.id, JSON.stringify(bare(job)));
   } catch (error) {
     answered.end(bugOf(error));
     throw errorOf(bugOf(error));

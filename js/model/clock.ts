@@ -5,17 +5,29 @@
 
 import { performance } from "node:perf_hooks";
 import process from "node:process";
-import * as timers from "node:timers";
+import { runInNewContext } from "node:vm";
+import {
+  clearInterval as clearIntervalNow,
+  clearTimeout as clearTimeoutNow,
+  setImmediate as setImmediateNow,
+  setInterval as setIntervalNow,
+  setTimeout as setTimeoutNow,
+} from "node:timers";
 
 export const nextTick = process.nextTick;
-export const setImmediate = timers.setImmediate;
-export const setTimeout = timers.setTimeout;
-export const clearTimeout = timers.clearTimeout;
-export const setInterval = timers.setInterval;
-export const clearInterval = timers.clearInterval;
+export const setImmediate = setImmediateNow;
+export const setTimeout = setTimeoutNow;
+export const clearTimeout = clearTimeoutNow;
+export const setInterval = setIntervalNow;
+export const clearInterval = clearIntervalNow;
 
-/** Milliseconds since the epoch. */
-export const now = Date.now;
+/**
+ * Milliseconds since the epoch. Fake timers that were there before this module replace Date; the one
+ * of another realm is real.
+ */
+export const now: () => number = String(Date.now).includes("[native code]")
+  ? Date.now
+  : runInNewContext("Date.now");
 
 /** Milliseconds of a monotonic clock. */
 export const elapsed: () => number = performance.now.bind(performance);

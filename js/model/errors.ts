@@ -3,6 +3,7 @@
 // the error on the caller's stack.
 
 import { isError } from "./brands.js";
+import { assign, defineProperty } from "./define.js";
 import type { KvEntryKey, KvListSelector } from "./types.js";
 
 /** Codes of a {@link KvError}. The codes are API, the messages are not. */
@@ -81,8 +82,8 @@ export const BadResource: ErrorClass = runtime.Deno?.errors?.BadResource ?? OwnB
 /** A class keeps its name when a bundler renames it, and no instance carries it as own property. */
 function nameOnPrototype(type: { readonly prototype: object }, name: string): void {
   const hidden = { value: name, writable: true, configurable: true, enumerable: false };
-  Object.defineProperty(type, "name", hidden);
-  Object.defineProperty(type.prototype, "name", hidden);
+  defineProperty(type, "name", hidden);
+  defineProperty(type.prototype, "name", hidden);
 }
 
 const CLOSED_KIND = 6;
@@ -122,9 +123,18 @@ export function errorOf({ kind, message }: Failure): Error {
 
 /** The error of every call on a closed handle. */
 export function closedError(): Error {
-  const error = new BadResource(`${CLOSED.message}: ${CLOSED_REMEDY}`);
-  if (!(error instanceof KvError)) Object.assign(error, { code: "CLOSED" });
+  const error = badResource(`${CLOSED.message}: ${CLOSED_REMEDY}`);
+  if (!(error instanceof KvError)) assign(error, "code", "CLOSED");
   return error;
+}
+
+function badResource(message: string): Error {
+  try {
+    return new BadResource(message);
+  } catch {
+    // Deno's assigns its name, which fails where Error.prototype is frozen.
+    return new OwnBadResource(message);
+  }
 }
 
 /** Bytes of an error record before its message: kind and length. */

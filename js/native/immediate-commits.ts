@@ -4,6 +4,7 @@
 // has many callbacks in a turn, and the writer thread commits the writes of the others together.
 
 import { elapsed, nextTick } from "../model/clock.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { TurnMember, Turns } from "./turns.js";
 
 /** Blocking in one turn, in microseconds. */
@@ -59,7 +60,7 @@ export class ImmediateCommits implements TurnMember {
     if (this.#commits++ === 0) {
       this.#turns.atTurnEnd(this);
       // A tick that a microtask schedules runs after all microtasks; one of an immediate would run before.
-      void Promise.resolve().then(() => nextTick(() => (this.#over = this.#commits > 0)));
+      void NativePromise.resolve().then(() => nextTick(() => (this.#over = this.#commits > 0)));
     }
     return answer;
   }

@@ -2,6 +2,7 @@
 
 import { CLOSED, type Failure, errorOf, readFailure } from "../model/errors.js";
 import { REPLIED } from "./contract.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Port, Receiver } from "./port.js";
 
 /** Waits for the one event of an id. */
@@ -15,7 +16,7 @@ export class NativeAnswer implements Receiver {
 
   constructor(thread: Port) {
     this.#thread = thread;
-    this.answered = new Promise((resolve) => (this.#resolve = resolve));
+    this.answered = new NativePromise((resolve) => (this.#resolve = resolve));
     this.id = thread.register(this);
     thread.pending();
   }

@@ -14,7 +14,7 @@ import {
 } from "../native/contract.js";
 import { checkDeadList, checkId, checkPurge, cursorOf } from "./queue-options.js";
 import type { Session } from "../session/session.js";
-import { abortable, checkSignal, signalled } from "../arguments/signal.js";
+import { abortable, signalled } from "../arguments/signal.js";
 
 export interface DeadMessage {
   id: string;
@@ -76,11 +76,7 @@ export class DeadLetters {
 
   async purge(options?: unknown): Promise<number> {
     const method = "kv.queue().dead.purge";
-    let signal: AbortSignal | undefined;
-    if (typeof options === "object" && options !== null && "signal" in options) {
-      signal = checkSignal(method, options.signal);
-    }
-    return await abortable(method, options, (rest) => this.#purge(rest, signal));
+    return await abortable(method, options, (rest, signal) => this.#purge(rest, signal));
   }
 
   async #purge(options: unknown, signal: AbortSignal | undefined): Promise<number> {

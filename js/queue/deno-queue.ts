@@ -5,7 +5,7 @@ import { checkOptions, wrongShape } from "../arguments/check.js";
 import { checkSignal } from "../arguments/signal.js";
 import type { Session } from "../session/session.js";
 import { Listener } from "./listener.js";
-import { valueOf } from "./raw-message.js";
+import { messageValue } from "./raw-message.js";
 
 /** Messages that one listener of Deno's queue handles at a time. */
 const CREDITS = 100;
@@ -37,7 +37,7 @@ export async function listenQueue(
     keepsReasons: false,
     async handle(message) {
       try {
-        const result: unknown = handler(valueOf(message));
+        const result: unknown = handler(messageValue(message));
         // As in Deno, only a promise is awaited; another thenable is not.
         if (types.isPromise(result)) await result;
       } catch (error) {

@@ -3,6 +3,7 @@
 // Never: an effect on the delivery, which fails in any case.
 
 import { emitWarning } from "node:process";
+import { NativePromise } from "../model/native-promise.js";
 import type { MessageInfo } from "./raw-message.js";
 
 /** The option `onError` of `listen`. */
@@ -33,7 +34,7 @@ export class HandlerFailures {
     }
     try {
       // A promise may be of another realm, or of a library.
-      const reported = Promise.resolve(this.#onError(error, message));
+      const reported = NativePromise.resolve(this.#onError(error, message));
       reported.catch((failed) => this.#onErrorFailed(failed));
     } catch (failed) {
       this.#onErrorFailed(failed);

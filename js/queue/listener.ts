@@ -8,6 +8,7 @@ import { Writer } from "../codec/writer.js";
 import { type Failure, errorOf, readFailure } from "../model/errors.js";
 import { CALL_ACKNOWLEDGED, DELIVERY, DONE, FAILED, RETURNED } from "../native/contract.js";
 import { putText, readU32 } from "../native/frame.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
 import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
@@ -45,7 +46,7 @@ export class Listener implements Receiver {
   constructor(session: Session, options: ListenerOptions) {
     this.#session = session;
     this.#options = options;
-    this.ended = new Promise((resolve) => (this.#resolve = resolve));
+    this.ended = new NativePromise((resolve) => (this.#resolve = resolve));
     this.#id = session.port.register(this);
     session.port.pending();
     const name = new Writer();
@@ -73,7 +74,7 @@ export class Listener implements Receiver {
   /** Waits for running handlers; of a remote database also until the server knows their outcomes. */
   async finished(): Promise<void> {
     await this.ended;
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#running.size > 0) await NativePromise.all(this.#running);
     if (this.#session.remote && !this.#session.closed) await call(this.#session, CALL_ACKNOWLEDGED);
   }
 

@@ -7,6 +7,8 @@ import { Writer } from "../codec/writer.js";
 import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
 import { putText } from "../native/frame.js";
 import { CALL_EXTEND, CALL_SETTLE, DONE, FAILED, REPLIED, RETURNED } from "../native/contract.js";
+import { assign } from "../model/define.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
 import { checkExtend, checkNack, checkReceive } from "./queue-options.js";
 import { type MessageInfo, infoOf, putReason, readMessage } from "./raw-message.js";
@@ -68,9 +70,7 @@ function headOf({ id, lock }: MessageLock): Writer {
 /** Room for a settlement without a reason. */
 const SETTLE_BYTES = 64;
 
-const NO_REASON: unknown = Object.assign(new Error("nack() was called without an error"), {
-  name: "Nack",
-});
+const NO_REASON: unknown = assign(new Error("nack() was called without an error"), "name", "Nack");
 
 async function settle(
   session: Session,
@@ -144,7 +144,7 @@ class PendingReceive implements Receiver {
 
   constructor(session: Session) {
     this.#session = session;
-    this.answered = new Promise((resolve) => (this.#resolve = resolve));
+    this.answered = new NativePromise((resolve) => (this.#resolve = resolve));
     this.#id = session.port.register(this);
     session.port.pending();
   }

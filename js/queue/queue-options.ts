@@ -11,6 +11,7 @@ import {
   shown,
 } from "../arguments/check.js";
 import { TIME_MS_MAX } from "../arguments/expiry-options.js";
+import { option, without } from "../arguments/options.js";
 import { now } from "../model/clock.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
@@ -152,11 +153,11 @@ export function checkAtomicEnqueue(
   bounds: Bounds,
 ): QueueOptions | undefined {
   if (typeof options !== "object" || options === null) return undefined;
-  const { queue, ...rest } = options as { queue?: unknown };
+  const queue = option(options as { queue?: unknown }, "queue");
   if (queue === undefined) return undefined;
   const method = "atomic().enqueue";
   const name = checkText(`${method}: queue`, queue, bounds.queueNameBytesMax);
-  return checkNamedEnqueue(method, name, rest, limits, bounds);
+  return checkNamedEnqueue(method, name, without(options, "queue"), limits, bounds);
 }
 
 function checkLock(method: string, value: unknown, bounds: Bounds, otherwise: number): number {

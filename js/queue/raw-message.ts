@@ -34,7 +34,7 @@ export function readMessage(data: Buffer, at: number): RawMessage {
 }
 
 /** The value of a message. */
-export function valueOf({ data, start, end }: RawMessage): unknown {
+export function messageValue({ data, start, end }: RawMessage): unknown {
   return decodeValue(ENCODING_CBOR, data, start, end);
 }
 
@@ -65,7 +65,7 @@ export interface MessageInfo {
 export function infoOf(raw: RawMessage): MessageInfo {
   return {
     id: String(raw.id),
-    value: valueOf(raw),
+    value: messageValue(raw),
     attempts: raw.attempts,
     enqueuedAt: new Date(raw.enqueuedMs),
   };

@@ -3,6 +3,7 @@
 import { call } from "../session/call.js";
 import { checkReadOptions, noKeys, overLimit } from "../arguments/check.js";
 import { decodeKey } from "../codec/key.js";
+import { option } from "../arguments/options.js";
 import { Writer } from "../codec/writer.js";
 import { readU32 } from "../native/frame.js";
 import { CALL_ENTRIES, STAMP_BYTES } from "../native/contract.js";
@@ -23,7 +24,7 @@ const WHOLE = {
 
 /** Whether the options of a read request the expiry. */
 export function asksForExpiry(options: object | null | undefined): boolean {
-  return options != null && (options as { withExpiry?: unknown }).withExpiry === true;
+  return options != null && option(options as { withExpiry?: unknown }, "withExpiry") === true;
 }
 
 /** As getMany; every entry has `expireAt`. */
@@ -50,7 +51,7 @@ export async function getEntries(
   }
   const before = beforeKeys(session, frame);
   if (before !== null) await before;
-  const { consistency } = options as { consistency?: KvConsistencyLevel };
+  const consistency = option(options as { consistency?: KvConsistencyLevel }, "consistency");
   const page = await call(session, session.readCommand(CALL_ENTRIES, consistency), frame);
   let at = 0;
   return own.map((key) => {

@@ -1,6 +1,8 @@
 // Duty: a list that is used as an array, as after `await kv.list(…)`, throws an error with advice.
 // Awaiting a list is allowed: the result is the iterator, and `for await` works on it.
 
+import { defineProperty } from "../model/define.js";
+
 /** Properties of arrays that iterators do not have. */
 const ARRAY_ONLY = [
   "length",
@@ -29,12 +31,12 @@ export function refuseArrayUse(prototype: object, list: string): void {
     );
   };
   const iterate = refuse("for … of, or a spread");
-  Object.defineProperty(prototype, Symbol.iterator, {
+  defineProperty(prototype, Symbol.iterator, {
     value: iterate,
     configurable: true,
     writable: true,
   });
   for (const name of ARRAY_ONLY) {
-    Object.defineProperty(prototype, name, { get: refuse(name), configurable: true });
+    defineProperty(prototype, name, { get: refuse(name), configurable: true });
   }
 }

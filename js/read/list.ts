@@ -18,6 +18,7 @@ import {
 import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
 import { END_BYTES, Scan, type ScanStep, readEntry } from "./scan.js";
 import { Session } from "../session/session.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { KvConsistencyLevel, KvEntry, KvListOptions, KvListSelector } from "../model/types.js";
 import { encodeWhere } from "./where.js";
 
@@ -180,9 +181,9 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     if (this.#tail !== null) return this.#queue();
     try {
       if (this.#rows === 0 && !this.#turnPage()) return this.#queue();
-      return Promise.resolve(this.#take());
+      return NativePromise.resolve(this.#take());
     } catch (error) {
-      return Promise.reject(error);
+      return NativePromise.reject(error);
     }
   }
 

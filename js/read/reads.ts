@@ -5,6 +5,7 @@
 import { checkReadOptions, noKeys, overLimit } from "../arguments/check.js";
 import { decodeKey, encodeKey, noKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
+import { option } from "../arguments/options.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import {
@@ -16,6 +17,7 @@ import {
   TOGETHER,
   TOO_LARGE,
 } from "../native/contract.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Session } from "../session/session.js";
 // A key that could be encoded for a read has no symbols and placeholders: it is a KvEntryKey.
 import type { KvConsistencyLevel, KvEntryKey, KvEntryMaybe, KvKey } from "../model/types.js";
@@ -108,7 +110,8 @@ export async function getLater(
 
 /** The flags for the consistency that a remote database must keep. */
 function freshness(session: Session, options: ReadOptions | null | undefined): number {
-  return session.hasFlags ? session.freshness(options?.consistency) : 0;
+  if (!session.hasFlags) return 0;
+  return session.freshness(options == null ? undefined : option(options, "consistency"));
 }
 
 /**
@@ -198,7 +201,7 @@ export function beforeKeys(session: Session, frame: Writer): Promise<unknown> | 
     const before = session.order.beforeKey(frame.buf, start, at);
     if (before !== null) found.push(before);
   }
-  return found.length === 0 ? null : Promise.all(found);
+  return found.length === 0 ? null : NativePromise.all(found);
 }
 
 /** As {@link restoreKey}. */

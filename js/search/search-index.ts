@@ -10,6 +10,7 @@ import { Writer } from "../codec/writer.js";
 import { KvError } from "../model/errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "../native/contract.js";
 import { Sized, putPrefix, putText } from "./search.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Session } from "../session/session.js";
 import { signalled } from "../arguments/signal.js";
 import type {
@@ -173,7 +174,7 @@ class OpenIndex implements KvIndex {
   }
 
   ready(options?: KvCallOptions): Promise<void> {
-    return signalled("index.ready", options, () => this.#ready(options?.signal));
+    return signalled("index.ready", options, (signal) => this.#ready(signal));
   }
 
   async #ready(signal: AbortSignal | undefined): Promise<void> {
@@ -199,7 +200,7 @@ class OpenIndex implements KvIndex {
         yield reported;
       }
       if (this.state === "building") {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+        await new NativePromise((resolve) => setTimeout(resolve, LOOK_MS));
       }
     }
   }

@@ -1,5 +1,6 @@
 // Duty: calls: a request of one command with its frame, and the one answer to it.
 
+import { NativePromise } from "../model/native-promise.js";
 import type { Writer } from "../codec/writer.js";
 import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
 import { REPLIED } from "../native/contract.js";
@@ -52,7 +53,7 @@ class PendingCall implements Receiver {
 
   constructor(session: Session) {
     this.#session = session;
-    this.answered = new Promise((resolve) => (this.#resolve = resolve));
+    this.answered = new NativePromise((resolve) => (this.#resolve = resolve));
     this.#id = session.port.register(this);
     session.port.pending();
   }

@@ -4,6 +4,7 @@
 // same key (the addon's writer queue, src/remote/order.rs). Calls whose commits may come later than
 // those of later calls are held; writes that touch the same keys wait for them.
 
+import { NativePromise } from "../model/native-promise.js";
 import type { Writer } from "../codec/writer.js";
 import { type Span, Touched, covers, overlap } from "../records/touched.js";
 import { type KeyVisitor, visitKeys } from "../records/written-keys.js";
@@ -149,9 +150,9 @@ export class Held {
 
   constructor(order: ProgramOrder, touched: Touched) {
     this.touched = touched;
-    this.passed = new Promise((resolve) => (this.#pass = resolve));
+    this.passed = new NativePromise((resolve) => (this.#pass = resolve));
     this.#order = order;
-    const settled = new Promise<void>((resolve) => (this.#settle = resolve));
+    const settled = new NativePromise<void>((resolve) => (this.#settle = resolve));
     this.#ticket = new Ticket(null, settled, touched);
     order.add(this.#ticket);
   }
@@ -309,7 +310,7 @@ export class ProgramOrder {
 
 function allOf(promises: Promise<unknown>[]): Promise<unknown> | null {
   if (promises.length < 2) return promises.length === 0 ? null : promises[0];
-  return Promise.all(promises);
+  return NativePromise.all(promises);
 }
 
 /** A hash of 30 bits, which reads four bytes at a time. */

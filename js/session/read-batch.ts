@@ -11,6 +11,7 @@ import {
   RANGE_HEAD_BYTES,
   READ,
 } from "../native/contract.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
 import type { BatchOwner } from "./batch-owner.js";
 
@@ -40,8 +41,8 @@ export class ReadBatch implements Receiver {
     this.#writer = spare ?? new Writer();
     this.#writer.pos = 0;
     spare = null;
-    this.arrived = new Promise((resolve) => (this.#resolve = resolve));
-    void Promise.resolve().then(() => this.flush());
+    this.arrived = new NativePromise((resolve) => (this.#resolve = resolve));
+    void NativePromise.resolve().then(() => this.flush());
   }
 
   get accepts(): boolean {

@@ -2,6 +2,8 @@
 // this turn, and the batches that calls join.
 // Invariant: after close() only settle() of the native handle is called.
 
+import { bare } from "../model/define.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Limits } from "../arguments/check.js";
 import type { When } from "../arguments/moment.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
@@ -132,7 +134,7 @@ export class Session implements TurnMember, BatchOwner {
     settings: SessionSettings = {},
   ): Promise<Session> {
     const { Handle } = port.native;
-    const opened = { ...options, ...settings };
+    const opened = bare({ ...options, ...settings });
     return Session.#opened(port, opened, signal, (id) => new Handle(port.attachment, id, options));
   }
 
@@ -141,8 +143,8 @@ export class Session implements TurnMember, BatchOwner {
     this.requireOpen();
     this.flush();
     const { port, native } = this;
-    const limits = { ...this.limits };
-    return await Session.#opened(port, { limits }, undefined, (id) =>
+    const limits = bare({ ...this.limits });
+    return await Session.#opened(port, bare({ limits }), undefined, (id) =>
       native.at(port.attachment, id, when.stamp, when.atMs),
     );
   }
@@ -255,7 +257,7 @@ export class Session implements TurnMember, BatchOwner {
     const cold = this.#reads < WARM_READS_MIN && this.#coldTurns > 0;
     if (!this.spent || cold || this.#waiting >= WAITING_MAX) return null;
     this.#waiting++;
-    return (this.#turned ??= new Promise((resolve) => (this.#turn = resolve)));
+    return (this.#turned ??= new NativePromise((resolve) => (this.#turn = resolve)));
   }
 
   /**
@@ -310,7 +312,7 @@ export class Session implements TurnMember, BatchOwner {
     const close = (): Promise<void> => new Closing(this.port).start(this.native);
     if (this.ending.size === 0) return close();
     // Each of them settles without an error.
-    return Promise.all([...this.ending].map((end) => end())).then(close);
+    return NativePromise.all([...this.ending].map((end) => end())).then(close);
   }
 }
 
@@ -328,7 +330,7 @@ class Closing implements Receiver {
   start(native: NativeHandle): Promise<void> {
     this.#port.pending();
     this.#port.closeBeforeExit();
-    const closed = new Promise<void>((resolve) => (this.#resolve = resolve));
+    const closed = new NativePromise<void>((resolve) => (this.#resolve = resolve));
     native.close(this.#id);
     return closed;
   }
@@ -353,7 +355,7 @@ class Opening implements Receiver {
   constructor(port: Port) {
     this.#port = port;
     this.id = port.register(this);
-    this.done = new Promise((resolve) => (this.#resolve = resolve));
+    this.done = new NativePromise((resolve) => (this.#resolve = resolve));
     port.pending();
   }
 

@@ -26,6 +26,8 @@ import {
 } from "../native/contract.js";
 import { forgetPatches } from "../records/patches.js";
 import { type Results, readResults, readUuids } from "./results.js";
+import { assign } from "../model/define.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { ImmediateCommits, Place } from "../native/immediate-commits.js";
 import type { Receiver } from "../native/port.js";
 import type { ProgramOrder, Ticket } from "./program-order.js";
@@ -107,8 +109,8 @@ export class WriteBatch implements Receiver {
     this.writer.pos = 0;
     this.writer.resolves = true;
     this.writer.packs = owner.packs;
-    this.settled = new Promise((resolve) => (this.#resolve = resolve));
-    void Promise.resolve().then(() => this.#flushOrWait());
+    this.settled = new NativePromise((resolve) => (this.#resolve = resolve));
+    void NativePromise.resolve().then(() => this.#flushOrWait());
   }
 
   /** Whether another write may join. */
@@ -267,8 +269,8 @@ export class WriteBatch implements Receiver {
     const results = this.#results?.get(index);
     if (results === undefined) return result;
     if (results.uuids !== undefined) keepUuids(result, results.uuids);
-    if (results.values !== undefined) result.values = results.values as KvCalculated[];
-    if (results.messages !== undefined) result.messages = results.messages;
+    if (results.values !== undefined) assign(result, "values", results.values as KvCalculated[]);
+    if (results.messages !== undefined) assign(result, "messages", results.messages);
     return result;
   }
 

@@ -171,7 +171,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
 
   /** The entry to yield for a row; null if it is not selected. */
   #read({ id, entry }: Head): object | null {
-    if (entry.passed) return null;
+    if (Object.hasOwn(entry, "passed")) return null;
     if (this.#options.keysOnly) return entry;
     const { key, value, versionstamp } = entry;
     this.#tx.know(id, this.#options.withExpiry ? { key, value, versionstamp } : (entry as any));

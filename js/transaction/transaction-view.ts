@@ -4,7 +4,9 @@
 
 import { AtomicOperation, segmentsOf } from "../atomic/atomic.js";
 import { checkConsistency, checkOptions, missingValue, noKeys } from "../arguments/check.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Conflict } from "../model/errors.js";
+import { option } from "../arguments/options.js";
 import { KvUuidV7 } from "../codec/uuid.js";
 import { bytesOf, keyOf } from "../codec/key-bytes.js";
 import { pageOf } from "../read/paginate.js";
@@ -73,7 +75,7 @@ export class Transaction implements KvTransaction {
 
   async get(key: KvKey, options?: ReadOptions): Promise<Maybe> {
     this.#requireActive();
-    if (options?.signal !== undefined) {
+    if (options != null && option(options, "signal") !== undefined) {
       return await abortable("tx.get", options, (rest) => this.get(key, rest));
     }
     checkConsistency(checkOptions("tx.get", options, READ_OPTIONS).consistency);
@@ -96,7 +98,7 @@ export class Transaction implements KvTransaction {
 
   async getMany(keys: readonly KvKey[], options?: ReadOptions): Promise<any> {
     this.#requireActive();
-    if (options?.signal !== undefined) {
+    if (options != null && option(options, "signal") !== undefined) {
       return await abortable("tx.getMany", options, (rest) => this.getMany(keys, rest));
     }
     checkConsistency(checkOptions("tx.getMany", options, READ_OPTIONS).consistency);
@@ -111,7 +113,7 @@ export class Transaction implements KvTransaction {
         entries!.then((read) => read[i]),
       ),
     );
-    return await Promise.all(
+    return await NativePromise.all(
       ids.map(async (id) =>
         this.#pending.has(id) ? entryOf(await this.#pending.entry(id)) : this.#entries.get(id),
       ),
@@ -139,7 +141,7 @@ export class Transaction implements KvTransaction {
       pending: this.#pending,
       requireActive: () => this.#requireActive(),
       know: (id, entry) => {
-        if (!this.#entries.has(id)) this.#entries.set(id, Promise.resolve(entry));
+        if (!this.#entries.has(id)) this.#entries.set(id, NativePromise.resolve(entry));
       },
     };
     return new TransactionList(listed, selector, options, method);

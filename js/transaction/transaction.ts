@@ -11,6 +11,8 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { type Conflict, KvConflictError } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
+import { assign } from "../model/define.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Session } from "../session/session.js";
 import { checkSignal } from "../arguments/signal.js";
 import { Transaction, commit, conflictOf, end, isBroken } from "./transaction-view.js";
@@ -36,7 +38,7 @@ export async function transaction<T>(
     signal?.throwIfAborted();
     const tx = new Transaction(session);
     const done = await attempt(tx, run, signal);
-    if (!("keys" in done)) return done;
+    if (isResult(done)) return done;
     if (lost > maxRetries) {
       throw new KvConflictError(
         `kv.transaction: each of its ${lost} attempts met a change of what it had read ` +
@@ -69,7 +71,11 @@ async function attempt<T>(
   const result = await commit(tx);
   if (!result.ok) return conflictOf(tx, result.failed);
   // Keeps the object, because placeholders find their UUID by it.
-  return Object.assign(result, { value });
+  return assign(result, "value", value);
+}
+
+function isResult<T>(done: KvTransactionResult<T> | Conflict): done is KvTransactionResult<T> {
+  return Object.hasOwn(done, "ok");
 }
 
 /** The last conflict, as text. */
@@ -117,7 +123,7 @@ function checkRetries(given: unknown): number {
 
 /** Waits; rejects with the reason of the signal if it aborts. */
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
+  return new NativePromise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
       reject(signal!.reason);

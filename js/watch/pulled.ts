@@ -3,6 +3,7 @@
 // and the stream alive. A stream without one that is no longer referenced is collected, and the addon
 // releases it.
 
+import { NativePromise } from "../model/native-promise.js";
 import type { UnderlyingSource } from "node:stream/web";
 import { errorOf, readFailure } from "../model/errors.js";
 import { WATCH } from "../native/contract.js";
@@ -86,7 +87,7 @@ export abstract class Pulled<Item> implements Receiver, UnderlyingSource<Item> {
     if (this.#ended) return;
     this.session.port.pending();
     this.#link.read = this;
-    const arrived = new Promise<void>((resolve) => (this.#arrived = resolve));
+    const arrived = new NativePromise<void>((resolve) => (this.#arrived = resolve));
     // After close() the end event arrives.
     if (!this.session.closed) this.ask();
     return arrived;

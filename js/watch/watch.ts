@@ -1,6 +1,7 @@
 // Duty: watch: a stream of the states of some keys; it pulls one state at a time from the addon.
 
 import { checkWatchOptions, noKeys, overLimit } from "../arguments/check.js";
+import { option } from "../arguments/options.js";
 import { decodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
 import { readU32 } from "../native/frame.js";
@@ -19,7 +20,7 @@ export function watch(
   options: { raw?: boolean | undefined; signal?: AbortSignal | undefined },
 ): ReadableStream<State> {
   const raw = checkWatchOptions(options);
-  const signal = checkSignal("kv.watch", options.signal);
+  const signal = checkSignal("kv.watch", option(options, "signal"));
   if (!Array.isArray(keys)) throw noKeys("kv.watch", keys);
   // Read once: a getter of a key can change the array, and its iterator may yield other keys.
   const count = keys.length;

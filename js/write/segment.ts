@@ -16,6 +16,7 @@ import {
   TELL_VALUES,
 } from "../native/contract.js";
 import { timeOffsetOf } from "../records/layout.js";
+import { NativePromise } from "../model/native-promise.js";
 import type { Session } from "../session/session.js";
 import { Touched } from "../records/touched.js";
 import { visitKeys } from "../records/written-keys.js";
@@ -79,7 +80,7 @@ export function segmentOf(writer: Writer, start: number, rank: number): Segment 
 export function fill(segments: readonly Segment[]): Promise<unknown> | null {
   const open = segments.filter(({ fills }) => fills !== null);
   if (open.length === 0) return null;
-  return Promise.all(
+  return NativePromise.all(
     open.map(async (segment) => {
       await fillBlobs(segment.buf, segment.fills!);
       segment.fills = null;
@@ -107,7 +108,7 @@ export async function commitLate(
   }
   const held = session.order.hold(touched);
   try {
-    await Promise.all([before, filled]);
+    await NativePromise.all([before, filled]);
     const batch = joinSegments(session, segments);
     const index = batch.last;
     held.pass();

@@ -3,6 +3,7 @@
 
 import { type QueueOptions, checkQueueOptions } from "../arguments/check.js";
 import { checkSetExpiry, expiryNow } from "../arguments/expiry-options.js";
+import { option } from "../arguments/options.js";
 import { now } from "../model/clock.js";
 import { OP_DELETE } from "../native/contract.js";
 import { putPatches } from "../records/patches.js";
@@ -32,7 +33,7 @@ export async function set(
   value: unknown,
   options: (KvExpireOptions & KvCallOptions) | null | undefined,
 ): Promise<KvCommitResult> {
-  if (options != null && options.signal !== undefined) {
+  if (options != null && option(options, "signal") !== undefined) {
     return await abortableSet(session, key, value, options);
   }
   const expiry = checkSetExpiry(options);

@@ -10,7 +10,49 @@ async function ten(t) {
 
 const n = { prefix: ["n"] };
 
+/** Options as instances of a class, whose accessors are on its prototype. */
+class Page {
+  #limit = 2;
+  get limit() {
+    return this.#limit;
+  }
+  get reverse() {
+    return true;
+  }
+}
+
 export default [
+  {
+    name: "options that are instances of a class, or inherit from other options, count",
+    async run(t) {
+      const kv = await ten(t);
+      t.same(await t.ends(kv.list(n, new Page())), [9, 8]);
+      class Wide extends Page {
+        get limit() {
+          return 3;
+        }
+      }
+      t.same(await t.ends(kv.list(n, new Wide())), [9, 8, 7]);
+      t.same(await t.ends(kv.list(n, Object.create({ limit: 1 }))), [0]);
+      t.same(await t.ends(kv.list(n, Object.create(null, { limit: { value: 4 } }))), [0, 1, 2, 3]);
+    },
+  },
+  {
+    name: "what a program has put on Object.prototype is no option",
+    denoDiffers: "Deno reads it as an option of every call",
+    alone: true,
+    async run(t) {
+      const kv = await ten(t);
+      Object.prototype.limit = 1;
+      try {
+        t.is((await t.ends(kv.list(n))).length, 10);
+        t.is((await t.ends(kv.list(n, {}))).length, 10);
+        t.same(await t.ends(kv.list(n, new Page())), [9, 8]);
+      } finally {
+        delete Object.prototype.limit;
+      }
+    },
+  },
   {
     name: "limit",
     async run(t) {

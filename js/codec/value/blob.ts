@@ -3,6 +3,7 @@
  * the encoder reserves the room and records it, and the caller fills it before the value is sent.
  */
 
+import { NativePromise } from "../../model/native-promise.js";
 import type { Fill } from "../writer";
 import type { Encoder } from "./encoder";
 
@@ -54,7 +55,7 @@ function fileOf(blob: Blob): { name: string; lastModified: number } | null {
  * when a blob is not as long as it was when the value was encoded (a file that changed meanwhile).
  */
 export async function fillBlobs(value: Uint8Array, fills: readonly Fill[]): Promise<void> {
-  await Promise.all(
+  await NativePromise.all(
     fills.map(async ({ offset, size, blob }) => {
       const bytes = new Uint8Array(await bytesOf.call(blob));
       if (bytes.length !== size)

@@ -70,7 +70,7 @@ function visit(object: object, each: (value: unknown, step: string) => void): vo
   const inArray = Array.isArray(object);
   for (const name of Object.getOwnPropertyNames(object)) {
     const property = Object.getOwnPropertyDescriptor(object, name);
-    if (property === undefined || !("value" in property)) continue;
+    if (property === undefined || !Object.hasOwn(property, "value")) continue;
     const isIndex = inArray && /^\d/.test(name);
     each(property.value, isIndex ? `[${name}]` : NAME.test(name) ? `.${name}` : `[${quote(name)}]`);
   }

@@ -9,6 +9,7 @@ import { Buffer } from "node:buffer";
 import { ASCII, SHORT_TEXT_BYTES_MAX, shortText } from "../short-text";
 import { latin1, readUtf8 } from "../text";
 import { VALUE_DEPTH_MAX } from "./tags";
+import { defineProperty } from "../../model/define";
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
 const LOOP_COPY_BYTES_MAX = 48;
@@ -310,7 +311,7 @@ export function put(record: Record<string, unknown>, key: string, value: unknown
 /** Makes `key` an own property, which it must not be yet. */
 export function define(record: object, key: string, value: unknown): void {
   if (Object.prototype.hasOwnProperty.call(record, key)) malformed();
-  Object.defineProperty(record, key, {
+  defineProperty(record, key, {
     value,
     enumerable: true,
     configurable: true,

@@ -60,7 +60,7 @@ export function refuseHidden(value: object, prototype: object): void {
   } else if (!PLAIN_WITHOUT_STATE.has(name) && isPlatform(made, name, prototype, tag, isBare)) {
     // Programs extend it to hold properties of their own.
     if (name !== "EventTarget" || isBare) {
-      throw hiddenContent(value, name, REMEDIES[name] ?? OTHERWISE);
+      throw hiddenContent(value, name, Object.hasOwn(REMEDIES, name) ? REMEDIES[name] : OTHERWISE);
     }
   }
   if (isBare && isFunction(then) && name !== "Promise") {
@@ -102,5 +102,6 @@ function ownTag(prototype: object): string | undefined {
 
 /** Runs no code of the object. */
 function ownData(object: object, name: PropertyKey): unknown {
-  return Object.getOwnPropertyDescriptor(object, name)?.value;
+  const property = Object.getOwnPropertyDescriptor(object, name);
+  return property !== undefined && Object.hasOwn(property, "value") ? property.value : undefined;
 }

@@ -6,6 +6,7 @@ import { types } from "node:util";
 import { type Decoder, define, malformed } from "./decoder";
 import { readPacked } from "./packed";
 import { ERROR_NAMES, VIEW_TAGS } from "./tags";
+import { defineProperty } from "../../model/define";
 
 type ViewConstructor = new (
   buffer: ArrayBuffer,
@@ -23,7 +24,7 @@ for (const name of ["Uint8Array", "DataView", ...Object.keys(VIEW_TAGS)]) {
   const constructor = scope[name] as (ViewConstructor & { BYTES_PER_ELEMENT: number }) | undefined;
   if (constructor === undefined) continue;
   viewClasses.set(name, constructor);
-  if (name in VIEW_TAGS) viewsByTag.set(VIEW_TAGS[name], constructor);
+  if (Object.hasOwn(VIEW_TAGS, name)) viewsByTag.set(VIEW_TAGS[name], constructor);
 }
 
 const errorClasses = new Map<string, ErrorConstructor>();
@@ -153,7 +154,7 @@ function readError(decoder: Decoder, name: string, items: number, slot: number):
 
 /** A property as errors have them: not enumerable. */
 function hide(object: object, name: string, value: unknown): void {
-  Object.defineProperty(object, name, {
+  defineProperty(object, name, {
     value,
     enumerable: false,
     configurable: true,

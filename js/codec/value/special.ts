@@ -140,7 +140,9 @@ function writeBoxed(encoder: Encoder, value: object): void {
 /** Only own data properties, as in V8; results of getters are not stored. */
 function ownData(value: object, name: string): { value: unknown } | null {
   const property = Object.getOwnPropertyDescriptor(value, name);
-  return property !== undefined && "value" in property ? { value: property.value } : null;
+  return property !== undefined && Object.hasOwn(property, "value")
+    ? { value: property.value }
+    : null;
 }
 
 function writeError(encoder: Encoder, error: Error): void {
