@@ -390,7 +390,6 @@ export const SENTENCES = {
 /** Quantities that no constant decides: of Deno and KeyVal, of examples, of HTTP's library, measured in passing. */
 export const OTHERS = {
   "README.md": ["an application in 15 minutes"],
-  "docs/architecture.md": ["a second attempt", "a second store"],
   "docs/backup.md": ["in 10.1 s with 107 MiB of resident memory (targets: 30 s, 200 MB)"],
   "docs/cli.md": ["`30s`, `1h30m`, `2d`", "30s, 1h30m or 2d"],
   "docs/contract.md": [
@@ -418,10 +417,9 @@ export const OTHERS = {
     "`limit` of a range | at least 1 |",
     "valid for a day",
     "and then every 5 seconds",
-    "used a second time",
   ],
   "docs/migrate-from-deno.md": ["not a minute later"],
-  "docs/operating.md": ["space for a second copy", "up to 11: two for each"],
+  "docs/operating.md": ["up to 11: two for each"],
   "docs/postgres.md": [
     "1.6 µs, 50 µs and 3.9 ms, on one key 1.6 µs, 29 µs and 1.2 ms",
     "at least 1 ms, 2.4 ms and 48 ms",
@@ -429,22 +427,18 @@ export const OTHERS = {
   "docs/recipes.md": ["The counter of a minute"],
   "docs/remote.md": [
     "not sooner than after a second",
-    "late a second time",
-    "a second time they",
+
     "at most five minutes before its end",
   ],
   "docs/replicas.md": [
-    "a second write",
     "differ by an hour, a replica shows entries an hour too long or hides them an hour too early",
   ],
   "docs/search.md": ["about 100 ms for 100,000 documents", "at most 5 terms apart"],
-  "docs/server.md": ["then a second one", "up to 13 |"],
+  "docs/server.md": ["up to 13 |"],
   "docs/studio.md": ["at least 40 px"],
   "docs/tutorial.md": ["In 15 minutes"],
-  "docs/watching.md": ["a second time"],
   "index.d.ts": [
     "work up to 64 MiB", // __test__/api/wide.test.mjs
     '(`"5s"`)',
-    "Requests in a second",
   ],
 };
