@@ -2399,7 +2399,7 @@ export interface OpenKvOptions {
   /**
    * Opens an existing file and refuses every write with code `DENIED`. In a folder where this
    * process may make no files (a read-only mount, an image, another user's copy) a file without a
-   * log is read as it is. If somebody changes it meanwhile, reads reject with code `UNAVAILABLE`.
+   * log is read as it is. If another process changes it meanwhile, reads reject with code `UNAVAILABLE`.
    * A file with a log (`-wal`) is read there if the log's index (`-shm`) is there too, else it is
    * `DENIED`. Default: false.
    */
