@@ -33,7 +33,7 @@ await server.close();
 
 /** Entries, messages and dead letters, so that reads find some. */
 async function fill() {
-  const kv = await openKv(path, { durability: "normal" });
+  const kv = await openKv(path, { durability: "normal", history: "1h" });
   for (const value of [null, 1.5, 2n ** 70n, "text", new KvU64(7n), new Date(0), [1], { a: 1 }]) {
     await kv.set([typeof value, `${value}`], value);
     await kv.set(["entry", typeof value], value, { expireIn: 3_600_000 });

@@ -11,7 +11,7 @@ use super::envelope::hex;
 use super::item_page::Page;
 use super::media::Form;
 use super::problem::{Answered, Problem};
-use super::schema::{Stamp, TypedValue, ValueError, VersionsLimit};
+use super::schema::{Stamp, TypedVersionValue, ValueError, VersionsLimit};
 use super::target::{Query, key_of};
 use super::written::Written;
 use crate::model::{EntryVersion, HISTORY_VERSIONS_MAX, Result, Versionstamp};
@@ -121,7 +121,7 @@ fn advised(problem: Problem) -> Problem {
     responses(
         (status = 200, description = "A page of versions.", content(
             (VersionsBody<serde_json::Value> = "application/json"),
-            (VersionsBody<TypedValue> = "application/vnd.openkv+json"))),
+            (VersionsBody<TypedVersionValue> = "application/vnd.openkv+json"))),
         (status = 422, description = "The database keeps no history."),
     ))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {

@@ -113,6 +113,14 @@ schemas! {
         "properties": { "type": { "type": "string" } },
     });
 
+    /// The value of a version in `application/vnd.openkv+json`; `null` where the entry was removed.
+    TypedVersionValue as "TypedValue" uses [] = json!({
+        "type": ["object", "null"],
+        "description": "docs/format.md, section 5",
+        "required": ["type"],
+        "properties": { "type": { "type": "string" } },
+    });
+
     Stamp as "Versionstamp" uses [] = json!({ "type": "string", "pattern": "^[0-9a-f]{20}$" });
 
     /// The conditions of docs/filters.md.
