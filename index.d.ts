@@ -1001,8 +1001,8 @@ export interface KvQueue<T = any> {
    * lock of its message is renewed, so no other consumer gets it. Listeners in all processes share
    * the work in turn.
    *
-   * Resolves after `signal` aborts, when the running handlers have ended; after {@link Kv.close} at
-   * once. Keeps the process alive until then.
+   * Resolves after `signal` aborts or the handle closes, when the running handlers have ended, at most
+   * `drain` ms later, and what they settled is durable. Keeps the process alive until then.
    *
    * Rejects with {@link BadResource} on a closed handle, with `TypeError` for a wrong argument, with
    * {@link KvError} of code `DENIED` on a read-only one.
@@ -1011,6 +1011,9 @@ export interface KvQueue<T = any> {
    * @param options.lockDuration The time after which the message of a dead consumer is delivered
    *   again, in ms, 100 to 86400000 (a day). Default: 5000, less than that of {@link receive}: the
    *   lock is renewed while the handler runs, so it only has to outlast a pause of the process.
+   * @param options.drain How long the end waits for running handlers, in ms, 0 to 86400000. The message
+   *   of a handler that runs for longer is delivered again when its lock expires. Default:
+   *   `lockDuration`.
    * @param options.onError Called with the error of a handler, and its message, at each failure.
    *   Default: the first failure of a listener is a warning of the process; later ones are not
    *   reported.
@@ -1093,6 +1096,7 @@ export interface KvQueue<T = any> {
 export interface KvListenOptions<T = unknown> extends KvCallOptions {
   concurrency?: number | undefined;
   lockDuration?: number | undefined;
+  drain?: number | undefined;
   onError?: ((error: unknown, message: KvMessageInfo<T>) => unknown) | undefined;
 }
 
@@ -1921,15 +1925,16 @@ export class Kv implements Disposable, AsyncDisposable {
    * again as its `backoffSchedule` says; when no interval is left, its value is stored under its
    * `keysIfUndelivered`. While a handler runs, no other consumer gets its message.
    *
-   * Resolves after {@link close}, and after `signal` aborts, when the running handlers have ended.
-   * Keeps the process alive until then.
+   * Resolves at {@link close}, which waits for the running handlers; after `signal` aborts when they
+   * have ended. Either waits at most `drain` ms for them, by default 5000: the message of a handler
+   * that runs for longer is delivered again. Keeps the process alive until then.
    *
    * Rejects with `TypeError` when `handler` is no function, with `Error` "Queue already closed" on a
    * closed handle, on an aborted one with the signal's reason.
    */
   listenQueue(
     handler: (value: any) => void | Promise<void>,
-    options?: KvCallOptions,
+    options?: KvCallOptions & { drain?: number | undefined },
   ): Promise<void>;
 
   /**
@@ -2227,12 +2232,15 @@ export class Kv implements Disposable, AsyncDisposable {
 
   /**
    * Closes the handle. Writes that were called before are completed, and their promises resolve.
-   * Reads in progress may reject with {@link BadResource}; later calls do. Watches end and
-   * listeners resolve; running handlers may finish. A write that waits for a `Blob` or for a
-   * `deleteMany` rejects with {@link BadResource}.
+   * Reads in progress may reject with {@link BadResource}; later calls do, also those of handlers that
+   * still run. Watches end at once. Listeners take no more messages, and a message that arrives for a
+   * waiting {@link KvQueue.receive} goes back. A write that waits for a `Blob` or for a `deleteMany`
+   * rejects with {@link BadResource}.
    *
-   * Returns at once. The promise resolves when the file is released, if this was its last handle in
-   * the process, and never rejects; it need not be awaited. A new opening of the file in this
+   * Returns at once. The promise resolves when the handlers of listeners have ended, each waited for as
+   * long as its `drain` says, when what they settled is durable and, if this was the last handle in the
+   * process, when the file is released. It never rejects, and need not be awaited. A handler must not
+   * wait for it: both would wait for `drain`. A new opening of the file in this
    * process waits for the release, and the end of the process waits for at most 10 seconds.
    *
    * @throws {@link BadResource} when it is closed already.

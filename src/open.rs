@@ -439,25 +439,29 @@ pub fn remove_copies(to: &Path) {
     engine::sqlite::remove_abandoned(to);
 }
 
-/// Closes a handle's share of a database. If it was the last one, a thread of its own completes the
-/// submitted work, closes the database and then calls `closed`. A later opening of the file waits
-/// for that.
+/// Closes a handle's share of a database; `closed` is called once its settlements are durable. If it
+/// was the last one, a thread of its own completes the submitted work, closes the database and then
+/// calls `closed`. A later opening of the file waits for that.
 pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     let store = match database {
         Database::Store(store) => store,
-        Database::Remote(_) => {
-            drop(database);
-            return closed();
-        }
+        Database::Remote(client) => return client.acknowledged(Box::new(closed)),
         Database::Replica(replica) => return close_replica(replica, closed),
     };
+    let mut closed: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(closed));
     // A concurrent opening finds either the store or its closing.
     let stores = STORES.lock();
     let of_it = |(_, (known, _)): &(&StoreIdentity, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
     let identity = stores.iter().find(of_it).map(|(identity, _)| identity.clone());
+    // Whoever still has the store may end meanwhile: then the closing store calls back.
+    if Arc::strong_count(&store) > 1
+        && let Some(closed) = closed.take()
+    {
+        store.acknowledged(closed);
+    }
     let Some(store) = Arc::into_inner(store) else {
         drop(stores);
-        return closed();
+        return closed.into_iter().for_each(|closed| closed());
     };
     let closing = Closing::begin(identity);
     drop(stores);
@@ -465,7 +469,7 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     let job = move || {
         drop(store);
         drop(closing);
-        closed();
+        closed.into_iter().for_each(|closed| closed());
     };
     if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
         tracing::warn!(%error, "starting a thread that closes a database");

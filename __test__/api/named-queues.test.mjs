@@ -256,7 +256,8 @@ onEveryKind("named queues", (fresh) => {
       await sleep(700);
     };
     const stopped = new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
-    const listening = queue.listen(handler, { lockDuration: 200, signal: stop.signal });
+    const options = { lockDuration: 200, drain: 5000, signal: stop.signal };
+    const listening = queue.listen(handler, options);
     await stopped;
     assert.equal(await queue.receive({ wait: 500 }), null, "its lock has run out twice");
     await listening;

@@ -203,6 +203,7 @@ export const SENTENCES = {
     "at most `limits.backoffIntervalsMax` of them: {deno.backoffIntervalsMax} by default",
     "`priority` | 0 | 0 to {PRIORITY_MAX} |",
     "at most `concurrency` ({js/queue/queue-options.ts CONCURRENCY}) messages at a time. Its locks last `lockDuration` ({LOCK_MS})",
+    "`kv.listenQueue` takes `signal` and `drain` ({LOCK_MS}) too",
     "Its lock ({js/queue/queue-options.ts RECEIVE_LOCK_MS}) is not renewed",
   ],
   "docs/reading.md": [
@@ -342,6 +343,8 @@ export const SENTENCES = {
     "1 to {DEAD_LIST_MAX}. Default: {js/queue/queue-options.ts DEAD_LIST}.",
     "1 to {CONCURRENCY_MAX}. Default: {js/queue/queue-options.ts CONCURRENCY}.",
     "in ms, {LOCK_DURATION_MS_MIN:ms} to {LOCK_DURATION_MS_MAX:ms} ({LOCK_DURATION_MS_MAX}). Default: {LOCK_MS:ms}, less",
+    "waits for running handlers, in ms, 0 to {LOCK_DURATION_MS_MAX:ms}",
+    "waits at most `drain` ms for them, by default {LOCK_MS:ms}",
     "in ms, {LOCK_DURATION_MS_MIN:ms} to {LOCK_DURATION_MS_MAX:ms} ({LOCK_DURATION_MS_MAX}). Default: {js/queue/queue-options.ts RECEIVE_LOCK_MS:ms}, more",
     "0 to {RECEIVE_WAIT_MS_MAX:ms}. Default: 0.",
     "One of {LATENCY_SAMPLE_READS} reads is measured",

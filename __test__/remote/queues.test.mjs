@@ -82,7 +82,7 @@ test("a lock is renewed while its handler runs, also while it blocks the thread"
       // The stream is left; the lock still goes on.
       await sleep(700);
     },
-    { lockDuration: 300, signal: stop.signal },
+    { lockDuration: 300, drain: 5000, signal: stop.signal },
   );
   await enqueue(local, 1);
   await until(() => attempts.length > 0, "a delivery");

@@ -88,6 +88,7 @@ export interface NativeHandle {
   listen(id: number, credits: number, lockMs: number, queue: Uint8Array, len: number): void;
   settle(id: number, number: number, outcome: number, reason: Uint8Array, len: number): void;
   unlisten(id: number): void;
+  giveUp(id: number): void;
   forgetListener(id: number): void;
   receive(id: number, lockMs: number, once: boolean, queue: Uint8Array, len: number): void;
   receiveCancel(id: number): void;
@@ -97,6 +98,7 @@ export interface NativeHandle {
    * build without archives.
    */
   archive?(id: number, options: string): NativeArchive;
+  drain(): void;
   close(id: number): void;
 }
 

@@ -1,10 +1,10 @@
 // Duty: kv.listenQueue: the queue of Deno KV, which has no name.
 
 import { types } from "node:util";
-import { checkOptions, wrongShape } from "../arguments/check.js";
-import { checkSignal } from "../arguments/signal.js";
+import { wrongShape } from "../arguments/check.js";
 import type { Session } from "../session/session.js";
 import { Listener } from "./listener.js";
+import { checkListenQueue } from "./queue-options.js";
 import { messageValue } from "./raw-message.js";
 
 /** Messages that one listener of Deno's queue handles at a time. */
@@ -21,8 +21,7 @@ export async function listenQueue(
   if (typeof handler !== "function") {
     throw wrongShape("function", handler, "kv.listenQueue needs a handler: (message) => { … }");
   }
-  const given = checkOptions("kv.listenQueue", options, ["signal"]);
-  const signal = checkSignal("kv.listenQueue", given.signal);
+  const { signal, drainMs } = checkListenQueue(options, session.port.bounds);
   if (session.closed) {
     // As in Deno: an error after close(), a normal end after dispose.
     if (session.disposed) return;
@@ -34,6 +33,9 @@ export async function listenQueue(
     queue: "",
     credits: CREDITS,
     lockMs: session.port.bounds.lockMs,
+    drainMs,
+    // Programs for Deno wait for the listener first, and then let its handlers end.
+    closeDrains: false,
     keepsReasons: false,
     async handle(message) {
       try {

@@ -1,7 +1,8 @@
 // Duty: listening to a queue: takes deliveries, runs the handler, and reports how each ended.
 // Invariant: every delivery is settled exactly once: done when the handler's promise resolves;
 // failed when it rejects, when the handler throws, or when the message cannot be read; returned
-// unused when the listener has stopped.
+// unused when the listener has stopped. Whoever waits for the end of a listener waits for its handlers,
+// for a bounded time, and until what they settled is durable.
 
 import { onAbort } from "../arguments/signal.js";
 import { Writer } from "../codec/writer.js";
@@ -10,6 +11,7 @@ import { CALL_ACKNOWLEDGED, DELIVERY, DONE, FAILED, RETURNED } from "../native/c
 import { putText, readU32 } from "../native/frame.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
+import { clearTimeout, setTimeout } from "../model/clock.js";
 import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
 import { type RawMessage, putReason, readMessage } from "./raw-message.js";
@@ -25,6 +27,10 @@ export interface ListenerOptions {
   /** Messages handled at a time. */
   readonly credits: number;
   readonly lockMs: number;
+  /** Longest wait for running handlers when the listener ends, in ms. */
+  readonly drainMs: number;
+  /** Whether the close of the handle ends the listener as a signal does: once its handlers have ended. */
+  readonly closeDrains: boolean;
   /** Rejects when the message was not handled. */
   handle(message: RawMessage): Promise<void>;
   /** Whether the reason of a failure is kept with the message. */
@@ -41,6 +47,7 @@ export class Listener implements Receiver {
   #resolve!: () => void;
   #stopped = false;
   #over = false;
+  #drained: Promise<void> | null = null;
   readonly #running = new Set<Promise<void>>();
 
   constructor(session: Session, options: ListenerOptions) {
@@ -53,34 +60,47 @@ export class Listener implements Receiver {
     putText(name, options.queue);
     const { credits, lockMs } = options;
     session.native.listen(this.#id, credits, lockMs, name.buf, name.pos);
+    session.ending.add(this.#drain);
+  }
+
+  /** Takes messages until the signal is aborted or the handle is closed, and then ends. */
+  async until(signal: AbortSignal | undefined): Promise<void> {
+    const unfollow = signal === undefined ? undefined : onAbort(signal, () => this.#stop());
+    await this.ended;
+    unfollow?.();
+    // Thrown here, so that the error has the caller's stack.
+    if (this.#failure !== null) throw errorOf(this.#failure);
+    if (signal?.aborted || this.#options.closeDrains) await this.#settled();
   }
 
   /** Accepts no more messages; running handlers continue. */
-  stop(): void {
-    if (this.#stopped || this.#over || this.#session.closed) return;
+  #stop(): void {
+    if (this.#stopped || this.#over) return;
     this.#stopped = true;
     this.#session.native.unlisten(this.#id);
   }
 
-  /** Takes messages until the signal is aborted, and then waits for the handlers; or until close(). */
-  async until(signal: AbortSignal | undefined): Promise<void> {
-    const unfollow = signal === undefined ? undefined : onAbort(signal, () => this.stop());
+  /**
+   * Stops, and waits for running handlers. Those that run for longer lose their messages when the locks
+   * expire. Never rejects.
+   */
+  readonly #drain = (): Promise<void> => (this.#drained ??= this.#drainOnce());
+
+  async #drainOnce(): Promise<void> {
+    this.#stop();
     await this.ended;
-    if (signal?.aborted) await this.finished();
-    unfollow?.();
-    this.throwFailure();
+    if (this.#running.size === 0) return;
+    await within(this.#options.drainMs, NativePromise.all(this.#running));
+    if (this.#running.size > 0) this.#session.native.giveUp(this.#id);
   }
 
-  /** Waits for running handlers; of a remote database also until the server knows their outcomes. */
-  async finished(): Promise<void> {
-    await this.ended;
-    while (this.#running.size > 0) await NativePromise.all(this.#running);
-    if (this.#session.remote && !this.#session.closed) await call(this.#session, CALL_ACKNOWLEDGED);
-  }
-
-  /** Throws the failure from the caller's stack. */
-  throwFailure(): void {
-    if (this.#failure !== null) throw errorOf(this.#failure);
+  /** Waits until the handlers have ended, and what they settled is durable. */
+  async #settled(): Promise<void> {
+    await this.#drain();
+    const { closing, port } = this.#session;
+    if (closing !== null) return closing;
+    // After that time the locks have expired, and what is not durable is delivered again.
+    await within(port.bounds.lockMs, call(this.#session, CALL_ACKNOWLEDGED));
   }
 
   receive(kind: number, data: Buffer | null): void {
@@ -132,7 +152,19 @@ export class Listener implements Receiver {
   }
 
   #forgetIfDone(): void {
-    if (!this.#over || this.#running.size > 0 || this.#session.closed) return;
-    this.#session.native.forgetListener(this.#id);
+    if (!this.#over || this.#running.size > 0) return;
+    this.#session.ending.delete(this.#drain);
+    if (!this.#session.closed) this.#session.native.forgetListener(this.#id);
+  }
+}
+
+/** Waits until the work ends, at most this long; rejects if it does in that time. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new NativePromise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  try {
+    await NativePromise.race([work, over]);
+  } finally {
+    clearTimeout(timer);
   }
 }

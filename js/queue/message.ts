@@ -1,7 +1,8 @@
 // Duty: receive(), and the messages that it returns: acknowledge, reject, extend the lock.
-// Invariant: a message that arrives after its call was aborted goes back unused.
+// Invariant: a message that arrives after its call was aborted, or after the handle was closed, goes back
+// unused.
 
-import { call } from "../session/call.js";
+import { call, callWhileClosing } from "../session/call.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { Writer } from "../codec/writer.js";
 import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
@@ -35,12 +36,14 @@ export class KvMessage implements MessageInfo {
     this.enqueuedAt = info.enqueuedAt;
   }
 
-  ack(): Promise<boolean> {
-    return settle(this.#session, this.#lock, DONE);
+  async ack(): Promise<boolean> {
+    this.#session.requireOpen();
+    return await settle(this.#session, this.#lock, DONE);
   }
 
   async nack(options?: unknown): Promise<boolean> {
     const { delayMs, error } = checkNack(options, this.#session.limits);
+    this.#session.requireOpen();
     return await settle(this.#session, this.#lock, FAILED, delayMs, error);
   }
 
@@ -85,7 +88,7 @@ async function settle(
     frame.f64(delayMs);
     putReason(frame, error === undefined ? NO_REASON : error);
   }
-  return (await call(session, CALL_SETTLE, frame))[0] === 1;
+  return (await callWhileClosing(session, CALL_SETTLE, frame))[0] === 1;
 }
 
 export async function receive(
@@ -105,20 +108,35 @@ export async function receive(
     signal?.throwIfAborted();
   }
   const pending = new PendingReceive(session);
-  pending.start(queue, lockMs, waitMs, signal);
-  await pending.answered;
-  const data = pending.answer();
+  session.ending.add(pending.end);
+  try {
+    pending.start(queue, lockMs, waitMs, signal);
+    await pending.answered;
+    return await taken(session, pending.answer(), signal);
+  } finally {
+    session.ending.delete(pending.end);
+    pending.ended();
+  }
+}
+
+/** The message of an answer, unless nobody waits for it any more. */
+async function taken(
+  session: Session,
+  data: Buffer | null,
+  signal: AbortSignal | undefined,
+): Promise<KvMessage | null> {
   if (data === null) {
+    session.requireOpen();
     signal?.throwIfAborted();
     return null;
   }
   const raw = readMessage(data, LOCK_BYTES);
   const messageLock = { id: raw.id, lock: data.subarray(0, LOCK_BYTES) };
-  session.requireOpen();
-  if (signal?.aborted) {
+  if (session.closed || signal?.aborted) {
     // If that fails, the lock expires by itself.
     await settle(session, messageLock, RETURNED).catch(() => false);
-    signal.throwIfAborted();
+    session.requireOpen();
+    signal?.throwIfAborted();
   }
   let info: MessageInfo;
   try {
@@ -133,6 +151,10 @@ export async function receive(
 
 class PendingReceive implements Receiver {
   readonly answered: Promise<void>;
+  /** Resolves when the message, if any, has its receiver or is back in the queue. */
+  readonly #over: Promise<void>;
+  /** The caller has the answer. */
+  ended!: () => void;
   readonly #session: Session;
   readonly #id: number;
   #data: Buffer | null = null;
@@ -145,6 +167,7 @@ class PendingReceive implements Receiver {
   constructor(session: Session) {
     this.#session = session;
     this.answered = new NativePromise((resolve) => (this.#resolve = resolve));
+    this.#over = new NativePromise((resolve) => (this.ended = resolve));
     this.#id = session.port.register(this);
     session.port.pending();
   }
@@ -166,8 +189,12 @@ class PendingReceive implements Receiver {
   }
 
   /** A message that the addon has already claimed is still delivered. */
-  readonly #cancel = (): void => {
-    if (!this.#session.closed) this.#session.native.receiveCancel(this.#id);
+  readonly #cancel = (): void => this.#session.native.receiveCancel(this.#id);
+
+  /** Ends the wait. */
+  readonly end = (): Promise<void> => {
+    this.#cancel();
+    return this.#over;
   };
 
   receive(kind: number, data: Buffer | null): void {

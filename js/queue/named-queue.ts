@@ -66,7 +66,8 @@ export class KvQueue {
 
   async listen(handler: Handler, options?: unknown): Promise<void> {
     const session = this.#session;
-    const { credits, lockMs, signal, onError } = checkListen(handler, options, session.port.bounds);
+    const { bounds } = session.port;
+    const { credits, lockMs, drainMs, signal, onError } = checkListen(handler, options, bounds);
     session.requireOpen();
     if (signal?.aborted) return;
     const failures = new HandlerFailures(this.name, onError);
@@ -74,6 +75,8 @@ export class KvQueue {
       queue: this.name,
       credits,
       lockMs,
+      drainMs,
+      closeDrains: true,
       keepsReasons: true,
       async handle(raw) {
         const message: MessageInfo = infoOf(raw);

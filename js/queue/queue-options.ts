@@ -169,6 +169,8 @@ function checkLock(method: string, value: unknown, bounds: Bounds, otherwise: nu
 export interface ListenOptions {
   readonly credits: number;
   readonly lockMs: number;
+  /** Longest wait for running handlers at the end. */
+  readonly drainMs: number;
   readonly signal: AbortSignal | undefined;
   readonly onError: OnError | undefined;
 }
@@ -178,8 +180,10 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
   if (typeof handler !== "function") {
     throw new TypeError(`${method}: handler must be a function: received ${shown(handler)}`);
   }
-  const given = checkOptions(method, options, ["concurrency", "lockDuration", "onError", "signal"]);
+  const names = ["concurrency", "lockDuration", "drain", "onError", "signal"] as const;
+  const given = checkOptions(method, options, names);
   const { concurrencyMax } = bounds;
+  const lockMs = checkLock(method, given.lockDuration, bounds, bounds.lockMs);
   return {
     credits: optionalInteger(
       `${method}: concurrency`,
@@ -188,10 +192,28 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
       concurrencyMax,
       CONCURRENCY,
     ),
-    lockMs: checkLock(method, given.lockDuration, bounds, bounds.lockMs),
+    lockMs,
+    drainMs: checkDrain(method, given.drain, bounds, lockMs),
     signal: checkSignal(method, given.signal),
     onError: checkOnError(method, given.onError),
   };
+}
+
+/** The options of `kv.listenQueue`. */
+export function checkListenQueue(
+  options: unknown,
+  bounds: Bounds,
+): Pick<ListenOptions, "drainMs" | "signal"> {
+  const method = "kv.listenQueue";
+  const { drain, signal } = checkOptions(method, options, ["drain", "signal"]);
+  return {
+    drainMs: checkDrain(method, drain, bounds, bounds.lockMs),
+    signal: checkSignal(method, signal),
+  };
+}
+
+function checkDrain(method: string, value: unknown, bounds: Bounds, otherwise: number): number {
+  return optionalInteger(`${method}: drain`, value, 0, bounds.lockDurationMsMax, otherwise);
 }
 
 function checkOnError(method: string, onError: unknown): OnError | undefined {

@@ -21,6 +21,16 @@ export async function call(
   signal?: AbortSignal,
 ): Promise<Buffer> {
   session.requireOpen();
+  return await callWhileClosing(session, command, frame, signal);
+}
+
+/** As {@link call}; a handle that is closing still takes CALL_SETTLE. */
+export async function callWhileClosing(
+  session: Session,
+  command: number,
+  frame?: Writer,
+  signal?: AbortSignal,
+): Promise<Buffer> {
   if (signal?.aborted) throw signal.reason;
   const pending = new PendingCall(session);
   pending.start(command, frame, signal);

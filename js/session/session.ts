@@ -1,6 +1,7 @@
 // Duty: one open handle: the native handle, its limits, whether it is closed, its read budget in
 // this turn, and the batches that calls join.
-// Invariant: after close() only settle() of the native handle is called.
+// Invariant: after close() the native handle is only asked to end consumers of queues and to settle
+// their messages, and is closed when they have ended.
 
 import { bare } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -67,8 +68,13 @@ export class Session implements TurnMember, BatchOwner {
   readonly consistency: KvConsistencyLevel;
   /** The file; empty for a database without one of its own. */
   readonly path: string;
-  /** What ends before the database does: its archivers. */
+  /**
+   * What ends before the database does: archivers, listeners, and waits for a message. Each is told to
+   * end, and resolves when it has ended; none rejects.
+   */
   readonly ending = new Set<() => Promise<unknown>>();
+  /** Resolves when the closed handle has ended; null while it is open. */
+  closing: Promise<void> | null = null;
   /** Why there are no synchronous reads; null if there are. */
   readonly whyNoSync: string | null;
   /** Which calls wait for writes that were called before them. */
@@ -302,17 +308,23 @@ export class Session implements TurnMember, BatchOwner {
   }
 
   /**
-   * Closes the handle. What was called before is handed over first, and completed. Resolves when the
-   * database is closed, if this was its last handle; never rejects.
+   * Closes the handle. What was called before is handed over first, and completed. Resolves when all
+   * that its consumers settled is durable and, if this was its last handle, when the database is
+   * closed; never rejects.
    */
   close(): Promise<void> {
     this.#disobey();
     this.flush();
     this.closed = true;
+    return (this.closing = this.#end());
+  }
+
+  #end(): Promise<void> {
     const close = (): Promise<void> => new Closing(this.port).start(this.native);
     if (this.ending.size === 0) return close();
-    // Each of them settles without an error.
-    return NativePromise.all([...this.ending].map((end) => end())).then(close);
+    const ended = NativePromise.all([...this.ending].map((end) => end()));
+    this.native.drain();
+    return ended.then(close);
   }
 }
 

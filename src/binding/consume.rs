@@ -76,6 +76,15 @@ impl Handle {
         ended.end(&self.events, id, Ok(()));
     }
 
+    /// Gives up the messages of a stopped listener: their locks are renewed no more.
+    #[napi(catch_unwind)]
+    pub fn give_up(&mut self, id: f64) {
+        let Some((listener, _)) = self.consumers.listeners.get(&number(id)) else { return };
+        if let Some(database) = self.to_settle() {
+            database.unlisten(*listener);
+        }
+    }
+
     /// Removes an ended listener without unsettled deliveries.
     #[napi(catch_unwind)]
     pub fn forget_listener(&mut self, id: f64) {

@@ -151,6 +151,8 @@ pub struct Handle {
     cancel: Cancel,
     /// The database, and the number of this handle's lane.
     open: Option<(Database, usize)>,
+    /// The database between the end of everything but the handlers of queues, and `close`.
+    draining: Option<Database>,
     /// Settles messages after this handle is closed, while other handles keep the store open.
     settling: WeakDatabase,
     closed: bool,
@@ -269,6 +271,7 @@ impl Handle {
             opened,
             cancel,
             open: None,
+            draining: None,
             settling: WeakDatabase::default(),
             closed: false,
             cancellable: CancellableCalls::default(),
@@ -300,10 +303,8 @@ impl Handle {
     /// The database in which delivered messages are settled. A store is available also after this
     /// handle was closed.
     pub(super) fn to_settle(&self) -> Option<Database> {
-        match &self.open {
-            Some((database, _)) => Some(database.clone()),
-            None => self.settling.upgrade(),
-        }
+        let open = self.open.as_ref().map(|(database, _)| database);
+        open.or(self.draining.as_ref()).cloned().or_else(|| self.settling.upgrade())
     }
 
     /// The number of this handle for `get`; −1 if it is not open.
@@ -410,7 +411,12 @@ impl Handle {
                 0
             });
         }
-        match self.database().cloned() {
+        let database = match command {
+            // A message that arrives while the handle closes goes back.
+            Command::Settle => self.to_settle().ok_or_else(Error::closed),
+            _ => self.database().cloned(),
+        };
+        match database {
             Ok(database) => {
                 let cancel = cancellable.as_ref().map(CancellableCall::flag);
                 let reply = match cancellable {
@@ -466,23 +472,14 @@ impl Handle {
         self.cancel.raise();
     }
 
-    /// Ends watches, listeners and long reads, and releases the store. If this was its last handle,
-    /// a separate thread completes the submitted writes; REPLIED when the store is closed.
+    /// Ends watches, feeds and long reads, and refuses further calls. Messages can be settled until
+    /// `close`.
     #[napi(catch_unwind)]
-    pub fn close(&mut self, id: f64) {
-        let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
-        match self.end() {
-            Some(database) => close(database, move || reply.good(None)),
-            None => reply.good(None),
-        }
-    }
-
-    /// Ends everything of the handle; returns its database on the first call.
-    fn end(&mut self) -> Option<Database> {
+    pub fn drain(&mut self) {
         self.pick_up();
         self.closed = true;
         self.options.closing.begin();
-        let (database, number) = self.open.take()?;
+        let Some((database, number)) = self.open.take() else { return };
         lane::close(number);
         for (id, watch) in self.watches.drain() {
             database.watch_cancel(watch);
@@ -494,8 +491,27 @@ impl Handle {
             }
             self.events.send(Event::WatchEnd, id as f64, None);
         }
-        self.consumers.close(&self.events, &database);
         self.settling = database.downgrade();
+        self.draining = Some(database);
+    }
+
+    /// As `drain`; then ends listeners and releases the store. If this was its last handle, a separate
+    /// thread completes the submitted writes; REPLIED when the store is closed. Otherwise REPLIED when
+    /// all settlements are durable.
+    #[napi(catch_unwind)]
+    pub fn close(&mut self, id: f64) {
+        let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        match self.end() {
+            Some(database) => close(database, move || reply.good(None)),
+            None => reply.good(None),
+        }
+    }
+
+    /// Ends everything of the handle; returns its database on the first call.
+    fn end(&mut self) -> Option<Database> {
+        self.drain();
+        let database = self.draining.take()?;
+        self.consumers.close(&self.events, &database);
         Some(database)
     }
 }

@@ -37,9 +37,10 @@ pub(super) fn consume_end(frame: &[u8], call: Call) {
     call.reply.good(Vec::new());
 }
 
-/// Answers without bytes: a store has every settlement as soon as it is called.
+/// Answers without bytes, once all settlements before it are durable.
 pub(super) fn acknowledged(_frame: &[u8], call: Call) {
-    call.reply.good(Vec::new());
+    let Call { store, reply, .. } = call;
+    store.acknowledged(Box::new(move || reply.good(Vec::new())));
 }
 
 /// Collects single answers until all are complete.

@@ -220,6 +220,11 @@ impl Database {
         either!(self.stop_listening(listener))
     }
 
+    /// Ends a listener whose handlers are not waited for: the locks of their messages are renewed no more.
+    pub fn unlisten(&self, listener: Id) {
+        either!(self.unlisten(listener))
+    }
+
     /// Ends a delivery to a listener.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         either!(self.settle(listener, number, outcome, reason))

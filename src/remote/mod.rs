@@ -281,6 +281,11 @@ impl Client {
         self.consumers.stop(listener);
     }
 
+    /// As [`crate::store::Store::unlisten`].
+    pub fn unlisten(&self, listener: Id) {
+        self.consumers.unlisten(listener);
+    }
+
     /// As [`crate::store::Store::settle`]. The settlement is sent until the server confirms it.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         self.consumers.settle(listener, number, outcome, reason);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::listener::Listener;
 use super::lock_request::{LockRequest, Reply};
 use super::queue::{Consumers, RemoteConsumer};
-use super::write_queue::{Lost, WriteQueue};
+use super::write_queue::{Acknowledged, Lost, WriteQueue};
 use super::{Caller, Patience, Store};
 use crate::engine::Writer;
 use crate::model::{
@@ -89,6 +89,18 @@ impl Store {
             waiting.settlements.extend(settlement);
         }
         let _finished = waiting.consumers.forget_finished(self.env.now_ms());
+        drop(waiting);
+        self.writes.ring();
+    }
+
+    /// Calls back once all settlements so far are durable, or never can be because the store has ended.
+    pub fn acknowledged(&self, caller: Acknowledged) {
+        let mut waiting = self.writes.waiting.lock();
+        if waiting.refusal.is_some() {
+            drop(waiting);
+            return caller();
+        }
+        waiting.acknowledging.add(caller);
         drop(waiting);
         self.writes.ring();
     }

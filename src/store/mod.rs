@@ -71,7 +71,7 @@ pub use read::Room;
 pub use reads::{Caller, Rows};
 pub use scan::Scan;
 pub use thread::on_thread;
-pub use write_queue::Lost;
+pub use write_queue::{Acknowledged, Lost};
 
 type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;
 type MakePast = Arc<dyn Fn(Moment) -> Result<Box<dyn Reader>> + Send + Sync>;

@@ -193,6 +193,15 @@ impl<W: Writer> WriterThread<W> {
             return Round::Worked;
         }
         let mut waiting = write_queue.waiting.lock();
+        if !waiting.acknowledging.is_empty() && self.under_way.is_empty() && self.owed.is_empty() {
+            let none_waits = waiting.settlements.is_empty();
+            let ready = waiting.acknowledging.ready(none_waits);
+            if !ready.is_empty() {
+                drop(waiting);
+                ready.into_iter().for_each(|caller| caller());
+                return Round::Worked;
+            }
+        }
         let next = match self.under_way.is_empty() {
             true => self.drain(&mut waiting),
             false => self.drain_behind(&mut waiting),
@@ -205,7 +214,9 @@ impl<W: Writer> WriterThread<W> {
                 waiting.refusal = Some(Error::closed());
                 // A closing store claims nothing.
                 let receivers = waiting.consumers.cancel_all();
+                let acknowledging = waiting.acknowledging.ready(true);
                 drop(waiting);
+                acknowledging.into_iter().for_each(|caller| caller());
                 receivers.into_iter().for_each(|reply| reply(Err(Error::closed())));
                 return Round::Over;
             }
@@ -283,6 +294,7 @@ impl<W: Writer> WriterThread<W> {
             // Owed settlements come first, so that they are kept after a failure.
             work.settlements = std::mem::take(&mut self.owed);
             work.settlements.append(&mut waiting.settlements);
+            waiting.acknowledging.take();
             work.renewals = waiting.consumers.renewals(now_ms);
             *asked = std::mem::take(&mut waiting.asked);
             asked.iter().for_each(|asked| asked.join(work));

@@ -77,6 +77,8 @@ pub(super) struct Waiting {
     /// Work of the follower of another database.
     pub(super) copies: Vec<CopyWork>,
     pub(super) settlements: Vec<Settlement>,
+    /// Callers that wait until all settlements so far are durable.
+    pub(super) acknowledging: Acknowledging,
     /// Settlements and renewals with a reply.
     pub(super) asked: Vec<LockRequest>,
     pub(super) consumers: Consumers,
@@ -91,6 +93,42 @@ pub(super) struct Waiting {
     /// Whether the database is a copy, which refuses writes of callers.
     pub(super) follows: bool,
     pub(super) closing: bool,
+}
+
+/// Callers that wait for settlements. All settlements are taken into a transaction at once, so one that is
+/// taken after a call has the settlements before that call.
+#[derive(Default)]
+pub(super) struct Acknowledging {
+    /// Their settlements may wait for a transaction.
+    waiting: Vec<Acknowledged>,
+    /// Their settlements have been taken.
+    taken: Vec<Acknowledged>,
+}
+
+/// Called once all settlements before it are durable, or never can be.
+pub type Acknowledged = Box<dyn FnOnce() + Send>;
+
+impl Acknowledging {
+    pub(super) fn add(&mut self, caller: Acknowledged) {
+        self.waiting.push(caller);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.taken.is_empty()
+    }
+
+    /// All settlements are taken into a transaction.
+    pub(super) fn take(&mut self) {
+        self.taken.append(&mut self.waiting);
+    }
+
+    /// The callers whose settlements have been taken; with `none_waits` all callers.
+    pub(super) fn ready(&mut self, none_waits: bool) -> Vec<Acknowledged> {
+        if none_waits {
+            self.take();
+        }
+        std::mem::take(&mut self.taken)
+    }
 }
 
 impl Waiting {
@@ -109,6 +147,7 @@ impl WriteQueue {
             queries: Vec::new(),
             copies: Vec::new(),
             settlements: Vec::new(),
+            acknowledging: Acknowledging::default(),
             asked: Vec::new(),
             consumers: Consumers::new(env.random() >> 1),
             lost: HashMap::new(),
@@ -214,7 +253,7 @@ impl WriteQueue {
     pub(super) fn fail(&self) {
         let error = writer_failed();
         let copies = std::mem::take(&mut self.waiting.lock().copies);
-        let (submissions, tasks, asked, receivers) = {
+        let (submissions, tasks, asked, receivers, acknowledging) = {
             let mut waiting = self.waiting.lock();
             waiting.refusal = Some(error.clone());
             waiting.settlements.clear();
@@ -225,8 +264,10 @@ impl WriteQueue {
                 std::mem::take(&mut waiting.tasks),
                 std::mem::take(&mut waiting.asked),
                 waiting.consumers.cancel_all(),
+                waiting.acknowledging.ready(true),
             )
         };
+        acknowledging.into_iter().for_each(|caller| caller());
         for asked in asked {
             asked.answer(Err(error.clone()));
         }

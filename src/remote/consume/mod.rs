@@ -282,6 +282,13 @@ impl Consumers {
         }
     }
 
+    /// Renews no more locks.
+    pub(super) fn unlisten(&self, id: Id) {
+        if let Some(consumer) = self.get(id) {
+            consumer.enter(Phase::Closed);
+        }
+    }
+
     /// Ends all listeners once pending settlements are sent.
     pub(super) fn close(&self) {
         for consumer in self.0.lock().consumers.values() {
