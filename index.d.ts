@@ -843,7 +843,10 @@ export interface KvQueueEnqueueOptions {
   /** The keys under which its value is stored when it dies, at most ten. Default: none. */
   keysIfUndelivered?: readonly KvKey[] | undefined;
   /**
-   * While a message with this key is in the queue, neither done nor dead, another one adds nothing.
+   * While a message with this key is in the queue, neither done nor dead, another one adds nothing:
+   * `deduplicated` of the result is true. The message of a running handler is in the queue too, so a
+   * handler that enqueues its own key again adds nothing, and its chain ends. Chains of messages keep
+   * the step that is enqueued in an entry instead, and check it (docs/queues.md, "Chains").
    * Not empty, at most 1024 bytes in UTF-8. Default: none.
    */
   deduplicationKey?: string | undefined;
@@ -1055,9 +1058,12 @@ export interface KvQueue<T = any> {
 
   /**
    * Returns a page of its messages without taking them: they stay where they are, and no consumer
-   * notices. First those that wait, in the order of delivery, then those that are delivered, by the
-   * end of their lock. `cursor` continues behind the page, and is `null` at the end; a message whose
-   * state changes between two pages may be in both or in neither. {@link dead} has the dead ones.
+   * notices. They are in the order of delivery: first the pending ones, as {@link receive} gives them,
+   * by priority, since when they are due, and id; then the delayed ones, by the time at which they are
+   * due, priority and id; then those that a consumer has, by the end of their lock, priority and id.
+   * `cursor` continues behind the page, and is `null` at the end. All pages have the order and the states of
+   * the moment of the first; a message that is taken, settled or enqueued between two pages may be in both
+   * or in neither. {@link dead} has the dead ones.
    *
    * Rejects as {@link Kv.get}; with {@link KvError} of code `UNSUPPORTED` on a server of Deno's
    * protocol alone.

@@ -290,12 +290,12 @@ onEveryKind("named queues", (fresh) => {
       found.map(({ value, state, priority, attempts }) => [value, state, priority, attempts]),
       [
         ["high", "pending", 7, 0],
-        ["later", "delayed", 5, 0],
         ["low", "pending", 0, 0],
+        ["later", "delayed", 5, 0],
         [{ n: 1n, bytes }, "processing", 9, 1],
       ],
     );
-    const [high, later, , locked] = found;
+    const [high, , later, locked] = found;
     assert.equal(locked.id, taken.id);
     assert.ok(locked.lockedUntil - locked.enqueuedAt >= 60_000 && high.lockedUntil === null);
     assert.ok(later.dueAt - later.enqueuedAt > 3_500_000);

@@ -288,7 +288,7 @@ export type MessageState = (typeof MESSAGE_STATES)[number];
 
 /** Messages of a page, unless another number is given. */
 const PEEK = 100;
-const PEEK_CURSOR = /^(?:waiting|locked)-\d-\d{1,16}-\d{1,16}$/;
+const PEEK_CURSOR = /^(?:pending|delayed|processing)\.-?\d{1,16}\.-?\d{1,16}\.\d\.\d{1,16}$/;
 
 export interface PeekOptions {
   readonly limit: number;

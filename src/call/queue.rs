@@ -4,7 +4,7 @@ use super::Call;
 use super::answering::Answering;
 use crate::model::{
     Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    LOCK_DURATION_MS_MAX, Limits, MessageDeletion, MessagePlace, PEEK_MAX, QueueStats, Result,
+    LOCK_DURATION_MS_MAX, Limits, MessageDeletion, PEEK_MAX, PeekCursor, QueueStats, Result,
 };
 use crate::protocol::frame::{
     frame_of, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_renewal,
@@ -96,22 +96,22 @@ impl Page {
 
 /// Answer: u32 count, sized cursor of the next page (empty: none), messages.
 pub(super) fn peek(frame: &[u8], call: Call) {
-    let Some(((queue, limit, state, after), call)) = call.parsed(parse_peek(frame)) else { return };
+    let Some(((queue, limit, peek), call)) = call.parsed(parse_peek(frame)) else { return };
     let limit = limit.clamp(1, PEEK_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
-    let finish = |(page, last): (Page, MessagePlace), read: Result<()>| {
+    let finish = |(page, last): (Page, Option<PeekCursor>), read: Result<()>| {
         read.and(page.lacks.map_or(Ok(()), Err))?;
-        let cursor = if page.more { last.text() } else { String::new() };
+        let cursor = last.filter(|_| page.more).map(PeekCursor::text).unwrap_or_default();
         let head = frame_of(|out| push_peek_head(out, page.count, &cursor));
         Ok([head, page.messages].concat())
     };
-    let answering = Answering::new(reply, (Page::default(), after), finish);
-    store.peek(queue, state, after, answering, move |to, message, state| {
+    let answering = Answering::new(reply, (Page::default(), None), finish);
+    store.peek(queue, peek, answering, move |to, message, cursor| {
         let (page, last) = &mut to.state;
         let is_next = page.takes(message.value.len(), limit, answer_bytes_max);
         if is_next {
-            push_peeked(&mut page.messages, &message, state);
-            *last = message.place();
+            push_peeked(&mut page.messages, &message, cursor.place.state());
+            *last = Some(cursor);
             page.lacks = to.reply.holds(page.messages.len()).err();
         }
         is_next && page.lacks.is_none()

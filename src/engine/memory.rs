@@ -30,8 +30,8 @@ use super::{
 use crate::commit::{NewRow, batch, replay};
 use crate::model::{
     Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed,
-    Key, LogSegment, LogSettings, MessageDeletion, MessagePlace, MessageState, Moment, Origin,
-    Peeked, QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+    Key, LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked,
+    QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
 };
 use messages::Messages;
 use transaction::MemoryTransaction;
@@ -249,12 +249,11 @@ impl Snapshot for MemorySnapshot<'_> {
     fn peek(
         &mut self,
         queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
-        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
         self.is_present("queues")?;
-        self.tables.messages.peek(queue, state, after, self.now_ms, visit);
+        self.tables.messages.peek(queue, peek, self.now_ms, visit);
         Ok(())
     }
 

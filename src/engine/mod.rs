@@ -27,8 +27,8 @@ use std::time::Instant;
 
 pub use crate::commit::{Report, Ticket, Work};
 use crate::model::{
-    Backup, Capabilities, CopiedEntry, DeadLetter, Key, MessagePlace, MessageState, Moment, Needs,
-    Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
+    Backup, Capabilities, CopiedEntry, DeadLetter, Key, Moment, Needs, Peek, PeekCursor, Peeked,
+    QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
 };
 pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};
@@ -286,17 +286,16 @@ pub trait Snapshot: Finder {
     /// Errors of the medium.
     fn queues(&mut self, count_max: usize) -> Result<Vec<String>>;
 
-    /// Visits the messages of a queue after `after`, in the order of [`MessagePlace`], all or those in
-    /// one state, until `visit` returns `false`. Changes none of them. `visit` also gets the state.
+    /// Visits the messages of a queue in the order of [`MessagePlace`](crate::model::MessagePlace), until `visit` returns `false`. Changes
+    /// none of them. `visit` also gets the cursor behind each.
     ///
     /// # Errors
     /// `Unsupported` where another program keeps the messages; errors of the medium.
     fn peek(
         &mut self,
         queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
-        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()>;
 
     /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`

@@ -243,6 +243,7 @@ macro_rules! rules_of_every_engine {
                 a_message_is_deleted_while_no_consumer_has_it
                 dead_messages_are_requeued_as_new
                 messages_are_looked_at_and_not_taken
+                peek_lists_in_the_order_of_delivery
                 higher_priorities_come_first_then_earlier_due_times
                 named_queues_are_separate
                 queues_are_listed_while_they_have_a_message_in_any_state

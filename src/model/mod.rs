@@ -16,6 +16,7 @@ mod logged_message;
 mod maintenance;
 mod named;
 mod page_memory;
+mod peek;
 mod placeholder;
 mod queue;
 mod read;
@@ -42,10 +43,11 @@ pub use logged_message::{KeptMessage, KeptState, LoggedMessage};
 pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
 pub(crate) use named::named;
 pub use page_memory::PageMemory;
+pub use peek::{MessagePlace, Peek, PeekCursor, Peeked};
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
     Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, MessageDeletion,
-    MessagePlace, MessageState, Outcome, Peeked, QueueStats, Reason, Renewal, Settlement,
+    MessageState, Outcome, QueueStats, Reason, Renewal, Settlement,
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{

@@ -1,6 +1,6 @@
 //! Queue messages and their states: waiting, delivered, acknowledged, dead.
 
-use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, PRIORITY_MAX, Time};
+use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, Time};
 
 /// A message as it is enqueued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,7 @@ pub struct QueueStats {
 }
 
 /// The state of a message that is not dead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageState {
     /// Due, and without a consumer whose lock holds.
     Pending,
@@ -197,130 +197,6 @@ impl MessageState {
             Self::Pending => "pending",
             Self::Delayed => "delayed",
             Self::Processing => "processing",
-        }
-    }
-
-    /// The due times of waiting messages in this state, or in any: after the first, up to the second.
-    pub fn due_between(state: Option<Self>, now_ms: i64) -> Option<(i64, i64)> {
-        match state {
-            None => Some((i64::MIN, i64::MAX)),
-            Some(Self::Pending) => Some((i64::MIN, now_ms)),
-            Some(Self::Delayed) => Some((now_ms, i64::MAX)),
-            Some(Self::Processing) => None,
-        }
-    }
-
-    /// The ends of the locks of delivered messages in this state, or in any: after the first, up to
-    /// the second. A message whose lock has expired is pending.
-    pub fn lock_end_between(state: Option<Self>, now_ms: i64) -> Option<(i64, i64)> {
-        match state {
-            None => Some((i64::MIN, i64::MAX)),
-            Some(Self::Pending) => Some((i64::MIN, now_ms)),
-            Some(Self::Delayed) => None,
-            Some(Self::Processing) => Some((now_ms, i64::MAX)),
-        }
-    }
-}
-
-/// The place of a message in its queue: first those that wait, in the order of delivery, then those
-/// that are delivered, by the end of their lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MessagePlace {
-    /// Whether it is delivered, so that `at_ms` is the end of its lock and not its due time.
-    pub is_locked: bool,
-    /// 0 for the highest priority; 0 if it is delivered.
-    pub rank: u8,
-    /// In ms since the epoch.
-    pub at_ms: i64,
-    /// Its number.
-    pub id: i64,
-}
-
-impl MessagePlace {
-    /// Before all messages.
-    pub const START: Self = Self { is_locked: false, rank: 0, at_ms: i64::MIN, id: i64::MIN };
-
-    /// The place of a waiting message.
-    pub const fn waiting(priority: u8, due_ms: i64, id: i64) -> Self {
-        let rank = PRIORITY_MAX.saturating_sub(priority);
-        Self { is_locked: false, rank, at_ms: due_ms, id }
-    }
-
-    /// The place of a delivered message.
-    pub const fn locked(lock_end_ms: i64, id: i64) -> Self {
-        Self { is_locked: true, rank: 0, at_ms: lock_end_ms, id }
-    }
-
-    /// The priority of a waiting message at this place.
-    pub const fn priority(self) -> u8 {
-        PRIORITY_MAX.saturating_sub(self.rank)
-    }
-
-    /// The place as the text of a cursor, and nothing else: `waiting-0-1700000000000-12`.
-    ///
-    /// ```
-    /// use openkv::model::MessagePlace;
-    /// let place = MessagePlace::waiting(9, 1_700_000_000_000, 12);
-    /// assert_eq!(MessagePlace::parse(&place.text()), Some(place));
-    /// assert_eq!(MessagePlace::parse("waiting-0-x-1"), None);
-    /// ```
-    #[must_use]
-    pub fn text(self) -> String {
-        let kind = if self.is_locked { LOCKED } else { WAITING };
-        format!("{kind}-{}-{}-{}", self.rank, self.at_ms, self.id)
-    }
-
-    /// The place of a cursor.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(4, '-');
-        let is_locked = match parts.next()? {
-            WAITING => false,
-            LOCKED => true,
-            _ => return None,
-        };
-        let rank = parts.next()?.parse().ok().filter(|rank| *rank <= PRIORITY_MAX)?;
-        let (at_ms, id) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self { is_locked, rank, at_ms, id })
-    }
-}
-
-const WAITING: &str = "waiting";
-const LOCKED: &str = "locked";
-
-/// A message that is looked at and not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peeked {
-    /// Its number.
-    pub id: i64,
-    /// Its priority.
-    pub priority: u8,
-    /// The number of deliveries so far.
-    pub attempts: u32,
-    /// When it was enqueued, in ms since the epoch.
-    pub enqueued_ms: i64,
-    /// When it is due, or was due before its delivery, in ms since the epoch.
-    pub due_ms: i64,
-    /// The end of its lock if it is delivered, in ms since the epoch.
-    pub lock_end_ms: Option<i64>,
-    /// The value, always CBOR.
-    pub value: Vec<u8>,
-}
-
-impl Peeked {
-    /// Its state at a time.
-    pub fn state(&self, now_ms: i64) -> MessageState {
-        match self.lock_end_ms {
-            Some(end_ms) if end_ms > now_ms => MessageState::Processing,
-            None if self.due_ms > now_ms => MessageState::Delayed,
-            _ => MessageState::Pending,
-        }
-    }
-
-    /// Its place in its queue.
-    pub fn place(&self) -> MessagePlace {
-        match self.lock_end_ms {
-            Some(end_ms) => MessagePlace::locked(end_ms, self.id),
-            None => MessagePlace::waiting(self.priority, self.due_ms, self.id),
         }
     }
 }
@@ -376,27 +252,6 @@ pub enum MessageDeletion {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_are_in_the_order_of_delivery_and_then_of_locks() {
-        let places = [
-            MessagePlace::START,
-            MessagePlace::waiting(9, 20, 1),
-            MessagePlace::waiting(0, 10, 3),
-            MessagePlace::waiting(0, 10, 4),
-            MessagePlace::waiting(0, 11, 2),
-            MessagePlace::locked(5, 7),
-            MessagePlace::locked(6, 6),
-        ];
-        assert!(places.is_sorted());
-        for place in &places[1..] {
-            assert_eq!(MessagePlace::parse(&place.text()), Some(*place));
-        }
-        for text in ["", "waiting", "waiting-10-1-1", "other-0-1-1", "locked-0-1", "locked-0-1-1-1"]
-        {
-            assert_eq!(MessagePlace::parse(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn long_reasons_are_truncated_between_characters() {

@@ -13,8 +13,7 @@ use super::{Caller, Patience, Store};
 use crate::engine::Writer;
 use crate::model::{
     Ask, ConsumeOptions, DeadLetter, DeadLetterChange, Deliver, Error, Id, LOCK_RENEWAL_MS,
-    MessageDeletion, MessagePlace, MessageState, Outcome, Peeked, QueueStats, Reason, Receive,
-    Result,
+    MessageDeletion, Outcome, Peek, PeekCursor, Peeked, QueueStats, Reason, Receive, Result,
 };
 
 impl Store {
@@ -182,18 +181,17 @@ impl Store {
         self.read(Some(patience), caller, move |snapshot, _| snapshot.queue_stats(&queue));
     }
 
-    /// Visits the messages of a queue after `after`, as [`crate::engine::Snapshot::peek`] does.
+    /// Visits the messages of a queue, as [`crate::engine::Snapshot::peek`] does.
     pub fn peek<C: Caller<()>>(
         &self,
         queue: String,
-        state: Option<MessageState>,
-        after: MessagePlace,
+        peek: Peek,
         caller: C,
-        mut visit: impl FnMut(&mut C, Peeked, MessageState) -> bool + Send + 'static,
+        mut visit: impl FnMut(&mut C, Peeked, PeekCursor) -> bool + Send + 'static,
     ) {
         self.read(None, caller, move |snapshot, caller| {
-            let mut shown = |message, found| visit(caller, message, found);
-            snapshot.peek(&queue, state, after, &mut shown)
+            let mut shown = |message, cursor| visit(caller, message, cursor);
+            snapshot.peek(&queue, peek, &mut shown)
         });
     }
 

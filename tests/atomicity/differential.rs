@@ -7,7 +7,7 @@ use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Snapshot, Work, Writer};
 use openkv::model::{
     AtomicWrite, ChangeKind, Claim, DeadLetter, Decision, Encoding, Error, Key, LOCK_MS,
-    MessagePlace, MessageState, Outcome, Peeked, QueueStats, Renewal, Settlement, Versionstamp,
+    MessageState, Outcome, Peek, Peeked, QueueStats, Renewal, Settlement, Versionstamp,
 };
 
 /// A row, as read.
@@ -108,16 +108,16 @@ fn peeked(
     stats: &QueueStats,
 ) -> Result<Vec<Peeked>, Error> {
     let (mut all, mut counts) = (Vec::new(), [0; 3]);
-    snapshot.peek(queue, None, MessagePlace::START, &mut |message, state| {
-        counts[state as usize] += 1;
+    snapshot.peek(queue, Peek::default(), &mut |message, cursor| {
+        counts[cursor.place.state() as usize] += 1;
         all.push(Peeked { id: 0, ..message });
         true
     })?;
     assert_eq!(counts, [stats.pending, stats.delayed, stats.processing]);
     for state in [MessageState::Pending, MessageState::Delayed, MessageState::Processing] {
         let mut count = 0;
-        snapshot.peek(queue, Some(state), MessagePlace::START, &mut |_, found| {
-            assert_eq!(found, state);
+        snapshot.peek(queue, Peek { state: Some(state), after: None }, &mut |_, found| {
+            assert_eq!(found.place.state(), state);
             count += 1;
             true
         })?;

@@ -539,4 +539,72 @@ export default [
       );
     },
   },
+  // An urgent message that was not due was listed before all that were.
+  {
+    name: "named queues: peek lists in the order in which receive takes",
+    denoDiffers: "Deno has one queue, and no way to look at it",
+    async run(t) {
+      const kv = await t.open();
+      const queue = kv.queue("mail");
+      let seed = 27;
+      const below = (bound) => (seed = (seed * 48_271) % 2_147_483_647) % bound;
+      const [hour, now] = [3_600_000, Date.now()];
+      for (let value = 0; value < 48; value++) {
+        // A third is delayed; of both kinds some are due at the same time.
+        const ms = below(3) === 0 ? hour * (1 + below(5)) : -1000 * below(8);
+        const backoffSchedule = [hour, hour, hour, hour, hour];
+        await queue.enqueue(value, {
+          priority: below(4) * 3,
+          at: new Date(now + ms),
+          backoffSchedule,
+        });
+      }
+      let held = 0;
+      for (let step = 0; step < 18; step++) {
+        const kind = below(4);
+        const taken = await queue.receive({ lockDuration: kind === 0 ? 100 : hour });
+        if (kind === 1) await taken.nack({ delay: 0 });
+        if (kind === 2) await taken.nack();
+        if (kind === 3) held++;
+      }
+      const ended = async () => (await queue.stats()).processing === held;
+      await t.until(ended, "the end of the short locks");
+
+      const listed = await peekAll(queue, { limit: 7 });
+      t.same(await peekAll(queue, { limit: 1000 }), listed);
+      const of = (state) => listed.filter((message) => message.state === state);
+      const states = ["pending", "delayed", "processing"];
+      const stats = await queue.stats();
+      for (const state of states) {
+        t.same(await peekAll(queue, { limit: 4, state }), of(state));
+        t.is(of(state).length, stats[state]);
+        t.ok(stats[state] > 2, `${stats[state]} are ${state}`);
+      }
+      t.same(states.flatMap(of), listed);
+      const byTime = (time) => (a, b) =>
+        time(a) - time(b) || b.priority - a.priority || a.id - b.id;
+      t.same(of("delayed").toSorted(byTime((message) => message.dueAt)), of("delayed"));
+      t.same(of("processing").toSorted(byTime((message) => message.lockedUntil)), of("processing"));
+      const taken = [];
+      for (let message; (message = await queue.receive({ lockDuration: hour })); ) {
+        taken.push([message.id, message.value]);
+      }
+      t.same(
+        of("pending").map(({ id, value }) => [id, value]),
+        taken,
+      );
+    },
+  },
 ];
+
+/** All messages of a queue, page by page. */
+async function peekAll(queue, options) {
+  const all = [];
+  let cursor = null;
+  do {
+    const page = await queue.peek({ ...options, cursor });
+    all.push(...page.messages);
+    cursor = page.cursor;
+  } while (cursor !== null);
+  return all;
+}

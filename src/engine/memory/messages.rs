@@ -9,7 +9,8 @@ use std::ops::Bound;
 use crate::commit::{LockedMessage, MessageTable};
 use crate::model::{
     Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, LoggedMessage,
-    Message, MessageDeletion, MessagePlace, MessageState, Peeked, QueueStats, Reason, Result, Time,
+    Message, MessageDeletion, MessagePlace, Peek, PeekCursor, Peeked, QueueStats, Reason, Result,
+    Time,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -44,8 +45,28 @@ struct Queued {
 }
 
 impl Queued {
-    fn place(&self, id: i64) -> WaitingOrder {
+    fn order(&self, id: i64) -> WaitingOrder {
         (Reverse(self.message.priority), self.due_ms, id)
+    }
+
+    fn place(&self, id: i64, now_ms: i64) -> MessagePlace {
+        MessagePlace::of(id, self.message.priority, self.due_ms, self.lock_end(), now_ms)
+    }
+
+    fn lock_end(&self) -> Option<i64> {
+        (self.lock != 0).then_some(self.lock_end_ms)
+    }
+
+    fn peeked(&self, id: i64) -> Peeked {
+        Peeked {
+            id,
+            priority: self.message.priority,
+            attempts: self.attempts,
+            enqueued_ms: self.enqueued_ms,
+            due_ms: self.due_ms,
+            lock_end_ms: self.lock_end(),
+            value: self.message.value.clone(),
+        }
     }
 }
 
@@ -77,7 +98,7 @@ impl Messages {
     fn put(&mut self, id: i64, queued: Queued) {
         let queue = queued.message.queue.clone();
         if queued.lock == 0 {
-            self.waiting.entry(queue).or_default().insert(queued.place(id));
+            self.waiting.entry(queue).or_default().insert(queued.order(id));
         } else {
             self.locked.entry(queue).or_default().insert((queued.lock_end_ms, id));
         }
@@ -88,7 +109,7 @@ impl Messages {
         let queued = self.live.remove(&id)?;
         let queue = &queued.message.queue;
         if let Some(waiting) = self.waiting.get_mut(queue) {
-            waiting.remove(&queued.place(id));
+            waiting.remove(&queued.order(id));
         }
         if let Some(locked) = self.locked.get_mut(queue) {
             locked.remove(&(queued.lock_end_ms, id));
@@ -226,33 +247,30 @@ impl Messages {
     pub(super) fn peek(
         &self,
         queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
+        peek: Peek,
         now_ms: i64,
-        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) {
-        let waiting = self.waiting.get(queue).into_iter().flatten().map(|(_, _, id)| id);
+        let as_of_ms = peek.as_of_ms(now_ms);
+        let waiting = self.waiting.get(queue).into_iter().flatten().map(|(.., id)| id);
         let locked = self.locked.get(queue).into_iter().flatten().map(|(_, id)| id);
-        for message in waiting.chain(locked).filter_map(|id| self.peeked(*id)) {
-            let found = message.state(now_ms);
-            let is_asked = message.place() > after && state.is_none_or(|state| state == found);
-            if is_asked && !visit(message, found) {
+        let places =
+            waiting.chain(locked).filter_map(|id| Some(self.live.get(id)?.place(*id, as_of_ms)));
+        let is_asked = |place: &MessagePlace| {
+            peek.after.is_none_or(|after| *place > after.place)
+                && peek.state.is_none_or(|state| state == place.state())
+        };
+        let mut places: Vec<MessagePlace> = places.filter(is_asked).collect();
+        places.sort_unstable();
+        for place in places {
+            let (.., id) = place.parts();
+            let Some(message) = self.live.get(&id).map(|queued| queued.peeked(id)) else {
+                continue;
+            };
+            if !visit(message, PeekCursor { as_of_ms, place }) {
                 return;
             }
         }
-    }
-
-    fn peeked(&self, id: i64) -> Option<Peeked> {
-        let queued = self.live.get(&id)?;
-        Some(Peeked {
-            id,
-            priority: queued.message.priority,
-            attempts: queued.attempts,
-            enqueued_ms: queued.enqueued_ms,
-            due_ms: queued.due_ms,
-            lock_end_ms: (queued.lock != 0).then_some(queued.lock_end_ms),
-            value: queued.message.value.clone(),
-        })
     }
 
     pub(super) fn dead_letters(

@@ -7,8 +7,8 @@ use super::cells::{Cells, first};
 use super::line::Value;
 use super::link::Link;
 use crate::model::{
-    DeadLetter, MessagePlace, MessageState, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, Peeked,
-    QueueStats, Reason, Result,
+    DeadLetter, MessagePlace, MessageState, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, Peek, PeekCursor,
+    Peeked, QueueStats, Reason, Result,
 };
 
 /// The earliest end of a dead letter's retention.
@@ -69,21 +69,40 @@ macro_rules! peeked_columns {
     };
 }
 
-/// One priority after the other, as in a claim.
-const PEEK_WAITING: &str = concat!(
-    "SELECT m.* FROM generate_series($3::int4, 0, -1) AS p(priority) CROSS JOIN LATERAL (SELECT ",
+/// A page of each state behind a place. $3 is the moment, $4 to $6 are the time, the priority and the number of the
+/// place, $7 is the number of rows. Waiting messages are read one priority after the other, as in a claim: in the
+/// priority of the place behind it, of the lower ones all.
+const PEEK_PENDING: &str = concat!(
+    "SELECT * FROM ((SELECT m.* FROM generate_series($5::int4, 0, -1) AS p(priority) \
+     CROSS JOIN LATERAL (SELECT ",
     peeked_columns!(),
-    " FROM openkv.messages WHERE db = $1 AND queue = $2 AND NOT locked \
-     AND priority = p.priority::int2 AND due_ms > $4 AND due_ms <= $5 \
-     AND (p.priority < $3 OR (due_ms, id) > ($6, $7)) ORDER BY due_ms, id LIMIT $8) AS m \
-     ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $8"
+    ", due_ms AS at_ms FROM openkv.messages WHERE db = $1 AND queue = $2 AND NOT locked \
+     AND priority = p.priority::int2 AND due_ms <= $3 \
+     AND (p.priority < $5 OR (due_ms, id) > ($4, $6)) ORDER BY due_ms, id LIMIT $7) AS m \
+     ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $7) UNION ALL (SELECT ",
+    peeked_columns!(),
+    ", lock_end_ms AS at_ms FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked \
+     AND lock_end_ms <= $3 AND (-priority, lock_end_ms, id) > (-$5, $4, $6) \
+     ORDER BY priority DESC, lock_end_ms, id LIMIT $7)) AS m \
+     ORDER BY priority DESC, at_ms, id LIMIT $7"
 );
 
-const PEEK_LOCKED: &str = concat!(
+/// At the time of the place also behind it, of the lower priorities all, of the higher ones none. $8 is the highest one.
+const PEEK_DELAYED: &str = concat!(
+    "SELECT m.* FROM generate_series($8::int4, 0, -1) AS p(priority) CROSS JOIN LATERAL (SELECT ",
+    peeked_columns!(),
+    " FROM openkv.messages WHERE db = $1 AND queue = $2 AND NOT locked \
+     AND priority = p.priority::int2 AND due_ms > $3 AND (due_ms, id) > ($4, CASE \
+     WHEN p.priority = $5::int4 THEN $6::int8 WHEN p.priority < $5 THEN -9223372036854775808 \
+     ELSE 9223372036854775807 END) ORDER BY due_ms, id LIMIT $7) AS m ORDER BY m.due_ms, p.priority DESC, m.id LIMIT $7"
+);
+
+const PEEK_PROCESSING: &str = concat!(
     "SELECT ",
     peeked_columns!(),
     " FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms > $3 \
-     AND lock_end_ms <= $4 AND (lock_end_ms, id) > ($5, $6) ORDER BY lock_end_ms, id LIMIT $7"
+     AND (lock_end_ms, -priority, id) > ($4, -$5::int4, $6) \
+     ORDER BY lock_end_ms, priority DESC, id LIMIT $7"
 );
 
 pub(super) fn next_message_ms(shared: &Shared, queue: &str) -> Result<Option<i64>> {
@@ -127,65 +146,45 @@ impl QueueReader<'_> {
     pub(super) fn peek(
         &self,
         queue: &str,
-        state: Option<MessageState>,
-        mut after: MessagePlace,
-        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
-        loop {
-            let rows = if after.is_locked {
-                self.peek_locked(queue, state, after)?
-            } else {
-                self.peek_waiting(queue, state, after)?
-            };
-            for row in &rows {
-                let message = peeked_of(row)?;
-                after = message.place();
-                let found = message.state(self.now_ms);
-                if !visit(message, found) {
-                    return Ok(());
+        let as_of_ms = peek.as_of_ms(self.now_ms);
+        for start in peek.starts() {
+            let mut after = start;
+            loop {
+                let rows = self.page(queue, as_of_ms, after)?;
+                for row in &rows {
+                    let message = peeked_of(row)?;
+                    after = message.place(as_of_ms);
+                    if !visit(message, PeekCursor { as_of_ms, place: after }) {
+                        return Ok(());
+                    }
                 }
-            }
-            if i64::try_from(rows.len()).is_ok_and(|count| count < POSTGRES_PAGE_ROWS_MAX) {
-                if after.is_locked {
-                    return Ok(());
+                if i64::try_from(rows.len()).is_ok_and(|count| count < POSTGRES_PAGE_ROWS_MAX) {
+                    break;
                 }
-                after = MessagePlace::locked(i64::MIN, i64::MIN);
             }
         }
+        Ok(())
     }
 
-    /// The next page of waiting messages.
-    fn peek_waiting(
-        &self,
-        queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
-    ) -> Result<Vec<Row>> {
-        let Some((from, until)) = MessageState::due_between(state, self.now_ms) else {
-            return Ok(Vec::new());
+    /// The next page of the messages in the state of a place, behind it.
+    fn page(&self, queue: &str, as_of_ms: i64, after: MessagePlace) -> Result<Vec<Row>> {
+        let sql = match after.state() {
+            MessageState::Pending => PEEK_PENDING,
+            MessageState::Delayed => PEEK_DELAYED,
+            MessageState::Processing => PEEK_PROCESSING,
         };
+        let (at_ms, priority, id) = after.parts();
+        let (priority, top) = (i32::from(priority), i32::from(PRIORITY_MAX));
         let (queue, max) = (queue.as_bytes(), POSTGRES_PAGE_ROWS_MAX);
-        let top = i32::from(after.priority());
-        let MessagePlace { at_ms, id, .. } = after;
-        let values: Vec<&Value<'_>> =
-            vec![&self.db, &queue, &top, &from, &until, &at_ms, &id, &max];
-        self.link.query((PEEK_WAITING, values))
-    }
-
-    /// The next page of delivered messages.
-    fn peek_locked(
-        &self,
-        queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
-    ) -> Result<Vec<Row>> {
-        let Some((from, until)) = MessageState::lock_end_between(state, self.now_ms) else {
-            return Ok(Vec::new());
-        };
-        let (queue, max) = (queue.as_bytes(), POSTGRES_PAGE_ROWS_MAX);
-        let MessagePlace { at_ms, id, .. } = after;
-        let values: Vec<&Value<'_>> = vec![&self.db, &queue, &from, &until, &at_ms, &id, &max];
-        self.link.query((PEEK_LOCKED, values))
+        let mut values: Vec<&Value<'_>> =
+            vec![&self.db, &queue, &as_of_ms, &at_ms, &priority, &id, &max];
+        if after.state() == MessageState::Delayed {
+            values.push(&top);
+        }
+        self.link.query((sql, values))
     }
 
     pub(super) fn letters(

@@ -19,8 +19,8 @@ use super::replication::LogReader;
 use crate::engine::{FeedLog, FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
 use crate::model::{
     BEFORE_EXPIRY_MS, Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind,
-    Logged, MessagePlace, MessageState, Needs, Peeked, QueueStats, Result, Row, Search, Seen,
-    Sharing, Stats, Step, Versionstamp, Walk,
+    Logged, Needs, Peek, PeekCursor, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats,
+    Step, Versionstamp, Walk,
 };
 
 /// The first statement of the transaction takes the snapshot.
@@ -208,11 +208,10 @@ impl Snapshot for PostgresSnapshot {
     fn peek(
         &mut self,
         queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
-        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
-        PostgresSnapshot::queues(self)?.peek(queue, state, after, visit)
+        PostgresSnapshot::queues(self)?.peek(queue, peek, visit)
     }
 
     fn dead_letters(

@@ -12,8 +12,8 @@ use crate::engine::feed::FeedOfPast;
 use crate::engine::replication::{no_longer, only_entries};
 use crate::engine::{FeedLog, Finder, ReplicationLog, Snapshot};
 use crate::model::{
-    DeadLetter, Error, HitVisitor, IndexInfo, MessagePlace, MessageState, Moment, Peeked,
-    QueueStats, Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
+    DeadLetter, Error, HitVisitor, IndexInfo, Moment, Peek, PeekCursor, Peeked, QueueStats, Result,
+    Row, Search, Seen, Stats, Step, Versionstamp, Walk,
 };
 
 /// The statements of a reader of the past.
@@ -249,9 +249,8 @@ impl Snapshot for PastSnapshot<'_> {
     fn peek(
         &mut self,
         _queue: &str,
-        _state: Option<MessageState>,
-        _after: MessagePlace,
-        _visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        _peek: Peek,
+        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
         Err(only_entries("queues"))
     }

@@ -14,8 +14,8 @@ use super::values::{encoding, shown, stamp};
 use super::walk::Walker;
 use crate::engine::{FeedLog, Finder, ReplicationLog, Snapshot};
 use crate::model::{
-    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, MessagePlace, MessageState, Peeked,
-    QueueStats, Result, Row, Search, Seen, Stats, Step, Walk,
+    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, Peek, PeekCursor, Peeked, QueueStats,
+    Result, Row, Search, Seen, Stats, Step, Walk,
 };
 
 /// The statements that read entries and messages.
@@ -129,16 +129,15 @@ impl Snapshot for ReadStatements {
     fn peek(
         &mut self,
         queue: &str,
-        state: Option<MessageState>,
-        after: MessagePlace,
-        visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
         if self.is_denos && queue.is_empty() {
             return Err(Error::unsupported(
                 "peek: Deno keeps the messages of the default queue of this file; name a queue",
             ));
         }
-        self.peek.visit(&self.get, queue, state, after, self.now_ms, visit)
+        self.peek.visit(&self.get, queue, peek, self.now_ms, visit)
     }
 
     fn dead_letters(

@@ -6,8 +6,8 @@ use super::replication::{assert_gapless, segments};
 use super::*;
 use crate::engine::memory::MemoryEngine;
 use crate::model::{
-    DeadLetterChange, LogBounds, LogSegment, LogSettings, MessageDeletion, MessagePlace, Reason,
-    Segment, Setting,
+    DeadLetterChange, LogBounds, LogSegment, LogSettings, MessageDeletion, Peek, Reason, Segment,
+    Setting,
 };
 
 const QUEUES: [&str; 2] = ["", "mail"];
@@ -29,7 +29,7 @@ fn messages_in(reader: &mut impl Reader) -> Messages {
     read(reader, NOW, |snapshot| {
         let mut found = Messages::new();
         for queue in QUEUES {
-            snapshot.peek(queue, None, MessagePlace::START, &mut |message, _| {
+            snapshot.peek(queue, Peek::default(), &mut |message, _| {
                 let attempts = message.lock_end_ms.is_none().then_some(message.attempts);
                 let facts = (message.priority, attempts, message.enqueued_ms, message.due_ms);
                 found.insert(message.id, format!("{queue} {facts:?} {:?}", message.value));

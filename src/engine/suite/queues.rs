@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::model::{
-    DeadLetter, DeadLetterChange, MessageDeletion, MessagePlace, MessageState, Reason, Renewal,
-    Time,
+    DeadLetter, DeadLetterChange, MessageDeletion, MessagePlace, MessageState, Peek, PeekCursor,
+    Peeked, Reason, Renewal, Time,
 };
 
 fn message(value: u8) -> Message {
@@ -301,24 +301,37 @@ fn peeked(
     state: Option<MessageState>,
     now_ms: i64,
 ) -> Vec<(u8, MessageState, Option<i64>)> {
-    let (mut found, mut after) = (Vec::new(), MessagePlace::START);
-    // Pages of two, each from its cursor.
+    let all = listed(engine, "mail", state, now_ms);
+    all.into_iter()
+        .map(|(message, place)| {
+            assert_eq!(message.attempts, u32::from(message.lock_end_ms.is_some()));
+            assert_eq!(message.enqueued_ms, NOW);
+            (message.value[0], place.state(), message.lock_end_ms)
+        })
+        .collect()
+}
+
+/// Looks at a queue in pages of two, each from its cursor and a second after the one before.
+fn listed(
+    engine: &impl Engine,
+    queue: &str,
+    state: Option<MessageState>,
+    now_ms: i64,
+) -> Vec<(Peeked, MessagePlace)> {
+    let (mut found, mut peek, mut at_ms) = (Vec::new(), Peek { state, after: None }, now_ms);
     loop {
-        let page = read(&mut engine.reader().unwrap(), now_ms, |snapshot| {
+        let page = read(&mut engine.reader().unwrap(), at_ms, |snapshot| {
             let mut page = Vec::new();
-            snapshot.peek("mail", state, after, &mut |message, state| {
-                page.push((message, state));
+            snapshot.peek(queue, peek, &mut |message, cursor| {
+                page.push((message, cursor));
                 page.len() < 2
             })?;
             Ok(page)
         });
-        let Some((last, _)) = page.last() else { return found };
-        after = MessagePlace::parse(&last.place().text()).unwrap();
-        found.extend(page.iter().map(|(message, state)| {
-            assert_eq!(message.attempts, u32::from(message.lock_end_ms.is_some()));
-            assert_eq!(message.enqueued_ms, NOW);
-            (message.value[0], *state, message.lock_end_ms)
-        }));
+        let Some((_, last)) = page.last() else { return found };
+        assert_eq!(last.as_of_ms, now_ms);
+        (peek.after, at_ms) = (Some(PeekCursor::parse(&last.text()).unwrap()), at_ms + 1000);
+        found.extend(page.into_iter().map(|(message, cursor)| (message, cursor.place)));
     }
 }
 
@@ -336,11 +349,11 @@ pub(super) fn messages_are_looked_at_and_not_taken(engine: &impl Engine) {
     enqueue(&mut writer, messages);
     let (short, long) = (Some(NOW + 5), Some(NOW + 1000));
     let expected = [
+        (2, Pending, short),
         (6, Pending, None),
-        (5, Delayed, None),
         (4, Pending, None),
         (3, Pending, None),
-        (2, Pending, short),
+        (5, Delayed, None),
         (1, Processing, long),
     ];
     let before = stats(engine, NOW + 10);
@@ -355,6 +368,74 @@ pub(super) fn messages_are_looked_at_and_not_taken(engine: &impl Engine) {
     assert_eq!(stats(engine, NOW + 10), before);
 }
 
+/// `peek` listed an urgent message that was not due before all that were, and one whose lock had expired behind all,
+/// while a consumer got them in another order.
+pub(super) fn peek_lists_in_the_order_of_delivery(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let mut random = 27;
+    let mut below = |bound: u64| {
+        random = u64::wrapping_add(u64::wrapping_mul(random, 6_364_136_223_846_793_005), 99);
+        (random >> 33) % bound
+    };
+    // A clock goes on, also from one queue to the next.
+    for (queue, base) in [("a", NOW), ("b", NOW + 1000), ("c", NOW + 2000), ("", NOW + 3000)] {
+        let messages = (0..60).map(|value| Message {
+            queue: queue.into(),
+            priority: if queue.is_empty() { 0 } else { below(10) as u8 },
+            due: Time::At(base + below(60) as i64 - 40),
+            backoff_ms: vec![5; 5],
+            value: vec![value],
+            ..Message::default()
+        });
+        enqueue(&mut writer, messages.collect());
+        // Of those that are due some are taken, and fail, go back, stay locked for long or for a while.
+        for step in 0..25 {
+            let lock = 1000 + step;
+            let lock_ms = [4, 8, 1_000_000][below(3) as usize];
+            let claimed = claim_of(&mut writer, queue, lock, lock_ms, 1, base);
+            let delay_ms = [None, Some(0), Some(7)][below(3) as usize];
+            let id = claimed[0].id;
+            let outcome = match below(4) {
+                0 => Settlement { delay_ms, ..Settlement::new(id, lock, Outcome::Failed) },
+                1 => Settlement::new(id, lock, Outcome::Returned),
+                _ => continue,
+            };
+            end(&mut writer, outcome, base);
+        }
+        let now_ms = base + 10;
+        let listed = |state| listed(engine, queue, state, now_ms);
+        let all = listed(None);
+        assert!(all.is_sorted_by_key(|(_, place)| *place), "{queue:?}");
+        assert!(all.iter().all(|(message, place)| message.place(now_ms) == *place));
+        let [pending, delayed, processing] = MessageState::ALL.map(|state| listed(Some(state)));
+        assert!([&pending, &delayed, &processing].iter().all(|list| !list.is_empty()), "{queue:?}");
+        let counts =
+            read(&mut engine.reader().unwrap(), now_ms, |snapshot| snapshot.queue_stats(queue));
+        assert_eq!(counts.pending as usize, pending.len());
+        assert_eq!(counts.delayed as usize, delayed.len());
+        assert_eq!(counts.processing as usize, processing.len());
+        assert_eq!(all, [&pending[..], &delayed[..], &processing[..]].concat());
+        if queue.is_empty() {
+            // Deno's queue waits an interval of the backoff after a lock that expired.
+            continue;
+        }
+        // A consumer that is there all the time gets them one by one: what is due, and the rest when it is.
+        let mut delivered = Vec::new();
+        let mut take = |writer: &mut _, at_ms| {
+            let claimed = claim_of(writer, queue, 7, 10_000_000, 1, at_ms);
+            delivered.extend(claimed.iter().map(|delivery| delivery.id));
+            !claimed.is_empty()
+        };
+        while take(&mut writer, now_ms) {}
+        for (message, _) in &delayed {
+            while take(&mut writer, message.due_ms) {}
+        }
+        let expected: Vec<_> =
+            pending.iter().chain(&delayed).map(|(message, _)| message.id).collect();
+        assert_eq!(delivered, expected, "{queue:?}");
+    }
+}
+
 pub(super) fn a_message_is_deleted_while_no_consumer_has_it(engine: &impl Engine) {
     use MessageDeletion::{Absent, Deleted, Locked};
     let mut writer = engine.writer().unwrap();
@@ -363,7 +444,7 @@ pub(super) fn a_message_is_deleted_while_no_consumer_has_it(engine: &impl Engine
     enqueue(&mut writer, vec![message(1), keyed.clone(), later]);
     let ids = read(&mut engine.reader().unwrap(), NOW, |snapshot| {
         let mut ids = [0; 4];
-        snapshot.peek("mail", None, MessagePlace::START, &mut |message, _| {
+        snapshot.peek("mail", Peek::default(), &mut |message, _| {
             ids[usize::from(message.value[0])] = message.id;
             true
         })?;

@@ -3,7 +3,7 @@
 use super::reader::{Reader, push_f64, push_sized};
 use crate::codec::Malformed;
 use crate::model::{
-    DeadLetter, DeadLetterChange, Delivery, MessagePlace, MessageState, Outcome, Peeked,
+    DeadLetter, DeadLetterChange, Delivery, MessageState, Outcome, Peek, PeekCursor, Peeked,
     QueueStats, Reason, Renewal, Settlement,
 };
 
@@ -88,9 +88,7 @@ pub fn parse_dead_list(bytes: &[u8]) -> Result<(String, usize, (i64, i64)), Malf
 
 /// Parses a request for a page of messages: the queue, the number of messages, their state (255: any)
 /// and the cursor (empty: from the start).
-pub fn parse_peek(
-    bytes: &[u8],
-) -> Result<(String, usize, Option<MessageState>, MessagePlace), Malformed> {
+pub fn parse_peek(bytes: &[u8]) -> Result<(String, usize, Peek), Malformed> {
     Reader::whole(bytes, |reader| {
         let (queue, limit) = (reader.string()?, reader.u32()? as usize);
         let state = match reader.u8()? {
@@ -101,11 +99,13 @@ pub fn parse_peek(
             ),
         };
         let after = match reader.text()? {
-            "" => MessagePlace::START,
-            cursor => MessagePlace::parse(cursor)
-                .ok_or_else(|| reader.refused("a cursor of another list"))?,
+            "" => None,
+            cursor => Some(
+                PeekCursor::parse(cursor)
+                    .ok_or_else(|| reader.refused("a cursor of another list"))?,
+            ),
         };
-        Ok((queue, limit, state, after))
+        Ok((queue, limit, Peek { state, after }))
     })
 }
 
@@ -184,6 +184,7 @@ pub fn push_dead(out: &mut Vec<u8>, letter: &DeadLetter) {
 mod tests {
     use super::super::no_part_is_parsed;
     use super::*;
+    use crate::model::MessagePlace;
 
     #[test]
     fn peeks_are_parsed() {
@@ -191,10 +192,12 @@ mod tests {
         push_sized(&mut frame, b"mail");
         frame.extend_from_slice(&7_u32.to_le_bytes());
         frame.push(1);
-        let place = MessagePlace::waiting(3, 20, 5);
+        let place = MessagePlace::new(MessageState::Delayed, 20, 3, 5);
+        let cursor = PeekCursor { as_of_ms: 10, place };
         let head = frame.len();
-        push_sized(&mut frame, place.text().as_bytes());
-        let expected = ("mail".to_owned(), 7, Some(MessageState::Delayed), place);
+        push_sized(&mut frame, cursor.text().as_bytes());
+        let peek = Peek { state: Some(MessageState::Delayed), after: Some(cursor) };
+        let expected = ("mail".to_owned(), 7, peek);
         assert_eq!(parse_peek(&frame).unwrap(), expected);
         no_part_is_parsed(&frame, parse_peek);
         frame[head - 1] = 3;
@@ -202,8 +205,7 @@ mod tests {
         frame.truncate(head - 1);
         frame.push(u8::MAX);
         push_sized(&mut frame, b"");
-        assert_eq!(parse_peek(&frame).unwrap().3, MessagePlace::START);
-        assert_eq!(parse_peek(&frame).unwrap().2, None);
+        assert_eq!(parse_peek(&frame).unwrap().2, Peek::default());
         frame.truncate(head);
         push_sized(&mut frame, b"1-2");
         assert!(parse_peek(&frame).is_err());

@@ -20,7 +20,8 @@ use super::schema::{PageLimit, QueueName, QueueState, TypedValue, ValueError};
 use super::target::Query;
 use super::written::Written;
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Encoding, MessageDeletion, MessagePlace, MessageState, Peeked, Result,
+    BUSY_TIMEOUT_MS_DEFAULT, Encoding, MessageDeletion, MessageState, Peek, PeekCursor, Peeked,
+    Result,
 };
 use crate::server::data::{store_of, unanswered};
 
@@ -59,7 +60,8 @@ pub(super) struct PeekedMessagesBody<V> {
     has_more: bool,
 }
 
-fn write(written: &mut Written, (message, state): &(Peeked, MessageState)) -> Result<()> {
+fn write(written: &mut Written, (message, cursor): &(Peeked, PeekCursor)) -> Result<()> {
+    let state = cursor.place.state();
     written.object(|written| {
         written.member("id").digits(message.id);
         written.value_member(Encoding::Cbor, &message.value)?;
@@ -69,7 +71,7 @@ fn write(written: &mut Written, (message, state): &(Peeked, MessageState)) -> Re
         written.member("enqueuedAt").time(message.enqueued_ms);
         written.member("dueAt").time(message.due_ms);
         let until = written.member("lockedUntil");
-        match message.lock_end_ms.filter(|_| *state == MessageState::Processing) {
+        match message.lock_end_ms.filter(|_| state == MessageState::Processing) {
             Some(ms) => until.time(ms),
             None => until.null(),
         }
@@ -114,8 +116,7 @@ pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Ans
     }
 }
 
-/// Lists the messages of a queue without taking them: those that wait in the order of delivery, then
-/// those that are delivered by the end of their lock.
+/// Lists the messages of a queue in the order of delivery, without taking them.
 #[utoipa::path(get, path = "/queue/messages", tag = "queues", operation_id = "peekMessages",
     params(
         ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
@@ -132,16 +133,17 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let (queue, form) = (queue_of(&query)?, wanted(&head, Form::OF_DOCUMENTS)?);
     let (state, limit) = (state_of(&query)?, limit_of(query.number("limit")?)?);
     let after = match query.get("cursor") {
-        None | Some("") => MessagePlace::START,
+        None | Some("") => None,
         Some(text) => {
-            MessagePlace::parse(text).ok_or_else(|| Problem::bad_request("invalid cursor"))?
+            let refused = || Problem::bad_request("cursor: give one that a page of messages has");
+            Some(PeekCursor::parse(text).ok_or_else(refused)?)
         }
     };
     let page = Page::read(&client, limit, |store, page| {
-        store.peek(queue, state, after, page, |page, message, state| {
+        store.peek(queue, Peek { state, after }, page, |page, message, cursor| {
             let bytes = message.value.len();
-            page.take((message, state), bytes)
+            page.take((message, cursor), bytes)
         });
     });
-    page.await?.answer("messages", form, write, |(last, _)| last.place().text())
+    page.await?.answer("messages", form, write, |(_, last)| last.text())
 }

@@ -21,8 +21,8 @@ use crate::engine::postgres::read_transaction::{begin_read, end_read, size};
 use crate::engine::replication::{no_longer, only_entries};
 use crate::engine::{FeedLog, Finder, GoesOn, ReplicationLog, Snapshot};
 use crate::model::{
-    DeadLetter, Error, HitVisitor, IndexInfo, Key, MessagePlace, MessageState, Moment, Needs,
-    Peeked, QueueStats, Range, Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
+    DeadLetter, Error, HitVisitor, IndexInfo, Key, Moment, Needs, Peek, PeekCursor, Peeked,
+    QueueStats, Range, Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
 };
 
 /// The entries of keys at a moment, behind the beginning of the history. A row without a key carries only that.
@@ -192,9 +192,8 @@ impl Snapshot for PastSnapshot {
     fn peek(
         &mut self,
         _queue: &str,
-        _state: Option<MessageState>,
-        _after: MessagePlace,
-        _visit: &mut dyn FnMut(Peeked, MessageState) -> bool,
+        _peek: Peek,
+        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
         Err(only_entries("queues"))
     }
