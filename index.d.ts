@@ -698,10 +698,16 @@ export interface KvIndexOptions extends KvCallOptions {
    */
   fields: readonly string[];
   /**
-   * How text becomes terms: `"unicode61"` folds case and diacritics of all scripts, `"porter"` also
-   * reduces English words to their stems, `"ascii"` folds ASCII only. Default: `"unicode61"`.
+   * How text becomes terms: `"auto"` takes words, folds case and diacritics, and finds any part of a
+   * text in a script without spaces between words (Chinese, Japanese, Korean, Thai, Lao, Khmer,
+   * Myanmar); `"unicode61"` takes what is between spaces and signs, in every script; `"porter"` also
+   * reduces English words to their stems; `"ascii"` folds ASCII only; `"trigram"` finds any three or
+   * more characters in a row, also inside words, and nothing for a term with fewer.
+   *
+   * Default: `"auto"`. Without this option an existing index of `"unicode61"`, the default of earlier
+   * versions, is the same index; `tokenize: "auto", replace: true` builds it again.
    */
-  tokenize?: "unicode61" | "porter" | "ascii" | undefined;
+  tokenize?: "auto" | "unicode61" | "porter" | "ascii" | "trigram" | undefined;
   /**
    * Lengths in characters (1 to 32, at most 4 of them) of indexed beginnings of terms: queries like
    * `ab*` of these lengths are as fast as whole terms. Default: none.
@@ -721,7 +727,7 @@ export interface KvIndexInfo {
   name: string;
   prefix: KvEntryKey;
   fields: readonly string[];
-  tokenize: "unicode61" | "porter" | "ascii";
+  tokenize: "auto" | "unicode61" | "porter" | "ascii" | "trigram";
   prefixLengths: readonly number[];
   /** `"building"` while entries older than the index are still being added. */
   state: "building" | "ready";
@@ -749,7 +755,7 @@ export interface KvIndex {
   readonly name: string;
   readonly prefix: KvEntryKey;
   readonly fields: readonly string[];
-  readonly tokenize: "unicode61" | "porter" | "ascii";
+  readonly tokenize: "auto" | "unicode61" | "porter" | "ascii" | "trigram";
   readonly prefixLengths: readonly number[];
   /** As of the last `progress` or `ready`. */
   readonly state: "building" | "ready";

@@ -147,6 +147,79 @@ onEachAndServed("search", (fresh) => {
     assert.equal(all.complete, true);
   });
 
+  // A sentence of Japanese, Chinese or Thai was one term: no word of it was found.
+  test("words of languages without spaces are found, marked and ranked", async () => {
+    const kv = await fresh();
+    await kv.createIndex({ prefix: ["p"], fields: ["name"], prefixLengths: [1, 2] });
+    const texts = {
+      visit: "東京都に行きました。",
+      twice: "東京から東京へ",
+      kyoto: "京都の東にある町",
+      beijing: "我们去了北京大学",
+      bangkok: "ฉันไปกรุงเทพ",
+      seoul: "서울에 갔다",
+      english: "a red bike, déjà vu",
+    };
+    for (const [key, name] of Object.entries(texts)) await kv.set(["p", key], { name });
+    for (const [query, expected] of [
+      ["東京", ["twice", "visit"]],
+      ["東", ["kyoto", "twice", "visit"]],
+      ["東京都*", ["visit"]],
+      ['"東京" + "都"', ["visit"]],
+      ["東京 NOT 都", ["twice"]],
+      ["^京都", ["kyoto"]],
+      ["name:東京　行", ["visit"]],
+      ["北京 OR 서울", ["beijing", "seoul"]],
+      ["กรุงเทพ", ["bangkok"]],
+      ["กรง", []],
+      ["deja bik*", ["english"]],
+    ]) {
+      assert.deepEqual(sorted(await kv.search(["p"], query)), expected, query);
+    }
+    const { entries } = await kv.search(["p"], "東京", { highlight: true });
+    assert.deepEqual(
+      entries.map(({ highlights }) => highlights.name),
+      ["<b>東京</b>から<b>東京</b>へ", "<b>東京</b>都に行きました。"],
+    );
+    const [thai] = (await kv.search(["p"], "กรุงเทพ", { highlight: true })).entries;
+    assert.equal(thai.highlights.name, "ฉันไป<b>กรุงเทพ</b>");
+  });
+
+  test("trigrams find parts of words; a shorter term finds nothing", async () => {
+    const kv = await fresh();
+    const index = await kv.createIndex({ prefix: ["p"], fields: ["name"], tokenize: "trigram" });
+    assert.equal(index.tokenize, "trigram");
+    await kv.set(["p", "a"], { name: "Motorräder" });
+    await kv.set(["p", "b"], { name: "東京都に行きました" });
+    for (const [query, expected] of [
+      ["orrad", ["a"]],
+      ["京都に", ["b"]],
+      ["東京", []],
+      ["mot or", []],
+    ]) {
+      assert.deepEqual(sorted(await kv.search(["p"], query)), expected, query);
+    }
+  });
+
+  test("an index of the earlier default is the same one, and is built again on request", async () => {
+    const kv = await fresh();
+    const options = { prefix: ["p"], fields: ["name"] };
+    await kv.set(["p", "a"], { name: "東京都に行きました" });
+    await (await kv.createIndex({ ...options, tokenize: "unicode61" })).ready();
+    const same = await kv.createIndex(options);
+    assert.equal(same.tokenize, "unicode61");
+    assert.equal((await kv.createIndex({ ...options, replace: true })).tokenize, "unicode61");
+    assert.deepEqual(names(await kv.search(["p"], "東京")), []);
+    await assert.rejects(
+      kv.createIndex({ ...options, tokenize: "auto" }),
+      /differs in its tokenizer/,
+    );
+    const built = await kv.createIndex({ ...options, tokenize: "auto", replace: true });
+    await built.ready();
+    assert.deepEqual(names(await kv.search(["p"], "東京")), ["a"]);
+    assert.equal((await kv.createIndex(options)).tokenize, "auto");
+  });
+
   test("indexes are listed, known again, refused and dropped", async () => {
     const kv = await fresh();
     const options = {
@@ -165,7 +238,7 @@ onEachAndServed("search", (fresh) => {
         name: "all",
         prefix: [],
         fields: ["x"],
-        tokenize: "unicode61",
+        tokenize: "auto",
         prefixLengths: [],
         state: "ready",
         indexed: 0,
@@ -273,7 +346,10 @@ onEachAndServed("search", (fresh) => {
       ],
       [{ ...valid, fields: ["a", "a"] }, /names 'a' twice/],
       [{ ...valid, fields: ["x".repeat(257)] }, /fields\[0\] is too long \(max 256 bytes\)/],
-      [{ ...valid, tokenize: "trigram" }, /tokenize must be one of unicode61, porter, ascii/],
+      [
+        { ...valid, tokenize: "words" },
+        /tokenize must be one of unicode61, porter, ascii, trigram, auto/,
+      ],
       [{ ...valid, prefixLengths: 2 }, /prefixLengths must be an array/],
       [{ ...valid, prefixLengths: ["2"] }, /prefixLengths\[0\] must be a number/],
       [{ ...valid, prefixLengths: [0] }, /prefixLengths must be 1 to 32/],

@@ -142,6 +142,9 @@ test("an index is built by replicas, and its definition stays", async () => {
     await plain.set(["docs", n], { title: `fox ${n}` });
     assert.deepEqual(await found(near, `${n}`), [n]);
   }
+  await plain.set(["docs", "ja"], { title: "東京都に行きました" });
+  assert.deepEqual(await found(near, "東京"), ["ja"]);
+  await plain.delete(["docs", "ja"]);
   await near.createIndex({ prefix: ["notes"], fields: ["text"], name: "notes" });
   await near.set(["notes", 1], { text: "a word" });
   assert.equal((await near.search(["notes"], "word")).entries.length, 1);

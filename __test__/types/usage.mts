@@ -256,7 +256,7 @@ export async function searching(kv: Kv): Promise<void> {
   await kv.dropIndex("people");
   await kv.dropIndex(["users"]);
   // @ts-expect-error there is no such tokenizer
-  await kv.createIndex({ prefix: [], fields: ["a"], tokenize: "trigram" });
+  await kv.createIndex({ prefix: [], fields: ["a"], tokenize: "words" });
   // @ts-expect-error fields are missing
   await kv.createIndex({ prefix: [] });
   // @ts-expect-error there is no such option

@@ -34,7 +34,9 @@ const OPTIONS = [
 ] as const;
 
 /** By their numbers in frames. */
-const TOKENIZERS = ["unicode61", "porter", "ascii"] as const;
+const TOKENIZERS = ["unicode61", "porter", "ascii", "trigram", "auto"] as const;
+/** The number of no tokenizer: that of a new index is "auto". */
+const NO_TOKENIZER = 255;
 
 /** Time between two questions for the progress of building. */
 const LOOK_MS = 25;
@@ -45,7 +47,10 @@ const BY_NAME = 1;
 export async function createIndex(session: Session, options: KvIndexOptions): Promise<KvIndex> {
   const frame = new Writer();
   const given = checkOptions("kv.createIndex", options, OPTIONS);
-  const tokenizer = TOKENIZERS.indexOf((given.tokenize ?? "unicode61") as "unicode61");
+  const tokenizer =
+    given.tokenize === undefined
+      ? NO_TOKENIZER
+      : TOKENIZERS.indexOf(given.tokenize as (typeof TOKENIZERS)[number]);
   if (tokenizer < 0) {
     const known = TOKENIZERS.join(", ");
     throw new TypeError(

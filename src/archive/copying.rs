@@ -13,8 +13,8 @@ use super::object::Source;
 use crate::engine::sqlite::SqliteEngine;
 use crate::engine::{Engine, Indexer, Snapshot, Writer};
 use crate::model::{
-    BEFORE_EXPIRY_MS, COPY_PAGE_BYTES, Capability, CopiedEntry, EncodedValue, Error, Followed, Key,
-    LogState, LoggedMessage, Replacement, Result, Step, Walk,
+    BEFORE_EXPIRY_MS, COPY_PAGE_BYTES, Capability, CopiedEntry, EncodedValue, Error, Followed,
+    IndexRequest, Key, LogState, LoggedMessage, Replacement, Result, Step, Walk,
 };
 use crate::store::Store;
 
@@ -67,7 +67,7 @@ fn entries(
         Writer::replace_all(&mut writer, &replacement, &mut next, deadline())?;
         messages(snapshot, &mut writer, goes_on)?;
         for spec in &specs {
-            writer.create_index(spec, false, deadline())?;
+            writer.create_index(&IndexRequest::exact(spec.clone()), deadline())?;
         }
         Ok(())
     });

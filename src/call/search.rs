@@ -16,9 +16,10 @@ use crate::store::Patience;
 pub(super) fn create(frame: &[u8], call: Call) {
     let parsed = parse_index(frame);
     // `listIndexes` shows the prefix to every client.
-    let parsed = parsed.and_then(|asked| key::validate(asked.0.prefix.as_bytes()).map(|()| asked));
-    let Some(((spec, replace), Call { store, reply, .. })) = call.parsed(parsed) else { return };
-    store.create_index(spec, replace, move |made| reply.tell(made.map(|index| pushed(&[index]))));
+    let parsed =
+        parsed.and_then(|asked| key::validate(asked.spec.prefix.as_bytes()).map(|()| asked));
+    let Some((request, Call { store, reply, .. })) = call.parsed(parsed) else { return };
+    store.create_index(request, move |made| reply.tell(made.map(|index| pushed(&[index]))));
 }
 
 fn pushed(indexes: &[IndexInfo]) -> Vec<u8> {

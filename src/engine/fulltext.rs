@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use crate::model::{
-    Error, HitVisitor, INDEXES_MAX, IndexChoice, IndexInfo, IndexSpec, Result, Search,
+    Error, HitVisitor, INDEXES_MAX, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Result,
+    Search, Tokenizer,
 };
 
 /// The part of a [`Writer`](super::Writer) that maintains indexes. A transaction that changes an
@@ -15,12 +16,7 @@ pub trait Indexer {
     /// # Errors
     /// `Invalid` for a definition out of bounds, and for a name or prefix of another index; the
     /// errors of [`Writer::begin`](super::Writer::begin).
-    fn create_index(
-        &mut self,
-        spec: &IndexSpec,
-        replace: bool,
-        deadline: Instant,
-    ) -> Result<IndexInfo>;
+    fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo>;
 
     /// Removes an index; `false` if there is none.
     ///
@@ -62,11 +58,23 @@ pub(super) enum Creation {
     Replaces,
 }
 
-/// Decides the creation of an index beside those that there are.
+/// Decides the creation of an index beside those that there are; returns its definition.
 ///
 /// # Errors
 /// `Invalid` for a definition out of bounds, and for a name or prefix of another index.
 pub(super) fn decide<'i>(
+    there: impl Iterator<Item = &'i IndexSpec> + Clone,
+    request: &IndexRequest,
+) -> Result<(IndexSpec, Creation)> {
+    let IndexRequest { spec, is_default, replace } = request;
+    let old = IndexSpec { tokenizer: Tokenizer::Unicode61, ..spec.clone() };
+    let is_old = *is_default && there.clone().any(|index| *index == old);
+    let spec = if is_old { old } else { spec.clone() };
+    let creation = creation(there, &spec, *replace)?;
+    Ok((spec, creation))
+}
+
+fn creation<'i>(
     there: impl Iterator<Item = &'i IndexSpec> + Clone,
     spec: &IndexSpec,
     replace: bool,

@@ -276,6 +276,9 @@ macro_rules! rules_of_search {
                 hits_are_ranked_paged_and_highlighted
                 indexes_are_listed_rejected_and_dropped
                 the_largest_queries_are_executed
+                words_without_spaces_are_found
+                trigrams_find_parts_of_words
+                an_index_of_the_earlier_default_is_kept
             }
         }
     };

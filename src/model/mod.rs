@@ -56,7 +56,8 @@ pub use replication::{
     Setting, When,
 };
 pub use search::{
-    Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer,
+    Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Search,
+    Tokenizer,
 };
 pub use sharing::{LeaderCounts, LeaderFigures, Sharing};
 pub use subscription::{

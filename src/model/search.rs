@@ -13,6 +13,10 @@ named! {
         Porter = "porter",
         /// Folded ASCII letters, and digits; every other character is part of a term unchanged.
         Ascii = "ascii",
+        /// Any three characters in a row, case and diacritics folded.
+        Trigram = "trigram",
+        /// As `Unicode61`, with marks as parts of words; of scripts without spaces between words each letter.
+        Auto = "auto",
     }
 }
 
@@ -97,6 +101,26 @@ impl IndexSpec {
     pub fn covers(&self, key: &[u8]) -> bool {
         let rest = key.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.first().is_some_and(|byte| *byte != u8::MAX))
+    }
+}
+
+/// A request for an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexRequest {
+    /// Its definition.
+    pub spec: IndexSpec,
+    /// The caller has named no tokenizer: an index of [`Tokenizer::Unicode61`], the default of earlier versions, has
+    /// the same definition.
+    pub is_default: bool,
+    /// Another index of the prefix is removed.
+    pub replace: bool,
+}
+
+impl IndexRequest {
+    /// For an index of exactly this definition, beside all others.
+    #[must_use]
+    pub const fn exact(spec: IndexSpec) -> Self {
+        Self { spec, is_default: false, replace: false }
     }
 }
 

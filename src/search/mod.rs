@@ -7,8 +7,10 @@
 //! its text.
 //! Never: I/O, SQL.
 
+mod division;
 mod query;
 mod text;
 
+pub use division::{divided, undivided};
 pub use query::parse;
 pub use text::Texts;

@@ -17,7 +17,8 @@
 //! A string is a bare word or a quoted text, with quotes in it doubled. Beyond FTS5, a field may be
 //! written with its dots.
 
-use crate::model::{Error, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result};
+use super::division::divided;
+use crate::model::{Error, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Result, Tokenizer};
 
 /// The FTS5 expression of a query over columns `f0`, `f1`, … that stand for `fields`.
 ///
@@ -27,12 +28,14 @@ use crate::model::{Error, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Res
 ///
 /// ```
 /// use openkv::search::parse;
+/// use openkv::model::Tokenizer;
 /// let fields = ["name".to_owned(), "details.maker".to_owned()];
-/// assert_eq!(parse("red bik*", &fields).as_deref(), Ok(r#""red" "bik" *"#));
-/// assert_eq!(parse("details.maker:volvo", &fields).as_deref(), Ok(r#"{f1} : "volvo""#));
-/// assert!(parse("red AND", &fields).is_err());
+/// let parsed = |query| parse(query, &fields, Tokenizer::Auto);
+/// assert_eq!(parsed("red bik*").as_deref(), Ok(r#""red" "bik" *"#));
+/// assert_eq!(parsed("details.maker:volvo").as_deref(), Ok(r#"{f1} : "volvo""#));
+/// assert!(parsed("red AND").is_err());
 /// ```
-pub fn parse(query: &str, fields: &[String]) -> Result<String> {
+pub fn parse(query: &str, fields: &[String], tokenizer: Tokenizer) -> Result<String> {
     if query.len() > QUERY_BYTES_MAX {
         let given = query.len();
         return Err(Error::invalid(format!(
@@ -40,7 +43,8 @@ pub fn parse(query: &str, fields: &[String]) -> Result<String> {
         )));
     }
     let tokens = tokenize(query)?;
-    let mut parser = Parser { query, fields, tokens: &tokens, at: 0, depth: 0, terms: 0 };
+    let mut parser =
+        Parser { query, fields, tokenizer, tokens: &tokens, at: 0, depth: 0, terms: 0 };
     let expression = parser.query()?;
     match parser.peek().kind {
         Kind::End => Ok(expression),
@@ -77,8 +81,12 @@ fn refused(query: &str, start: usize, what: &str) -> Error {
     Error::invalid(format!("kv.search: malformed query at position {position}: {what}"))
 }
 
+/// The space of Chinese and Japanese texts, as wide as a letter.
+const IDEOGRAPHIC_SPACE: char = '\u{3000}';
+
 fn is_word(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || letter == '_' || letter == '\u{1a}' || !letter.is_ascii()
+    let is_named = letter == '_' || letter == '\u{1a}' || !letter.is_ascii();
+    letter.is_ascii_alphanumeric() || is_named && letter != IDEOGRAPHIC_SPACE
 }
 
 fn tokenize(query: &str) -> Result<Vec<Token>> {
@@ -86,7 +94,7 @@ fn tokenize(query: &str) -> Result<Vec<Token>> {
     let mut letters = query.char_indices().peekable();
     while let Some((start, letter)) = letters.next() {
         let kind = match letter {
-            ' ' | '\t' | '\n' | '\r' => continue,
+            ' ' | '\t' | '\n' | '\r' | IDEOGRAPHIC_SPACE => continue,
             '(' | ')' | '{' | '}' | ':' | ',' | '+' | '*' | '-' | '^' => Kind::Sign(letter),
             '"' => {
                 let mut text = String::new();
@@ -139,6 +147,7 @@ const NUL: &str = "the character U+0000 cannot be searched for";
 struct Parser<'q> {
     query: &'q str,
     fields: &'q [String],
+    tokenizer: Tokenizer,
     tokens: &'q [Token],
     at: usize,
     depth: usize,
@@ -378,9 +387,24 @@ impl Parser<'_> {
             return Err(self.refused_here(&format!("too many terms (max {QUERY_TERMS_MAX})")));
         }
         self.at += 1;
+        let text = match self.tokenizer {
+            Tokenizer::Auto => divided(&text),
+            // FTS5 takes a string without a term for one that is not there, and finds what the others say.
+            Tokenizer::Trigram if text.chars().count() < TRIGRAM_CHARS => {
+                NOWHERE.repeat(TRIGRAM_CHARS)
+            }
+            Tokenizer::Unicode61 | Tokenizer::Porter | Tokenizer::Ascii | Tokenizer::Trigram => {
+                text
+            }
+        };
         Ok(format!("\"{}\"", text.replace('"', "\"\"")))
     }
 }
+
+/// The characters of a term of [`Tokenizer::Trigram`].
+const TRIGRAM_CHARS: usize = 3;
+/// A character that is in no text.
+const NOWHERE: &str = "\u{fdd2}";
 
 #[cfg(test)]
 mod tests {
@@ -391,7 +415,7 @@ mod tests {
     }
 
     fn good(query: &str) -> String {
-        parse(query, &fields()).unwrap_or_else(|error| panic!("{query}: {error}"))
+        parse(query, &fields(), Tokenizer::Auto).unwrap_or_else(|error| panic!("{query}: {error}"))
     }
 
     #[test]
@@ -418,7 +442,7 @@ mod tests {
             ("- name : a", r#"- {f0} : "a""#),
             ("-{name}:^a", r#"- {f0} : ^ "a""#),
             ("^a", r#"^ "a""#),
-            ("été 東京", r#""été" "東京""#),
+            ("été 東京", "\"été\" \"東\u{1f}京\""),
         ];
         for (query, expression) in table {
             assert_eq!(good(query), expression, "{query}");
@@ -466,7 +490,7 @@ mod tests {
             ("\"a\0b\"", 2, "U+0000"),
         ];
         for (query, position, words) in table {
-            let error = parse(query, &fields()).unwrap_err();
+            let error = parse(query, &fields(), Tokenizer::Auto).unwrap_err();
             let place = format!("at position {position}: ");
             assert!(error.message().contains(&place), "{query}: {error}");
             assert!(error.message().contains(words), "{query}: {error}");
@@ -477,11 +501,13 @@ mod tests {
     fn size_is_bounded_in_every_direction() {
         let deep = |levels: usize| "(".repeat(levels) + "a" + &")".repeat(levels);
         good(&deep(QUERY_DEPTH_MAX));
-        let error = parse(&deep(QUERY_DEPTH_MAX + 1), &fields()).unwrap_err();
+        let error = parse(&deep(QUERY_DEPTH_MAX + 1), &fields(), Tokenizer::Auto).unwrap_err();
         assert!(error.message().contains("nested too deeply (max 8)"), "{error}");
-        let error = parse(&"a ".repeat(QUERY_TERMS_MAX + 1), &fields()).unwrap_err();
+        let error =
+            parse(&"a ".repeat(QUERY_TERMS_MAX + 1), &fields(), Tokenizer::Auto).unwrap_err();
         assert!(error.message().contains("too many terms (max 128)"), "{error}");
-        let error = parse(&"a".repeat(QUERY_BYTES_MAX + 1), &fields()).unwrap_err();
+        let error =
+            parse(&"a".repeat(QUERY_BYTES_MAX + 1), &fields(), Tokenizer::Auto).unwrap_err();
         assert!(error.message().contains("max 4096 bytes): 4097 bytes given"), "{error}");
     }
 }

@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 
+use super::division::divided;
 use crate::codec::cbor;
 use crate::model::{
     Encoding, INDEX_BIGINT_BITS_MAX, INDEX_FIELD_COST_PER_BYTE_MAX, INDEX_TEXT_COST_MIN, JsString,
-    Node, NodeId, Value,
+    Node, NodeId, Tokenizer, Value,
 };
 
 /// The parsed fields of an index.
 pub struct Texts {
     fields: Vec<Vec<String>>,
+    tokenizer: Tokenizer,
 }
 
 /// Digits of a number that cost as much as a byte of text: a number of 9 bytes can have 327 digits.
@@ -19,12 +21,12 @@ const DIGITS_PER_COST: usize = 40;
 impl Texts {
     /// Fields as paths: steps separated by dots.
     #[must_use]
-    pub fn new(fields: &[String]) -> Self {
+    pub fn new(fields: &[String], tokenizer: Tokenizer) -> Self {
         let steps = |field: &String| field.split('.').map(str::to_owned).collect();
-        Self { fields: fields.iter().map(steps).collect() }
+        Self { fields: fields.iter().map(steps).collect(), tokenizer }
     }
 
-    /// The text under each field; `None` if no field has any.
+    /// The text under each field, as the index stores it; `None` if no field has any.
     ///
     /// Text is: strings; numbers, and bigints of up to [`INDEX_BIGINT_BITS_MAX`] bits, as decimal
     /// digits; the contents of arrays, sets and maps on a path or at its end, separated by spaces.
@@ -44,7 +46,13 @@ impl Texts {
             let mut text = String::new();
             collect(&value, steps, &mut budget, &mut text);
             any |= !text.is_empty();
-            text
+            match self.tokenizer {
+                Tokenizer::Auto => divided(&text),
+                Tokenizer::Unicode61
+                | Tokenizer::Porter
+                | Tokenizer::Ascii
+                | Tokenizer::Trigram => text,
+            }
         });
         let texts = texts.collect();
         any.then_some(texts)
@@ -181,7 +189,7 @@ mod tests {
     fn texts(value: &Value, fields: &[&str]) -> Option<Vec<String>> {
         let bytes = cbor::encode(value).unwrap();
         let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
-        Texts::new(&fields).of(Encoding::Cbor, &bytes)
+        Texts::new(&fields, Tokenizer::Unicode61).of(Encoding::Cbor, &bytes)
     }
 
     #[test]
@@ -267,7 +275,7 @@ mod tests {
     #[test]
     fn other_encodings_have_no_text() {
         let fields = ["a".to_owned()];
-        assert_eq!(Texts::new(&fields).of(Encoding::Bytes, b"a"), None);
-        assert_eq!(Texts::new(&fields).of(Encoding::Cbor, b"\xff"), None);
+        assert_eq!(Texts::new(&fields, Tokenizer::Unicode61).of(Encoding::Bytes, b"a"), None);
+        assert_eq!(Texts::new(&fields, Tokenizer::Unicode61).of(Encoding::Cbor, b"\xff"), None);
     }
 }

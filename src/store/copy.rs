@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::{Store, Use};
 use crate::engine::{Engine, Writer};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, Env, Error, Followed, IndexChoice, IndexInfo, IndexSpec,
-    Key, Replacement, Result, Segment,
+    BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, Env, Error, Followed, IndexChoice, IndexInfo,
+    IndexRequest, IndexSpec, Key, Replacement, Result, Segment,
 };
 
 /// Work of the follower on the writer thread. What it reports is announced to watches and feeds.
@@ -136,7 +136,7 @@ fn exchange_indexes(
         writer.drop_index(&IndexChoice::Name(spec.name.clone()), soon())?;
     }
     for spec in wanted.iter().filter(|spec| !here.contains(spec)) {
-        writer.create_index(spec, false, soon())?;
+        writer.create_index(&IndexRequest::exact(spec.clone()), soon())?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Caller, Patience, Store};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search,
+    BUSY_TIMEOUT_MS_DEFAULT, HitVisitor, IndexChoice, IndexInfo, IndexRequest, Result, Search,
 };
 
 fn soon() -> Instant {
@@ -34,14 +34,13 @@ impl Store {
     /// Another one of the prefix is an error, or with `replace` is removed in the same transaction.
     pub fn create_index(
         &self,
-        spec: IndexSpec,
-        replace: bool,
+        request: IndexRequest,
         reply: impl FnOnce(Result<IndexInfo>) + Send + 'static,
     ) {
         if let Err(refusal) = self.refuse_in_copy() {
             return reply(Err(refusal));
         }
-        self.on_writer(move |writer| writer.create_index(&spec, replace, soon()), reply);
+        self.on_writer(move |writer| writer.create_index(&request, soon()), reply);
     }
 
     /// Removes an index. The result is whether it existed.

@@ -12,7 +12,7 @@ use openkv::engine::{
     Wake, Work, Writer,
 };
 use openkv::model::{
-    Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec,
+    Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexRequest,
     MessageDeletion, Result, Vacuumed,
 };
 
@@ -157,14 +157,9 @@ impl<R: Reader> Reader for Faulty<R> {
 }
 
 impl<W: Writer> Indexer for Faulty<W> {
-    fn create_index(
-        &mut self,
-        spec: &IndexSpec,
-        replace: bool,
-        deadline: Instant,
-    ) -> Result<IndexInfo> {
+    fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo> {
         self.1.pipeline.alone("create_index");
-        self.0.create_index(spec, replace, deadline)
+        self.0.create_index(request, deadline)
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {

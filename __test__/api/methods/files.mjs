@@ -85,7 +85,7 @@ export default {
       [(kv) => kv.createIndex(), /prefix must be an array/],
       [(kv) => kv.createIndex({ ...valid, prefix: [{}] }), PART],
       [(kv) => kv.createIndex({ ...valid, fields: "t" }), /fields must be an array/],
-      [(kv) => kv.createIndex({ ...valid, tokenize: "trigram" }), /tokenize must be one of/],
+      [(kv) => kv.createIndex({ ...valid, tokenize: "words" }), /tokenize must be one of/],
       [(kv) => kv.createIndex({ ...valid, prefixLengths: ["2"] }), /prefixLengths\[0\] must be/],
       [(kv) => kv.createIndex({ ...valid, name: 5 }), /name must be a string/],
     ],

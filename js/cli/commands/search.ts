@@ -47,7 +47,7 @@ function addIndexCommands(program: Command): void {
     .description("create an index of the text in values, and wait until it is complete")
     .argument("<prefix>", "of the keys that extend this one", key)
     .argument("<field...>", "paths into the values: name details.maker")
-    .option("--tokenize <how>", "unicode61, porter or ascii (default: unicode61)")
+    .option("--tokenize <how>", "auto, unicode61, porter, ascii or trigram (default: auto)")
     .option(
       "--prefix-lengths <n,n...>",
       "lengths in characters of word prefixes with fast searches (default: none)",

@@ -8,7 +8,7 @@ use crate::engine::sqlite::{BuiltEntry, PrivateIndexes};
 use crate::engine::{Finder, Indexer};
 use crate::model::{
     Error, HitVisitor, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo,
-    IndexSpec, Key, Result, Search,
+    IndexRequest, Key, Result, Search,
 };
 
 impl Tables {
@@ -32,12 +32,8 @@ impl Tables {
 }
 
 impl Indexer for MemoryWriter {
-    fn create_index(
-        &mut self,
-        spec: &IndexSpec,
-        replace: bool,
-        _deadline: Instant,
-    ) -> Result<IndexInfo> {
+    fn create_index(&mut self, request: &IndexRequest, _deadline: Instant) -> Result<IndexInfo> {
+        let spec = &request.spec;
         let mut tables = self.0.write();
         let Tables { rows, indexes, .. } = &mut *tables;
         if indexes.get_mut().is_none() {
@@ -49,7 +45,7 @@ impl Indexer for MemoryWriter {
         let next = rows.range::<[u8], _>(from).next();
         // Keys that only continue the last string of the prefix sort after those that extend it.
         let any = next.is_some_and(|(key, _)| spec.covers(key.as_bytes()));
-        indexes.create(spec, replace, &mut || Ok(any))
+        indexes.create(request, &mut || Ok(any))
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, _deadline: Instant) -> Result<bool> {

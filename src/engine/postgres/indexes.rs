@@ -9,7 +9,9 @@ use super::cells::Cells;
 use super::line::Call;
 use super::link::Link;
 use crate::engine::fulltext::{Creation, decide};
-use crate::model::{Error, IndexChoice, IndexInfo, IndexSpec, Key, Result, Tokenizer};
+use crate::model::{
+    Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, Result, Tokenizer,
+};
 
 const LIST: &str = "\
 SELECT name, prefix, fields, tokenizer, prefix_lengths FROM openkv.indexes WHERE db = $1 ORDER BY name";
@@ -50,9 +52,9 @@ fn info(row: &Row) -> Result<IndexInfo> {
 ///
 /// # Errors
 /// As [`crate::engine::Indexer::create_index`].
-pub(super) fn create(link: &Link, db: i64, spec: &IndexSpec, replace: bool) -> Result<IndexInfo> {
+pub(super) fn create(link: &Link, db: i64, request: &IndexRequest) -> Result<IndexInfo> {
     let listed = list(link, db)?;
-    let creation = decide(listed.iter().map(|info| &info.spec), spec, replace)?;
+    let (spec, creation) = decide(listed.iter().map(|info| &info.spec), request)?;
     let info = IndexInfo { spec: spec.clone(), building: false, scanned: 0, documents: 0 };
     if creation == Creation::Exists {
         return Ok(info);

@@ -25,8 +25,8 @@ use super::replication::{self, SegmentRow, TurnedOff};
 use crate::codec::change_log;
 use crate::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo, IndexSpec,
-    Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
+    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
+    IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
     POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
     WriteRecord,
 };
@@ -347,8 +347,8 @@ impl OpenTransaction {
     }
 
     /// As [`crate::engine::Indexer::create_index`].
-    pub(super) fn create_index(&self, spec: &IndexSpec, replace: bool) -> Result<IndexInfo> {
-        indexes::create(&self.link, self.db, spec, replace)
+    pub(super) fn create_index(&self, request: &IndexRequest) -> Result<IndexInfo> {
+        indexes::create(&self.link, self.db, request)
     }
 
     /// As [`crate::engine::Indexer::drop_index`].

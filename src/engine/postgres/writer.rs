@@ -13,7 +13,7 @@ use crate::engine::{
     Writer,
 };
 use crate::model::{
-    Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexSpec,
+    Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexRequest,
     LogSettings, MessageDeletion, Origin, Result, Vacuumed,
 };
 
@@ -133,13 +133,8 @@ impl Writer for PostgresWriter {
 }
 
 impl Indexer for PostgresWriter {
-    fn create_index(
-        &mut self,
-        spec: &IndexSpec,
-        replace: bool,
-        deadline: Instant,
-    ) -> Result<IndexInfo> {
-        self.direct.beside_leader(0, deadline, |open| open.create_index(spec, replace))
+    fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo> {
+        self.direct.beside_leader(0, deadline, |open| open.create_index(request))
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {

@@ -10,7 +10,8 @@ use super::statement::Statement;
 use super::writer::SqliteWriter;
 use crate::engine::Indexer;
 use crate::model::{
-    Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexSpec, Result,
+    Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexRequest,
+    Result,
 };
 
 impl SqliteWriter {
@@ -98,24 +99,19 @@ impl SqliteWriter {
 }
 
 impl Indexer for SqliteWriter {
-    fn create_index(
-        &mut self,
-        spec: &IndexSpec,
-        replace: bool,
-        deadline: Instant,
-    ) -> Result<IndexInfo> {
+    fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo> {
         self.change_features(deadline, |writer| {
-            let changed = writer.with_catalog(|catalog, connection| {
-                let prefix = spec.prefix.as_bytes();
+            let (spec, changed) = writer.with_catalog(|catalog, connection| {
+                let prefix = request.spec.prefix.as_bytes();
                 let end = [prefix, &[u8::MAX]].concat();
-                catalog.create(connection, spec, replace, &mut || {
+                catalog.create(connection, request, &mut || {
                     let any = "SELECT 1 FROM kv WHERE k > ?1 AND k < ?2 LIMIT 1";
                     let found = connection.query_row(any, [prefix, &end], |_| Ok(())).optional();
                     Ok(found.map_err(failure)?.is_some())
                 })
             })?;
             let listed = list(&|sql| Statement::prepare(writer.connection(), sql))?;
-            let found = listed.into_iter().find(|(_, info)| info.spec == *spec);
+            let found = listed.into_iter().find(|(_, info)| info.spec == spec);
             let missing = || Error::internal("a new index is not there");
             Ok((found.ok_or_else(missing)?.1, changed))
         })

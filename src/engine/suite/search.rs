@@ -9,8 +9,8 @@ use crate::codec::cbor;
 use crate::engine::{GoesOn, Indexer};
 use crate::model::{
     Among, Deletion, Highlight, Hit, HitChoice, HitVisitor, INDEX_BUILD_ROWS_MAX, IndexChoice,
-    IndexInfo, IndexSpec, Kind, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Search, Time, Tokenizer,
-    Value,
+    IndexInfo, IndexRequest, IndexSpec, Kind, Node, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Search, Time,
+    Tokenizer, Value,
 };
 
 fn of(parts: &[&str]) -> Key {
@@ -30,6 +30,10 @@ fn doc_until(name: &str, text: &str, expire_at_ms: Option<i64>) -> Mutation {
     Mutation::Set { key: of(&["d", name]), suffixed: false, value, expiry }
 }
 
+fn exact(spec: &IndexSpec) -> IndexRequest {
+    IndexRequest::exact(spec.clone())
+}
+
 fn spec() -> IndexSpec {
     IndexSpec {
         name: "docs".into(),
@@ -43,7 +47,7 @@ fn spec() -> IndexSpec {
 /// A search once continued for seconds after its caller had gone.
 pub(super) fn a_search_can_be_cancelled(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
-    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
     for first in (0..1000).step_by(250) {
         let docs = (first..first + 250).map(|n| doc(&format!("{n}"), &format!("word a{n} b{n}")));
         mutate(&mut writer, docs.collect());
@@ -127,7 +131,7 @@ fn infos(reader: &mut impl Reader) -> Vec<IndexInfo> {
 
 pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    let info = writer.create_index(&spec(), false, soon()).unwrap();
+    let info = writer.create_index(&exact(&spec()), soon()).unwrap();
     assert!(!info.building, "there is nothing to build");
     let mutations = vec![doc("a", "red bike"), doc("b", "green bike"), doc("c", "Réd 'BUS'")];
     mutate(&mut writer, mutations);
@@ -168,7 +172,7 @@ pub(super) fn an_index_follows_every_change(engine: &impl Engine) {
 
 pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
     let at = |name: &str| of(&["d", name]);
     // An array of one object, `{ t: <letter> }`.
     let items = |letter: u8| vec![0x81, 0xa1, 0x61, b't', 0x61, letter];
@@ -242,7 +246,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
     mutate(&mut writer, vec![set]);
 
     assert!(!writer.next_deadlines().unwrap().building);
-    assert!(writer.create_index(&spec(), false, soon()).unwrap().building);
+    assert!(writer.create_index(&exact(&spec()), soon()).unwrap().building);
     assert!(writer.next_deadlines().unwrap().building);
     assert!(writer.build_indexes(NOW, soon()).unwrap());
     reader.release();
@@ -262,7 +266,7 @@ pub(super) fn an_index_over_rows_is_built_in_steps_while_they_change(engine: &im
 
 pub(super) fn hits_are_ranked_paged_and_highlighted(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
     let texts = ["bike", "a bike <b> in a very long text about other things", "bike", "bike bike"];
     let mut mutations: Vec<_> =
         texts.iter().enumerate().map(|(at, text)| doc(&at.to_string(), text)).collect();
@@ -293,10 +297,10 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let refused = search(&mut reader, &query("a"), 1, NOW).err().unwrap();
     assert!(refused.message().contains("no index covers this prefix"), "{refused}");
-    writer.create_index(&spec(), false, soon()).unwrap();
-    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
     let other = IndexSpec { prefix: of(&["d", "e"]), name: "deeper".into(), ..spec() };
-    writer.create_index(&other, false, soon()).unwrap();
+    writer.create_index(&exact(&other), soon()).unwrap();
     for (wrong, words) in [
         (IndexSpec { fields: vec!["u".into()], ..spec() }, "differs in its fields"),
         (IndexSpec { tokenizer: Tokenizer::Porter, ..spec() }, "differs in its tokenizer"),
@@ -306,19 +310,33 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
         (IndexSpec { fields: vec![], ..spec() }, "fields must name 1 to"),
         (IndexSpec { prefix_lengths: vec![0], ..spec() }, "prefixLengths must be"),
     ] {
-        let error = writer.create_index(&wrong, false, soon()).unwrap_err();
+        let error = writer.create_index(&exact(&wrong), soon()).unwrap_err();
         assert!(error.message().contains(words), "{error}");
     }
     // A name of another prefix is refused with `replace` too, and nothing is removed.
     let clash = IndexSpec { name: "deeper".into(), fields: vec!["u".into()], ..spec() };
-    let error = writer.create_index(&clash, true, soon()).unwrap_err();
+    let error =
+        writer.create_index(&IndexRequest { replace: true, ..exact(&clash) }, soon()).unwrap_err();
     assert!(error.message().contains("the name 'deeper' is that of"), "{error}");
     assert_eq!(infos(&mut reader).len(), 2);
     let others = IndexSpec { fields: vec!["u".into()], ..spec() };
-    assert_eq!(writer.create_index(&others, true, soon()).unwrap().spec, others);
-    let again = writer.create_index(&others, true, soon()).unwrap();
+    assert_eq!(
+        writer
+            .create_index(&IndexRequest { replace: true, ..exact(&others) }, soon())
+            .unwrap()
+            .spec,
+        others
+    );
+    let again =
+        writer.create_index(&IndexRequest { replace: true, ..exact(&others) }, soon()).unwrap();
     assert_eq!((again.spec, infos(&mut reader).len()), (others, 2));
-    assert_eq!(writer.create_index(&spec(), true, soon()).unwrap().spec, spec());
+    assert_eq!(
+        writer
+            .create_index(&IndexRequest { replace: true, ..exact(&spec()) }, soon())
+            .unwrap()
+            .spec,
+        spec()
+    );
     let names: Vec<_> = infos(&mut reader).into_iter().map(|info| info.spec.name).collect();
     assert_eq!(names, ["deeper", "docs"]);
     assert!(!writer.drop_index(&IndexChoice::Name("none".into()), soon()).unwrap());
@@ -327,15 +345,131 @@ pub(super) fn indexes_are_listed_rejected_and_dropped(engine: &impl Engine) {
     assert_eq!(infos(&mut reader), []);
     // Again, over entries that exist by now.
     mutate(&mut writer, vec![doc("a", "red")]);
-    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
     assert!(!writer.build_indexes(NOW, soon()).unwrap());
     assert_eq!(found(&mut reader, "red"), ["a"]);
+}
+
+/// A sentence of a language without spaces was one term: only the whole of it was found.
+pub(super) fn words_without_spaces_are_found(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let auto = IndexSpec { tokenizer: Tokenizer::Auto, ..spec() };
+    writer.create_index(&exact(&auto), soon()).unwrap();
+    let texts = [
+        ("ja", "東京都に行きました。iPhoneを買いました"),
+        ("zh", "我们去了北京大学，天气很好"),
+        ("kyoto", "京都の東"),
+        ("ko", "서울에 갔습니다"),
+        ("th", "ฉันไปกรุงเทพเมื่อวานนี้"),
+        ("lo", "ຂ້ອຍໄປວຽງຈັນ"),
+        ("km", "ខ្ញុំទៅភ្នំពេញ"),
+        ("my", "ရန်ကုန်သို့သွားသည်"),
+        ("hi", "मैं हिन्दी बोलता हूँ"),
+        ("fr", "un Café e\u{301}troit"),
+    ];
+    mutate(&mut writer, texts.map(|(name, text)| doc(name, text)).to_vec());
+    for (text, expected) in [
+        ("東京", &["ja"][..]),
+        ("京都", &["ja", "kyoto"]),
+        ("都", &["ja", "kyoto"]),
+        ("東京 行き", &["ja"]),
+        ("東京　行き", &["ja"]),
+        ("京東", &[]),
+        ("東京*", &["ja"]),
+        ("\"東京\" + 都に", &["ja"]),
+        ("^東京", &["ja"]),
+        ("^京都", &["kyoto"]),
+        ("t:東京 NOT u:東京", &["ja"]),
+        ("NEAR(東京 行き, 2)", &["ja"]),
+        ("NEAR(東京 買, 2)", &[]),
+        ("iphone", &["ja"]),
+        ("iphoneを", &["ja"]),
+        ("北京", &["zh"]),
+        ("北京 OR 서울", &["ko", "zh"]),
+        ("서울", &["ko"]),
+        ("กรุงเทพ", &["th"]),
+        ("ກ", &[]),
+        ("ວຽງຈັນ", &["lo"]),
+        ("ភ្នំពេញ", &["km"]),
+        ("ရန်ကုန်", &["my"]),
+        ("हिन्दी", &["hi"]),
+        ("ह", &[]),
+        ("हि*", &["hi"]),
+        ("cafe étroit", &["fr"]),
+    ] {
+        assert_eq!(found(&mut reader, text), expected, "{text}");
+    }
+    let highlight =
+        Highlight { before: "<b>".into(), after: "</b>".into(), ellipsis: "…".into(), terms: 6 };
+    let marked = Search { highlight: Some(highlight), ..query("iPhone OR 行き") };
+    let marked = search(&mut reader, &marked, 10, NOW).unwrap();
+    assert_eq!(marked.snippets, [[(0, "…<b>行き</b>ました。<b>iPhone</b>…".to_owned())]]);
+    // The same text again changes nothing, another one does.
+    mutate(
+        &mut writer,
+        vec![doc("ja", "東京都に行きました。iPhoneを買いました"), doc("zh", "上海")],
+    );
+    assert_eq!(found(&mut reader, "東京"), ["ja"]);
+    assert_eq!(found(&mut reader, "北京"), [""; 0]);
+    assert_eq!(found(&mut reader, "上海"), ["zh"]);
+}
+
+/// A term with fewer characters than a trigram finds nothing, instead of what the other terms find.
+pub(super) fn trigrams_find_parts_of_words(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let trigram = IndexSpec { tokenizer: Tokenizer::Trigram, prefix_lengths: vec![], ..spec() };
+    writer.create_index(&exact(&trigram), soon()).unwrap();
+    let texts = [("a", "Motorräder"), ("b", "motor boat"), ("c", "東京都に行きました")];
+    mutate(&mut writer, texts.map(|(name, text)| doc(name, text)).to_vec());
+    for (text, expected) in [
+        ("otor", &["a", "b"][..]),
+        ("ORRAD", &["a"]),
+        ("\"or boa\"", &["b"]),
+        ("mot*", &["a", "b"]),
+        ("東京都", &["c"]),
+        ("東京", &[]),
+        ("oto AND or", &[]),
+        ("oto NOT or", &["a", "b"]),
+    ] {
+        assert_eq!(found(&mut reader, text), expected, "{text}");
+    }
+    let highlight =
+        Highlight { before: "<".into(), after: ">".into(), ellipsis: "…".into(), terms: 9 };
+    let marked = Search { highlight: Some(highlight), ..query("orrad") };
+    let marked = search(&mut reader, &marked, 10, NOW).unwrap();
+    assert_eq!(marked.snippets, [[(0, "Mot<orräd>er".to_owned())]]);
+}
+
+/// An application that names no tokenizer finds the index that it has made with an earlier version.
+pub(super) fn an_index_of_the_earlier_default_is_kept(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let auto = IndexSpec { tokenizer: Tokenizer::Auto, ..spec() };
+    let unnamed =
+        |spec: &IndexSpec, replace| IndexRequest { spec: spec.clone(), is_default: true, replace };
+    writer.create_index(&exact(&spec()), soon()).unwrap();
+    for replace in [false, true] {
+        let made = writer.create_index(&unnamed(&auto, replace), soon()).unwrap();
+        assert_eq!(made.spec, spec());
+    }
+    // Who names it gets it.
+    let refused = writer.create_index(&exact(&auto), soon()).unwrap_err();
+    assert!(refused.message().contains("differs in its tokenizer"), "{refused}");
+    let replaced = IndexRequest { replace: true, ..exact(&auto) };
+    assert_eq!(writer.create_index(&replaced, soon()).unwrap().spec, auto);
+    assert_eq!(writer.create_index(&unnamed(&auto, false), soon()).unwrap().spec, auto);
+    // Another index is none of an earlier default.
+    let porter = IndexSpec { tokenizer: Tokenizer::Porter, ..spec() };
+    let replaced = IndexRequest { replace: true, ..exact(&porter) };
+    writer.create_index(&replaced, soon()).unwrap();
+    assert!(writer.create_index(&unnamed(&auto, false), soon()).is_err());
+    assert_eq!(writer.create_index(&unnamed(&auto, true), soon()).unwrap().spec, auto);
+    assert_eq!(infos(&mut reader).len(), 1);
 }
 
 /// The largest queries that the parser accepts must work in FTS5.
 pub(super) fn the_largest_queries_are_executed(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    writer.create_index(&spec(), false, soon()).unwrap();
+    writer.create_index(&exact(&spec()), soon()).unwrap();
     mutate(&mut writer, vec![doc("a", "a b c")]);
     let deep = QUERY_DEPTH_MAX;
     let nested = "a OR b AND c NOT ({t u}:(".repeat(deep / 2) + "x" + &"))".repeat(deep / 2);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::{GoesOn, Indexer};
-use crate::model::{Hit, HitChoice, HitVisitor, IndexChoice, IndexSpec, Kind, Search, Tokenizer};
+use crate::model::{
+    Hit, HitChoice, HitVisitor, IndexChoice, IndexRequest, IndexSpec, Kind, Search, Tokenizer,
+};
 
 fn assert_unsupported<T>(result: Result<T>, call: &str) {
     let error = result.err().unwrap_or_else(|| panic!("{call} is offered"));
@@ -23,6 +25,10 @@ impl HitVisitor for NoHits {
     fn snippets(&mut self, _snippets: Vec<(usize, String)>) {}
 }
 
+fn exact(spec: &IndexSpec) -> IndexRequest {
+    IndexRequest::exact(spec.clone())
+}
+
 pub(super) fn definitions_of_indexes_are_kept_and_searches_are_unsupported(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let spec = IndexSpec {
@@ -35,14 +41,20 @@ pub(super) fn definitions_of_indexes_are_kept_and_searches_are_unsupported(engin
     let (choice, kept) = (IndexChoice::Name("docs".into()), Ok(spec.clone()));
     assert_eq!(writer.drop_index(&choice, soon()), Ok(false));
     for _ in 0..2 {
-        assert_eq!(writer.create_index(&spec, false, soon()).map(|info| info.spec), kept);
+        assert_eq!(writer.create_index(&exact(&spec), soon()).map(|info| info.spec), kept);
     }
     let other = IndexSpec { fields: vec!["a".into(), "b.c".into()], ..spec.clone() };
-    let refused = writer.create_index(&other, false, soon()).unwrap_err();
+    let refused = writer.create_index(&exact(&other), soon()).unwrap_err();
     assert!(refused.message().contains("differs in its fields"), "{refused}");
-    assert_eq!(writer.create_index(&other, true, soon()).map(|info| info.spec), Ok(other.clone()));
+    assert_eq!(
+        writer
+            .create_index(&IndexRequest { replace: true, ..exact(&other) }, soon())
+            .map(|info| info.spec),
+        Ok(other.clone())
+    );
     let far = IndexSpec { prefix: key("e"), ..spec };
-    let refused = writer.create_index(&far, true, soon()).unwrap_err();
+    let refused =
+        writer.create_index(&IndexRequest { replace: true, ..exact(&far) }, soon()).unwrap_err();
     assert!(refused.message().contains("with another prefix"), "{refused}");
     // There is nothing to build and to search here.
     assert_eq!(writer.build_indexes(NOW, soon()), Ok(false));

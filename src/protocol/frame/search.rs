@@ -2,16 +2,20 @@
 
 use super::reader::{Reader, push_sized};
 use crate::codec::Malformed;
-use crate::model::{Highlight, Hit, IndexChoice, IndexInfo, IndexSpec, Search, Tokenizer};
+use crate::model::{
+    Highlight, Hit, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Search, Tokenizer,
+};
 
 /// Flags of a search.
 const AFTER: u8 = 1;
 const HIGHLIGHT: u8 = 2;
 const WHERE: u8 = 4;
 
-/// Parses the definition of an index, without checking its bounds, and whether it replaces another
-/// one of its prefix.
-pub fn parse_index(bytes: &[u8]) -> Result<(IndexSpec, bool), Malformed> {
+/// The caller has named no tokenizer.
+const NO_TOKENIZER: u8 = 255;
+
+/// Parses a request for an index, without checking its bounds.
+pub fn parse_index(bytes: &[u8]) -> Result<IndexRequest, Malformed> {
     Reader::whole(bytes, |reader| {
         let replace = match reader.u8()? {
             0 => false,
@@ -19,13 +23,16 @@ pub fn parse_index(bytes: &[u8]) -> Result<(IndexSpec, bool), Malformed> {
             _ => return Err(reader.refused("neither 0 nor 1")),
         };
         let (name, prefix) = (reader.string()?, reader.key()?);
-        let tokenizer = Tokenizer::from_id(reader.u8()?);
+        let number = reader.u8()?;
+        let is_default = number == NO_TOKENIZER;
+        let tokenizer = if is_default { Some(Tokenizer::Auto) } else { Tokenizer::from_id(number) };
         let tokenizer = tokenizer.ok_or_else(|| reader.refused("an unknown tokenizer"))?;
         let prefix_lengths = usize::from(reader.u8()?);
         let prefix_lengths = reader.take(prefix_lengths)?.to_vec();
         let count = reader.u16()?;
         let fields = reader.items(count, 4, Reader::string)?;
-        Ok((IndexSpec { name, prefix, fields, tokenizer, prefix_lengths }, replace))
+        let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
+        Ok(IndexRequest { spec, is_default, replace })
     })
 }
 
@@ -182,8 +189,16 @@ mod tests {
             tokenizer: Tokenizer::Porter,
             prefix_lengths: vec![2, 3],
         };
-        assert_eq!(parse_index(&index), Ok((spec.clone(), true)));
-        assert_eq!(parse_index(&[&[0], &index[1..]].concat()), Ok((spec, false)));
+        let exact = IndexRequest::exact(spec.clone());
+        assert_eq!(parse_index(&index), Ok(IndexRequest { replace: true, ..exact.clone() }));
+        assert_eq!(parse_index(&[&[0], &index[1..]].concat()), Ok(exact));
+        // Porter is 1; a caller that names no tokenizer sends 255.
+        let at = index.len() - 11;
+        let unnamed = [&index[..at], &[255], &index[at + 1..]].concat();
+        let spec = IndexSpec { tokenizer: Tokenizer::Auto, ..spec };
+        let expected = IndexRequest { spec, is_default: true, replace: true };
+        assert_eq!(parse_index(&unnamed), Ok(expected));
+        assert!(parse_index(&[&index[..at], &[5], &index[at + 1..]].concat()).is_err());
         assert!(parse_index(&[&[2], &index[1..]].concat()).is_err());
         no_part_is_parsed(&index, parse_index);
         assert_eq!(parse_choice(&[1, 1, 0, 0, 0, b'n']), Ok(IndexChoice::Name("n".into())));

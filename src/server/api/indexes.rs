@@ -15,7 +15,7 @@ use super::target::Query;
 use crate::codec::key;
 use crate::interchange::key_json;
 use crate::model::{
-    Error, IndexChoice, IndexInfo, IndexSpec, Key, KeyPart, Limits, Result, Tokenizer,
+    Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, KeyPart, Limits, Result, Tokenizer,
 };
 use crate::server::clock::now_ms;
 use crate::server::data::{store_of, unanswered};
@@ -30,7 +30,7 @@ pub(super) struct IndexBody {
     prefix: Raw,
     /// Paths into the values, steps separated by dots.
     fields: Vec<String>,
-    /// `unicode61`, by default; `porter` or `ascii`.
+    /// `auto`, by default; `unicode61`, `porter`, `ascii` or `trigram`.
     tokenize: Option<String>,
     /// Lengths in characters of the beginnings of words that are indexed too.
     #[serde(default)]
@@ -105,7 +105,7 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
     let prefix = asked.prefix.as_ref().map(|raw| key_in("prefix", raw)).transpose()?;
     let prefix = checked(prefix.unwrap_or_else(|| Key::from_encoded(Vec::new())))?;
     let tokenizer = match &asked.tokenize {
-        None => Tokenizer::Unicode61,
+        None => Tokenizer::Auto,
         Some(given) => {
             let found = Tokenizer::ALL.iter().copied().find(|known| known.name() == given);
             found.ok_or_else(|| {
@@ -121,7 +121,9 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
     client.database.has_room(now_ms())?;
     let (reply, made) = oneshot::channel();
     let store = store_of(&client.database).await?;
-    store.create_index(spec, asked.replace.unwrap_or(true), move |index| drop(reply.send(index)));
+    let (is_default, replace) = (asked.tokenize.is_none(), asked.replace.unwrap_or(true));
+    let request = IndexRequest { spec, is_default, replace };
+    store.create_index(request, move |index| drop(reply.send(index)));
     json(&IndexAnswer::of(made.await.map_err(unanswered)??)?)
 }
 

@@ -392,10 +392,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Lists the messages of a queue without taking them: those that wait in the order of delivery, then
-         *     those that are delivered by the end of their lock.
-         */
+        /** Lists the messages of a queue in the order of delivery, without taking them. */
         get: operations["peekMessages"];
         put?: never;
         post?: never;
@@ -935,7 +932,7 @@ export interface components {
             prefixLengths?: number[];
             /** @description Whether it replaces another index of its prefix or name, by default true. */
             replace?: boolean | null;
-            /** @description `unicode61`, by default; `porter` or `ascii`. */
+            /** @description `auto`, by default; `unicode61`, `porter`, `ascii` or `trigram`. */
             tokenize?: string | null;
         };
         NewKey: (components["schemas"]["KeyPart"] | {

@@ -15,7 +15,7 @@ export interface Index {
   readonly documents: number;
 }
 
-export const TOKENIZERS = ["unicode61", "porter", "ascii"] as const;
+export const TOKENIZERS = ["auto", "unicode61", "porter", "ascii", "trigram"] as const;
 
 export interface NewIndex {
   readonly prefix: Key;

@@ -27,6 +27,14 @@ pub(super) fn tables(id: i64, spec: &IndexSpec) -> String {
         Tokenizer::Unicode61 => "unicode61",
         Tokenizer::Porter => "porter unicode61",
         Tokenizer::Ascii => "ascii",
+        Tokenizer::Trigram => "trigram remove_diacritics 1",
+        // Marks are letters: without them the words of Hindi and the syllables of Thai fall apart. The selectors of
+        // variants are none.
+        Tokenizer::Auto => concat!(
+            "unicode61 categories ''L* N* Co Mn Mc'' separators ''",
+            "\u{fe00}\u{fe01}\u{fe02}\u{fe03}\u{fe04}\u{fe05}\u{fe06}\u{fe07}",
+            "\u{fe08}\u{fe09}\u{fe0a}\u{fe0b}\u{fe0c}\u{fe0d}\u{fe0e}\u{fe0f}''"
+        ),
     };
     let lengths: Vec<_> = spec.prefix_lengths.iter().map(u8::to_string).collect();
     let prefix = match lengths.is_empty() {
@@ -67,7 +75,7 @@ impl Index {
             inserted: prepare("SELECT last_insert_rowid()".into())?,
             update: prepare(format!("UPDATE openkv_fts_{id} SET {sets} WHERE rowid = ?1"))?,
             delete: prepare(format!("DELETE FROM openkv_fts_{id} WHERE rowid = ?1"))?,
-            texts: Texts::new(&spec.fields),
+            texts: Texts::new(&spec.fields, spec.tokenizer),
             id,
             spec,
         })

@@ -15,7 +15,9 @@ use rusqlite::Connection;
 use super::errors::failure;
 use super::statement::{Run, Statement};
 use crate::engine::fulltext::{Creation, decide};
-use crate::model::{Encoding, Error, IndexChoice, IndexInfo, IndexSpec, Key, Result, Tokenizer};
+use crate::model::{
+    Encoding, Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, Result, Tokenizer,
+};
 use index::Index;
 
 pub(in crate::engine) use private::PrivateIndexes;
@@ -69,16 +71,16 @@ impl Catalog {
     }
 
     /// Creates an index, in the transaction of the caller. `any` returns whether there are entries
-    /// to index. With `replace`, another index of the prefix is removed. Returns whether it created one.
+    /// to index. Returns its definition, and whether it created one.
     pub(super) fn create(
         &mut self,
         connection: &Connection,
-        spec: &IndexSpec,
-        replace: bool,
+        request: &IndexRequest,
         any: &mut dyn FnMut() -> Result<bool>,
-    ) -> Result<bool> {
-        match decide(self.0.iter().map(Index::spec), spec, replace)? {
-            Creation::Exists => return Ok(false),
+    ) -> Result<(IndexSpec, bool)> {
+        let (spec, creation) = decide(self.0.iter().map(Index::spec), request)?;
+        match creation {
+            Creation::Exists => return Ok((spec, false)),
             Creation::Creates => {}
             Creation::Replaces => {
                 self.remove(connection, &IndexChoice::Prefix(spec.prefix.clone()))?;
@@ -102,9 +104,9 @@ impl Catalog {
             )
             .map_err(failure)?;
         let id = connection.last_insert_rowid();
-        connection.execute_batch(&index::tables(id, spec)).map_err(failure)?;
+        connection.execute_batch(&index::tables(id, &spec)).map_err(failure)?;
         self.0.push(Index::open(connection, id, spec.clone())?);
-        Ok(true)
+        Ok((spec, true))
     }
 
     /// Removes an index, in the transaction of the caller; `false` if there is none.

@@ -9,7 +9,7 @@ use super::search::Lookup;
 use super::{BuiltEntry, Catalog, Site, TABLES, counted, list, search};
 use crate::engine::GoesOn;
 use crate::model::{
-    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexSpec, Result, Search,
+    Encoding, Error, HitVisitor, IndexChoice, IndexInfo, IndexRequest, Result, Search,
 };
 
 /// The indexes of a database in memory.
@@ -38,12 +38,11 @@ impl PrivateIndexes {
 
     pub(in crate::engine) fn create(
         &mut self,
-        spec: &IndexSpec,
-        replace: bool,
+        request: &IndexRequest,
         any: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<IndexInfo> {
-        self.catalog.create(&self.connection, spec, replace, any)?;
-        let found = list(&self.prepare())?.into_iter().find(|(_, info)| info.spec == *spec);
+        let (spec, _) = self.catalog.create(&self.connection, request, any)?;
+        let found = list(&self.prepare())?.into_iter().find(|(_, info)| info.spec == spec);
         found.map(|(_, info)| info).ok_or_else(|| Error::internal("a new index is not there"))
     }
 

@@ -6,8 +6,9 @@ use super::super::statement::Statement;
 use super::{Prepare, list};
 use crate::model::{
     Error, Highlight, Hit, HitChoice, HitVisitor, IndexInfo, IndexSpec, Key, Result, Row, Search,
+    Tokenizer,
 };
-use crate::search::parse;
+use crate::search::{parse, undivided};
 
 /// Finds the entry of a key in the snapshot that the index is read from.
 pub(in crate::engine::sqlite) type Lookup<'a> =
@@ -26,7 +27,7 @@ pub(in crate::engine::sqlite) fn search(
     visitor: &mut dyn HitVisitor,
 ) -> Result<IndexInfo> {
     let (id, info) = choose(list(prepare)?, &search.prefix)?;
-    let expression = parse(&search.query, &info.spec.fields)?;
+    let expression = parse(&search.query, &info.spec.fields, info.spec.tokenizer)?;
     let mut ranked = prepare(&format!(
         "SELECT rowid, rank FROM openkv_fts_{id} WHERE openkv_fts_{id} MATCH ?1 \
          ORDER BY rank, rowid"
@@ -57,8 +58,13 @@ pub(in crate::engine::sqlite) fn search(
         match (choice, &mut snippets) {
             (HitChoice::Stop, _) => break,
             (HitChoice::Take, Some((highlight, statement))) => {
-                let fields = info.spec.fields.len();
-                visitor.snippets(snippets_of(statement, &expression, number, highlight, fields)?);
+                visitor.snippets(snippets_of(
+                    statement,
+                    &expression,
+                    number,
+                    highlight,
+                    &info.spec,
+                )?);
             }
             _ => {}
         }
@@ -104,7 +110,7 @@ fn snippets_of(
     expression: &str,
     number: i64,
     highlight: &Highlight,
-    fields: usize,
+    spec: &IndexSpec,
 ) -> Result<Vec<(usize, String)>> {
     let (before, after) = (BEFORE.to_string(), AFTER.to_string());
     let run = statement.run().text(1, expression).int(2, number).text(3, &before);
@@ -112,9 +118,16 @@ fn snippets_of(
         run.text(4, &after).text(5, &highlight.ellipsis).int(6, i64::from(highlight.terms));
     let mut snippets = Vec::new();
     if run.step()? {
-        for (at, field) in (0..).zip(0..fields) {
+        for (at, field) in (0..).zip(0..spec.fields.len()) {
             let text = String::from_utf8_lossy(run.column_blob(at));
             if text.contains(BEFORE) {
+                let text = match spec.tokenizer {
+                    Tokenizer::Auto => undivided(&text),
+                    Tokenizer::Unicode61
+                    | Tokenizer::Porter
+                    | Tokenizer::Ascii
+                    | Tokenizer::Trigram => text.into_owned(),
+                };
                 let marked = text.replace(BEFORE, &highlight.before);
                 snippets.push((field, marked.replace(AFTER, &highlight.after)));
             }
