@@ -118,6 +118,30 @@ test("databases of a folder and their tokens are made and dropped while it is se
   assert.equal(await ended(child, "SIGINT"), 0);
 });
 
+// The commands demanded an admin token before they asked the server, which needs none on a loopback address.
+test("databases and tokens of a server without an admin token need none; another server says so", async () => {
+  const serve = async (env, ...more) => {
+    const folder = path(`folder-${more.length}`);
+    mkdirSync(folder);
+    const child = start(["serve", "--path", folder, "--listen", "127.0.0.1:0", ...more], env);
+    const url = (await linesOf(child, 1))[0].replace("listening on ", "").replace(/\/$/, "");
+    return { child, on: (...args) => openkv(...args, "--server", url) };
+  };
+  const open = await serve({});
+  assert.equal((await open.on("db", "create", "shop", "--json")).code, 0);
+  assert.match((await open.on("db", "list")).out, /^shop /);
+  const made = await open.on("token", "create", "shop", "--rights", "read", "--json");
+  assert.equal(made.code, 0, made.err);
+  assert.match((await open.on("token", "list", "shop")).out, new RegExp(JSON.parse(made.out).id));
+  assert.equal(await ended(open.child, "SIGINT"), 0);
+
+  const closed = await serve({}, "--admin-token", TOKEN);
+  const { code, err } = await closed.on("db", "list");
+  assert.equal(code, 2);
+  assert.match(err, /127\.0\.0\.1:\d+ asks for a token: give --admin-token or OPENKV_ADMIN_TOKEN/);
+  assert.equal(await ended(closed.child, "SIGINT"), 0);
+});
+
 test("what serve cannot do is wrong usage, or is told", async () => {
   const [none, short, half, nowhere, token, server] = await Promise.all([
     openkv("serve", "--path", path("none.db"), "--listen", "0.0.0.0:0"),

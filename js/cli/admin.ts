@@ -29,6 +29,9 @@ export interface DatabaseView {
   token?: string;
 }
 
+/** The status of an answer to a request without a token that needs one. */
+const UNAUTHORIZED = 401;
+
 /** Time limit of a request. */
 const ANSWER_MS_MAX = 30_000;
 
@@ -53,7 +56,6 @@ export async function ask<T>(
 ): Promise<T> {
   const options = command.optsWithGlobals<AdminOptions & GlobalOptions>();
   const token = options.adminToken ?? options.token ?? process.env.OPENKV_ADMIN_TOKEN;
-  if (token === undefined) throw new WrongUsage("give --admin-token or OPENKV_ADMIN_TOKEN");
   const url = new URL(
     ["v1/admin/databases", ...path.map(encodeURIComponent)].join("/"),
     serverOf(options),
@@ -62,7 +64,8 @@ export async function ask<T>(
   try {
     answer = await fetch(url, {
       method,
-      headers: { authorization: `Bearer ${token}` },
+      // A server of this machine without tokens asks for none; another one says so.
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       body: body === undefined ? null : JSON.stringify(body),
       redirect: "error",
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
@@ -72,6 +75,11 @@ export async function ask<T>(
     throw new NotDone(`${url.origin} does not answer: ${cause?.message || message}`);
   }
   const text = await answer.text();
+  if (answer.status === UNAUTHORIZED && token === undefined) {
+    throw new WrongUsage(
+      `${url.origin} asks for a token: give --admin-token or OPENKV_ADMIN_TOKEN`,
+    );
+  }
   if (!answer.ok) throw new NotDone(`the server refused (${answer.status}): ${detailOf(text)}`);
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
