@@ -61,6 +61,13 @@ test("an archive of a database in use restores to a commit, to a time and to the
     const found = await contents(inFolder(name));
     return found.find(([key]) => key[0] === "n")[1];
   };
+  // The times were milliseconds, where other commands print ISO 8601.
+  const listing = JSON.parse((await openkv("archive", "list", target, "--json")).out);
+  const [{ begunAt, snapshots }] = listing.timelines;
+  const { at: snapshotAt, takenAt } = snapshots[0];
+  for (const time of [listing.archived[1], begunAt, snapshotAt, takenAt]) {
+    assert.equal(new Date(time).toISOString(), time);
+  }
   for (const { versionstamp, atMs, n } of states) {
     assert.equal(await valueOf(`at-${n}`, "--at", versionstamp), n);
     const time = new Date(atMs).toISOString();

@@ -108,7 +108,7 @@ export function addArchiveCommands(program: Command): void {
     .argument("<target>", TARGET)
     .action(async (target: string, _: unknown, command: Command) => {
       const listing = await runArchiveJob<Listing>({ kind: "list", target: targetOf(target) });
-      if (styleOf(command).json) return await print(JSON.stringify(listing));
+      if (styleOf(command).json) return await print(JSON.stringify(inJson(listing)));
       for (const line of linesOf(listing)) await print(line);
     });
 
@@ -166,6 +166,24 @@ function pause(signal: AbortSignal): Promise<void> {
     const timer = setTimeout(end, LOOK_MS);
     signal.addEventListener("abort", end);
   });
+}
+
+/** A listing with its times in ISO 8601, as other commands print them. */
+function inJson({ archived, timelines, ...listing }: Listing): object {
+  const iso = (ms: number): string => new Date(ms).toISOString();
+  return {
+    ...listing,
+    archived: archived && [archived[0], iso(archived[1])],
+    timelines: timelines.map(({ begunMs, snapshots, ...timeline }) => ({
+      ...timeline,
+      begunAt: iso(begunMs),
+      snapshots: snapshots.map(({ atMs, takenMs, ...snapshot }) => ({
+        ...snapshot,
+        at: iso(atMs),
+        takenAt: iso(takenMs),
+      })),
+    })),
+  };
 }
 
 function linesOf({ database, owner, archived, timelines }: Listing): string[] {
