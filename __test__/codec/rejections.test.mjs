@@ -146,10 +146,19 @@ test("buffers that cannot be copied", () => {
     message: "An ArrayBuffer is detached and could not be cloned.",
   };
   assertRefused(detached, gone, "detached buffer");
-  assert.throws(() => encode([view]), gone);
+  const words = "leave it out, or store plain data in its place";
+  const inside = (error) => ({ ...error, message: `${error.message} It is at [0]: ${words}` });
+  assert.throws(() => encode([view]), inside(gone));
   const shared = { name: "Error", message: "#<SharedArrayBuffer> could not be cloned." };
   assertRefused(new SharedArrayBuffer(8), shared, "SharedArrayBuffer");
-  assert.throws(() => encode([new Uint8Array(new SharedArrayBuffer(8))]), shared);
+  assert.throws(() => encode([new Uint8Array(new SharedArrayBuffer(8))]), inside(shared));
+  const buffer = new SharedArrayBuffer(8);
+  for (const view of [new DataView(buffer), new Float64Array(buffer), Buffer.from(buffer)]) {
+    assert.throws(() => encode({ in: new Map([["k", view]]) }), {
+      name: "Error",
+      message: `${shared.message} It is at .in.get("k"): ${words}`,
+    });
+  }
   assert.throws(() => encode(new Uint8Array(new SharedArrayBuffer(8))), {
     name: "TypeError",
     message: "serde_v8 error: invalid type; expected: buffer, got: Uint8Array",

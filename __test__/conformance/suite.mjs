@@ -11,6 +11,7 @@
 
 import atomic from "./cases/atomic.mjs";
 import capture from "./cases/capture.mjs";
+import changing from "./cases/changing.mjs";
 import checks from "./cases/checks.mjs";
 import close from "./cases/close.mjs";
 import concurrency from "./cases/concurrency.mjs";
@@ -73,6 +74,7 @@ export const shelves = [
   { shelf: "key errors", cases: keyErrors },
   { shelf: "values", cases: values },
   { shelf: "value refusals", cases: valueRefusals },
+  { shelf: "changing", cases: changing },
   { shelf: "capture", cases: capture },
   { shelf: "list", cases: list },
   { shelf: "list options", cases: listOptions },

@@ -4,7 +4,7 @@
 
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
-import { arrayKind, isResizable, viewBuffer, viewBytes, viewOffset } from "./slots";
+import { arrayKind, isDataGone, isResizable, viewBuffer, viewBytes, viewOffset } from "./slots";
 import { printGiven, printKey } from "./key-text";
 import type { Writer } from "./writer";
 import { KvUuidV7, NIL_UUID, markUuid } from "./uuid";
@@ -200,8 +200,12 @@ function bytesOf(view: ArrayBufferView): Uint8Array {
   if (isResizable(buffer)) {
     throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
+  // As in Deno, a view of a detached buffer has no bytes.
+  if (isData ? isDataGone(view) : viewBytes(view, isData) === 0) return NO_BYTES;
   return new Uint8Array(buffer, viewOffset(view, isData), viewBytes(view, isData));
 }
+
+const NO_BYTES = new Uint8Array(0);
 
 function encodeNumber(writer: Writer, value: number): void {
   if (writer.pos + 9 > writer.buf.length) writer.grow(writer.pos, 9);

@@ -20,6 +20,8 @@ const dataBufferOf = getterOf(DataView.prototype, "buffer")!;
 const dataOffsetOf = getterOf(DataView.prototype, "byteOffset")!;
 const dataBytesOf = getterOf(DataView.prototype, "byteLength")!;
 const bufferBytesOf = getterOf(ArrayBuffer.prototype, "byteLength")!;
+/** Throws TypeError for a typed array whose buffer is detached, or ends before it. */
+const firstItemOf = (arrays as { at: (this: unknown, index: number) => unknown }).at;
 /** Absent in runtimes without resizable buffers. */
 const resizableOf = getterOf(ArrayBuffer.prototype, "resizable");
 const maxBytesOf = getterOf(ArrayBuffer.prototype, "maxByteLength");
@@ -53,6 +55,26 @@ export function viewOffset(view: ArrayBufferView, isData = isDataView(view)): nu
 /** Bytes under a view. Throws as {@link viewOffset}. */
 export function viewBytes(view: ArrayBufferView, isData = isDataView(view)): number {
   return (isData ? dataBytesOf : arrayBytesOf).call(view) as number;
+}
+
+/** Whether the buffer of a typed array is detached, or has shrunk so that it ends before the array. */
+export function isArrayGone(view: ArrayBufferView): boolean {
+  try {
+    firstItemOf.call(view, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** The same of a DataView. */
+export function isDataGone(view: ArrayBufferView): boolean {
+  try {
+    viewBytes(view, true);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** Bytes of a buffer that is not shared. */

@@ -14,6 +14,7 @@ import { writeBigint } from "./bigint";
 import { placed } from "./culprit";
 import { copyOfElements, hasOnlyElements, isFull } from "./dense";
 import { Encoder } from "./encoder";
+import { Holes, isMissing } from "./holes";
 import { PACKED_ITEMS_MIN, writeNumbers } from "./packed";
 import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
@@ -28,6 +29,7 @@ const LOOP_TEXT_UNITS_MAX = 40;
 const KEYED_ARRAY_ITEMS_MAX = 8;
 const INDICES = Array.from({ length: KEYED_ARRAY_ITEMS_MAX }, (_, i) => String(i));
 const NOTHING: readonly unknown[] = [];
+const INDEX = /^(?:0|[1-9]\d{0,9})$/;
 /** Below this depth objects are written without their shapes: that takes less stack. */
 const SHAPED_DEPTH_MAX = 64;
 
@@ -114,13 +116,22 @@ function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void 
   const length = viewBytes(value, false);
   if (length > bytesMax) throw tooLarge(bytesMax, length);
   writer.ensure(length);
-  writer.buf.set(value, writer.pos);
+  // As in Deno, a view of a detached buffer has no bytes.
+  if (length > 0) writer.buf.set(value, writer.pos);
   writer.pos += length;
 }
 
 /** Whether these keys of an array of that length are its indices: those come first and in order, so the last one tells. */
 function hasAll(keys: readonly string[], length: number): boolean {
   return keys.length === length && (length === 0 || keys[length - 1] === INDICES[length - 1]);
+}
+
+/** The keys that an array had before the getters among its first `read` elements ran, and its length was another. */
+function keysBefore(array: readonly unknown[], length: number, read: number): string[] {
+  const keys = objectKeys(array);
+  if (keys.length < read) return Array.from({ length: read }, (_, i) => String(i));
+  if (array.length <= length) return keys;
+  return keys.filter((key) => !(Number(key) >= length && INDEX.test(key)));
 }
 
 class ValueEncoder extends Encoder {
@@ -257,9 +268,10 @@ class ValueEncoder extends Encoder {
       this.enter();
       const keys = objectKeys(value);
       if (hasAll(keys, length)) {
+        const at = this.pos;
         this.head(4, length);
-        for (let i = 0; i < length; i++) this.value(value[i]);
-      } else this.#sparse(value, NOTHING, keys);
+        this.#rest(value, value, at, this.pos, 0, length);
+      } else this.#sparse(value, length, NOTHING, keys);
     }
     this.leave();
   }
@@ -290,12 +302,15 @@ class ValueEncoder extends Encoder {
     this.pos = at;
     if (this.met(value)) return;
     this.enter();
-    if (!isFull) this.#sparse(value, NOTHING, keys);
+    if (!isFull) this.#sparse(value, length, NOTHING, keys);
     else {
-      if (i === 0) this.head(4, length);
-      else this.pos = behind;
-      this.value(item);
-      for (i++; i < length; i++) this.value(value[i]);
+      this.head(4, length);
+      const first = this.pos;
+      if (i > 0) this.pos = behind;
+      let holes: Holes | null = null;
+      if (isMissing(value, value, i, item)) (holes = new Holes()).add(this, i);
+      else this.value(item);
+      this.#rest(value, value, at, first, i + 1, length, holes);
     }
     this.leave();
   }
@@ -308,7 +323,7 @@ class ValueEncoder extends Encoder {
         ? copy.length !== length || !isFull(value, length)
         : !hasOnlyElements(value, length)
     )
-      return this.#sparse(value, copy ?? NOTHING);
+      return this.#sparse(value, length, copy ?? NOTHING);
     const items = copy ?? value;
     const first = items[0];
     const isNumber = typeof first === "number";
@@ -321,29 +336,59 @@ class ValueEncoder extends Encoder {
       // What was read of a hole is no property.
       return this.#sparse(
         value,
-        (read ?? [first]).filter((_, i) => hasOwn.call(value, i)),
+        length,
+        (read ?? [first]).filter((item, i) => item !== undefined || hasOwn.call(value, i)),
       );
     }
+    const at = this.pos;
     this.head(4, length);
+    const start = this.pos;
     if (!isNumber) {
       this.value(first);
-      for (let i = 1; i < length; i++) this.value(items[i]);
-    } else if (read !== null) {
-      this.items(read, 0, read.length);
-      this.items(items, read.length, length);
-    } else {
-      this.number(first);
-      this.items(items, 1, length);
+      return this.#rest(items, value, at, start, 1, length);
     }
+    let from = 1;
+    if (read !== null) {
+      this.items(read, 0, read.length, read);
+      from = read.length;
+    } else this.number(first);
+    this.items(items, from, length, value)?.finish(this, at, start, length);
+  }
+
+  /**
+   * The elements from index `from` on, of an array that begins at `at` with its elements at `first`. `source` is the
+   * array itself, where `items` is a copy.
+   */
+  #rest(
+    items: readonly unknown[],
+    source: readonly unknown[],
+    at: number,
+    first: number,
+    from: number,
+    length: number,
+    holes: Holes | null = null,
+  ): void {
+    for (let i = from; i < length; i++) {
+      const item = items[i];
+      if ((item === undefined || i >= source.length) && isMissing(items, source, i, item)) {
+        (holes ??= new Holes()).add(this, i);
+      } else this.value(item);
+    }
+    holes?.finish(this, at, first, length);
   }
 
   /**
    * An array with holes or with properties beside its elements. `read` are those of its properties, from the first
-   * on, that were read.
+   * on, that were read; `length` is the one before.
    */
-  #sparse(value: unknown[], read: readonly unknown[], keys: string[] = objectKeys(value)): void {
+  #sparse(
+    value: unknown[],
+    length: number,
+    read: readonly unknown[],
+    keys: string[] = keysBefore(value, length, read.length),
+  ): void {
     this.object("Array", 3);
-    this.number(value.length);
+    this.number(length);
     this.entries(value as unknown as Record<string, unknown>, keys, read);
   }
 }

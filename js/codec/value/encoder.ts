@@ -6,6 +6,7 @@
 import type { Buffer } from "node:buffer";
 import { markUuid } from "../uuid";
 import type { Fill, Mark, Writer } from "../writer";
+import { Holes, headsOf, isMissing } from "./holes";
 import { Leaves } from "./leaves";
 import { tooLarge } from "./reject";
 import { LISTED_OBJECTS_MAX, Seen } from "./seen";
@@ -23,7 +24,15 @@ export interface SeenBuffer {
   /** Its size when it was written; a getter can resize it afterwards. Infinity: it has one size. */
   bytes: number;
   /** The view written as its own bytes at [at, end), as long as nothing else uses the buffer. */
-  alone: { name: string; at: number; end: number; byteOffset: number; length: number } | null;
+  alone: {
+    name: string;
+    at: number;
+    end: number;
+    byteOffset: number;
+    length: number;
+    /** It is a view of all bytes of the buffer. */
+    isWhole: boolean;
+  } | null;
   /** Its number among the value's objects, once it is written. */
   object: number;
 }
@@ -130,6 +139,11 @@ export abstract class Encoder {
     if (marks !== null) for (const mark of marks) mark.offset -= origin;
   }
 
+  /** A copy of the last bytes before a position. */
+  copyBefore(end: number, bytes: number): Uint8Array {
+    return Uint8Array.prototype.slice.call(this.buf, end - bytes, end);
+  }
+
   /** Remembers a placeholder. */
   mark(placeholder: number, at: number): void {
     markUuid(this.#writer!, placeholder, at);
@@ -188,14 +202,24 @@ export abstract class Encoder {
     } else this.float(value);
   }
 
-  /** Writes the items of an array from index `from` on; reads each once, after those before it are written. */
-  items(array: readonly unknown[], from: number, length: number): void {
+  /**
+   * Writes the items of an array from index `from` on; reads each once, after those before it are written. `source` is
+   * the array itself, where `array` is a copy. Returns those that are missing.
+   */
+  items(
+    array: readonly unknown[],
+    from: number,
+    length: number,
+    source: readonly unknown[],
+  ): Holes | null {
     let { buf, view, pos, end } = this;
+    let holes: Holes | null = null;
     for (let i = from; i < length; i++) {
       const value = array[i];
-      if (typeof value !== "number") {
+      if (typeof value !== "number" || i >= source.length) {
         this.pos = pos;
-        this.value(value);
+        if (isMissing(array, source, i, value)) (holes ??= new Holes()).add(this, i);
+        else this.value(value);
         ({ buf, view, pos, end } = this);
         continue;
       }
@@ -235,6 +259,7 @@ export abstract class Encoder {
       }
     }
     this.pos = pos;
+    return holes;
   }
 
   /** A float64, also for integers (dates). */
@@ -323,6 +348,11 @@ export abstract class Encoder {
     this.edit({ kind: "reference", at: this.pos, drop: PLACEHOLDER_BYTES, object });
     if (this.pos >= this.end) this.grow(1);
     this.buf[this.pos++] = 0;
+  }
+
+  /** The counts of the maps whose heads are edited, by position. */
+  changedHeads(): Map<number, number> {
+    return headsOf(this.#edits ?? []);
   }
 
   edit(edit: Edit): void {

@@ -3,6 +3,7 @@
  */
 
 import { types } from "node:util";
+import { bufferBytes, resize } from "../slots";
 import { type Decoder, define, malformed } from "./decoder";
 import { readPacked } from "./packed";
 import { ERROR_NAMES, VIEW_TAGS } from "./tags";
@@ -120,10 +121,27 @@ function readView(decoder: Decoder, items: number): object {
   if (View === undefined || !types.isArrayBuffer(buffer)) return malformed();
   if (length === null) {
     if ((buffer as { resizable?: boolean }).resizable !== true) malformed();
-    return new View(buffer, byteOffset);
+    return trackingView(View, buffer, byteOffset);
   }
   if (typeof length !== "number") malformed();
   return new View(buffer, byteOffset, length as number);
+}
+
+/**
+ * A view whose length follows that of its buffer. Some engines make one only while the buffer holds
+ * whole items, which it need not do later.
+ */
+function trackingView(View: ViewConstructor, buffer: ArrayBuffer, byteOffset: number): object {
+  const step = (View as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1;
+  const size = bufferBytes(buffer);
+  const rest = (size - byteOffset) % step;
+  if (rest <= 0) return new View(buffer, byteOffset);
+  const kept = new Uint8Array(new Uint8Array(buffer));
+  resize(buffer, size - rest);
+  const view = new View(buffer, byteOffset);
+  resize(buffer, size);
+  new Uint8Array(buffer).set(kept);
+  return view;
 }
 
 function readError(decoder: Decoder, name: string, items: number, slot: number): Error {

@@ -16,6 +16,12 @@ export type Edit =
   | { kind: "reference"; at: number; drop: number; object: number }
   /** A map's head, when some of its keys vanished while it was written. */
   | { kind: "head"; at: number; drop: number; count: number }
+  /** An array's head, when some of its elements vanished: `count` of `length` are left. */
+  | { kind: "array"; at: number; drop: number; length: number; count: number }
+  /** The index of an element that is left, before it. */
+  | { kind: "key"; at: number; drop: number; index: number }
+  /** What is in the place of an element that has vanished. */
+  | { kind: "nothing"; at: number; drop: number }
   /** A view's own bytes, when its buffer turned out to be shared; the buffer is that object. */
   | { kind: "view"; at: number; drop: number; object: number; view: SharedView };
 
@@ -31,7 +37,9 @@ export interface SharedView {
  */
 export const PLACEHOLDER_BYTES = 1;
 
-const HEAD_BYTES_MAX = 9;
+/** A head, or an index as text. */
+const HEAD_BYTES_MAX = 11;
+const ARRAY_OVERHEAD_BYTES = 32;
 const VIEW_OVERHEAD_BYTES = 64;
 
 /**
@@ -56,17 +64,19 @@ export function splice(
   const shared = new Set<number>();
   for (const edit of edits) if (edit.kind === "reference") shared.add(edit.object);
 
-  // Steps in the order of the bytes; a mark comes before its object.
+  // Steps in the order of the bytes; a key comes before its element, a mark before its object.
   const steps: { at: number; edit: Edit | null; object: number }[] = [];
   for (const object of shared) {
     if (starts[object] !== INSIDE_EDIT) steps.push({ at: starts[object], edit: null, object });
   }
   for (const edit of edits) steps.push({ at: edit.at, edit, object: -1 });
-  steps.sort((a, b) => a.at - b.at || (a.edit === null ? 0 : 1) - (b.edit === null ? 0 : 1));
+  steps.sort((a, b) => a.at - b.at || rankOf(a.edit) - rankOf(b.edit));
 
   let room = end - start + steps.length * HEAD_BYTES_MAX;
-  for (const edit of edits)
+  for (const edit of edits) {
     if (edit.kind === "view") room += edit.view.bytes.length + VIEW_OVERHEAD_BYTES;
+    else if (edit.kind === "array") room += ARRAY_OVERHEAD_BYTES;
+  }
   const out = Buffer.allocUnsafeSlow(room);
   const ranks = new Map<number, number>();
   let from = start;
@@ -103,7 +113,15 @@ export function splice(
       to = writeHead(out, to, 0, ranks.get(edit.object)!);
     } else if (edit.kind === "head") {
       to = writeHead(out, to, 5, edit.count);
-    } else {
+    } else if (edit.kind === "key") {
+      to = writeAscii(out, to, String(edit.index));
+    } else if (edit.kind === "array") {
+      to = writeHead(out, to, 6, TAG_OBJECT);
+      to = writeHead(out, to, 4, 3);
+      to = writeAscii(out, to, "Array");
+      to = writeHead(out, to, 0, edit.length);
+      to = writeHead(out, to, 5, edit.count);
+    } else if (edit.kind === "view") {
       const { name, bytes, byteOffset, length } = edit.view;
       to = writeHead(out, to, 6, TAG_OBJECT);
       to = writeHead(out, to, 4, 5);
@@ -122,6 +140,12 @@ export function splice(
   }
   copy(end);
   return out.subarray(0, to) as Buffer;
+}
+
+/** The order of steps at one place. */
+function rankOf(edit: Edit | null): number {
+  if (edit === null) return 1;
+  return edit.kind === "key" ? 0 : 2;
 }
 
 /**

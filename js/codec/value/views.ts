@@ -11,6 +11,8 @@ import {
   arrayKind,
   arrayLength,
   bufferBytes,
+  isArrayGone,
+  isDataGone,
   isResizable,
   maxBytes,
   resize,
@@ -19,6 +21,7 @@ import {
   viewOffset,
 } from "../slots";
 import type { Encoder, SeenBuffer } from "./encoder";
+import { blame, notCloneable } from "./reject";
 import { INSIDE_EDIT } from "./splice";
 import { VIEW_BYTES, VIEW_TAGS } from "./tags";
 
@@ -35,11 +38,11 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   const isData = name === "DataView";
   const buffer = viewBuffer(view, isData);
   if (types.isSharedArrayBuffer(buffer))
-    throw new Error("#<SharedArrayBuffer> could not be cloned.");
-  if (isData) refuseDetached(buffer);
+    throw blame(new Error("#<SharedArrayBuffer> could not be cloned."), view);
+  if (isData) refuseDetached(buffer, view);
+  if (isData ? isDataGone(view) : viewBytes(view, false) === 0) refuseGone(view, buffer);
   const byteOffset = viewOffset(view, isData);
   const byteLength = viewBytes(view, isData);
-  if (byteLength === 0) refuseDetached(buffer);
   if (isBuffer(view)) {
     // Buffers share one pool; they are bytes and nothing else.
     encoder.bytes(new Uint8Array(buffer, byteOffset, byteLength));
@@ -50,22 +53,24 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   if (seen === null && !isResizable(buffer)) {
     const at = encoder.pos;
     writeAlone(encoder, name, new Uint8Array(buffer, byteOffset, byteLength));
+    const isWhole = byteLength === bufferBytes(buffer);
     encoder.buffers.push({
       buffer,
       bytes: Number.POSITIVE_INFINITY,
       object: -1,
-      alone: { name, at, end: encoder.pos, byteOffset, length },
+      alone: { name, at, end: encoder.pos, byteOffset, length, isWhole },
     });
     return;
   }
   encoder.object("View", 5);
   encoder.text(name);
   writeBuffer(encoder, buffer);
-  if (byteOffset + byteLength > find(encoder, buffer)!.bytes) {
+  const tracks = tracksLength(view, buffer, byteOffset, byteLength);
+  if ((tracks ? byteOffset : byteOffset + byteLength) > find(encoder, buffer)!.bytes) {
     throw new TypeError("An ArrayBuffer changed its size while it was being stored");
   }
   encoder.number(byteOffset);
-  if (tracksLength(view, buffer, byteOffset, byteLength)) encoder.nil();
+  if (tracks) encoder.nil();
   else encoder.number(length);
 }
 
@@ -95,8 +100,10 @@ export function writeBuffer(encoder: Encoder, buffer: ArrayBuffer): void {
 
 /** A second view uses the buffer: the bytes of the first one become a view of the buffer. */
 function share(encoder: Encoder, seen: SeenBuffer): void {
-  const { name, at, end, byteOffset, length } = seen.alone!;
-  refuseDetached(seen.buffer);
+  const { name, at, end, byteOffset, length, isWhole } = seen.alone!;
+  // As V8, which writes a buffer with its first view: a getter may have changed it since.
+  const written = isWhole ? encoder.copyBefore(end, length * (VIEW_BYTES[name] ?? 1)) : null;
+  if (written === null) refuseDetached(seen.buffer);
   seen.object = encoder.number_of(seen.buffer, INSIDE_EDIT);
   seen.alone = null;
   encoder.edit({
@@ -104,7 +111,7 @@ function share(encoder: Encoder, seen: SeenBuffer): void {
     at,
     drop: end - at,
     object: seen.object,
-    view: { name, bytes: new Uint8Array(seen.buffer), byteOffset, length },
+    view: { name, bytes: written ?? new Uint8Array(seen.buffer), byteOffset, length },
   });
 }
 
@@ -114,13 +121,21 @@ function find(encoder: Encoder, buffer: ArrayBuffer): SeenBuffer | null {
   return null;
 }
 
-function refuseDetached(buffer: ArrayBuffer): void {
+function refuseDetached(buffer: ArrayBuffer, part: object = buffer): void {
   if (bufferBytes(buffer) !== 0) return;
   try {
     new Uint8Array(buffer);
   } catch {
-    throw new TypeError("An ArrayBuffer is detached and could not be cloned.");
+    throw blame(new TypeError("An ArrayBuffer is detached and could not be cloned."), part);
   }
+}
+
+/** Refuses a view without bytes whose buffer is detached, or has shrunk so that it ends before the view. */
+function refuseGone(view: ArrayBufferView, buffer: ArrayBuffer): void {
+  refuseDetached(buffer, view);
+  if (arrayKind(view) === undefined) throw notCloneable(view);
+  // As V8 names it.
+  if (isArrayGone(view)) throw blame(new TypeError("[object Object] could not be cloned."), view);
 }
 
 /**
