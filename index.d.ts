@@ -536,9 +536,9 @@ export interface KvPageOptions<T = unknown> extends KvCallOptions {
  *   `deleteMany` take them.
  */
 export interface KvPaginateOptions<T = unknown> extends KvPageOptions<T> {
-  prefix?: KvKey;
-  start?: KvKey;
-  end?: KvKey;
+  prefix?: KvKey | undefined;
+  start?: KvKey | undefined;
+  end?: KvKey | undefined;
 }
 
 /** One page. */
@@ -712,7 +712,7 @@ export interface KvIndexOptions extends KvCallOptions {
    * Lengths in characters (1 to 32, at most 4 of them) of indexed beginnings of terms: queries like
    * `ab*` of these lengths are as fast as whole terms. Default: none.
    */
-  prefixLengths?: readonly number[];
+  prefixLengths?: readonly number[] | undefined;
   /** A name, 1 to 256 bytes. Default: made from the prefix. */
   name?: string | undefined;
   /**
@@ -790,7 +790,15 @@ export interface KvSearchOptions<T = unknown> extends KvCallOptions {
    * and the most terms of a snippet (1 to 64, default 32). The text between is as it was stored:
    * escape it before it becomes HTML.
    */
-  highlight?: boolean | { before?: string; after?: string; ellipsis?: string; terms?: number };
+  highlight?:
+    | boolean
+    | {
+        before?: string | undefined;
+        after?: string | undefined;
+        ellipsis?: string | undefined;
+        terms?: number | undefined;
+      }
+    | undefined;
 }
 
 /** An entry that a search found. */
@@ -893,7 +901,7 @@ export interface KvMessage<T = any> extends KvMessageInfo<T> {
    *
    * @param options.error Kept with the dead letter: an `Error`, or any value as text.
    */
-  nack(options?: { delay?: number; error?: unknown }): Promise<boolean>;
+  nack(options?: { delay?: number | undefined; error?: unknown }): Promise<boolean>;
   /** Sets the expiry of its lock to `ms` from now, 100 to 86400000 (a day). */
   extend(ms: number): Promise<boolean>;
 }
@@ -962,9 +970,9 @@ export interface KvDeadLetters<T = any> {
    * const { messages, cursor } = await kv.queue("mail").dead.list({ limit: 20 });
    */
   list(options?: {
-    limit?: number;
-    cursor?: string | null;
-    signal?: AbortSignal;
+    limit?: number | undefined;
+    cursor?: string | null | undefined;
+    signal?: AbortSignal | undefined;
   }): Promise<{ messages: KvDeadMessage<T>[]; cursor: string | null }>;
   /** Returns one of them, or `null` if there is none with this id. */
   get(id: string, options?: KvCallOptions): Promise<KvDeadMessage<T> | null>;
@@ -980,7 +988,10 @@ export interface KvDeadLetters<T = any> {
    * `olderThan`. Resolves to their number. It works in bounded steps: writers wait for one of them
    * at most.
    */
-  purge(options?: { olderThan?: number; signal?: AbortSignal }): Promise<number>;
+  purge(options?: {
+    olderThan?: number | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<number>;
 }
 
 /**
@@ -1131,6 +1142,9 @@ export interface KvNamedEnqueueOptions extends KvQueueEnqueueOptions {
   queue: string;
 }
 
+/** Names the type parameter of {@link AtomicOperation}. No value has it. */
+declare const checked: unique symbol;
+
 /**
  * Checks, mutations and messages that are committed together or not at all. Every method but
  * `commit` returns the operation, so calls can be chained. Keys and values are encoded when they
@@ -1149,15 +1163,18 @@ export interface KvNamedEnqueueOptions extends KvQueueEnqueueOptions {
  *   .commit();
  * if (!result.ok) console.log("another writer was faster: read again and retry");
  */
-export class AtomicOperation {
+export class AtomicOperation<Checked extends boolean = true> {
   private constructor();
+
+  /** Whether a check may refuse the commit; for types only. */
+  readonly [checked]?: Checked;
 
   /**
    * Adds checks; the commit happens only if all of them hold.
    *
    * @throws TypeError when one is null or undefined.
    */
-  check(...checks: AtomicCheck[]): this;
+  check(...checks: AtomicCheck[]): AtomicOperation;
 
   /**
    * Adds mutations, which happen in order.
@@ -1253,6 +1270,11 @@ export class AtomicOperation {
    * failed. A second call commits it again. An empty operation commits too, and takes a
    * versionstamp.
    *
+   * Without {@link check} the type of the result has no refusal: `const { versionstamp } = await
+   * kv.atomic().set(key, value).commit()`. A variable keeps the type of its declaration: give one to
+   * which checks are added later the type of operations with checks, `const op: AtomicOperation =
+   * kv.atomic()`.
+   *
    * Rejects with `TypeError` for an invalid key or check, for a limit, and for a `sum`, `min` or
    * `max` over something that is not a number of its kind; with {@link BadResource} when the handle
    * is closed; with {@link KvError} when the database cannot write. Nothing was written then; only
@@ -1266,9 +1288,20 @@ export class AtomicOperation {
    * if (result.ok) console.log("your number is", result.values[0]);
    */
   commit(
+    this: AtomicOperation<false>,
+    options: { values: true } & KvCallOptions,
+  ): Promise<KvAtomicResult & { values: KvCalculated[] }>;
+  commit(
+    this: AtomicOperation<false>,
+    options?: { values?: boolean | undefined } & KvCallOptions,
+  ): Promise<KvAtomicResult>;
+  // With a `this` as well: else the compiler prefers these for an operation without checks.
+  commit(
+    this: AtomicOperation<boolean>,
     options: { values: true } & KvCallOptions,
   ): Promise<(KvAtomicResult & { values: KvCalculated[] }) | KvCommitRefusal>;
   commit(
+    this: AtomicOperation<boolean>,
     options?: { values?: boolean | undefined } & KvCallOptions,
   ): Promise<KvAtomicResult | KvCommitRefusal>;
 }
@@ -1523,7 +1556,7 @@ export interface KvTransactionOptions {
    * first conflict a random time below `initial`, after each further conflict below twice as much,
    * never more than `max`. Default: `{ initial: 2, max: 250 }`.
    */
-  retryDelay?: { initial?: number; max?: number };
+  retryDelay?: { initial?: number | undefined; max?: number | undefined } | undefined;
   /** Ends the transaction between two steps; it rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
@@ -1545,7 +1578,7 @@ export interface KvTransaction {
   /** As {@link Kv.get}. An entry that is read twice is one object: change a copy. */
   get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel; signal?: AbortSignal },
+    options?: { consistency?: KvConsistencyLevel | undefined; signal?: AbortSignal | undefined },
   ): Promise<KvTransactionEntryMaybe<T>>;
 
   /**
@@ -1553,7 +1586,7 @@ export interface KvTransaction {
    */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel; signal?: AbortSignal },
+    options?: { consistency?: KvConsistencyLevel | undefined; signal?: AbortSignal | undefined },
   ): Promise<{ [K in keyof T]: KvTransactionEntryMaybe<T[K]> }>;
 
   /**
@@ -1662,11 +1695,19 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   get<T = unknown>(
     key: KvKey,
-    options: { consistency?: KvConsistencyLevel; withExpiry: true; signal?: AbortSignal },
+    options: {
+      consistency?: KvConsistencyLevel | undefined;
+      withExpiry: true;
+      signal?: AbortSignal | undefined;
+    },
   ): Promise<KvEntryMaybe<T> & KvExpiry>;
   get<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean; signal?: AbortSignal },
+    options?: {
+      consistency?: KvConsistencyLevel | undefined;
+      withExpiry?: boolean | undefined;
+      signal?: AbortSignal | undefined;
+    },
   ): Promise<KvEntryMaybe<T>>;
 
   /**
@@ -1678,11 +1719,19 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options: { consistency?: KvConsistencyLevel; withExpiry: true; signal?: AbortSignal },
+    options: {
+      consistency?: KvConsistencyLevel | undefined;
+      withExpiry: true;
+      signal?: AbortSignal | undefined;
+    },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> & KvExpiry }>;
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel; withExpiry?: boolean; signal?: AbortSignal },
+    options?: {
+      consistency?: KvConsistencyLevel | undefined;
+      withExpiry?: boolean | undefined;
+      signal?: AbortSignal | undefined;
+    },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
@@ -1700,7 +1749,10 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const theme = kv.getSync<string>(["settings", "theme"]).value ?? "dark";
    */
-  getSync<T = unknown>(key: KvKey, options?: { consistency?: KvConsistencyLevel }): KvEntryMaybe<T>;
+  getSync<T = unknown>(
+    key: KvKey,
+    options?: { consistency?: KvConsistencyLevel | undefined },
+  ): KvEntryMaybe<T>;
 
   /**
    * As {@link getMany}, but returns at once; otherwise as {@link getSync}.
@@ -1710,7 +1762,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   getManySync<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel },
+    options?: { consistency?: KvConsistencyLevel | undefined },
   ): { [K in keyof T]: KvEntryMaybe<T[K]> };
 
   /**
@@ -1901,7 +1953,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   deleteMany<T = unknown>(
     which: readonly KvKey[] | KvListSelector,
-    options?: KvDeleteManyOptions<T> & { descendants?: false },
+    options?: KvDeleteManyOptions<T> & { descendants?: false | undefined },
   ): Promise<{ count: number; versionstamp: string | null }>;
   deleteMany<T = unknown>(
     key: KvKey,
@@ -1919,7 +1971,8 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Starts an operation: checks, mutations and messages that are committed together or not at all.
    */
-  atomic(): AtomicOperation;
+  // `any`: an operation with checks may be assigned to a variable that was declared without.
+  atomic(): AtomicOperation<any>;
 
   /**
    * Adds a message for {@link listenQueue}. Resolves when it is durable. The message is delivered
@@ -1962,7 +2015,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const mail = kv.queue<{ to: string }>("mail", { deadRetention: 7 * 86_400_000 });
    */
-  queue<T = any>(name?: string, options?: { deadRetention?: number }): KvQueue<T>;
+  queue<T = any>(name?: string, options?: { deadRetention?: number | undefined }): KvQueue<T>;
 
   /**
    * Watches up to ten keys (`limits.watchedKeysMax`): the stream yields the state of all of them
@@ -1980,7 +2033,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   watch<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { raw?: boolean; signal?: AbortSignal },
+    options?: { raw?: boolean | undefined; signal?: AbortSignal | undefined },
   ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
 
   /**
@@ -2016,7 +2069,11 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   watch<T = unknown>(
     selector: KvListSelector,
-    options?: { since?: string; initial?: boolean; signal?: AbortSignal },
+    options?: {
+      since?: string | undefined;
+      initial?: boolean | undefined;
+      signal?: AbortSignal | undefined;
+    },
   ): ReadableStream<KvChanges<T>>;
 
   /**
@@ -2099,7 +2156,10 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { databaseBytes, freePages, pageSize } = await kv.stats();
    * if (freePages * pageSize > databaseBytes / 2) await kv.vacuum();
    */
-  stats(options?: { entries?: boolean; signal?: AbortSignal }): Promise<KvStats>;
+  stats(options?: {
+    entries?: boolean | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<KvStats>;
 
   /**
    * Returns what this process has done with the database since it opened it, over all its handles,
@@ -2116,8 +2176,11 @@ export class Kv implements Disposable, AsyncDisposable {
    * const { operations, conflicts } = await kv.metrics();
    * console.log(operations.get.count, operations.set.latency?.p99Ms, conflicts);
    */
-  metrics(options?: { format?: "object"; signal?: AbortSignal }): Promise<KvMetrics>;
-  metrics(options: { format: "prometheus"; signal?: AbortSignal }): Promise<string>;
+  metrics(options?: {
+    format?: "object" | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<KvMetrics>;
+  metrics(options: { format: "prometheus"; signal?: AbortSignal | undefined }): Promise<string>;
 
   /**
    * Rewrites the file without its free pages. Writes of all processes wait meanwhile, reads do not.
@@ -2328,7 +2391,7 @@ export interface KvBackupOptions {
    * Called now and then with the number of copied pages (4096 bytes). If it throws, the backup ends
    * and rejects with that error; a copy that was complete by then stays.
    */
-  onProgress?: (progress: { pagesDone: number; pages: number }) => void;
+  onProgress?: ((progress: { pagesDone: number; pages: number }) => void) | undefined;
   /** Cancels the backup; nothing is left behind. */
   signal?: AbortSignal | undefined;
 }
@@ -2444,7 +2507,7 @@ export interface OpenKvOptions {
    * `flushInterval` milliseconds (default: 10000, at least 100) if there is anything new, and when the last handle is
    * closed; a process that dies loses what it has counted since. A `TypeError` with `readonly`.
    */
-  metrics?: { persistent?: boolean; flushInterval?: number };
+  metrics?: { persistent?: boolean | undefined; flushInterval?: number | undefined } | undefined;
   /**
    * For a file of openkv's own, memory, or PostgreSQL: whether the database keeps a replication log, all committed changes in
    * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
@@ -2453,7 +2516,14 @@ export interface OpenKvOptions {
    * deletes it, with the history. With `messages` (default: false) the log also has the messages and dead
    * letters of queues, so that a restore from an archive has those of its moment; the end of a delivery is then a commit.
    */
-  log?: boolean | { retention?: number | string; maxBytes?: number; messages?: boolean };
+  log?:
+    | boolean
+    | {
+        retention?: number | string | undefined;
+        maxBytes?: number | undefined;
+        messages?: boolean | undefined;
+      }
+    | undefined;
   /**
    * For a file of openkv's own, memory, or PostgreSQL: for how long the database keeps what is replaced or deleted, for
    * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the replication log. The history
@@ -2526,7 +2596,7 @@ export interface OpenKvOptions {
    * With `replica`: the copy has only the keys that extend one of these, at most 100. Other reads go to the
    * server. Default: all keys.
    */
-  prefixes?: readonly KvKey[];
+  prefixes?: readonly KvKey[] | undefined;
   /**
    * For a URL only, and on PostgreSQL with `replica`: the consistency of reads that name none, and of counts, searches and `ttl`, which cannot.
    * Transactions always read `"strong"`. Default: `"strong"`.
@@ -2625,13 +2695,13 @@ export function openKv(path?: string | URL | null, options?: OpenKvOptions): Pro
  */
 export interface ServerQuotas {
   /** Size of the database's files, in bytes, beyond which writes that store are refused. */
-  bytes?: number;
+  bytes?: number | undefined;
   /** Requests in a second; this many may come at once. */
-  operationsPerSecond?: number;
+  operationsPerSecond?: number | undefined;
   /** Messages in a queue beyond which enqueueing is refused. */
-  queueDepth?: number;
+  queueDepth?: number | undefined;
   /** Watches at one time. */
-  watches?: number;
+  watches?: number | undefined;
 }
 
 /** Options of {@link serve}. An unknown name is a `TypeError`. */
@@ -2700,7 +2770,7 @@ export interface ServeOptions {
    */
   adminToken?: string | undefined;
   /** Paths of a certificate (with its chain) and of its key, in PEM. Without: clear text. */
-  tls?: { cert: string; key: string };
+  tls?: { cert: string; key: string } | undefined;
   /** Of a file: no client may write. Default: false. */
   readonly?: boolean | undefined;
   /** Of a file: its quotas. Databases of a folder get theirs by the admin API. */

@@ -484,3 +484,36 @@ export async function optionTypes(kv: Kv, flag: boolean): Promise<void> {
   await queue.receive(receive);
   await queue.peek(peek);
 }
+
+/** Only a check can refuse a commit, so only an operation with one has a refusal in its type. */
+export async function refusals(kv: Kv, entries: KvEntry<User>[], flag: boolean): Promise<void> {
+  const set = await kv.atomic().set(["a"], 1).sum(["n"], 1n).delete(["b"]).commit();
+  same<typeof set, KvAtomicResult>(true);
+  const { versionstamp } = await kv.atomic().enqueue(1).touch(["a"], { expireIn: 5 }).commit();
+  versionstamp satisfies string;
+  const { values } = await kv.atomic().sum(["n"], 1).commit({ values: true });
+  same<typeof values, KvCalculated[]>(true);
+  const checked = await kv.atomic().set(["a"], 1).check(entries[0]!).set(["b"], 2).commit();
+  same<typeof checked, KvAtomicResult | KvCommitRefusal>(true);
+  // @ts-expect-error it may be refused
+  checked.versionstamp;
+  if (checked.ok) checked.versionstamp satisfies string;
+  else checked.failed satisfies number[];
+  const told = await kv.atomic().check(entries[0]!).sum(["n"], 1).commit({ values: true });
+  // @ts-expect-error it may be refused
+  told.values;
+  // As in programs for Deno: the operation is assigned to its variable again.
+  let grown = kv.atomic();
+  if (flag) grown = grown.set(["a"], 1);
+  let guarded: AtomicOperation = kv.atomic();
+  for (const entry of entries) guarded = guarded.check(entry);
+  guarded.check(...entries);
+  const result = await guarded.set(["a"], 1).commit();
+  same<typeof result, KvAtomicResult | KvCommitRefusal>(true);
+  grown = grown.check(...entries);
+  await grown.commit();
+  const give = (): AtomicOperation => kv.atomic().set(["a"], 1);
+  same<Awaited<ReturnType<ReturnType<typeof give>["commit"]>>, KvAtomicResult | KvCommitRefusal>(
+    true,
+  );
+}

@@ -74,8 +74,8 @@ const DISPOSE: symbol = Symbol.dispose ?? Symbol.for("nodejs.dispose");
 const ASYNC_DISPOSE: symbol = Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose");
 
 interface ReadOptions {
-  consistency?: KvConsistencyLevel;
-  withExpiry?: boolean;
+  consistency?: KvConsistencyLevel | undefined;
+  withExpiry?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -132,14 +132,14 @@ export class Kv {
 
   getSync<T = unknown>(
     key: KvKey,
-    options?: { consistency?: KvConsistencyLevel },
+    options?: { consistency?: KvConsistencyLevel | undefined },
   ): KvEntryMaybe<T> {
     return getSync(this.#session, key, options) as KvEntryMaybe<T>;
   }
 
   getManySync<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: { consistency?: KvConsistencyLevel },
+    options?: { consistency?: KvConsistencyLevel | undefined },
   ): { [K in keyof T]: KvEntryMaybe<T[K]> } {
     return getManySync(this.#session, keys, options) as { [K in keyof T]: KvEntryMaybe<T[K]> };
   }

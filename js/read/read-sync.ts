@@ -41,7 +41,7 @@ export function getManySync(
 }
 
 interface Wanted {
-  consistency?: KvConsistencyLevel;
+  consistency?: KvConsistencyLevel | undefined;
 }
 
 function checkOnlyConsistency(method: string, options: unknown): Wanted | undefined {

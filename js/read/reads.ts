@@ -23,7 +23,7 @@ import type { Session } from "../session/session.js";
 import type { KvConsistencyLevel, KvEntryKey, KvEntryMaybe, KvKey } from "../model/types.js";
 
 interface ReadOptions {
-  consistency?: KvConsistencyLevel;
+  consistency?: KvConsistencyLevel | undefined;
 }
 
 /**

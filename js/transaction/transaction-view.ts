@@ -36,7 +36,7 @@ import type {
 } from "../model/types.js";
 
 interface ReadOptions {
-  consistency?: KvConsistencyLevel;
+  consistency?: KvConsistencyLevel | undefined;
   signal?: AbortSignal | undefined;
 }
 

@@ -57,6 +57,15 @@ export async function chains(kv: Kv, denos: Deno.Kv): Promise<void> {
       .commit(),
   );
   useResult(await kv.set(["a"], 1));
+  // A variable without a type is that of Deno's programs: it takes every operation.
+  let grown = kv.atomic();
+  grown = grown.set(["a"], 1);
+  grown = grown.check({ key: ["a"], versionstamp: null });
+  const kept: Deno.AtomicOperation[] = [grown, kv.atomic().check(), kv.atomic().set(["a"], 1)];
+  const outcome = await grown.commit();
+  if (!outcome.ok) throw new Error("refused");
+  outcome.versionstamp satisfies string;
+  void kept;
   // What one side has read is a check of the other.
   kv.atomic().check(await denos.get(["a"]));
   denos.atomic().check(await kv.get(["a"]), ...(await kv.getMany([["a"], ["b"]])));
