@@ -2567,7 +2567,8 @@ export interface OpenKvOptions {
   /**
    * For a URL only: how long opening, and every later call, may take with all its retries, in
    * milliseconds; then it fails with code `UNAVAILABLE`, or `OUTCOME_UNKNOWN` for a write that may
-   * have happened. A watch continues for as long as it is read. Default: 10000.
+   * have happened. A watch continues for as long as it is read. Without the option, opening fails with the
+   * first reason why the server is not reached (docs/remote.md). Default: 10000.
    */
   timeout?: number | undefined;
   /**
@@ -2582,7 +2583,8 @@ export interface OpenKvOptions {
    * memory (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
    * the server cannot be reached; writes and `"strong"` reads go to the server. Searches of a database on PostgreSQL
    * are answered from it. See {@link KvReplica} and
-   * docs/replicas.md. Opening needs the server once, and does not wait for the copy. A file that is a
+   * docs/replicas.md. Opening asks the server once, and does not wait for the copy. If the server cannot be reached, a
+   * complete copy from before is opened without it, except that of a database on PostgreSQL. A file that is a
    * database of its own is `DENIED`, one of another database ends the replica with `DENIED`, a server
    * without a replication log is `UNSUPPORTED`. Default: no copy.
    *
@@ -2614,14 +2616,15 @@ export interface OpenKvOptions {
 export interface KvReplicaStatus {
   /**
    * `"bootstrapping"`: it connects, or gets a copy of everything. `"following"`. `"disconnected"`: it tries
-   * again by itself, and eventual reads go on. `"failed"`: `error` says what to do.
+   * again by itself, and eventual reads go on; also after an opening without the server. `"failed"`: `error` says
+   * what to do.
    */
   state: "bootstrapping" | "following" | "disconnected" | "failed";
   /** The commit up to which it has every change; null before the first complete copy. */
   version: string | null;
   /** How long ago it had everything that the server had, in milliseconds; null: not since it was opened. */
   lag: number | null;
-  /** Whether it has a complete copy. */
+  /** Whether it has a complete copy, as the server has confirmed since the opening. */
   ready: boolean;
   /** The number of complete copies since it was opened; a replica that goes on where it was makes none. */
   copies: number;

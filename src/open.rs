@@ -1,6 +1,8 @@
 //! The composition root: from a path or URL and options to a database. All handles on a file share
 //! one store.
 
+mod replicas;
+
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 
+use self::replicas::{COPIES, Remote, open_copy, open_replica};
 use crate::database::{Database, Replica};
 use crate::engine;
 use crate::engine::cluster::Cluster;
@@ -21,8 +24,8 @@ use crate::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error,
     Key, Kind, PageMemory, Result,
 };
-use crate::remote::{Cancel, Client};
-use crate::replica::{Copy, require_log};
+use crate::remote::{Cancel, Opening};
+use crate::replica::Copy;
 use crate::store::Store;
 
 /// The database to open.
@@ -65,6 +68,8 @@ pub enum Target {
         access_token: String,
         /// Longest time of opening and of every later call, with all their retries.
         timeout: Duration,
+        /// Whether opening asks a server that does not answer again, until the timeout.
+        retries: bool,
         /// The local copy, if there is to be one.
         replica: Option<ReplicaTarget>,
     },
@@ -190,7 +195,7 @@ fn file_number(_path: &Path) -> Option<(u64, u64)> {
 /// Opens a database, or joins the store that this process already has on it.
 ///
 /// # Errors
-/// As [`SqliteEngine::open`], [`Client::open`] and `PostgresEngine::open`; `Unavailable` if the
+/// As [`SqliteEngine::open`], [`Client::open`](crate::remote::Client::open) and `PostgresEngine::open`; `Unavailable` if the
 /// directory cannot be created.
 pub fn open(target: &Target) -> Result<Database> {
     open_unless(target, Cancel::default())
@@ -214,66 +219,23 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             }
             let store = open_postgres(&url.0, *readonly, *busy)?;
             let Some(replica) = replica else { return Ok(Database::Store(store)) };
-            let copy = open_copy(std::slice::from_ref(&url.0), replica, |copy, prefixes, beat| {
+            let urls = std::slice::from_ref(&url.0);
+            let copy = open_copy(urls, replica, None, |copy, prefixes, beat| {
                 Copy::start_in_process(copy, store.clone(), prefixes, beat)
             })?;
             Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Store(store) })))
         }
-        Target::Url { urls, access_token, timeout, replica } => {
-            let open = |cancel| Client::open(urls, access_token, *timeout, system(), cancel);
-            let client = open(cancel)?;
-            let Some(replica) = replica else { return Ok(Database::Remote(client)) };
-            require_log(&client)?;
-            // The replica goes on when this handle is closed and others are not.
-            let copy = open_copy(urls, replica, |copy, prefixes, beat| {
-                let client = open(Cancel::default())?;
-                Copy::start(copy, client, (prefixes, beat), replica.advertised.clone())
-            })?;
-            Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Remote(client) })))
+        Target::Url { urls, access_token, timeout, retries, replica } => {
+            let remote = Remote { urls, access_token, timeout: *timeout };
+            match replica {
+                Some(replica) => open_replica(&remote, *retries, replica, cancel),
+                None => {
+                    let opening = if *retries { Opening::Retried } else { Opening::Once };
+                    remote.client(opening, cancel).map(Database::Remote)
+                }
+            }
         }
     }
-}
-
-/// The replicas of this process in files, each with the URLs that it follows.
-static COPIES: LazyLock<Mutex<Copies>> = LazyLock::new(Mutex::default);
-
-type Copies = HashMap<PathBuf, (Weak<Copy>, Vec<String>)>;
-
-/// Opens a replica, or joins the one that this process already has in its file.
-fn open_copy(
-    urls: &[String],
-    target: &ReplicaTarget,
-    start: impl FnOnce(Store, Vec<Key>, Duration) -> Result<Arc<Copy>>,
-) -> Result<Arc<Copy>> {
-    let ReplicaTarget { path, busy, prefixes, beat, advertised: _ } = target;
-    let Some(path) = path else {
-        let store = Store::start_copy(MemoryEngine::new(), system())?;
-        return start(store, prefixes.clone(), *beat);
-    };
-    wait_closed_at(path);
-    let mut copies = COPIES.lock();
-    copies.retain(|_, (copy, _)| copy.strong_count() > 0);
-    let place = || path.canonicalize().unwrap_or_else(|_| path.clone());
-    if let Some((copy, of)) = copies.get(&place())
-        && let Some(copy) = copy.upgrade()
-    {
-        if of.as_slice() != urls || copy.prefixes() != prefixes.as_slice() {
-            return Err(Error::invalid(format!(
-                "{} is open in this process as a replica of another URL, or with other prefixes: name another \
-                 file, or close that handle first",
-                path.display()
-            )));
-        }
-        return Ok(copy);
-    }
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| cannot("create the directory", directory, &error))?;
-    }
-    let store = Store::start_copy(SqliteEngine::open_copy(path, *busy)?, system())?;
-    let copy = start(store, prefixes.clone(), *beat)?;
-    copies.insert(place(), (Arc::downgrade(&copy), urls.to_vec()));
-    Ok(copy)
 }
 
 fn open_file(

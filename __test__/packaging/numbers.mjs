@@ -49,6 +49,7 @@ export const SENTENCES = {
     "most entries, up to {SEARCH_ENTRIES_MAX} (default: {js/search/search.ts LIMIT_DEFAULT})",
     "(default: {BACKOFF_DEFAULT_MS.0:ms}ms,{BACKOFF_DEFAULT_MS.1:s}s,{BACKOFF_DEFAULT_MS.2:s}s,{BACKOFF_DEFAULT_MS.3:s}s,{BACKOFF_DEFAULT_MS.4:minutes}m)",
     "default: {js/queue/queue-options.ts RECEIVE_LOCK_MS:s}s)",
+    "one attempt to open, {REMOTE_TIMEOUT_MS_DEFAULT:s}s for a call)",
   ],
   "docs/contract.md": [
     "has more than {CASES_IN_HUNDREDS} of them",
@@ -217,6 +218,8 @@ export const SENTENCES = {
   ],
   "docs/remote.md": [
     "`timeout` | {REMOTE_TIMEOUT_MS_DEFAULT} |",
+    "no connection within {REMOTE_FIRST_CONNECT_MS_MAX} |",
+    "has {REMOTE_TIMEOUT_MS_DEFAULT} to answer.",
     "Up to {FRAMES_RANGES_MAX} keys of one state",
     "a page ends after {FRAMES_PAGE_BYTES} |",
     "in units of {REMOTE_BACKUP_UNIT_BYTES}.",
@@ -379,7 +382,7 @@ export const SENTENCES = {
     "at most {MMAP_BYTES_MAX}.",
     "for about {js/native/immediate-commits.ts BUDGET_US} in a turn",
     "longer than {js/native/immediate-commits.ts COMMIT_US_MAX} to sync",
-    "as long as it is read. Default: {REMOTE_TIMEOUT_MS_DEFAULT:ms}.",
+    "is not reached (docs/remote.md). Default: {REMOTE_TIMEOUT_MS_DEFAULT:ms}.",
     "extend one of these, at most {REPLICA_PREFIXES_MAX}.",
     "its position every {FOLLOW_BEAT_MS}, or",
     "At least {TOKEN_CHARS_MIN} visible ASCII",
@@ -394,7 +397,7 @@ export const SENTENCES = {
 export const OTHERS = {
   "README.md": ["an application in 15 minutes"],
   "docs/backup.md": ["in 10.1 s with 107 MiB of resident memory (targets: 30 s, 200 MB)"],
-  "docs/cli.md": ["`30s`, `1h30m`, `2d`", "30s, 1h30m or 2d"],
+  "docs/cli.md": ["`30s`, `1h30m`, `2d`", "30s, 1h30m or 2d", "With `--timeout 30s` the"],
   "docs/contract.md": [
     "`enqueue: more than 10 keysIfUndelivered`",
     "`value refusals: a nesting of more than 1000 is refused`",

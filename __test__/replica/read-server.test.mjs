@@ -296,7 +296,7 @@ test("a watch waits for an own write that the replica does not have", async () =
   assert.equal((await closed).done, true);
 });
 
-test("a read server goes on where it was, and does not start without its primary", async () => {
+test("a read server goes on where it was, and starts without its primary once it has a copy", async () => {
   const { link, kv } = await started();
   const path = fresh();
   const near = await follow(link.url, { path });
@@ -306,9 +306,15 @@ test("a read server goes on where it was, and does not start without its primary
   await kv.set(["entry", "1"], "later");
   await link.refuse();
   const options = { path, replicaOf: link.url, replicaToken: readToken, listen: "127.0.0.1:0" };
-  await assert.rejects(serve(options), { code: "UNAVAILABLE" });
-  await link.accept();
+  await assert.rejects(serve({ ...options, path: fresh() }), {
+    code: "UNAVAILABLE",
+    message: /failed to connect to '.*Nothing has been copied yet/,
+  });
   const again = await startServer(options);
+  assert.equal((await get(again, "/readyz")).status, 200);
+  // The primary alone knows tokens.
+  assert.equal((await get(again, "/api/keys/entry/1")).status, 503);
+  await link.accept();
   await until(async () => (await get(again, "/api/keys/entry/0")).status === 404, "the changes");
   await caughtUp(again, kv);
   const { replica } = await (await get(again, "/api/metrics")).json();

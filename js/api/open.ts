@@ -152,6 +152,7 @@ function checkRemote(located: string, options: Given): NativeRemote {
     urls: urlsOf(located),
     accessToken: checkToken(options.accessToken),
     timeoutMs: checkTimeout(options.timeout),
+    retriesOpening: options.timeout !== undefined,
   };
 }
 

@@ -15,13 +15,17 @@ import {
 import { openKv } from "../api/open.js";
 import { KvError } from "../model/errors.js";
 import type { OpenKvOptions } from "../model/types.js";
+import { inWords } from "./advice.js";
+import { durationOf } from "./arguments.js";
 import { NotDone, WrongUsage, asUsage } from "./outcome.js";
 import type { Style } from "./output.js";
+import { showLine } from "./progress.js";
 
 /** The options of every command. */
 export interface GlobalOptions {
   db?: string;
   token?: string;
+  timeout?: string;
   json?: boolean;
   jsonPlain?: boolean;
   color: boolean;
@@ -127,7 +131,42 @@ export async function openTyped(
   path: string | undefined,
   options: OpenKvOptions = {},
 ): Promise<Kv> {
-  return await asUsage(() => openKv(path, { limits: limitsOf(path), ...options }));
+  const all = { limits: limitsOf(path), ...options };
+  const end = options.timeout === undefined ? undefined : sayWhyItWaits(path, all);
+  try {
+    return await asUsage(() => openKv(path, all));
+  } finally {
+    end?.();
+  }
+}
+
+/**
+ * Says on a terminal why a server is asked again: what an opening with one attempt says. Returns the end
+ * of that.
+ */
+function sayWhyItWaits(path: string | undefined, options: OpenKvOptions): (() => void) | undefined {
+  if (process.stderr.isTTY !== true || !isServer(located(path))) return undefined;
+  const attempt = new AbortController();
+  let clear: (() => void) | undefined;
+  openKv(path, { ...options, timeout: undefined, signal: attempt.signal }).then(
+    (kv) => kv.close(),
+    (error: Error) => {
+      if (attempt.signal.aborted) return;
+      clear = showLine(`${inWords(error.message)}; asking again for ${options.timeout} ms`);
+    },
+  );
+  return () => {
+    attempt.abort();
+    clear?.();
+  };
+}
+
+/** The options of `openKv` that the options of every command are. */
+export function remoteOptions({ token, timeout }: GlobalOptions): OpenKvOptions {
+  return {
+    ...(token !== undefined && { accessToken: token }),
+    ...(timeout !== undefined && { timeout: durationOf("--timeout", timeout) }),
+  };
 }
 
 /** The database that a shell has opened for its commands. */
@@ -176,12 +215,10 @@ export async function withDatabaseAt<T>(
   work: (kv: Kv, style: Style) => Promise<T>,
   options: OpenKvOptions = {},
 ): Promise<T> {
-  const { token } = command.optsWithGlobals<GlobalOptions>();
+  const given = { ...options, ...remoteOptions(command.optsWithGlobals<GlobalOptions>()) };
   const shared = sharing.get(programOf(command));
   if (shared !== undefined && shared.db === db) return await work(shared.kv, styleOf(command));
   if (wanted === "existing") await requireExisting(located(db));
-  const given =
-    token === undefined ? options : ({ ...options, accessToken: token } as OpenKvOptions);
   const { kv, refusal } = await openToRead(db, given);
   try {
     return await work(kv, styleOf(command));

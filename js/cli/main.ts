@@ -45,6 +45,11 @@ export function makeProgram(): Command {
       "access token of a database that is opened by URL (default: OPENKV_ACCESS_TOKEN)",
     )
     .option(
+      "--timeout <duration>",
+      "of a database that is opened by URL: how long opening and each call may take, with attempts to reach " +
+        "the server (default: one attempt to open, 10s for a call)",
+    )
+    .option(
       "--json",
       "print JSON, one entry a line: lossless; with --json=plain as jq and others know it",
     )

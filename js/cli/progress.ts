@@ -3,6 +3,8 @@
 
 const REDRAW_MS = 100;
 const BAR_CELLS = 24;
+/** The width of a terminal that does not say it. */
+const LINE_CELLS = 80;
 
 export class Progress {
   readonly #what: string;
@@ -42,6 +44,15 @@ export class Progress {
     const seconds = (nowMs - this.#startMs) / 1000;
     return `${this.#what} ${entries.toLocaleString("en")} entries in ${seconds.toFixed(1)} s`;
   }
+}
+
+/** Shows a line on the terminal until the returned function clears it. */
+export function showLine(text: string): () => void {
+  if (process.stderr.isTTY !== true) return () => {};
+  // A line that wraps could not be cleared.
+  const line = text.slice(0, Math.max((process.stderr.columns || LINE_CELLS) - 1, 1));
+  process.stderr.write(`\r\u001b[2K${line}`);
+  return () => void process.stderr.write("\r\u001b[2K");
 }
 
 interface State {

@@ -42,6 +42,8 @@ export interface NativeRemote {
   urls: string[];
   accessToken: string;
   timeoutMs: number;
+  /** Whether opening asks a server that does not answer again, until the timeout. */
+  retriesOpening: boolean;
 }
 
 /** A local copy of a remote database, or of one on PostgreSQL. */

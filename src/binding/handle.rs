@@ -103,6 +103,8 @@ pub struct NativeRemote {
     pub access_token: String,
     /// Longest time of a call with all its retries, in ms.
     pub timeout_ms: f64,
+    /// Whether opening asks a server that does not answer again, until the timeout.
+    pub retries_opening: bool,
 }
 
 /// A local copy of a remote database, or of one on PostgreSQL.
@@ -195,6 +197,7 @@ impl Handle {
                 urls: remote.urls,
                 access_token: remote.access_token,
                 timeout: Duration::from_millis(remote.timeout_ms as u64),
+                retries: remote.retries_opening,
                 replica,
             },
             (None, Some(url), _) => {

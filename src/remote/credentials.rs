@@ -15,14 +15,29 @@ use super::backoff;
 pub(super) use super::exchange::Grant;
 use super::exchange::{Exchange, Failure};
 use super::nearness::Nearness;
-use super::transport::Transport;
-use crate::model::{Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_TIMEOUT_MS_DEFAULT, Result};
+use super::transport::{Patience, Transport};
+use crate::model::{
+    Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_FIRST_CONNECT_MS_MAX, REMOTE_TIMEOUT_MS_DEFAULT,
+    Result,
+};
+use crate::protocol::extension::OFFERED;
 
 /// Shortest time between two exchanges, unless the first failed and a call cannot go on without one.
 const INTERVAL: Duration = Duration::from_millis(METADATA_INTERVAL_MS_MIN);
 
 /// Bound of one early renewal: a caller that needs a token meanwhile waits for it.
 const AHEAD_TRY: Duration = Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT);
+
+/// How an opening meets a server that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// It fails with the first reason.
+    Once,
+    /// It asks again until the timeout of the handle.
+    Retried,
+    /// It asks nothing: the first call does. Until then the server counts as openkv's own.
+    Later,
+}
 
 /// The metadata exchange and its last result.
 pub(super) struct Credentials {
@@ -32,6 +47,8 @@ pub(super) struct Credentials {
     /// Held during an exchange, not between two tries: all waiting callers share its result.
     exchanging: tokio::sync::Mutex<Option<LastExchange>>,
     renewing_early: AtomicBool,
+    /// Whether the server counts as openkv's own until it has answered.
+    assumed: bool,
     /// Of the endpoints for eventual reads.
     pub(super) nearness: Nearness,
 }
@@ -93,10 +110,11 @@ impl Credentials {
     pub(super) fn new(
         transport: Arc<Transport>,
         env: Arc<dyn Env>,
-        urls: &[String],
-        access_token: &str,
+        (urls, access_token): (&[String], &str),
+        opening: Opening,
     ) -> Result<Self> {
         Ok(Self {
+            assumed: opening == Opening::Later,
             exchange: Exchange::new(transport, env.clone(), urls, access_token)?,
             env,
             current: Mutex::default(),
@@ -118,7 +136,10 @@ impl Credentials {
 
     /// Whether the server offers that extension, as far as known.
     pub(super) fn offers(&self, extension: &str) -> bool {
-        self.current.lock().grant.as_ref().is_some_and(|grant| grant.offers(extension))
+        match &self.current.lock().grant {
+            Some(grant) => grant.offers(extension),
+            None => self.assumed && OFFERED.contains(&extension),
+        }
     }
 
     /// The last grant.
@@ -141,6 +162,32 @@ impl Credentials {
     /// The error for metadata without a strong endpoint.
     pub(super) fn no_endpoint(&self) -> Error {
         self.exchange.no_endpoint()
+    }
+
+    /// The first exchange of a client, as far as its opening waits for that.
+    pub(super) async fn open(self: &Arc<Self>, opening: Opening, deadline: Instant) -> Result<()> {
+        match opening {
+            Opening::Later => return Ok(()),
+            Opening::Retried => {}
+            Opening::Once => match self.first(deadline).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Passing(why, Duration::ZERO)) => {
+                    return Err(self.exchange.sources.no_access(&why));
+                }
+                // The server runs, and has said when to ask again.
+                Err(Failure::Passing(..)) => {}
+            },
+        }
+        self.current(deadline).await.map(drop)
+    }
+
+    async fn first(&self, deadline: Instant) -> Result<(), Failure> {
+        let mut guard = self.exchanging.lock().await;
+        let connected = Instant::now() + Duration::from_millis(REMOTE_FIRST_CONNECT_MS_MAX);
+        let patience = Patience { connected: connected.min(deadline), answered: deadline };
+        self.exchange(&mut guard, 1, patience).await;
+        guard.as_ref().and_then(|last| last.failure.clone()).map_or(Ok(()), Err)
     }
 
     /// A grant that has not expired. If an endpoint of the last one is doubted, and the next exchange
@@ -204,7 +251,7 @@ impl Credentials {
             },
         };
         if is_due && self.current.lock().is(grant.number) {
-            self.exchange(&mut guard, grant.number + 1, soon).await;
+            self.exchange(&mut guard, grant.number + 1, soon.into()).await;
             match guard.as_ref().and_then(|last| last.failure.as_ref()) {
                 Some(Failure::Final(error)) => return Err(error.clone()),
                 Some(Failure::Passing(why, _)) => {
@@ -245,7 +292,7 @@ impl Credentials {
         deadline: Instant,
         each: Duration,
     ) -> Result<Arc<Grant>> {
-        let late = |why: &str| self.exchange.sources.no_access(why);
+        let late = |why: &str| self.exchange.sources.no_time(why);
         let since = Instant::now();
         let mut pauses = Pauses::default();
         loop {
@@ -263,7 +310,9 @@ impl Credentials {
                     Some(Failure::Final(error)) if last.ended >= since || again >= deadline => {
                         return Err(error.clone());
                     }
-                    Some(Failure::Passing(why, _)) if again >= deadline => return Err(late(why)),
+                    Some(Failure::Passing(why, _)) if again >= deadline => {
+                        return Err(self.exchange.sources.no_access(why));
+                    }
                     _ if again >= deadline => {
                         return Err(late("the time is over before the next try"));
                     }
@@ -276,14 +325,14 @@ impl Credentials {
                 }
             }
             let soon = deadline.min(Instant::now() + each);
-            self.exchange(&mut guard, number + 1, soon).await;
+            self.exchange(&mut guard, number + 1, soon.into()).await;
         }
     }
 
     /// Makes one exchange and records its result. Its grant gets this number.
-    async fn exchange(&self, last: &mut Option<LastExchange>, number: u64, deadline: Instant) {
+    async fn exchange(&self, last: &mut Option<LastExchange>, number: u64, patience: Patience) {
         let before = self.current.lock().grant.clone();
-        let failure = match (self.exchange.once(number, deadline).await, before) {
+        let failure = match (self.exchange.once(number, patience).await, before) {
             (Ok(grant), Some(before)) if before.database != grant.database => {
                 Some(Failure::Final(self.exchange.another_database(&before, &grant)))
             }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::address::{self, shown};
 use super::clock::DatabaseClock;
 use super::sources::{Sources, next_at};
-use super::transport::{self, Fault, Transport, collect, refusal, retry_after, time_of};
+use super::transport::{self, Fault, Patience, Transport, collect, refusal, retry_after, time_of};
 use crate::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Metadata, PACKED_HEADER, read_answer, write_request,
 };
@@ -87,7 +87,7 @@ impl Grant {
 /// Why an exchange failed.
 #[derive(Clone)]
 pub(super) enum Failure {
-    /// A retry may help, after at least this wait. The text names URLs only if there are several.
+    /// A retry may help, after at least this wait. The text names the URLs.
     Passing(String, Duration),
     /// A retry does not help.
     Final(Error),
@@ -154,21 +154,23 @@ impl Exchange {
 
     /// Asks one URL after the other until one gives a grant, which gets this number. A refusal is
     /// final: no other URL is asked then.
-    pub(super) async fn once(&self, number: u64, deadline: Instant) -> Result<Grant, Failure> {
+    pub(super) async fn once(&self, number: u64, patience: Patience) -> Result<Grant, Failure> {
+        let deadline = patience.answered;
         let round = self.sources.round(Instant::now());
         if let [(at, url, _)] = round.as_slice() {
-            return self.ask(number, (*at, url), deadline).await;
+            return self.ask(number, (*at, url), patience).await;
         }
         let mut left = u32::try_from(round.len()).unwrap_or(u32::MAX);
         let (mut failures, mut least) = (Vec::new(), Duration::MAX);
         for (at, url, rest) in round {
             let now = Instant::now();
             let (why, wait) = if rest > Duration::ZERO {
-                ("its Retry-After is not over".into(), rest)
+                (format!("{}: its Retry-After is not over", shown(url)), rest)
             } else if now >= deadline {
-                ("no time was left to ask it".into(), rest)
+                (format!("{}: no time was left to ask it", shown(url)), rest)
             } else {
-                match self.ask(number, (at, url), next_at(now, deadline, left)).await {
+                let answered = next_at(now, deadline, left);
+                match self.ask(number, (at, url), Patience { answered, ..patience }).await {
                     Err(Failure::Passing(why, wait)) => {
                         self.sources.rest(at, Instant::now() + wait);
                         (why, wait)
@@ -176,7 +178,7 @@ impl Exchange {
                     done => return done,
                 }
             };
-            failures.push(format!("{}: {why}", shown(url)));
+            failures.push(why);
             least = least.min(wait);
             left -= 1;
         }
@@ -188,8 +190,9 @@ impl Exchange {
         &self,
         number: u64,
         (source, url): (usize, &Url),
-        deadline: Instant,
+        patience: Patience,
     ) -> Result<Grant, Failure> {
+        let deadline = patience.answered;
         let asked = url;
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -197,12 +200,11 @@ impl Exchange {
                 Failure::Final(Error::invalid(format!("{} cannot be requested", shown(&url))))
             })?;
             let passing = |fault: Fault| match fault {
-                Fault::TooLarge(_) => Failure::Final(Error::corrupt(format!(
-                    "{} is no KV Connect server: {}",
-                    shown(&url),
-                    fault.why()
-                ))),
-                fault => Failure::Passing(fault.why(), Duration::ZERO),
+                Fault::TooLarge(_) => Failure::Final(no_endpoint_at(&shown(&url), &fault.why())),
+                fault => {
+                    let why = format!("failed to connect to '{}': {}", shown(&url), fault.why());
+                    Failure::Passing(why, Duration::ZERO)
+                }
             };
             let mut headers = HeaderMap::new();
             if let Some(authorization) = &self.authorization {
@@ -214,7 +216,7 @@ impl Exchange {
             }
             let body = Bytes::from(write_request(&Version::ALL));
             let answer =
-                self.transport.probe(&uri, headers, body, deadline).await.map_err(passing)?;
+                self.transport.probe(&uri, headers, body, patience).await.map_err(passing)?;
             let (head, body) = answer.into_parts();
             match head.status {
                 StatusCode::OK => {
@@ -259,12 +261,11 @@ impl Exchange {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if content_type.is_some_and(|is| !is.trim_start().starts_with(JSON_TYPE)) {
             let is = content_type.unwrap_or_default();
-            let why = format!("{shown} is no KV Connect server: it answers with {is}, not JSON");
-            return Err(Error::corrupt(why));
+            return Err(no_endpoint_at(&shown, &format!("it answers with {is}, not JSON")));
         }
         let metadata = read_answer(body, &Version::ALL).map_err(|error| match error.kind() {
             Kind::Unsupported => Error::unsupported(format!("{shown}: {error}")),
-            _ => Error::corrupt(format!("{shown} is no KV Connect server: {error}")),
+            _ => no_endpoint_at(&shown, &error.to_string()),
         })?;
         let version = metadata.version;
         let first = metadata.endpoints.iter().find(|of| of.consistency == Consistency::Strong);
@@ -335,14 +336,22 @@ fn bearer(token: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
+/// The error for an answer that is none of KV Connect. The words are Deno's.
+fn no_endpoint_at(shown: &str, why: &str) -> Error {
+    Error::corrupt(format!("'{shown}' is not a valid KV Connect endpoint: {why}"))
+}
+
+/// The failure that a status says. The words before it are Deno's.
 fn refused(url: &Url, status: StatusCode, headers: &HeaderMap, text: &str) -> Failure {
+    // A sentence of the server's ends with a full stop, and another sentence may follow.
+    let text = text.trim_end_matches('.');
+    let between = if text.is_empty() { "" } else { ": " };
+    let shown = shown(url);
+    let why =
+        format!("the metadata endpoint at '{shown}' responded with status {status}{between}{text}");
     if transport::is_failure(status) || status == StatusCode::TOO_MANY_REQUESTS {
-        let why = format!("it answered {status}: {text}");
         return Failure::Passing(why, retry_after(headers).unwrap_or_default());
     }
-    // A sentence of the server's ends with a full stop, and another sentence follows.
-    let text = text.trim_end_matches('.');
-    let why = format!("{} answered {status}: {text}", shown(url));
     Failure::Final(match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             Error::denied(format!("{why}. The access token is not accepted: check accessToken"))

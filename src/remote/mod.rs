@@ -54,6 +54,7 @@ use tokio::time::Instant;
 
 pub use self::backup::Destination;
 pub use self::cancel::Cancel;
+pub use self::credentials::Opening;
 pub use self::executor::SeenNote;
 pub use self::follow::{Following, LogFollower};
 pub use self::read::Page;
@@ -61,8 +62,8 @@ pub use self::runtime::Tasks;
 pub use self::write::Framed;
 pub use crate::connect::wire::Entry;
 use crate::model::{
-    Backup, ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Limits,
-    ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
+    Backup, ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind,
+    Limits, ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
 };
 use crate::protocol::extension::FRAMES;
 use crate::protocol::{Access, Command, Trait};
@@ -88,7 +89,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Exchanges metadata with the server at one of the URLs, with retries until the timeout. `cancel` ends that
+    /// Exchanges metadata with the server at one of the URLs, as `opening` says. `cancel` ends that
     /// and all later work with `Closed`, or with `OutcomeUnknown` for a write that the server may
     /// have executed. From then on every call is refused.
     ///
@@ -97,9 +98,8 @@ impl Client {
     /// rejects the token, `Unavailable` if it does not answer, `Corrupt` if it is no KV Connect
     /// server, `Unsupported` if it speaks another version.
     pub fn open(
-        urls: &[String],
-        access_token: &str,
-        timeout: Duration,
+        (urls, access_token): (&[String], &str),
+        (timeout, opening): (Duration, Opening),
         env: Arc<dyn Env>,
         cancel: Cancel,
     ) -> Result<Arc<Self>> {
@@ -107,8 +107,12 @@ impl Client {
         let transport = transport::Transport::new()
             .map_err(|why| Error::unavailable(format!("no connections can be made: {why}")))?;
         let transport = Arc::new(transport);
-        let credentials =
-            credentials::Credentials::new(transport.clone(), env.clone(), urls, access_token)?;
+        let credentials = credentials::Credentials::new(
+            transport.clone(),
+            env.clone(),
+            (urls, access_token),
+            opening,
+        )?;
         let executor =
             executor::RequestExecutor::new(transport, Arc::new(credentials), env, timeout, cancel);
         let executor = Arc::new(executor);
@@ -116,7 +120,9 @@ impl Client {
             tokio::select! {
                 biased;
                 () = executor.cancelled() => Err(Error::closed()),
-                grant = executor.credentials.current(Instant::now() + timeout) => grant.map(|_| ()),
+                opened = executor.credentials.open(opening, Instant::now() + timeout) => {
+                    opened.map_err(|error| not_opened(&error))
+                }
             }
         })?;
         let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
@@ -322,5 +328,16 @@ impl Client {
     /// As [`crate::store::Store::receive_cancel`].
     pub fn receive_cancel(&self, id: Id) {
         self.waits.cancel(id);
+    }
+}
+
+/// The error of an opening. The words in front are Deno's.
+fn not_opened(error: &Error) -> Error {
+    match error.kind() {
+        Kind::Unavailable | Kind::Denied | Kind::Corrupt | Kind::Unsupported => {
+            let why = format!("Could not open Deno KV database: {}", error.message());
+            Error::new(error.kind(), why)
+        }
+        _ => error.clone(),
     }
 }

@@ -84,11 +84,19 @@ impl Sources {
         self.urls.get(at).map(address::shown).unwrap_or_default()
     }
 
-    /// The error when no URL has given a grant.
+    /// The error when no URL has given a grant. `why` names them.
     pub(super) fn no_access(&self, why: &str) -> Error {
         Error::unavailable(match self.urls.as_slice() {
+            [_] => why.to_owned(),
+            urls => format!("none of {} URLs gives access: {why}", urls.len()),
+        })
+    }
+
+    /// As [`Self::no_access`], for a reason that names no URL.
+    pub(super) fn no_time(&self, why: &str) -> Error {
+        Error::unavailable(match self.urls.as_slice() {
             [url] => format!("{} gives no access: {why}", address::shown(url)),
-            urls => format!("None of {} URLs gives access: {why}", urls.len()),
+            urls => format!("none of {} URLs gives access: {why}", urls.len()),
         })
     }
 }

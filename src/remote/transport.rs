@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::ErrorKind;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
@@ -59,6 +61,21 @@ impl Fault {
             Self::Unsent(why) | Self::Lost(why) => why.clone(),
             Self::TooLarge(most) => format!("an answer of more than {most} bytes"),
         }
+    }
+}
+
+/// How long a request waits.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    /// For a connection, TLS included.
+    pub(super) connected: Instant,
+    /// For the answer.
+    pub(super) answered: Instant,
+}
+
+impl From<Instant> for Patience {
+    fn from(answered: Instant) -> Self {
+        Self { connected: answered, answered }
     }
 }
 
@@ -163,11 +180,12 @@ impl Transport {
         uri: &Uri,
         headers: HeaderMap,
         body: Bytes,
-        deadline: Instant,
+        patience: Patience,
     ) -> Result<Response<Incoming>, Fault> {
         if uri.scheme_str() == Some("https") {
-            return self.post(uri, headers, body, deadline, &mut Way::default(), false).await;
+            return self.post(uri, headers, body, patience, &mut Way::default(), false).await;
         }
+        let deadline = patience.answered;
         let authority = authority(uri);
         // All other requests use the known version until an answer differs.
         let known = self.speaks.lock().get(&authority).copied();
@@ -180,15 +198,21 @@ impl Transport {
                 None => PROBE,
             };
             let soon = deadline.min(now + wait);
+            let trial = Patience { connected: patience.connected.min(soon), answered: soon };
             let way = &mut Way::default();
-            if let Ok(answer) = send(&self.two, uri, headers.clone(), body.clone(), soon, way).await
-            {
-                self.speaks_two_too(authority);
-                return Ok(answer);
-            }
+            let asked = send(&self.two, uri, headers.clone(), body.clone(), trial, way).await;
             late = Instant::now() >= soon;
+            match asked {
+                Ok(answer) => {
+                    self.speaks_two_too(authority);
+                    return Ok(answer);
+                }
+                // No version of HTTP is spoken where nothing can be connected to.
+                Err(fault @ Fault::Unsent(_)) if !late => return Err(fault),
+                Err(_) => {}
+            }
         }
-        let answer = send(&self.one, uri, headers, body, deadline, &mut Way::default()).await?;
+        let answer = send(&self.one, uri, headers, body, patience, &mut Way::default()).await?;
         let mut speaks = self.speaks.lock();
         if late {
             // The server speaks HTTP/1.1, and maybe HTTP/2 too, so the next probe asks again.
@@ -209,7 +233,7 @@ impl Transport {
         uri: &Uri,
         headers: HeaderMap,
         body: Bytes,
-        deadline: Instant,
+        patience: impl Into<Patience>,
         way: &mut Way,
         may_repeat: bool,
     ) -> Result<Response<Incoming>, Fault> {
@@ -223,7 +247,7 @@ impl Transport {
             Some(Speaks::Two { .. }) => (&self.two, false),
             Some(Speaks::One) | None => (&self.one, false),
         };
-        let answer = send(client, uri, headers, body, deadline, way).await;
+        let answer = send(client, uri, headers, body, patience, way).await;
         if is_trial && answer.is_err() {
             let one_from = Instant::now() + ONE_PAUSE;
             self.speaks.lock().insert(authority(uri), Speaks::Two { one_from });
@@ -300,10 +324,10 @@ async fn send(
     uri: &Uri,
     headers: HeaderMap,
     body: Bytes,
-    deadline: Instant,
+    patience: impl Into<Patience>,
     way: &mut Way,
 ) -> Result<Response<Incoming>, Fault> {
-    request(client, Method::POST, uri, (headers, body), deadline, way).await
+    request(client, Method::POST, uri, (headers, body), patience, way).await
 }
 
 async fn request(
@@ -311,9 +335,10 @@ async fn request(
     method: Method,
     uri: &Uri,
     (headers, body): (HeaderMap, Bytes),
-    deadline: Instant,
+    patience: impl Into<Patience>,
     way: &mut Way,
 ) -> Result<Response<Incoming>, Fault> {
+    let Patience { connected, answered } = patience.into();
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = uri.clone();
@@ -321,10 +346,15 @@ async fn request(
     let agent = concat!("openkv/", env!("CARGO_PKG_VERSION"));
     request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
     *way = Way(Some(capture_connection(&mut request)));
-    match until(deadline, client.request(request)).await {
+    let mut asked = pin!(client.request(request));
+    let answer = match until(connected.min(answered), asked.as_mut()).await {
+        Err(_) if way.is_taken() => until(answered, asked).await,
+        answer => answer,
+    };
+    match answer {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) if error.is_connect() => Err(Fault::Unsent(causes(&error))),
-        Ok(Err(error)) => Err(Fault::Lost(causes(&error))),
+        Ok(Err(error)) if error.is_connect() => Err(Fault::Unsent(reason(&error))),
+        Ok(Err(error)) => Err(Fault::Lost(reason(&error))),
         Err(_) if !way.is_taken() => Err(Fault::Unsent("no connection in time".into())),
         Err(late) => Err(late),
     }
@@ -370,6 +400,30 @@ pub(super) async fn refusal(mut body: Incoming, deadline: Instant) -> String {
 async fn until<T>(deadline: Instant, wait: impl Future<Output = T>) -> Result<T, Fault> {
     let late = |_| Fault::Lost("no answer in time".into());
     timeout_at(deadline, wait).await.map_err(late)
+}
+
+/// Why a request has no answer, and what to look at. The words of the client library itself are left out.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let cause = error.source().unwrap_or(error);
+    let text = causes(cause);
+    let advice = match io_kind(cause) {
+        _ if text.starts_with("dns error") => "is the name of the host right?",
+        Some(ErrorKind::ConnectionRefused) => "does the server run, and is its port right?",
+        _ if text.contains("InvalidContentType") => {
+            "the server does not speak TLS: does its URL begin with http://?"
+        }
+        _ if cause.downcast_ref().is_some_and(hyper::Error::is_parse) => {
+            "the server does not speak HTTP"
+        }
+        _ => return text,
+    };
+    format!("{text}: {advice}")
+}
+
+/// The kind of the innermost error of the operating system.
+fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    let inner = error.source().and_then(io_kind);
+    inner.or_else(|| error.downcast_ref::<std::io::Error>().map(std::io::Error::kind))
 }
 
 /// The error with its causes, because the outermost one says least.

@@ -197,10 +197,9 @@ impl LogFollower for LogTaker {
     async fn ready(&self) {
         self.state.lock().copying = None;
         let Ok(store) = self.store() else { return };
-        let (reply, found) = oneshot::channel();
-        store.followed(move |followed| drop(reply.send(followed)));
+        let found = followed(&store);
         drop(store);
-        let found = found.await.unwrap_or_else(|_| Err(Error::closed()));
+        let found = found.await;
         let ready = found.as_ref().ok().and_then(Option::as_ref);
         if let Some(followed) = ready.filter(|followed| followed.prefixes == self.prefixes) {
             self.shared.found(followed.version);
@@ -232,6 +231,13 @@ impl LogFollower for LogTaker {
         tracing::error!(%error, "a replica follows no longer");
         self.shared.failed(error);
     }
+}
+
+/// What a store follows.
+pub(super) fn followed(store: &Store) -> impl Future<Output = Result<Option<Followed>>> + use<> {
+    let (reply, found) = oneshot::channel();
+    store.followed(move |followed| drop(reply.send(followed)));
+    async { found.await.unwrap_or_else(|_| Err(Error::closed())) }
 }
 
 fn another_database() -> Error {

@@ -56,19 +56,27 @@ enum Source {
 
 impl Copy {
     /// Starts to follow the server of a client. `beat` is how often the server tells its position;
-    /// `advertised` is what the server may tell clients about a server of the copy.
+    /// `advertised` is what the server may tell clients about a server of the copy. With `unreached`, the
+    /// server could not be reached just now, and the store is read until it can.
     ///
     /// # Errors
-    /// `Unsupported` for a server without a replication log.
+    /// `Unavailable` if the server could not be reached, and the store has no complete copy.
     pub fn start(
         store: Store,
         client: Arc<Client>,
         (prefixes, beat): (Vec<Key>, Duration),
         advertised: Option<Advertised>,
+        unreached: Option<&Error>,
     ) -> Result<Arc<Self>> {
-        require_log(&client)?;
         let tasks = client.tasks();
-        Self::following(store, (prefixes, beat), advertised, tasks, |follower, _| {
+        let shared = Shared::default();
+        if let Some(error) = unreached {
+            let held = tasks.wait_for(follower::followed(&store))?;
+            let held = held.filter(|held| held.prefixes == prefixes);
+            shared.opened_without(error.clone());
+            shared.found(held.ok_or_else(|| nothing_copied(error))?.version);
+        }
+        Self::following((store, shared), (prefixes, beat), advertised, tasks, |follower, _| {
             Ok(Source::Server(client.follow(follower), client))
         })
     }
@@ -84,19 +92,20 @@ impl Copy {
         beat: Duration,
     ) -> Result<Arc<Self>> {
         let (tasks, of) = (Tasks::start()?, prefixes.clone());
-        Self::following(store, (prefixes, beat), None, tasks, |follower, tasks| {
+        let parts = (store, Shared::default());
+        Self::following(parts, (prefixes, beat), None, tasks, |follower, tasks| {
             StoreFollowing::start(source, follower, of, beat, tasks).map(Source::Store)
         })
     }
 
     fn following(
-        store: Store,
+        (store, shared): (Store, Shared),
         (prefixes, beat): (Vec<Key>, Duration),
         advertised: Option<Advertised>,
         tasks: Tasks,
         start: impl FnOnce(Arc<follower::LogTaker>, Tasks) -> Result<Source>,
     ) -> Result<Arc<Self>> {
-        let (store, shared) = (Arc::new(store), Arc::new(Shared::default()));
+        let (store, shared) = (Arc::new(store), Arc::new(shared));
         let taker =
             follower::LogTaker::new(&store, shared.clone(), (prefixes.clone(), beat), advertised);
         let follower = Arc::new(taker);
@@ -123,6 +132,12 @@ impl Copy {
     /// The beginnings of the keys that it has; empty: all keys.
     pub fn prefixes(&self) -> &[Key] {
         &self.prefixes
+    }
+
+    /// Whether it has a complete copy, of now or from before.
+    pub fn has_copy(&self) -> bool {
+        let progress = self.shared.progress();
+        progress.ready || progress.held
     }
 
     /// How far it is, for metrics.
@@ -275,6 +290,15 @@ pub fn require_log(client: &Client) -> Result<()> {
         return Ok(());
     }
     Err(client.lacks("the replication log, which the option replica needs"))
+}
+
+/// The error of an opening without the server, for a replica without a complete copy.
+pub fn nothing_copied(unreached: &Error) -> Error {
+    Error::unavailable(format!(
+        "{}. Nothing has been copied yet that the replica could be read from: open it once while the server \
+         can be reached",
+        unreached.message()
+    ))
 }
 
 async fn over(most: Option<Duration>) {

@@ -46,8 +46,10 @@ pub struct Progress {
     pub version: u64,
     /// How often its past was exchanged for another one.
     pub epoch: u64,
-    /// Whether it has a complete copy.
+    /// Whether it has a complete copy, as the server has confirmed since it was opened.
     pub ready: bool,
+    /// Whether it has a complete copy from before, which is read while the server is away.
+    pub held: bool,
     /// The last problem; `None` while it follows.
     pub error: Option<Error>,
     /// The number of complete copies since the opening, and why the last one was needed.
@@ -75,7 +77,8 @@ impl Progress {
 
     /// Whether reads may be answered from it.
     pub fn is_usable(&self) -> bool {
-        self.ready && self.state != State::Failed && !self.is_suspected
+        let has_copy = self.ready || self.held && self.state == State::Disconnected;
+        has_copy && self.state != State::Failed && !self.is_suspected
     }
 
     /// Why following has ended.
@@ -146,10 +149,22 @@ impl Shared {
         });
     }
 
-    /// The replica has this much from before. It is used once the server has confirmed that it is a copy of
-    /// this database.
+    /// The replica has a complete copy from before. While the server can be reached, it is used once that
+    /// has confirmed that it is a copy of this database.
     pub(super) fn found(&self, version: u64) {
-        self.change(|progress| progress.version = progress.version.max(version));
+        self.change(|progress| {
+            progress.version = progress.version.max(version);
+            progress.held = true;
+        });
+    }
+
+    /// The server could not be reached when the replica was opened.
+    pub(super) fn opened_without(&self, error: Error) {
+        self.change(|progress| {
+            progress.state = State::Disconnected;
+            progress.error = Some(error);
+            progress.failures = FAILURES_MIN;
+        });
     }
 
     /// A copy has begun.
@@ -237,6 +252,22 @@ mod tests {
         assert_eq!(shared.version(), (9, 0));
         shared.copied(4, true, String::new());
         assert_eq!(shared.version(), (4, 1));
+    }
+
+    /// An application that started without its server could not read its own copy.
+    #[test]
+    fn a_copy_from_before_is_used_while_the_server_is_away() {
+        let shared = Shared::default();
+        shared.opened_without(Error::closed());
+        assert!(!shared.is_usable() && !shared.progress().is_reachable());
+        shared.found(9);
+        assert!(shared.is_usable() && !shared.progress().ready);
+        shared.copying();
+        assert!(!shared.is_usable(), "the server has another state");
+        shared.disconnected("no");
+        assert!(shared.is_usable());
+        shared.failed(Error::closed());
+        assert!(!shared.is_usable(), "it is the copy of another database");
     }
 
     #[test]

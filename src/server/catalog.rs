@@ -115,7 +115,8 @@ impl Catalog {
                 let primary = Primary::open(of, target)?;
                 let database = Database::new(Description {
                     name: ONLY.into(),
-                    id: primary.id,
+                    // Requests have the UUID of their token.
+                    id: primary.id().unwrap_or_default(),
                     created_ms: 0,
                     location: Location::Replica { path: path.clone(), primary },
                     tokens: Vec::new(),

@@ -55,7 +55,7 @@ pub(super) async fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Cl
         Some(b"2" | b"3") => headers.get(DATABASE_HEADER).and_then(|id| id.to_str().ok()),
         Some(_) => return Err(Refusal::bad_request("Expected protocol version 1, 2 or 3.")),
     };
-    if named.and_then(|text| Uuid::try_parse(text).ok()) != Some(database.id) {
+    if named.and_then(|text| Uuid::try_parse(text).ok()) != Some(grant.database) {
         return Err(Refusal::bad_request("Invalid database id."));
     }
     Ok(Client { serving: serving.clone(), database, grant, in_use })

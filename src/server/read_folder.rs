@@ -156,15 +156,13 @@ impl PrimaryFolder {
         let url = self.url.join(name).map_err(|error| Error::internal(error.to_string()))?;
         let questions = Questions::new(self.http.clone(), &url);
         let metadata = questions.metadata(&self.token, &Version::ALL, true).await?;
+        let id = metadata.database;
         let primary = Primary::unopened(&url, questions, &metadata)?;
         let database = Database::new(Description {
             name: name.to_owned(),
-            id: primary.id,
+            id,
             created_ms: 0,
-            location: Location::Replica {
-                path: self.file_of(name, primary.id),
-                primary: primary.clone(),
-            },
+            location: Location::Replica { path: self.file_of(name, id), primary: primary.clone() },
             tokens: Vec::new(),
             open: false,
             admin: None,

@@ -30,6 +30,7 @@ pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
         urls: vec![served.server.url()],
         access_token: token.into(),
         timeout: Duration::from_secs(10),
+        retries: true,
         replica: None,
     };
     match open(&target).expect("a client") {

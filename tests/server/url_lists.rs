@@ -17,6 +17,7 @@ fn connect(urls: &[String]) -> Result<Arc<Client>> {
         urls: urls.to_vec(),
         access_token: ACCESS.into(),
         timeout: Duration::from_secs(10),
+        retries: true,
         replica: None,
     };
     open(&target).map(|opened| match opened {
@@ -83,6 +84,7 @@ fn without_a_server_the_error_has_the_reason_of_each_url() {
         access_token: ACCESS.into(),
         // Long enough for an exchange with a port of this machine.
         timeout: Duration::from_millis(500),
+        retries: true,
         replica: None,
     };
     let error = open(&target).map(|_| ()).expect_err("no server");

@@ -163,6 +163,20 @@ export default [
     },
   },
   {
+    name: "a failure of the server is an error with a code, in Deno's words",
+    on: "file",
+    denoDiffers: "Deno throws a TypeError without a code",
+    async run(t) {
+      const url = "http://127.0.0.1:1/";
+      const error = await t.rejects(() => t.openKv(url), "KvError");
+      t.is(error.code, "UNAVAILABLE");
+      t.match(
+        error.message,
+        /^Could not open Deno KV database: failed to connect to 'http:\/\/127\.0\.0\.1:1\/': ./,
+      );
+    },
+  },
+  {
     name: "an empty file becomes a database",
     on: "file",
     async run(t) {
@@ -267,7 +281,7 @@ export default [
     on: "file",
     async run(t) {
       // Deno asks for a token before it asks the server, openkv lets the server say whether it needs one.
-      await t.rejects(() => t.openKv("http://localhost:1"), Error, /access/i);
+      await t.rejects(() => t.openKv("http://localhost:1"), Error, /access|failed to connect/i);
     },
   },
   {

@@ -17,6 +17,7 @@ import {
   located,
   openToRead,
   openTyped,
+  remoteOptions,
   requireExisting,
   sameDatabase,
   styleOf,
@@ -52,14 +53,15 @@ export function addCopyCommand(program: Command): void {
       if (sameDatabase(from, to))
         throw new WrongUsage("source and destination are the same database");
       await requireExisting(from);
-      const { token } = command.optsWithGlobals<GlobalOptions>();
-      const { prefix = [], encoding, toToken = process.env.OPENKV_TO_TOKEN ?? token } = options;
-      const opened = await openToRead(source, withToken(from, token));
+      const given = command.optsWithGlobals<GlobalOptions>();
+      const { prefix = [], encoding } = options;
+      const toToken = options.toToken ?? process.env.OPENKV_TO_TOKEN ?? given.token;
+      const opened = await openToRead(source, forServer(from, given));
       const reader = await momentOf(opened.kv, options.at);
       try {
         const isNew = !existsSync(to);
         const writer = await openTyped(destination, {
-          ...withToken(to, toToken),
+          ...forServer(to, { ...given, ...(toToken !== undefined && { token: toToken }) }),
           ...(encoding !== undefined && { encoding }),
         });
         try {
@@ -99,8 +101,9 @@ function ruleOf({ skipExisting, ifNewer, force }: CopyFlags): CopyRule {
 }
 
 /** A token has no meaning for a file. */
-function withToken(located: string, accessToken: string | undefined): OpenKvOptions {
-  return isServer(located) && accessToken !== undefined ? { accessToken } : {};
+/** The options of every command that are for the URL of a server. */
+function forServer(located: string, given: GlobalOptions): OpenKvOptions {
+  return isServer(located) ? remoteOptions(given) : {};
 }
 
 /** Entries of one read, and at most of one commit. */

@@ -28,7 +28,7 @@ impl Replica {
         let lag = progress.lag().map(|lag| lag.as_secs_f64() * 1000.0);
         serde_json::json!({
             "state": progress.state.name(),
-            "version": progress.ready.then(|| Versionstamp::new(progress.version).to_string()),
+            "version": (progress.ready || progress.held).then(|| Versionstamp::new(progress.version).to_string()),
             "lag": lag,
             "ready": progress.ready,
             "copies": progress.copies,

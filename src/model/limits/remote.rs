@@ -18,6 +18,9 @@ pub const METADATA_INTERVAL_MS_MIN: u64 = 1000;
 /// URLs of one remote database.
 pub const REMOTE_URLS_MAX: usize = 16;
 
+/// How long the only attempt of an opening waits for a connection.
+pub const REMOTE_FIRST_CONNECT_MS_MAX: u64 = 3000;
+
 /// How long a metadata exchange waits for one of several URLs before it asks the next one.
 pub const REMOTE_URL_TRY_MS_MAX: u64 = 3000;
 

@@ -99,6 +99,7 @@ pub(in crate::server) fn replica_target(
         urls: vec![of.to_owned()],
         access_token,
         timeout: Duration::from_millis(REMOTE_TIMEOUT_MS_DEFAULT),
+        retries: false,
         replica: Some(replica),
     }
 }

@@ -16,7 +16,7 @@ mod questions;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use hyper::http::request::Parts;
@@ -58,7 +58,8 @@ pub(super) struct Primary {
     exchanged: AtomicBool,
     /// The endpoint for strong reads, until the replica knows it.
     first_strong: Option<String>,
-    pub(super) id: Uuid,
+    /// The UUID of the database, once the primary has said it.
+    id: OnceLock<Uuid>,
     questions: Questions,
     /// Held by questions about unknown tokens.
     asking: Semaphore,
@@ -68,15 +69,15 @@ pub(super) struct Primary {
 }
 
 impl Primary {
-    /// Opens the replica of the one database of a read server. Waits for the primary.
+    /// Opens the replica of the one database of a read server. Asks the primary once; if it does not answer,
+    /// the replica needs a complete copy.
     ///
     /// # Errors
     /// As [`open`]; `Unsupported` for a primary without a replication log.
     pub(super) fn open(url: &Url, target: &Target) -> Result<Arc<Self>> {
         let replica = opened(target)?;
-        let id = id_of(&replica)?;
         let questions = Questions::new(Arc::new(Http::new()?), url);
-        let primary = Self::of(url, id, questions, None);
+        let primary = Self::of(url, id_of(&replica), questions, None);
         *primary.replica.write() = Some(replica);
         Ok(primary)
     }
@@ -91,10 +92,16 @@ impl Primary {
         metadata: &Metadata,
     ) -> Result<Arc<Self>, Unanswered> {
         let strong = strong_of(&metadata.endpoints).ok_or_else(no_strong_endpoint)?;
-        Ok(Self::of(url, metadata.database, questions, Some(strong.to_owned())))
+        Ok(Self::of(url, Some(metadata.database), questions, Some(strong.to_owned())))
     }
 
-    fn of(url: &Url, id: Uuid, questions: Questions, first_strong: Option<String>) -> Arc<Self> {
+    fn of(
+        url: &Url,
+        id: Option<Uuid>,
+        questions: Questions,
+        first_strong: Option<String>,
+    ) -> Arc<Self> {
+        let id = id.map_or_else(OnceLock::new, OnceLock::from);
         Arc::new(Self {
             url: url.as_str().trim_end_matches('/').to_owned(),
             replica: RwLock::default(),
@@ -112,7 +119,7 @@ impl Primary {
     /// Opens the replica. Waits for the primary.
     pub(super) fn open_copy(&self, target: &Target) -> Result<()> {
         let replica = opened(target)?;
-        let is_same = id_of(&replica)? == self.id;
+        let is_same = id_of(&replica).is_none_or(|id| self.is_of(id));
         {
             let mut place = self.replica.write();
             if is_same && !self.has_ended.load(Ordering::Acquire) {
@@ -126,6 +133,20 @@ impl Primary {
         }
         self.exchanged.store(true, Ordering::Release);
         Err(another_database())
+    }
+
+    /// The UUID of the database; `None` before the primary has answered.
+    pub(super) fn id(&self) -> Option<Uuid> {
+        if let Some(id) = self.id.get() {
+            return Some(*id);
+        }
+        let told = self.replica.read().as_ref().and_then(|replica| id_of(replica))?;
+        Some(*self.id.get_or_init(|| told))
+    }
+
+    /// Whether the primary has the database of before. The first one that it names counts.
+    fn is_of(&self, id: Uuid) -> bool {
+        *self.id.get_or_init(|| id) == id
     }
 
     /// Whether the replica is open.
@@ -226,7 +247,8 @@ impl Primary {
         let left = ends.saturating_duration_since(Instant::now()).as_millis();
         let expires_at_ms = now_ms().saturating_add(i64::try_from(left).unwrap_or(i64::MAX));
         let issued_for = hash.fingerprint();
-        Ok((Grant { database: self.id, rights, issued_for, expires_at_ms }, in_use))
+        let database = self.id().ok_or_else(no_answer_yet)?;
+        Ok((Grant { database, rights, issued_for, expires_at_ms }, in_use))
     }
 
     /// Asks the primary about a token. If that is not possible, what it has said before is good.
@@ -262,12 +284,17 @@ impl Primary {
             }
         }
         let metadata = self.questions.metadata(token, &Version::ALL, true).await?;
+        if !self.is_of(metadata.database) {
+            self.exchanged.store(true, Ordering::Release);
+            return Err(Unanswered::Unreached(another_database()));
+        }
         let strong = strong_of(&metadata.endpoints).ok_or_else(no_strong_endpoint)?;
         self.grant(strong, &metadata.token).await.map(lasting)
     }
 
     async fn grant(&self, endpoint: &str, data_token: &str) -> Result<Known, Unanswered> {
-        let (rights, left) = self.questions.grant(endpoint, self.id, data_token).await?;
+        let id = self.id().ok_or_else(no_answer_yet).map_err(Unanswered::Unreached)?;
+        let (rights, left) = self.questions.grant(endpoint, id, data_token).await?;
         let ends = Instant::now() + left;
         Ok(Known { rights, ends, data_token: data_token.into(), data_ends: ends })
     }
@@ -290,7 +317,7 @@ impl Primary {
         let place = self.asking.acquire().await;
         let _place = place.map_err(|_| Error::closed())?;
         let mut metadata = self.questions.metadata(access_token, offered, extensions).await?;
-        if metadata.database != self.id {
+        if !self.is_of(metadata.database) {
             self.exchanged.store(true, Ordering::Release);
             return Err(another_database().into());
         }
@@ -344,10 +371,13 @@ fn opened(target: &Target) -> Result<Arc<database::Replica>> {
     }
 }
 
-/// The database that a replica follows.
-fn id_of(replica: &database::Replica) -> Result<Uuid> {
-    let id = replica.client().and_then(|client| client.database_id());
-    id.ok_or_else(|| Error::internal("a client without metadata"))
+/// The database that a replica follows; `None` before its server has answered.
+fn id_of(replica: &database::Replica) -> Option<Uuid> {
+    replica.client().and_then(|client| client.database_id())
+}
+
+fn no_answer_yet() -> Error {
+    Error::unavailable("the primary of this read server has not answered yet: ask again later")
 }
 
 fn another_database() -> Error {
