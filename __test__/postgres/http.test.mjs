@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Cluster, createAt, endpointsOf } from "../kit/cluster.mjs";
 import { open } from "../kit/server.mjs";
+import { until } from "../kit/time.mjs";
 import { caller } from "../server/http/calling.mjs";
 
 const skip = process.platform === "win32" && "Windows has no PostgreSQL for tests";
@@ -24,6 +25,11 @@ async function pair(options) {
   const leads = async (server) => (await endpointsOf(server, "shop", accessToken)).length === 1;
   if (!options?.forward && !(await leads(servers[0]))) servers.reverse();
   const calls = servers.map(({ url }) => caller(`${url}/shop/api`, accessToken));
+  if (options?.forward) {
+    // A server hears of a new leader when it next asks PostgreSQL; an import does not wait for that.
+    const writes = async () => (await calls[0]("PUT", "/keys/first", { body: 1 })).status === 200;
+    await until(writes, "the first server knows the leader");
+  }
   return { servers, calls, kv };
 }
 

@@ -139,7 +139,7 @@ async fn parsed<T: for<'a> Deserialize<'a>>(head: &Parts, body: RequestBody) -> 
 }
 
 /// Authorizes a request by the server's admin token, or by that of the database `name`.
-pub(super) fn authorize(
+pub(super) async fn authorize(
     serving: &Serving,
     head: &Parts,
     name: Option<&str>,
@@ -152,11 +152,16 @@ pub(super) fn authorize(
         mark_authenticated(head);
         return Ok(Requester::Server);
     }
-    let own = name.and_then(|name| serving.catalog.by_name(name));
-    match own.and_then(|of| of.token(&hash).map(|(rights, _)| (of, rights))) {
+    let name = name.ok_or_else(Refusal::wrong_token)?;
+    let find = || {
+        let own = serving.catalog.by_name(name)?;
+        let (rights, _) = own.token(&hash)?;
+        Some((own, rights))
+    };
+    match serving.catalog.find(find).await? {
         Some((own, Rights::Admin)) => {
             mark_authenticated(head);
-            own.take_operation()?;
+            own.take_operation().await?;
             Ok(Requester::Own(own.id, hash))
         }
         Some(_) => Err(Refusal::new(
@@ -175,6 +180,11 @@ async fn blocking<T: Send + 'static>(
     let serving = serving.clone();
     let done = tokio::task::spawn_blocking(move || work(&serving)).await;
     done.map_err(|_| crate::model::Error::internal("the admin API ended by a panic"))?
+}
+
+async fn named(serving: &Serving, name: &str) -> Result<Arc<Database>, Refusal> {
+    let found = serving.catalog.find(|| serving.catalog.by_name(name)).await?;
+    found.ok_or_else(|| no_database(name))
 }
 
 fn set_archive(
@@ -209,8 +219,9 @@ pub(super) async fn route(
     match *parts.as_slice() {
         ["databases"] => {
             only(&head, &[Method::GET, Method::POST])?;
-            authorize(serving, &head, None)?;
+            authorize(serving, &head, None).await?;
             if head.method == Method::GET {
+                serving.catalog.look().await?;
                 let all = blocking(serving, |serving| {
                     let all = serving.catalog.all();
                     Ok(all.iter().map(|database| view(database, None)).collect::<Vec<_>>())
@@ -226,7 +237,7 @@ pub(super) async fn route(
         }
         ["catalog"] => {
             only(&head, &[Method::GET])?;
-            authorize(serving, &head, None)?;
+            authorize(serving, &head, None).await?;
             let databases = serving.catalog.all();
             let databases = databases
                 .iter()
@@ -238,15 +249,15 @@ pub(super) async fn route(
             only(&head, &[Method::GET, Method::DELETE])?;
             let name = name.to_owned();
             if head.method == Method::GET {
-                let requester = authorize(serving, &head, Some(&name))?;
-                let shown = blocking(serving, move |serving| {
-                    let found = serving.catalog.by_name(&name).ok_or_else(|| no_database(&name))?;
+                let requester = authorize(serving, &head, Some(&name)).await?;
+                let found = named(serving, &name).await?;
+                let shown = blocking(serving, move |_| {
                     requester.still(&found)?;
                     Ok(view(&found, None))
                 });
                 return json(StatusCode::OK, &shown.await?);
             }
-            authorize(serving, &head, None)?;
+            authorize(serving, &head, None).await?;
             let drop = move |serving: &Serving| {
                 serving.catalog.drop_database(&name, |database| serving.archives.end(database))
             };
@@ -255,7 +266,7 @@ pub(super) async fn route(
         }
         ["databases", name, "quotas"] => {
             only(&head, &[Method::PUT])?;
-            authorize(serving, &head, None)?;
+            authorize(serving, &head, None).await?;
             let (name, quotas) = (name.to_owned(), parsed::<Quotas>(&head, body).await?);
             blocking(serving, move |serving| serving.catalog.set_quotas(&name, quotas)).await?;
             Ok(nothing())
@@ -263,11 +274,11 @@ pub(super) async fn route(
         ["databases", name, "archive"] => {
             only(&head, &[Method::GET, Method::PUT, Method::DELETE])?;
             // A policy names places of the machine and of its object stores: no tenant sets or sees one.
-            authorize(serving, &head, None)?;
+            authorize(serving, &head, None).await?;
             let name = name.to_owned();
             if head.method == Method::GET {
+                let found = named(serving, &name).await?;
                 let shown = blocking(serving, move |serving| {
-                    let found = serving.catalog.by_name(&name).ok_or_else(|| no_database(&name))?;
                     Ok(archives::view(&serving.archives, &found)?)
                 });
                 return json(StatusCode::OK, &shown.await?);
@@ -281,7 +292,7 @@ pub(super) async fn route(
         }
         ["databases", name, "tokens"] => {
             only(&head, &[Method::POST])?;
-            let requester = authorize(serving, &head, Some(name))?;
+            let requester = authorize(serving, &head, Some(name)).await?;
             let (name, NewToken { rights }) = (name.to_owned(), parsed(&head, body).await?);
             let made = blocking(serving, move |serving| {
                 let (token, record) = serving.catalog.add_token(&name, &requester, rights)?;
@@ -291,7 +302,7 @@ pub(super) async fn route(
         }
         ["databases", name, "tokens", id] => {
             only(&head, &[Method::DELETE])?;
-            let requester = authorize(serving, &head, Some(name))?;
+            let requester = authorize(serving, &head, Some(name)).await?;
             let (name, id) = (name.to_owned(), id.to_owned());
             let withdraw =
                 move |serving: &Serving| serving.catalog.withdraw_token(&name, &requester, &id);

@@ -216,6 +216,28 @@ impl Catalog {
         self.refresh_locked().map_err(|refusal| Error::unavailable(refusal.text()))
     }
 
+    /// What `find` finds. If that is nothing, the catalog that the servers share is looked at first.
+    ///
+    /// # Errors
+    /// `Unavailable` if it cannot be read.
+    pub(super) async fn find<T>(&self, find: impl Fn() -> Option<T>) -> Result<Option<T>> {
+        match (find(), self.members()) {
+            (None, Some(members)) => {
+                members.looks.look().await?;
+                Ok(find())
+            }
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Makes the list of databases that of this moment.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub(super) async fn look(&self) -> Result<()> {
+        self.find(|| None::<()>).await.map(drop)
+    }
+
     fn refresh_locked(&self) -> Result<(), Refusal> {
         let Some(members) = self.members() else { return Ok(()) };
         let (revision, records) = members.read_catalog()?;

@@ -42,7 +42,7 @@ pub(super) async fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Cl
     let (database, grant, in_use) = match read_entry::admitted(serving, head, true).await? {
         Some((database, grant, in_use)) => (database, grant, Some(in_use)),
         None => {
-            let (database, grant) = verified(serving, head)?;
+            let (database, grant) = verified(serving, head).await?;
             (database, grant, None)
         }
     };
@@ -62,13 +62,14 @@ pub(super) async fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Cl
 }
 
 /// The database and the grant of a token that this server, or one of those with its key, has issued.
-fn verified(serving: &Serving, head: &Parts) -> Result<(Arc<Database>, Grant), Refusal> {
+async fn verified(serving: &Serving, head: &Parts) -> Result<(Arc<Database>, Grant), Refusal> {
     let grant = serving.signer.verify(bearer(&head.headers)?, serving.catalog.now_ms());
     let grant = grant.ok_or_else(Refusal::wrong_token)?;
-    let database = serving.catalog.by_id(grant.database).ok_or_else(Refusal::wrong_token)?;
-    if !database.has_token(grant.issued_for) {
-        return Err(Refusal::wrong_token());
-    }
+    let find = || {
+        let database = serving.catalog.by_id(grant.database)?;
+        database.has_token(grant.issued_for).then_some(database)
+    };
+    let database = serving.catalog.find(find).await?.ok_or_else(Refusal::wrong_token)?;
     mark_authenticated(head);
     Ok((database, grant))
 }
@@ -228,17 +229,19 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
 
 /// Fails if the queue is at its bound.
 pub(super) async fn has_queue_room(database: &Arc<Database>, queue: &str) -> Result<(), Refusal> {
-    let Some(max) = database.quotas().queue_depth else { return Ok(()) };
-    if database.is_readonly() {
+    if database.quotas().queue_depth.is_none() || database.is_readonly() {
         return Ok(());
     }
     let (reply, answered) = oneshot::channel();
     let store = store_of(database).await?;
     store.queue_depth(queue.to_owned(), Box::new(|depth| drop(reply.send(depth))));
-    if answered.await.map_err(unanswered)?? < max {
-        return Ok(());
-    }
-    Err(over("messages in the queue", max, "", 1))
+    let depth = answered.await.map_err(unanswered)??;
+    database
+        .within_quota(|| match database.quotas().queue_depth {
+            Some(max) if depth >= max => Err(over("messages in the queue", max, "", 1)),
+            Some(_) | None => Ok(()),
+        })
+        .await
 }
 
 fn written(answered: &WriteAnswer) -> Answer {

@@ -323,8 +323,27 @@ impl Database {
         Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
     }
 
+    /// Asks whether a quota allows something. If it does not, the catalog that servers share is looked at
+    /// first: another server may have raised it.
+    pub(super) async fn within_quota<T>(
+        &self,
+        allowed: impl Fn() -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        match (allowed(), &self.location) {
+            (Err(_), Location::Shared { members, .. }) => {
+                members.looks.look().await?;
+                allowed()
+            }
+            (answer, _) => answer,
+        }
+    }
+
     /// Counts a request against the quota.
-    pub(super) fn take_operation(&self) -> Result<(), Refusal> {
+    pub(super) async fn take_operation(&self) -> Result<(), Refusal> {
+        self.within_quota(|| self.try_operation()).await
+    }
+
+    fn try_operation(&self) -> Result<(), Refusal> {
         let Some(rate) = self.quotas().operations_per_second else { return Ok(()) };
         self.bucket
             .lock()
@@ -358,7 +377,11 @@ impl Database {
     }
 
     /// A place for one more watch.
-    pub(super) fn take_watch(self: &Arc<Self>) -> Result<WatchPlace, Refusal> {
+    pub(super) async fn take_watch(self: &Arc<Self>) -> Result<WatchPlace, Refusal> {
+        self.within_quota(|| self.try_watch()).await
+    }
+
+    fn try_watch(self: &Arc<Self>) -> Result<WatchPlace, Refusal> {
         let max = self.quotas().watches.unwrap_or(DATABASE_WATCHES_MAX);
         let place = WatchPlace(self.clone());
         if self.watches.fetch_add(1, Ordering::Relaxed) < max {

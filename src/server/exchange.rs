@@ -18,7 +18,7 @@ use crate::protocol::extension::{OFFERED, WRITE_IDS};
 use std::sync::Arc;
 
 /// Authorizes an access token. The answer does not reveal whether the database exists.
-pub(super) fn authorize(
+pub(super) async fn authorize(
     serving: &Serving,
     name: &str,
     head: &Parts,
@@ -30,10 +30,14 @@ pub(super) fn authorize(
         return Ok((open.clone(), rights, issued_for));
     }
     let hash = TokenHash::of(bearer(&head.headers)?);
-    let database = database.ok_or_else(Refusal::wrong_token)?;
-    let (rights, issued_for) = database.token(&hash).ok_or_else(Refusal::wrong_token)?;
+    let find = || {
+        let database = serving.catalog.by_name(name)?;
+        let (rights, issued_for) = database.token(&hash)?;
+        Some((database, rights, issued_for))
+    };
+    let found = serving.catalog.find(find).await?.ok_or_else(Refusal::wrong_token)?;
     mark_authenticated(head);
-    Ok((database, rights, issued_for))
+    Ok(found)
 }
 
 /// The URL of the data path, on the server that the request was sent to.

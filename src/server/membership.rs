@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::auth;
 use super::clock::now_ms;
+use super::looks::Looks;
 use super::records::{Record, read_page};
 use crate::engine::cluster::Cluster;
 use crate::model::{CLUSTER_POLL_MS, Error, Result};
@@ -38,6 +39,8 @@ pub(super) struct Membership {
     ahead_ms: AtomicI64,
     ended: Mutex<bool>,
     ends: Condvar,
+    /// For requests that would be refused without.
+    pub(super) looks: Looks,
 }
 
 impl Membership {
@@ -52,6 +55,7 @@ impl Membership {
             ahead_ms: AtomicI64::new(0),
             ended: Mutex::new(false),
             ends: Condvar::new(),
+            looks: Looks::default(),
         })
     }
 

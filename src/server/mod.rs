@@ -61,6 +61,7 @@ mod leader;
 mod listener;
 mod location;
 mod log;
+mod looks;
 mod membership;
 mod memory;
 mod news;

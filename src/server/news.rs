@@ -1,4 +1,4 @@
-//! Takes the news of the other servers, again and again.
+//! Takes the news of the other servers, again and again, and at each look ([`super::looks`]).
 //!
 //! Invariant: every change of the shared catalog, as a revoked token, reaches the requests of this
 //! server within [`CLUSTER_POLL_MS`] and the time of a trip to the database server.
@@ -16,6 +16,11 @@ use crate::model::{CLUSTER_POLL_MS, Error, Result};
 /// Errors of the database server; `Unavailable` if the thread cannot start.
 pub(super) fn follow(members: &Arc<Membership>, catalog: &Arc<Catalog>) -> Result<()> {
     take(members, catalog)?;
+    let (with, of) = (Arc::downgrade(members), Arc::downgrade(catalog));
+    members.looks.are(Arc::new(move || match (with.upgrade(), of.upgrade()) {
+        (Some(members), Some(catalog)) => take(&members, &catalog),
+        _ => Ok(()),
+    }));
     let (members, catalog) = (members.clone(), Arc::downgrade(catalog));
     let thread = std::thread::Builder::new().name("openkv-cluster".into());
     let spawned = thread.spawn(move || poll(&members, &catalog));

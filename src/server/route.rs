@@ -271,7 +271,7 @@ async fn data_answer(
     {
         return leader::answer(serving, &other, head, body).await;
     }
-    database.take_operation()?;
+    database.take_operation().await?;
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
     data::still(&client)?;
@@ -367,8 +367,8 @@ async fn metadata_answer(
         let body = read(body, METADATA_BYTES_MAX).await?;
         return read_entry::metadata(serving, known, head, &body).await;
     }
-    let who = exchange::authorize(serving, name, head)?;
-    who.0.take_operation()?;
+    let who = exchange::authorize(serving, name, head).await?;
+    who.0.take_operation().await?;
     *permit = Some(who.0.memory.permit().await?);
     let body = read(body, METADATA_BYTES_MAX).await?;
     exchange::exchange(serving, who, (&head.uri, &head.headers), &body).await

@@ -139,7 +139,7 @@ async fn admit(serving: &Arc<Serving>, head: &Parts, asks: Asks) -> Result<Admis
     {
         return Ok(Admission::Led(leader));
     }
-    database.take_operation()?;
+    database.take_operation().await?;
     let permit = database.memory.permit().await?;
     let client = Client { serving: serving.clone(), database, grant, in_use };
     Ok(Admission::Here(Arc::new(client), permit))
@@ -154,7 +154,7 @@ pub(super) async fn authorized(
         return Ok((database, grant, Some(in_use)));
     }
     let name = if serving.catalog.is_folder() { database_in(head) } else { "" };
-    let (database, rights, issued_for) = exchange::authorize(serving, name, head)?;
+    let (database, rights, issued_for) = exchange::authorize(serving, name, head).await?;
     // An access token is valid until it is revoked.
     let grant = Grant { database: database.id, rights, issued_for, expires_at_ms: i64::MAX };
     Ok((database, grant, None))

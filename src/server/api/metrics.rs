@@ -59,7 +59,7 @@ pub(super) async fn of_server(State(serving): State<Arc<Serving>>, request: Requ
 
 async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
     if serving.catalog.is_folder() {
-        admin::authorize(serving, head, None)?;
+        admin::authorize(serving, head, None).await?;
     } else {
         authorized(serving, head).await?;
     }

@@ -241,7 +241,7 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
     let (limit, form) = (limit_of(query.number("limit")?)?, form_of(&head));
     let initial = query.flag("initial")?.unwrap_or(false);
     let database = &client.database;
-    let place = database.take_watch()?;
+    let place = database.take_watch().await?;
     let store = store_of(database).await?;
     let shown = Events { form, limit, shown: HashMap::new(), newest: 0 };
     // A client that connects again has had the entries.
@@ -345,7 +345,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let form = super::body::wanted(&head, Form::OF_DOCUMENTS)?;
     let (limit, wait) = (limit_of(query.number("limit")?)?, wait_of(&query)?);
     let database = &client.database;
-    let place = database.take_watch()?;
+    let place = database.take_watch().await?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(BATCH_BYTES_MAX);
     let opened = (store, place);

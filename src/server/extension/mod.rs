@@ -127,7 +127,7 @@ pub(super) async fn route(
     if is_elsewhere && let Some(other) = leader::other(database).await? {
         return leader::answer(serving, &other, head, body).await;
     }
-    database.take_operation()?;
+    database.take_operation().await?;
     let limits = limits(&head.headers)?;
     *permit = Some(database.memory.permit().await?);
     let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
