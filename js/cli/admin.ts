@@ -47,7 +47,7 @@ export function withServer(command: Command): Command {
     .option("--admin-token <token>", "an admin's token (env: OPENKV_ADMIN_TOKEN)");
 }
 
-/** Sends one request; `path` is below `v1/admin/databases`, with its parts unescaped. */
+/** Sends one request; `path` is below `v1/admin`, with its parts unescaped. */
 export async function ask<T>(
   command: Command,
   method: string,
@@ -56,10 +56,7 @@ export async function ask<T>(
 ): Promise<T> {
   const options = command.optsWithGlobals<AdminOptions & GlobalOptions>();
   const token = options.adminToken ?? options.token ?? process.env.OPENKV_ADMIN_TOKEN;
-  const url = new URL(
-    ["v1/admin/databases", ...path.map(encodeURIComponent)].join("/"),
-    serverOf(options),
-  );
+  const url = new URL(["v1/admin", ...path.map(encodeURIComponent)].join("/"), serverOf(options));
   let answer: Response;
   try {
     answer = await fetch(url, {

@@ -13,6 +13,9 @@
 //! | `DELETE /v1/admin/databases/NAME` | drops it |
 //! | `POST /v1/admin/databases/NAME/tokens` | creates a token: `{ rights }` |
 //! | `DELETE /v1/admin/databases/NAME/tokens/ID` | revokes it |
+//! | `GET /v1/admin/tokens` | lists the tokens of the server, which may read its metrics |
+//! | `POST /v1/admin/tokens` | creates one: `{ rights: "metrics" }` |
+//! | `DELETE /v1/admin/tokens/ID` | revokes it |
 //!
 //! The server's admin token allows all of these. A database's own admin token allows to show that
 //! database and to manage its tokens.
@@ -172,6 +175,19 @@ pub(super) async fn authorize(
     }
 }
 
+/// Authorizes a request for the metrics of the server: by the server's admin token, or by a token of it.
+pub(super) async fn authorize_metrics(serving: &Serving, head: &Parts) -> Result<(), Refusal> {
+    if serving.catalog.is_open() {
+        return Ok(());
+    }
+    let hash = TokenHash::of(bearer(&head.headers)?);
+    let is_admin = serving.admin_token.as_ref().is_some_and(|admin| admin.is(&hash));
+    let find = || (is_admin || serving.catalog.is_token(&hash)).then_some(());
+    serving.catalog.find(find).await?.ok_or_else(Refusal::wrong_token)?;
+    mark_authenticated(head);
+    Ok(())
+}
+
 /// Runs work that waits for the disk on a blocking thread.
 async fn blocking<T: Send + 'static>(
     serving: &Arc<Serving>,
@@ -288,6 +304,35 @@ pub(super) async fn route(
                 _ => None,
             };
             blocking(serving, move |serving| set_archive(serving, &name, policy.as_ref())).await?;
+            Ok(nothing())
+        }
+        ["tokens"] => {
+            only(&head, &[Method::GET, Method::POST])?;
+            authorize(serving, &head, None).await?;
+            if head.method == Method::GET {
+                serving.catalog.look().await?;
+                let all = serving.catalog.tokens();
+                let all: Vec<_> = all.iter().map(|token| token_view(token, None)).collect();
+                return json(StatusCode::OK, &all);
+            }
+            let NewToken { rights } = parsed(&head, body).await?;
+            if rights != Rights::Metrics {
+                return Err(Refusal::bad_request(
+                    "A token of the server has the rights 'metrics'. A token with other rights is one of a \
+                     database: /v1/admin/databases/NAME/tokens.",
+                ));
+            }
+            let made = blocking(serving, |serving| {
+                let (token, record) = serving.catalog.add_server_token()?;
+                Ok(token_view(&record, Some(token)))
+            });
+            json(StatusCode::CREATED, &made.await?)
+        }
+        ["tokens", id] => {
+            only(&head, &[Method::DELETE])?;
+            authorize(serving, &head, None).await?;
+            let id = id.to_owned();
+            blocking(serving, move |serving| serving.catalog.withdraw_server_token(&id)).await?;
             Ok(nothing())
         }
         ["databases", name, "tokens"] => {

@@ -19,7 +19,9 @@ use crate::model::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Rights {
-    /// Read and watch.
+    /// Read the metrics, and nothing else.
+    Metrics = 0,
+    /// Also read entries, and watch.
     Read = 1,
     /// Also write.
     Write = 2,
@@ -29,7 +31,8 @@ pub(super) enum Rights {
 
 impl Rights {
     pub(super) fn from_number(number: u8) -> Option<Self> {
-        [Self::Read, Self::Write, Self::Admin].into_iter().find(|rights| *rights as u8 == number)
+        let all = [Self::Metrics, Self::Read, Self::Write, Self::Admin];
+        all.into_iter().find(|rights| *rights as u8 == number)
     }
 }
 
@@ -62,7 +65,7 @@ impl TokenHash {
     }
 }
 
-/// An access token of a database.
+/// An access token of a database, or of the server.
 #[derive(Clone, Debug)]
 pub(super) struct AccessToken {
     /// Its id in the admin API.

@@ -2,6 +2,7 @@
 //! several servers share.
 
 mod naming;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +25,9 @@ use super::memory::ServerMemory;
 use super::options::{Plan, Quotas, ServedPath};
 use super::read_folder::PrimaryFolder;
 use super::read_server::Primary;
-use super::records::{Record, write_page};
+use super::records::{Contents, Record, write_page};
 use super::registry::Registry;
-use crate::model::{ACCESS_TOKENS_MAX, CATALOG_TRIES_MAX, DATABASES_MAX, Error, Result};
+use crate::model::{CATALOG_TRIES_MAX, DATABASES_MAX, Error, Result};
 
 /// The authorization of a change to one database. It is checked again when the change is made,
 /// because the token may be revoked, or the name reused, while the body arrives.
@@ -80,6 +81,8 @@ impl Keeper {
 pub(super) struct Catalog {
     keeper: Keeper,
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
+    /// The tokens of the server, which may read its metrics.
+    tokens: RwLock<Vec<AccessToken>>,
     memory: ServerMemory,
     /// The admin token, which has the rights of an admin's of each database.
     admin: Option<TokenHash>,
@@ -97,19 +100,19 @@ impl Catalog {
     pub(super) fn open(plan: &Plan) -> Result<Self> {
         let memory = ServerMemory::new();
         let admin = plan.admin_token.as_deref().map(TokenHash::of);
-        let (keeper, records) = match &plan.served {
+        let (keeper, contents) = match &plan.served {
             ServedPath::Folder(folder) => {
-                let (registry, records) = Registry::open(folder)?;
-                (Keeper::Folder(registry), records)
+                let (registry, contents) = Registry::open(folder)?;
+                (Keeper::Folder(registry), contents)
             }
             ServedPath::Cluster { engine, advertise } => {
                 let cluster = crate::open::cluster(engine, false)?;
-                (Keeper::Cluster(Membership::new(cluster, engine, advertise)), Vec::new())
+                (Keeper::Cluster(Membership::new(cluster, engine, advertise)), Contents::default())
             }
             ServedPath::Replicas { folder, of, token, advertised } => {
                 let (advertised, memory) = (advertised.clone(), memory.clone());
                 let folder = PrimaryFolder::new(of, token, folder, advertised, memory)?;
-                (Keeper::Primary(folder), Vec::new())
+                (Keeper::Primary(folder), Contents::default())
             }
             ServedPath::Replica { path, of, target } => {
                 let primary = Primary::open(of, target)?;
@@ -156,8 +159,9 @@ impl Catalog {
         let (databases, changing) = (RwLock::default(), Mutex::default());
         let turn = AtomicUsize::new(0);
         let open = plan.open;
-        let catalog = Self { keeper, databases, memory, admin, open, changing, turn };
-        catalog.take(records).map_err(|refusal| Error::internal(refusal.text()))?;
+        let tokens = RwLock::default();
+        let catalog = Self { keeper, databases, tokens, memory, admin, open, changing, turn };
+        catalog.take(contents).map_err(|refusal| Error::internal(refusal.text()))?;
         catalog.refresh()?;
         Ok(catalog)
     }
@@ -165,8 +169,8 @@ impl Catalog {
     fn of_one(database: Arc<Database>, memory: ServerMemory, open: bool) -> Self {
         let databases = RwLock::new([(database.name.clone(), database)].into());
         let (changing, turn) = (Mutex::default(), AtomicUsize::new(0));
-        let keeper = Keeper::Options;
-        Self { keeper, databases, memory, admin: None, open, changing, turn }
+        let (keeper, tokens) = (Keeper::Options, RwLock::default());
+        Self { keeper, databases, tokens, memory, admin: None, open, changing, turn }
     }
 
     /// The primary of a read server, and its only database.
@@ -240,14 +244,17 @@ impl Catalog {
 
     fn refresh_locked(&self) -> Result<(), Refusal> {
         let Some(members) = self.members() else { return Ok(()) };
-        let (revision, records) = members.read_catalog()?;
-        self.take(records)?;
+        let (revision, contents) = members.read_catalog()?;
+        self.take(contents)?;
         members.has_taken(revision);
         Ok(())
     }
 
-    /// Replaces the list of databases. Those that are there already keep their state.
-    fn take(&self, records: Vec<Record>) -> Result<(), Refusal> {
+    /// Replaces the list of databases, and the tokens of the server. Databases that are there already keep
+    /// their state.
+    fn take(&self, contents: Contents) -> Result<(), Refusal> {
+        let Contents { databases: records, tokens } = contents;
+        *self.tokens.write() = tokens;
         let mut known: BTreeMap<_, _> =
             self.all().into_iter().map(|database| (database.id, database)).collect();
         let mut taken = BTreeMap::new();
@@ -292,15 +299,25 @@ impl Catalog {
         }
     }
 
-    /// Keeps the list that `decide` makes of the present one. It is called again if another server has
-    /// changed the list meanwhile. The caller holds [`Catalog::changing`].
+    /// Keeps the list that `decide` makes of the present one; see [`Catalog::keep_all`].
     fn keep(
         &self,
         mut decide: impl FnMut(&[Arc<Database>]) -> Result<Vec<Record>, Refusal>,
     ) -> Result<(), Refusal> {
+        self.keep_all(|all, tokens| {
+            Ok(Contents { databases: decide(all)?, tokens: tokens.to_vec() })
+        })
+    }
+
+    /// Keeps what `decide` makes of the present databases and tokens of the server. It is called again if
+    /// another server has changed them meanwhile. The caller holds [`Catalog::changing`].
+    fn keep_all(
+        &self,
+        mut decide: impl FnMut(&[Arc<Database>], &[AccessToken]) -> Result<Contents, Refusal>,
+    ) -> Result<(), Refusal> {
         for _ in 0..CATALOG_TRIES_MAX {
             self.refresh_locked()?;
-            let text = write_page(decide(&self.all())?)?;
+            let text = write_page(decide(&self.all(), &self.tokens())?)?;
             match &self.keeper {
                 Keeper::Options | Keeper::Primary(_) => return Err(Refusal::not_found()),
                 Keeper::Folder(registry) => return Ok(registry.write(&text)?),
@@ -453,47 +470,6 @@ impl Catalog {
         Ok(())
     }
 
-    /// Creates a token. Only this answer shows it: the registry keeps its hash.
-    pub(super) fn add_token(
-        &self,
-        name: &str,
-        requester: &Requester,
-        rights: Rights,
-    ) -> Result<(String, AccessToken), Refusal> {
-        let (token, record) = make_token(rights)?;
-        let kept = record.clone();
-        self.change(name, requester, |Record { tokens, .. }| {
-            if tokens.len() >= ACCESS_TOKENS_MAX {
-                let text = format!("Too many tokens (max {ACCESS_TOKENS_MAX}): withdraw some.");
-                return Err(Refusal::new(StatusCode::CONFLICT, text));
-            }
-            tokens.push(kept.clone());
-            Ok(())
-        })?;
-        tracing::info!(database = name, token = record.id, ?rights, "token made");
-        Ok((token, record))
-    }
-
-    /// Revokes a token and all data-path tokens issued for it.
-    pub(super) fn withdraw_token(
-        &self,
-        name: &str,
-        requester: &Requester,
-        id: &str,
-    ) -> Result<(), Refusal> {
-        self.change(name, requester, |Record { tokens, .. }| {
-            let before = tokens.len();
-            tokens.retain(|token| token.id != id);
-            if tokens.len() == before {
-                let text = format!("The database '{name}' has no token '{id}'.");
-                return Err(Refusal::new(StatusCode::NOT_FOUND, text));
-            }
-            Ok(())
-        })?;
-        tracing::info!(database = name, token = id, "token withdrawn");
-        Ok(())
-    }
-
     pub(super) fn set_quotas(&self, name: &str, new: Quotas) -> Result<(), Refusal> {
         self.change(name, &Requester::Server, |record| {
             record.quotas = new;
@@ -558,6 +534,7 @@ mod tests {
             admin: None,
             keeper: Keeper::Folder(registry),
             databases: RwLock::default(),
+            tokens: RwLock::default(),
             memory: ServerMemory::new(),
             changing: Mutex::default(),
             turn: AtomicUsize::new(0),
@@ -569,7 +546,8 @@ mod tests {
             let (tokens, quotas) = (vec![token.clone()], Quotas::default());
             let (name, archive) = ("shop".into(), None);
             let record = Record { name, id, created_ms: 0, tokens, quotas, archive };
-            catalog.take(vec![record]).unwrap();
+            let contents = Contents { databases: vec![record], tokens: Vec::new() };
+            catalog.take(contents).unwrap();
             catalog.by_name("shop").unwrap()
         };
         let first = take(1);

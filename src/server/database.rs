@@ -428,7 +428,12 @@ impl Database {
         if rights >= needed {
             return Ok(());
         }
-        let text = "The token does not have the rights for this: it may only read.";
+        let text = match rights {
+            Rights::Metrics => {
+                "The token does not have the rights for this: it may only read metrics."
+            }
+            _ => "The token does not have the rights for this: it may only read.",
+        };
         Err(Refusal::new(StatusCode::FORBIDDEN, text))
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use super::auth;
 use super::clock::now_ms;
 use super::looks::Looks;
-use super::records::{Record, read_page};
+use super::records::{Contents, read_page};
 use crate::engine::cluster::Cluster;
 use crate::model::{CLUSTER_POLL_MS, Error, Result};
 use crate::open::SecretUrl;
@@ -94,13 +94,13 @@ impl Membership {
     }
 
     /// The catalog, and its revision.
-    pub(super) fn read_catalog(&self) -> Result<(i64, Vec<Record>)> {
+    pub(super) fn read_catalog(&self) -> Result<(i64, Contents)> {
         let catalog = self.cluster.catalog()?;
-        let records = match catalog.text.as_slice() {
-            [] => Vec::new(),
+        let contents = match catalog.text.as_slice() {
+            [] => Contents::default(),
             text => read_page(text, "the catalog in openkv.cluster")?,
         };
-        Ok((catalog.revision, records))
+        Ok((catalog.revision, contents))
     }
 
     /// Notes which revision of the catalog this server has.
@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(fake.replace_catalog(1, b"of another"), Ok(true));
         assert_eq!(member.write_catalog(b"two"), Ok(false));
         assert!(member.take_news().unwrap().catalog);
-        let (revision, records) = member.read_catalog().unwrap();
-        assert!(records.is_empty());
+        let (revision, contents) = member.read_catalog().unwrap();
+        assert!(contents.databases.is_empty());
         member.has_taken(revision);
         assert_eq!(member.write_catalog(b"two"), Ok(true));
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::records::{Record, read_page};
+use super::records::{Contents, Record, read_page};
 use crate::model::{DROPPED_DATABASES_MAX, Error, Result};
 use crate::open::cannot;
 
@@ -52,15 +52,15 @@ pub(super) fn is_served(folder: &Path) -> bool {
 
 impl Registry {
     /// Locks a folder, creating it if it is missing, and reads its registry.
-    pub(super) fn open(folder: &Path) -> Result<(Self, Vec<Record>)> {
+    pub(super) fn open(folder: &Path) -> Result<(Self, Contents)> {
         let (folder, lock) = lock(folder)?;
         let dropped = Mutex::new(read_dropped(&folder.join(DROPPED)));
         let registry = Self { folder, lock, dropped };
-        let databases = registry.read()?;
-        for file in registry.strays(&databases) {
+        let contents = registry.read()?;
+        for file in registry.strays(&contents.databases) {
             tracing::warn!(file = %file.display(), "a database file that the registry does not list");
         }
-        Ok((registry, databases))
+        Ok((registry, contents))
     }
 
     /// Releases the folder for another server.
@@ -76,11 +76,11 @@ impl Registry {
         self.folder.join(format!("{id}.sqlite3"))
     }
 
-    fn read(&self) -> Result<Vec<Record>> {
+    fn read(&self) -> Result<Contents> {
         let path = self.folder.join(FILE);
         match std::fs::read(&path) {
             Ok(text) => read_page(&text, &path.display().to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Contents::default()),
             Err(error) => Err(cannot("read", &path, &error)),
         }
     }
@@ -172,7 +172,7 @@ mod tests {
         for path in [stray.clone(), stray.with_extension("sqlite3-wal"), folder.path().join("a")] {
             std::fs::write(path, "").unwrap();
         }
-        assert_eq!(registry.strays(&none), std::slice::from_ref(&stray));
+        assert_eq!(registry.strays(&none.databases), std::slice::from_ref(&stray));
         drop(registry);
         let (registry, _) = Registry::open(folder.path()).unwrap();
         assert!(stray.exists());

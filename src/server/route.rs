@@ -368,6 +368,7 @@ async fn metadata_answer(
         return read_entry::metadata(serving, known, head, &body).await;
     }
     let who = exchange::authorize(serving, name, head).await?;
+    who.0.allows(who.1, Rights::Read)?;
     who.0.take_operation().await?;
     *permit = Some(who.0.memory.permit().await?);
     let body = read(body, METADATA_BYTES_MAX).await?;

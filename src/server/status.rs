@@ -30,7 +30,7 @@ pub fn cluster_status(url: &SecretUrl) -> Result<Vec<u8>> {
     let cluster = cluster(url, true)?;
     let served = match cluster.catalog()?.text.as_slice() {
         [] => Vec::new(),
-        text => read_page(text, "the catalog in openkv.cluster")?,
+        text => read_page(text, "the catalog in openkv.cluster")?.databases,
     };
     let status = |ClusterDatabase { name, epoch, version, leader }| {
         let record = served.iter().find(|record| record.id.to_string() == name);

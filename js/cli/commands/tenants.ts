@@ -17,7 +17,7 @@ export function addTenantCommands(program: Command): void {
   withServer(db.command("list").description("print all databases")).action(
     async (_: unknown, command: Command) => {
       const style = styleOf(command);
-      for (const view of await ask<DatabaseView[]>(command, "GET", [])) {
+      for (const view of await ask<DatabaseView[]>(command, "GET", ["databases"])) {
         if (style.json) await print(JSON.stringify(view));
         else
           await print(
@@ -35,7 +35,7 @@ export function addTenantCommands(program: Command): void {
   withServer(withQuotas(create.argument("<name>", "1 to 63 of a-z, 0-9, - and _"))).action(
     async (name: string, options: QuotaOptions, command: Command) => {
       const quotas = quotasOf(options);
-      const made = await ask<DatabaseView>(command, "POST", [], { name, quotas });
+      const made = await ask<DatabaseView>(command, "POST", ["databases"], { name, quotas });
       await printDatabase(made, styleOf(command));
       noteOnce(styleOf(command));
     },
@@ -44,7 +44,10 @@ export function addTenantCommands(program: Command): void {
   withServer(
     db.command("show").description("print one database").argument("<name>", "its name"),
   ).action(async (name: string, _: unknown, command: Command) => {
-    await printDatabase(await ask<DatabaseView>(command, "GET", [name]), styleOf(command));
+    await printDatabase(
+      await ask<DatabaseView>(command, "GET", ["databases", name]),
+      styleOf(command),
+    );
   });
 
   const quotas = db
@@ -52,7 +55,7 @@ export function addTenantCommands(program: Command): void {
     .description("replace its quotas; a quota that is not given is removed");
   withServer(withQuotas(quotas.argument("<name>", "its name"))).action(
     async (name: string, options: QuotaOptions, command: Command) => {
-      await ask(command, "PUT", [name, "quotas"], quotasOf(options));
+      await ask(command, "PUT", ["databases", name, "quotas"], quotasOf(options));
     },
   );
 
@@ -69,8 +72,8 @@ export function addTenantCommands(program: Command): void {
       .option("--default", "remove its policy: the default of the server holds"),
   ).action(async (name: string, options: ArchiveOptions, command: Command) => {
     const [method, body] = archiveRequest(options);
-    if (method !== "GET") await ask(command, method, [name, "archive"], body);
-    const view = await ask<Record<string, unknown>>(command, "GET", [name, "archive"]);
+    if (method !== "GET") await ask(command, method, ["databases", name, "archive"], body);
+    const view = await ask<Record<string, unknown>>(command, "GET", ["databases", name, "archive"]);
     await printFacts(view, styleOf(command));
   });
 
@@ -80,7 +83,7 @@ export function addTenantCommands(program: Command): void {
   withServer(drop.argument("<name>", "its name").option(...YES)).action(
     async (name: string, { yes }: { yes?: boolean }, command: Command) => {
       await confirm(`Drop the database ${name} with all its entries`, yes);
-      await ask(command, "DELETE", [name]);
+      await ask(command, "DELETE", ["databases", name]);
     },
   );
 
@@ -157,37 +160,57 @@ function addTokenCommands(program: Command): void {
 
   const list = token
     .command("list")
-    .description("print the tokens of a database by id; not their text");
-  withServer(list.argument("<name>", "the database")).action(
-    async (name: string, _: unknown, command: Command) => {
-      const { tokens } = await ask<DatabaseView>(command, "GET", [name]);
+    .description("print the tokens of a database, or of the server, by id; not their text");
+  withServer(list.argument("[name]", "the database (default: the server)")).action(
+    async (name: string | undefined, _: unknown, command: Command) => {
+      const tokens =
+        name === undefined
+          ? await ask<TokenView[]>(command, "GET", ["tokens"])
+          : (await ask<DatabaseView>(command, "GET", ["databases", name])).tokens;
       for (const one of tokens) await printToken(one, styleOf(command));
     },
   );
 
-  const create = token.command("create").description("create a token of a database, and print it");
+  const create = token
+    .command("create")
+    .description(
+      "create a token of a database, or one of the server for the metrics of all, and print it",
+    );
   const rights = new Option("--rights <rights>", "the rights of the token").choices([
+    "metrics",
     "read",
     "write",
     "admin",
   ]);
   withServer(
-    create.argument("<name>", "the database").addOption(rights.makeOptionMandatory()),
-  ).action(async (name: string, options: { rights: string }, command: Command) => {
+    create
+      .argument("[name]", "the database; without one, --rights metrics")
+      .addOption(rights.makeOptionMandatory()),
+  ).action(async (name: string | undefined, options: { rights: string }, command: Command) => {
+    if (name === undefined && options.rights !== "metrics") {
+      throw new WrongUsage(
+        `a token with the rights ${options.rights} is one of a database: give its name`,
+      );
+    }
     const body = { rights: options.rights };
-    await printToken(
-      await ask<TokenView>(command, "POST", [name, "tokens"], body),
-      styleOf(command),
-    );
+    await printToken(await ask<TokenView>(command, "POST", tokensOf(name), body), styleOf(command));
     noteOnce(styleOf(command));
   });
 
   const revoke = token
     .command("revoke")
     .description("revoke a token, and the access tokens issued for it");
-  withServer(revoke.argument("<name>", "the database").argument("<id>", "the token's id")).action(
-    async (name: string, id: string, _: unknown, command: Command) => {
-      await ask(command, "DELETE", [name, "tokens", id]);
-    },
-  );
+  withServer(
+    revoke
+      .argument("<name>", "the database; or the id of a token of the server, alone")
+      .argument("[id]", "the token's id"),
+  ).action(async (name: string, id: string | undefined, _: unknown, command: Command) => {
+    const path = id === undefined ? [...tokensOf(undefined), name] : [...tokensOf(name), id];
+    await ask(command, "DELETE", path);
+  });
+}
+
+/** The path of the tokens of a database, or of the server. */
+function tokensOf(name: string | undefined): string[] {
+  return name === undefined ? ["tokens"] : ["databases", name, "tokens"];
 }

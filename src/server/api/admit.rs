@@ -47,6 +47,8 @@ pub(super) async fn of_host(
 /// What a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
+    /// Reads the metrics.
+    Metrics,
     Read,
     /// Reads messages, which no replica has.
     ReadQueues,
@@ -55,7 +57,11 @@ enum Asks {
 
 impl Asks {
     fn rights(self) -> Rights {
-        if self == Self::Write { Rights::Write } else { Rights::Read }
+        match self {
+            Self::Metrics => Rights::Metrics,
+            Self::Read | Self::ReadQueues => Rights::Read,
+            Self::Write => Rights::Write,
+        }
     }
 
     fn is_about_queues(self) -> bool {
@@ -70,6 +76,15 @@ pub(super) async fn reading(
     next: Next,
 ) -> Response {
     admitted(serving, request, next, Asks::Read).await
+}
+
+/// Admits requests for the metrics.
+pub(super) async fn reading_metrics(
+    serving: State<Arc<Serving>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    admitted(serving, request, next, Asks::Metrics).await
 }
 
 /// Admits requests that read messages.

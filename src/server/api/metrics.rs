@@ -59,7 +59,7 @@ pub(super) async fn of_server(State(serving): State<Arc<Serving>>, request: Requ
 
 async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
     if serving.catalog.is_folder() {
-        admin::authorize(serving, head, None).await?;
+        admin::authorize_metrics(serving, head).await?;
     } else {
         authorized(serving, head).await?;
     }

@@ -105,14 +105,12 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(list::paginate_query, list::paginate),
         routes!(list::batch),
         routes!(history::list),
-        routes!(metrics::prometheus),
         routes!(search::by_query, search::search),
     ];
     let queues = [routes!(messages::list), routes!(dead_letters::list), routes!(dead_letters::get)];
     let others = [
         routes!(entry::get),
         routes!(list::count_query, list::count_body),
-        routes!(metrics::of_database),
         routes!(indexes::list),
         routes!(export::export),
         routes!(watch_keys::watch),
@@ -125,10 +123,14 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
     let of_queues = below(base, [routes!(queue::stats)])
         .merge(below(base, queues).layer(compression.clone()))
         .route_layer(from_fn_with_state(serving.clone(), admit::reading_queues));
+    let of_metrics = below(base, [routes!(metrics::of_database)])
+        .merge(below(base, [routes!(metrics::prometheus)]).layer(compression.clone()))
+        .route_layer(from_fn_with_state(serving.clone(), admit::reading_metrics));
     let mut routes = below(base, others)
         .merge(below(base, lists).layer(compression))
         .route_layer(from_fn_with_state(serving.clone(), admit::reading))
-        .merge(of_queues);
+        .merge(of_queues)
+        .merge(of_metrics);
     document::complete(routes.get_openapi_mut(), document::Access::Read);
     routes
 }

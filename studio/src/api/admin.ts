@@ -16,7 +16,7 @@ export const QUOTAS: readonly (readonly [keyof Quotas, string])[] = [
   ["watches", "Watches"],
 ];
 
-export type Rights = "read" | "write" | "admin";
+export type Rights = "metrics" | "read" | "write" | "admin";
 
 export interface Token {
   readonly id: string;

@@ -12,7 +12,7 @@ interface TokensProps {
   onChange(): void;
 }
 
-const RIGHTS: readonly Rights[] = ["read", "write", "admin"];
+const RIGHTS: readonly Rights[] = ["metrics", "read", "write", "admin"];
 
 export function TokensOf({ database, onChange }: TokensProps) {
   const { name, tokens } = database;
