@@ -2,7 +2,6 @@
 // does not know.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
@@ -15,18 +14,6 @@ const { RecordLayout, timeOffsetOf } = require("../../dist/records/layout.js");
 const { visitKeys } = require("../../dist/records/written-keys.js");
 
 const ops = Object.entries(contract).filter(([name]) => name.startsWith("OP_"));
-
-test("the records of contract.ts are those of contract.md", () => {
-  const page = readFileSync(new URL("../../js/native/contract.md", import.meta.url), "utf8");
-  const [, write] = page.split("**write**: records up to END:\n");
-  const listed = write.slice(0, write.indexOf("\n**")).matchAll(/`([0-9A-F]{2})` [A-Z]/g);
-  // A line may name several records that are laid out alike.
-  const numbers = [...listed].map(([, digits]) => Number.parseInt(digits, 16));
-  assert.deepEqual(
-    numbers.toSorted((a, b) => a - b),
-    ops.map(([, op]) => op).toSorted((a, b) => a - b),
-  );
-});
 
 test("an operation shows every record and every option, read back from its bytes", async () => {
   const kv = await openKv(":memory:");

@@ -1,42 +1,241 @@
 // Duty: the numbers of js/native/contract.md, by name.
+// Generated from src/protocol/numbers.rs and src/protocol/command.rs by `npm run generate`: do not edit.
 
-/** Negative answers of the addon's sync calls. */
+// Negative answers of synchronous calls.
+
+/** There is no entry. */
 export const MISS = -1;
+/** The asynchronous lane takes the call. */
 export const WOULD_BLOCK = -2;
+/** The answer does not fit: the asynchronous lane takes the call, or for a page a larger buffer. */
 export const TOO_LARGE = -3;
+/** The handle is closed. */
 export const IS_CLOSED = -4;
+/** An error, which `takeError` returns. */
 export const ERROR = -5;
-
 /** The replica may not answer the read now: the asynchronous lane waits, or asks the server. */
 export const NOT_HERE = -6;
 
-/** Kinds of events. */
+// Kinds of events.
+
+/** The database is open; with what it lacks. */
 export const OPENED = 1;
+/** It could not be opened; an error record. */
 export const OPEN_FAILED = 2;
+/** Range answers. */
 export const READ = 3;
+/** An error record. */
 export const READ_FAILED = 4;
+/** Outcomes of writes. */
 export const SETTLED = 5;
+/** The state of a watch, or a batch of a feed. */
 export const WATCH = 6;
+/** The end of a watch or feed; nothing or an error record. */
 export const WATCH_END = 7;
+/** Messages for a listener. */
 export const DELIVERY = 8;
+/** The end of a listener; nothing or an error record. */
 export const LISTEN_END = 9;
+/** The answer of a command; nothing if it is empty. */
 export const REPLIED = 10;
+/** An error record. */
 export const CALL_FAILED = 11;
 
-/** The capability of synchronous reads, which OPENED says is missing if it is. */
+// The mark of a command that a replica may answer, added to its number.
+
+/** A replica may answer it. */
+export const EVENTUAL_CALL = 256;
+
+// The `more` byte of a range answer, besides 0 and 1.
+
+/** It failed: no rows, and an error record follows. */
+export const ANSWER_FAILED = 2;
+
+// Outcomes of a delivery.
+
+/** The message is handled. */
+export const DONE = 0;
+/** An attempt has failed. */
+export const FAILED = 1;
+/** Nobody has seen the message: it goes back. */
+export const RETURNED = 2;
+
+// Flags of a range request.
+
+/** The order is descending. */
+export const REVERSE = 1;
+/** The start is the key, and there is no end. */
+export const POINT = 2;
+/** For a remote database: eventual consistency is enough. */
+export const EVENTUAL = 64;
+/** For a remote database: from the same snapshot as the previous request. */
+export const TOGETHER = 128;
+
+// Flags of a scan.
+
+/** The order is descending. */
+export const SCAN_REVERSE = 1;
+/** Rows have no values. */
+export const SCAN_KEYS = 2;
+/** A depth follows. */
+export const SCAN_DEPTH = 4;
+/** A filter follows. */
+export const SCAN_WHERE = 8;
+/** Rows have expiries. */
+export const SCAN_EXPIRY = 16;
+/** Entries that are not selected are rows too, without value and with encoding 0. */
+export const SCAN_PASSED = 32;
+
+// Flags of a deletion of many.
+
+/** Keys follow, not a range. */
+export const DELETE_KEYS = 1;
+/** One commit deletes all. */
+export const DELETE_ATOMIC = 2;
+/** A filter follows. */
+export const DELETE_WHERE = 8;
+
+// Records of a write.
+
+/** The write ends. */
+export const OP_END = 0x00;
+/** A check of an entry. */
+export const OP_CHECK = 0x01;
+/** Sets an entry. */
+export const OP_SET = 0x02;
+/** Deletes an entry. */
+export const OP_DELETE = 0x03;
+/** Adds to a number. */
+export const OP_SUM = 0x04;
+/** Keeps the smaller number. */
+export const OP_MIN = 0x05;
+/** Keeps the larger number. */
+export const OP_MAX = 0x06;
+/** Enqueues a message of Deno's queue. */
+export const OP_ENQUEUE = 0x07;
+/** Calculates with bounds or an expiry. */
+export const OP_CALCULATE = 0x08;
+/** Adds items to an array. */
+export const OP_APPEND = 0x09;
+/** Sets the expiry of an entry. */
+export const OP_SET_EXPIRY = 0x0a;
+/** Places of the record before that get generated UUIDs. */
+export const OP_PATCHES = 0x0b;
+/** A check of a range. */
+export const OP_CHECK_RANGE = 0x0c;
+/** Enqueues a message of a named queue. */
+export const OP_ENQUEUE_NAMED = 0x0e;
+/** What the outcome tells besides the versionstamp. */
+export const OP_TELL = 0x0f;
+
+// Flag of the first byte of a record.
+
+/** Its time is in ms from the commit. */
+export const RELATIVE = 128;
+
+// Flags of a SET.
+
+/** The expiry follows. */
+export const EXPIRES = 1;
+/** The commit's versionstamp is appended to the key. */
+export const SUFFIXED = 2;
+
+// Flags of a CALCULATE.
+
+/** The lower bound follows. */
+export const CALCULATE_MIN = 1;
+/** The upper bound follows. */
+export const CALCULATE_MAX = 2;
+/** A result beyond a bound becomes the bound. */
+export const CALCULATE_CLAMP = 4;
+/** The expiry follows. */
+export const CALCULATE_EXPIRES = 8;
+
+// Flags of an APPEND.
+
+/** The items are added at the start. */
+export const APPEND_FRONT = 1;
+/** The expiry follows. */
+export const APPEND_EXPIRES = 2;
+
+// Flags of a SET_EXPIRY.
+
+/** The expiry follows. */
+export const SET_EXPIRY_EXPIRES = 1;
+/** The write fails its check if there is no entry. */
+export const SET_EXPIRY_REQUIRED = 2;
+
+// Flags of a TELL.
+
+/** The results of the calculations. */
+export const TELL_VALUES = 1;
+
+// Statuses of an outcome.
+
+/** Committed: the versionstamp follows. */
+export const COMMITTED = 0;
+/** A check failed. */
+export const CHECK_FAILED = 1;
+/** An error record follows. */
+export const REJECTED = 2;
+/** Committed: the versionstamp and generated UUIDs follow. */
+export const COMMITTED_WITH = 3;
+/** Checks failed: their indexes follow. */
+export const CHECKS_FAILED = 4;
+/** Committed: the versionstamp and the results follow. */
+export const COMMITTED_TELLING = 5;
+
+// Types of a feed's changes.
+
+/** An entry was set. */
+export const CHANGE_SET = 0;
+/** An entry was deleted. */
+export const CHANGE_DELETED = 1;
+/** An entry with an expiry was set; only for a reader that knows expiries. */
+export const CHANGE_SET_TO_EXPIRE = 2;
+/** An entry expired; only for a reader that knows expiries. */
+export const CHANGE_EXPIRED = 3;
+
+// Kinds of versions of an entry.
+
+/** The entry was removed. */
+export const VERSION_REMOVED = 0;
+/** A value was stored. */
+export const VERSION_SET = 1;
+/** Its expiry changed. */
+export const VERSION_EXPIRY = 2;
+
+// Lengths in bytes.
+
+/** A versionstamp: hexadecimal digits. */
+export const STAMP_BYTES = 20;
+/** What precedes the value of a point answer: the stamp and the encoding id. */
+export const POINT_HEAD_BYTES = 21;
+/** What precedes the rows of a range answer: their number and the `more` byte. */
+export const RANGE_HEAD_BYTES = 5;
+
+// Capabilities that OPENED says are missing.
+
+/** Synchronous reads. */
 export const SYNCHRONOUS_READS = 1;
 
-/** Commands of calls. */
+// Commands of calls.
+
 export const CALL_CHECKPOINT = 1;
+export const CALL_STATS = 2;
+export const CALL_VACUUM = 3;
+export const CALL_METRICS = 4;
 export const CALL_BACKUP = 5;
 export const CALL_BACKUP_PROGRESS = 6;
 export const CALL_CHECK = 7;
 export const CALL_COUNT = 10;
 export const CALL_SCAN = 11;
-export const CALL_STATS = 2;
-export const CALL_VACUUM = 3;
-export const CALL_METRICS = 4;
 export const CALL_TTL = 12;
+export const CALL_DELETE_MANY = 13;
+export const CALL_ENTRIES = 14;
+export const CALL_PREVIEW = 19;
+export const CALL_FEED_POSITION = 20;
+export const CALL_HISTORY = 21;
 export const CALL_SETTLE = 30;
 export const CALL_EXTEND = 31;
 export const CALL_QUEUE_STATS = 32;
@@ -45,6 +244,8 @@ export const CALL_DEAD_GET = 34;
 export const CALL_DEAD_REQUEUE = 35;
 export const CALL_DEAD_DELETE = 36;
 export const CALL_DEAD_PURGE = 37;
+export const CALL_LOCK_UPDATE = 38;
+export const CALL_CONSUME_END = 39;
 export const CALL_ACKNOWLEDGED = 40;
 export const CALL_PEEK = 41;
 export const CALL_DELETE_MESSAGE = 42;
@@ -55,98 +256,3 @@ export const CALL_SEARCH = 53;
 export const CALL_REPLICA_STATUS = 60;
 export const CALL_REPLICA_READY = 61;
 export const CALL_REPLICA_REACHED = 62;
-export const CALL_DELETE_MANY = 13;
-export const CALL_ENTRIES = 14;
-export const CALL_PREVIEW = 19;
-export const CALL_FEED_POSITION = 20;
-export const CALL_HISTORY = 21;
-
-/** Added to the number of a command that a replica may answer. */
-export const EVENTUAL_CALL = 256;
-
-/** The `more` byte of a range answer that failed: an error record follows. */
-export const ANSWER_FAILED = 2;
-
-/** Outcomes of a delivery. */
-export const DONE = 0;
-export const FAILED = 1;
-export const RETURNED = 2;
-
-/** Flags of a range request. */
-export const REVERSE = 1;
-export const POINT = 2;
-/** Flags of a range request to a remote database. */
-export const EVENTUAL = 64;
-export const TOGETHER = 128;
-
-/** Flags of a scan. */
-export const SCAN_REVERSE = 1;
-export const SCAN_KEYS = 2;
-export const SCAN_DEPTH = 4;
-export const SCAN_WHERE = 8;
-export const SCAN_EXPIRY = 16;
-export const SCAN_PASSED = 32;
-
-/** Flags of a deletion of many. */
-export const DELETE_KEYS = 1;
-export const DELETE_ATOMIC = 2;
-
-/** Records of a write. */
-export const OP_END = 0;
-export const OP_CHECK = 1;
-export const OP_SET = 2;
-export const OP_DELETE = 3;
-export const OP_SUM = 4;
-export const OP_MIN = 5;
-export const OP_MAX = 6;
-export const OP_ENQUEUE = 7;
-export const OP_CALCULATE = 8;
-export const OP_APPEND = 9;
-export const OP_SET_EXPIRY = 10;
-export const OP_PATCHES = 11;
-export const OP_ENQUEUE_NAMED = 0x0e;
-export const OP_CHECK_RANGE = 12;
-export const OP_TELL = 0x0f;
-
-/** Flag of the first byte of a record: its time is in ms from the commit. */
-export const RELATIVE = 0x80;
-
-/** Flags of a SET record. */
-export const EXPIRES = 1;
-export const SUFFIXED = 2;
-/** Flags of a CALCULATE. */
-export const CALCULATE_MIN = 1;
-export const CALCULATE_MAX = 2;
-export const CALCULATE_CLAMP = 4;
-export const CALCULATE_EXPIRES = 8;
-/** Flags of an APPEND. */
-export const APPEND_FRONT = 1;
-export const APPEND_EXPIRES = 2;
-/** Flag of a SET_EXPIRY: the write fails its check if there is no entry. */
-export const REQUIRED = 2;
-
-/** Flag of a TELL: the outcome has the results of the calculations. */
-export const TELL_VALUES = 1;
-
-/** Status of an outcome. */
-export const COMMITTED = 0;
-export const CHECK_FAILED = 1;
-export const COMMITTED_WITH = 3;
-export const CHECKS_FAILED = 4;
-export const COMMITTED_TELLING = 5;
-
-/** Types of a feed's changes: a set, 1 for a deletion, a set of an entry that expires, an expiry. */
-export const CHANGE_SET = 0;
-export const CHANGE_SET_TO_EXPIRE = 2;
-export const CHANGE_EXPIRED = 3;
-
-/** Kinds of versions, besides 1: a stored value. */
-export const VERSION_REMOVED = 0;
-export const VERSION_EXPIRY = 2;
-
-/** Bytes of a versionstamp in a frame: hexadecimal digits. */
-export const STAMP_BYTES = 20;
-/** Bytes before the value of a point answer: the stamp and the encoding id. */
-export const POINT_HEAD_BYTES = STAMP_BYTES + 1;
-/** Bytes before the rows of a range answer: their number and the `more` flag. */
-export const RANGE_HEAD_BYTES = 5;

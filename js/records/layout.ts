@@ -28,7 +28,8 @@ import {
   OP_SUM,
   OP_TELL,
   RELATIVE,
-  REQUIRED,
+  SET_EXPIRY_EXPIRES,
+  SET_EXPIRY_REQUIRED,
   STAMP_BYTES,
   SUFFIXED,
   TELL_VALUES,
@@ -42,7 +43,7 @@ export type Op = (typeof contract)[Extract<keyof typeof contract, `OP_${string}`
 const SET_FLAGS = EXPIRES | SUFFIXED;
 const CALCULATE_FLAGS = CALCULATE_MIN | CALCULATE_MAX | CALCULATE_CLAMP | CALCULATE_EXPIRES;
 const APPEND_FLAGS = APPEND_FRONT | APPEND_EXPIRES;
-const SET_EXPIRY_FLAGS = EXPIRES | REQUIRED;
+const SET_EXPIRY_FLAGS = SET_EXPIRY_EXPIRES | SET_EXPIRY_REQUIRED;
 /** The records that may be RELATIVE. */
 const TIMED: readonly Op[] = [
   OP_SET,
@@ -140,7 +141,8 @@ export class RecordLayout {
         at = skipSized(buf, this.valueAt);
         break;
       case OP_SET_EXPIRY:
-        if (this.readFlags(buf[at++], SET_EXPIRY_FLAGS) & EXPIRES) at = this.readTime(at);
+        if (this.readFlags(buf[at++], SET_EXPIRY_FLAGS) & SET_EXPIRY_EXPIRES)
+          at = this.readTime(at);
         at = this.readKey(buf, at);
         break;
       case OP_CHECK: {

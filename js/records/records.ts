@@ -21,7 +21,8 @@ import {
   OP_SET_EXPIRY,
   OP_SET,
   RELATIVE,
-  REQUIRED,
+  SET_EXPIRY_EXPIRES,
+  SET_EXPIRY_REQUIRED,
   STAMP_BYTES,
   SUFFIXED,
 } from "../native/contract.js";
@@ -196,7 +197,7 @@ export function putSetExpiry(
 ): void {
   const time = afterMs ?? atMs;
   writer.u8(timedOp(OP_SET_EXPIRY, afterMs));
-  writer.u8((time === undefined ? 0 : EXPIRES) | (required ? REQUIRED : 0));
+  writer.u8((time === undefined ? 0 : SET_EXPIRY_EXPIRES) | (required ? SET_EXPIRY_REQUIRED : 0));
   if (time !== undefined) writer.f64(time);
   putKey(writer, key, limits);
 }

@@ -14,6 +14,7 @@ use crate::model::{
     RECEIVE_WAIT_MS_MAX,
 };
 use crate::protocol::frame::{frame_of, parse_queue, parse_reason, push_deliveries, push_received};
+use crate::protocol::numbers::outcome;
 
 fn options(queue: &[u8], lock_ms: f64) -> Result<ConsumeOptions, Error> {
     let queue = parse_queue(queue).map_err(|bug| Error::internal(bug.to_string()))?;
@@ -55,9 +56,9 @@ impl Handle {
     /// empty.
     #[napi(catch_unwind)]
     pub fn settle(&mut self, id: f64, delivery: f64, outcome: u32, reason: &[u8], len: u32) {
-        let outcome = match outcome {
-            0 => Outcome::Done,
-            1 => Outcome::Failed,
+        let outcome = match u8::try_from(outcome) {
+            Ok(outcome::DONE) => Outcome::Done,
+            Ok(outcome::FAILED) => Outcome::Failed,
             _ => Outcome::Returned,
         };
         let reason = parse_reason(cut(reason, len)).ok();

@@ -13,23 +13,24 @@ use super::scratch::check;
 use crate::call;
 use crate::model::{Decision, Error};
 use crate::protocol::frame::{frame_of, push_error, push_outcomes};
+use crate::protocol::numbers::event;
 use crate::store::on_thread;
 
-/// The kinds of events. Their numbers are in the contract.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Event {
-    Opened = 1,
-    OpenFailed = 2,
-    Read = 3,
-    ReadFailed = 4,
-    Settled = 5,
-    Watch = 6,
-    WatchEnd = 7,
-    Delivery = 8,
-    ListenEnd = 9,
-    Replied = 10,
-    CallFailed = 11,
+    Opened = event::OPENED,
+    OpenFailed = event::OPEN_FAILED,
+    Read = event::READ,
+    ReadFailed = event::READ_FAILED,
+    Settled = event::SETTLED,
+    Watch = event::WATCH,
+    WatchEnd = event::WATCH_END,
+    Delivery = event::DELIVERY,
+    ListenEnd = event::LISTEN_END,
+    Replied = event::REPLIED,
+    CallFailed = event::CALL_FAILED,
 }
 
 impl Event {

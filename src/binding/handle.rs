@@ -25,6 +25,7 @@ use crate::model::{
 use crate::open::{ReplicaTarget, Target, close, open_unless};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
+use crate::protocol::numbers::mark::EVENTUAL_CALL;
 use crate::remote::Cancel;
 use crate::store::Closing;
 
@@ -135,9 +136,6 @@ fn replica_target(
     let prefixes = parse_keys(&prefixes, prefix_count as usize).unwrap_or_default();
     (Some(ReplicaTarget { path, busy, prefixes, beat, advertised: None }), max_lag)
 }
-
-/// Added to the number of a command that a replica may answer.
-const EVENTUAL_CALL: u32 = 256;
 
 /// Transfers the database from the opening thread to the handle.
 type Opened = Arc<Mutex<Option<(Database, Box<dyn Reader>)>>>;

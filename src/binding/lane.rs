@@ -15,21 +15,20 @@ use crate::metrics::{LocalCounters, Metrics};
 use crate::model::{
     ANSWER_BYTES_MAX, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
-use crate::protocol::frame::{
-    Answer, Fill, Out, POINT_HEAD_BYTES, next_key, parse_ranges, put_point,
-};
+use crate::protocol::frame::{Answer, Fill, Out, next_key, parse_ranges, put_point};
+use crate::protocol::numbers::code;
+use crate::protocol::numbers::length::POINT_HEAD_BYTES;
 
-/// The results of a sync read other than lengths. Their numbers are in the contract.
+/// The results of a sync read other than lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Code {
-    Miss = -1,
-    WouldBlock = -2,
-    TooLarge = -3,
-    Closed = -4,
-    Error = -5,
-    /// The replica may not answer it now.
-    NotHere = -6,
+    Miss = code::MISS,
+    WouldBlock = code::WOULD_BLOCK,
+    TooLarge = code::TOO_LARGE,
+    Closed = code::IS_CLOSED,
+    Error = code::ERROR,
+    NotHere = code::NOT_HERE,
 }
 
 thread_local! {

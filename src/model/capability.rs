@@ -152,13 +152,4 @@ mod tests {
         assert!(Capabilities::MEMORY.has(Capability::SynchronousReads));
         assert!(!Capabilities::POSTGRES.has(Capability::SynchronousReads));
     }
-
-    #[test]
-    fn javascript_has_the_same_numbers() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/js/native/contract.ts");
-        let text = std::fs::read_to_string(path).unwrap();
-        let line = "export const SYNCHRONOUS_READS = 1;";
-        assert_eq!(Capability::SynchronousReads.number(), 1);
-        assert!(text.lines().any(|found| found == line), "contract.ts lacks: {line}");
-    }
 }

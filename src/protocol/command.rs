@@ -1,9 +1,9 @@
 //! The table of commands: every property of a command that any layer needs, declared once.
 //!
 //! A call names a command by its number and carries its frame. `call` takes the handlers and the
-//! metrics from this table, the server the rights and bounds, the client the retry safety; a test
-//! compares the table with `js/native/contract.ts` and `js/native/contract.md`. A new row is also
-//! served over URLs, without other changes.
+//! metrics from this table, the server the rights and bounds, the client the retry safety.
+//! `js/native/contract.ts` and the table of `js/native/contract.md` are generated from it
+//! (`tests/generated.rs`). A new row is also served over URLs, without other changes.
 
 use crate::model::Capability;
 
@@ -175,6 +175,18 @@ macro_rules! define {
                 }
             }
 
+            /// Its name in JavaScript and in documents: `DeadList` is `DEAD_LIST`.
+            pub fn name(self) -> String {
+                let mut name = String::new();
+                for letter in format!("{self:?}").chars() {
+                    if letter.is_ascii_uppercase() && !name.is_empty() {
+                        name.push('_');
+                    }
+                    name.push(letter.to_ascii_uppercase());
+                }
+                name
+            }
+
             /// The rights that it requires over a URL.
             pub const fn access(self) -> Access {
                 use Access::{Local, Read, Write};
@@ -229,23 +241,8 @@ impl Command {
 mod tests {
     use super::*;
 
-    /// Commands that only the Rust client sends.
-    const NOT_CALLED_BY_JAVASCRIPT: [Command; 2] = [Command::LockUpdate, Command::ConsumeEnd];
-
     fn file(path: &str) -> String {
         std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-    }
-
-    /// The name in `js/native/contract.ts` and on the contract's page: `DeadList` is `DEAD_LIST`.
-    fn name(command: Command) -> String {
-        let mut name = String::new();
-        for letter in format!("{command:?}").chars() {
-            if letter.is_uppercase() && !name.is_empty() {
-                name.push('_');
-            }
-            name.push(letter.to_ascii_uppercase());
-        }
-        name
     }
 
     #[test]
@@ -254,22 +251,6 @@ mod tests {
             assert_eq!(Command::from_number(command.number()), Some(*command));
         }
         assert!(Command::ALL.is_sorted_by_key(|command| command.number()));
-    }
-
-    #[test]
-    fn javascript_has_the_same_numbers() {
-        let text = file("js/native/contract.ts");
-        let constants = text.lines().filter_map(|line| {
-            let (name, number) = line.strip_prefix("export const CALL_")?.split_once(" = ")?;
-            let number = number.strip_suffix(';')?.parse::<u32>().ok()?;
-            (name != "FAILED").then(|| (name.to_owned(), number))
-        });
-        let mut constants: Vec<_> = constants.collect();
-        constants.sort_by_key(|(_, number)| *number);
-        let called =
-            Command::ALL.iter().filter(|command| !NOT_CALLED_BY_JAVASCRIPT.contains(command));
-        let table: Vec<_> = called.map(|of| (name(*of), of.number())).collect();
-        assert_eq!(constants, table);
     }
 
     /// The contract describes each command by `number` NAME, in the order of its capability.
@@ -289,26 +270,7 @@ mod tests {
             }
         }
         described.sort();
-        let table: Vec<_> = Command::ALL.iter().map(|of| (of.number(), name(*of))).collect();
+        let table: Vec<_> = Command::ALL.iter().map(|of| (of.number(), of.name())).collect();
         assert_eq!(described, table);
-    }
-
-    /// The table of `js/native/contract.md`, line by line.
-    #[test]
-    fn the_contract_shows_access_and_retry_safety() {
-        let page = file("js/native/contract.md");
-        for command in Command::ALL {
-            let access = match command.access() {
-                Access::Read => "read",
-                Access::Write => "write",
-                Access::Local(_) => "local",
-            };
-            let retry = format!("{:?}", command.retry_safety()).to_lowercase();
-            let row = format!("| {} | {} | {access} | {retry} |", command.number(), name(*command));
-            assert!(page.contains(&row), "the table of commands lacks: {row}");
-        }
-        let rows = page.lines().skip_while(|line| *line != "| number | command | access | retry |");
-        let rows = rows.skip(2).take_while(|line| line.starts_with('|')).count();
-        assert_eq!(rows, Command::ALL.len());
     }
 }

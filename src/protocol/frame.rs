@@ -20,8 +20,8 @@ mod write;
 mod write_id;
 
 pub use answer::{
-    Answer, AnswerPlace, Fill, Out, POINT_HEAD_BYTES, parse_answers, parse_error, push_copied,
-    push_error, push_failed, push_lacks, put_point,
+    Answer, AnswerPlace, Fill, Out, parse_answers, parse_error, push_copied, push_error,
+    push_failed, push_lacks, put_point,
 };
 pub use consume::{
     Consume, LockUpdate, Poll, parse_consume, parse_dispatched, parse_lock_update, parse_number,

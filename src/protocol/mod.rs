@@ -10,6 +10,7 @@
 //! | file | content |
 //! |---|---|
 //! | [`Command`] | the table of commands |
+//! | [`numbers`] | the numbers of frames, with the table that generates JavaScript's |
 //! | [`frame`] | frames of requests and answers (`js/native/contract.md`) |
 //! | [`extension`] | paths, headers, answers and errors over HTTP |
 //! | [`backup`] | headers of the download of a backup |
@@ -25,6 +26,7 @@ pub mod extension;
 pub mod feed;
 pub mod follow;
 pub mod frame;
+pub mod numbers;
 pub mod state;
 
 pub(crate) use command::commands;

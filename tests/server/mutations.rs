@@ -1,5 +1,5 @@
 //! Every kind of mutation through every layer: record of a frame, validation, commit, KV Connect's
-//! message, JavaScript's constants and the contract's page. A new kind does not compile here before
+//! message, and the contract's page. A new kind does not compile here before
 //! it has a sample.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use openkv::connect::wire::atomic_write;
 use openkv::model::{AtomicWrite, Decision, Kind, Limits, Mutation, MutationKind, Result};
 use openkv::protocol::extension::{read_answer, with_count};
 use openkv::protocol::frame::{parse_outcomes, parse_writes};
+use openkv::protocol::numbers::{GROUPS, Number};
 
 use crate::served::{ACCESS, file, key};
 
@@ -150,22 +151,15 @@ fn each_mutation_has_a_message_of_kv_connect_or_is_refused_by_name() {
     }
 }
 
-/// `OP_SET = 2` of `js/native/contract.ts`.
 /// The record that only clients and servers exchange.
 const WRITE_ID: u8 = 0x10;
 
-fn javascript_s_records() -> BTreeMap<u8, String> {
-    let text = include_str!("../../js/native/contract.ts");
-    let record = |line: &str| {
-        let (name, number) = line.strip_prefix("export const OP_")?.split_once(" = ")?;
-        let number = number.strip_suffix(';')?;
-        let parsed = match number.strip_prefix("0x") {
-            Some(hex) => u8::from_str_radix(hex, 16),
-            None => number.parse(),
-        };
-        Some((parsed.expect("a number"), name.replace('_', " ")))
+fn records() -> BTreeMap<u8, String> {
+    let records = GROUPS.iter().find(|group| group.prefix == "OP_").expect("the records");
+    let of = |number: &Number| {
+        (u8::try_from(number.value).expect("a byte"), number.name.replace('_', " "))
     };
-    text.lines().filter_map(record).collect()
+    records.numbers.iter().map(of).collect()
 }
 
 /// "`02` SET" of the contract's page.
@@ -190,9 +184,9 @@ fn is_timed(first: u8) -> bool {
 }
 
 #[test]
-fn javascript_and_the_contract_list_every_record() {
-    let (javascript, page) = (javascript_s_records(), records_of_the_page());
-    assert_eq!(javascript, page);
+fn the_contract_describes_every_record() {
+    let page = records_of_the_page();
+    assert_eq!(records(), page);
     for kind in MutationKind::ALL {
         let Sample { name, record, .. } = sample(*kind);
         assert_eq!(page.get(&record[0]).map(String::as_str), Some(name), "{kind:?}");

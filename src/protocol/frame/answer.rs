@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::reader::{Reader, push_sized};
 use crate::codec::Malformed;
-use crate::model::{Backup, Capabilities, Error, Kind, Row, Versionstamp};
+use crate::model::{Backup, Capabilities, Error, Kind, Row};
+use crate::protocol::numbers::length::{POINT_HEAD_BYTES, RANGE_HEAD_BYTES};
+use crate::protocol::numbers::range_answer;
 
 /// The destination of an answer: a JavaScript buffer of fixed size, or a growing vector.
 #[expect(clippy::len_without_is_empty, reason = "no caller asks")]
@@ -75,18 +77,12 @@ impl Out for Fill<'_> {
     }
 }
 
-/// Size of a point answer without its value: versionstamp and encoding.
-pub const POINT_HEAD_BYTES: usize = Versionstamp::HEX_BYTES + 1;
-
 /// Writes versionstamp, encoding and value, the answer of a point read.
 pub fn put_point(out: &mut impl Out, row: &Row<'_>) {
     out.put(&row.stamp.hex());
     out.put(&[row.encoding.id()]);
     out.put(row.value);
 }
-
-/// Size of the head of a range answer: the number of rows, and whether there are more.
-const RANGE_HEAD_BYTES: usize = 5;
 
 /// A range answer being written.
 pub struct Answer<'o, O: Out> {
@@ -149,12 +145,9 @@ impl<'o, O: Out> Answer<'o, O> {
     }
 }
 
-/// Replaces "there are more rows": an error follows instead of rows.
-const FAILED: u8 = 2;
-
 /// Appends an error in place of a range answer.
 pub fn push_failed(out: &mut Vec<u8>, error: &Error) {
-    out.extend_from_slice(&[0, 0, 0, 0, FAILED]);
+    out.extend_from_slice(&[0, 0, 0, 0, range_answer::FAILED]);
     push_error(out, error);
 }
 
@@ -234,7 +227,7 @@ pub(super) fn error(reader: &mut Reader<'_>) -> Result<Error, Malformed> {
 mod tests {
     use super::super::no_part_is_parsed;
     use super::*;
-    use crate::model::Encoding;
+    use crate::model::{Encoding, Versionstamp};
 
     #[test]
     fn answers_round_trip_and_truncated_ones_are_rejected() {

@@ -7,21 +7,7 @@ use crate::model::{
     Arith, Bounds, Calculation, EncodedValue, Encoding, Mutation, Numeric, Operand, Patch, Target,
     WriteParts,
 };
-
-/// Flags of a CALCULATE.
-const HAS_MIN: u8 = 1;
-const HAS_MAX: u8 = 2;
-const CLAMPS: u8 = 4;
-/// Flag: the expiry follows.
-const CALCULATE_END: u8 = 8;
-
-/// Flags of an APPEND: the items are added at the start; the expiry follows.
-const FRONT: u8 = 1;
-const APPEND_END: u8 = 2;
-
-/// Flags of a SET_EXPIRY: the expiry follows; the write fails if there is no entry.
-const EXPIRES: u8 = 1;
-const REQUIRED: u8 = 2;
+use crate::protocol::numbers::{append, calculate, set_expiry};
 
 pub(super) fn calculate(
     reader: &mut Reader<'_>,
@@ -34,8 +20,9 @@ pub(super) fn calculate(
         2 => Arith::Max,
         _ => return Err(reader.refused("an unknown calculation")),
     };
-    let flags = reader.flags(HAS_MIN | HAS_MAX | CLAMPS | CALCULATE_END)?;
-    let expiry = reader.expiry(flags & CALCULATE_END != 0, relative)?;
+    let flags =
+        reader.flags(calculate::MIN | calculate::MAX | calculate::CLAMP | calculate::EXPIRES)?;
+    let expiry = reader.expiry(flags & calculate::EXPIRES != 0, relative)?;
     let key = reader.key()?;
     let operand = reader.value()?;
     let operand = match (operand.as_le64(), numeric(&operand)) {
@@ -49,9 +36,9 @@ pub(super) fn calculate(
             numeric(&reader.value()?).ok_or_else(|| reader.refused("a bound that is no number"))
         })
     };
-    let (min, max) = (bound(HAS_MIN)?, bound(HAS_MAX)?);
-    let bounds = (flags & !CALCULATE_END != 0)
-        .then(|| Box::new(Bounds { min, max, clamp: flags & CLAMPS != 0 }));
+    let (min, max) = (bound(calculate::MIN)?, bound(calculate::MAX)?);
+    let bounds = (flags & !calculate::EXPIRES != 0)
+        .then(|| Box::new(Bounds { min, max, clamp: flags & calculate::CLAMP != 0 }));
     let calculation = Calculation { op, operand, bounds, value_bytes_max };
     Ok(Mutation::Calculate { key, calculation, expiry })
 }
@@ -67,16 +54,20 @@ pub(super) fn append(
     relative: bool,
     value_bytes_max: usize,
 ) -> Result<Mutation, Malformed> {
-    let flags = reader.flags(FRONT | APPEND_END)?;
-    let expiry = reader.expiry(flags & APPEND_END != 0, relative)?;
+    let flags = reader.flags(append::FRONT | append::EXPIRES)?;
+    let expiry = reader.expiry(flags & append::EXPIRES != 0, relative)?;
     let (key, items) = (reader.key()?, reader.sized()?.to_vec());
-    Ok(Mutation::Append { key, items, front: flags & FRONT != 0, value_bytes_max, expiry })
+    Ok(Mutation::Append { key, items, front: flags & append::FRONT != 0, value_bytes_max, expiry })
 }
 
 pub(super) fn set_expiry(reader: &mut Reader<'_>, relative: bool) -> Result<Mutation, Malformed> {
-    let flags = reader.flags(EXPIRES | REQUIRED)?;
-    let expiry = reader.expiry(flags & EXPIRES != 0, relative)?;
-    Ok(Mutation::SetExpiry { key: reader.key()?, expiry, required: flags & REQUIRED != 0 })
+    let flags = reader.flags(set_expiry::EXPIRES | set_expiry::REQUIRED)?;
+    let expiry = reader.expiry(flags & set_expiry::EXPIRES != 0, relative)?;
+    Ok(Mutation::SetExpiry {
+        key: reader.key()?,
+        expiry,
+        required: flags & set_expiry::REQUIRED != 0,
+    })
 }
 
 /// Parses the placeholders of the preceding record: a count, then for each whether it is in the key

@@ -5,6 +5,7 @@ use super::queue::{push_received, received, renewal, settlement};
 use super::reader::{Reader, push_f64, push_sized};
 use crate::codec::Malformed;
 use crate::model::{Ask, Delivery, Outcome, Reason, Renewal, Settlement};
+use crate::protocol::numbers::outcome;
 
 /// A request for a stream of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,14 +149,14 @@ pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Ma
 
 /// Appends a settlement, for `parse_settlement`.
 pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
-    let Settlement { id, lock, outcome, delay_ms, reason } = settlement;
+    let Settlement { id, lock, outcome: how, delay_ms, reason } = settlement;
     push_f64(out, *id);
     out.extend_from_slice(&lock.to_le_bytes());
-    match outcome {
-        Outcome::Done => out.push(0),
-        Outcome::Returned => out.push(2),
+    match how {
+        Outcome::Done => out.push(outcome::DONE),
+        Outcome::Returned => out.push(outcome::RETURNED),
         Outcome::Failed => {
-            out.push(1);
+            out.push(outcome::FAILED);
             push_f64(out, delay_ms.unwrap_or(-1));
             let reason = reason.as_ref();
             push_sized(out, reason.map_or("", Reason::name).as_bytes());

@@ -3,6 +3,7 @@
 use super::reader::{Reader, push_sized};
 use crate::codec::Malformed;
 use crate::model::{Change, ChangeKind, EncodedValue, KeyRange, Versionstamp};
+use crate::protocol::numbers::change::{DELETED, EXPIRED, SET, SET_TO_EXPIRE};
 
 /// Appends a request, for [`parse_feed`].
 pub fn push_feed(out: &mut Vec<u8>, range: &KeyRange, since: Option<Versionstamp>) {
@@ -21,13 +22,6 @@ pub fn parse_feed(bytes: &[u8]) -> Result<(KeyRange, Option<Versionstamp>), Malf
         Ok((KeyRange { start: reader.key()?, end: reader.key()? }, since))
     })
 }
-
-const SET: u8 = 0;
-const DELETED: u8 = 1;
-/// Only for a reader that knows expiries; to others it is [`SET`].
-const SET_TO_EXPIRE: u8 = 2;
-/// Only for a reader that knows expiries; to others it is [`DELETED`].
-const EXPIRED: u8 = 3;
 
 /// Appends a batch: the versionstamp up to which everything is reported, and the changes. `expiries`:
 /// the reader knows expiries. Omits changes of only the expiry, which feeds do not report.

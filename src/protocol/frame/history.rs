@@ -3,10 +3,7 @@
 use super::reader::{Reader, push_f64, push_sized};
 use crate::codec::Malformed;
 use crate::model::{EntryVersion, Key, Versionstamp};
-
-const REMOVED: u8 = 0;
-const SET: u8 = 1;
-const EXPIRY_SET: u8 = 2;
+use crate::protocol::numbers::version;
 
 /// Parses a request for a page of the versions of an entry: the number of versions, the commit that they
 /// are older than, and the key.
@@ -35,9 +32,9 @@ pub fn push_history_head(out: &mut Vec<u8>, count: u32, more: bool) {
 pub fn push_version(out: &mut Vec<u8>, version: &EntryVersion) {
     let EntryVersion { commit, at_ms, entry } = version;
     out.push(match entry {
-        None => REMOVED,
-        Some(entry) if entry.version == *commit => SET,
-        Some(_) => EXPIRY_SET,
+        None => version::REMOVED,
+        Some(entry) if entry.version == *commit => version::SET,
+        Some(_) => version::EXPIRY,
     });
     out.extend_from_slice(&Versionstamp::new(*commit).hex());
     push_time(out, *at_ms);
@@ -90,8 +87,8 @@ mod tests {
             push_version(&mut out, &EntryVersion { commit, at_ms: None, entry });
             (out[0], out.len())
         };
-        assert_eq!(kind(3, None), (REMOVED, 29));
-        assert_eq!(kind(3, Some(entry.clone())), (SET, 29 + 8 + 1 + 4 + 2));
-        assert_eq!(kind(4, Some(entry)), (EXPIRY_SET, 29 + 8 + 1 + 4 + 2));
+        assert_eq!(kind(3, None), (version::REMOVED, 29));
+        assert_eq!(kind(3, Some(entry.clone())), (version::SET, 29 + 8 + 1 + 4 + 2));
+        assert_eq!(kind(4, Some(entry)), (version::EXPIRY, 29 + 8 + 1 + 4 + 2));
     }
 }

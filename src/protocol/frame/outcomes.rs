@@ -4,13 +4,9 @@ use super::answer::{error, push_error};
 use super::reader::{Reader, push_sized};
 use crate::codec::{Malformed, uuid};
 use crate::model::{Decision, EncodedValue, Enqueued, Resolved, Result, Results, Versionstamp};
-
-const COMMITTED: u8 = 0;
-const CHECK_FAILED: u8 = 1;
-const REJECTED: u8 = 2;
-const COMMITTED_WITH: u8 = 3;
-const CHECKS_FAILED: u8 = 4;
-const COMMITTED_TELLING: u8 = 5;
+use crate::protocol::numbers::status::{
+    CHECK_FAILED, CHECKS_FAILED, COMMITTED, COMMITTED_TELLING, COMMITTED_WITH, REJECTED,
+};
 
 /// Flags of the result for a message.
 const DEDUPLICATED: u8 = 1;

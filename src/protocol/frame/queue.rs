@@ -6,6 +6,7 @@ use crate::model::{
     DeadLetter, DeadLetterChange, Delivery, MessageState, Outcome, Peek, PeekCursor, Peeked,
     QueueStats, Reason, Renewal, Settlement,
 };
+use crate::protocol::numbers::outcome;
 
 /// Parses the number of a received message and that of its lock.
 fn held(reader: &mut Reader<'_>) -> Result<(i64, i64), Malformed> {
@@ -31,13 +32,13 @@ pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malforme
     let (id, lock) = held(reader)?;
     let mut settlement = Settlement::new(id, lock, Outcome::Done);
     match reader.u8()? {
-        0 => {}
-        1 => {
+        outcome::DONE => {}
+        outcome::FAILED => {
             settlement.outcome = Outcome::Failed;
             settlement.delay_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
             settlement.reason = Some(reason(reader)?);
         }
-        2 => settlement.outcome = Outcome::Returned,
+        outcome::RETURNED => settlement.outcome = Outcome::Returned,
         _ => return Err(reader.refused("an unknown outcome")),
     }
     Ok(settlement)

@@ -2,6 +2,7 @@
 
 use crate::codec::Malformed;
 use crate::model::{EncodedValue, Encoding, Key, Range, Request, Time, Versionstamp};
+use crate::protocol::numbers::range;
 
 /// Appends bytes after their length.
 pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -224,13 +225,6 @@ pub fn next_key(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Size of flags, limit and the lengths of two bounds.
 const RANGE_BYTES_MIN: usize = 13;
 
-const REVERSE: u8 = 1;
-const POINT: u8 = 2;
-
-/// Flags of a request to a remote database.
-const EVENTUAL: u8 = 64;
-const TOGETHER: u8 = 128;
-
 /// Parses `count` range requests.
 pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed> {
     let request = |reader: &mut Reader<'_>| {
@@ -244,10 +238,10 @@ pub fn parse_ranges(bytes: &[u8], count: usize) -> Result<Vec<Range>, Malformed>
 pub fn push_ranges<'a>(out: &mut Vec<u8>, ranges: impl IntoIterator<Item = &'a Range>) {
     for range in ranges {
         let (flags, limit, start, end) = match range {
-            Range::Point(key) => (POINT, 1, key.as_bytes(), &[][..]),
+            Range::Point(key) => (range::POINT, 1, key.as_bytes(), &[][..]),
             Range::Span { start, end, limit, reverse } => {
                 let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
-                (if *reverse { REVERSE } else { 0 }, limit, start.as_bytes(), end.as_bytes())
+                (if *reverse { range::REVERSE } else { 0 }, limit, start.as_bytes(), end.as_bytes())
             }
         };
         out.push(flags);
@@ -260,8 +254,8 @@ pub fn push_ranges<'a>(out: &mut Vec<u8>, ranges: impl IntoIterator<Item = &'a R
 pub fn parse_requests(bytes: &[u8], count: usize) -> Result<Vec<Request>, Malformed> {
     let request = |reader: &mut Reader<'_>| {
         let flags = reader.u8()?;
-        let range = range(reader, flags & !(EVENTUAL | TOGETHER))?;
-        let (eventual, together) = (flags & EVENTUAL != 0, flags & TOGETHER != 0);
+        let range = range(reader, flags & !(range::EVENTUAL | range::TOGETHER))?;
+        let (eventual, together) = (flags & range::EVENTUAL != 0, flags & range::TOGETHER != 0);
         Ok(Request { range, eventual, together })
     };
     Reader::whole(bytes, |reader| reader.items(count, RANGE_BYTES_MIN, request))
@@ -269,16 +263,16 @@ pub fn parse_requests(bytes: &[u8], count: usize) -> Result<Vec<Request>, Malfor
 
 /// Parses the rest of a range request after its flags.
 fn range(reader: &mut Reader<'_>, flags: u8) -> Result<Range, Malformed> {
-    if flags & !(REVERSE | POINT) != 0 {
+    if flags & !(range::REVERSE | range::POINT) != 0 {
         return Err(reader.refused("unknown flags of a range"));
     }
     let limit = reader.u32()? as usize;
     let start = reader.key()?;
     let end = reader.key()?;
-    Ok(if flags & POINT != 0 {
+    Ok(if flags & range::POINT != 0 {
         Range::Point(start)
     } else {
-        Range::Span { start, end, limit, reverse: flags & REVERSE != 0 }
+        Range::Span { start, end, limit, reverse: flags & range::REVERSE != 0 }
     })
 }
 

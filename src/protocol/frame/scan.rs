@@ -4,13 +4,7 @@ use super::reader::{Reader, push_f64, push_sized};
 use super::{Out, frame_of};
 use crate::codec::Malformed;
 use crate::model::{Among, Beyond, Deletion, FilterResults, Key, Seen, Versionstamp};
-
-const REVERSE: u8 = 1;
-const KEYS_ONLY: u8 = 2;
-const DEPTH: u8 = 4;
-const FILTER: u8 = 8;
-const WITH_EXPIRY: u8 = 16;
-const PASSED: u8 = 32;
+use crate::protocol::numbers::{deletion, scan};
 
 /// A scan.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,18 +34,20 @@ pub struct ScanRequest {
 /// Parses a scan.
 pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
     Reader::whole(bytes, |reader| {
-        let flags = reader.flags(REVERSE | KEYS_ONLY | DEPTH | FILTER | WITH_EXPIRY | PASSED)?;
+        let flags = reader.flags(
+            scan::REVERSE | scan::KEYS | scan::DEPTH | scan::WHERE | scan::EXPIRY | scan::PASSED,
+        )?;
         // The fields are read in this order.
         Ok(ScanRequest {
-            reverse: flags & REVERSE != 0,
-            keys_only: flags & KEYS_ONLY != 0,
-            with_expiry: flags & WITH_EXPIRY != 0,
-            passed: flags & PASSED != 0,
+            reverse: flags & scan::REVERSE != 0,
+            keys_only: flags & scan::KEYS != 0,
+            with_expiry: flags & scan::EXPIRY != 0,
+            passed: flags & scan::PASSED != 0,
             limit: reader.u32()? as usize,
             now_ms: time_or_none(reader)?,
             start: reader.key()?,
             end: reader.key()?,
-            depth: reader.optional(flags & DEPTH != 0, |reader| {
+            depth: reader.optional(flags & scan::DEPTH != 0, |reader| {
                 Ok((reader.u32()? as usize, reader.u32()? as usize))
             })?,
             filter: filter(reader, flags)?,
@@ -60,7 +56,7 @@ pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
 }
 
 fn filter(reader: &mut Reader<'_>, flags: u8) -> Result<Option<Vec<u8>>, Malformed> {
-    reader.optional(flags & FILTER != 0, |reader| reader.sized().map(<[u8]>::to_vec))
+    reader.optional(flags & scan::WHERE != 0, |reader| reader.sized().map(<[u8]>::to_vec))
 }
 
 /// A time in ms; NaN means none.
@@ -69,25 +65,22 @@ fn time_or_none(reader: &mut Reader<'_>) -> Result<Option<i64>, Malformed> {
     Ok(if ms.is_finite() { Some(ms as i64) } else { None })
 }
 
-const BY_KEYS: u8 = 1;
-const ATOMIC: u8 = 2;
-
 /// Parses a deletion of many, and whether it is one commit. The caller sets bounds and `$now`.
 pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
     Reader::whole(bytes, |reader| {
-        let flags = reader.flags(BY_KEYS | ATOMIC | FILTER)?;
+        let flags = reader.flags(deletion::KEYS | deletion::ATOMIC | deletion::WHERE)?;
         let count_max = match reader.u32()? {
             u32::MAX => usize::MAX,
             limit => limit as usize,
         };
         let filter = filter(reader, flags)?;
-        let among = match flags & BY_KEYS {
+        let among = match flags & deletion::KEYS {
             0 => Among::Span { start: reader.key()?, end: reader.key()? },
             _ => Among::Keys(reader.counted(4, Reader::key)?),
         };
         let (known, beyond) = (FilterResults::new(), Beyond::Resume);
         let deletion = Deletion { among, filter, known, now_ms: 0, count_max, beyond };
-        Ok((deletion, flags & ATOMIC != 0))
+        Ok((deletion, flags & deletion::ATOMIC != 0))
     })
 }
 
@@ -95,7 +88,10 @@ pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
 pub fn deletion_frame(among: &Among, filter: Option<&[u8]>) -> Vec<u8> {
     frame_of(|out| {
         let by_keys = matches!(among, Among::Keys(_));
-        out.push(if by_keys { BY_KEYS } else { 0 } | if filter.is_some() { FILTER } else { 0 });
+        out.push(
+            if by_keys { deletion::KEYS } else { 0 }
+                | if filter.is_some() { deletion::WHERE } else { 0 },
+        );
         out.extend_from_slice(&u32::MAX.to_le_bytes());
         if let Some(filter) = filter {
             push_sized(out, filter);
@@ -172,7 +168,7 @@ pub struct PreviewFilter {
 /// Parses the filter before the write of a preview; returns it with the bytes of the write.
 pub fn parse_preview(bytes: &[u8]) -> Result<(Option<PreviewFilter>, &[u8]), Malformed> {
     let mut reader = Reader::new(bytes);
-    let has_filter = reader.flags(FILTER)? != 0;
+    let has_filter = reader.flags(scan::WHERE)? != 0;
     let filter = reader.optional(has_filter, |reader| {
         let now_ms = time_or_none(reader)?;
         Ok(PreviewFilter { filter: reader.sized()?.to_vec(), now_ms })
@@ -207,7 +203,7 @@ mod tests {
 
     #[test]
     fn scans_are_parsed_and_truncated_ones_are_rejected() {
-        let mut frame = vec![REVERSE | DEPTH | FILTER, 5, 0, 0, 0];
+        let mut frame = vec![scan::REVERSE | scan::DEPTH | scan::WHERE, 5, 0, 0, 0];
         frame.extend(f64::NAN.to_le_bytes());
         frame.extend([1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15]);
         frame.extend([0, 0, 0, 0, 2, 0, 0, 0]);
@@ -222,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_preview_has_a_filter_and_a_write() {
-        let mut frame = vec![FILTER];
+        let mut frame = vec![scan::WHERE];
         frame.extend(5.0_f64.to_le_bytes());
         frame.extend([1, 0, 0, 0, 0xa0]);
         for len in 0..frame.len() {
@@ -237,7 +233,8 @@ mod tests {
 
     #[test]
     fn deletions_are_parsed() {
-        let frame = [BY_KEYS | ATOMIC, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x14];
+        let frame =
+            [deletion::KEYS | deletion::ATOMIC, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x14];
         let (deletion, atomic) = parse_deletion(&frame).unwrap();
         assert!(atomic && deletion.count_max == usize::MAX);
         assert_eq!(deletion.among, Among::Keys(vec![Key::from_encoded(vec![0x14])]));

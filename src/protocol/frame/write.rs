@@ -10,33 +10,8 @@ use crate::model::{
     Arith, AtomicWrite, Check, Error, Key, Limits, Message, Mutation, RangeCheck, Result,
     Versionstamp, WriteParts,
 };
-
-const END: u8 = 0;
-const CHECK: u8 = 1;
-const SET: u8 = 2;
-const DELETE: u8 = 3;
-const SUM: u8 = 4;
-const MIN: u8 = 5;
-const MAX: u8 = 6;
-const ENQUEUE: u8 = 7;
-const CALCULATE: u8 = 8;
-const APPEND: u8 = 9;
-const SET_EXPIRY: u8 = 10;
-const PATCH: u8 = 11;
-const ENQUEUE_NAMED: u8 = 0x0e;
-const CHECK_RANGE: u8 = 12;
-const TELL: u8 = 0x0f;
-
-/// Flag of the first byte of a record: its time is in ms from the commit.
-const RELATIVE: u8 = 0x80;
-
-/// Flag of a TELL: the results of calculations.
-const VALUES: u8 = 1;
-
-/// Flag of a SET: the expiry follows.
-const EXPIRES: u8 = 1;
-/// Flag of a SET: the commit's versionstamp is appended to the key.
-const SUFFIXED: u8 = 2;
+use crate::protocol::numbers::timed::RELATIVE;
+use crate::protocol::numbers::{record, set, tell};
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
 /// unaffected.
@@ -95,43 +70,52 @@ fn parse_write(
         let (op, relative) = (first & !RELATIVE, first & RELATIVE != 0);
         *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
         match op {
-            END | CHECK | CHECK_RANGE | DELETE | SUM | MIN | MAX | TELL | PATCH | WRITE_ID
+            record::END
+            | record::CHECK
+            | record::CHECK_RANGE
+            | record::DELETE
+            | record::SUM
+            | record::MIN
+            | record::MAX
+            | record::TELL
+            | record::PATCHES
+            | WRITE_ID
                 if relative =>
             {
                 return Err(reader.refused("an unknown operation"));
             }
-            END => return Ok(invalid.map_or(Ok(parts), Err)),
-            CHECK => match parse_check(reader)? {
+            record::END => return Ok(invalid.map_or(Ok(parts), Err)),
+            record::CHECK => match parse_check(reader)? {
                 Some(check) => parts.checks.push(check),
                 None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
             },
-            CHECK_RANGE => match parse_range_check(reader)? {
+            record::CHECK_RANGE => match parse_range_check(reader)? {
                 Some(range) => parts.ranges.push(range),
                 None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
             },
-            SET => parts.mutations.push(parse_set(reader, relative)?),
-            DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
-            SUM | MIN | MAX => {
+            record::SET => parts.mutations.push(parse_set(reader, relative)?),
+            record::DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
+            record::SUM | record::MIN | record::MAX => {
                 let op = match op {
-                    SUM => Arith::Sum,
-                    MIN => Arith::Min,
+                    record::SUM => Arith::Sum,
+                    record::MIN => Arith::Min,
                     _ => Arith::Max,
                 };
                 let (key, operand) = (reader.key()?, reader.value()?);
                 parts.mutations.push(Mutation::Arith { op, key, operand });
             }
-            ENQUEUE => parts.messages.push(parse_message(reader, relative, false)?),
-            ENQUEUE_NAMED => parts.messages.push(parse_message(reader, relative, true)?),
-            CALCULATE => parts.mutations.push(change::calculate(reader, relative, max)?),
-            APPEND => parts.mutations.push(change::append(reader, relative, max)?),
-            SET_EXPIRY => parts.mutations.push(change::set_expiry(reader, relative)?),
-            TELL => {
-                if reader.u8()? != VALUES {
-                    return Err(reader.refused("unknown flags of a TELL"));
+            record::ENQUEUE => parts.messages.push(parse_message(reader, relative, false)?),
+            record::ENQUEUE_NAMED => parts.messages.push(parse_message(reader, relative, true)?),
+            record::CALCULATE => parts.mutations.push(change::calculate(reader, relative, max)?),
+            record::APPEND => parts.mutations.push(change::append(reader, relative, max)?),
+            record::SET_EXPIRY => parts.mutations.push(change::set_expiry(reader, relative)?),
+            record::TELL => {
+                if reader.u8()? != tell::VALUES {
+                    return Err(reader.refused("unknown flags of a record::TELL"));
                 }
                 parts.tells_values = true;
             }
-            PATCH => change::patches(reader, left, &mut parts)?,
+            record::PATCHES => change::patches(reader, left, &mut parts)?,
             WRITE_ID => parts.attempt = Some(parse_write_id(reader, parts.attempt)?),
             _ => return Err(reader.refused("an unknown operation")),
         }
@@ -163,10 +147,10 @@ fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malf
 }
 
 fn parse_set(reader: &mut Reader<'_>, relative: bool) -> Result<Mutation, Malformed> {
-    let flags = reader.flags(EXPIRES | SUFFIXED)?;
-    let expiry = reader.expiry(flags & EXPIRES != 0, relative)?;
+    let flags = reader.flags(set::EXPIRES | set::SUFFIXED)?;
+    let expiry = reader.expiry(flags & set::EXPIRES != 0, relative)?;
     let (key, value) = (reader.key()?, reader.value()?);
-    Ok(Mutation::Set { key, suffixed: flags & SUFFIXED != 0, value, expiry })
+    Ok(Mutation::Set { key, suffixed: flags & set::SUFFIXED != 0, value, expiry })
 }
 
 fn parse_message(
@@ -200,18 +184,35 @@ mod tests {
     use super::*;
     use crate::model::Time;
 
-    /// SET of the key `0n` to `null`, with the expiry 1 ms.
+    /// record::SET of the key `0n` to `null`, with the expiry 1 ms.
     const SET_FRAME: [u8; 24] =
         [2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0];
 
     #[test]
     fn a_message_of_a_named_queue_is_parsed() {
-        let mut frame = vec![ENQUEUE_NAMED];
+        let mut frame = vec![record::ENQUEUE_NAMED];
         frame.extend_from_slice(&5_f64.to_le_bytes());
         frame.extend_from_slice(&[1, 9, 0, 0, 0, 0, 0, 7]);
         frame.extend_from_slice(&(-1_f64).to_le_bytes());
         frame.extend_from_slice(&[
-            1, 0, 0, 0, b'q', 1, 2, 0, 0, 0, b'k', b'y', 1, 0, 0, 0, 0xf6, END,
+            1,
+            0,
+            0,
+            0,
+            b'q',
+            1,
+            2,
+            0,
+            0,
+            0,
+            b'k',
+            b'y',
+            1,
+            0,
+            0,
+            0,
+            0xf6,
+            record::END,
         ]);
         let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
         let parts = writes.into_iter().next().unwrap().unwrap().into_parts();
@@ -243,18 +244,18 @@ mod tests {
         let message = [&time[..], &[0, 0, 0]].concat();
         let queue = [&[7][..], &(-1_f64).to_le_bytes(), &[1, 0, 0, 0, b'q', 0]].concat();
         [
-            [&[SET | flag, EXPIRES][..], &time, &key, &number].concat(),
-            [&[CALCULATE | flag, 0, 8][..], &time, &key, &number].concat(),
-            [&[APPEND | flag, 2][..], &time, &key, &value].concat(),
-            [&[SET_EXPIRY | flag, 1][..], &time, &key].concat(),
-            [&[ENQUEUE | flag][..], &message, &value].concat(),
-            [&[ENQUEUE_NAMED | flag][..], &message, &queue, &value].concat(),
+            [&[record::SET | flag, set::EXPIRES][..], &time, &key, &number].concat(),
+            [&[record::CALCULATE | flag, 0, 8][..], &time, &key, &number].concat(),
+            [&[record::APPEND | flag, 2][..], &time, &key, &value].concat(),
+            [&[record::SET_EXPIRY | flag, 1][..], &time, &key].concat(),
+            [&[record::ENQUEUE | flag][..], &message, &value].concat(),
+            [&[record::ENQUEUE_NAMED | flag][..], &message, &queue, &value].concat(),
         ]
     }
 
     /// The time of the only record of a frame.
     fn time_of(record: &[u8]) -> Time {
-        let frame = [record, &[END]].concat();
+        let frame = [record, &[record::END]].concat();
         let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
         let (_, mutations, messages) = write.parts();
         match mutations.first() {
@@ -274,7 +275,7 @@ mod tests {
         for (absolute, relative) in timed_records(false).iter().zip(timed_records(true)) {
             assert_eq!(time_of(absolute), Time::At(5), "{absolute:?}");
             assert_eq!(time_of(&relative), Time::After(5), "{relative:?}");
-            no_part_is_parsed(&[&relative[..], &[END]].concat(), |bytes| {
+            no_part_is_parsed(&[&relative[..], &[record::END]].concat(), |bytes| {
                 parse_writes(bytes, 1, &Limits::default())
             });
         }
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn a_relative_time_is_not_negative_and_not_missing() {
         let refusal = |record: &[u8]| {
-            let frame = [record, &[END]].concat();
+            let frame = [record, &[record::END]].concat();
             parse_writes(&frame, 1, &Limits::default()).unwrap_err().what().to_owned()
         };
         for record in timed_records(true) {
@@ -293,9 +294,9 @@ mod tests {
             assert_eq!(refusal(&negative), "a time before the commit", "{record:?}");
         }
         let key = [1, 0, 0, 0, 0x14];
-        let set = [&[SET | RELATIVE, 0][..], &key, &[67, 1, 0, 0, 0, 1]].concat();
+        let set = [&[record::SET | RELATIVE, 0][..], &key, &[67, 1, 0, 0, 0, 1]].concat();
         assert_eq!(refusal(&set), "a relative time that is missing");
-        let persist = [&[SET_EXPIRY | RELATIVE, 0][..], &key].concat();
+        let persist = [&[record::SET_EXPIRY | RELATIVE, 0][..], &key].concat();
         assert_eq!(refusal(&persist), "a relative time that is missing");
     }
 
@@ -310,9 +311,9 @@ mod tests {
 
     #[test]
     fn a_range_check_has_its_rows() {
-        let mut frame = vec![CHECK_RANGE, 1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15, 1, 0, 0, 0];
+        let mut frame = vec![record::CHECK_RANGE, 1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15, 1, 0, 0, 0];
         frame.extend_from_slice(b"00000000000000070000");
-        frame.extend_from_slice(&[2, 0, 0, 0, 0x14, 0x15, END]);
+        frame.extend_from_slice(&[2, 0, 0, 0, 0x14, 0x15, record::END]);
         let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
         let range = write.into_parts().ranges.remove(0);
         assert_eq!((range.start.as_bytes(), range.end.as_bytes()), (&[0x14][..], &[0x15][..]));
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_write_over_the_limits_does_not_affect_others() {
-        let mut frame = vec![3, 0, 0, 0, 0, END]; // delete of the empty key
+        let mut frame = vec![3, 0, 0, 0, 0, record::END]; // delete of the empty key
         frame.extend_from_slice(&SET_FRAME[..22]);
         let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
         assert_eq!(writes[0].as_ref().unwrap_err().message(), "key cannot be empty");
@@ -353,9 +354,9 @@ mod tests {
 
     #[test]
     fn an_invalid_versionstamp_does_not_affect_other_writes() {
-        let mut frame = vec![CHECK, 1];
+        let mut frame = vec![record::CHECK, 1];
         frame.extend_from_slice(b"zz000000000000000000");
-        frame.extend_from_slice(&[1, 0, 0, 0, 0x14, END, END]);
+        frame.extend_from_slice(&[1, 0, 0, 0, 0x14, record::END, record::END]);
         let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
         assert_eq!(writes[0].as_ref().unwrap_err().message(), "Invalid check");
         assert!(writes[1].is_ok());

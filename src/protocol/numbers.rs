@@ -1,0 +1,289 @@
+//! The numbers of frames, which JavaScript and Rust, or a client and a server, both know: declared here
+//! and nowhere else.
+//!
+//! `js/native/contract.ts` and the tables of `js/native/contract.md` are generated from it, and from the
+//! table of commands; a test says when they are not current (`tests/generated`).
+
+/// Numbers of one kind.
+#[derive(Debug)]
+pub struct Group {
+    /// What they are.
+    pub what: &'static str,
+    /// What their names begin with in JavaScript.
+    pub prefix: &'static str,
+    /// The numbers.
+    pub numbers: &'static [Number],
+}
+
+/// A number of a frame.
+#[derive(Debug)]
+pub struct Number {
+    /// Its name in Rust.
+    pub name: &'static str,
+    /// Its value.
+    pub value: i64,
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+/// Declares groups: a module with a constant for each number, and the table of all.
+macro_rules! numbers {
+    ($(
+        #[doc = $what:literal]
+        $group:ident: $type:ty, $prefix:literal {
+            $(#[doc = $meaning:literal] $name:ident = $value:expr;)+
+        }
+    )+) => {
+        $(
+            #[doc = $what]
+            pub mod $group {
+                $(#[doc = $meaning] pub const $name: $type = $value;)+
+            }
+        )+
+
+        /// All groups, in the order of the generated files.
+        pub const GROUPS: &[Group] = &[$(Group {
+            what: $what,
+            prefix: $prefix,
+            numbers: &[$(Number {
+                name: stringify!($name),
+                value: $group::$name as i64,
+                meaning: $meaning,
+            }),+],
+        }),+];
+    };
+}
+
+numbers! {
+    /// Negative answers of synchronous calls.
+    code: i32, "" {
+        /// There is no entry.
+        MISS = -1;
+        /// The asynchronous lane takes the call.
+        WOULD_BLOCK = -2;
+        /// The answer does not fit: the asynchronous lane takes the call, or for a page a larger buffer.
+        TOO_LARGE = -3;
+        /// The handle is closed.
+        IS_CLOSED = -4;
+        /// An error, which `takeError` returns.
+        ERROR = -5;
+        /// The replica may not answer the read now: the asynchronous lane waits, or asks the server.
+        NOT_HERE = -6;
+    }
+
+    /// Kinds of events.
+    event: u8, "" {
+        /// The database is open; with what it lacks.
+        OPENED = 1;
+        /// It could not be opened; an error record.
+        OPEN_FAILED = 2;
+        /// Range answers.
+        READ = 3;
+        /// An error record.
+        READ_FAILED = 4;
+        /// Outcomes of writes.
+        SETTLED = 5;
+        /// The state of a watch, or a batch of a feed.
+        WATCH = 6;
+        /// The end of a watch or feed; nothing or an error record.
+        WATCH_END = 7;
+        /// Messages for a listener.
+        DELIVERY = 8;
+        /// The end of a listener; nothing or an error record.
+        LISTEN_END = 9;
+        /// The answer of a command; nothing if it is empty.
+        REPLIED = 10;
+        /// An error record.
+        CALL_FAILED = 11;
+    }
+
+    /// The mark of a command that a replica may answer, added to its number.
+    mark: u32, "" {
+        /// A replica may answer it.
+        EVENTUAL_CALL = 256;
+    }
+
+    /// The `more` byte of a range answer, besides 0 and 1.
+    range_answer: u8, "ANSWER_" {
+        /// It failed: no rows, and an error record follows.
+        FAILED = 2;
+    }
+
+    /// Outcomes of a delivery.
+    outcome: u8, "" {
+        /// The message is handled.
+        DONE = 0;
+        /// An attempt has failed.
+        FAILED = 1;
+        /// Nobody has seen the message: it goes back.
+        RETURNED = 2;
+    }
+
+    /// Flags of a range request.
+    range: u8, "" {
+        /// The order is descending.
+        REVERSE = 1;
+        /// The start is the key, and there is no end.
+        POINT = 2;
+        /// For a remote database: eventual consistency is enough.
+        EVENTUAL = 64;
+        /// For a remote database: from the same snapshot as the previous request.
+        TOGETHER = 128;
+    }
+
+    /// Flags of a scan.
+    scan: u8, "SCAN_" {
+        /// The order is descending.
+        REVERSE = 1;
+        /// Rows have no values.
+        KEYS = 2;
+        /// A depth follows.
+        DEPTH = 4;
+        /// A filter follows.
+        WHERE = 8;
+        /// Rows have expiries.
+        EXPIRY = 16;
+        /// Entries that are not selected are rows too, without value and with encoding 0.
+        PASSED = 32;
+    }
+
+    /// Flags of a deletion of many.
+    deletion: u8, "DELETE_" {
+        /// Keys follow, not a range.
+        KEYS = 1;
+        /// One commit deletes all.
+        ATOMIC = 2;
+        /// A filter follows.
+        WHERE = 8;
+    }
+
+    /// Records of a write.
+    record: u8, "OP_" {
+        /// The write ends.
+        END = 0x00;
+        /// A check of an entry.
+        CHECK = 0x01;
+        /// Sets an entry.
+        SET = 0x02;
+        /// Deletes an entry.
+        DELETE = 0x03;
+        /// Adds to a number.
+        SUM = 0x04;
+        /// Keeps the smaller number.
+        MIN = 0x05;
+        /// Keeps the larger number.
+        MAX = 0x06;
+        /// Enqueues a message of Deno's queue.
+        ENQUEUE = 0x07;
+        /// Calculates with bounds or an expiry.
+        CALCULATE = 0x08;
+        /// Adds items to an array.
+        APPEND = 0x09;
+        /// Sets the expiry of an entry.
+        SET_EXPIRY = 0x0a;
+        /// Places of the record before that get generated UUIDs.
+        PATCHES = 0x0b;
+        /// A check of a range.
+        CHECK_RANGE = 0x0c;
+        /// Enqueues a message of a named queue.
+        ENQUEUE_NAMED = 0x0e;
+        /// What the outcome tells besides the versionstamp.
+        TELL = 0x0f;
+    }
+
+    /// Flag of the first byte of a record.
+    timed: u8, "" {
+        /// Its time is in ms from the commit.
+        RELATIVE = 0x80;
+    }
+
+    /// Flags of a SET.
+    set: u8, "" {
+        /// The expiry follows.
+        EXPIRES = 1;
+        /// The commit's versionstamp is appended to the key.
+        SUFFIXED = 2;
+    }
+
+    /// Flags of a CALCULATE.
+    calculate: u8, "CALCULATE_" {
+        /// The lower bound follows.
+        MIN = 1;
+        /// The upper bound follows.
+        MAX = 2;
+        /// A result beyond a bound becomes the bound.
+        CLAMP = 4;
+        /// The expiry follows.
+        EXPIRES = 8;
+    }
+
+    /// Flags of an APPEND.
+    append: u8, "APPEND_" {
+        /// The items are added at the start.
+        FRONT = 1;
+        /// The expiry follows.
+        EXPIRES = 2;
+    }
+
+    /// Flags of a SET_EXPIRY.
+    set_expiry: u8, "SET_EXPIRY_" {
+        /// The expiry follows.
+        EXPIRES = 1;
+        /// The write fails its check if there is no entry.
+        REQUIRED = 2;
+    }
+
+    /// Flags of a TELL.
+    tell: u8, "TELL_" {
+        /// The results of the calculations.
+        VALUES = 1;
+    }
+
+    /// Statuses of an outcome.
+    status: u8, "" {
+        /// Committed: the versionstamp follows.
+        COMMITTED = 0;
+        /// A check failed.
+        CHECK_FAILED = 1;
+        /// An error record follows.
+        REJECTED = 2;
+        /// Committed: the versionstamp and generated UUIDs follow.
+        COMMITTED_WITH = 3;
+        /// Checks failed: their indexes follow.
+        CHECKS_FAILED = 4;
+        /// Committed: the versionstamp and the results follow.
+        COMMITTED_TELLING = 5;
+    }
+
+    /// Types of a feed's changes.
+    change: u8, "CHANGE_" {
+        /// An entry was set.
+        SET = 0;
+        /// An entry was deleted.
+        DELETED = 1;
+        /// An entry with an expiry was set; only for a reader that knows expiries.
+        SET_TO_EXPIRE = 2;
+        /// An entry expired; only for a reader that knows expiries.
+        EXPIRED = 3;
+    }
+
+    /// Kinds of versions of an entry.
+    version: u8, "VERSION_" {
+        /// The entry was removed.
+        REMOVED = 0;
+        /// A value was stored.
+        SET = 1;
+        /// Its expiry changed.
+        EXPIRY = 2;
+    }
+
+    /// Lengths in bytes.
+    length: usize, "" {
+        /// A versionstamp: hexadecimal digits.
+        STAMP_BYTES = 20;
+        /// What precedes the value of a point answer: the stamp and the encoding id.
+        POINT_HEAD_BYTES = STAMP_BYTES + 1;
+        /// What precedes the rows of a range answer: their number and the `more` byte.
+        RANGE_HEAD_BYTES = 5;
+    }
+}

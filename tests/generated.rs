@@ -1,0 +1,136 @@
+//! The files that are generated from the tables of `protocol`: `js/native/contract.ts`, and the tables of
+//! `js/native/contract.md` between comments. `npm run generate` writes them; the tests say when they are
+//! not current.
+
+#![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use openkv::model::{Capability, Versionstamp};
+use openkv::protocol::numbers::{GROUPS, Group, Number, length};
+use openkv::protocol::{Access, Command};
+
+/// Set by `npm run generate`: the files are written.
+const WRITES: &str = "OPENKV_GENERATE";
+
+const CONTRACT_HEAD: &str = "\
+// Duty: the numbers of js/native/contract.md, by name.
+// Generated from src/protocol/numbers.rs and src/protocol/command.rs by `npm run generate`: do not edit.
+";
+
+/// The prefix of commands in JavaScript.
+const COMMAND_PREFIX: &str = "CALL_";
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(path(name)).expect("a file of the repository")
+}
+
+/// Writes the file if that is asked for; otherwise compares it.
+fn generate(name: &str, text: &str) {
+    if std::env::var_os(WRITES).is_some() {
+        fs::write(path(name), text).expect("a file of the repository");
+    }
+    assert!(read(name) == text, "{name} is not current: run `npm run generate`");
+}
+
+/// A number as it is written: the records of a write in hexadecimal, as their page names them.
+fn shown(group: &Group, value: i64) -> String {
+    if group.prefix == "OP_" { format!("0x{value:02x}") } else { value.to_string() }
+}
+
+fn constant(out: &mut String, meaning: &str, name: &str, value: &str) {
+    let meaning = meaning.trim();
+    write!(out, "/** {meaning} */\nexport const {name} = {value};\n").expect("a string");
+}
+
+fn section(out: &mut String, what: &str) {
+    write!(out, "\n// {}\n\n", what.trim()).expect("a string");
+}
+
+fn contract() -> String {
+    let mut out = CONTRACT_HEAD.to_owned();
+    for group in GROUPS {
+        section(&mut out, group.what);
+        for Number { name, value, meaning } in group.numbers {
+            let name = format!("{}{name}", group.prefix);
+            constant(&mut out, meaning, &name, &shown(group, *value));
+        }
+    }
+    section(&mut out, "Capabilities that OPENED says are missing.");
+    let number = Capability::SynchronousReads.number().to_string();
+    constant(&mut out, "Synchronous reads.", "SYNCHRONOUS_READS", &number);
+    section(&mut out, "Commands of calls.");
+    for command in Command::ALL {
+        let (name, number) = (command.name(), command.number());
+        writeln!(out, "export const {COMMAND_PREFIX}{name} = {number};").expect("a string");
+    }
+    out
+}
+
+/// A table of Markdown.
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rule = vec!["---"; head.len()].join("|");
+    let mut out = format!("| {} |\n|{rule}|\n", head.join(" | "));
+    for row in rows {
+        writeln!(out, "| {} |", row.join(" | ")).expect("a string");
+    }
+    out
+}
+
+fn table_of(group: &Group) -> String {
+    let rows = group.numbers.iter().map(|Number { name, value, meaning }| {
+        vec![shown(group, *value), (*name).to_owned(), meaning.trim().to_owned()]
+    });
+    table(&["number", "name", "meaning"], rows)
+}
+
+fn table_of_commands() -> String {
+    let rows = Command::ALL.iter().map(|command| {
+        let access = match command.access() {
+            Access::Read => "read",
+            Access::Write => "write",
+            Access::Local(_) => "local",
+        };
+        let retry = format!("{:?}", command.retry_safety()).to_lowercase();
+        vec![command.number().to_string(), command.name(), access.to_owned(), retry]
+    });
+    table(&["number", "command", "access", "retry"], rows)
+}
+
+/// The page with the table between `<!-- generated: NAME -->` and `<!-- end -->` replaced.
+fn with_table(page: &str, name: &str, table: &str) -> String {
+    let begin = format!("<!-- generated: {name} -->\n");
+    let (before, rest) = page.split_once(&begin).expect("the beginning of a table");
+    let (_, after) = rest.split_once("<!-- end -->\n").expect("the end of a table");
+    format!("{before}{begin}\n{table}\n<!-- end -->\n{after}")
+}
+
+#[test]
+fn contract_ts_is_current() {
+    generate("js/native/contract.ts", &contract());
+}
+
+#[test]
+fn the_tables_of_contract_md_are_current() {
+    let page = "js/native/contract.md";
+    let mut text = read(page);
+    for group in GROUPS {
+        let name = group.what.trim().trim_end_matches('.');
+        if text.contains(&format!("<!-- generated: {name} -->")) {
+            text = with_table(&text, name, &table_of(group));
+        }
+    }
+    text = with_table(&text, "Commands", &table_of_commands());
+    generate(page, &text);
+}
+
+#[test]
+fn a_versionstamp_has_the_length_of_the_model() {
+    assert_eq!(length::STAMP_BYTES, Versionstamp::HEX_BYTES);
+}
