@@ -20,6 +20,9 @@ const CONTRACT_HEAD: &str = "\
 // Generated from src/protocol/numbers.rs and src/protocol/command.rs by `npm run generate`: do not edit.
 ";
 
+/// The longest line of the page, a row of a table.
+const LINE_CHARS_MAX: usize = 200;
+
 /// The prefix of commands in JavaScript.
 const COMMAND_PREFIX: &str = "CALL_";
 
@@ -128,6 +131,13 @@ fn the_tables_of_contract_md_are_current() {
     }
     text = with_table(&text, "Commands", &table_of_commands());
     generate(page, &text);
+}
+
+#[test]
+fn the_lines_of_contract_md_can_be_read() {
+    let page = read("js/native/contract.md");
+    let long = page.lines().find(|line| line.chars().count() > LINE_CHARS_MAX);
+    assert_eq!(long, None);
 }
 
 #[test]

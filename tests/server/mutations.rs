@@ -166,8 +166,10 @@ fn records() -> BTreeMap<u8, String> {
 fn records_of_the_page() -> BTreeMap<u8, String> {
     let page = include_str!("../../js/native/contract.md");
     let list = page.split("\n**write**").nth(1).expect("the records of a write");
-    let lines = list.lines().skip(1).take_while(|line| line.starts_with(" - `"));
-    let heads = lines.map(|line| line.split(':').next().unwrap_or_default());
+    let lines = list.lines().skip(1).take_while(|line| line.starts_with(' '));
+    let heads = lines
+        .filter(|line| line.starts_with(" - `"))
+        .map(|line| line.split(':').next().unwrap_or_default());
     let parts = heads.flat_map(|head| head.trim_start_matches(" - `").split(", `"));
     let record = |part: &str| {
         let (number, rest) = part.split_once("` ").expect("a record");
