@@ -5,8 +5,8 @@ pub(super) mod extent;
 use std::ops::Range;
 
 use crate::model::{
-    EntryVersion, Error, HistoryExtent, KeptMessage, Kind, LogSegment, LogState, Moment, PastEntry,
-    Result, Versionstamp, When,
+    Capability, EntryVersion, Error, HistoryExtent, KeptMessage, Kind, LogSegment, LogState,
+    Moment, PastEntry, Result, Versionstamp, When,
 };
 
 /// The replication log in one snapshot.
@@ -175,7 +175,8 @@ fn after_newest(stamp: Versionstamp, version: u64) -> Error {
 
 /// The error of a database without a history.
 pub(crate) fn no_history() -> Error {
-    Error::unsupported(
+    Error::lacking(
+        Capability::History,
         "the database keeps no history: open it with the option history, for example history: \"7d\"; \
          it begins with that",
     )

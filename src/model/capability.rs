@@ -22,6 +22,8 @@ pub enum Capability {
     IntegrityCheck = 7,
     /// Snapshots and the log in an archive.
     Archive = 8,
+    /// Reads of the past. A file has it once it keeps a history.
+    History = 9,
 }
 
 impl Capability {
@@ -41,6 +43,7 @@ impl Capability {
             Self::V8Values => "encoding \"v8\"",
             Self::IntegrityCheck => "check",
             Self::Archive => "archive",
+            Self::History => "history",
         }
     }
 }
@@ -121,7 +124,7 @@ impl Capabilities {
     #[must_use]
     pub fn refusal(self, what: Capability) -> Error {
         let advice = self.advice(what).unwrap_or("this database does not offer it");
-        Error::unsupported(format!("{}: {advice}", what.feature()))
+        Error::lacking(what, format!("{}: {advice}", what.feature()))
     }
 
     /// What the database lacks, each with what to use instead.

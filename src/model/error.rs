@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::Capability;
+
 /// What the caller can do about an error. The numbers are those of the binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -66,6 +68,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
+    lacks: Option<Capability>,
     message: String,
 }
 
@@ -75,7 +78,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of a kind.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, lacks: None, message: message.into() }
     }
 
     /// An error in the arguments of a call.
@@ -104,6 +107,11 @@ impl Error {
         Self::new(Kind::Unsupported, message)
     }
 
+    /// This database does not offer the request, because it lacks something.
+    pub fn lacking(what: Capability, message: impl Into<String>) -> Self {
+        Self { lacks: Some(what), ..Self::unsupported(message) }
+    }
+
     /// Invalid stored bytes.
     pub fn corrupt(message: impl Into<String>) -> Self {
         Self::new(Kind::Corrupt, message)
@@ -117,6 +125,11 @@ impl Error {
     /// The kind.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// What the database lacks for the request. It does not cross to other processes.
+    pub fn lacks(&self) -> Option<Capability> {
+        self.lacks
     }
 
     /// The message.

@@ -9,7 +9,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_
 use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
 
-use crate::model::{Error, Kind};
+use crate::model::{Capability, Error, Kind};
 
 pub(super) use axum::Error as RoutedBodyError;
 /// The body of an answer of the router.
@@ -132,7 +132,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), retry_after_s: None, kind: None }
+        Self { status, text: text.into(), retry_after_s: None, kind: None, lacks: None }
     }
 
     pub(super) fn bad_request(text: impl Into<String>) -> Self {
@@ -180,6 +180,8 @@ impl Refusal {
 }
 
 /// Clients repeat a request after a 5xx status without end, so only an error that may pass has one.
+    /// What the store lacks for the request.
+    pub(super) lacks: Option<Capability>,
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let text = error.message();
@@ -201,6 +203,6 @@ impl From<Error> for Refusal {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
             }
         };
-        Self { kind: Some(error.kind()), ..refusal }
+        Self { kind: Some(error.kind()), lacks: error.lacks(), ..refusal }
     }
 }

@@ -14,7 +14,7 @@ use super::problem::{Answered, Problem};
 use super::schema::{Stamp, TypedVersionValue, ValueError, VersionsLimit};
 use super::target::{Query, key_of};
 use super::written::Written;
-use crate::model::{EntryVersion, HISTORY_VERSIONS_MAX, Result, Versionstamp};
+use crate::model::{Capability, EntryVersion, HISTORY_VERSIONS_MAX, Result, Versionstamp};
 
 /// What a commit has made of an entry.
 #[derive(ToSchema)]
@@ -98,12 +98,9 @@ fn before_of(cursor: &str) -> Result<u64, Problem> {
         .ok_or_else(|| Problem::bad_request("cursor must be a versionstamp: 20 hexadecimal digits"))
 }
 
-/// What the error of the engine begins with; the server may not use the engine.
-const NO_HISTORY: &str = "the database keeps no history";
-
 /// Says how a history is switched on to a client that does not open the database itself.
 fn advised(problem: Problem) -> Problem {
-    if !problem.text().starts_with(NO_HISTORY) {
+    if problem.lacks() != Some(Capability::History) {
         return problem;
     }
     let text = "The database keeps no history. It begins when a program opens the database once with the \

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::schema::EntryBody;
-use crate::model::{Error, Kind};
+use crate::model::{Capability, Error, Kind};
 use crate::server::answer::{Answer, Refusal, answer, whole};
 
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
@@ -105,6 +105,11 @@ impl Problem {
 
     pub(super) fn text(&self) -> &str {
         self.refusal.text()
+    }
+
+    /// What the database lacks for the request.
+    pub(super) fn lacks(&self) -> Option<Capability> {
+        self.refusal.lacks
     }
 
     fn code(&self) -> &'static str {
