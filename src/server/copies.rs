@@ -106,7 +106,7 @@ impl Copies {
     ) -> Result<Result<Download>, Refusal> {
         let busy = || over("backups at one time", HTTP_BACKUPS_MAX as u64, "", 30);
         let making = self.making.clone().try_acquire_owned().map_err(|_| busy())?;
-        if !self.has_room() {
+        if !self.has_place() {
             return Err(busy());
         }
         remove_left(database);
@@ -117,19 +117,19 @@ impl Copies {
         let reply = move |copied: Result<Backup>| {
             let copied = copied.and_then(|backup| Copied::of(&path, backup));
             if let Some(sender) = wanted.lock().take() {
-                let _gone = sender.send(copied);
+                // With the permit: a client that has its answer may ask for another copy at once.
+                let _gone = sender.send((copied, making));
             }
-            drop(making);
         };
         store.backup(path_of(database), step, reply);
         Ok(match made.await {
-            Ok(made) => made.map(|copied| self.keep(copied)),
+            Ok((made, _making)) => made.map(|copied| self.keep(copied)),
             Err(_) => Err(Error::internal("a copy ended without a result")),
         })
     }
 
     /// Removes the oldest copy that no download reads, if there are too many.
-    fn has_room(&self) -> bool {
+    fn has_place(&self) -> bool {
         let mut kept = self.kept.lock();
         if kept.len() < HTTP_BACKUPS_MAX {
             return true;
