@@ -93,6 +93,30 @@ async function dial() {
 const rangeOf = (limit) =>
   message([1, message([1, Buffer.from([0])], [2, Buffer.from([0xff])], [3, limit])]);
 
+/** A request of the HTTP API over HTTP/1.1. */
+const requestOf = (path, ...more) =>
+  [
+    `GET ${path} HTTP/1.1`,
+    `host: ${address.host}`,
+    `authorization: Bearer ${accessToken}`,
+    ...more,
+    "",
+    "",
+  ].join("\r\n");
+
+/** A session with a window of 0 that has the head of an answer of the HTTP API; and its end. */
+async function untaken(path) {
+  const session = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
+  session.on("error", () => {});
+  const closed = closing(session);
+  const stream = session.request({ ":path": path, authorization: `Bearer ${accessToken}` });
+  stream.on("error", () => {});
+  stream.end();
+  const [head] = await once(stream, "response");
+  assert.equal(head[":status"], 200, path);
+  return { session, closed };
+}
+
 /** The end of a session, with or without a word. */
 const closing = (session) => new Promise((resolve) => session.on("close", resolve));
 
@@ -219,6 +243,22 @@ describe("a server is misused", { concurrency: true }, () => {
     for (const { socket } of greedy) socket.destroy();
     for (let n = 0; n < 300; n++) await kv.delete(["large", n]);
     await kv.close();
+  });
+
+  // Such a body was kept for as long as its client wanted, with its connection.
+  test("exports and backups that nobody reads: the connection ends (ANSWER_STALL_MS_MAX)", async () => {
+    const kv = await openKv(server.url, { accessToken });
+    for (let n = 0; n < 3; n++) await kv.set(["unread", n], new Uint8Array(60_000));
+    const paths = ["/api/export", "/api/export", "/api/backup"];
+    const sessions = await Promise.all(paths.map((path) => untaken(path)));
+    const greedy = await dial();
+    greedy.socket.pause();
+    greedy.socket.write(requestOf("/api/backup", "range: bytes=0-"));
+    await served();
+    await Promise.all(sessions.map(({ closed }) => closed));
+    await kv.deleteMany({ prefix: ["unread"] });
+    await kv.close();
+    greedy.socket.destroy();
   });
 
   test("a head over the limit: 431 (REQUEST_HEAD_BYTES_MAX)", async () => {

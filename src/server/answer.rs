@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::model::{Capability, Error, Kind};
 
@@ -19,7 +21,7 @@ pub(super) use axum::body::Body as RoutedBody;
 pub(super) enum Body {
     Whole(Option<Bytes>),
     /// Ends when the sender is dropped.
-    Stream(mpsc::Receiver<Bytes>),
+    Stream(Pieces),
     /// Produced when the connection takes it.
     Drawn(Box<dyn Draw>),
     /// Of another server.
@@ -29,8 +31,53 @@ pub(super) enum Body {
     Checked(Box<dyn DrawChecked>),
 }
 
+/// The pieces of a stream. Each is made once the connection wants it, so a client that takes none costs none.
+pub(super) struct Pieces {
+    rest: mpsc::Receiver<Bytes>,
+    wanted: Arc<Wanted>,
+}
+
+/// Whether the connection waits for a piece.
+#[derive(Default)]
+pub(super) struct Wanted {
+    is_waiting: AtomicBool,
+    waits: Notify,
+}
+
+impl Pieces {
+    /// A stream, its sender, and whether a piece is wanted.
+    pub(super) fn new() -> (mpsc::Sender<Bytes>, Arc<Wanted>, Self) {
+        let (sender, rest) = mpsc::channel(1);
+        let wanted = Arc::<Wanted>::default();
+        (sender, wanted.clone(), Self { rest, wanted })
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // Before the sender learns that the last piece was taken.
+        self.wanted.is_waiting.store(false, Ordering::SeqCst);
+        let piece = self.rest.poll_recv(context);
+        if piece.is_pending() {
+            self.wanted.is_waiting.store(true, Ordering::SeqCst);
+            self.wanted.waits.notify_one();
+        }
+        piece
+    }
+}
+
+impl Wanted {
+    /// Waits until the connection waits for a piece.
+    pub(super) async fn wait(&self) {
+        while !self.is_waiting.load(Ordering::SeqCst) {
+            self.waits.notified().await;
+        }
+    }
+}
+
 /// A body that says whether it is complete.
 pub(super) trait DrawChecked: Send {
+    /// Bytes that are there already.
+    fn begun(&self) -> u64;
+
     /// The next piece; `Ready(None)` at the end of the complete body.
     fn draw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>>;
 }
@@ -69,7 +116,7 @@ impl HttpBody for Body {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Stream(pieces) => {
-                pieces.poll_recv(context).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+                pieces.poll(context).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
             }
             Self::Drawn(body) => body.draw(context).map(|p| p.map(|bytes| Ok(Frame::data(bytes)))),
             // An answer that breaks off ends early, which its client notices by its length or form.
@@ -91,7 +138,12 @@ impl HttpBody for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Stream(_) | Self::Checked(_) => SizeHint::default(),
+            Self::Stream(_) => SizeHint::default(),
+            Self::Checked(body) => {
+                let mut least = SizeHint::default();
+                least.set_lower(body.begun());
+                least
+            }
             Self::Forwarded(body) => body.size_hint(),
             Self::Drawn(body) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
@@ -128,6 +180,8 @@ pub(super) struct Refusal {
     pub(super) retry_after_s: Option<u64>,
     /// Of a refusal by the store.
     pub(super) kind: Option<Kind>,
+    /// What the store lacks for the request.
+    pub(super) lacks: Option<Capability>,
 }
 
 impl Refusal {
@@ -180,8 +234,6 @@ impl Refusal {
 }
 
 /// Clients repeat a request after a 5xx status without end, so only an error that may pass has one.
-    /// What the store lacks for the request.
-    pub(super) lacks: Option<Capability>,
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let text = error.message();

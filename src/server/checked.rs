@@ -56,6 +56,13 @@ impl CheckedBody {
 }
 
 impl DrawChecked for CheckedBody {
+    fn begun(&self) -> u64 {
+        match &self.first {
+            Some(Piece::Data(bytes)) => bytes.len() as u64,
+            Some(Piece::End | Piece::Failed(_)) | None => 0,
+        }
+    }
+
     fn draw(
         &mut self,
         context: &mut Context<'_>,

@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Serving;
 use super::answer::{RoutedBody, RoutedBodyError};
+use super::memory::ConnectionRequests;
 use super::route::{Routes, answer};
 use super::slots::Slot;
 use super::stall::Stall;
@@ -204,22 +205,37 @@ impl Flow {
     }
 }
 
+/// What the connection knows of the end of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// It has so many bytes.
+    Whole,
+    /// It ends, and has bytes that wait to be read.
+    Ends,
+    /// It may wait for its reader, unless the reader has begun with a long piece.
+    Goes,
+}
+
 /// A body in transfer.
 struct TrackedBody {
     flow: Arc<Mutex<Flow>>,
-    /// Whether its length was known from the start.
-    is_whole: bool,
+    extent: Extent,
     under_way: UnderWay,
 }
 
 impl TrackedBody {
     fn new(body: RoutedBody, under_way: UnderWay) -> Self {
-        let left = body.size_hint().exact();
+        let left = body.size_hint();
+        let extent = match (left.exact(), left.lower()) {
+            (Some(_), _) => Extent::Whole,
+            (None, 0) => Extent::Goes,
+            (None, _) => Extent::Ends,
+        };
         let flow = Arc::new(Mutex::new(Flow { body, rest: Bytes::new() }));
-        if let Some(bytes) = left.filter(|bytes| *bytes > 0) {
-            under_way.begins(bytes);
+        if left.lower() > 0 {
+            under_way.begins(left.lower());
         }
-        Self { flow, is_whole: left.is_some(), under_way }
+        Self { flow, extent, under_way }
     }
 }
 
@@ -232,18 +248,26 @@ impl HttpBody for TrackedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RoutedBodyError>>> {
         let mut flow = self.flow.lock();
-        let piece = ready!(flow.poll(context));
+        let polled = flow.poll(context);
         let more = !flow.rest.is_empty();
         drop(flow);
+        let Poll::Ready(piece) = polled else {
+            // The client waits for the server.
+            if self.extent == Extent::Ends {
+                self.under_way.took_all();
+            }
+            return Poll::Pending;
+        };
         let read = match &piece {
             Some(Ok(bytes)) => bytes.len() as u64,
             _ => 0,
         };
-        match (self.is_whole, more) {
-            (true, true) => self.under_way.took(read, None),
-            (false, true) => self.under_way.took(read, Some(self.flow.clone())),
-            (true, false) => *self.under_way.work.read_at.lock() = Instant::now(),
-            (false, false) => self.under_way.took_all(),
+        match (self.extent, more) {
+            (Extent::Whole, true) => self.under_way.took(read, None),
+            (Extent::Whole, false) => *self.under_way.work.read_at.lock() = Instant::now(),
+            (Extent::Ends, _) => self.under_way.took(read, None),
+            (Extent::Goes, true) => self.under_way.took(read, Some(self.flow.clone())),
+            (Extent::Goes, false) => self.under_way.took_all(),
         }
         Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
@@ -256,7 +280,9 @@ impl HttpBody for TrackedBody {
     fn size_hint(&self) -> SizeHint {
         let flow = self.flow.lock();
         match flow.body.size_hint().exact() {
-            Some(bytes) if self.is_whole => SizeHint::with_exact(bytes + flow.rest.len() as u64),
+            Some(bytes) if self.extent == Extent::Whole => {
+                SizeHint::with_exact(bytes + flow.rest.len() as u64)
+            }
             _ => SizeHint::default(),
         }
     }
@@ -308,6 +334,7 @@ pub(super) async fn connection(
         .keep_alive_interval(Duration::from_millis(4 * ALIVE_INTERVAL_MS))
         .keep_alive_timeout(HEAD_MAX);
     let work = Arc::new(Work::new(begun));
+    let requests = Arc::<ConnectionRequests>::default();
     let mut closing = serving.closing.subscribe();
     let service = {
         let work = work.clone();
@@ -316,6 +343,7 @@ pub(super) async fn connection(
             if !slot.is_authenticated() {
                 request.extensions_mut().insert(slot.clone());
             }
+            request.extensions_mut().insert(requests.clone());
             let answered = answer(&routes, request);
             async move {
                 let answer = answered.await;
@@ -368,11 +396,10 @@ pub(super) async fn connection(
 mod tests {
     use std::future::poll_fn;
 
-    use tokio::sync::mpsc;
     use tokio::time::sleep;
 
     use super::*;
-    use crate::server::answer::{Body, Draw};
+    use crate::server::answer::{Body, BrokenOff, Draw, DrawChecked, Pieces};
 
     async fn next(held: &mut TrackedBody) -> Option<Bytes> {
         let piece = poll_fn(|context| Pin::new(&mut *held).poll_frame(context)).await;
@@ -431,19 +458,60 @@ mod tests {
         }
     }
 
+    /// An export to a client with a window of 0 kept its pieces, and its connection, for as long as the client wanted.
+    #[tokio::test(start_paused = true)]
+    async fn an_unread_body_without_a_length_ends_its_connection() {
+        struct Lines(Vec<Bytes>);
+        impl DrawChecked for Lines {
+            fn begun(&self) -> u64 {
+                self.0.first().map_or(0, |line| line.len() as u64)
+            }
+
+            fn draw(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+                self.0.pop().map_or(Poll::Pending, |line| Poll::Ready(Some(Ok(line))))
+            }
+        }
+        for read in 0..=2 {
+            let work = Arc::new(Work::new(Instant::now()));
+            let lines = Lines(vec![Bytes::from_static(b"line"); 2]);
+            let body = RoutedBody::new(Body::Checked(Box::new(lines)));
+            let mut held = TrackedBody::new(body, UnderWay::new(&work));
+            for _ in 0..read {
+                sleep(Duration::from_millis(ANSWER_STALL_MS_MAX - 1)).await;
+                assert!(!work.is_stalled(), "it reads");
+                assert_eq!(next(&mut held).await.unwrap(), "line");
+            }
+            let waits = timeout(Duration::from_millis(1), next(&mut held));
+            assert!(read < 2 || waits.await.is_err());
+            sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
+            assert_eq!(
+                work.is_stalled(),
+                read < 2,
+                "a client that waits for the server does not stall"
+            );
+        }
+    }
+
     /// Unread pieces of streams were kept without a time limit.
     #[tokio::test(start_paused = true)]
     async fn a_stream_waits_for_its_reader_but_not_with_an_unread_piece() {
-        let (sender, pieces) = mpsc::channel(2);
+        let (sender, wanted, pieces) = Pieces::new();
         let work = Arc::new(Work::new(Instant::now()));
         let mut held =
             TrackedBody::new(RoutedBody::new(Body::Stream(pieces)), UnderWay::new(&work));
-        sender.send(Bytes::from_static(b"short")).await.unwrap();
-        sender.send(Bytes::from(vec![7; LONG])).await.unwrap();
-        assert_eq!(next(&mut held).await.unwrap(), "short");
-        sleep(Duration::from_millis(2 * ANSWER_STALL_MS_MAX)).await;
+        let most = Duration::from_millis(ANSWER_STALL_MS_MAX);
+        assert!(timeout(most, wanted.wait()).await.is_err(), "nothing is made for it");
+        let sends = async |piece| {
+            wanted.wait().await;
+            sender.send(piece).await.unwrap();
+        };
+        let (piece, ()) = tokio::join!(next(&mut held), sends(Bytes::from_static(b"short")));
+        assert_eq!(piece.unwrap(), "short");
+        sleep(2 * most).await;
         assert!(!work.is_stalled(), "it waits");
-        assert_eq!(next(&mut held).await.unwrap().len(), ANSWER_PIECE_BYTES);
+        assert!(timeout(most, wanted.wait()).await.is_err(), "nothing more is made for it");
+        let (piece, ()) = tokio::join!(next(&mut held), sends(Bytes::from(vec![7; LONG])));
+        assert_eq!(piece.unwrap().len(), ANSWER_PIECE_BYTES);
         sleep(Duration::from_millis(ANSWER_STALL_MS_MAX)).await;
         assert!(!work.is_stalled(), "the connection has other requests");
         assert!(sender.is_closed(), "nothing is kept");

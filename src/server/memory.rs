@@ -2,14 +2,16 @@
 //!
 //! Invariant: short bodies are bounded by the number of running requests. A longer one takes its
 //! bytes from its database's share and from the server's before or while it is built, and returns
-//! them when its last byte is dropped. No database takes more than it leaves free for the others. A request never waits for memory while it holds some, so
-//! waiting requests cannot deadlock.
+//! them when its last byte is dropped. No database takes more than it leaves free for the others, and no connection
+//! more requests than it leaves free for the others of its database. A request never waits for memory while it holds
+//! some, so waiting requests cannot deadlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use hyper::http::request::Parts;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -68,6 +70,15 @@ impl Share {
         after <= self.max && left.is_some_and(|left| after <= left)
     }
 
+    /// How much more the share can have while the others keep theirs.
+    fn left(&self) -> usize {
+        let all = *self.supply.taken.lock();
+        let taken = self.taken.load(Ordering::Relaxed);
+        // The share grows while it is at most what it leaves of the supply.
+        let growth = self.supply.max.saturating_sub(all).saturating_sub(taken) / 2;
+        self.max.saturating_sub(taken).min(growth)
+    }
+
     fn take(self: &Arc<Self>, count: usize) -> Option<Permits> {
         let mut all = self.supply.taken.lock();
         let (after, all_after) = (self.taken.load(Ordering::Relaxed) + count, *all + count);
@@ -86,36 +97,59 @@ impl Share {
 
     /// Takes `count`, in the order of the database's requests. `None` after the longest wait.
     async fn wait(self: &Arc<Self>, count: usize) -> Option<Permits> {
-        let _waiting = Waiting::new(self);
+        let _waiting = Waiting::new(&self.waiting);
         let granted = async {
             let _turn = self.turn.lock().await;
-            loop {
-                let returned = self.supply.returned.notified();
-                tokio::pin!(returned);
-                returned.as_mut().enable();
-                if let Some(permits) = self.take(count) {
-                    return permits;
-                }
-                returned.await;
-            }
+            self.until(|| self.take(count)).await
         };
         timeout(Duration::from_millis(MEMORY_WAIT_MS_MAX), granted).await.ok()
+    }
+
+    /// Tries now and whenever something is returned.
+    async fn until<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        loop {
+            let returned = self.supply.returned.notified();
+            tokio::pin!(returned);
+            returned.as_mut().enable();
+            if let Some(done) = attempt() {
+                return done;
+            }
+            returned.await;
+        }
     }
 }
 
 /// One that waits.
-struct Waiting<'a>(&'a Share);
+struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
-    fn new(share: &'a Share) -> Self {
-        share.waiting.fetch_add(1, Ordering::AcqRel);
-        Self(share)
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The running requests of one connection, an extension of each of its requests. A connection has no more than it
+/// leaves free for the others of a database: one whose client takes no answers does not keep theirs waiting.
+#[derive(Default)]
+pub(super) struct ConnectionRequests {
+    running: AtomicUsize,
+    waiting: AtomicUsize,
+    /// Held by the first of those that wait.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl ConnectionRequests {
+    /// Whether the connection may have one more request of a share.
+    fn allows(&self, share: &Share) -> bool {
+        let running = self.running.load(Ordering::Relaxed);
+        running == 0 || running < share.left()
     }
 }
 
@@ -178,17 +212,49 @@ impl Drop for Permits {
 
 /// The permit of a running request. Their number is bounded.
 pub(super) struct RequestPermit {
+    // Before the permits, whose end wakes up those that wait.
+    _running: Running,
     _permits: Permits,
 }
 
+/// One running request of a connection.
+struct Running(Arc<ConnectionRequests>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Memory {
-    /// Waits for a permit for one more request, in the order of the database's requests.
-    pub(super) async fn permit(self: &Arc<Self>) -> Result<RequestPermit, Refusal> {
-        let taken = match self.requests.now(1) {
+    /// Waits for a permit for the request with this head, in the order of the requests of its connection, and of the
+    /// connections of the database.
+    pub(super) async fn permit(self: &Arc<Self>, head: &Parts) -> Result<RequestPermit, Refusal> {
+        let of = head.extensions.get::<Arc<ConnectionRequests>>().cloned().unwrap_or_default();
+        self.permit_of(of).await
+    }
+
+    async fn permit_of(
+        self: &Arc<Self>,
+        of: Arc<ConnectionRequests>,
+    ) -> Result<RequestPermit, Refusal> {
+        let is_next = of.waiting.load(Ordering::Acquire) == 0 && of.allows(&self.requests);
+        let taken = match is_next.then(|| self.requests.now(1)).flatten() {
             Some(taken) => Some(taken),
-            None => self.requests.wait(1).await,
+            None => {
+                let _waiting = Waiting::new(&of.waiting);
+                let wait = Duration::from_millis(MEMORY_WAIT_MS_MAX);
+                let granted = async {
+                    let _turn = of.turn.lock().await;
+                    self.requests.until(|| of.allows(&self.requests).then_some(())).await;
+                    self.requests.wait(1).await
+                };
+                timeout(wait, granted).await.ok().flatten()
+            }
         };
-        Ok(RequestPermit { _permits: taken.ok_or_else(busy)? })
+        let taken = taken.ok_or_else(busy)?;
+        of.running.fetch_add(1, Ordering::Relaxed);
+        Ok(RequestPermit { _running: Running(of), _permits: taken })
     }
 
     /// A claim for at most `bytes_max` bytes. It holds nothing yet.
@@ -390,13 +456,14 @@ mod tests {
         }
         let taken = |memory: &Arc<Memory>| memory.requests.taken.load(Ordering::Relaxed);
         assert_eq!(greedy.iter().map(taken).collect::<Vec<_>>(), [512, 256, 128, 64, 32]);
-        assert!(greedy[0].permit().await.is_err());
+        assert!(greedy[0].permit_of(Arc::default()).await.is_err());
         let modest = server.share();
-        let held = modest.permit().await.ok().unwrap();
+        let held = modest.permit_of(Arc::default()).await.ok().unwrap();
         let claim = modest.claim(usize::MAX);
         assert!(claim.holds(100 * MIB).is_ok());
         // The first that waits goes on as soon as its database holds less.
-        let (permit, ()) = tokio::join!(greedy[0].permit(), async { permits.truncate(300) });
+        let (permit, ()) =
+            tokio::join!(greedy[0].permit_of(Arc::default()), async { permits.truncate(300) });
         assert!(permit.is_ok());
         drop((held, permits, permit));
         assert_eq!(*modest.requests.supply.taken.lock(), 0);
@@ -421,7 +488,7 @@ mod tests {
         let mut permits: Vec<_> =
             (0..DATABASE_REQUESTS_MAX).map(|_| memory.requests.now(1)).collect();
         assert!(permits.iter().all(Option::is_some) && memory.requests.now(1).is_none());
-        let waits = memory.permit();
+        let waits = memory.permit_of(Arc::default());
         tokio::pin!(waits);
         let soon = Duration::from_millis(1);
         assert!(timeout(soon, waits.as_mut()).await.is_err());
@@ -429,5 +496,32 @@ mod tests {
         assert!(memory.requests.now(1).is_none(), "an earlier one waits");
         assert!(waits.await.is_ok());
         assert!(memory.requests.now(1).is_some());
+    }
+
+    /// A connection with a window of 0 kept all places of its database, until it was closed. Its token's other
+    /// connections waited.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_leaves_places_to_the_others_of_its_database() {
+        let memory = ServerMemory::new().share();
+        let soon = Duration::from_millis(1);
+        let mut all = Vec::new();
+        let mut counts = Vec::new();
+        for of in (0..4).map(|_| Arc::<ConnectionRequests>::default()) {
+            while let Ok(Ok(permit)) = timeout(soon, memory.permit_of(of.clone())).await {
+                all.push(permit);
+            }
+            counts.push(of.running.load(Ordering::Relaxed));
+        }
+        assert_eq!(counts, [256, 128, 64, 32]);
+        // The request that waits keeps none of another connection waiting, and goes on once there is room.
+        let greedy = all[0]._running.0.clone();
+        let waits = memory.permit_of(greedy);
+        tokio::pin!(waits);
+        assert!(timeout(soon, waits.as_mut()).await.is_err());
+        assert!(memory.permit_of(Arc::default()).await.is_ok());
+        all.truncate(200);
+        assert!(waits.await.is_ok());
+        all.clear();
+        assert_eq!(*memory.requests.supply.taken.lock(), 0);
     }
 }

@@ -272,7 +272,7 @@ async fn data_answer(
         return leader::answer(serving, &other, head, body).await;
     }
     database.take_operation().await?;
-    *permit = Some(database.memory.permit().await?);
+    *permit = Some(database.memory.permit(head).await?);
     let (body, claim) = body_of(database, body, REQUEST_BYTES_MAX).await?;
     data::still(&client)?;
     let answer = match kind {
@@ -363,14 +363,14 @@ async fn metadata_answer(
     only(head, &[Method::POST])?;
     unencoded(head)?;
     if let Some(known) = read_entry::asked(serving, head).await? {
-        *permit = Some(known.0.memory.permit().await?);
+        *permit = Some(known.0.memory.permit(head).await?);
         let body = read(body, METADATA_BYTES_MAX).await?;
         return read_entry::metadata(serving, known, head, &body).await;
     }
     let who = exchange::authorize(serving, name, head).await?;
     who.0.allows(who.1, Rights::Read)?;
     who.0.take_operation().await?;
-    *permit = Some(who.0.memory.permit().await?);
+    *permit = Some(who.0.memory.permit(head).await?);
     let body = read(body, METADATA_BYTES_MAX).await?;
     exchange::exchange(serving, who, (&head.uri, &head.headers), &body).await
 }

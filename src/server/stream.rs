@@ -1,8 +1,8 @@
 //! Endless answers: sent piece by piece as the connection takes them, with a keep-alive in silence.
 //! They end with the token, the database or the server.
 //!
-//! Invariant: the next piece is produced once the connection has taken the one before. So a slow
-//! client costs the memory of two pieces: the one in transfer and the next.
+//! Invariant: a piece is produced once the connection wants it. So a slow client costs the memory of one
+//! piece, the one in transfer, and one that takes nothing none.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch as flag};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
 
 use super::Serving;
-use super::answer::{Answer, Body, answer};
+use super::answer::{Answer, Body, Pieces, Wanted, answer};
 use super::data::Client;
 use super::database::Database;
 use super::read_server::InUse;
@@ -105,8 +105,9 @@ pub(super) fn stream(client: &Client, source: impl Source) -> Answer {
 
 /// Starts a stream with this interval of keep-alives.
 pub(super) fn stream_with(client: &Client, interval_ms: u64, source: impl Source) -> Answer {
-    let (sender, pieces) = mpsc::channel(1);
-    tokio::spawn(tell(Leave::new(client), signs(&client.serving, interval_ms), source, sender));
+    let (sender, wanted, pieces) = Pieces::new();
+    let signs = signs(&client.serving, interval_ms);
+    tokio::spawn(tell(Leave::new(client), signs, source, (sender, wanted)));
     answer(StatusCode::OK, STREAM_TYPE, Body::Stream(pieces))
 }
 
@@ -114,7 +115,7 @@ async fn tell(
     mut leave: Leave,
     mut signs: Interval,
     mut source: impl Source,
-    pieces: mpsc::Sender<Bytes>,
+    (pieces, wanted): (mpsc::Sender<Bytes>, Arc<Wanted>),
 ) {
     while leave.holds() {
         let place = tokio::select! {
@@ -122,6 +123,11 @@ async fn tell(
             () = leave.over() => return,
         };
         let Ok(place) = place else { return };
+        tokio::select! {
+            () = wanted.wait() => {}
+            () = pieces.closed() => return,
+            () = leave.over() => return,
+        }
         let piece = tokio::select! {
             piece = source.next() => piece,
             _ = signs.tick() => Some(source.alive()),

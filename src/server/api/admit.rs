@@ -155,7 +155,7 @@ async fn admit(serving: &Arc<Serving>, head: &Parts, asks: Asks) -> Result<Admis
         return Ok(Admission::Led(leader));
     }
     database.take_operation().await?;
-    let permit = database.memory.permit().await?;
+    let permit = database.memory.permit(head).await?;
     let client = Client { serving: serving.clone(), database, grant, in_use };
     Ok(Admission::Here(Arc::new(client), permit))
 }

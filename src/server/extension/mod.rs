@@ -129,7 +129,7 @@ pub(super) async fn route(
     }
     database.take_operation().await?;
     let limits = limits(&head.headers)?;
-    *permit = Some(database.memory.permit().await?);
+    *permit = Some(database.memory.permit(head).await?);
     let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
     still(&client)?;
     let goes_on = kind.goes_on();
