@@ -2697,7 +2697,10 @@ export function openKv(path?: string | URL | null, options?: OpenKvOptions): Pro
  * (10,000).
  */
 export interface ServerQuotas {
-  /** Size of the database's files, in bytes, beyond which writes that store are refused. */
+  /**
+   * Stored bytes of a database in a file, beyond which writes that store are refused. Free pages, the log beside
+   * the file, and the logs for feeds and replicas do not count.
+   */
   bytes?: number | undefined;
   /** Requests in a second; this many may come at once. */
   operationsPerSecond?: number | undefined;

@@ -1,8 +1,8 @@
-// Duty: tenants of one server that take no answers, and what that costs their neighbours.
-// `node __test__/server/neighbours.mjs --seconds 60` prints the figures of a minute;
-// neighbours.test.mjs is the short form.
+// Duty: tenants of one server that take no answers or export slowly, and what that costs their neighbours.
+// `node __test__/server/neighbours.mjs --seconds 60` prints the figures of a minute, half of it for each attack;
+// `--attack untaken` or `--attack exports` chooses one. neighbours.test.mjs is the short form.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import http2 from "node:http2";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -12,13 +12,15 @@ import { kill, spawnServer } from "./children.mjs";
 
 const adminToken = "token-of-the-admin";
 const VALUE_BYTES = 60_000;
+const WRITTEN_BYTES = 500_000;
+const ALONE_SECONDS = 5;
 
 /** A server with a folder of databases, in a process of its own. */
 export async function serveTenants(name) {
   const folder = newFolder(name);
   const path = join(folder, "tenants/");
   const server = await spawnServer({ path, adminToken, listen: "127.0.0.1:0" });
-  return { ...server, end: () => kill(server) };
+  return { ...server, path, end: () => kill(server) };
 }
 
 /** A database with these quotas, and its tokens. */
@@ -45,8 +47,8 @@ export async function tenant(server, name, quotas = {}) {
         ...(body === undefined ? {} : { "content-type": type }),
       },
     });
-    await answer.arrayBuffer();
-    return { status: answer.status, ms: performance.now() - began };
+    const text = await answer.text();
+    return { status: answer.status, text, ms: performance.now() - began };
   };
   return { name, readToken, api, call };
 }
@@ -58,11 +60,15 @@ export function quantiles(ms) {
   return { count: ms.length, p50: at(0.5), p99: at(0.99), max: at(1) };
 }
 
-/** Gets a small entry again and again. */
-export async function getSmall(tenant, seconds) {
+/** Gets a small entry again and again, for so many seconds. */
+export function getSmall(tenant, seconds) {
   const ends = Date.now() + seconds * 1000;
+  return getSmallWhile(tenant, () => Date.now() < ends);
+}
+
+async function getSmallWhile(tenant, lasts) {
   const [ms, statuses] = [[], {}];
-  while (Date.now() < ends) {
+  while (lasts()) {
     const answer = await tenant.call("GET", "/keys/small");
     ms.push(answer.ms);
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
@@ -124,6 +130,17 @@ export async function fill({ call }, count) {
   }
 }
 
+/** Looks at the memory of a server while `run` goes on. Resolves to the most MiB, and what `run` resolves to. */
+async function watched(server, run) {
+  let most = 0;
+  const looks = setInterval(() => {
+    most = Math.max(most, residentMib(server));
+  }, 200);
+  const done = await run();
+  clearInterval(looks);
+  return { done, residentMibMost: most };
+}
+
 /**
  * Two tenants ask and take no answers for so many seconds; a third one gets a small entry. Resolves to
  * its latencies alone and beside them, what came of their requests, and the memory of the server.
@@ -138,19 +155,82 @@ export async function untaken(seconds, aloneSeconds) {
   for (const each of [...greedy, third]) await fill(each, 20);
   const alone = await getSmall(third, aloneSeconds);
   const attacks = greedy.map((each) => takeNothing(server, each, "/keys?limit=20"));
-  let residentMibMost = 0;
-  const looks = setInterval(() => {
-    residentMibMost = Math.max(residentMibMost, residentMib(server));
-  }, 200);
-  const beside = await getSmall(third, seconds);
-  clearInterval(looks);
+  const { done: beside, residentMibMost } = await watched(server, () => getSmall(third, seconds));
   for (const attack of attacks) attack.end();
   await server.end();
   return { alone, beside, attacks: attacks.map(({ told }) => told), residentMibMost };
 }
 
+/** Bytes of the longest log of the databases of a server. */
+export function logBytes({ path }) {
+  const logs = readdirSync(path).filter((name) => name.endsWith("-wal"));
+  return Math.max(0, ...logs.map((name) => statSync(join(path, name)).size));
+}
+
+/**
+ * Writes the same few entries again and again, for so many bytes or seconds. Resolves to the statuses and
+ * the length of the longest log meanwhile.
+ */
+export async function overwrite(server, { call }, { bytes = Infinity, seconds = 60 }) {
+  const ends = Date.now() + seconds * 1000;
+  const [ms, statuses] = [[], {}];
+  let [written, logBytesMost] = [0, 0];
+  for (let n = 0; written < bytes && Date.now() < ends; n++) {
+    const answer = await call("PUT", `/keys/again/${n % 2}`, Buffer.alloc(WRITTEN_BYTES, n));
+    ms.push(answer.ms);
+    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+    written += WRITTEN_BYTES;
+    logBytesMost = Math.max(logBytesMost, logBytes(server));
+  }
+  return { ...quantiles(ms), statuses, logBytesMost };
+}
+
+/**
+ * A tenant writes while a read token of its own begins exports and takes nothing of them; another tenant gets
+ * a small entry. `work`: how much is written.
+ */
+export async function slowExports(work, aloneSeconds) {
+  const server = await serveTenants("neighbours-exports");
+  const writer = await tenant(server, "writer", { bytes: 20_000_000 });
+  const third = await tenant(server, "third");
+  await fill(writer, 35);
+  await fill(third, 1);
+  const alone = await getSmall(third, aloneSeconds);
+  const attack = takeNothing(server, writer, "/export", 50);
+  const { done, residentMibMost } = await watched(server, async () => {
+    let over = false;
+    const beside = getSmallWhile(third, () => !over);
+    const written = await overwrite(server, writer, work);
+    over = true;
+    return { beside: await beside, written };
+  });
+  attack.end();
+  await server.end();
+  return { alone, ...done, attack: attack.told, residentMibMost };
+}
+
 if (import.meta.main ?? process.argv[1]?.endsWith("neighbours.mjs")) {
-  const { values } = parseArgs({ options: { seconds: { type: "string", default: "60" } } });
-  console.dir(await untaken(Number(values.seconds), 5), { depth: 4 });
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: "string", default: "60" },
+      attack: { type: "string", default: "untaken,exports" },
+    },
+  });
+  const chosen = values.attack.split(",");
+  const seconds = Number(values.seconds) / chosen.length;
+  const attacks = {
+    untaken: () => untaken(seconds, ALONE_SECONDS),
+    exports: () => slowExports({ seconds }, ALONE_SECONDS),
+  };
+  for (const name of chosen) {
+    const figures = await attacks[name]();
+    const { alone, beside, written } = figures;
+    console.log(`${name}: p99 of a third tenant ${alone.p99} ms alone, ${beside.p99} ms beside`);
+    if (written !== undefined) {
+      const refused = written.count - (written.statuses[200] ?? 0);
+      console.log(`${name}: ${refused} of ${written.count} writes refused`);
+    }
+    console.dir(figures, { depth: 4 });
+  }
   process.exit(0);
 }

@@ -1,12 +1,18 @@
-// Duty: tenants that take no answers do not keep their neighbours waiting.
+// Duty: tenants that take no answers, or export slowly, keep neither their neighbours nor their own writers waiting.
 //
 // Two tenants within their quotas asked over HTTP/2 with a window of 0. Each unread answer kept the
 // place of its request, so that the two held all requests of the server, and a third tenant's get of
 // a small entry waited for 10 s and got 503.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
 import { test } from "node:test";
-import { untaken } from "./neighbours.mjs";
+import { sleep, until } from "../kit/time.mjs";
+import { fill, serveTenants, slowExports, takeNothing, tenant, untaken } from "./neighbours.mjs";
+
+/** Of src/model/limits/server.rs. */
+const DATABASE_REQUESTS_MAX = 512;
 
 test("two tenants that take no answers do not keep a third one waiting", async () => {
   const { beside, attacks } = await untaken(12, 1);
@@ -15,4 +21,58 @@ test("two tenants that take no answers do not keep a third one waiting", async (
     assert.ok(asked > 100 && statuses[200] > 0, JSON.stringify(statuses));
     assert.ok(closed > 0, "a connection that takes nothing is closed");
   }
+});
+
+// A read token exported over HTTP/2 with a window of 0. The log that its snapshot kept counted towards the quota, so
+// that a third of these writes was 429.
+test("a read token that exports and takes nothing does not stop the writer", async () => {
+  const { written, beside, attack } = await slowExports({ bytes: 100_000_000, seconds: 60 }, 0);
+  assert.deepEqual(Object.keys(written.statuses), ["200"]);
+  assert.deepEqual(Object.keys(beside.statuses), ["200"]);
+  assert.ok(attack.statuses[200] > 0, JSON.stringify(attack.statuses));
+});
+
+// One connection with a window of 0 kept all requests of its database, until it was closed.
+test("a connection that takes nothing leaves places to the others of its tenant", async () => {
+  const server = await serveTenants("neighbours-own");
+  const own = await tenant(server, "own");
+  await fill(own, 1);
+  const attack = takeNothing(server, own, "/keys/small", 1);
+  await until(() => attack.told.asked > DATABASE_REQUESTS_MAX + 50, "more requests than places");
+  const { status } = await own.call("GET", "/keys/small");
+  const { closed } = attack.told;
+  attack.end();
+  await server.end();
+  assert.equal(status, 200);
+  assert.equal(closed, 0, "the other connection is served while this one goes on");
+});
+
+// Each stream kept a piece of up to a megabyte for a client with a window of 0: together all the memory that the
+// database has for long answers, which waited and were refused.
+test("streams that nobody reads keep no memory", async () => {
+  const server = await serveTenants("neighbours-streams");
+  const own = await tenant(server, "own");
+  const session = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
+  session.on("error", () => {});
+  const open = (path) => {
+    const authorization = `Bearer ${own.readToken}`;
+    const stream = session.request({ ":path": own.api + path, authorization });
+    stream.on("error", () => {});
+    stream.end();
+    return once(stream, "response");
+  };
+  // The first stream turns the log on.
+  await open("/watch/prefix?prefix=large");
+  const answer = await own.call("PUT", "/keys/small", "1", "application/json");
+  const { versionstamp } = JSON.parse(answer.text);
+  await fill(own, 10);
+  const since = `/watch/prefix?prefix=large&since=${versionstamp}`;
+  await Promise.all(Array.from({ length: 250 }, () => open(since)));
+  await sleep(500);
+  const { status } = await own.call("GET", "/keys?prefix=large");
+  const { destroyed } = session;
+  session.destroy();
+  await server.end();
+  assert.equal(status, 200);
+  assert.equal(destroyed, false, "streams may wait for their reader");
 });

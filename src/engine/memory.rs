@@ -205,6 +205,7 @@ impl Snapshot for MemorySnapshot<'_> {
             log_bytes: 0,
             page_bytes: 0,
             free_pages: 0,
+            logged_bytes: 0,
             stamp: Versionstamp::new(self.past.map_or(self.tables.version, |past| past.version)),
         })
     }

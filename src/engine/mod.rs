@@ -106,11 +106,25 @@ pub trait Maintenance: Send + Sync {
     /// if `step` cancels; errors of the medium.
     fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup>;
 
+    /// The lengths of the file and of its log; `None` for a database whose snapshots keep no log.
+    fn lengths(&self) -> Option<Lengths> {
+        None
+    }
+
     /// Checks the integrity of the whole database and returns at most `findings_max` findings.
     ///
     /// # Errors
     /// `Closed` if `goes_on` returns `false`; errors of the medium.
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>>;
+}
+
+/// The lengths of a database's file and of its log. The log is not reset while a snapshot needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
 }
 
 /// A running [`Engine::watch_external`]; dropping it ends the watch.

@@ -213,6 +213,15 @@ pub trait Writer: Send + Indexer {
     /// Errors of the medium.
     fn checkpoint(&mut self) -> Result<Checkpoint>;
 
+    /// Moves all commits from the log into the file and empties the log, unless readers or other processes
+    /// prevent it. Waits for them for a short time.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn empty_log(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Rewrites the database without its free pages. `deadline` limits the wait for other
     /// processes.
     ///

@@ -13,8 +13,19 @@ pub struct Stats {
     pub page_bytes: u64,
     /// The number of free pages.
     pub free_pages: u64,
+    /// Bytes of changes that the logs in the database keep for feeds and replicas.
+    pub logged_bytes: u64,
     /// The last commit.
     pub stamp: Versionstamp,
+}
+
+impl Stats {
+    /// Bytes of what was stored: without free pages, and without what readers have turned on.
+    #[must_use]
+    pub fn stored_bytes(self) -> u64 {
+        let not_stored = self.free_pages * self.page_bytes + self.logged_bytes;
+        self.database_bytes.saturating_sub(not_stored)
+    }
 }
 
 /// The result of a checkpoint; zero without a log.

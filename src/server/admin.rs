@@ -25,6 +25,7 @@ use std::sync::Arc;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
@@ -32,7 +33,7 @@ use super::archive_policy::{ArchivePolicy, ArchiveRequest};
 use super::archives;
 use super::auth::{AccessToken, Rights, TokenHash, bearer};
 use super::catalog::{Requester, no_database};
-use super::clock::now_ms;
+use super::data::bytes_of;
 use super::database::Database;
 use super::followers::FollowerView;
 use super::options::Quotas;
@@ -113,7 +114,8 @@ fn view(database: &Database, token: Option<String>) -> DatabaseView {
         database_id: database.id.to_string(),
         path: format!("/{}", database.name),
         created_at: to_rfc3339(database.created_ms),
-        bytes: database.size(now_ms()),
+        // This thread may wait.
+        bytes: Handle::current().block_on(bytes_of(database)),
         watches: database.watch_count(),
         replicas: database.followers.views(),
         quotas: database.quotas(),

@@ -14,13 +14,13 @@ use hyper::body::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::time::timeout;
+use tokio::time::{interval, sleep};
 
 use super::answer::{BrokenOff, DrawChecked};
 use super::data::Client;
 use super::stream::Leave;
-use crate::model::{ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, Error, Result};
-use crate::store::CallerLiveness;
+use crate::model::{ANSWER_PIECE_BYTES, ANSWER_STALL_MS_MAX, Error, LOG_LOOK_MS, Result};
+use crate::store::{CallerLiveness, Patience};
 
 /// Pieces between the thread and the connection.
 const PIECES_MAX: usize = 2;
@@ -98,6 +98,32 @@ pub(super) struct PieceSender {
     taken: Arc<AtomicU64>,
     leave: Leave,
     runtime: Handle,
+    /// Of a body out of a snapshot, which must not wait for longer.
+    patience: Option<Arc<Patience>>,
+    /// Something was not sent. The body is not complete, whatever its client takes later.
+    gave_up: bool,
+}
+
+/// Waits for a future, as long as the client takes pieces and the snapshot behind them lasts; `None` if not.
+pub(super) async fn while_lasting<T>(
+    patience: Option<&Patience>,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let stall = sleep(Duration::from_millis(ANSWER_STALL_MS_MAX));
+    let mut looks = interval(Duration::from_millis(LOG_LOOK_MS));
+    tokio::pin!(future, stall);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut future => return Some(done),
+            () = &mut stall => return None,
+            _ = looks.tick(), if patience.is_some() => {
+                if !patience.is_none_or(Patience::lasts) {
+                    return None;
+                }
+            }
+        }
+    }
 }
 
 impl PieceSender {
@@ -107,7 +133,12 @@ impl PieceSender {
         let (leave, runtime) = (Leave::new(client), Handle::current());
         let taken = Arc::<AtomicU64>::default();
         let body = CheckedBody { first: None, rest, ended: false, taken: taken.clone() };
-        (Self { pieces, taken, leave, runtime }, body)
+        (Self { pieces, taken, leave, runtime, patience: None, gave_up: false }, body)
+    }
+
+    /// Waits for the client no longer than this lasts.
+    pub(super) fn within(&mut self, patience: &Arc<Patience>) {
+        self.patience = Some(patience.clone());
     }
 
     /// Whether the client still wants the body.
@@ -130,8 +161,12 @@ impl PieceSender {
     /// Ends a complete body, and waits until the connection needs it no longer. A body whose length is
     /// known may be dropped without a look at its end.
     pub(super) fn end(mut self) {
+        // The snapshot is released.
+        self.patience = None;
         let pieces = self.pieces.clone();
-        self.put(Piece::End);
+        if !self.put(Piece::End) {
+            return;
+        }
         self.wait_for(async move { pieces.closed().await });
     }
 
@@ -147,10 +182,16 @@ impl PieceSender {
 
     /// Breaks the body off.
     pub(super) fn fail(mut self, error: Error) {
+        (self.patience, self.gave_up) = (None, false);
         self.put(Piece::Failed(error));
     }
 
     fn put(&mut self, piece: Piece) -> bool {
+        self.gave_up = self.gave_up || !self.try_put(piece);
+        !self.gave_up
+    }
+
+    fn try_put(&mut self, piece: Piece) -> bool {
         if !self.leave.holds() {
             return false;
         }
@@ -165,15 +206,17 @@ impl PieceSender {
 
     /// Waits for a future, as long as the client keeps its right and takes pieces; `None` if it does not.
     pub(super) fn wait_for<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
-        let (leave, most) = (&mut self.leave, Duration::from_millis(ANSWER_STALL_MS_MAX));
-        if !leave.holds() {
-            return None;
-        }
-        self.runtime.block_on(async {
-            tokio::select! {
-                done = timeout(most, future) => done.ok(),
-                () = leave.over() => None,
-            }
-        })
+        let (leave, patience) = (&mut self.leave, self.patience.as_deref());
+        let done = match leave.holds() {
+            true => self.runtime.block_on(async {
+                tokio::select! {
+                    done = while_lasting(patience, future) => done,
+                    () = leave.over() => None,
+                }
+            }),
+            false => None,
+        };
+        self.gave_up |= done.is_none();
+        done
     }
 }

@@ -1,5 +1,6 @@
 //! Reads and writes of the data path.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -207,12 +208,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
     if database.is_readonly() {
         return Ok(written(&WriteAnswer::Disabled));
     }
-    if !write.only_deletes() {
-        database.has_room(now_ms)?;
-    }
-    if write.queues().next().is_some() {
-        has_queue_room(database, "").await?;
-    }
+    has_room_for(database, &write).await?;
     let decision = committed(database, vec![Ok(write)]).await?.into_iter().next();
     match decision.ok_or_else(|| unanswered(()))? {
         Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => {
@@ -225,6 +221,59 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
         Decision::Rejected(error) => Err(error.into()),
         Decision::Deleted(_) => Err(Error::internal("a deletion as the answer of a write").into()),
     }
+}
+
+/// Fails if the database is over a quota that the write takes from.
+pub(super) async fn has_room_for(
+    database: &Arc<Database>,
+    write: &AtomicWrite,
+) -> Result<(), Refusal> {
+    if !write.only_deletes() {
+        has_room(database).await?;
+    }
+    let queues: BTreeSet<&str> = write.queues().collect();
+    for queue in queues {
+        has_queue_room(database, queue).await?;
+    }
+    Ok(())
+}
+
+/// Fails if the database has reached its quota of bytes. A reader takes no room: the log beside the file, which
+/// readers can keep, does not count, nor do the logs in it, which the first feed or replica turns on.
+pub(super) async fn has_room(database: &Arc<Database>) -> Result<(), Refusal> {
+    let Some(max) = database.quotas().bytes else { return Ok(()) };
+    // A database on a server has no such quota.
+    if database.file().is_none() {
+        return Ok(());
+    }
+    let bytes = match database.known_bytes() {
+        Some(bytes) => bytes,
+        None => measured(database, &*store_of(database).await?).await?,
+    };
+    if bytes < max {
+        return Ok(());
+    }
+    Err(over("storage: deletes are still accepted", max, " bytes", 60))
+}
+
+/// Bytes that are stored in the database, measured a short time ago; `None` where it has no file. Of one that is not open, or
+/// cannot be read, the length of its file.
+pub(super) async fn bytes_of(database: &Database) -> Option<u64> {
+    let file_bytes = database.file_bytes()?;
+    match (database.known_bytes(), database.open_store()) {
+        (Some(bytes), _) => Some(bytes),
+        (None, Some(store)) => Some(measured(database, &store).await.unwrap_or(file_bytes)),
+        (None, None) => Some(file_bytes),
+    }
+}
+
+async fn measured(database: &Database, store: &Store) -> Result<u64> {
+    let (reply, stats) = oneshot::channel();
+    store.stats(None, move |stats: Result<_>| drop(reply.send(stats)));
+    let (stats, _) = stats.await.map_err(unanswered)??;
+    let bytes = stats.stored_bytes();
+    database.has_bytes(bytes);
+    Ok(bytes)
 }
 
 /// Fails if the queue is at its bound.

@@ -58,8 +58,8 @@ pub(super) struct Database {
     pub(super) followers: Arc<Followers>,
     /// Copies of it for downloads.
     pub(super) copies: Arc<Copies>,
-    /// Size of its files, and when it was measured.
-    size: Mutex<(Option<u64>, i64)>,
+    /// The bytes that it holds, and when they were measured.
+    bytes: Mutex<Option<(u64, Instant)>>,
     /// Notified when the tokens change or the database is dropped: watches check their grants.
     pub(super) changed: flag::Sender<()>,
     gone: AtomicBool,
@@ -125,7 +125,7 @@ impl Database {
             deliveries: Deliveries::default(),
             followers: Arc::default(),
             copies: Arc::default(),
-            size: Mutex::default(),
+            bytes: Mutex::default(),
             changed,
             gone: AtomicBool::new(false),
         })
@@ -358,22 +358,20 @@ impl Database {
         }
     }
 
-    /// Fails if the files have reached their quota.
-    pub(super) fn has_room(&self, now_ms: i64) -> Result<(), Refusal> {
-        let Some(max) = self.quotas().bytes else { return Ok(()) };
-        if self.size(now_ms).is_none_or(|size| size < max) {
-            return Ok(());
-        }
-        Err(over("storage: deletes are still accepted", max, " bytes", 60))
+    /// The bytes that it holds, if they were measured a short time ago.
+    pub(super) fn known_bytes(&self) -> Option<u64> {
+        let recent = Duration::from_millis(SIZE_REFRESH_MS);
+        self.bytes.lock().filter(|(_, at)| at.elapsed() < recent).map(|(bytes, _)| bytes)
     }
 
-    /// Bytes of its files, measured a short time ago; `None` where there are none.
-    pub(super) fn size(&self, now_ms: i64) -> Option<u64> {
-        let mut size = self.size.lock();
-        if size.1 == 0 || (now_ms - size.1).abs() >= SIZE_REFRESH_MS {
-            *size = (self.location.size_bytes(), now_ms);
-        }
-        size.0
+    /// It was measured now.
+    pub(super) fn has_bytes(&self, bytes: u64) {
+        *self.bytes.lock() = Some((bytes, Instant::now()));
+    }
+
+    /// Bytes of its file; `None` where there is none.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        self.file().map(|path| path.metadata().map_or(0, |found| found.len()))
     }
 
     /// A place for one more watch.

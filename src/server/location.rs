@@ -97,13 +97,6 @@ impl Location {
         Error::new(error.kind(), message)
     }
 
-    /// Bytes of its files; `None` where there are none.
-    pub(super) fn size_bytes(&self) -> Option<u64> {
-        let path = self.file()?;
-        let bytes = |path: &Path| path.metadata().map_or(0, |found| found.len());
-        Some(files(path).iter().map(|file| bytes(file)).sum())
-    }
-
     /// The present state of its file; `None` where there is none.
     #[cfg(feature = "archive")]
     pub(super) fn file_stamp(&self) -> Option<FileStamp> {

@@ -34,8 +34,8 @@ pub trait CopyPage: Default + Send + 'static {
 
 impl Store {
     /// Hands all entries with these prefixes to `send`, until it answers `false`. The copy has a thread and
-    /// a reader of its own, so `send` may wait. Meanwhile the log of a file cannot be reset, so the caller
-    /// bounds the number of copies.
+    /// a reader of its own, so `send` may wait. Meanwhile the log of a file cannot be reset, so the copy ends
+    /// once the log is too long, which `send` learns from `patience` while it waits.
     pub fn copy_pages<P: CopyPage>(
         &self,
         prefixes: Vec<Key>,
@@ -43,10 +43,12 @@ impl Store {
         send: impl FnMut(CopyPiece<P>) -> bool + Send + 'static,
     ) {
         let (make_reader, now_ms) = (self.make_reader.clone(), self.env.now_ms());
+        let keeper = self.log_keeper();
         let copy = move |mut copying: Copying<P, _>| {
             let asked = patience.clone();
             let goes_on: GoesOn = Arc::new(move || asked.lasts());
-            let copied = make_reader().and_then(|mut reader| {
+            let begun = patience.keep_log(keeper).and_then(|()| make_reader());
+            let copied = begun.and_then(|mut reader| {
                 reader
                     .read_while(now_ms, &goes_on, &mut |snapshot| copying.copy(snapshot, &prefixes))
             });
@@ -67,7 +69,7 @@ impl<P: CopyPage, S: FnMut(CopyPiece<P>) -> bool + Send + 'static> Copying<P, S>
     fn copy(&mut self, snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<()> {
         let place = place_of(snapshot, prefixes)?;
         if !(self.send)(CopyPiece::Begins(place)) {
-            return Ok(());
+            return Err(unwanted());
         }
         let mut goes_on = true;
         for (start, end) in ranges(prefixes) {
@@ -77,7 +79,7 @@ impl<P: CopyPage, S: FnMut(CopyPiece<P>) -> bool + Send + 'static> Copying<P, S>
                 if goes_on { Step::Next } else { Step::Stop }
             })?;
             if !goes_on {
-                break;
+                return Err(unwanted());
             }
         }
         Ok(())
@@ -132,6 +134,11 @@ fn place_of(snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<Followed> {
     let at_ms = log.at_commit(version)?.filter(|(last, _)| *last == version);
     let at_ms = at_ms.map_or(0, |(_, at_ms)| at_ms);
     Ok(Followed { origin, version, at_ms, prefixes: prefixes.to_vec() })
+}
+
+/// The error of a copy that nobody has taken to its end.
+fn unwanted() -> Error {
+    Error::unavailable("the copy was interrupted: its receiver has taken nothing for too long")
 }
 
 fn turned_off() -> Error {

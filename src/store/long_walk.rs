@@ -9,7 +9,8 @@ use crate::model::{Result, Seen, Step, Walk};
 impl Store {
     /// Visits the entries from `start` (included) to `end` (excluded) in one snapshot, in order, until
     /// `visit` answers `false`. The walk has a thread and a reader of its own, so `visit` may wait.
-    /// Meanwhile the log of a file cannot be reset, so the caller bounds the number of walks.
+    /// Meanwhile the log of a file cannot be reset, so the walk ends once the log is too long, which `visit`
+    /// learns from `patience` while it waits.
     pub fn long_walk<C: Caller<()>>(
         &self,
         (start, end): (Vec<u8>, Vec<u8>),
@@ -18,9 +19,11 @@ impl Store {
         mut visit: impl FnMut(&mut C, &Seen<'_>) -> bool + Send + 'static,
     ) {
         let (make_reader, now_ms) = (self.make_reader.clone(), self.env.now_ms());
+        let keeper = self.log_keeper();
         let walk = move |mut caller: C| {
             let bounds = (start.as_slice(), end.as_slice());
-            let walked = caller.check().and_then(|()| {
+            let begun = caller.check().and_then(|()| patience.keep_log(keeper));
+            let walked = begun.and_then(|()| {
                 let visit = &mut |seen: Seen<'_>| visit(&mut caller, &seen);
                 walk(&make_reader, now_ms, bounds, &patience, visit)
             });

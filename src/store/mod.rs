@@ -27,6 +27,7 @@ mod health;
 mod immediate;
 mod listener;
 mod lock_request;
+mod log_bound;
 mod log_tail;
 mod long;
 mod long_walk;

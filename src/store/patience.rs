@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::log_bound::{LogBound, LogKeeper};
 use crate::model::{CLOSE_GRACE_MS, Error, Result};
 
 /// Answers whether the caller still waits.
@@ -35,6 +36,8 @@ pub struct Patience {
     closing: Closing,
     most: Duration,
     since: Instant,
+    /// Of an operation whose snapshot waits for a client.
+    log: OnceLock<LogBound>,
 }
 
 impl Patience {
@@ -45,12 +48,28 @@ impl Patience {
         wanted: Option<CallerLiveness>,
         closing: Closing,
     ) -> Arc<Self> {
-        Arc::new(Self { what, wanted, closing, most, since: Instant::now() })
+        let (since, log) = (Instant::now(), OnceLock::new());
+        Arc::new(Self { what, wanted, closing, most, since, log })
+    }
+
+    /// Adds the bound of the log that the operation keeps; it begins to read now.
+    ///
+    /// # Errors
+    /// As [`LogKeeper::begin`].
+    pub(super) fn keep_log(&self, keeper: LogKeeper) -> Result<()> {
+        if let Some(bound) = keeper.begin(self.what)? {
+            let _earlier = self.log.set(bound);
+        }
+        Ok(())
     }
 
     /// Whether to continue.
     pub fn lasts(&self) -> bool {
-        self.is_wanted() && self.since.elapsed() < self.most
+        self.is_wanted() && self.since.elapsed() < self.most && self.is_log_short()
+    }
+
+    fn is_log_short(&self) -> bool {
+        self.log.get().is_none_or(LogBound::lasts)
     }
 
     fn is_wanted(&self) -> bool {
@@ -60,10 +79,14 @@ impl Patience {
     /// Fails if the operation must end.
     ///
     /// # Errors
-    /// `Closed` if no caller waits any more; `Unavailable` if its time is over.
+    /// `Closed` if no caller waits any more; `Unavailable` if its time is over, or if the log that it keeps
+    /// is too long.
     pub fn check(&self) -> Result<()> {
         if !self.is_wanted() {
             return Err(Error::closed());
+        }
+        if let Some(log) = self.log.get().filter(|log| !log.lasts()) {
+            return Err(log.refusal(self.what));
         }
         if self.since.elapsed() < self.most {
             return Ok(());

@@ -25,6 +25,7 @@ mod memory;
 mod mutations;
 mod rights;
 mod served;
+mod slow_readers;
 mod streams;
 mod studio;
 mod url_lists;

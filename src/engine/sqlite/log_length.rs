@@ -64,9 +64,14 @@ impl LogLength {
         self.room.refuse(connection, frames, work)
     }
 
-    /// After work that found the disk full: moves the log into the file and cuts it.
+    /// Moves the log into the file and cuts it, unless readers or other processes prevent it.
+    pub(super) fn empty(&mut self, connection: &Connection) -> Result<()> {
+        self.room.empty_log(connection)
+    }
+
+    /// As [`Self::empty`], after work that found the disk full.
     pub(super) fn make_room(&mut self, connection: &Connection) {
-        if let Err(error) = self.room.empty_log(connection) {
+        if let Err(error) = self.empty(connection) {
             tracing::warn!(%error, "emptying the log on a full disk");
         }
     }

@@ -24,7 +24,9 @@ impl Measure {
                 connection,
                 "SELECT (SELECT page_count FROM pragma_page_count), \
                  (SELECT page_size FROM pragma_page_size), \
-                 (SELECT freelist_count FROM pragma_freelist_count), version \
+                 (SELECT freelist_count FROM pragma_freelist_count), version, \
+                 (SELECT ifnull(sum(set_bytes + removal_bytes), 0) FROM openkv_feed_state) \
+                 + (SELECT ifnull(sum(bytes), 0) FROM openkv_log_state) \
                  FROM data_version WHERE k = 0",
             )?,
             log: log.into(),
@@ -47,6 +49,7 @@ impl Measure {
             log_bytes: std::fs::metadata(&self.log).map_or(0, |log| log.len()),
             page_bytes,
             free_pages,
+            logged_bytes: number(4),
             stamp: stamp(run.column_int(3)),
         })
     }

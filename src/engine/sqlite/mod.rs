@@ -76,7 +76,7 @@ pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
-use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Maintenance, TellExternal};
+use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
 use crate::model::{Backup, Capabilities, Encoding, Error, Moment, PageMemory, Result};
 
 /// An existing database file, or a new one with its tables created.
@@ -223,6 +223,12 @@ impl SqliteEngine {
 impl Maintenance for SqliteEngine {
     fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
         backup::backup(&self.path, to, self.busy, step)
+    }
+
+    fn lengths(&self) -> Option<Lengths> {
+        // Without a log file the log is empty.
+        let of = |path: &Path| path.metadata().map_or(0, |found| found.len());
+        Some(Lengths { file_bytes: of(&self.path), log_bytes: of(&self.wal_path()) })
     }
 
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {

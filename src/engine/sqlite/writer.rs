@@ -505,6 +505,10 @@ impl Writer for SqliteWriter {
         Ok(deletion)
     }
 
+    fn empty_log(&mut self) -> Result<()> {
+        self.log_length.empty(&self.connection)
+    }
+
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
         vacuum(&mut self.connection, deadline, goes_on)
     }

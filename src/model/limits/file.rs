@@ -23,6 +23,9 @@ pub const WAL_MOVED_MARGIN_PAGES: u32 = 128;
 /// Length of the log from which a writer waits for readers, so that the log can be reset.
 pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// How often a walk that waits for its client looks at the length of the log, in ms.
+pub const LOG_LOOK_MS: u64 = 100;
+
 /// Length to which the file of the log is truncated at a reset, and its growth between attempts.
 pub const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 

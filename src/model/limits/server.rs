@@ -131,5 +131,5 @@ pub const FAREWELL_MS_MAX: u64 = 1000;
 /// causes few requests.
 pub const OVER_QUOTA_PAUSE_MS: u64 = 100;
 
-/// How long the measured size of a database file is used.
-pub const SIZE_REFRESH_MS: i64 = 1000;
+/// How long the measured size of a database is used.
+pub const SIZE_REFRESH_MS: u64 = 1000;

@@ -56,9 +56,10 @@ pub(super) async fn export(client: Extension<Admitted>, request: Request) -> Ans
     let busy = |_| over("exports at one time", HTTP_EXPORTS_MAX as u64, "", 5);
     let place = place.map_err(busy)?;
     let store = store_of(&client.database).await?;
-    let (pieces, body) = PieceSender::new(&client);
+    let (mut pieces, body) = PieceSender::new(&client);
     let most = Duration::from_millis(HTTP_EXPORT_MS_MAX);
     let patience = store.patience("export", most, Some(pieces.liveness()));
+    pieces.within(&patience);
     let exporting = Exporting::new(&client, &store, pieces, place);
     store.long_walk((bounds.start, bounds.end), patience, exporting, Exporting::take);
     let body = Body::Checked(Box::new(body.begun().await?));

@@ -29,7 +29,7 @@ use crate::model::{
     Time, WriteParts,
 };
 use crate::server::clock::now_ms;
-use crate::server::data::{Client, still, store_of, unanswered};
+use crate::server::data::{Client, has_room, still, store_of, unanswered};
 use crate::store::Store;
 
 /// The answer of an import.
@@ -216,7 +216,7 @@ impl<'c> Importing<'c> {
         let refused = |problem| (first, problem);
         still(self.client).map_err(|refusal| refused(refusal.into()))?;
         let database = &self.client.database;
-        database.has_room(now_ms()).map_err(|refusal| refused(refusal.into()))?;
+        has_room(database).await.map_err(|refusal| refused(refusal.into()))?;
         database.owe_operations(entries as u64);
         let counts = writes.iter().map(|parts| parts.mutations.len() as u64).collect();
         let writes =

@@ -17,8 +17,7 @@ use crate::interchange::key_json;
 use crate::model::{
     Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, KeyPart, Limits, Result, Tokenizer,
 };
-use crate::server::clock::now_ms;
-use crate::server::data::{store_of, unanswered};
+use crate::server::data::{has_room, store_of, unanswered};
 
 /// The description of an index.
 #[derive(Deserialize, ToSchema)]
@@ -118,7 +117,7 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
     let (fields, prefix_lengths) = (asked.fields, asked.prefix_lengths);
     let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
     spec.check()?;
-    client.database.has_room(now_ms())?;
+    has_room(&client.database).await?;
     let (reply, made) = oneshot::channel();
     let store = store_of(&client.database).await?;
     let (is_default, replace) = (asked.tokenize.is_none(), asked.replace.unwrap_or(true));

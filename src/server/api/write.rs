@@ -1,7 +1,5 @@
 //! Writes of the HTTP API: a value out of a body, quotas, the commit.
 
-use std::collections::BTreeSet;
-
 use hyper::StatusCode;
 use serde_json::value::RawValue;
 
@@ -15,7 +13,7 @@ use crate::model::{
     TIME_MS_MAX, Time, Versionstamp, ViewClass, WriteParts,
 };
 use crate::server::clock::now_ms;
-use crate::server::data::{Client, committed, has_queue_room, unanswered};
+use crate::server::data::{Client, committed, has_room_for, unanswered};
 
 /// The value of a body of one value.
 pub(super) fn value_of(form: Form, body: &[u8]) -> Result<EncodedValue, Problem> {
@@ -78,13 +76,7 @@ pub(super) enum Done {
 pub(super) async fn commit(client: &Client, parts: WriteParts) -> Result<Done, Problem> {
     let (database, limits, now_ms) = (&client.database, Limits::wide(), now_ms());
     let write = validate_untrusted(AtomicWrite::new(parts, &limits)?, &limits, now_ms)?;
-    if !write.only_deletes() {
-        database.has_room(now_ms)?;
-    }
-    let queues: BTreeSet<String> = write.queues().map(str::to_owned).collect();
-    for queue in queues {
-        has_queue_room(database, &queue).await?;
-    }
+    has_room_for(database, &write).await?;
     let decision = committed(database, vec![Ok(write)]).await?.into_iter().next();
     match decision.ok_or_else(|| unanswered(()))? {
         Decision::Rejected(error) => Err(error.into()),

@@ -15,8 +15,7 @@ use crate::protocol::frame::first_queue;
 use crate::protocol::{Access, Command, Trait};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::auth::Rights;
-use crate::server::clock::now_ms;
-use crate::server::data::{has_queue_room, store_of};
+use crate::server::data::{has_queue_room, has_room, store_of};
 use crate::server::database::Database;
 use crate::server::memory::{Claim, attempt};
 use crate::server::quota::over;
@@ -39,7 +38,7 @@ pub(super) async fn call(
     limits: Limits,
 ) -> Result<Answer, Refusal> {
     if command.is(Trait::FillsStorage) {
-        database.has_room(now_ms())?;
+        has_room(database).await?;
     }
     if command.is(Trait::FillsQueue) {
         has_queue_room(database, first_queue(frame).map_err(malformed)?).await?;

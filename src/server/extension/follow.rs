@@ -2,7 +2,8 @@
 //!
 //! A replica that has nothing, or that the log does not reach back to, gets a copy of one snapshot first.
 //! The first follower turns the log on; a read token is enough for that, as for a feed.
-//! Invariant: a follower costs the memory of two messages, and while it is copied one snapshot.
+//! Invariant: a follower costs the memory of two messages, and while it is copied one snapshot. One that takes
+//! nothing of a copy loses it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -23,6 +25,7 @@ use crate::protocol::follow::{
 };
 use crate::protocol::frame::push_entry;
 use crate::server::answer::{Answer, Refusal};
+use crate::server::checked::while_lasting;
 use crate::server::data::{Client, store_of, unanswered};
 use crate::server::database::{Database, WatchPlace};
 use crate::server::followers::{FollowerPlace, May};
@@ -200,7 +203,13 @@ impl Following {
         let alive = pieces.downgrade();
         let wanted = Arc::new(move || alive.upgrade().is_some_and(|pieces| !pieces.is_closed()));
         let patience = self.store.patience("the copy for a replica", most, Some(wanted));
-        let send = move |piece| pieces.blocking_send(piece).is_ok();
+        let (runtime, lasting) = (Handle::current(), patience.clone());
+        let send = move |piece| {
+            // An end comes without a snapshot.
+            let is_of_snapshot = matches!(piece, Piece::Begins(_) | Piece::Page(_));
+            let sent = while_lasting(is_of_snapshot.then_some(&*lasting), pieces.send(piece));
+            runtime.block_on(sent).is_some_and(|sent| sent.is_ok())
+        };
         self.store.copy_pages(self.prefixes.clone(), patience, send);
         rest
     }

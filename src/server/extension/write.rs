@@ -1,6 +1,5 @@
 //! Writes: several in one request form a group; each has its own outcome.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
@@ -15,7 +14,7 @@ use crate::protocol::extension::split_count;
 use crate::protocol::frame::{frame_of, parse_writes_apart, push_outcomes, push_plain_outcomes};
 use crate::server::answer::{Answer, Refusal};
 use crate::server::clock::now_ms;
-use crate::server::data::{committed, has_queue_room};
+use crate::server::data::{committed, has_room_for};
 use crate::server::database::Database;
 
 /// What the headers of a request say.
@@ -52,7 +51,7 @@ pub(super) async fn write(
     let mut over = None;
     for mut write in parsed {
         if let Ok(asked) = &write
-            && let Err(refusal) = has_room(database, asked, now_ms).await
+            && let Err(refusal) = has_room_for(database, asked).await
         {
             write = Err(Error::unavailable(refusal.text()));
             over = Some(refusal);
@@ -97,20 +96,4 @@ fn parsed(
         Ok(if repeated { write.repeated() } else { write })
     };
     Ok(parsed.into_iter().map(|(write, _)| validated(write)).collect())
-}
-
-/// Fails if a write exceeds the quotas.
-async fn has_room(
-    database: &Arc<Database>,
-    write: &AtomicWrite,
-    now_ms: i64,
-) -> Result<(), Refusal> {
-    if !write.only_deletes() {
-        database.has_room(now_ms)?;
-    }
-    let queues: BTreeSet<&str> = write.queues().collect();
-    for queue in queues {
-        has_queue_room(database, queue).await?;
-    }
-    Ok(())
 }
