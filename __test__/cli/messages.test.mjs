@@ -52,6 +52,21 @@ test("an unknown scheme is answered by those that work", async () => {
   }
 });
 
+test("a limit is told without advice that no command can follow", async () => {
+  const key = JSON.stringify("k".repeat(2100));
+  const err = await fault(1, "-d", path("a.db"), "set", key, "1");
+  assert.match(err, /Key too large for write \(max 2048 bytes\): 2102 bytes given/);
+  assert.doesNotMatch(err, /openKv|limits\./);
+});
+
+test("a literal that does not end says what is missing", async () => {
+  const on = (text) => fault(2, "-d", path("a.db"), "set", "k", text);
+  for (const text of ['["a"', '["a",', "[[1]", "set([1]"])
+    assert.match(await on(text), /the closing '[\])]' is missing/);
+  assert.match(await on("{ a: 1"), /the closing '}' is missing/);
+  assert.match(await on("[1 2]"), /',' or ']' was expected/);
+});
+
 test("a check that cannot be made names its step", async () => {
   for (const stamp of ['"zz"', "1", "undefined"]) {
     const steps = `[{ set: "a", value: 1 }, { check: ["a"], versionstamp: ${stamp} }]`;

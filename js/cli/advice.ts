@@ -51,6 +51,8 @@ const RULES: readonly Rule[] = [
     to: (found, name) => OPTIONS[name] ?? `${found} of openKv()`,
   },
   { from: /\baccessToken\b/g, to: "--token" },
+  // The command line sets no limits of its own that a caller could raise.
+  { from: /; raise limits\.\w+ of openKv to allow it/g, to: "" },
   // Commands have no such option: those that only read open a file so by themselves.
   { from: /\breadonly: true reads (it|a file there)/, to: "commands that only read can open $1" },
   // The words of a library that values pass in Deno.

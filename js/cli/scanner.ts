@@ -97,10 +97,17 @@ export abstract class Scanner {
   /** Reads items with commas between them, up to a closing character. */
   protected items(close: string, item: () => void): void {
     while (!this.passes(close)) {
+      this.#requireMore(close);
       item();
       if (this.passes(close)) break;
-      this.expect(",");
+      this.#requireMore(close);
+      if (!this.passes(",")) throw this.wrong(`',' or '${close}' was expected`);
     }
+  }
+
+  /** Throws if the text ends before a closing character. */
+  #requireMore(close: string): void {
+    if (this.peek() === undefined) throw this.wrong(`the closing '${close}' is missing`);
   }
 
   /** The name of a property. */

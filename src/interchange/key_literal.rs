@@ -55,6 +55,7 @@ pub fn parse_many(text: &str) -> Result<Vec<Key>> {
     }
     let mut keys = Vec::new();
     while !parser.passes(']') {
+        parser.more()?;
         if !parser.next_is('[') {
             return parser.fail("'[' was expected");
         }
@@ -62,9 +63,7 @@ pub fn parse_many(text: &str) -> Result<Vec<Key>> {
         if parser.passes(']') {
             break;
         }
-        if !parser.passes(',') {
-            return parser.fail("',' was expected");
-        }
+        parser.comma()?;
     }
     parser.end()?;
     Ok(keys)
@@ -115,15 +114,26 @@ impl<'t> Parser<'t> {
         self.at += 1;
         let mut parts = Vec::new();
         while !self.passes(']') {
+            self.more()?;
             parts.push(self.part()?);
             if self.passes(']') {
                 break;
             }
-            if !self.passes(',') {
-                return self.fail("',' was expected");
-            }
+            self.comma()?;
         }
         Ok(parts)
+    }
+
+    /// Fails if the text ends before the end of an array.
+    fn more(&mut self) -> Result<()> {
+        self.space();
+        if self.peek().is_none() { self.fail("the closing ']' is missing") } else { Ok(()) }
+    }
+
+    /// The comma between two items of an array.
+    fn comma(&mut self) -> Result<()> {
+        self.more()?;
+        if self.passes(',') { Ok(()) } else { self.fail("',' or ']' was expected") }
     }
 
     fn end(&mut self) -> Result<()> {
