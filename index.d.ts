@@ -2844,6 +2844,21 @@ export const sizeOf: {
 };
 
 /**
+ * The code of an error that a user's input can cause: what a request holds, and a call was given. The
+ * classes are Deno's: `TypeError`, `RangeError`, and `Error` for the `limit` of a list. A mistake that only
+ * code can make (an unknown option, a missing argument, a callback that is no function) has no code.
+ *
+ * - `INVALID`: an argument is malformed, of the wrong kind, or outside its bounds.
+ * - `TOO_LARGE`: a key, a value, a message, a query, or a number of them is over a limit.
+ * - `RANGE`: a number is outside the range of its type, or a value is nested too deeply.
+ *
+ * @example
+ * const ofInput: readonly unknown[] = ["INVALID", "TOO_LARGE", "RANGE"] satisfies KvInputErrorCode[];
+ * if (ofInput.includes((error as { code?: unknown }).code)) response.statusCode = 400;
+ */
+export type KvInputErrorCode = "INVALID" | "TOO_LARGE" | "RANGE";
+
+/**
  * The code of a {@link KvError}: what the caller can do. Codes are stable, messages are not.
  *
  * - `CONFLICT`: another writer changed what was read. Read again and retry.
@@ -2869,7 +2884,7 @@ export type KvErrorCode =
   | "UNSUPPORTED"
   | "FEED_GAP";
 
-/** A failure of the database. Wrong arguments are a `TypeError` instead. */
+/** A failure of the database. Wrong arguments are a `TypeError` instead, with a {@link KvInputErrorCode}. */
 export class KvError extends Error {
   protected constructor();
   readonly code: KvErrorCode;

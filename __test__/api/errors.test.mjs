@@ -12,6 +12,7 @@ import {
   KvOutcomeUnknownError,
   openKv,
 } from "../../index.mjs";
+import { kinds } from "../../scripts/errors.mjs";
 import { open } from "./databases.mjs";
 
 const { errorOf, readFailure } = createRequire(import.meta.url)("../../dist/model/errors.js");
@@ -27,8 +28,8 @@ function record(kind, message) {
 
 test("every kind of record becomes its class and code", () => {
   const kinds = [
-    [1, TypeError, "TypeError", undefined],
-    [2, RangeError, "RangeError", undefined],
+    [1, TypeError, "TypeError", "INVALID"],
+    [2, RangeError, "RangeError", "RANGE"],
     [3, KvError, "KvError", "CONFLICT"],
     [4, KvError, "KvError", "UNAVAILABLE"],
     [5, KvOutcomeUnknownError, "KvOutcomeUnknownError", "OUTCOME_UNKNOWN"],
@@ -38,6 +39,7 @@ test("every kind of record becomes its class and code", () => {
     [9, KvError, "KvError", "INTERNAL"],
     [10, KvError, "KvError", "UNSUPPORTED"],
     [11, KvFeedGapError, "KvFeedGapError", "FEED_GAP"],
+    [12, TypeError, "TypeError", "TOO_LARGE"],
     [250, KvError, "KvError", "INTERNAL"],
   ];
   for (const [kind, type, name, code] of kinds) {
@@ -125,14 +127,20 @@ test("every failed call of a batch has an error of its own", async () => {
   for (const error of errors) assert.equal(error.message, "key cannot be empty");
 });
 
-test("docs/errors.md and index.d.ts name every code, and no other", () => {
-  const codes = Array.from({ length: 11 }, (_, i) => i + 1)
-    .map((kind) => errorOf({ kind, message: "" }).code)
-    .filter(Boolean)
-    .sort();
-  const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
-  const rows = [...read("docs/errors.md").matchAll(/^\| `\w+` \| `([A-Z_]+)` \|/gm)];
-  assert.deepEqual(rows.map(([, code]) => code).sort(), codes);
-  const [, union] = /export type KvErrorCode =([^;]+);/.exec(read("index.d.ts"));
-  assert.deepEqual([...union.matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code).sort(), codes);
+test("index.d.ts and the records of the addon have the codes of the table of kinds, and no other", () => {
+  for (const { number, code } of kinds()) {
+    assert.equal(errorOf({ kind: number, message: "" }).code, code);
+  }
+  assert.equal(errorOf({ kind: kinds().length + 1, message: "" }).code, "INTERNAL");
+  const declared = readFileSync(new URL("../../index.d.ts", import.meta.url), "utf8");
+  const codes = ["KvErrorCode", "KvInputErrorCode"].flatMap((name) => {
+    const [, union] = new RegExp(`export type ${name} =([^;]+);`).exec(declared);
+    return [...union.matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code);
+  });
+  assert.deepEqual(
+    codes.sort(),
+    kinds()
+      .map(({ code }) => code)
+      .sort(),
+  );
 });

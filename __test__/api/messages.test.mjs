@@ -56,6 +56,47 @@ const messages = [
         .commit(),
     ["expected: string, got: number", "is 5", "null for none"],
   ],
+  // "Invalid check" did not tell which one of many.
+  [
+    (kv) =>
+      kv
+        .atomic()
+        .check({ key: ["a"], versionstamp: null }, { key: ["b"], versionstamp: null })
+        .set(["c"], 1)
+        .check({ key: ["users", 2], versionstamp: "0" })
+        .commit(),
+    ["Invalid check", "20 hexadecimal digits", 'the string "0"', 'checks[2], key ["users",2]'],
+  ],
+  [
+    (kv) =>
+      kv
+        .atomic()
+        .check({ key: ["a"], versionstamp: null }, { key: [] })
+        .commit(),
+    ["key cannot be empty", "checks[1]"],
+  ],
+  [
+    (kv) =>
+      kv
+        .atomic()
+        .check({ key: ["a"], versionstamp: null }, { versionstamp: null })
+        .commit(),
+    [ARRAY, "checks[1]"],
+  ],
+  [
+    async (kv) => kv.atomic().mutate({ type: "delete", key: ["a"] }, { type: "add", key: ["b"] }),
+    ["Invalid mutation type", "mutations[1]", 'the string "add"'],
+  ],
+  [
+    (kv) => kv.enqueue(1, { backoffSchedule: [1, 3_600_001] }),
+    ["interval at index 1 is invalid", "3600000 ms", "received 3600001"],
+  ],
+  [(kv) => kv.get(["a"], { consistency: "weak" }), ["unknown variant `weak`", "consistency"]],
+  [(kv) => kv.list({ prefix: [] }, { cursor: "?" }).next(), ["invalid cursor", '"?"']],
+  [
+    (kv) => kv.list({ start: ["b"], end: ["a"] }).next(),
+    ["Start key is greater than end key", 'start ["b"]', 'end ["a"]'],
+  ],
   [(kv) => kv.get(["a", { x: 1 }, 2]), [PART, 'part 1 of the key ["a",{…},2] is Object']],
   [
     (kv) => kv.get(["a", new Date(0)]),

@@ -36,20 +36,20 @@ describe("a bad URL is a TypeError without the password", () => {
   ]) {
     const shown = url.length > 90 ? `${url.slice(0, 90)}…` : url;
     test(shown.replace(SECRET, "…"), async () => {
-      await assert.rejects(openKv(url), refusal("TypeError", words));
+      await assert.rejects(openKv(url), refusal("TypeError", words, "INVALID"));
     });
   }
 
   test("a URL object", async () => {
     const url = new URL(`${LOGIN}localhost/shop?pool=5`);
-    await assert.rejects(openKv(url), refusal("TypeError", /unknown parameter pool/));
+    await assert.rejects(openKv(url), refusal("TypeError", /unknown parameter pool/, "INVALID"));
   });
 
   test("OPENKV_URL", async () => {
     const before = process.env.OPENKV_URL;
     process.env.OPENKV_URL = `${LOGIN}localhost/shop?pool=5`;
     try {
-      await assert.rejects(openKv(), refusal("TypeError", /unknown parameter pool/));
+      await assert.rejects(openKv(), refusal("TypeError", /unknown parameter pool/, "INVALID"));
     } finally {
       if (before === undefined) delete process.env.OPENKV_URL;
       else process.env.OPENKV_URL = before;

@@ -16,6 +16,7 @@ import {
   KvError,
   type KvDeadMessage,
   type KvErrorCode,
+  type KvInputErrorCode,
   type KvKey,
   type KvLimits,
   type KvListenOptions,
@@ -301,6 +302,11 @@ export async function ending(kv: Kv): Promise<void> {
     void later;
   }
   same<ReturnType<Kv["close"]>, Promise<void>>(true);
+}
+
+const ofInput: readonly unknown[] = ["INVALID", "TOO_LARGE", "RANGE"] satisfies KvInputErrorCode[];
+export function isOfInput(error: Error & { code?: unknown }): boolean {
+  return ofInput.includes(error.code);
 }
 
 export function failing(error: unknown): KvErrorCode | undefined {

@@ -24,7 +24,7 @@ import { checkpoint, metrics, stats, vacuum } from "../maintenance/maintain.js";
 import { getManySync, getSync } from "../read/read-sync.js";
 import { getLater, getManyLater, getManyNow, getNow } from "../read/reads.js";
 import { COMMIT_VERSIONSTAMP } from "../records/records.js";
-import { closedError } from "../model/errors.js";
+import { closedError, misuse } from "../model/errors.js";
 import { search } from "../search/search.js";
 import { createIndex, dropIndex, listIndexes } from "../search/search-index.js";
 import { Session } from "../session/session.js";
@@ -88,7 +88,7 @@ export class Kv {
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
-      throw new TypeError("Kv can not be constructed: use openKv instead");
+      throw misuse("Kv can not be constructed: use openKv instead");
     }
     this.#session = session;
   }

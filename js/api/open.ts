@@ -1,5 +1,6 @@
 // Duty: openKv: checks the options, locates the file or server, opens it.
 
+import { invalid, misuse } from "../model/errors.js";
 import process from "node:process";
 import { type Limits, checkConsistency, checkOptions, nameOf, shown } from "../arguments/check.js";
 import { Kv } from "./kv.js";
@@ -131,7 +132,7 @@ type Given = { [Name in keyof OpenKvOptions]?: unknown };
 function checkOpening(options: unknown): Given {
   if (options === undefined || options === null) return optionsOf({}, OPTION_NAMES);
   if (typeof options !== "object") {
-    throw new TypeError(`Options must be an object: received ${shown(options)}`);
+    throw misuse(`Options must be an object: received ${shown(options)}`);
   }
   requireKnown("option", options, OPTION_NAMES);
   return optionsOf(options, OPTION_NAMES);
@@ -141,7 +142,7 @@ function checkOpening(options: unknown): Given {
 function requireFor(what: string, options: Given, others: readonly string[]): void {
   for (const name of others) {
     if (options[name as keyof Given] !== undefined) {
-      throw new TypeError(`Option '${name}' is not for ${what}`);
+      throw misuse(`Option '${name}' is not for ${what}`);
     }
   }
 }
@@ -161,7 +162,7 @@ function checkReplica(options: Given): NativeReplica | undefined {
   if (replica === undefined) {
     const alone = REPLICA_OPTIONS.find((name) => options[name] !== undefined);
     if (alone === undefined) return undefined;
-    throw new TypeError(`Option '${alone}' is for a replica: pass the option replica too`);
+    throw misuse(`Option '${alone}' is for a replica: pass the option replica too`);
   }
   const [prefixes, prefixCount] = checkPrefixes(options.prefixes);
   const { maxLag } = options;
@@ -171,13 +172,11 @@ function checkReplica(options: Given): NativeReplica | undefined {
 
 function checkReplicaPath(replica: unknown): string {
   if (typeof replica !== "string" && hrefOf(replica) === undefined) {
-    throw new TypeError(
-      `replica must be the path of a file, or ":memory:": received ${shown(replica)}`,
-    );
+    throw invalid(`replica must be the path of a file, or ":memory:": received ${shown(replica)}`);
   }
   const located = locate(replica, false);
   if (!isServer(located) && !isPostgres(located)) return located;
-  throw new TypeError('replica must be the path of a file, or ":memory:": received a URL');
+  throw invalid('replica must be the path of a file, or ":memory:": received a URL');
 }
 
 /** The prefixes as sized keys, and their number. */
@@ -185,14 +184,14 @@ function checkPrefixes(prefixes: unknown): [Uint8Array, number] {
   const frame = new Writer(256);
   if (prefixes === undefined) return [new Uint8Array(0), 0];
   if (!Array.isArray(prefixes) || prefixes.length === 0 || prefixes.length > PREFIXES_MAX) {
-    throw new TypeError(
+    throw invalid(
       `prefixes must be an array of 1 to ${PREFIXES_MAX} keys: received ` +
         (Array.isArray(prefixes) ? `${prefixes.length} keys` : nameOf(prefixes)),
     );
   }
   for (const prefix of prefixes) {
     if (!Array.isArray(prefix) || prefix.length === 0) {
-      throw new TypeError(
+      throw invalid(
         `each of prefixes must be a key with at least one part: received ${shown(prefix)}`,
       );
     }
@@ -211,11 +210,11 @@ function checkToken(given: unknown): string {
   const token = named ? process.env[named] : given;
   if (token === undefined) return "";
   if (typeof token !== "string") {
-    throw new TypeError(`accessToken must be a string: received ${nameOf(token)}`);
+    throw invalid(`accessToken must be a string: received ${nameOf(token)}`);
   }
   if (!/^[!-~]+$/.test(token)) {
     const from = named || "accessToken";
-    throw new TypeError(`${from} must be visible ASCII characters without spaces, at least one`);
+    throw invalid(`${from} must be visible ASCII characters without spaces, at least one`);
   }
   return token;
 }
@@ -223,7 +222,7 @@ function checkToken(given: unknown): string {
 function checkSignal(signal: unknown): AbortSignal | undefined {
   if (signal === undefined) return undefined;
   if (!isAbortSignal(signal)) {
-    throw new TypeError(`signal must be an AbortSignal: received ${shown(signal)}`);
+    throw misuse(`signal must be an AbortSignal: received ${shown(signal)}`);
   }
   if (signal.aborted) throw signal.reason;
   return signal;
@@ -232,7 +231,7 @@ function checkSignal(signal: unknown): AbortSignal | undefined {
 function checkTimeout(ms: unknown): number {
   if (ms === undefined) return TIMEOUT_MS_DEFAULT;
   if (isWhole(ms, 1, BUSY_TIMEOUT_MS_MAX)) return ms;
-  throw new TypeError(
+  throw invalid(
     `timeout must be an integer from 1 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
       `received ${shown(ms)}`,
   );
@@ -241,7 +240,7 @@ function checkTimeout(ms: unknown): number {
 function requireKnown(what: string, given: object, known: readonly string[]): void {
   for (const name of Object.keys(given)) {
     if (!known.includes(name)) {
-      throw new TypeError(`Unknown ${what} ${nameText(name)}: known are ${known.join(", ")}`);
+      throw misuse(`Unknown ${what} ${nameText(name)}: known are ${known.join(", ")}`);
     }
   }
 }
@@ -249,18 +248,18 @@ function requireKnown(what: string, given: object, known: readonly string[]): vo
 function checkDurability(durability: unknown): "full" | "normal" {
   if (durability === undefined) return "full";
   if (durability === "full" || durability === "normal") return durability;
-  throw new TypeError(`durability must be "full" or "normal": received ${shown(durability)}`);
+  throw invalid(`durability must be "full" or "normal": received ${shown(durability)}`);
 }
 
 function checkLane(lane: unknown): "auto" | "thread" {
   if (lane === undefined) return "auto";
   if (lane === "auto" || lane === "thread") return lane;
-  throw new TypeError(`lane must be "auto" or "thread": received ${shown(lane)}`);
+  throw invalid(`lane must be "auto" or "thread": received ${shown(lane)}`);
 }
 
 function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {
   if (encoding === undefined || encoding === "cbor" || encoding === "v8") return encoding;
-  throw new TypeError(`encoding must be "cbor" or "v8": received ${shown(encoding)}`);
+  throw invalid(`encoding must be "cbor" or "v8": received ${shown(encoding)}`);
 }
 
 /** How often metrics are stored; undefined if they are not. */
@@ -272,10 +271,10 @@ function checkMetrics(given: unknown): number | undefined {
     ["persistent", "flushInterval"],
   );
   if (typeof persistent !== "boolean") {
-    throw new TypeError(`metrics.persistent must be a boolean: received ${shown(persistent)}`);
+    throw invalid(`metrics.persistent must be a boolean: received ${shown(persistent)}`);
   }
   if (!isWhole(ms, METRICS_FLUSH_MS_MIN, BUSY_TIMEOUT_MS_MAX)) {
-    throw new TypeError(
+    throw invalid(
       `metrics.flushInterval must be an integer from ${METRICS_FLUSH_MS_MIN} to ` +
         `${BUSY_TIMEOUT_MS_MAX} (milliseconds): received ${shown(ms)}`,
     );
@@ -285,13 +284,13 @@ function checkMetrics(given: unknown): number | undefined {
 
 function checkReadonly(readonly: unknown): boolean {
   if (readonly === undefined || typeof readonly === "boolean") return readonly ?? false;
-  throw new TypeError(`readonly must be a boolean: received ${shown(readonly)}`);
+  throw invalid(`readonly must be a boolean: received ${shown(readonly)}`);
 }
 
 function checkBusyTimeout(ms: unknown): number {
   if (ms === undefined) return BUSY_TIMEOUT_MS_DEFAULT;
   if (isWhole(ms, 0, BUSY_TIMEOUT_MS_MAX)) return ms;
-  throw new TypeError(
+  throw invalid(
     `busyTimeout must be an integer from 0 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
       `received ${shown(ms)}`,
   );
@@ -307,17 +306,17 @@ function checkLimits(
   if (given === undefined || given === "deno") return limits;
   if (given === "wide") return wide();
   if (typeof given === "string") {
-    throw new TypeError(`Unknown limits ${nameText(given)}: known are ${LIMIT_SETS.join(", ")}`);
+    throw misuse(`Unknown limits ${nameText(given)}: known are ${LIMIT_SETS.join(", ")}`);
   }
   if (typeof given !== "object" || given === null) {
-    throw new TypeError(`limits must be an object or a name: received ${shown(given)}`);
+    throw invalid(`limits must be an object or a name: received ${shown(given)}`);
   }
   requireKnown("limit", given, Object.keys(defaults));
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
     const most = Object.hasOwn(LIMIT_MAX_OF, name) ? LIMIT_MAX_OF[name] : LIMIT_MAX;
     if (!isWhole(value, 1, most)) {
-      throw new TypeError(
+      throw invalid(
         `limits.${name} must be an integer from 1 to ${most}: received ${shown(value)}`,
       );
     }

@@ -7,7 +7,7 @@ import { checkDuration } from "../arguments/duration.js";
 import { refusePostgres } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
 import { bare } from "../model/define.js";
-import { bugOf, errorOf } from "../model/errors.js";
+import { bugOf, errorOf, invalid, misuse } from "../model/errors.js";
 import { NativeAnswer } from "../native/native-answer.js";
 import type { NativeServer } from "../native/binding.js";
 import { type Port, port } from "../native/port.js";
@@ -89,23 +89,23 @@ function withStudio({ studio = true, ...options }: ServeOptions): object {
 
 function check(options: ServeOptions): ServeOptions {
   if (options === undefined || options === null) {
-    throw new TypeError("serve needs options: { path, accessToken } at least");
+    throw misuse("serve needs options: { path, accessToken } at least");
   }
   const given: Partial<ServeOptions> = checkKinds("", options, OPTIONS);
   const { path, archive } = given;
   if (path === undefined && given.engine === undefined) {
-    throw new TypeError("path must be a string: received undefined");
+    throw invalid("path must be a string: received undefined");
   }
   if (archive !== undefined) {
     const { to } = archive;
     if (typeof to !== "string" || to === "") {
-      throw new TypeError(`archive.to must be a folder or a URL: received ${shown(to)}`);
+      throw invalid(`archive.to must be a folder or a URL: received ${shown(to)}`);
     }
     given.archive = bare({ ...archive, to: targetOf(to) });
   }
   if (path === undefined || path === "") return given as ServeOptions;
   if (path.startsWith(":")) {
-    throw new TypeError(
+    throw invalid(
       `path must be a file or a folder: received ${shown(path)}; write ./${path} for a file of that name`,
     );
   }
@@ -130,14 +130,14 @@ function checkKinds(within: string, options: object, kinds: Kinds): object {
 
 function checkKind(name: string, value: unknown, kind: Kind): unknown {
   const refuse = (what: string): never => {
-    throw new TypeError(`${name} must be ${what}: received ${shown(value)}`);
+    throw invalid(`${name} must be ${what}: received ${shown(value)}`);
   };
   if (kind === "duration") {
     checkDuration(name, value);
   } else if (typeof kind === "string") {
     // The value may be a token, so the message does not contain it.
     if (typeof value !== kind)
-      throw new TypeError(`${name} must be a ${kind}: received ${nameOf(value)}`);
+      throw invalid(`${name} must be a ${kind}: received ${nameOf(value)}`);
   } else if (typeof kind === "number") {
     const isCount = Number.isInteger(value) && (value as number) >= 0 && (value as number) <= kind;
     if (!isCount) refuse(`an integer from 0 to ${kind}`);

@@ -1,6 +1,7 @@
 // Duty: checks option objects, with the texts of Deno KV. Keys and values are checked when they are
 // encoded; their sizes are compared with the limits of the handle there.
 
+import { invalid, misuse, tooLarge, coded } from "../model/errors.js";
 import { atCommit } from "./at-commit.js";
 import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
@@ -14,7 +15,7 @@ export type Limits = Readonly<Record<string, number>>;
 /** Deno's text for an argument of the wrong type. */
 export function wrongShape(expected: string, given: unknown, remedy?: string): TypeError {
   const words = `invalid type; expected: ${expected}, got: ${nameOf(given)}`;
-  return atCommit(new TypeError(remedy === undefined ? words : `${words}: ${remedy}`));
+  return atCommit(invalid(remedy === undefined ? words : `${words}: ${remedy}`));
 }
 
 /** The error for an argument that is not a list of keys. */
@@ -36,7 +37,7 @@ export function overLimit(
 ): TypeError {
   const unit = name.includes("Bytes") ? " bytes" : "";
   const suffix = key === undefined ? "" : ` for key ${printKey(key)}`;
-  return new TypeError(
+  return tooLarge(
     `${words} (max ${limits[name]}${unit}): ${given}${unit} given${suffix}; ` +
       `raise limits.${name} of openKv to allow it`,
   );
@@ -44,7 +45,7 @@ export function overLimit(
 
 /** A call of set without its value: Deno stores undefined. */
 export function missingValue(method: string): TypeError {
-  return new TypeError(
+  return misuse(
     `${method}: the value is missing: write ${method}(key, value), with undefined if that is to be stored`,
   );
 }
@@ -114,7 +115,9 @@ export function checkConsistency(level: unknown): void {
   if (level == null || level === "strong" || level === "eventual") return;
   if (typeof level !== "string")
     throw wrongShape("enum", level, 'consistency is "strong" or "eventual"');
-  throw new TypeError(`unknown variant \`${level}\`, expected \`strong\` or \`eventual\``);
+  throw invalid(
+    `unknown variant \`${quote(level).slice(1, -1)}\`, expected \`strong\` or \`eventual\`: the option consistency`,
+  );
 }
 
 /** Checks the names of the options of a set. */
@@ -126,15 +129,15 @@ export function checkSetOptions(options: object): void {
 export function checkExpireIn(expireIn: unknown): number | undefined {
   if (expireIn === undefined) return undefined;
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
-    throw new TypeError(`expireIn must be a non-negative integer: received ${shown(expireIn)}`);
+    throw invalid(`expireIn must be a non-negative integer: received ${shown(expireIn)}`);
   }
   return expireIn;
 }
 
 /** The error for a check without a key, which may be a key itself. */
-export function noCheck(check: unknown): TypeError {
+export function noCheck(check: unknown, at: number): TypeError {
   const key = Array.isArray(check) ? printKey(check) : '["users", 1]';
-  const received = `check was given ${printGiven(check)}, which has no key`;
+  const received = `check was given ${printGiven(check)}, which has no key (checks[${at}])`;
   return wrongShape(
     "array",
     undefined,
@@ -201,7 +204,7 @@ export function checkQueueOptions(
   refuseMistaken(options, ENQUEUE_OPTIONS);
   const name = NAMED_ONLY.find((name) => option(options, name) !== undefined);
   if (name !== undefined) {
-    throw new TypeError(
+    throw misuse(
       `enqueue: option '${name}' is for named queues: use kv.queue(name).enqueue(), ` +
         "or atomic().enqueue() with queue",
     );
@@ -223,13 +226,15 @@ export function checkDelay(delay: unknown, limits: Limits): number {
     const received = `delay is ${printGiven(delay)}, and no number of milliseconds`;
     throw wrongShape("integer", delay, received);
   }
-  if (delay < 0) throw new TypeError(`Delay must be >= 0: received ${delay}`);
+  if (delay < 0) throw invalid(`Delay must be >= 0: received ${delay}`);
   if (delay > limits.delayMsMax) {
     const days = limits.delayMsMax / MS_PER_DAY;
-    throw new TypeError(`Delay cannot be greater than ${days} days: received ${delay}`);
+    throw invalid(
+      `Delay cannot be greater than ${days} days: received ${delay} (max ${limits.delayMsMax} ms)`,
+    );
   }
   const ms = Number(delay);
-  if (Number.isNaN(ms)) throw new TypeError("Delay cannot be NaN");
+  if (Number.isNaN(ms)) throw invalid("Delay cannot be NaN");
   return Math.trunc(ms);
 }
 
@@ -256,7 +261,7 @@ export function checkBackoff(
 ): readonly number[] {
   if (schedule === undefined) return withinLimits(otherwise, limits);
   // As in Deno: the call refuses null, the commit every other type.
-  if (schedule === null) throw new TypeError("backoffSchedule must be an array: received null");
+  if (schedule === null) throw invalid("backoffSchedule must be an array: received null");
   if (!Array.isArray(schedule)) {
     const received = `backoffSchedule is ${printGiven(schedule)}`;
     throw wrongShape(
@@ -267,7 +272,7 @@ export function checkBackoff(
   }
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {
-    throw new TypeError(
+    throw tooLarge(
       `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given; ` +
         "raise limits.backoffIntervalsMax of openKv to allow it",
     );
@@ -278,7 +283,10 @@ export function checkBackoff(
       throw wrongShape("integer", interval, `${received}, and no number of milliseconds`);
     }
     if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
-      throw new TypeError(`Invalid backoffSchedule, interval at index ${index} is invalid`);
+      throw invalid(
+        `Invalid backoffSchedule, interval at index ${index} is invalid: it must be from 0 to ` +
+          `${limits.backoffIntervalMsMax} ms: received ${interval}`,
+      );
     }
     return Math.trunc(interval);
   });
@@ -310,15 +318,18 @@ export function checkListOptions(options: object): ListOptions {
   const { where, keysOnly, depth, withExpiry } = given;
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
-    throw new Error(`Limit must be a positive integer: received ${shown(limit)}`);
+    throw coded("INVALID", new Error(`Limit must be a positive integer: received ${shown(limit)}`));
   }
   if (batchSize != null && !isPositiveInteger(batchSize)) {
-    throw new Error(`batchSize must be a positive integer: received ${shown(batchSize)}`);
+    throw coded(
+      "INVALID",
+      new Error(`batchSize must be a positive integer: received ${shown(batchSize)}`),
+    );
   }
   checkFlag("keysOnly", keysOnly);
   checkFlag("withExpiry", withExpiry);
   if (depth !== undefined && !(isPositiveInteger(depth) && depth <= DEPTH_MAX)) {
-    throw new TypeError(`depth must be a positive integer: received ${shown(depth)}`);
+    throw invalid(`depth must be a positive integer: received ${shown(depth)}`);
   }
   return {
     where,
@@ -339,7 +350,7 @@ const DEPTH_MAX = 0xffff;
 
 function checkFlag(name: string, value: unknown): void {
   if (value === undefined || typeof value === "boolean") return;
-  throw new TypeError(`${name} must be a boolean: received ${shown(value)}`);
+  throw invalid(`${name} must be a boolean: received ${shown(value)}`);
 }
 
 /** The `raw` option of a watch. */
@@ -347,7 +358,7 @@ export function checkWatchOptions(options: { raw?: unknown; since?: unknown }): 
   const raw = Boolean(option(options, "raw"));
   refuseMistaken(options, WATCH_OPTIONS);
   if (option(options, "since") !== undefined) {
-    throw new TypeError("kv.watch: since is for a selector: keys tell their newest state");
+    throw misuse("kv.watch: since is for a selector: keys tell their newest state");
   }
   return raw;
 }
@@ -359,13 +370,13 @@ function isPositiveInteger(value: unknown): value is number {
 /** A key for a method that Deno does not have: the message names the method. */
 export function requireKey(method: string, key: unknown): void {
   if (Array.isArray(key)) return;
-  throw new TypeError(`${method}: key must be an array: received ${shown(key)}`);
+  throw invalid(`${method}: key must be an array: received ${shown(key)}`);
 }
 
 /** A selector for a method that Deno does not have. */
 export function requireSelector(method: string, what: string, selector: unknown): void {
   if (typeof selector === "object" && selector !== null) return;
-  throw new TypeError(`${method}: expected ${what}: received ${shown(selector)}`);
+  throw invalid(`${method}: expected ${what}: received ${shown(selector)}`);
 }
 
 /**
@@ -378,7 +389,7 @@ export function checkOptions<Name extends string>(
 ): { readonly [N in Name]?: unknown } {
   if (options === undefined || options === null) return NO_OPTIONS as { [N in Name]?: unknown };
   if (typeof options !== "object") {
-    throw new TypeError(`${method}: options must be an object: received ${shown(options)}`);
+    throw misuse(`${method}: options must be an object: received ${shown(options)}`);
   }
   refuseUnknown(method, options, known);
   return optionsOf(options, known);

@@ -1,5 +1,6 @@
 // Duty: durations as options name them: milliseconds, or a text like "7d" or "1h30m".
 
+import { invalid } from "../model/errors.js";
 import { shown } from "./check.js";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -19,7 +20,7 @@ export function checkDuration(name: string, given: unknown): number {
   if (Number.isInteger(ms) && (ms as number) >= 1 && (ms as number) <= DURATION_MS_MAX) {
     return ms as number;
   }
-  throw new TypeError(
+  throw invalid(
     `${name} must be a duration from 1 ms to ${DURATION_MS_MAX} ms (36525d), as an integer of milliseconds or ` +
       `as a text with a unit (ms, s, m, h, d), for example "7d" or "1h30m": received ${shown(given)}`,
   );

@@ -1,5 +1,6 @@
 // Duty: the options expireIn and expireAt of every write: checks, and the expiry that they mean.
 
+import { invalid } from "../model/errors.js";
 import { checkExpireIn, checkSetOptions, shown } from "./check.js";
 import { now } from "../model/clock.js";
 import { option } from "./options.js";
@@ -25,7 +26,7 @@ export function checkExpiry(given: { expireIn?: unknown; expireAt?: unknown }): 
   const expireIn = option(given, "expireIn");
   const expireAt = option(given, "expireAt");
   if (expireAt == null) return { afterMs: checkExpireIn(expireIn), atMs: undefined };
-  if (expireIn !== undefined) throw new TypeError("give either expireIn or expireAt, not both");
+  if (expireIn !== undefined) throw invalid("give either expireIn or expireAt, not both");
   return { afterMs: undefined, atMs: checkExpireAt(expireAt) };
 }
 
@@ -33,7 +34,7 @@ function checkExpireAt(expireAt: unknown): number {
   const time = timeOfDate(expireAt);
   const ms = time ?? expireAt;
   if (typeof ms === "number" && ms >= -TIME_MS_MAX && ms <= TIME_MS_MAX) return Math.trunc(ms);
-  throw new TypeError(`expireAt must be a Date or ms since the epoch: received ${shown(expireAt)}`);
+  throw invalid(`expireAt must be a Date or ms since the epoch: received ${shown(expireAt)}`);
 }
 
 /** The options of a set. */
@@ -64,7 +65,7 @@ export function expiryAfter(afterMs: number): number {
   const end = now() + afterMs;
   if (end <= TIME_MS_MAX) return end;
   const most = TIME_MS_MAX - now();
-  throw new TypeError(
+  throw invalid(
     `Invalid mutation: expireIn is too large: ${afterMs}: at most ${most} ms end at a date; ` +
       "leave expireIn out for an entry that stays",
   );

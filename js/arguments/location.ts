@@ -7,7 +7,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { shown } from "./check.js";
 import { assign } from "../model/define.js";
-import { KvError } from "../model/errors.js";
+import { KvError, invalid, misuse } from "../model/errors.js";
 import { hrefOf } from "../model/brands.js";
 
 export const MEMORY = ":memory:";
@@ -42,7 +42,7 @@ export function locate(path: unknown, readonly: boolean): string {
   if (typeof path === "string") return locateText(path);
   const href = hrefOf(path);
   if (href !== undefined) return locateText(href);
-  throw new TypeError(
+  throw invalid(
     `Filename cannot be empty: received ${shown(path)}; ` +
       'openKv takes a path, ":memory:", or a file:, http:, https: or postgres: URL',
   );
@@ -78,15 +78,15 @@ export function refusePostgres(path: string, method: string, instead: string): v
 function locateText(text: string): string {
   if (text === MEMORY) return text;
   if (text === "") {
-    throw new TypeError(
+    throw invalid(
       "Filename cannot be empty: the path is an empty string; leave it out for the default one",
     );
   }
   if (text.startsWith(":")) {
-    throw new TypeError("Filename cannot start with ':' unless prefixed with './'");
+    throw invalid("Filename cannot start with ':' unless prefixed with './'");
   }
   if (text.includes("\0")) {
-    const error = new TypeError("file name contained an unexpected NUL byte");
+    const error = misuse("file name contained an unexpected NUL byte");
     throw assign(error, "code", "EINVAL");
   }
   const start = URL_START.exec(text)?.[0].toLowerCase();
@@ -112,7 +112,7 @@ function serverUrls(text: string): string {
 }
 
 function badList(): TypeError {
-  return new TypeError(
+  return invalid(
     "Each URL of a list begins with http:// or https:// directly behind a comma, and none is " +
       "empty: https://a.example.com/shop,https://b.example.com/shop",
   );
@@ -124,22 +124,22 @@ function serverUrl(text: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw new TypeError("Invalid URL: one of a server is like https://kv.example.com/path");
+    throw invalid("Invalid URL: one of a server is like https://kv.example.com/path");
   }
   if (url.username !== "" || url.password !== "") {
-    throw new TypeError("A URL holds no user or password here: pass the option accessToken");
+    throw invalid("A URL holds no user or password here: pass the option accessToken");
   }
-  if (url.hash !== "") throw new TypeError(`A URL has no fragment here: received ${url.hash}`);
+  if (url.hash !== "") throw invalid(`A URL has no fragment here: received ${url.hash}`);
   return url.href;
 }
 
 function pathOfUrl(text: string): string {
   if (!text.startsWith("file://")) {
-    throw new TypeError(`A file URL is absolute, like file:///data/kv.sqlite3: received ${text}`);
+    throw invalid(`A file URL is absolute, like file:///data/kv.sqlite3: received ${text}`);
   }
   const url = new URL(text);
   if (url.search !== "" || url.hash !== "") {
-    throw new TypeError(`A file URL has no query and no fragment here: received ${text}`);
+    throw invalid(`A file URL has no query and no fragment here: received ${text}`);
   }
   return fileURLToPath(url);
 }

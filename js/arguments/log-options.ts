@@ -1,5 +1,6 @@
 // Duty: checks the options of openKv that are stored in the database: the replication log, the history.
 
+import { invalid } from "../model/errors.js";
 import type { NativeLog } from "../native/binding.js";
 import { checkOptions, shown } from "./check.js";
 import { checkDuration } from "./duration.js";
@@ -12,7 +13,7 @@ const BYTES_MAX_MIN = 1024 ** 2;
 export function checkLog(given: unknown): NativeLog | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== "boolean" && (typeof given !== "object" || given === null)) {
-    throw new TypeError(
+    throw invalid(
       `log must be a boolean, or an object with retention, maxBytes and messages: received ${shown(given)}`,
     );
   }
@@ -24,12 +25,12 @@ export function checkLog(given: unknown): NativeLog | undefined {
   } = checkOptions("openKv: log", options, ["retention", "maxBytes", "messages"]);
   const retentionMs = checkDuration("log.retention", retention);
   if (!Number.isSafeInteger(maxBytes) || (maxBytes as number) < BYTES_MAX_MIN) {
-    throw new TypeError(
+    throw invalid(
       `log.maxBytes must be an integer from ${BYTES_MAX_MIN} (bytes): received ${shown(maxBytes)}`,
     );
   }
   if (typeof messages !== "boolean") {
-    throw new TypeError(`log.messages must be a boolean: received ${shown(messages)}`);
+    throw invalid(`log.messages must be a boolean: received ${shown(messages)}`);
   }
   return { on: given !== false, messages, retentionMs, bytesMax: maxBytes as number };
 }

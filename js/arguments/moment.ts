@@ -1,5 +1,6 @@
 // Duty: checks the moments of the past that callers name.
 
+import { invalid } from "../model/errors.js";
 import { shown } from "./check.js";
 import { timeOfDate } from "../model/brands.js";
 
@@ -17,7 +18,7 @@ export function checkWhen(given: unknown): When {
   if (isVersionstamp(given)) return { stamp: given, atMs: 0 };
   const atMs = timeOfDate(given);
   if (atMs !== undefined && !Number.isNaN(atMs)) return { stamp: undefined, atMs };
-  throw new TypeError(
+  throw invalid(
     `kv.at: the moment must be a versionstamp (20 hexadecimal digits) or a valid Date: received ${shown(given)}`,
   );
 }
@@ -26,7 +27,7 @@ export function checkWhen(given: unknown): When {
 export function checkBefore(given: unknown): string {
   if (given === undefined) return "";
   if (isVersionstamp(given)) return given;
-  throw new TypeError(
+  throw invalid(
     `kv.history: before must be a versionstamp (20 hexadecimal digits): received ${shown(given)}`,
   );
 }

@@ -5,6 +5,7 @@
 // for Deno KV pass their own options through (kv-toolbox `blob` and
 // `stream`, kvdex `retry`, `offset` and a function as `filter`).
 
+import { misuse } from "../model/errors.js";
 import { quote } from "../codec/key-text.js";
 
 const MS = "write expireIn: milliseconds";
@@ -52,7 +53,7 @@ export function refuseMistaken(options: object, known: readonly string[]): void 
       if (typeof (options as Record<string, unknown>)[name] === "function") continue;
     }
     const remedy = slip ?? ofOtherStore(name, known) ?? `known are ${known.join(", ")}`;
-    throw new TypeError(`Unknown option ${nameText(name)}: ${remedy}`);
+    throw misuse(`Unknown option ${nameText(name)}: ${remedy}`);
   }
 }
 
@@ -62,7 +63,7 @@ export function refuseUnknown(method: string, options: object, known: readonly s
     if (known.includes(name)) continue;
     const remedy = slipOf(name, known) ?? ofOtherStore(name, known);
     const hint = remedy === undefined ? "" : `; ${remedy}`;
-    throw new TypeError(
+    throw misuse(
       `${method}: unknown option ${nameText(name)}: known are ${known.join(", ")}${hint}`,
     );
   }
@@ -87,7 +88,7 @@ export function refuseUnknownBounds(
       : (slipOf(name, SELECTOR_NAMES) ??
         ofOtherStore(name, options) ??
         "it has prefix, start and end");
-    throw new TypeError(`${method}: selector: unknown property ${nameText(name)}: ${remedy}`);
+    throw misuse(`${method}: selector: unknown property ${nameText(name)}: ${remedy}`);
   }
 }
 

@@ -1,5 +1,6 @@
 // Duty: checks the options of openKv about the memory for the pages of a file.
 
+import { invalid } from "../model/errors.js";
 import { shown } from "./check.js";
 
 const CACHE_BYTES_MIN = 64 * 1024;
@@ -20,7 +21,7 @@ function checkBytes(name: string, given: unknown, least: number, most: number): 
   if (given === undefined) return undefined;
   const isWhole = Number.isInteger(given);
   if (isWhole && (given as number) >= least && (given as number) <= most) return given as number;
-  throw new TypeError(
+  throw invalid(
     `${name} must be an integer from ${least} to ${most} (bytes): received ${shown(given)}`,
   );
 }

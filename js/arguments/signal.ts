@@ -2,6 +2,7 @@
 // signal is aborted.
 // Invariant: after a call has settled, it has no listener on its signal.
 
+import { misuse } from "../model/errors.js";
 import { checkOptions, shown } from "./check.js";
 import { has, without } from "./options.js";
 import { isAbortSignal } from "../model/brands.js";
@@ -14,7 +15,7 @@ import { NativePromise } from "../model/native-promise.js";
 export function checkSignal(method: string, signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal === null) return undefined;
   if (isAbortSignal(signal)) return signal;
-  throw new TypeError(`${method}: signal must be an AbortSignal: received ${shown(signal)}`);
+  throw misuse(`${method}: signal must be an AbortSignal: received ${shown(signal)}`);
 }
 
 /**

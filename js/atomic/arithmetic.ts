@@ -1,6 +1,7 @@
 // Duty: the operands and bounds of sum, min and max of an operation: checks them and writes their
 // records. The commit computes the result.
 
+import { invalid, outOfRange } from "../model/errors.js";
 import { types } from "node:util";
 import { type Limits, checkOptions, shown } from "../arguments/check.js";
 import {
@@ -50,12 +51,12 @@ export function checkCalculation(method: Method, n: unknown, options: unknown): 
   const expiry = checkExpiry(given);
   const { clamp } = given;
   if (clamp !== undefined && typeof clamp !== "boolean") {
-    throw new TypeError(`atomic().sum: clamp must be a boolean: received ${shown(clamp)}`);
+    throw invalid(`atomic().sum: clamp must be a boolean: received ${shown(clamp)}`);
   }
   const min = checkBound("min", given.min, operand);
   const max = checkBound("max", given.max, operand);
   if (min !== undefined && max !== undefined && min > max) {
-    throw new RangeError(`atomic().sum: min (${min}) is above max (${max})`);
+    throw outOfRange(`atomic().sum: min (${min}) is above max (${max})`);
   }
   if (min === undefined && max === undefined && clamp !== true)
     return plain(method, operand, expiry);
@@ -73,14 +74,14 @@ function checkNumber(what: string, given: unknown): number | bigint | KvU64 {
   if (typeof given === "bigint") return given;
   if (typeof given === "number") {
     if (Number.isFinite(given)) return given;
-    throw new TypeError(`${what} must be a finite number: received ${given}`);
+    throw invalid(`${what} must be a finite number: received ${given}`);
   }
   if (typeof given === "object" && given !== null && !types.isProxy(given)) {
     if (isU64(given)) return given;
   }
   const type = given === null ? "null" : typeof given;
   // Deno's words, and the other types that openkv accepts.
-  throw new TypeError(`${what} must be a bigint: received ${type}; a number or KvU64 goes too`);
+  throw invalid(`${what} must be a bigint: received ${type}; a number or KvU64 goes too`);
 }
 
 function checkBound(
@@ -93,7 +94,7 @@ function checkBound(
   const bound = typeof checked === "object" ? checked.value : checked;
   const type = typeof operand === "number" ? "number" : "bigint";
   if (typeof bound === type) return bound;
-  throw new TypeError(
+  throw invalid(
     `atomic().sum: ${name} must be a ${type}, as the value is: received ${shown(given)}`,
   );
 }

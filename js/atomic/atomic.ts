@@ -2,6 +2,9 @@
 // Invariant: as in Deno KV, a value that cannot be stored throws at the call; a wrong key, or a size
 // over a limit, rejects the commit. In both cases the call leaves no record.
 
+import { codeOf, invalid, misuse, tooLarge } from "../model/errors.js";
+import { isTypeError } from "../model/brands.js";
+import { printGiven } from "../codec/key-text.js";
 import { isAtCommit } from "../arguments/at-commit.js";
 import {
   type QueueOptions,
@@ -72,6 +75,7 @@ type Operand = number | bigint | KvU64;
 type CommitOptions = { values?: boolean | undefined; signal?: AbortSignal | undefined };
 type ArrayMethod = "append" | "prepend";
 
+const MUTATION_TYPES = '"set", "delete", "sum", "min", "max", "append" or "prepend"';
 const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
 
 /** The records of an operation so far, in the order of their calls: for a transaction. */
@@ -89,7 +93,7 @@ export class AtomicOperation {
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
-      throw new TypeError("AtomicOperation can not be constructed: use kv.atomic() instead");
+      throw misuse("AtomicOperation can not be constructed: use kv.atomic() instead");
     }
     this.#session = session;
   }
@@ -99,34 +103,48 @@ export class AtomicOperation {
       const key = option(checks[i], "key");
       const versionstamp = option(checks[i], "versionstamp") as string | null;
       if (key === undefined) {
-        this.#keep(noCheck(checks[i]));
+        this.#keep(noCheck(checks[i], this.#checked));
         continue;
       }
       checkCheck(checks[i]);
       this.#add(CHECKS, (writer) => {
-        this.#tryKey(() => putCheck(writer, key, versionstamp, this.#session.limits));
+        this.#tryKey(() => {
+          try {
+            putCheck(writer, key, versionstamp, this.#session.limits);
+          } catch (error) {
+            throw placedCheck(error, this.#checked, key);
+          }
+        });
       });
     }
     return this;
   }
 
+  /** The number of checks. Only the first wrong one is reported, so all before it have a segment. */
+  get #checked(): number {
+    return this.#segments.filter(({ rank }) => rank === CHECKS).length;
+  }
+
   mutate(...mutations: KvMutation[]): this {
-    for (let i = 0; i < mutations.length; i++) this.#mutate(mutations[i]);
+    for (let i = 0; i < mutations.length; i++) this.#mutate(mutations[i], i);
     return this;
   }
 
   #mutate(
     mutation: KvMutation & { value?: unknown; expireIn?: unknown; expireAt?: unknown },
+    at: number,
   ): void {
     const { key, type } = readMutation(mutation);
     checkMutation(mutation);
     switch (type) {
       case "delete":
-        if (option(mutation, "value")) throw new TypeError("Invalid mutation 'delete' with value");
+        if (option(mutation, "value")) {
+          throw invalid(`Invalid mutation 'delete' with value: mutations[${at}]`);
+        }
         this.delete(key);
         return;
       case "set": {
-        requireValue(mutation);
+        requireValue(mutation, at);
         const { value } = mutation;
         const { expireIn, expireAt } = expiryOf(mutation);
         // As in Deno: an expireIn that is not a number is ignored.
@@ -137,7 +155,7 @@ export class AtomicOperation {
       case "min":
       case "max":
       case "sum":
-        requireValue(mutation);
+        requireValue(mutation, at);
         if (type !== "sum" && typeof mutation.value === "number") {
           this.#calculate(type, key, mutation.value, expiryOf(mutation));
         } else {
@@ -146,11 +164,13 @@ export class AtomicOperation {
         return;
       case "append":
       case "prepend":
-        requireValue(mutation);
+        requireValue(mutation, at);
         this.#append(type, key, mutation.value, expiryOf(mutation));
         return;
       default:
-        throw new TypeError("Invalid mutation type");
+        throw invalid(
+          `Invalid mutation type: mutations[${at}].type must be ${MUTATION_TYPES}: received ${shown(type)}`,
+        );
     }
   }
 
@@ -196,7 +216,7 @@ export class AtomicOperation {
 
   #append(method: ArrayMethod, key: KvKey, items: unknown, options: unknown): this {
     if (!Array.isArray(items)) {
-      throw new TypeError(`atomic().${method}: items must be an array: received ${shown(items)}`);
+      throw invalid(`atomic().${method}: items must be an array: received ${shown(items)}`);
     }
     const expiry = checkExpiry(checkOptions(`atomic().${method}`, options, EXPIRY_OPTIONS));
     const front = method === "prepend";
@@ -270,7 +290,7 @@ export class AtomicOperation {
 
   // biome-ignore lint/suspicious/noThenProperty: it catches `await kv.atomic()…` without commit().
   then(): never {
-    throw new TypeError("'AtomicOperation' is not a promise: did you forget to call 'commit()'");
+    throw misuse("'AtomicOperation' is not a promise: did you forget to call 'commit()'");
   }
 
   #set(key: KvKey, value: unknown, expiry: Expiry): this {
@@ -356,6 +376,20 @@ export class AtomicOperation {
   }
 }
 
+/** The error of a check with its place among the checks of the operation. */
+function placedCheck(error: unknown, at: number, key: unknown): unknown {
+  if (!isTypeError(error)) return error;
+  const { message } = error;
+  switch (codeOf(error)) {
+    case "TOO_LARGE": // Its message has the key.
+      return tooLarge(`${message} (checks[${at}])`);
+    case "INVALID":
+      return invalid(`${message} (checks[${at}], key ${printGiven(key)})`);
+    default:
+      return error;
+  }
+}
+
 /** Reads a mutation once; null and undefined throw the error of reading a property. */
 function readMutation(mutation: KvMutation): { key: KvKey; type: string } {
   const key = option(mutation, "key") as KvKey;
@@ -374,11 +408,11 @@ function expiryOf(mutation: { expireIn?: unknown; expireAt?: unknown }): {
 function checkTellsValues(options: CommitOptions): boolean {
   const { values } = checkOptions("atomic().commit", options, ["values", "signal"]);
   if (values === undefined || typeof values === "boolean") return values === true;
-  throw new TypeError(`atomic().commit: values must be a boolean: received ${shown(values)}`);
+  throw invalid(`atomic().commit: values must be a boolean: received ${shown(values)}`);
 }
 
-function requireValue(mutation: { type: string }): void {
+function requireValue(mutation: { type: string }, at: number): void {
   if (!Object.hasOwn(mutation, "value")) {
-    throw new TypeError(`Invalid mutation '${mutation.type}' without value`);
+    throw invalid(`Invalid mutation '${mutation.type}' without value: mutations[${at}]`);
   }
 }

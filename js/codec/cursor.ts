@@ -4,8 +4,10 @@
  * empty in Deno. A cursor is the same string forward and in reverse.
  */
 
+import { invalid } from "../model/errors";
 import { Buffer } from "node:buffer";
 import { typeName } from "./key";
+import { printGiven } from "./key-text";
 
 /**
  * The cursor of a key that is itself all that the selector's keys share: of the start of a range, when
@@ -38,12 +40,16 @@ export function isOfStart(rest: Uint8Array): boolean {
  */
 export function decodeCursor(cursor: unknown): Buffer {
   if (typeof cursor !== "string") {
-    throw new TypeError(`serde_v8 error: invalid type; expected: string, got: ${typeName(cursor)}`);
+    throw invalid(`serde_v8 error: invalid type; expected: string, got: ${typeName(cursor)}`);
   }
   const bytes = Buffer.from(cursor, "base64url");
   // The decoder skips what it does not know; writing the bytes again shows whether it skipped
   // anything.
-  if (textOf(bytes, 0, bytes.length) !== cursor) throw new TypeError("invalid cursor");
+  if (textOf(bytes, 0, bytes.length) !== cursor) {
+    throw invalid(
+      `invalid cursor: received ${printGiven(cursor)}; pass on that of an earlier page`,
+    );
+  }
   return bytes;
 }
 

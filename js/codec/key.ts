@@ -2,6 +2,7 @@
  * Keys to bytes and back (docs/format.md §1). The order of keys is the order of their bytes.
  */
 
+import { invalid, tooLarge, coded } from "../model/errors";
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
 import { arrayKind, isDataGone, isResizable, viewBuffer, viewBytes, viewOffset } from "./slots";
@@ -41,7 +42,7 @@ const PART_EXPECTED = "expected string, number, bigint, ArrayBufferView, boolean
  */
 export function encodeKey(writer: Writer, key: unknown): boolean {
   if (!Array.isArray(key)) {
-    throw new TypeError(
+    throw invalid(
       `serde_v8 error: invalid type; expected: array, got: ${typeName(key)}: ${noKey(key)}`,
     );
   }
@@ -78,7 +79,7 @@ export function encodeKeyParts(writer: Writer, key: ArrayLike<unknown>, count: n
   } catch (error) {
     writer.pos = start;
     writer.marks = null;
-    if (error instanceof LongBigint) throw new TypeError(`${error.message}: part ${i} of the key`);
+    if (error instanceof LongBigint) throw tooLarge(`${error.message}: part ${i} of the key`);
     throw error;
   }
   return plain;
@@ -117,7 +118,7 @@ function noPart(key: ArrayLike<unknown>, part: unknown, index: number): TypeErro
   const remedy = Object.hasOwn(PART_REMEDIES, kind)
     ? PART_REMEDIES[kind]
     : "write one of these in its place";
-  return new TypeError(
+  return invalid(
     `${PART_EXPECTED}: part ${index} of the key ${printKey(key)} is ${kind}; ${remedy}`,
   );
 }
@@ -193,12 +194,12 @@ function bytesOf(view: ArrayBufferView): Uint8Array {
   const isData = arrayKind(view) === undefined;
   const buffer = viewBuffer(view, isData);
   if (types.isSharedArrayBuffer(buffer)) {
-    throw new TypeError(
+    throw invalid(
       `serde_v8 error: invalid type; expected: buffer, got: ${arrayKind(view) ?? "DataView"}`,
     );
   }
   if (isResizable(buffer)) {
-    throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
+    throw invalid("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
   // As in Deno, a view of a detached buffer has no bytes.
   if (isData ? isDataGone(view) : viewBytes(view, isData) === 0) return NO_BYTES;
@@ -396,7 +397,7 @@ function decodeBigint(buf: Buffer, at: number, n: number, negative: boolean): bi
 }
 
 function corrupt(what: string): RangeError {
-  return new RangeError(`could not deserialize key: ${what}`);
+  return coded("CORRUPT", new RangeError(`could not deserialize key: ${what}`));
 }
 
 /** The name that Deno's argument checks give a value of the wrong type. */

@@ -8,6 +8,7 @@
  */
 
 import { defineProperty } from "../model/define.js";
+import { invalid, outOfRange } from "../model/errors.js";
 
 const U64_VALUE_MAX = 0xffff_ffff_ffff_ffffn;
 
@@ -22,13 +23,13 @@ class OwnKvU64 {
 
   constructor(value: bigint) {
     if (typeof value !== "bigint") {
-      throw new TypeError(`Value must be a bigint: received ${typeof value}`);
+      throw invalid(`Value must be a bigint: received ${typeof value}`);
     }
     if (value < 0n) {
-      throw new RangeError(`Value must be a positive bigint: received ${value}`);
+      throw outOfRange(`Value must be a positive bigint: received ${value}`);
     }
     if (value > U64_VALUE_MAX) {
-      throw new RangeError("Value must fit in a 64-bit unsigned integer");
+      throw outOfRange("Value must fit in a 64-bit unsigned integer");
     }
     this.value = value;
     Object.freeze(this);

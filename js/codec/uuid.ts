@@ -4,6 +4,7 @@
  */
 
 import { defineProperty } from "../model/define";
+import { misuse } from "../model/errors";
 import type { Writer } from "./writer";
 
 /** The text in place of a UUID until the commit. */
@@ -28,7 +29,7 @@ export class KvUuidV7 {
 
   constructor(token: symbol) {
     if (token !== MAKES_UUID) {
-      throw new TypeError("KvUuidV7 can not be constructed: use kv.uuidv7() instead");
+      throw misuse("KvUuidV7 can not be constructed: use kv.uuidv7() instead");
     }
     this.#number = ++made;
     Object.freeze(this);
@@ -42,7 +43,7 @@ export class KvUuidV7 {
   uuidIn(result: object): string {
     const uuid = resolved.get(result)?.get(this.#number);
     if (uuid !== undefined) return uuid;
-    throw new TypeError("This placeholder was not used in the commit of that result");
+    throw misuse("This placeholder was not used in the commit of that result");
   }
 
   toString(): string {
@@ -51,11 +52,11 @@ export class KvUuidV7 {
 
   /** A placeholder has no text before its commit, so a text made of it would be wrong. */
   toJSON(): never {
-    throw new TypeError(NO_TEXT);
+    throw misuse(NO_TEXT);
   }
 
   [Symbol.toPrimitive](): never {
-    throw new TypeError(NO_TEXT);
+    throw misuse(NO_TEXT);
   }
 
   get [Symbol.toStringTag](): string {
@@ -79,7 +80,7 @@ for (const name of ["nodejs.util.inspect.custom", "Deno.customInspect"]) {
 /** Remembers a placeholder whose text begins at `offset`. Throws where no commit fills it in. */
 export function markUuid(writer: Writer, placeholder: number, offset: number): void {
   if (!writer.resolves) {
-    throw new TypeError("A KvUuidV7 stands for nothing here: only a commit can fill it in");
+    throw misuse("A KvUuidV7 stands for nothing here: only a commit can fill it in");
   }
   (writer.marks ??= []).push({ offset, placeholder });
 }

@@ -1,6 +1,7 @@
 // Duty: splits a stream of bytes into pieces that end at the end of a line.
 // Invariant: bytes that are not UTF-8 throw, instead of becoming other characters.
 
+import { invalid } from "../model/errors";
 import { isUtf8 } from "node:buffer";
 
 const LINE_END = 0x0a;
@@ -25,5 +26,5 @@ export async function* wholeLines(input: AsyncIterable<Uint8Array>): AsyncGenera
 
 function checked(bytes: Buffer): Buffer {
   if (isUtf8(bytes)) return bytes;
-  throw new TypeError("The input is not UTF-8");
+  throw invalid("The input is not UTF-8");
 }

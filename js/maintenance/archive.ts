@@ -6,7 +6,7 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { bare } from "../model/define.js";
-import { KvError, bugOf, errorOf } from "../model/errors.js";
+import { KvError, bugOf, errorOf, invalid } from "../model/errors.js";
 import type { KvArchive, KvArchiveOptions, KvArchiveStatus } from "../model/types.js";
 import type { NativeArchive, NativeArchiveJob } from "../native/binding.js";
 import { NativeAnswer } from "../native/native-answer.js";
@@ -30,7 +30,7 @@ export async function archive(
   const options = checkOptions("kv.archive", given, ["to", "snapshotEvery", "retention"]);
   const { to, snapshotEvery, retention } = options as Partial<KvArchiveOptions>;
   if (typeof to !== "string" || to === "") {
-    throw new TypeError(`kv.archive: to must be a folder or a URL: received ${shown(to)}`);
+    throw invalid(`kv.archive: to must be a folder or a URL: received ${shown(to)}`);
   }
   const native = {
     target: targetOf(to),

@@ -1,5 +1,6 @@
 // Duty: kv.backup and kv.check, the integrity check.
 
+import { invalid, misuse } from "../model/errors.js";
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { call, callBehindWrites } from "../session/call.js";
@@ -24,14 +25,14 @@ export async function backup(
   options: KvBackupOptions | undefined,
 ): Promise<KvBackup> {
   if (typeof path !== "string" || path === "") {
-    throw new TypeError(`kv.backup: path must be a file path: received ${shown(path)}`);
+    throw invalid(`kv.backup: path must be a file path: received ${shown(path)}`);
   }
   const { onProgress, signal: given } = checkOptions("kv.backup", options, [
     "onProgress",
     "signal",
   ]);
   if (onProgress !== undefined && typeof onProgress !== "function") {
-    throw new TypeError(`kv.backup: onProgress must be a function: received ${shown(onProgress)}`);
+    throw misuse(`kv.backup: onProgress must be a function: received ${shown(onProgress)}`);
   }
   const signal = checkSignal("kv.backup", given);
   signal?.throwIfAborted();

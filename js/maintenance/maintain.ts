@@ -3,7 +3,7 @@
 
 import { checkOptions, shown } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
-import { errorOf, failureBytes, readFailure } from "../model/errors.js";
+import { errorOf, failureBytes, readFailure, invalid } from "../model/errors.js";
 import { readU32 } from "../native/frame.js";
 import {
   CALL_CHECKPOINT,
@@ -30,7 +30,7 @@ export async function stats(
 ): Promise<KvStats> {
   const { entries } = checkOptions("kv.stats", options, ["entries", "signal"]);
   if (entries !== undefined && typeof entries !== "boolean") {
-    throw new TypeError(`kv.stats: entries must be a boolean: received ${shown(entries)}`);
+    throw invalid(`kv.stats: entries must be a boolean: received ${shown(entries)}`);
   }
   const frame = new Writer(1);
   frame.u8(entries === true ? 1 : 0);
@@ -81,9 +81,7 @@ export async function metrics(
 ): Promise<KvMetrics | string> {
   const { format = "object" } = checkOptions("kv.metrics", options, ["format", "signal"]);
   if (format !== "object" && format !== "prometheus") {
-    throw new TypeError(
-      `kv.metrics: format must be "object" or "prometheus": received ${shown(format)}`,
-    );
+    throw invalid(`kv.metrics: format must be "object" or "prometheus": received ${shown(format)}`);
   }
   const frame = new Writer(1);
   frame.u8(format === "prometheus" ? 1 : 0);

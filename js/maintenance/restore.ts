@@ -5,7 +5,7 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { refusePostgres } from "../arguments/location.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { readCopied } from "./backup.js";
-import { bugOf, errorOf } from "../model/errors.js";
+import { bugOf, errorOf, invalid, misuse } from "../model/errors.js";
 import { NativeAnswer } from "../native/native-answer.js";
 import type { NativeRestore } from "../native/binding.js";
 import { port } from "../native/port.js";
@@ -22,20 +22,20 @@ export async function restore(
 ): Promise<KvBackup> {
   for (const [name, value] of Object.entries({ backup, path })) {
     if (typeof value !== "string" || value === "") {
-      throw new TypeError(`restore: ${name} must be a file path: received ${shown(value)}`);
+      throw invalid(`restore: ${name} must be a file path: received ${shown(value)}`);
     }
   }
   refusePostgres(path, "restore", "restore to a file, and copy its entries with openkv copy");
   const options = checkOptions("restore", given, ["force", "onProgress", "signal"]);
   const { force, onProgress, signal } = options as KvRestoreOptions;
   if (force !== undefined && typeof force !== "boolean") {
-    throw new TypeError(`restore: force must be a boolean: received ${shown(force)}`);
+    throw invalid(`restore: force must be a boolean: received ${shown(force)}`);
   }
   if (onProgress !== undefined && typeof onProgress !== "function") {
-    throw new TypeError(`restore: onProgress must be a function: received ${shown(onProgress)}`);
+    throw misuse(`restore: onProgress must be a function: received ${shown(onProgress)}`);
   }
   if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new TypeError(`restore: signal must be an AbortSignal: received ${shown(signal)}`);
+    throw misuse(`restore: signal must be an AbortSignal: received ${shown(signal)}`);
   }
   if (signal?.aborted) throw signal.reason;
   const thread = port();

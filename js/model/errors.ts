@@ -6,6 +6,9 @@ import { isError } from "./brands.js";
 import { assign, defineProperty } from "./define.js";
 import type { KvEntryKey, KvListSelector } from "./types.js";
 
+/** Codes of errors that a user's input can cause. The codes are API, the messages are not. */
+export type KvInputErrorCode = "INVALID" | "TOO_LARGE" | "RANGE";
+
 /** Codes of a {@link KvError}. The codes are API, the messages are not. */
 export type KvErrorCode =
   | "CONFLICT"
@@ -86,19 +89,32 @@ function nameOnPrototype(type: { readonly prototype: object }, name: string): vo
   defineProperty(type.prototype, "name", hidden);
 }
 
-const CLOSED_KIND = 6;
-const OUTCOME_UNKNOWN_KIND = 5;
-const FEED_GAP_KIND = 11;
+/** The codes by the number of the kind of an error record (src/model/error.rs). */
+const CODES: readonly (KvErrorCode | KvInputErrorCode | undefined)[] = [
+  undefined,
+  "INVALID",
+  "RANGE",
+  "CONFLICT",
+  "UNAVAILABLE",
+  "OUTCOME_UNKNOWN",
+  "CLOSED",
+  "DENIED",
+  "CORRUPT",
+  "INTERNAL",
+  "UNSUPPORTED",
+  "FEED_GAP",
+  "TOO_LARGE",
+];
 
-/** Kinds of an error record that become a {@link KvError}, by number (src/model/error.rs). */
-const CODES: Record<number, KvErrorCode> = {
-  3: "CONFLICT",
-  4: "UNAVAILABLE",
-  7: "DENIED",
-  8: "CORRUPT",
-  9: "INTERNAL",
-  10: "UNSUPPORTED",
-};
+/** The error of a code that has a class of its own; other codes are those of a {@link KvError}. */
+const CLASSES = {
+  INVALID: invalid,
+  TOO_LARGE: tooLarge,
+  RANGE: outOfRange,
+  CLOSED: closedError,
+  OUTCOME_UNKNOWN: (message: string) => new KvOutcomeUnknownError(message),
+  FEED_GAP: (message: string) => new KvFeedGapError(message),
+} satisfies Partial<Record<KvErrorCode | KvInputErrorCode, (message: string) => Error>>;
 
 /** The advice in the message about a closed handle. */
 const CLOSED_REMEDY = "this database handle is closed; open another one with openKv()";
@@ -109,23 +125,59 @@ export interface Failure {
   readonly message: string;
 }
 
-export const CLOSED: Failure = { kind: CLOSED_KIND, message: "Bad resource ID" };
+export const CLOSED: Failure = { kind: CODES.indexOf("CLOSED"), message: "Bad resource ID" };
 
 /** Creates the error of a failure. Call it on the caller's stack. */
 export function errorOf({ kind, message }: Failure): Error {
-  if (kind === 1) return new TypeError(message);
-  if (kind === 2) return new RangeError(message);
-  if (kind === CLOSED_KIND) return closedError();
-  if (kind === OUTCOME_UNKNOWN_KIND) return new KvOutcomeUnknownError(message);
-  if (kind === FEED_GAP_KIND) return new KvFeedGapError(message);
-  return new KvError(CODES[kind] ?? "INTERNAL", message);
+  const code = CODES[kind] ?? "INTERNAL";
+  if (Object.hasOwn(CLASSES, code)) return CLASSES[code as keyof typeof CLASSES](message);
+  return new KvError(code as KvErrorCode, message);
+}
+
+// The refusals. Each place that refuses an argument chooses one of these:
+//
+// - A request that is passed on can cause it: what an argument for data holds (a key, a value, a cursor,
+//   a query, a filter, a number, a date, a name, a flag). It has a code, so that a handler of HTTP can
+//   answer 400 without guessing. More bytes or items than a limit is `TOO_LARGE`; a `RangeError` is
+//   `RANGE`; all else is `INVALID`.
+// - Only code can cause it: an unknown option, a missing argument, a callback that is no function, a signal
+//   that is none, a value that no JSON can hold, an object that is used in a way for which it is not made.
+//   It has no code.
+
+/** Adds the code to an error, for the classes that Deno has. */
+export function coded<E extends Error>(code: KvErrorCode | KvInputErrorCode, error: E): E {
+  return assign(error, "code", code);
+}
+
+/** The refusal of an argument that is malformed, of the wrong kind, or outside its bounds. */
+export function invalid(message: string): TypeError {
+  return coded("INVALID", new TypeError(message));
+}
+
+/** The refusal of more bytes or items than a limit. */
+export function tooLarge(message: string): TypeError {
+  return coded("TOO_LARGE", new TypeError(message));
+}
+
+/** The refusal of a number outside the range of its type, and of a nesting that is too deep. */
+export function outOfRange(message: string): RangeError {
+  return coded("RANGE", new RangeError(message));
+}
+
+/** The refusal of a call that only a mistake in the calling code can cause. */
+export function misuse(message: string): TypeError {
+  return new TypeError(message);
+}
+
+/** The code of an error, if it has one. */
+export function codeOf(error: unknown): unknown {
+  return isError(error) ? (error as { code?: unknown }).code : undefined;
 }
 
 /** The error of every call on a closed handle. */
 export function closedError(): Error {
   const error = badResource(`${CLOSED.message}: ${CLOSED_REMEDY}`);
-  if (!(error instanceof KvError)) assign(error, "code", "CLOSED");
-  return error;
+  return error instanceof KvError ? error : coded("CLOSED", error);
 }
 
 function badResource(message: string): Error {

@@ -1,7 +1,8 @@
 // Duty: kv.listenQueue: the queue of Deno KV, which has no name.
 
 import { types } from "node:util";
-import { wrongShape } from "../arguments/check.js";
+import { nameOf } from "../arguments/check.js";
+import { misuse } from "../model/errors.js";
 import type { Session } from "../session/session.js";
 import { Listener } from "./listener.js";
 import { checkListenQueue } from "./queue-options.js";
@@ -19,7 +20,10 @@ export async function listenQueue(
 ): Promise<void> {
   // Every attempt of every message would fail, until the message is dead.
   if (typeof handler !== "function") {
-    throw wrongShape("function", handler, "kv.listenQueue needs a handler: (message) => { … }");
+    throw misuse(
+      `invalid type; expected: function, got: ${nameOf(handler)}: ` +
+        "kv.listenQueue needs a handler: (message) => { … }",
+    );
   }
   const { signal, drainMs } = checkListenQueue(options, session.port.bounds);
   if (session.closed) {

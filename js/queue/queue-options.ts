@@ -1,6 +1,7 @@
 // Duty: checks the arguments of named queues. An error names the argument, its bounds and the given
 // value; an unknown option is refused.
 
+import { invalid, misuse, tooLarge } from "../model/errors.js";
 import {
   type Limits,
   type QueueOptions,
@@ -35,15 +36,15 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 /** Text that is not empty, of at most so many bytes in UTF-8. */
 function checkText(what: string, text: unknown, bytesMax: number): string {
   if (typeof text !== "string") {
-    throw new TypeError(`${what} must be a string: received ${shown(text)}`);
+    throw invalid(`${what} must be a string: received ${shown(text)}`);
   }
   const bytes = Buffer.byteLength(text);
-  if (bytes === 0) throw new TypeError(`${what} must not be empty`);
+  if (bytes === 0) throw invalid(`${what} must not be empty`);
   if (bytes > bytesMax) {
-    throw new TypeError(`${what} is too long (max ${bytesMax} bytes): ${bytes} bytes given`);
+    throw tooLarge(`${what} is too long (max ${bytesMax} bytes): ${bytes} bytes given`);
   }
   if (LONE_SURROGATE.test(text)) {
-    throw new TypeError(`${what} must be well-formed: it has half of a surrogate pair`);
+    throw invalid(`${what} must be well-formed: it has half of a surrogate pair`);
   }
   return text;
 }
@@ -52,7 +53,7 @@ function checkInteger(what: string, value: unknown, min: number, max: number): n
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
     return value;
   }
-  throw new TypeError(`${what} must be an integer from ${min} to ${max}: received ${shown(value)}`);
+  throw invalid(`${what} must be an integer from ${min} to ${max}: received ${shown(value)}`);
 }
 
 function optionalInteger<Default>(
@@ -106,7 +107,7 @@ export function checkNamedEnqueue(
 ): QueueOptions {
   const given = checkOptions(method, options, ENQUEUE_OPTIONS);
   if (given.delay != null && given.at != null) {
-    throw new TypeError(`${method}: give either delay or at, not both`);
+    throw invalid(`${method}: give either delay or at, not both`);
   }
   const { deduplicationKey: key } = given;
   return {
@@ -132,13 +133,11 @@ function checkAt(method: string, at: unknown, limits: Limits): number | undefine
   const time = timeOfDate(at);
   const ms = time ?? at;
   if (typeof ms !== "number" || !Number.isFinite(ms)) {
-    throw new TypeError(
-      `${method}: at must be a Date or ms since the epoch: received ${shown(at)}`,
-    );
+    throw invalid(`${method}: at must be a Date or ms since the epoch: received ${shown(at)}`);
   }
   const delay = ms - now();
   if (delay > limits.delayMsMax) {
-    throw new TypeError(
+    throw invalid(
       `${method}: at is too late (max ${limits.delayMsMax} ms from now): ${Math.ceil(delay)} ms ` +
         "from now given; raise limits.delayMsMax of openKv to allow it",
     );
@@ -178,7 +177,7 @@ export interface ListenOptions {
 export function checkListen(handler: unknown, options: unknown, bounds: Bounds): ListenOptions {
   const method = "kv.queue().listen";
   if (typeof handler !== "function") {
-    throw new TypeError(`${method}: handler must be a function: received ${shown(handler)}`);
+    throw misuse(`${method}: handler must be a function: received ${shown(handler)}`);
   }
   const names = ["concurrency", "lockDuration", "drain", "onError", "signal"] as const;
   const given = checkOptions(method, options, names);
@@ -218,7 +217,7 @@ function checkDrain(method: string, value: unknown, bounds: Bounds, otherwise: n
 
 function checkOnError(method: string, onError: unknown): OnError | undefined {
   if (onError === undefined || typeof onError === "function") return onError as OnError | undefined;
-  throw new TypeError(`${method}: onError must be a function: received ${shown(onError)}`);
+  throw misuse(`${method}: onError must be a function: received ${shown(onError)}`);
 }
 
 export interface ReceiveOptions {
@@ -268,9 +267,7 @@ export function checkDeadList(options: unknown, bounds: Bounds): DeadListOptions
   const { limit, cursor } = checkOptions(method, options, ["limit", "cursor", "signal"]);
   const after = cursor == null ? ["", "0", "0"] : CURSOR.exec(String(cursor));
   if (after === null || (cursor != null && typeof cursor !== "string")) {
-    throw new TypeError(
-      `${method}: cursor must be one that list() gave: received ${shown(cursor)}`,
-    );
+    throw invalid(`${method}: cursor must be one that list() gave: received ${shown(cursor)}`);
   }
   return {
     limit: optionalInteger(`${method}: limit`, limit, 1, bounds.deadListMax, DEAD_LIST),
@@ -306,14 +303,12 @@ export function checkPeek(options: unknown, bounds: Bounds): PeekOptions {
     "signal",
   ]);
   if (state !== undefined && !MESSAGE_STATES.includes(state as MessageState)) {
-    throw new TypeError(
+    throw invalid(
       `${method}: state must be "pending", "delayed" or "processing": received ${shown(state)}`,
     );
   }
   if (cursor != null && !(typeof cursor === "string" && PEEK_CURSOR.test(cursor))) {
-    throw new TypeError(
-      `${method}: cursor must be one that peek() gave: received ${shown(cursor)}`,
-    );
+    throw invalid(`${method}: cursor must be one that peek() gave: received ${shown(cursor)}`);
   }
   return {
     limit: optionalInteger(`${method}: limit`, limit, 1, bounds.peekMax, PEEK),
@@ -328,7 +323,7 @@ const ID = /^[1-9]\d{0,15}$/;
 export function checkId(method: string, id: unknown): number {
   const number = typeof id === "string" && ID.test(id) ? Number(id) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;
-  throw new TypeError(`${method}: id must be the id of a message: received ${shown(id)}`);
+  throw invalid(`${method}: id must be the id of a message: received ${shown(id)}`);
 }
 
 /** The time before which dead letters are purged. */

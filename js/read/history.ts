@@ -1,5 +1,6 @@
 // Duty: kv.history: the versions of an entry, newest first, in pages.
 
+import { invalid } from "../model/errors.js";
 import { checkOptions, shown } from "../arguments/check.js";
 import { checkBefore } from "../arguments/moment.js";
 import { checkSignal, raced } from "../arguments/signal.js";
@@ -33,7 +34,7 @@ export function history(
 ): AsyncGenerator<KvVersion<any>, undefined, undefined> {
   const { limit, before, signal } = checkOptions("kv.history", options, OPTIONS);
   if (limit !== undefined && !(Number.isSafeInteger(limit) && (limit as number) > 0)) {
-    throw new TypeError(`kv.history: limit must be a positive integer: received ${shown(limit)}`);
+    throw invalid(`kv.history: limit must be a positive integer: received ${shown(limit)}`);
   }
   const key = new Writer(64);
   putKey(session, key, requireKey(given));

@@ -2,6 +2,7 @@
 // Awaiting a list is allowed: the result is the iterator, and `for await` works on it.
 
 import { defineProperty } from "../model/define.js";
+import { misuse } from "../model/errors.js";
 
 /** Properties of arrays that iterators do not have. */
 const ARRAY_ONLY = [
@@ -25,7 +26,7 @@ const ARRAY_ONLY = [
 /** Defines properties of arrays on the prototype of an iterator, which throw. */
 export function refuseArrayUse(prototype: object, list: string): void {
   const refuse = (use: string) => (): never => {
-    throw new TypeError(
+    throw misuse(
       `${use}: ${list} is no array but an asynchronous iterator: ` +
         `write for await (const entry of ${list}), or await ${list}.toArray()`,
     );

@@ -2,6 +2,7 @@
 // Invariant: entries are yielded in key order, each once, however the calls of next() overlap; a
 // page is from one snapshot.
 
+import { invalid, misuse } from "../model/errors.js";
 import { LIST_OPTIONS, checkConsistency, checkListOptions, overLimit } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { decodeKey } from "../codec/key.js";
@@ -121,7 +122,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     { method, passed, signal }: ListFor = FOR_KV,
   ) {
     if (!(session instanceof Session)) {
-      throw new TypeError("KvListIterator can not be constructed: use kv.list() instead");
+      throw misuse("KvListIterator can not be constructed: use kv.list() instead");
     }
     const checked = checkListOptions(options);
     const { limit, batchSize, reverse, cursor, consistency, depth } = checked;
@@ -132,7 +133,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const { keysOnly, withExpiry } = checked;
     const where = encodeWhere(method, checked.where);
     if (depth !== undefined && this.#selector.prefix === undefined) {
-      throw new TypeError(`${method}: depth counts the parts behind a prefix: give a prefix`);
+      throw invalid(`${method}: depth counts the parts behind a prefix: give a prefix`);
     }
     const plain = where === null && !keysOnly && depth === undefined && !withExpiry;
     const chooses = where !== null || depth !== undefined;

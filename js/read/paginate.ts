@@ -1,5 +1,6 @@
 // Duty: paginate: one page of a list, and the cursor of the next one.
 
+import { invalid, misuse } from "../model/errors.js";
 import { checkOptions, shown } from "../arguments/check.js";
 import { KvListIterator, forKv } from "./list.js";
 import { checkSelector } from "./range.js";
@@ -48,15 +49,15 @@ export async function pageOf<E>(
     limit < 1 ||
     limit > PAGE_ENTRIES_MAX
   ) {
-    throw new TypeError(
+    throw invalid(
       `${method}: limit must be an integer from 1 to ${PAGE_ENTRIES_MAX}: received ${shown(limit)}`,
     );
   }
   if (cursor !== undefined && cursor !== null && typeof cursor !== "string") {
-    throw new TypeError(`${method}: cursor must be a string: received ${shown(cursor)}`);
+    throw invalid(`${method}: cursor must be a string: received ${shown(cursor)}`);
   }
   if (reverse !== undefined && typeof reverse !== "boolean") {
-    throw new TypeError(`${method}: reverse must be a boolean: received ${shown(reverse)}`);
+    throw invalid(`${method}: reverse must be a boolean: received ${shown(reverse)}`);
   }
   // One entry more than requested shows whether there is a next page.
   const listed = list(selector, {
@@ -87,7 +88,7 @@ function shapeOf(
   given: { readonly [Name in (typeof OPTIONS)[number]]?: unknown };
 } {
   if (which === undefined || which === null) {
-    throw new TypeError(`${method}: a selector with a prefix, or a start and an end, is missing`);
+    throw misuse(`${method}: a selector with a prefix, or a start and an end, is missing`);
   }
   if (options !== undefined) {
     const given = checkOptions(method, options, OPTIONS);

@@ -1,10 +1,11 @@
 // Duty: turns a selector and a cursor into the bytes of a start and an end.
 
+import { invalid, misuse } from "../model/errors.js";
 import { commonLength, decodeCursor, isOfStart } from "../codec/cursor.js";
 import { encodeKey, type KeyPart } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
 import { nameOf, overLimit } from "../arguments/check.js";
-import { printKey, quote } from "../codec/key-text.js";
+import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseUnknownBounds } from "../arguments/names.js";
 import type { KvKey } from "../model/types.js";
 
@@ -39,7 +40,7 @@ export function checkSelector(
   options: readonly string[],
 ): Selector {
   if (selector === undefined || selector === null) {
-    throw new TypeError(
+    throw misuse(
       `Cannot convert undefined or null to object: ${method} needs a selector, ` +
         `as in ${method}({ prefix: [] }) for all entries`,
     );
@@ -51,7 +52,7 @@ export function checkSelector(
   const end = copyOwn(method, selector, "end");
   if (prefix !== undefined) {
     if (start !== undefined && end !== undefined) {
-      throw new TypeError(
+      throw invalid(
         "Selector can not specify both 'start' and 'end' key when specifying 'prefix': " +
           `${method} takes a prefix with one of them, or start and end without a prefix`,
       );
@@ -78,7 +79,7 @@ export function checkDeletion(
 /** Refuses an option that restricts a deletion and is `undefined`. */
 export function refuseUndefined(method: string, given: object, name: string): void {
   if (!Object.hasOwn(given, name) || (given as Record<string, unknown>)[name] !== undefined) return;
-  throw new TypeError(
+  throw invalid(
     `${method}: ${name} is undefined, and more would be deleted than with it: ` +
       `leave ${name} out if that is meant`,
   );
@@ -89,7 +90,7 @@ function noBounds(method: string, selector: unknown): TypeError {
   const text = typeof selector === "string" ? quote(selector) : undefined;
   const key = Array.isArray(selector) ? printKey(selector) : text && `[${text}]`;
   const given = key === undefined ? Object.keys(selector as object).join(", ") : (text ?? key);
-  return new TypeError(
+  return invalid(
     "Selector must specify either 'prefix' or both 'start' and 'end' key: " +
       `${method} was given ${given || nameOf(selector)}; write { prefix: ${key ?? "[]"} }`,
   );
@@ -102,7 +103,7 @@ function copyOwn(method: string, selector: object, name: string): KvKey | undefi
   if (key === undefined) return undefined;
   if (Array.isArray(key)) return key.slice();
   const text = typeof key === "string" ? `: write ${name}: [${quote(key)}]` : "";
-  throw new TypeError(
+  throw invalid(
     `invalid type; expected: array, got: ${nameOf(key)}: ${method}: ${name} is a key${text}`,
   );
 }
@@ -118,7 +119,11 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
   if (prefix === undefined) {
     const first = keyBytes(start!, keyBytesMax);
     const last = keyBytes(end!, keyBytesMax);
-    if (first.compare(last) > 0) throw new TypeError("Start key is greater than end key");
+    if (first.compare(last) > 0) {
+      throw invalid(
+        `Start key is greater than end key: start ${printKey(start)}, end ${printKey(end)}`,
+      );
+    }
     const common = commonLength(first, last);
     return { start: first, end: last, common, prefix: null, prefixBytes: 0 };
   }
@@ -129,7 +134,9 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
   const inside = (key: KvKey, name: string): Buffer => {
     const bound = keyBytes(key, keyBytesMax);
     if (bound.length <= bytes.length || commonLength(bound, bytes) < bytes.length) {
-      throw new TypeError(`${name} key is not in the keyspace defined by prefix`);
+      throw invalid(
+        `${name} key is not in the keyspace defined by prefix: ${printKey(key)}, prefix ${printKey(prefix)}`,
+      );
     }
     return bound;
   };
@@ -142,6 +149,12 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
   };
 }
 
+function outOfBounds(cursor: unknown): TypeError {
+  return invalid(
+    `cursor out of bounds: received ${printGiven(cursor)}; it is one of a list of another selector`,
+  );
+}
+
 /** Replaces a bound by the cursor. Throws TypeError for a cursor of another list. */
 export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explicit: boolean): void {
   const rest = decodeCursor(cursor);
@@ -150,11 +163,11 @@ export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explic
   const isStart = isOfStart(rest) && common.length === bounds.start.length;
   const key = isStart ? common : Buffer.concat([common, rest]);
   if (reverse) {
-    if (explicit && key.compare(bounds.end) > 0) throw new TypeError("cursor out of bounds");
+    if (explicit && key.compare(bounds.end) > 0) throw outOfBounds(cursor);
     bounds.end = key;
   } else {
     const start = extended(key, 0);
-    if (explicit && start.compare(bounds.start) < 0) throw new TypeError("cursor out of bounds");
+    if (explicit && start.compare(bounds.start) < 0) throw outOfBounds(cursor);
     bounds.start = start;
   }
 }

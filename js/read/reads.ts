@@ -2,6 +2,7 @@
 // turn's budget is spent, the answer does not fit), the batch of the asynchronous lane.
 // Invariant: between encoding a request into the scratch and decoding its answer no user code runs.
 
+import { invalid } from "../model/errors.js";
 import { checkReadOptions, noKeys, overLimit } from "../arguments/check.js";
 import { decodeKey, encodeKey, noKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
@@ -334,7 +335,7 @@ function valueOf(buf: Buffer, at: number, length: number): unknown {
 
 /** Deno's text for a missing key. */
 export function requireKey(key: KvKey): KvKey {
-  if (key == null) throw new TypeError(`Invalid range: ${noKey(key)}`);
+  if (key == null) throw invalid(`Invalid range: ${noKey(key)}`);
   return key;
 }
 

@@ -3,7 +3,7 @@
 import { shown } from "../arguments/check.js";
 import { signalled } from "../arguments/signal.js";
 import { Writer } from "../codec/writer.js";
-import { errorOf } from "../model/errors.js";
+import { errorOf, invalid, misuse } from "../model/errors.js";
 import {
   CALL_REPLICA_REACHED,
   CALL_REPLICA_READY,
@@ -25,7 +25,7 @@ export class KvReplica {
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
-      throw new TypeError("KvReplica can not be constructed: use kv.replica of a handle instead");
+      throw misuse("KvReplica can not be constructed: use kv.replica of a handle instead");
     }
     this.#session = session;
   }
@@ -45,7 +45,7 @@ export class KvReplica {
   reached(versionstamp: string, options?: KvCallOptions): Promise<void> {
     return signalled("kv.replica.reached", options, async (signal) => {
       if (typeof versionstamp !== "string" || !VERSIONSTAMP.test(versionstamp)) {
-        throw new TypeError(
+        throw invalid(
           `kv.replica.reached: the versionstamp must have 20 hexadecimal digits: received ${shown(versionstamp)}`,
         );
       }

@@ -4,6 +4,7 @@ import { nameOf } from "../arguments/check.js";
 import { encodeCbor } from "../codec/value/encode.js";
 import { Writer } from "../codec/writer.js";
 import { isTypeError } from "../model/brands.js";
+import { codeOf, invalid, misuse, tooLarge } from "../model/errors.js";
 
 /** Encoded bytes of a filter; the addon checks it again. */
 const FILTER_BYTES_MAX = 256 * 1024;
@@ -12,17 +13,17 @@ const FILTER_BYTES_MAX = 256 * 1024;
 export function encodeWhere(method: string, where: unknown): Buffer | null {
   if (where === undefined) return null;
   if (!isPlainObject(where)) {
-    throw new TypeError(`${method}: where must be an object of conditions: got ${nameOf(where)}`);
+    throw invalid(`${method}: where must be an object of conditions: got ${nameOf(where)}`);
   }
   const writer = new Writer(256);
   try {
     encodeCbor(writer, where, FILTER_BYTES_MAX);
   } catch (error) {
-    if (isTypeError(error)) throw new TypeError(`${method}: where: ${error.message}`);
-    throw error;
+    if (!isTypeError(error)) throw error;
+    const message = `${method}: where: ${error.message}`;
+    throw codeOf(error) === "TOO_LARGE" ? tooLarge(message) : misuse(message);
   }
-  if (writer.fills !== null)
-    throw new TypeError(`${method}: where: a Blob is compared with nothing`);
+  if (writer.fills !== null) throw misuse(`${method}: where: a Blob is compared with nothing`);
   return writer.copy();
 }
 

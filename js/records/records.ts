@@ -2,9 +2,10 @@
 // encoded bytes allow. Rust checks every limit again; here they bound memory.
 // Invariant: a function that throws may leave bytes behind; its caller removes them.
 
+import { invalid, misuse, tooLarge, codeOf } from "../model/errors.js";
 import { atCommit } from "../arguments/at-commit.js";
 import type { Limits, QueueOptions } from "../arguments/check.js";
-import { overLimit, wrongShape } from "../arguments/check.js";
+import { overLimit, shown, wrongShape } from "../arguments/check.js";
 import type { Expiry } from "../arguments/expiry-options.js";
 import { encodeKey, encodeKeyParts, noKey } from "../codec/key.js";
 import { encodeCbor, encodeValue } from "../codec/value/encode.js";
@@ -73,12 +74,12 @@ export function putKey(writer: Writer, key: KvKey, limits: Limits): void {
   writer.u32(0);
   // Deno's text for a write without a key.
   if (key == null)
-    throw new TypeError(`Cannot read properties of ${key} (reading 'length'): ${noKey(key)}`);
+    throw invalid(`Cannot read properties of ${key} (reading 'length'): ${noKey(key)}`);
   try {
     encodeKey(writer, key);
   } catch (error) {
-    if (isTypeError(error) && error.message.startsWith("BigUint")) {
-      throw new TypeError(`Invalid mutation: ${error.message}`);
+    if (isTypeError(error) && codeOf(error) === "TOO_LARGE") {
+      throw tooLarge(`Invalid mutation: ${error.message}`);
     }
     throw error;
   }
@@ -114,9 +115,9 @@ export function putValue(writer: Writer, key: KvKey, value: unknown, limits: Lim
 
 /** Adds the key and the option to an error of the encoder about the size. */
 function tellKey(error: unknown, key: KvKey): unknown {
-  if (!isTypeError(error) || !error.message.startsWith(TOO_LARGE)) return error;
+  if (!isTypeError(error) || codeOf(error) !== "TOO_LARGE") return error;
   return atCommit(
-    new TypeError(
+    tooLarge(
       `${error.message} for key ${printKey(key)}; raise limits.valueBytesMax of openKv to allow it`,
     ),
   );
@@ -163,14 +164,19 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
     writer.u8(0);
   } else {
     if (typeof versionstamp !== "string") {
-      const received = `the versionstamp of a check is ${printGiven(versionstamp)}`;
+      const received = `the versionstamp is ${printGiven(versionstamp)}`;
       throw wrongShape(
         "string",
         versionstamp,
         `${received}; use that of an entry, or null for none`,
       );
     }
-    if (!isStamp(versionstamp)) throw new TypeError("Invalid check");
+    if (!isStamp(versionstamp)) {
+      throw invalid(
+        "Invalid check: the versionstamp must be 20 hexadecimal digits, those of an entry, or null for " +
+          `no entry: received ${shown(versionstamp)}`,
+      );
+    }
     writer.u8(1);
     writer.ascii(versionstamp);
   }
@@ -184,7 +190,7 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
 function putFixedKey(writer: Writer, key: KvKey, limits: Limits, what: string): void {
   putKey(writer, key, limits);
   if (writer.patches === null) return;
-  throw new TypeError(`The key of a ${what} cannot have a KvUuidV7: no entry can have it yet`);
+  throw misuse(`The key of a ${what} cannot have a KvUuidV7: no entry can have it yet`);
 }
 
 /** A new expiry, or none. */
@@ -205,7 +211,7 @@ export function putSetExpiry(
 /** The frame of TTL: the key without its length. */
 export function putTtl(writer: Writer, key: KvKey, limits: Limits): void {
   encodeKey(writer, key);
-  if (writer.pos === 0) throw new TypeError("key cannot be empty");
+  if (writer.pos === 0) throw invalid("key cannot be empty");
   if (writer.pos > limits.keyBytesMax) {
     throw overLimit("Key too large for read", "keyBytesMax", limits, writer.pos, key);
   }
@@ -256,14 +262,11 @@ export function putMessage(writer: Writer, value: unknown, limits: Limits): void
   try {
     encodeCbor(writer, value, limits.messageBytesMax);
   } catch (error) {
-    if (isTypeError(error) && error.message.startsWith(TOO_LARGE)) {
-      const words = error.message.replace(TOO_LARGE, "enqueue payload too large");
-      throw atCommit(new TypeError(`${words}; raise limits.messageBytesMax of openKv to allow it`));
+    if (isTypeError(error) && codeOf(error) === "TOO_LARGE") {
+      const words = error.message.replace("Value too large", "enqueue payload too large");
+      throw atCommit(tooLarge(`${words}; raise limits.messageBytesMax of openKv to allow it`));
     }
     throw error;
   }
   endValue(writer, at, IN_MESSAGE);
 }
-
-/** The encoder's text for a value over its limit. */
-const TOO_LARGE = "Value too large";

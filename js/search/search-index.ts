@@ -7,7 +7,7 @@ import { setTimeout } from "../model/clock.js";
 import { count } from "../read/count.js";
 import { decodeKey, type KeyPart } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
-import { KvError } from "../model/errors.js";
+import { KvError, invalid } from "../model/errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "../native/contract.js";
 import { Sized, putPrefix, putText } from "./search.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -53,17 +53,15 @@ export async function createIndex(session: Session, options: KvIndexOptions): Pr
       : TOKENIZERS.indexOf(given.tokenize as (typeof TOKENIZERS)[number]);
   if (tokenizer < 0) {
     const known = TOKENIZERS.join(", ");
-    throw new TypeError(
+    throw invalid(
       `kv.createIndex: tokenize must be one of ${known}: received ${shown(given.tokenize)}`,
     );
   }
   if (given.name !== undefined && typeof given.name !== "string") {
-    throw new TypeError(`kv.createIndex: name must be a string: received ${shown(given.name)}`);
+    throw invalid(`kv.createIndex: name must be a string: received ${shown(given.name)}`);
   }
   if (given.replace !== undefined && typeof given.replace !== "boolean") {
-    throw new TypeError(
-      `kv.createIndex: replace must be a boolean: received ${shown(given.replace)}`,
-    );
+    throw invalid(`kv.createIndex: replace must be a boolean: received ${shown(given.replace)}`);
   }
   frame.u8(given.replace === true ? 1 : 0);
   const rest = new Writer();
@@ -86,13 +84,11 @@ export async function createIndex(session: Session, options: KvIndexOptions): Pr
 
 function listOf(name: string, given: unknown, type: "string" | "number"): unknown[] {
   if (!Array.isArray(given)) {
-    throw new TypeError(`kv.createIndex: ${name} must be an array: received ${shown(given)}`);
+    throw invalid(`kv.createIndex: ${name} must be an array: received ${shown(given)}`);
   }
   given.forEach((item: unknown, at) => {
     if (typeof item === type) return;
-    throw new TypeError(
-      `kv.createIndex: ${name}[${at}] must be a ${type}: received ${shown(item)}`,
-    );
+    throw invalid(`kv.createIndex: ${name}[${at}] must be a ${type}: received ${shown(item)}`);
   });
   return given;
 }
@@ -125,7 +121,7 @@ export async function dropIndex(session: Session, prefix: KvKey | string): Promi
     putText(frame, prefix);
   } else {
     if (!Array.isArray(prefix)) {
-      throw new TypeError(`kv.dropIndex: expected a prefix or a name: received ${shown(prefix)}`);
+      throw invalid(`kv.dropIndex: expected a prefix or a name: received ${shown(prefix)}`);
     }
     frame.u8(BY_PREFIX);
     putPrefix(session, frame, "kv.dropIndex", prefix);

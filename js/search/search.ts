@@ -1,5 +1,6 @@
 // Duty: search: turns the query and its options into a frame, and the hits into entries.
 
+import { invalid, tooLarge } from "../model/errors.js";
 import { checkOptions, shown } from "../arguments/check.js";
 import { call } from "../session/call.js";
 import { decodeKey, encodeKey } from "../codec/key.js";
@@ -55,12 +56,12 @@ function requestOf(session: Session, prefix: KvKey, query: unknown, options: unk
   const offset = wholeNumber("offset", given.offset, 0, U32_MAX) ?? 0;
   const cursor = cursorBytes(given.cursor);
   if (cursor !== null && given.offset !== undefined) {
-    throw new TypeError("kv.search: offset and cursor exclude each other");
+    throw invalid("kv.search: offset and cursor exclude each other: give one of them");
   }
   const marks = checkHighlight(given.highlight);
   const where = encodeWhere("kv.search", given.where);
   if (typeof query !== "string") {
-    throw new TypeError(`kv.search: query must be a string: received ${shown(query)}`);
+    throw invalid(`kv.search: query must be a string: received ${shown(query)}`);
   }
   const frame = new Writer();
   const flags = [cursor === null ? 0 : AFTER, marks === null ? 0 : HIGHLIGHT];
@@ -88,9 +89,7 @@ function wholeNumber(name: string, given: unknown, least: number, most: number):
   if (typeof given === "number" && Number.isInteger(given) && given >= least && given <= most) {
     return given;
   }
-  throw new TypeError(
-    `kv.search: ${name} must be an integer from ${least}: received ${shown(given)}`,
-  );
+  throw invalid(`kv.search: ${name} must be an integer from ${least}: received ${shown(given)}`);
 }
 
 function cursorBytes(cursor: unknown): Buffer | null {
@@ -99,7 +98,7 @@ function cursorBytes(cursor: unknown): Buffer | null {
     const bytes = Buffer.from(cursor, "base64url");
     if (bytes.length === CURSOR_BYTES && bytes.toString("base64url") === cursor) return bytes;
   }
-  throw new TypeError("kv.search: cursor must be that of an earlier result");
+  throw invalid(`kv.search: cursor must be that of an earlier result: received ${shown(cursor)}`);
 }
 
 interface Marks {
@@ -113,16 +112,14 @@ function checkHighlight(given: unknown): Marks | null {
   if (given === undefined || given === false) return null;
   const options = given === true ? {} : given;
   if (typeof options !== "object" || options === null) {
-    throw new TypeError(
-      `kv.search: highlight must be a boolean or an object: received ${shown(given)}`,
-    );
+    throw invalid(`kv.search: highlight must be a boolean or an object: received ${shown(given)}`);
   }
   const marks = checkOptions("kv.search: highlight", options, HIGHLIGHT_OPTIONS);
   const mark = (name: (typeof HIGHLIGHT_OPTIONS)[number], standard: string): string => {
     const text = marks[name];
     if (text === undefined) return standard;
     if (typeof text === "string") return text;
-    throw new TypeError(`kv.search: highlight.${name} must be a string: received ${shown(text)}`);
+    throw invalid(`kv.search: highlight.${name} must be a string: received ${shown(text)}`);
   };
   return {
     before: mark("before", "<b>"),
@@ -135,7 +132,7 @@ function checkHighlight(given: unknown): Marks | null {
 /** A key prefix with its length. */
 export function putPrefix(session: Session, frame: Writer, method: string, prefix: unknown): void {
   if (!Array.isArray(prefix)) {
-    throw new TypeError(`${method}: prefix must be an array: received ${shown(prefix)}`);
+    throw invalid(`${method}: prefix must be an array: received ${shown(prefix)}`);
   }
   const at = frame.pos;
   frame.u32(0);
@@ -143,7 +140,7 @@ export function putPrefix(session: Session, frame: Writer, method: string, prefi
   const length = frame.pos - at - 4;
   const most = session.limits.keyBytesMax;
   if (length > most) {
-    throw new TypeError(`${method}: prefix too large (max ${most} bytes): ${length} bytes given`);
+    throw tooLarge(`${method}: prefix too large (max ${most} bytes): ${length} bytes given`);
   }
   frame.patchU32(at, length);
 }

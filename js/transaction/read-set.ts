@@ -2,6 +2,7 @@
 // these for its commit.
 // Keys are byte strings here: a string with one character a byte, which compares as the bytes do.
 
+import { tooLarge } from "../model/errors.js";
 import type { Limits } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import type { Conflict } from "../model/errors.js";
@@ -176,7 +177,7 @@ function putBytesOf(writer: Writer, key: string): void {
 
 /** The text of the addon for a commit. */
 function overLimit(words: string, name: string, most: number, given: number): TypeError {
-  return new TypeError(
+  return tooLarge(
     `${words} (max ${most}): ${given} given; raise limits.${name} of openKv to allow it`,
   );
 }

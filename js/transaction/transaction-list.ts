@@ -2,6 +2,7 @@
 // the order of their keys.
 // Invariant: a row is in the read set before it is yielded; rows that are not selected are too.
 
+import { invalid } from "../model/errors.js";
 import {
   LIST_OPTIONS,
   checkConsistency,
@@ -53,10 +54,10 @@ export class TransactionList implements KvTransactionListIterator<any> {
     const given = checkOptions(method, options, LIST_OPTIONS);
     const { limit, reverse, cursor } = given;
     if (limit !== undefined && !(Number.isInteger(limit) && (limit as number) > 0)) {
-      throw new TypeError(`${method}: limit must be a positive integer: received ${shown(limit)}`);
+      throw invalid(`${method}: limit must be a positive integer: received ${shown(limit)}`);
     }
     if (reverse !== undefined && typeof reverse !== "boolean") {
-      throw new TypeError(`${method}: reverse must be a boolean: received ${shown(reverse)}`);
+      throw invalid(`${method}: reverse must be a boolean: received ${shown(reverse)}`);
     }
     checkConsistency(given.consistency);
     this.#signal = checkSignal(method, given.signal);

@@ -2,6 +2,7 @@
 // writes, and writes that are collected for the commit.
 // Invariant: the result of a read is in the read set before its promise resolves.
 
+import { misuse } from "../model/errors.js";
 import { AtomicOperation, segmentsOf } from "../atomic/atomic.js";
 import { checkConsistency, checkOptions, missingValue, noKeys } from "../arguments/check.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -250,7 +251,7 @@ export class Transaction implements KvTransaction {
 
   #requireActive(): void {
     if (this.#ended) {
-      throw new TypeError(
+      throw misuse(
         "The transaction has ended: use tx only inside the function given to kv.transaction, " +
           "and await what it does there",
       );

@@ -9,7 +9,7 @@ import {
 } from "./backoff.js";
 import { checkOptions, shown } from "../arguments/check.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
-import { type Conflict, KvConflictError } from "../model/errors.js";
+import { type Conflict, KvConflictError, invalid, misuse } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
 import { assign } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -27,7 +27,7 @@ export async function transaction<T>(
   options: unknown,
 ): Promise<KvTransactionResult<T>> {
   if (typeof run !== "function") {
-    throw new TypeError(`kv.transaction: expected a function: received ${shown(run)}`);
+    throw misuse(`kv.transaction: expected a function: received ${shown(run)}`);
   }
   const given = checkOptions("kv.transaction", options, ["maxRetries", "retryDelay", "signal"]);
   const maxRetries = checkRetries(given.maxRetries);
@@ -93,7 +93,7 @@ function checkRetryDelay(given: unknown): RetryDelay {
   const maxMs = checkMs(`${method}.max`, max);
   const initialMs = checkMs(`${method}.initial`, initial);
   if (initialMs !== undefined && maxMs !== undefined && initialMs > maxMs) {
-    throw new TypeError(`${method}: initial (${initialMs}) is above max (${maxMs})`);
+    throw invalid(`${method}: initial (${initialMs}) is above max (${maxMs})`);
   }
   const otherwise = RETRY_DELAY_DEFAULT;
   return {
@@ -106,7 +106,7 @@ function checkMs(what: string, given: unknown): number | undefined {
   if (given === undefined) return undefined;
   if (typeof given === "number" && given >= 0 && given <= TRANSACTION_RETRY_DELAY_MS_MAX)
     return given;
-  throw new TypeError(
+  throw invalid(
     `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: received ${shown(given)}`,
   );
 }
@@ -116,7 +116,7 @@ function checkRetries(given: unknown): number {
   if (typeof given === "number" && given >= 0 && (Number.isInteger(given) || given === Infinity)) {
     return given;
   }
-  throw new TypeError(
+  throw invalid(
     `kv.transaction: maxRetries must be a non-negative integer or Infinity: received ${shown(given)}`,
   );
 }

@@ -1,5 +1,6 @@
 // Duty: watch over a selector: a stream of the committed changes in a range of keys, in order.
 
+import { invalid } from "../model/errors.js";
 import { checkOptions, wrongShape, shown } from "../arguments/check.js";
 import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
@@ -63,7 +64,7 @@ function putStamp(writer: Writer, since: unknown): void {
   if (typeof since !== "string") throw wrongShape("string", since, "since is a versionstamp");
   if (!isStamp(since)) {
     const form = `twenty hexadecimal digits: received ${shown(since)}`;
-    throw new TypeError(`kv.watch: since must be a versionstamp, ${form}`);
+    throw invalid(`kv.watch: since must be a versionstamp, ${form}`);
   }
   writer.u8(1);
   writer.ascii(since);

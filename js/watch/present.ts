@@ -2,6 +2,7 @@
 // Invariant: every commit that the entries do not show is yielded as a change, in order; a change that
 // they show is not.
 
+import { invalid, misuse } from "../model/errors.js";
 import { checkOptions, shown } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import { encodeKey } from "../codec/key.js";
@@ -29,11 +30,11 @@ export function changes(
 ): ReadableStream<KvChanges> {
   const { since, initial } = checkOptions("kv.watch", options, FEED_OPTIONS);
   if (initial !== undefined && typeof initial !== "boolean") {
-    throw new TypeError(`kv.watch: initial must be a boolean: received ${shown(initial)}`);
+    throw invalid(`kv.watch: initial must be a boolean: received ${shown(initial)}`);
   }
   if (initial !== true) return feed(session, given, options);
   if (since !== undefined) {
-    throw new TypeError(
+    throw misuse(
       "kv.watch: initial begins with the present entries, since after a commit: give one of them",
     );
   }

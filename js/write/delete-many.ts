@@ -1,6 +1,7 @@
 // Duty: deleteMany: deletes entries by their keys, or by a range and a filter, without reading them
 // into JavaScript.
 
+import { invalid } from "../model/errors.js";
 import { call } from "../session/call.js";
 import { checkOptions, requireSelector, shown } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
@@ -30,17 +31,13 @@ export async function deleteMany(
   for (const name of NARROWING) refuseUndefined("kv.deleteMany", given, name);
   const { where, limit, atomic, descendants } = given;
   if (limit !== undefined && !(isCount(limit) && limit < NO_LIMIT)) {
-    throw new TypeError(
-      `kv.deleteMany: limit must be a positive integer: received ${shown(limit)}`,
-    );
+    throw invalid(`kv.deleteMany: limit must be a positive integer: received ${shown(limit)}`);
   }
   if (atomic !== undefined && typeof atomic !== "boolean") {
-    throw new TypeError(`kv.deleteMany: atomic must be a boolean: received ${shown(atomic)}`);
+    throw invalid(`kv.deleteMany: atomic must be a boolean: received ${shown(atomic)}`);
   }
   if (descendants !== undefined && typeof descendants !== "boolean") {
-    throw new TypeError(
-      `kv.deleteMany: descendants must be a boolean: received ${shown(descendants)}`,
-    );
+    throw invalid(`kv.deleteMany: descendants must be a boolean: received ${shown(descendants)}`);
   }
   const filter = encodeWhere("kv.deleteMany", where);
   const ofOneKey = descendants === true;
@@ -61,11 +58,11 @@ export async function deleteMany(
     frame.u32(count);
     for (let i = 0; i < count; i++) {
       if (!Array.isArray(keys[i])) {
-        throw new TypeError(
+        throw invalid(
           `kv.deleteMany: keys[${i}] must be a key (an array): received ${shown(keys[i])}`,
         );
       }
-      if (keys[i].length === 0) throw new TypeError(`kv.deleteMany: keys[${i}] cannot be empty`);
+      if (keys[i].length === 0) throw invalid(`kv.deleteMany: keys[${i}] cannot be empty`);
       const at = frame.pos + 4;
       putKey(frame, keys[i], session.limits);
       touched.changes(frame.buf, at, frame.pos);
@@ -89,12 +86,12 @@ export async function deleteMany(
 /** The range of a key and of all keys that extend it. */
 function subtreeOf(key: unknown, keyBytesMax: number): { start: Buffer; end: Buffer } {
   if (!Array.isArray(key)) {
-    throw new TypeError(
+    throw invalid(
       `kv.deleteMany: with descendants, expected a key (an array): received ${shown(key)}`,
     );
   }
   if (key.length === 0) {
-    throw new TypeError(
+    throw invalid(
       "kv.deleteMany: with descendants, the key cannot be empty: " +
         "deleteMany({ prefix: [] }) deletes everything",
     );

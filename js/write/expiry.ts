@@ -1,5 +1,6 @@
 // Duty: ttl, touch and persist: the expiry of an entry. They never read or write its value.
 
+import { misuse } from "../model/errors.js";
 import { checkOptions, requireKey } from "../arguments/check.js";
 import { call } from "../session/call.js";
 import {
@@ -40,7 +41,7 @@ export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Dat
 export function checkTouch(method: string, options: unknown): Expiry {
   const expiry = checkExpiry(checkOptions(method, options, EXPIRY_OPTIONS));
   if (expiry.afterMs === undefined && expiry.atMs === undefined) {
-    throw new TypeError(
+    throw misuse(
       `${method}: expireIn (milliseconds) or expireAt is missing; persist() removes the expiry`,
     );
   }

@@ -96,7 +96,7 @@ impl List {
     fn followed_by(mut self, other: Self) -> Result<Self> {
         let before = self.length;
         self.length = before.checked_add(other.length).ok_or_else(|| {
-            Error::invalid("Invalid array length: an array has at most 4294967295 items")
+            Error::too_large("Invalid array length: an array has at most 4294967295 items")
         })?;
         self.items.extend(other.items.into_iter().map(|(at, id)| (before + at, id)));
         Ok(self)

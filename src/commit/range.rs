@@ -249,13 +249,13 @@ fn unreadable(error: &crate::codec::Malformed) -> Error {
 
 fn too_many(max: usize, found: usize) -> Error {
     if found > max {
-        return Error::invalid(format!(
+        return Error::too_large(format!(
             "kv.deleteMany: atomic: true deletes at most limits.mutationsMax (max {max}) \
              entries, and there are more; raise limits.mutationsMax of openKv to allow it, \
              give a limit, or leave atomic out"
         ));
     }
-    Error::invalid(format!(
+    Error::too_large(format!(
         "kv.deleteMany: atomic: true looks at most at {DELETE_WHOLE_ROWS_MAX} entries, and \
          there are more; choose a smaller range, or leave atomic out"
     ))

@@ -96,7 +96,7 @@ fn creation<'i>(
             other.name,
             difference(other, spec),
         ))),
-        None if there.count() >= INDEXES_MAX => Err(Error::invalid(format!(
+        None if there.count() >= INDEXES_MAX => Err(Error::too_large(format!(
             "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
         ))),
         None => Ok(Creation::Creates),

@@ -80,7 +80,7 @@ impl Filter {
     pub fn parse(bytes: &[u8], now_ms: i64) -> Result<Self> {
         let len = bytes.len();
         if len > FILTER_BYTES_MAX {
-            return Err(Error::invalid(format!(
+            return Err(Error::too_large(format!(
                 "where: too large (max {FILTER_BYTES_MAX} bytes): {len} bytes given"
             )));
         }

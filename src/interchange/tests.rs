@@ -150,7 +150,7 @@ fn several_keys_are_one_array() {
         assert_eq!(found.unwrap(), expected, "{text}");
     }
     assert_eq!(message("[[1],2]"), "'[' was expected at character 6 of [[1],2]");
-    assert_eq!(message("[[1] [2]]"), "',' was expected at character 6 of [[1] [2]]");
+    assert_eq!(message("[[1] [2]]"), "',' or ']' was expected at character 6 of [[1] [2]]");
     assert_eq!(message("[[1]] 2"), "nothing more was expected at character 7 of [[1]] 2");
 }
 

@@ -7,50 +7,101 @@ use std::fmt;
 
 use super::Capability;
 
-/// What the caller can do about an error. The numbers are those of the binding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Kind {
-    /// The arguments are wrong; correct them. A `TypeError` in JavaScript.
-    Invalid = 1,
-    /// A value is out of range; correct it. A `RangeError` in JavaScript.
-    Range = 2,
-    /// Another writer changed the data; read again and retry.
-    Conflict = 3,
-    /// Temporarily impossible: busy, disk full, too many files. Nothing was done; retry later.
-    Unavailable = 4,
-    /// The commit may or may not have happened; read to find out.
-    OutcomeUnknown = 5,
-    /// The handle was closed; open again. A `BadResource` in JavaScript.
-    Closed = 6,
-    /// This process lacks permission to read or write the file or directory.
-    Denied = 7,
-    /// The file is damaged or was written by another program; restore a backup or check the path.
-    Corrupt = 8,
-    /// A bug of openkv; report it.
-    Internal = 9,
-    /// This database or version does not offer the request.
-    Unsupported = 10,
-    /// The change feed was trimmed past that position; read the current state and start there.
-    FeedGap = 11,
+/// Declares the kinds: their numbers in the binding, their codes and their HTTP statuses. The first
+/// paragraph of a row says what happened, the second what to do: `scripts/errors.mjs` writes both to
+/// docs/errors.md.
+macro_rules! kinds {
+    ($($(#[doc = $text:literal])* $kind:ident = $number:literal, $code:literal, $status:literal;)*) => {
+        /// What the caller can do about an error. The numbers are those of the binding.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        #[repr(u8)]
+        pub enum Kind {
+            $($(#[doc = $text])* $kind = $number,)*
+        }
+
+        impl Kind {
+            /// Every kind, by number.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// The code: API, as `code` of an error in JavaScript and over HTTP.
+            pub const fn code(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $code,)*
+                }
+            }
+
+            /// The status of an HTTP answer with this error.
+            pub const fn http_status(self) -> u16 {
+                match self {
+                    $(Self::$kind => $status,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// An argument is malformed, of the wrong kind, or outside its bounds, a key or cursor is wrong, or `sum`,
+    /// `min`, `max` or `append` met a value that is not of its kind.
+    ///
+    /// Correct the argument.
+    Invalid = 1, "INVALID", 400;
+    /// A number is outside the range of its type (`KvU64`, the bounds of a `sum`), or a value is nested too
+    /// deeply.
+    ///
+    /// Correct the argument.
+    Range = 2, "RANGE", 400;
+    /// Another writer changed what was read; from a transaction without retries left, as `KvConflictError`.
+    ///
+    /// Read again and retry.
+    Conflict = 3, "CONFLICT", 409;
+    /// Not possible now: another process holds the file longer than `busyTimeout`, the disk is full, too many files
+    /// are open, a search or count took too long.
+    ///
+    /// Nothing was done; try again later.
+    Unavailable = 4, "UNAVAILABLE", 503;
+    /// The commit may or may not have happened: the disk failed while it became durable, or the answer of a server
+    /// was lost ([remote.md](remote.md)).
+    ///
+    /// Read to find out, then decide.
+    OutcomeUnknown = 5, "OUTCOME_UNKNOWN", 500;
+    /// The handle is closed.
+    ///
+    /// Open the database again.
+    Closed = 6, "CLOSED", 503;
+    /// This process may not read or write the file, the handle is `readonly`, or the file has several hard links and
+    /// the call would write.
+    ///
+    /// Change the permissions, or do not write; remove the other links.
+    Denied = 7, "DENIED", 403;
+    /// The file is damaged, or is not a database of this kind.
+    ///
+    /// Restore a backup, check the path.
+    Corrupt = 8, "CORRUPT", 422;
+    /// A bug of openkv.
+    ///
+    /// Report it with its message.
+    Internal = 9, "INTERNAL", 500;
+    /// The request is valid, but this version or this database does not offer it; or the file has a newer format than
+    /// this version knows.
+    ///
+    /// Do it another way; update openkv.
+    Unsupported = 10, "UNSUPPORTED", 422;
+    /// The change feed no longer reaches back to where it should continue.
+    ///
+    /// Read the present state, and follow from its versionstamp.
+    FeedGap = 11, "FEED_GAP", 422;
+    /// A key, a value, a message, a query, or a number of them is over a limit ([limits.md](limits.md)).
+    ///
+    /// Send less, or raise the limit that the message names.
+    TooLarge = 12, "TOO_LARGE", 413;
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 11] = [
-        Self::Invalid,
-        Self::Range,
-        Self::Conflict,
-        Self::Unavailable,
-        Self::OutcomeUnknown,
-        Self::Closed,
-        Self::Denied,
-        Self::Corrupt,
-        Self::Internal,
-        Self::Unsupported,
-        Self::FeedGap,
-    ];
+    /// The highest number that every released reader knows. A later one crosses only to readers that say that
+    /// they know it.
+    pub const KNOWN: u8 = Self::FeedGap as u8;
 
     /// The kind of a number of the binding.
     ///
@@ -60,7 +111,26 @@ impl Kind {
     /// assert_eq!(Kind::from_number(0), None);
     /// ```
     pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+        Self::ALL.iter().copied().find(|kind| *kind as u8 == number)
+    }
+
+    /// Whether the arguments of the call are at fault, and not the database: repeated, the call fails again.
+    pub const fn is_of_input(self) -> bool {
+        matches!(self, Self::Invalid | Self::TooLarge | Self::Range)
+    }
+
+    /// The kind for a reader that knows the kinds up to a number. [`Kind::TooLarge`] was [`Kind::Invalid`] before it
+    /// had a number.
+    ///
+    /// ```
+    /// use openkv::model::Kind;
+    /// assert_eq!(Kind::TooLarge.known_to(11), Kind::Invalid);
+    /// assert_eq!(Kind::TooLarge.known_to(12), Kind::TooLarge);
+    /// assert_eq!(Kind::FeedGap.known_to(11), Kind::FeedGap);
+    /// ```
+    #[must_use]
+    pub const fn known_to(self, known: u8) -> Self {
+        if self as u8 > known { Self::Invalid } else { self }
     }
 }
 
@@ -84,6 +154,11 @@ impl Error {
     /// An error in the arguments of a call.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, message)
+    }
+
+    /// More than a limit allows.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(Kind::TooLarge, message)
     }
 
     /// The handle or engine is closed.
@@ -120,6 +195,24 @@ impl Error {
     /// A bug of openkv.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)
+    }
+
+    /// The same error with its place in front of its message.
+    #[must_use]
+    pub fn at(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+
+    /// The same error with its place behind Deno's words.
+    #[must_use]
+    pub fn about(self, place: &str) -> Self {
+        Self { message: format!("{} ({place})", self.message), ..self }
+    }
+
+    /// The same error for a reader that knows the kinds up to a number: [`Kind::known_to`].
+    #[must_use]
+    pub fn known_to(self, known: u8) -> Self {
+        Self { kind: self.kind.known_to(known), ..self }
     }
 
     /// The kind.

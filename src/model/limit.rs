@@ -25,7 +25,7 @@ impl Limit {
         }
         let key = key();
         let key = if key.is_empty() { key } else { format!(" for key {key}") };
-        Err(Error::invalid(format!(
+        Err(Error::too_large(format!(
             "{words} (max {max}{unit}): {given}{unit} given{key}; \
              raise limits.{name} of openKv to allow it"
         )))
@@ -81,7 +81,7 @@ pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
     let intervals = message.backoff_ms.len();
     if intervals > limits.backoff_intervals_max {
         let max = limits.backoff_intervals_max;
-        return Err(Error::invalid(format!(
+        return Err(Error::too_large(format!(
             "Invalid backoffSchedule, max {max} intervals allowed: {intervals} given; \
              raise limits.backoffIntervalsMax of openKv to allow it"
         )));
@@ -101,7 +101,13 @@ pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
     named("queue: name too long", QUEUE_NAME_BYTES_MAX, " bytes", message.queue.len())?;
     let key_len = message.deduplication_key.as_ref().map_or(0, String::len);
     named("deduplicationKey too long", DEDUPLICATION_KEY_BYTES_MAX, " bytes", key_len)?;
-    named("priority too high", PRIORITY_MAX.into(), "", message.priority.into())
+    if message.priority > PRIORITY_MAX {
+        let given = message.priority;
+        return Err(Error::invalid(format!(
+            "priority too high (max {PRIORITY_MAX}): {given} given"
+        )));
+    }
+    Ok(())
 }
 
 /// Checks a bound of named queues, which no option raises.
@@ -109,7 +115,7 @@ fn named(words: &str, max: usize, unit: &str, given: usize) -> Result<()> {
     if given <= max {
         return Ok(());
     }
-    Err(Error::invalid(format!("{words} (max {max}{unit}): {given}{unit} given")))
+    Err(Error::too_large(format!("{words} (max {max}{unit}): {given}{unit} given")))
 }
 
 pub(super) fn totals(bytes: usize, key_bytes: usize, limits: &Limits) -> Result<()> {

@@ -49,6 +49,7 @@ impl IndexSpec {
     /// `Invalid`, with the option, the limit and the given value.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("kv.createIndex: {what}")));
+        let too_large = |what: String| Err(Error::too_large(format!("kv.createIndex: {what}")));
         if self.name.is_empty() || self.name.len() > INDEX_NAME_BYTES_MAX {
             let given = self.name.len();
             return refuse(format!(
@@ -64,7 +65,7 @@ impl IndexSpec {
         for (at, field) in self.fields.iter().enumerate() {
             if field.len() > INDEX_FIELD_BYTES_MAX {
                 let given = field.len();
-                return refuse(format!(
+                return too_large(format!(
                     "fields[{at}] is too long (max {INDEX_FIELD_BYTES_MAX} bytes): {given} given"
                 ));
             }
@@ -79,7 +80,7 @@ impl IndexSpec {
         }
         if self.prefix_lengths.len() > INDEX_PREFIX_LENGTHS_MAX {
             let given = self.prefix_lengths.len();
-            return refuse(format!(
+            return too_large(format!(
                 "too many prefixLengths (max {INDEX_PREFIX_LENGTHS_MAX}): {given} given"
             ));
         }
@@ -209,10 +210,10 @@ impl Search {
         for (name, mark) in [("before", before), ("after", after), ("ellipsis", ellipsis)] {
             let given = mark.len();
             if given > SNIPPET_MARK_BYTES_MAX {
-                return refuse(format!(
-                    "highlight.{name} is too long (max {SNIPPET_MARK_BYTES_MAX} bytes): \
+                return Err(Error::too_large(format!(
+                    "kv.search: highlight.{name} is too long (max {SNIPPET_MARK_BYTES_MAX} bytes): \
                      {given} bytes given"
-                ));
+                )));
             }
         }
         Ok(())

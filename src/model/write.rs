@@ -270,9 +270,9 @@ impl AtomicWrite {
         let mut bytes = 0;
         let mut key_bytes = 0;
         let written_key = |key: &Key, len: usize| limit::key(key, len, limits, tell);
-        for check in checks {
+        for (at, check) in checks.iter().enumerate() {
             let len = check.key.as_bytes().len();
-            written_key(&check.key, len)?;
+            written_key(&check.key, len).map_err(|error| error.about(&format!("checks[{at}]")))?;
             bytes += len;
         }
         bytes += ranges.iter().map(RangeCheck::size_bytes).sum::<usize>();

@@ -21,7 +21,7 @@
 //! error record. The error is the store's, so it is the same as that of a local database. Errors of
 //! the server itself have an HTTP status, as on every other route.
 
-use crate::model::{Error, Limits};
+use crate::model::{Error, Kind, Limits};
 use crate::protocol::frame::{frame_of, parse_error, push_error};
 
 /// The extension that offers all requests of this file.
@@ -72,6 +72,10 @@ pub const LIMITS_HEADER: &str = "x-openkv-limits";
 /// The header in a request of [`WRITE`] by a client that knows every status of an outcome. Without
 /// it, and from older servers, the answer has only the status bytes 0 to 3.
 pub const RESULTS_HEADER: &str = "x-openkv-results";
+
+/// The header in every request: the highest number of a [`Kind`] that the client knows. Without it, and from
+/// earlier clients, that is [`Kind::KNOWN`].
+pub const KINDS_HEADER: &str = "x-openkv-kinds";
 
 /// The header in a request of [`WRITE`] with ids of writes, if an earlier attempt of it may still arrive. The
 /// leader remembers a refusal then, as it remembers a commit.
@@ -159,6 +163,16 @@ pub fn split_count(body: &[u8]) -> Result<(usize, &[u8]), &'static str> {
     Ok((u32::from_le_bytes(*count) as usize, frame))
 }
 
+/// The highest number of a [`Kind`], for [`KINDS_HEADER`].
+pub fn write_kinds() -> String {
+    Kind::ALL.iter().map(|kind| *kind as u8).max().unwrap_or(Kind::KNOWN).to_string()
+}
+
+/// The highest number of a [`Kind`] that a client knows, by the text of its [`KINDS_HEADER`].
+pub fn read_kinds(text: Option<&str>) -> u8 {
+    text.and_then(|text| text.parse().ok()).unwrap_or(Kind::KNOWN)
+}
+
 /// The limits that differ from the defaults, for [`LIMITS_HEADER`].
 pub fn write_limits(limits: &Limits) -> String {
     let (wide, mut text) = (Limits::wide(), String::new());
@@ -192,7 +206,6 @@ pub fn read_limits(text: &str) -> Result<Limits, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Kind;
     use crate::protocol::frame::no_part_is_parsed;
 
     #[test]

@@ -21,7 +21,8 @@ use crate::model::{
 };
 use crate::protocol::RetrySafety;
 use crate::protocol::extension::{
-    FRAMES_TYPE, LIMITS_HEADER, REPEATED_HEADER, RESULTS_HEADER, SEEN_HEADER,
+    FRAMES_TYPE, KINDS_HEADER, LIMITS_HEADER, REPEATED_HEADER, RESULTS_HEADER, SEEN_HEADER,
+    write_kinds,
 };
 
 /// The extension that a request needs.
@@ -90,6 +91,9 @@ impl Question {
         let mut headers = grant.headers.clone();
         if self.needs.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAMES_TYPE));
+        }
+        if let (Some(_), Ok(kinds)) = (&self.needs, HeaderValue::from_str(&write_kinds())) {
+            headers.insert(HeaderName::from_static(KINDS_HEADER), kinds);
         }
         if let Some(limits) = &self.limits {
             headers.insert(HeaderName::from_static(LIMITS_HEADER), limits.clone());
@@ -428,10 +432,11 @@ pub(super) fn judge(endpoint: &str, status: StatusCode, headers: &HeaderMap, tex
             Try::Unavailable(why, after.unwrap_or_default())
         }
         _ if is_failure(status) => Try::Lost(why),
-        StatusCode::BAD_REQUEST
-        | StatusCode::PAYLOAD_TOO_LARGE
-        | StatusCode::UNPROCESSABLE_ENTITY => {
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
             Try::Refused(Error::invalid(format!("{text} ({endpoint} answered {status})")))
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Try::Refused(Error::too_large(format!("{text} ({endpoint} answered {status})")))
         }
         _ => Try::Refused(Error::corrupt(format!("{why}. Is this a KV Connect endpoint?"))),
     }

@@ -289,7 +289,7 @@ async fn send_all(
 fn after_repetition(decision: Decision) -> Decision {
     match decision {
         Decision::CheckFailed(_) => Decision::Rejected(repeated_check_failed()),
-        Decision::Rejected(error) if !matches!(error.kind(), Kind::Invalid | Kind::Range) => {
+        Decision::Rejected(error) if !error.kind().is_of_input() => {
             Decision::Rejected(outcome_unknown(&format!(
                 "The answer to a write was lost; sent again, it failed. The first try may have been \
                  executed: read to find out. {error}"

@@ -38,7 +38,7 @@ use crate::model::{Error, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX, Res
 pub fn parse(query: &str, fields: &[String], tokenizer: Tokenizer) -> Result<String> {
     if query.len() > QUERY_BYTES_MAX {
         let given = query.len();
-        return Err(Error::invalid(format!(
+        return Err(Error::too_large(format!(
             "kv.search: the query is too long (max {QUERY_BYTES_MAX} bytes): {given} bytes given"
         )));
     }

@@ -215,6 +215,11 @@ impl Refusal {
         self
     }
 
+    /// The same refusal with its text in other words.
+    pub(super) fn told(self, words: impl FnOnce(&str) -> String) -> Self {
+        Self { text: words(&self.text), ..self }
+    }
+
     /// Puts its place in front of its text.
     pub(super) fn within(self, place: &str) -> Self {
         Self { text: format!("{place}{}", self.text), ..self }
@@ -237,22 +242,27 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let text = error.message();
+        let status = StatusCode::from_u16(error.kind().http_status())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let refusal = match error.kind() {
-            Kind::Invalid | Kind::Range => Self::bad_request(text),
-            Kind::Denied => Self::new(StatusCode::FORBIDDEN, text),
-            Kind::Conflict => Self::new(StatusCode::CONFLICT, text),
+            Kind::Invalid
+            | Kind::TooLarge
+            | Kind::Range
+            | Kind::Denied
+            | Kind::Conflict
+            | Kind::Unsupported
+            | Kind::FeedGap => Self::new(status, text),
             Kind::Unavailable | Kind::Closed => {
                 tracing::warn!(%error, "unavailable");
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, text).retry(1)
+                Self::new(status, text).retry(1)
             }
-            Kind::Unsupported | Kind::FeedGap => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
             Kind::Corrupt => {
                 tracing::error!(%error, "damaged");
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+                Self::new(status, text)
             }
             Kind::OutcomeUnknown | Kind::Internal => {
                 tracing::error!(%error, "failed");
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+                Self::new(status, text)
             }
         };
         Self { kind: Some(error.kind()), lacks: error.lacks(), ..refusal }

@@ -2,7 +2,7 @@
 //! may store in a database.
 
 use openkv::model::{Decision, FRAMES_RECORDS_MAX, Kind, Range};
-use openkv::protocol::extension::{RESULTS_HEADER, read_answer, with_count};
+use openkv::protocol::extension::{KINDS_HEADER, RESULTS_HEADER, read_answer, with_count};
 use openkv::protocol::frame::{parse_answers, parse_outcomes, push_ranges};
 use openkv::protocol::state::{read_message, write_request};
 
@@ -89,6 +89,25 @@ fn failed_checks_are_sent_only_to_clients_that_request_results() {
     // An older client: status bytes that it knows.
     let reply = post(&session, &writes[..2]);
     assert_eq!(read_answer(&reply.body), Ok(Ok(&[1, 1][..])));
+}
+
+#[test]
+fn a_kind_of_error_is_sent_only_to_clients_that_know_it() {
+    let served = file(|_| ());
+    let session = served.session("/", ACCESS);
+    let body = with_count(1, &set(&[[2].as_slice(), &[b'k'; 3000], &[0]].concat(), 3, b"1"));
+    let kind = |headers: &[(&str, &str)]| {
+        let reply = session.post_with("openkv/write", headers, &body);
+        let frame = read_answer(&reply.body).expect("an answer").expect("outcomes");
+        match parse_outcomes(frame, 1).expect("outcomes").remove(0) {
+            Decision::Rejected(error) => error.kind(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(kind(&[(KINDS_HEADER, "12")]), Kind::TooLarge);
+    // An older client: a kind that it knows.
+    assert_eq!(kind(&[]), Kind::Invalid);
+    assert_eq!(kind(&[(KINDS_HEADER, "x")]), Kind::Invalid);
 }
 
 #[test]

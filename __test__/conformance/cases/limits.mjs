@@ -8,6 +8,19 @@ const numbered = (i, size) => [i, new Uint8Array(size - 11).fill(1)];
 
 export default [
   {
+    name: "an error that input can cause has a code",
+    denoDiffers: "Deno's errors have no codes of this kind",
+    async run(t) {
+      const kv = await t.open();
+      const code = async (call) => (await t.rejects(call, TypeError)).code;
+      t.is(await code(() => kv.get("user")), "INVALID");
+      t.is(await code(() => kv.list({ prefix: [] }, { cursor: "?" }).next()), "INVALID");
+      t.is(await code(() => kv.set(key(2049), 1)), "TOO_LARGE");
+      t.is(await code(() => kv.set(["a"], "x".repeat(70_000))), "TOO_LARGE");
+      t.is(await code(() => kv.set(["a"], () => 1)), undefined);
+    },
+  },
+  {
     name: "a key of 2048 bytes can be written, read, listed, checked, watched and deleted",
     async run(t) {
       const kv = await t.open();

@@ -149,6 +149,6 @@ test("a batch has at most a thousand keys", async () => {
   const keys = (count) => Array.from({ length: count }, (_, i) => [i]);
   const batch = (count) => call("POST", "/keys/batch", { body: { keys: keys(count) } });
   assert.equal((await batch(1000)).body.entries.length, 1000);
-  assert.equal((await batch(1001)).status, 400);
+  assert.equal((await batch(1001)).status, 413);
   assert.equal((await call("POST", "/keys/batch", { body: { keys: [[]] } })).status, 400);
 });

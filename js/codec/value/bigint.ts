@@ -5,7 +5,7 @@
 import type { Buffer } from "node:buffer";
 import { type Decoder, malformed } from "./decoder";
 import type { Encoder } from "./encoder";
-import { tooLarge } from "./reject";
+import { valueTooLarge } from "./reject";
 import { TAG_BIGINT_NEGATIVE, TAG_BIGINT_POSITIVE } from "./tags";
 
 /** Writes tag 2 or 3 and the magnitude without leading zeros. */
@@ -44,7 +44,7 @@ export function writeBigint(encoder: Encoder, value: bigint): void {
   }
   const hex = rest.toString(16);
   const n = (hex.length + 1) >>> 1;
-  if (n > encoder.bytesMax) throw tooLarge(encoder.bytesMax);
+  if (n > encoder.bytesMax) throw valueTooLarge(encoder.bytesMax);
   encoder.head(2, n);
   if (encoder.pos + n > encoder.end) encoder.grow(n);
   const padded = hex.length & 1 ? `0${hex}` : hex;

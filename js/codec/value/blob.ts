@@ -4,6 +4,7 @@
  */
 
 import { NativePromise } from "../../model/native-promise.js";
+import { misuse } from "../../model/errors";
 import type { Fill } from "../writer";
 import type { Encoder } from "./encoder";
 
@@ -58,8 +59,7 @@ export async function fillBlobs(value: Uint8Array, fills: readonly Fill[]): Prom
   await NativePromise.all(
     fills.map(async ({ offset, size, blob }) => {
       const bytes = new Uint8Array(await bytesOf.call(blob));
-      if (bytes.length !== size)
-        throw new TypeError("A Blob changed its size while it was being stored");
+      if (bytes.length !== size) throw misuse("A Blob changed its size while it was being stored");
       value.set(bytes, offset);
     }),
   );

@@ -5,6 +5,7 @@
  * Object]", and those without any own property. A plain object takes the short way in encode.ts.
  */
 
+import { misuse } from "../../model/errors";
 import { types } from "node:util";
 import { refuseHidden } from "./hidden";
 import { blame, notCloneable, proxyNotCloneable } from "./reject";
@@ -117,22 +118,19 @@ function kindByPrototype(value: object): Kind {
     prototype !== null && prototype !== Object.prototype;
     prototype = Object.getPrototypeOf(prototype)
   ) {
-    if (prototype === wasmModule) throw new TypeError("Wasm modules cannot be stored");
+    if (prototype === wasmModule) throw misuse("Wasm modules cannot be stored");
     if (refused.has(prototype)) throw notCloneable(value);
     if (unsupported.has(prototype))
-      throw blame(new TypeError("Unsupported object type"), value, remedyOfStream(prototype));
+      throw blame(misuse("Unsupported object type"), value, remedyOfStream(prototype));
     if (secrets.has(prototype)) {
-      throw blame(
-        new TypeError("CryptoKey cannot be stored: export the key and store its bytes"),
-        value,
-      );
+      throw blame(misuse("CryptoKey cannot be stored: export the key and store its bytes"), value);
     }
     if (prototype === scope["Blob"]?.prototype && isBlob(value)) return Kind.Blob;
     if (prototype === scope["DOMException"]?.prototype && isDOMException(value))
       return Kind.DOMException;
     const name = nodeSecret(prototype);
     if (name !== null)
-      throw blame(new TypeError(`${name} cannot be stored: export it and store its bytes`), value);
+      throw blame(misuse(`${name} cannot be stored: export it and store its bytes`), value);
     refuseHidden(value, prototype);
   }
   return Kind.Plain;

@@ -3,6 +3,7 @@
  * so it costs nothing for other values.
  */
 
+import { misuse } from "../../model/errors";
 import { types } from "node:util";
 import { quote } from "../key-text";
 import { blamedBy } from "./reject";
@@ -37,7 +38,7 @@ export function placed(error: unknown, root: unknown): unknown {
 
 /** An error of the same class: shared memory is a plain Error, as in Deno. */
 function retold(error: Error, message: string): Error {
-  return error.name === "TypeError" ? new TypeError(message) : new Error(message);
+  return error.name === "TypeError" ? misuse(message) : new Error(message);
 }
 
 interface Place {

@@ -6,6 +6,7 @@
  * result does not refer to the bytes.
  */
 
+import { coded } from "../../model/errors";
 import type { Buffer } from "node:buffer";
 import { KvU64 } from "../u64";
 import { readBigint } from "./bigint";
@@ -72,7 +73,7 @@ export function decodeValue(encoding: number, buf: Buffer, start: number, end: n
     case ENCODING_V8:
       throw unreadable();
     default:
-      throw new TypeError(`The value encoding ${encoding} is unknown.`);
+      throw coded("CORRUPT", new TypeError(`The value encoding ${encoding} is unknown.`));
   }
 }
 
@@ -97,8 +98,8 @@ export function decodeCbor(buf: Buffer, start: number, end: number): unknown {
 
 function unreadable(cause?: unknown): RangeError {
   return cause === undefined || cause instanceof Malformed
-    ? new RangeError("could not deserialize value")
-    : new RangeError("could not deserialize value", { cause });
+    ? coded("CORRUPT", new RangeError("could not deserialize value"))
+    : coded("CORRUPT", new RangeError("could not deserialize value", { cause }));
 }
 
 class ValueDecoder extends Decoder {

@@ -6,6 +6,7 @@
  * values that need it.
  */
 
+import { misuse } from "../../model/errors";
 import { types } from "node:util";
 import { isResizable, viewBuffer, viewBytes } from "../slots";
 import { isU64 } from "../u64";
@@ -16,7 +17,7 @@ import { copyOfElements, hasOnlyElements, isFull } from "./dense";
 import { Encoder } from "./encoder";
 import { Holes, isMissing } from "./holes";
 import { PACKED_ITEMS_MIN, writeNumbers } from "./packed";
-import { notCloneable, proxyNotCloneable, tooLarge } from "./reject";
+import { notCloneable, proxyNotCloneable, valueTooLarge } from "./reject";
 import { type ShapeWriter, shapeWriter } from "./shapes";
 import { writeSpecial } from "./special";
 import { writeLongText } from "./strings";
@@ -108,13 +109,13 @@ const idle: ValueEncoder[] = [];
 function encodeBytes(writer: Writer, value: Uint8Array, bytesMax: number): void {
   const buffer = viewBuffer(value, false);
   if (types.isSharedArrayBuffer(buffer)) {
-    throw new TypeError("serde_v8 error: invalid type; expected: buffer, got: Uint8Array");
+    throw misuse("serde_v8 error: invalid type; expected: buffer, got: Uint8Array");
   }
   if (isResizable(buffer)) {
-    throw new TypeError("serde_v8 error: can't create slice from resizable ArrayBuffer");
+    throw misuse("serde_v8 error: can't create slice from resizable ArrayBuffer");
   }
   const length = viewBytes(value, false);
-  if (length > bytesMax) throw tooLarge(bytesMax, length);
+  if (length > bytesMax) throw valueTooLarge(bytesMax, length);
   writer.ensure(length);
   // As in Deno, a view of a detached buffer has no bytes.
   if (length > 0) writer.buf.set(value, writer.pos);

@@ -3,12 +3,13 @@
  * It numbers the objects of a value, so that an object that occurs again becomes a reference.
  */
 
+import { outOfRange } from "../../model/errors";
 import type { Buffer } from "node:buffer";
 import { markUuid } from "../uuid";
 import type { Fill, Mark, Writer } from "../writer";
 import { Holes, headsOf, isMissing } from "./holes";
 import { Leaves } from "./leaves";
-import { tooLarge } from "./reject";
+import { valueTooLarge } from "./reject";
 import { LISTED_OBJECTS_MAX, Seen } from "./seen";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
 import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
@@ -150,7 +151,7 @@ export abstract class Encoder {
   }
 
   #refuseAbove(bytes: number): void {
-    if (bytes > this.bytesMax) throw tooLarge(this.bytesMax, bytes);
+    if (bytes > this.bytesMax) throw valueTooLarge(this.bytesMax, bytes);
   }
 
   /** Makes room for `bytes` more; call before writing. */
@@ -160,7 +161,8 @@ export abstract class Encoder {
 
   /** Makes room for `bytes` more; replaces `buf`. */
   grow(bytes: number): void {
-    if (this.pos - this.#start > this.bytesMax + LIMIT_SLACK_BYTES) throw tooLarge(this.bytesMax);
+    if (this.pos - this.#start > this.bytesMax + LIMIT_SLACK_BYTES)
+      throw valueTooLarge(this.bytesMax);
     const writer = this.#writer!;
     writer.grow(this.pos, bytes);
     this.#adopt(writer);
@@ -286,7 +288,7 @@ export abstract class Encoder {
 
   enter(): void {
     if (++this.depth > VALUE_DEPTH_MAX) {
-      throw new RangeError(`Value is nested too deeply (max ${VALUE_DEPTH_MAX} levels)`);
+      throw outOfRange(`Value is nested too deeply (max ${VALUE_DEPTH_MAX} levels)`);
     }
   }
 

@@ -2,6 +2,8 @@
  * The errors for values that cannot be stored, with the texts of V8, and so of Deno.
  */
 
+import { misuse, tooLarge } from "../../model/errors";
+
 const FUNCTION_TEXT_MAX = 128;
 const FUNCTION_TEXT_HEAD = 111;
 const FUNCTION_TEXT_TAIL = 2;
@@ -27,12 +29,12 @@ export function blamedBy(error: unknown): Blame | undefined {
 
 /** TypeError "<value> could not be cloned." */
 export function notCloneable(value: unknown): TypeError {
-  return blame(new TypeError(`${describe(value)} could not be cloned.`), value);
+  return blame(misuse(`${describe(value)} could not be cloned.`), value);
 }
 
 /** TypeError for an object of the platform, whose content no property holds. */
 export function hiddenContent(value: object, name: string, remedy?: string): TypeError {
-  return blame(new TypeError(`#<${name}> could not be cloned.`), value, remedy);
+  return blame(misuse(`#<${name}> could not be cloned.`), value, remedy);
 }
 
 /** The name of a value in V8's errors, without running any of its code. */
@@ -83,14 +85,14 @@ export function proxyNotCloneable(proxy: object): TypeError {
       : Array.isArray(proxy)
         ? "[object Array]"
         : "#<Object>";
-  return blame(new TypeError(`${name} could not be cloned.`), proxy);
+  return blame(misuse(`${name} could not be cloned.`), proxy);
 }
 
 /**
  * TypeError for a value of more bytes than the limit. How many is only known if all of it was
  * encoded.
  */
-export function tooLarge(bytesMax: number, given?: number): TypeError {
+export function valueTooLarge(bytesMax: number, given?: number): TypeError {
   const bytes = given === undefined ? `more than ${bytesMax}` : given;
-  return new TypeError(`Value too large (max ${bytesMax} bytes): ${bytes} bytes given`);
+  return tooLarge(`Value too large (max ${bytesMax} bytes): ${bytes} bytes given`);
 }

@@ -7,14 +7,14 @@ import { Buffer } from "node:buffer";
 import { isWellFormed, writeUtf8 } from "../text";
 import { type Decoder, malformed } from "./decoder";
 import type { Encoder } from "./encoder";
-import { tooLarge } from "./reject";
+import { valueTooLarge } from "./reject";
 import { writeHead } from "./splice";
 import { TAG_WTF8 } from "./tags";
 
 /** Text that is long or not ASCII. */
 export function writeLongText(encoder: Encoder, text: string): void {
   const { length } = text;
-  if (length > encoder.bytesMax) throw tooLarge(encoder.bytesMax);
+  if (length > encoder.bytesMax) throw valueTooLarge(encoder.bytesMax);
   if (encoder.pos + length * 3 + 9 > encoder.end) encoder.grow(length * 3 + 9);
   const { buf, pos } = encoder;
   // The head of an ASCII text; a longer one is put in place when it turns out to be needed.

@@ -5,6 +5,7 @@
  * the same value, both are written as views of one buffer, and an edit rewrites the first view.
  */
 
+import { misuse } from "../../model/errors";
 import { Buffer } from "node:buffer";
 import { types } from "node:util";
 import {
@@ -67,7 +68,7 @@ export function writeView(encoder: Encoder, view: ArrayBufferView): void {
   writeBuffer(encoder, buffer);
   const tracks = tracksLength(view, buffer, byteOffset, byteLength);
   if ((tracks ? byteOffset : byteOffset + byteLength) > find(encoder, buffer)!.bytes) {
-    throw new TypeError("An ArrayBuffer changed its size while it was being stored");
+    throw misuse("An ArrayBuffer changed its size while it was being stored");
   }
   encoder.number(byteOffset);
   if (tracks) encoder.nil();
@@ -126,7 +127,7 @@ function refuseDetached(buffer: ArrayBuffer, part: object = buffer): void {
   try {
     new Uint8Array(buffer);
   } catch {
-    throw blame(new TypeError("An ArrayBuffer is detached and could not be cloned."), part);
+    throw blame(misuse("An ArrayBuffer is detached and could not be cloned."), part);
   }
 }
 
@@ -135,7 +136,7 @@ function refuseGone(view: ArrayBufferView, buffer: ArrayBuffer): void {
   refuseDetached(buffer, view);
   if (arrayKind(view) === undefined) throw notCloneable(view);
   // As V8 names it.
-  if (isArrayGone(view)) throw blame(new TypeError("[object Object] could not be cloned."), view);
+  if (isArrayGone(view)) throw blame(misuse("[object Object] could not be cloned."), view);
 }
 
 /**

@@ -37,7 +37,7 @@ pub fn encode(parts: &[KeyPart]) -> Result<Key> {
 fn push_bigint(out: &mut Vec<u8>, n: &BigInt) -> Result<()> {
     let (sign, magnitude) = n.to_bytes_be();
     let len = u8::try_from(magnitude.len()).map_err(|_| {
-        Error::invalid(format!("a bigint of a key has at most {BIGINT_BYTES_MAX} bytes"))
+        Error::too_large(format!("a bigint of a key has at most {BIGINT_BYTES_MAX} bytes"))
     })?;
     let is_short = magnitude.len() <= BIGINT_SHORT_BYTES_MAX;
     match sign {

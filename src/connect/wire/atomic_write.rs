@@ -13,7 +13,7 @@ use crate::connect::schema::{
     WRITE_SUCCESS,
 };
 use crate::model::{
-    Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Limits, Message, Mutation,
+    Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Kind, Limits, Message, Mutation,
     Operand, Result, Time, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
 };
 
@@ -154,14 +154,17 @@ pub fn read_request(bytes: &[u8], limits: &Limits, now_ms: i64) -> Result<Atomic
     let sized = Sized { limits, now_ms };
     let mut parts = WriteParts::default();
     let mut bytes = 0;
-    for check in request.checks {
+    for (at, check) in request.checks.into_iter().enumerate() {
         bytes += check.key.len();
-        parts.checks.push(sized.check(check)?);
+        parts
+            .checks
+            .push(sized.check(check).map_err(|error| error.about(&format!("checks[{at}]")))?);
     }
-    for mutation in request.mutations {
+    for (at, mutation) in request.mutations.into_iter().enumerate() {
         let value_len = mutation.value.as_ref().map_or(0, |value| value.data.len());
         bytes += mutation.key.len() + value_len;
-        parts.mutations.push(sized.mutation(mutation)?);
+        let mutation = sized.mutation(mutation);
+        parts.mutations.push(mutation.map_err(|error| error.about(&format!("mutations[{at}]")))?);
     }
     for message in request.enqueues {
         let keys: usize = message.keys_if_undelivered.iter().map(Vec::len).sum();
@@ -184,7 +187,8 @@ pub fn read_request(bytes: &[u8], limits: &Limits, now_ms: i64) -> Result<Atomic
         backoff_intervals_max: WIRE_BACKOFF_INTERVALS_MAX,
         ..limits.clone()
     };
-    AtomicWrite::new(parts, &counted)
+    // The protocol has one status for all refusals of a write.
+    AtomicWrite::new(parts, &counted).map_err(|error| error.known_to(Kind::KNOWN))
 }
 
 fn count(bytes: &[u8], limits: &Limits) -> Result<()> {

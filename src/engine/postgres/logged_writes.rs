@@ -61,7 +61,8 @@ pub(super) fn encoded(records: &[WriteRecord], previous: u64) -> Option<Vec<u8>>
             }
             Decision::Rejected(error) => {
                 begin(REJECTED, None);
-                out.push(error.kind() as u8);
+                // The next leader may be of an earlier version.
+                out.push(error.kind().known_to(Kind::KNOWN) as u8);
                 put_number(&mut out, error.message().len() as u64);
                 out.extend_from_slice(error.message().as_bytes());
             }

@@ -87,11 +87,26 @@ fn parse_write(
             record::END => return Ok(invalid.map_or(Ok(parts), Err)),
             record::CHECK => match parse_check(reader)? {
                 Some(check) => parts.checks.push(check),
-                None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
+                None => {
+                    let at = parts.checks.len();
+                    invalid = invalid.or_else(|| {
+                        Some(Error::invalid(format!(
+                            "Invalid check: checks[{at}].versionstamp must be 20 hexadecimal digits"
+                        )))
+                    });
+                }
             },
             record::CHECK_RANGE => match parse_range_check(reader)? {
                 Some(range) => parts.ranges.push(range),
-                None => invalid = invalid.or_else(|| Some(Error::invalid("Invalid check"))),
+                None => {
+                    let at = parts.ranges.len();
+                    invalid = invalid.or_else(|| {
+                        Some(Error::invalid(format!(
+                            "Invalid check: a versionstamp of checked range {at} (from 0) must be 20 \
+                             hexadecimal digits"
+                        )))
+                    });
+                }
             },
             record::SET => parts.mutations.push(parse_set(reader, relative)?),
             record::DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
@@ -358,7 +373,10 @@ mod tests {
         frame.extend_from_slice(b"zz000000000000000000");
         frame.extend_from_slice(&[1, 0, 0, 0, 0x14, record::END, record::END]);
         let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
-        assert_eq!(writes[0].as_ref().unwrap_err().message(), "Invalid check");
+        assert_eq!(
+            writes[0].as_ref().unwrap_err().message(),
+            "Invalid check: checks[0].versionstamp must be 20 hexadecimal digits"
+        );
         assert!(writes[1].is_ok());
     }
 }

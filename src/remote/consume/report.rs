@@ -26,7 +26,8 @@ async fn send_update(executor: &RequestExecutor, update: &LockUpdate) -> Result<
 
 /// Whether a retry can help.
 fn is_retryable(error: &Error) -> bool {
-    !matches!(error.kind(), Kind::Denied | Kind::Unsupported | Kind::Invalid | Kind::Closed)
+    let is_final = matches!(error.kind(), Kind::Denied | Kind::Unsupported | Kind::Closed);
+    !is_final && !error.kind().is_of_input()
 }
 
 /// The contents of one request.

@@ -11,11 +11,11 @@ use super::body::{Object, json, json_body, key_in};
 use super::envelope::hex;
 use super::media::Form;
 use super::placeholders::{Uuids, WrittenKey};
-use super::problem::{Answered, Problem};
+use super::problem::{Answered, Problem, shown};
 use super::queue::{EnqueueBody, message_of};
 use super::schema::{Key as KeySchema, Lifetime, NewKey, Priority, QueueName, Stamp};
 use super::write::{Done, commit, expiry, value_in};
-use crate::codec::cbor;
+use crate::codec::{cbor, key};
 use crate::interchange::typed_json;
 use crate::model::{
     Arith, Calculation, Check, EncodedValue, Encoding, Limits, Message, Mutation, Numeric, Operand,
@@ -152,13 +152,17 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
     let (form, asked) = json_body::<AtomicBody>(&client, &head, body).await?;
     let (mut parts, mut uuids) = (WriteParts::default(), Uuids::new()?);
     for (at, Object(check)) in asked.checks.iter().enumerate() {
+        let key = key_in(&format!("checks[{at}].key"), &check.key)?;
         let expected = check.versionstamp.as_ref().map(|text| {
             Versionstamp::parse(text.as_bytes()).ok_or_else(|| {
-                let text = format!("checks[{at}].versionstamp must be 20 hexadecimal digits");
-                Problem::bad_request(text)
+                Problem::bad_request(format!(
+                    "Invalid check: checks[{at}].versionstamp (key {}) must be 20 hexadecimal digits, or null for \
+                     no entry: received {}",
+                    key::print(key.as_bytes()),
+                    shown(text),
+                ))
             })
         });
-        let key = key_in(&format!("checks[{at}].key"), &check.key)?;
         parts.checks.push(Check { key, expected: expected.transpose()? });
     }
     for (at, Object(mutation)) in asked.mutations.into_iter().enumerate() {

@@ -83,13 +83,12 @@ fn parsed<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
 
 /// The key in a member of a body.
 pub(super) fn key_in(name: &str, raw: &RawValue) -> Result<Key, Problem> {
-    let named = |error: Error| Problem::bad_request(format!("{name}: {}", error.message()));
-    key_json::parse(raw.get()).map_err(named)
+    Ok(key_json::parse(raw.get()).map_err(|error| error.at(name))?)
 }
 
 /// The keys in a member of a body.
 pub(super) fn keys_in(raws: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
-    raws.iter().map(|raw| key_in("keys", raw)).collect()
+    raws.iter().enumerate().map(|(at, raw)| key_in(&format!("keys[{at}]"), raw)).collect()
 }
 
 /// The filter in a member of a body, in CBOR.

@@ -80,7 +80,7 @@ pub(super) struct DeadLettersBody<V> {
 fn place(cursor: &str) -> Result<(i64, i64), Problem> {
     let parts =
         cursor.split_once('.').and_then(|(ms, id)| Some((ms.parse().ok()?, id.parse().ok()?)));
-    parts.ok_or_else(|| Problem::bad_request("invalid cursor"))
+    parts.ok_or_else(|| Problem::wrong_cursor(cursor))
 }
 
 /// Lists the dead letters of a queue, in the order of their deaths.

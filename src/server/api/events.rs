@@ -10,7 +10,7 @@ use super::admit::Endless;
 use super::body::wanted;
 use super::envelope::hex;
 use super::media::Form;
-use super::problem::Problem;
+use super::problem::{Problem, shown};
 use super::target::Query;
 use crate::model::{EVENT_PING_INTERVAL_MS, HTTP_WAIT_MS_MAX, Versionstamp};
 use crate::server::answer::Answer;
@@ -71,7 +71,10 @@ pub(super) fn last_id(head: &Parts, query: &Query) -> Result<Option<String>, Pro
 /// The versionstamp of a parameter.
 pub(super) fn stamp_of(name: &str, text: &str) -> Result<Versionstamp, Problem> {
     Versionstamp::parse(text.as_bytes()).ok_or_else(|| {
-        Problem::bad_request(format!("{name} must be a versionstamp, 20 hexadecimal digits"))
+        Problem::bad_request(format!(
+            "{name} must be a versionstamp, 20 hexadecimal digits: received {}",
+            shown(text)
+        ))
     })
 }
 
@@ -79,7 +82,9 @@ pub(super) fn stamp_of(name: &str, text: &str) -> Result<Versionstamp, Problem> 
 pub(super) fn wait_of(query: &Query) -> Result<Duration, Problem> {
     let ms = query.number("wait")?.unwrap_or(0);
     if ms > HTTP_WAIT_MS_MAX {
-        return Err(Problem::bad_request(format!("wait must be from 0 to {HTTP_WAIT_MS_MAX} ms")));
+        return Err(Problem::bad_request(format!(
+            "wait must be from 0 to {HTTP_WAIT_MS_MAX} ms: {ms} given"
+        )));
     }
     Ok(Duration::from_millis(ms))
 }

@@ -10,7 +10,7 @@ use super::body::wanted;
 use super::envelope::hex;
 use super::item_page::Page;
 use super::media::Form;
-use super::problem::{Answered, Problem};
+use super::problem::{Answered, Problem, shown};
 use super::schema::{Stamp, TypedVersionValue, ValueError, VersionsLimit};
 use super::target::{Query, key_of};
 use super::written::Written;
@@ -86,16 +86,22 @@ fn write(written: &mut Written, version: &EntryVersion) -> Result<()> {
 fn limit_of(given: Option<u64>) -> Result<usize, Problem> {
     let limit = given.map_or(Some(HISTORY_VERSIONS_MAX), |given| usize::try_from(given).ok());
     limit.filter(|limit| (1..=HISTORY_VERSIONS_MAX).contains(limit)).ok_or_else(|| {
-        Problem::bad_request(format!("limit must be from 1 to {HISTORY_VERSIONS_MAX}"))
+        let given = given.unwrap_or_default();
+        Problem::bad_request(format!(
+            "limit must be from 1 to {HISTORY_VERSIONS_MAX}: {given} given"
+        ))
     })
 }
 
 /// The commit before which the page begins.
 fn before_of(cursor: &str) -> Result<u64, Problem> {
     let stamp = Versionstamp::parse(cursor.as_bytes());
-    stamp
-        .map(Versionstamp::version)
-        .ok_or_else(|| Problem::bad_request("cursor must be a versionstamp: 20 hexadecimal digits"))
+    stamp.map(Versionstamp::version).ok_or_else(|| {
+        let given = shown(cursor);
+        Problem::bad_request(format!(
+            "cursor must be a versionstamp, 20 hexadecimal digits: received {given}"
+        ))
+    })
 }
 
 /// Says how a history is switched on to a client that does not open the database itself.

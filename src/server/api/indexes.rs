@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{Raw, json, json_body, key_in};
 use super::entries::Wanted;
-use super::problem::{Answered, Problem};
+use super::problem::{Answered, Problem, shown};
 use super::target::Query;
 use crate::codec::key;
 use crate::interchange::key_json;
@@ -109,7 +109,8 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
             let found = Tokenizer::ALL.iter().copied().find(|known| known.name() == given);
             found.ok_or_else(|| {
                 let known: Vec<_> = Tokenizer::ALL.iter().map(|known| known.name()).collect();
-                Problem::bad_request(format!("tokenize must be one of {}", known.join(", ")))
+                let (known, given) = (known.join(", "), shown(given));
+                Problem::bad_request(format!("tokenize must be one of {known}: received {given}"))
             })?
         }
     };
@@ -156,7 +157,7 @@ fn checked(prefix: Key) -> Result<Key, Problem> {
         true => Ok(prefix),
         false => {
             let text = format!("prefix too large (max {max} bytes): {given} bytes given");
-            Err(Problem::bad_request(text))
+            Err(Problem::too_large(text))
         }
     }
 }
@@ -189,7 +190,11 @@ pub(super) async fn remove(client: Extension<Admitted>, request: Request) -> Ans
     let choice = match (query.key("prefix")?, query.get("name")) {
         (Some(prefix), None) => IndexChoice::Prefix(prefix),
         (None, Some(name)) => IndexChoice::Name(name.to_owned()),
-        _ => return Err(Problem::bad_request("An index is named by prefix or by name.")),
+        _ => {
+            return Err(Problem::bad_request(
+                "An index is named by prefix or by name: give one of them.",
+            ));
+        }
     };
     let (reply, dropped) = oneshot::channel();
     let store = store_of(&client.database).await?;

@@ -126,14 +126,17 @@ impl Range {
 
 fn depth_of(depth: Option<u64>) -> Result<Option<usize>, Problem> {
     let number = |depth: u64| usize::try_from(depth).ok().filter(|depth| *depth > 0);
-    let refused = || Problem::bad_request("depth must be at least 1");
+    let refused = || Problem::bad_request("depth must be at least 1: 0 given");
     depth.map(|depth| number(depth).ok_or_else(refused)).transpose()
 }
 
-pub(super) fn limit_of(limit: Option<u64>) -> Result<usize, Problem> {
-    let limit = limit.map_or(Some(HTTP_LIST_ENTRIES_DEFAULT), |limit| usize::try_from(limit).ok());
+pub(super) fn limit_of(given: Option<u64>) -> Result<usize, Problem> {
+    let limit = given.map_or(Some(HTTP_LIST_ENTRIES_DEFAULT), |limit| usize::try_from(limit).ok());
     limit.filter(|limit| (1..=HTTP_LIST_ENTRIES_MAX).contains(limit)).ok_or_else(|| {
-        Problem::bad_request(format!("limit must be from 1 to {HTTP_LIST_ENTRIES_MAX}"))
+        let given = given.unwrap_or_default();
+        Problem::bad_request(format!(
+            "limit must be from 1 to {HTTP_LIST_ENTRIES_MAX}: {given} given"
+        ))
     })
 }
 
@@ -290,12 +293,12 @@ fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
     let count = keys.len();
     if count > HTTP_BATCH_KEYS_MAX {
         let text = format!("Too many keys (max {HTTP_BATCH_KEYS_MAX}): {count} given");
-        return Err(Problem::bad_request(text));
+        return Err(Problem::too_large(text));
     }
     let keys = keys_in(keys)?;
-    match keys.iter().any(Key::is_empty) {
-        true => Err(Problem::bad_request("A key has no parts.")),
-        false => Ok(keys),
+    match keys.iter().position(Key::is_empty) {
+        Some(at) => Err(Problem::bad_request(format!("keys[{at}] has no parts"))),
+        None => Ok(keys),
     }
 }
 

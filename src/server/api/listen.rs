@@ -43,7 +43,9 @@ pub(super) async fn listen(client: Extension<Admitted>, request: Request) -> Ans
     let asked = query.number("concurrency")?.unwrap_or(HTTP_LISTEN_MESSAGES_DEFAULT);
     let most = u64::from(CONCURRENCY_MAX);
     if !(1..=most).contains(&asked) {
-        return Err(Problem::bad_request(format!("concurrency must be from 1 to {most}")));
+        return Err(Problem::bad_request(format!(
+            "concurrency must be from 1 to {most}: {asked} given"
+        )));
     }
     let lock_ms = lock_of(query.number("lockDuration")?)?;
     let database = client.database.clone();

@@ -14,7 +14,7 @@ use super::deletion::Deleted;
 use super::item_page::Page;
 use super::list::limit_of;
 use super::media::Form;
-use super::problem::{Answered, Problem};
+use super::problem::{Answered, Problem, shown};
 use super::queue::{id_in, queue_of};
 use super::schema::{PageLimit, QueueName, QueueState, TypedValue, ValueError};
 use super::target::Query;
@@ -82,7 +82,10 @@ fn write(written: &mut Written, (message, cursor): &(Peeked, PeekCursor)) -> Res
 fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
     let Some(name) = query.get("state") else { return Ok(None) };
     let found = MessageState::ALL.into_iter().find(|state| state.name() == name);
-    let refused = || Problem::bad_request("state: pending, delayed or processing");
+    let refused = || {
+        let given = shown(name);
+        Problem::bad_request(format!("state: pending, delayed or processing: received {given}"))
+    };
     found.ok_or_else(refused).map(Some)
 }
 
@@ -134,10 +137,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let (state, limit) = (state_of(&query)?, limit_of(query.number("limit")?)?);
     let after = match query.get("cursor") {
         None | Some("") => None,
-        Some(text) => {
-            let refused = || Problem::bad_request("cursor: give one that a page of messages has");
-            Some(PeekCursor::parse(text).ok_or_else(refused)?)
-        }
+        Some(text) => Some(PeekCursor::parse(text).ok_or_else(|| Problem::wrong_cursor(text))?),
     };
     let page = Page::read(&client, limit, |store, page| {
         store.peek(queue, Peek { state, after }, page, |page, message, cursor| {

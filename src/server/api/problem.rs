@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::schema::EntryBody;
-use crate::model::{Capability, Error, Kind};
+use crate::model::{Capability, Error, KEY_PRINT_CHARS_MAX};
 use crate::server::answer::{Answer, Refusal, answer, whole};
 
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
@@ -81,6 +81,19 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
+    /// A cursor that no page has given.
+    pub(super) fn wrong_cursor(given: &str) -> Self {
+        let given = shown(given);
+        Self::bad_request(format!(
+            "invalid cursor: received {given}; pass on that of an earlier page"
+        ))
+    }
+
+    /// More bytes or items than a limit.
+    pub(super) fn too_large(text: impl Into<String>) -> Self {
+        Error::too_large(text).into()
+    }
+
     /// A precondition does not hold. `entry`: the present one, as JSON.
     pub(super) fn precondition(entry: Box<RawValue>) -> Self {
         let text = "The entry is not as If-Match or If-None-Match says.";
@@ -114,7 +127,7 @@ impl Problem {
 
     fn code(&self) -> &'static str {
         match self.refusal.kind {
-            Some(kind) => code_of(kind),
+            Some(kind) => kind.code(),
             None => code_of_status(self.refusal.status),
         }
     }
@@ -157,6 +170,7 @@ impl IntoResponse for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
+        let refusal = if refusal.kind.is_some() { refusal.told(in_words) } else { refusal };
         Self { refusal, entry: None, leader: None, stopped: None }
     }
 }
@@ -167,22 +181,44 @@ impl From<Error> for Problem {
     }
 }
 
-/// The code of an error of the store, as in JavaScript; arguments have none there.
-pub(super) fn code_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Invalid => "INVALID",
-        Kind::Range => "RANGE",
-        Kind::Conflict => "CONFLICT",
-        Kind::Unavailable => "UNAVAILABLE",
-        Kind::OutcomeUnknown => "OUTCOME_UNKNOWN",
-        Kind::Closed => "CLOSED",
-        Kind::Denied => "DENIED",
-        Kind::Corrupt => "CORRUPT",
-        Kind::Internal => "INTERNAL",
-        Kind::Unsupported => "UNSUPPORTED",
-        Kind::FeedGap => "FEED_GAP",
-    }
+/// A text of a request, quoted and cut.
+pub(super) fn shown(given: &str) -> String {
+    serde_json::Value::from(given.chars().take(KEY_PRINT_CHARS_MAX).collect::<String>()).to_string()
 }
+
+/// A message of the store in the words of the HTTP API, as `js/cli/advice.ts` has it in those of the command line:
+/// routes in place of methods, and no advice about options of a handle that a request does not have.
+fn in_words(message: &str) -> String {
+    let mut text = message.to_owned();
+    for (method, route) in ROUTES {
+        text = text.replace(method, route);
+    }
+    if let Some(at) = text.find(LIMIT_ADVICE) {
+        let name = text.get(at + LIMIT_ADVICE.len()..).unwrap_or_default();
+        if let Some(end) = name.find(LIMIT_ADVICE_END) {
+            text.replace_range(at..at + LIMIT_ADVICE.len() + end + LIMIT_ADVICE_END.len(), "");
+        }
+    }
+    text
+}
+
+/// The methods that messages of the store name, and the routes that do the same.
+const ROUTES: [(&str, &str); 10] = [
+    ("kv.createIndex({ prefix, fields })", "POST /indexes"),
+    ("kv.createIndex: ", ""),
+    ("kv.search: ", ""),
+    ("kv.list: ", ""),
+    ("kv.count: ", ""),
+    ("kv.deleteMany: ", ""),
+    ("kv.listIndexes: ", ""),
+    ("kv.stats: ", ""),
+    ("kv.list", "GET /keys"),
+    ("kv.enqueue()", "POST /queue/enqueue"),
+];
+
+/// The advice about a limit of a handle, around the limit's name. Those of a request are fixed.
+const LIMIT_ADVICE: &str = "; raise limits.";
+const LIMIT_ADVICE_END: &str = " of openKv to allow it";
 
 /// The code of a refusal by the server itself.
 fn code_of_status(status: StatusCode) -> &'static str {
@@ -203,5 +239,28 @@ fn code_of_status(status: StatusCode) -> &'static str {
         StatusCode::UNPROCESSABLE_ENTITY => "UNSUPPORTED",
         status if status.is_server_error() => "INTERNAL",
         _ => "INVALID",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn messages_have_the_words_of_requests() {
+        for (told, words) in [
+            (
+                "Value too large (max 9 bytes): 10 bytes given; raise limits.valueBytesMax of openKv to allow it",
+                "Value too large (max 9 bytes): 10 bytes given",
+            ),
+            (
+                "kv.search: no index covers this prefix; make one first with kv.createIndex({ prefix, fields })",
+                "no index covers this prefix; make one first with POST /indexes",
+            ),
+            ("kv.search: malformed query at position 3: x", "malformed query at position 3: x"),
+            ("where: too large", "where: too large"),
+        ] {
+            assert_eq!(in_words(told), words);
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::body::{json, json_body, keys_in, wanted};
 use super::envelope::{as_document, hex};
 use super::events::wait_of;
 use super::media::Form;
-use super::problem::{Answered, Problem};
+use super::problem::{Answered, Problem, shown};
 use super::schema::{
     Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, ValueError,
     Wait,
@@ -39,16 +39,20 @@ use crate::server::extension::{Asked, received};
 pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
     let name = query.get("queue").unwrap_or_default();
     if name.len() > QUEUE_NAME_BYTES_MAX {
-        let text = format!("queue: at most {QUEUE_NAME_BYTES_MAX} bytes");
-        return Err(Problem::bad_request(text));
+        let given = name.len();
+        return Err(Problem::too_large(format!(
+            "queue: too long (max {QUEUE_NAME_BYTES_MAX} bytes): {given} bytes given"
+        )));
     }
     Ok(name.to_owned())
 }
 
 /// The number of a message in the path, behind `/queue/messages/` or `/queue/dlq/`.
 pub(super) fn id_in(client: &Client, uri: &Uri) -> Result<i64, Problem> {
-    let id = path_in_api(client, uri).split('/').nth(3).and_then(|id| id.parse().ok());
-    id.ok_or_else(|| Problem::bad_request("The id of a message is a number."))
+    let id = path_in_api(client, uri).split('/').nth(3).unwrap_or_default();
+    id.parse().map_err(|_| {
+        Problem::bad_request(format!("The id of a message is a number: received {}", shown(id)))
+    })
 }
 
 /// A message to enqueue.
@@ -209,11 +213,14 @@ fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<Written> {
 }
 
 /// How long a message is locked.
-pub(super) fn lock_of(ms: Option<u64>) -> Result<i64, Problem> {
+pub(super) fn lock_of(given: Option<u64>) -> Result<i64, Problem> {
     let (least, most) = (i64::from(LOCK_DURATION_MS_MIN), i64::from(LOCK_DURATION_MS_MAX));
-    let ms = ms.map_or(Some(LOCK_MS), |ms| i64::try_from(ms).ok());
+    let ms = given.map_or(Some(LOCK_MS), |ms| i64::try_from(ms).ok());
     ms.filter(|ms| (least..=most).contains(ms)).ok_or_else(|| {
-        Problem::bad_request(format!("lockDuration must be from {least} to {most} ms"))
+        let given = given.unwrap_or_default();
+        Problem::bad_request(format!(
+            "lockDuration must be from {least} to {most} ms: {given} given"
+        ))
     })
 }
 
@@ -305,7 +312,10 @@ pub(super) struct ExtendBody {
 fn delivery(id: &str, lock: &str) -> Result<(i64, i64), Problem> {
     let number = |name: &str, text: &str| {
         let number = text.parse::<i64>();
-        number.map_err(|_| Problem::bad_request(format!("{name}: must be that of the delivery")))
+        number.map_err(|_| {
+            let given = shown(text);
+            Problem::bad_request(format!("{name}: must be that of the delivery: received {given}"))
+        })
     };
     Ok((number("id", id)?, number("lock", lock)?))
 }

@@ -4,7 +4,8 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
 
-use super::problem::Problem;
+use super::problem::{Problem, shown};
+use crate::codec::key;
 use crate::model::{Key, Limits};
 
 /// The first byte behind every tag of a part: it ends the keys of a prefix.
@@ -32,7 +33,7 @@ impl Bounds {
         let max = Limits::wide().range_key_bytes_max;
         let bounds = [&prefix, &start, &end].into_iter().flatten();
         if let Some(bytes) = bounds.map(Key::len).find(|bytes| *bytes > max) {
-            return Err(Problem::bad_request(format!(
+            return Err(Problem::too_large(format!(
                 "Key too large for read (max {max} bytes): {bytes} bytes given"
             )));
         }
@@ -40,7 +41,11 @@ impl Bounds {
             (None, Some(start), Some(end)) => {
                 let (start, end) = (start.into_bytes(), end.into_bytes());
                 if start > end {
-                    return Err(Problem::bad_request("Start key is greater than end key"));
+                    return Err(Problem::bad_request(format!(
+                        "Start key is greater than end key: start {}, end {}",
+                        key::print(&start),
+                        key::print(&end)
+                    )));
                 }
                 let common = start.iter().zip(&end).take_while(|(a, b)| a == b).count();
                 return Ok(Self { start, end, common });
@@ -83,7 +88,7 @@ impl Bounds {
     /// The rest of the range behind a cursor.
     pub(super) fn resume(&mut self, cursor: &str, reverse: bool) -> Result<(), Problem> {
         let rest = BASE64_URL_SAFE.decode(cursor);
-        let rest = rest.map_err(|_| Problem::bad_request("invalid cursor"))?;
+        let rest = rest.map_err(|_| Problem::wrong_cursor(cursor))?;
         let common = self.start.get(..self.common).unwrap_or_default();
         let is_start = rest == CURSOR_OF_START && common.len() == self.start.len();
         let mut key = if is_start { common.to_vec() } else { [common, &rest].concat() };
@@ -91,7 +96,10 @@ impl Bounds {
             key.push(0);
         }
         if key < self.start || key > self.end {
-            return Err(Problem::bad_request("cursor out of bounds"));
+            return Err(Problem::bad_request(format!(
+                "cursor out of bounds: received {}; it is one of a list of another range",
+                shown(cursor)
+            )));
         }
         *(if reverse { &mut self.end } else { &mut self.start }) = key;
         Ok(())

@@ -178,7 +178,7 @@ fn place_of(cursor: &str) -> Result<(f64, i64), Problem> {
         let (score, number) = bytes.split_first_chunk::<8>()?;
         Some((f64::from_le_bytes(*score), i64::from_le_bytes(number.try_into().ok()?)))
     });
-    parts.ok_or_else(|| Problem::bad_request("invalid cursor"))
+    parts.ok_or_else(|| Problem::wrong_cursor(cursor))
 }
 
 /// What a search asks for.
@@ -194,7 +194,7 @@ async fn page(client: &Client, head: &Parts, prefix: Option<Key>, asked: SearchB
     let store = store_of(&client.database).await?;
     let after = asked.cursor.as_deref().filter(|cursor| !cursor.is_empty());
     if after.is_some() && asked.offset.is_some() {
-        return Err(Problem::bad_request("offset and cursor exclude each other"));
+        return Err(Problem::bad_request("offset and cursor exclude each other: give one of them"));
     }
     let number = |given: u64| usize::try_from(given).unwrap_or(usize::MAX);
     let (limit, offset) = (asked.limit.map_or(HTTP_SEARCH_ENTRIES_DEFAULT, number), asked.offset);

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
 use super::BASE;
-use super::problem::Problem;
+use super::problem::{Problem, shown};
 use crate::codec::key;
 use crate::interchange::key_literal;
 use crate::model::Key;
@@ -41,18 +41,18 @@ impl Query {
 
     /// A key as a literal of the command line, or as JSON.
     pub(super) fn key(&self, name: &str) -> Result<Option<Key>, Problem> {
-        self.get(name)
-            .map(key_literal::parse)
-            .transpose()
-            .map_err(|error| Problem::bad_request(format!("{name}: {}", error.message())))
+        self.get(name).map(key_literal::parse).transpose().map_err(|error| error.at(name).into())
     }
 
     /// A whole number.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
-        self.get(name)
-            .map(str::parse)
-            .transpose()
-            .map_err(|_| Problem::bad_request(format!("{name} must be a whole number")))
+        let refused = |given| {
+            Problem::bad_request(format!(
+                "{name} must be a whole number: received {}",
+                shown(given)
+            ))
+        };
+        self.get(name).map(|given| given.parse().map_err(|_| refused(given))).transpose()
     }
 
     /// A flag: `true`, `false`, or the name alone.
@@ -61,7 +61,10 @@ impl Query {
             None => Ok(None),
             Some("" | "true" | "1") => Ok(Some(true)),
             Some("false" | "0") => Ok(Some(false)),
-            Some(_) => Err(Problem::bad_request(format!("{name} must be true or false"))),
+            Some(given) => Err(Problem::bad_request(format!(
+                "{name} must be true or false: received {}",
+                shown(given)
+            ))),
         }
     }
 }

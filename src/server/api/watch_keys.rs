@@ -137,18 +137,24 @@ impl watch::Form for Events {
 
 fn keys_of(query: &Query) -> Result<Vec<Key>, Problem> {
     let text = query.get("keys").ok_or_else(|| Problem::bad_request("keys: is missing"))?;
-    let keys = key_literal::parse_many(text)
-        .map_err(|error| Problem::bad_request(format!("keys: {}", error.message())))?;
+    let keys = key_literal::parse_many(text).map_err(|error| error.at("keys"))?;
     let limits = Limits::wide();
     let (count, max) = (keys.len(), limits.watched_keys_max);
     if count == 0 || count > max {
         return Err(Problem::bad_request(format!("keys: from 1 to {max}: {count} given")));
     }
-    let is_key = |key: &Key| !key.is_empty() && key.len() <= limits.key_bytes_max;
-    match keys.iter().all(is_key) {
-        true => Ok(keys),
-        false => Err(Problem::bad_request("keys: a key is empty or too large")),
+    for (at, key) in keys.iter().enumerate() {
+        let (max, given) = (limits.key_bytes_max, key.len());
+        if given == 0 {
+            return Err(Problem::bad_request(format!("keys: key {at} (from 0) has no parts")));
+        }
+        if given > max {
+            return Err(Problem::too_large(format!(
+                "keys: key {at} (from 0) is too large (max {max} bytes): {given} bytes given"
+            )));
+        }
     }
+    Ok(keys)
 }
 
 /// Follows the newest state of keys.
@@ -236,9 +242,11 @@ fn seen_of(query: &Query, keys: usize) -> Result<Vec<Seen>, Problem> {
         stamp => stamp_of("versionstamps", stamp).map(|stamp| Seen::State(Some(stamp))),
     });
     let seen = seen.collect::<Result<Vec<_>, _>>()?;
-    match seen.len() == keys {
-        true => Ok(seen),
-        false => Err(Problem::bad_request("versionstamps: one for each key")),
+    match seen.len() {
+        given if given == keys => Ok(seen),
+        given => Err(Problem::bad_request(format!(
+            "versionstamps: one for each of the {keys} keys: {given} given"
+        ))),
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::media::Form;
-use super::problem::code_of;
 use crate::codec::{cbor, key, transcode};
 use crate::connect::time::to_rfc3339;
 use crate::interchange::{key_json, plain_json, push_number, push_text, typed_json};
@@ -223,7 +222,7 @@ impl Written {
         let Err(error) = self.try_value(encoding, bytes) else { return Ok(()) };
         self.cut(mark);
         self.member("valueError").object(|written| {
-            written.member("code").text(code_of(error.kind()));
+            written.member("code").text(error.kind().code());
             written.member("detail").text(error.message());
             Ok(())
         })?;

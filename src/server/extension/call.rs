@@ -36,6 +36,7 @@ pub(super) async fn call(
     command: Command,
     frame: &[u8],
     limits: Limits,
+    kinds: u8,
 ) -> Result<Answer, Refusal> {
     if command.is(Trait::FillsStorage) {
         has_room(database).await?;
@@ -48,7 +49,7 @@ pub(super) async fn call(
         let taken = database.checking.clone().try_acquire_owned();
         place = Some(taken.map_err(|_| over("integrity checks at one time", 1, "", 5))?);
     }
-    ask(database, limits, |mut call| {
+    ask(database, limits, kinds, |mut call| {
         if let Some(place) = place.take() {
             call.reply = call.reply.holding(place);
         }
@@ -69,15 +70,16 @@ pub(in crate::server) async fn carried(
     Ok(outcome.map_err(Error::from)?)
 }
 
-/// Gives work to the store and waits for its answer. Repeats it once after a lack of memory, which
+/// Gives work to the store and waits for its answer, with an error of the `kinds` that the client knows. Repeats it once after a lack of memory, which
 /// is safe: no call that changes anything has an answer that needs memory.
 pub(super) async fn ask(
     database: &Arc<Database>,
     limits: Limits,
+    kinds: u8,
     work: impl FnMut(Call),
 ) -> Result<Answer, Refusal> {
     let (claim, outcome) = outcome_of(database, limits, work).await?;
-    called(&claim, outcome)
+    called(&claim, kinds, outcome)
 }
 
 /// The outcome of work, and its memory.
@@ -120,12 +122,12 @@ async fn once(
 type Outcome = Result<Vec<u8>, Fault>;
 
 /// The answer of a call.
-fn called(claim: &Claim, outcome: Outcome) -> Result<Answer, Refusal> {
+fn called(claim: &Claim, kinds: u8, outcome: Outcome) -> Result<Answer, Refusal> {
     match outcome {
         Ok(answer) => answered_within(Some(claim), Ok(answer)),
-        Err(Fault::Failed(error)) => answered(Err(error)),
+        Err(Fault::Failed(error)) => answered(Err(error.known_to(kinds))),
         // Never a status: the client would repeat the whole call.
-        Err(Fault::Begun(error)) => Ok(error_answer(&error)),
+        Err(Fault::Begun(error)) => Ok(error_answer(&error.known_to(kinds))),
         Err(Fault::Malformed(bytes)) => Err(malformed(bytes)),
     }
 }
@@ -143,9 +145,9 @@ mod tests {
         let claim = ServerMemory::new().share().claim(FRAMES_ANSWER_BYTES_MAX);
         for kind in [Kind::Unavailable, Kind::Closed] {
             let error = Error::new(kind, "no");
-            let refusal = called(&claim, Err(Fault::Failed(error.clone()))).err();
+            let refusal = called(&claim, Kind::KNOWN, Err(Fault::Failed(error.clone()))).err();
             assert_eq!(refusal.map(|of| of.status), Some(StatusCode::SERVICE_UNAVAILABLE));
-            let answer = called(&claim, Err(Fault::Begun(error))).ok();
+            let answer = called(&claim, Kind::KNOWN, Err(Fault::Begun(error))).ok();
             assert_eq!(answer.map(|of| of.status()), Some(StatusCode::OK));
         }
     }

@@ -33,8 +33,9 @@ use crate::model::{
     SHORT_BYTES_MAX,
 };
 use crate::protocol::extension::{
-    CALL, CONSUME, EXPIRIES_HEADER, FEED, FOLLOW, FRAMES_TYPE, GRANT, LIMITS_HEADER, READ, RECEIVE,
-    REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_limits, write_bad, write_good, write_grant,
+    CALL, CONSUME, EXPIRIES_HEADER, FEED, FOLLOW, FRAMES_TYPE, GRANT, KINDS_HEADER, LIMITS_HEADER,
+    READ, RECEIVE, REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_kinds, read_limits,
+    write_bad, write_good, write_grant,
 };
 use crate::protocol::{Command, Trait};
 
@@ -129,6 +130,7 @@ pub(super) async fn route(
     }
     database.take_operation().await?;
     let limits = limits(&head.headers)?;
+    let kinds = read_kinds(head.headers.get(KINDS_HEADER).and_then(|text| text.to_str().ok()));
     *permit = Some(database.memory.permit(head).await?);
     let (body, claim) = body_of(database, body, kind.body_bytes_max()).await?;
     still(&client)?;
@@ -138,15 +140,16 @@ pub(super) async fn route(
         *permit = None;
     }
     let answer = match kind {
-        RequestKind::Read => read::read(database, &body).await,
+        RequestKind::Read => read::read(database, &body, kinds).await,
         RequestKind::Write => {
             let form = write::Form {
                 results: head.headers.contains_key(RESULTS_HEADER),
                 repeated: head.headers.contains_key(REPEATED_HEADER),
+                kinds,
             };
             write::write(database, body, limits, form).await
         }
-        RequestKind::Call(command) => call::call(database, command, &body, limits).await,
+        RequestKind::Call(command) => call::call(database, command, &body, limits, kinds).await,
         RequestKind::Feed => {
             let expiries = head.headers.contains_key(EXPIRIES_HEADER);
             feed::feed(&client, &body, expiries).await

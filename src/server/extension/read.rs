@@ -11,7 +11,11 @@ use crate::server::answer::{Answer, Refusal};
 use crate::server::database::Database;
 
 /// Answers `read`.
-pub(super) async fn read(database: &Arc<Database>, body: &[u8]) -> Result<Answer, Refusal> {
+pub(super) async fn read(
+    database: &Arc<Database>,
+    body: &[u8],
+    kinds: u8,
+) -> Result<Answer, Refusal> {
     let (count, frame) = split_count(body).map_err(malformed)?;
     if count > FRAMES_RANGES_MAX {
         return Err(over("ranges", FRAMES_RANGES_MAX, count));
@@ -27,7 +31,7 @@ pub(super) async fn read(database: &Arc<Database>, body: &[u8]) -> Result<Answer
             crate::call::read(ranges.clone(), FRAMES_PAGE_BYTES, call);
         }
     };
-    call::ask(database, Limits::wide(), read).await
+    call::ask(database, Limits::wide(), kinds, read).await
 }
 
 fn rows_of(range: &Range) -> usize {

@@ -24,6 +24,8 @@ pub(super) struct Form {
     pub(super) results: bool,
     /// An earlier attempt of the request may still arrive.
     pub(super) repeated: bool,
+    /// The highest number of a kind of errors that the client knows.
+    pub(super) kinds: u8,
 }
 
 /// Answers `write`.
@@ -31,7 +33,7 @@ pub(super) async fn write(
     database: &Arc<Database>,
     body: Bytes,
     limits: Limits,
-    Form { results, repeated }: Form,
+    Form { results, repeated, kinds }: Form,
 ) -> Result<Answer, Refusal> {
     let now_ms = now_ms();
     let parsed = if body.len() < FRAMES_APART_BYTES_MIN {
@@ -65,7 +67,11 @@ pub(super) async fn write(
     {
         return Err(refusal);
     }
-    let decisions = committed(database, writes).await?;
+    let decisions: Vec<_> = committed(database, writes)
+        .await?
+        .into_iter()
+        .map(|decision| known_to(kinds, decision))
+        .collect();
     let unavailable = |decision: &Decision| matches!(decision, Decision::Rejected(error) if error.kind() == Kind::Unavailable);
     if let Some(Decision::Rejected(error)) = decisions.first()
         && decisions.iter().all(unavailable)
@@ -75,6 +81,14 @@ pub(super) async fn write(
     let push = if results { push_outcomes } else { push_plain_outcomes };
     let outcomes = frame_of(|out| push(out, &decisions));
     answered(Ok(outcomes))
+}
+
+/// A decision in the kinds that the client knows.
+fn known_to(kinds: u8, decision: Decision) -> Decision {
+    match decision {
+        Decision::Rejected(error) => Decision::Rejected(error.known_to(kinds)),
+        decision => decision,
+    }
 }
 
 /// The writes of a request, each validated.
