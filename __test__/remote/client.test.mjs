@@ -180,10 +180,10 @@ describe("requests", () => {
     const absent = { key: ["a"], value: null, versionstamp: null };
     assert.deepEqual(told, [
       absent,
-      "TypeError",
+      "INVALID",
       "UNSUPPORTED",
       { done: true, value: undefined },
-      "TypeError",
+      "INVALID",
     ]);
     assert.match(settled[1].reason.message, /not here/);
     assert.match(settled[2].reason.message, /11 keys/);

@@ -4,19 +4,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use openkv::model::Tokenizer;
 use openkv::search::parse;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(query) = std::str::from_utf8(data) else { return };
     let fields = ["name".to_owned(), "details.maker".to_owned()];
-    let Ok(expression) = parse(query, &fields) else { return };
-    // Text between quotes is the user's; a doubled quote closes and reopens it.
-    let outside: String = expression.split('"').step_by(2).collect();
-    assert_eq!(expression.matches('"').count() % 2, 0, "{expression}");
-    assert!(!expression.contains('\0'));
-    let known = |letter: char| "(){}:,+*-^ f0123456789ANDORTE".contains(letter);
-    assert!(outside.chars().all(known), "{expression}");
-    for (open, close) in [('(', ')'), ('{', '}')] {
-        assert_eq!(outside.matches(open).count(), outside.matches(close).count());
+    for tokenizer in [Tokenizer::Unicode61, Tokenizer::Trigram, Tokenizer::Auto] {
+        let Ok(expression) = parse(query, &fields, tokenizer) else { continue };
+        // Text between quotes is the user's; a doubled quote closes and reopens it.
+        let outside: String = expression.split('"').step_by(2).collect();
+        assert_eq!(expression.matches('"').count() % 2, 0, "{expression}");
+        assert!(!expression.contains('\0'));
+        let known = |letter: char| "(){}:,+*-^ f0123456789ANDORTE".contains(letter);
+        assert!(outside.chars().all(known), "{expression}");
+        for (open, close) in [('(', ')'), ('{', '}')] {
+            assert_eq!(outside.matches(open).count(), outside.matches(close).count());
+        }
     }
 });

@@ -171,7 +171,9 @@ export function misuse(message: string): TypeError {
 
 /** The code of an error, if it has one. */
 export function codeOf(error: unknown): unknown {
-  return isError(error) ? (error as { code?: unknown }).code : undefined;
+  return isError(error) && Object.hasOwn(error, "code")
+    ? (error as { code?: unknown }).code
+    : undefined;
 }
 
 /** The error of every call on a closed handle. */

@@ -35,7 +35,7 @@ const VIEWS = [
   ["entries?form=list&prefix=users", "User 1"],
   [`queues?queue=${LONG}`, "Requeue all"],
   ["queues", "There are no dead letters."],
-  ["search", "unicode61"],
+  ["search", "(auto)"],
   ["watch", "Changes appear here"],
   ["atomic", "Mutations"],
   ["metrics", "Operations, times in ms"],

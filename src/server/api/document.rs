@@ -31,10 +31,11 @@ struct Base;
 const TOKEN: &str = "token";
 
 /// The refusals that any operation can answer with.
-const OF_ALL: [StatusCode; 7] = [
+const OF_ALL: [StatusCode; 8] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
+    StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::UNPROCESSABLE_ENTITY,
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::INTERNAL_SERVER_ERROR,
@@ -42,11 +43,8 @@ const OF_ALL: [StatusCode; 7] = [
 ];
 
 /// Those of an operation with a body.
-const OF_BODIES: [StatusCode; 3] = [
-    StatusCode::REQUEST_TIMEOUT,
-    StatusCode::PAYLOAD_TOO_LARGE,
-    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-];
+const OF_BODIES: [StatusCode; 2] =
+    [StatusCode::REQUEST_TIMEOUT, StatusCode::UNSUPPORTED_MEDIA_TYPE];
 
 /// Those of an operation that writes.
 const OF_WRITES: [StatusCode; 2] = [StatusCode::CONFLICT, StatusCode::MISDIRECTED_REQUEST];
