@@ -157,6 +157,29 @@ function suite(place) {
     await guard(listening, 10_000, "the end of the listener");
   });
 
+  test("writes of another handle do not delay the end", async () => {
+    const [kv, other] = await two();
+    let ended = false;
+    const writing = (async () => {
+      for (let n = 0; !ended; n += 50) {
+        await Promise.all(Array.from({ length: 50 }, (_, i) => other.set(["n", n + i], n)));
+      }
+    })();
+    const queue = kv.queue("busy");
+    let handled;
+    const done = new Promise((resolve) => (handled = resolve));
+    const listening = queue.listen(() => handled());
+    await queue.enqueue("m");
+    await done;
+    try {
+      await guard(Promise.all([kv.close(), listening]), 10_000, "the end beside writes");
+    } finally {
+      ended = true;
+      await writing;
+    }
+    assert.deepEqual(await other.queue("busy").stats(), NONE);
+  });
+
   test("what a listener has handled does not come again after a kill", async () => {
     for (const end of ["stop.abort(); await listening", "await kv.close()"]) {
       const where = await place();

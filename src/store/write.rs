@@ -193,14 +193,11 @@ impl<W: Writer> WriterThread<W> {
             return Round::Worked;
         }
         let mut waiting = write_queue.waiting.lock();
-        if !waiting.acknowledging.is_empty() && self.under_way.is_empty() && self.owed.is_empty() {
-            let none_waits = waiting.settlements.is_empty();
-            let ready = waiting.acknowledging.ready(none_waits);
-            if !ready.is_empty() {
-                drop(waiting);
-                ready.into_iter().for_each(|caller| caller());
-                return Round::Worked;
-            }
+        let acknowledged = self.acknowledged(&mut waiting);
+        if !acknowledged.is_empty() {
+            drop(waiting);
+            acknowledged.into_iter().for_each(|caller| caller());
+            return Round::Worked;
         }
         let next = match self.under_way.is_empty() {
             true => self.drain(&mut waiting),

@@ -13,7 +13,7 @@ use crate::model::{Decision, Error, Kind, Result, Settlement};
 use crate::store::health::Tries;
 use crate::store::lock_request::LockRequest;
 use crate::store::timers::Done;
-use crate::store::write_queue::Submission;
+use crate::store::write_queue::{Acknowledged, Submission};
 
 /// What the outcome of a batch is for.
 pub(super) struct Batch {
@@ -116,16 +116,30 @@ impl<W: Writer> WriterThread<W> {
         self.under_way.push_back(UnderWay { outcome, batch: Batch::of_waiters(replies) });
     }
 
+    /// The callers whose settlements are durable: a batch that settles is the last one under way, and one that
+    /// has failed leaves its settlements owed. Writes under way do not delay them.
+    pub(super) fn acknowledged(&self, waiting: &mut Waiting) -> Vec<Acknowledged> {
+        if waiting.acknowledging.is_empty() || self.is_alone() || !self.owed.is_empty() {
+            return Vec::new();
+        }
+        let none_waits = waiting.settlements.is_empty();
+        waiting.acknowledging.ready(none_waits)
+    }
+
+    /// Whether nothing may begin behind what is under way.
+    fn is_alone(&self) -> bool {
+        self.under_way.back().is_some_and(|last| last.batch.alone)
+    }
+
     /// While batches are under way: takes writes that may begin behind them.
     pub(super) fn drain_behind(&mut self, waiting: &mut Waiting) -> Next {
         if std::mem::take(&mut waiting.ended) {
             return Next::Outcomes;
         }
-        let alone = self.under_way.back().is_some_and(|last| last.batch.alone);
         let now_ms = self.write_queue.env.now_ms();
         self.mind_the_clock(now_ms);
         // The engine reports when there is room again.
-        if !alone
+        if !self.is_alone()
             && self.writer.has_room()
             && !waiting.submissions.is_empty()
             && !self.has_work_alone(waiting, now_ms)
