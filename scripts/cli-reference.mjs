@@ -1,16 +1,13 @@
 // Duty: writes the last section of docs/cli.md, every command with its arguments and options, from
-// the program itself. Run it after changing a command:
-//
-//   node scripts/cli-reference.mjs            write it
-//   node scripts/cli-reference.mjs --check    fail when it differs from what would be written
+// the program itself. `npm run generate` runs it.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const page = join(root, "docs", "cli.md");
+export const page = join(root, "docs", "cli.md");
 const HEAD = "## All commands and options\n";
 
 /** The section, with its heading. */
@@ -66,14 +63,4 @@ function told({ description, argChoices, defaultValue, envVar }) {
 
 function sentence(text) {
   return `${text[0].toUpperCase()}${text.slice(1)}.`;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const text = written();
-  if (!process.argv.includes("--check")) {
-    writeFileSync(page, text);
-  } else if (readFileSync(page, "utf8") !== text) {
-    console.error("docs/cli.md is out of date: run node scripts/cli-reference.mjs");
-    process.exitCode = 1;
-  }
 }

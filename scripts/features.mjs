@@ -1,18 +1,15 @@
 // Duty: writes the table of docs/features.md, which feature works on which place, from the tables of
-// capabilities and commands in the Rust. Run it after changing one of them:
-//
-//   node scripts/features.mjs            write it
-//   node scripts/features.mjs --check    fail when it differs from what would be written
+// capabilities and commands in the Rust. `npm run generate` runs it.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const page = join(root, "docs", "features.md");
+export const page = join(root, "docs", "features.md");
 const capabilities = readFileSync(join(root, "src/model/capability.rs"), "utf8");
 const commands = readFileSync(join(root, "src/protocol/command.rs"), "utf8");
-const START = "<!-- table: node scripts/features.mjs -->\n";
+const START = "<!-- table: npm run generate -->\n";
 const END = "<!-- end of the table -->\n";
 
 /** The capabilities that a replica adds: reads, which it answers itself. */
@@ -113,14 +110,4 @@ export function written() {
     }),
   ];
   return `${text.slice(0, start)}${lines.join("\n")}\n${text.slice(end)}`;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const text = written();
-  if (!process.argv.includes("--check")) {
-    writeFileSync(page, text);
-  } else if (readFileSync(page, "utf8") !== text) {
-    console.error("docs/features.md is out of date: run node scripts/features.mjs");
-    process.exitCode = 1;
-  }
 }

@@ -1,24 +1,27 @@
-// Duty: writes the files that are generated from declarations in the code. CI compares each of them.
+// Duty: writes the files that are generated from declarations in the code. Run it after a build. CI compares
+// each of them.
 //
 //   npm run generate
 
 import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** js/native/contract.ts and the tables of js/native/contract.md. */
 const TABLES = ["test", "--no-default-features", "--quiet", "--test", "generated"];
+/** The scripts that write a part of a page in docs/. */
+const PAGES = ["errors", "features", "cli-reference", "http-reference"];
 
-run("cargo", TABLES, { OPENKV_GENERATE: "1" });
-run(process.execPath, ["scripts/features.mjs"], {});
-
-function run(program, args, env) {
-  const { status, error } = spawnSync(program, args, {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, ...env },
-  });
-  if (error !== undefined) throw error;
-  if (status !== 0) process.exit(status ?? 1);
+const { status, error } = spawnSync("cargo", TABLES, {
+  cwd: root,
+  stdio: "inherit",
+  env: { ...process.env, OPENKV_GENERATE: "1" },
+});
+if (error !== undefined) throw error;
+if (status !== 0) process.exit(status ?? 1);
+for (const name of PAGES) {
+  const { page, written } = await import(`./${name}.mjs`);
+  writeFileSync(page, await written());
 }

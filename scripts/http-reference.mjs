@@ -1,15 +1,12 @@
 // Duty: writes the last section of docs/http.md, every route with its parameters and answers, from the
-// OpenAPI document of a server. Run it after changing a route:
-//
-//   node scripts/http-reference.mjs            write it
-//   node scripts/http-reference.mjs --check    fail when it differs from what would be written
+// OpenAPI document of a server. `npm run generate` runs it.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const page = fileURLToPath(new URL("../docs/http.md", import.meta.url));
+export const page = fileURLToPath(new URL("../docs/http.md", import.meta.url));
 const HEAD = "## All routes and parameters\n";
 const METHODS = ["get", "put", "post", "delete"];
 const TOKEN = "token-of-the-reference";
@@ -83,14 +80,4 @@ function answers({ responses }) {
 function nameOf(schema, type) {
   const name = schema?.$ref?.split("/").at(-1);
   return name === undefined || name === "Binary" ? `\`${type}\`` : `\`${name}\``;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const text = await written();
-  if (!process.argv.includes("--check")) {
-    writeFileSync(page, text);
-  } else if (readFileSync(page, "utf8") !== text) {
-    console.error("docs/http.md is out of date: run node scripts/http-reference.mjs");
-    process.exitCode = 1;
-  }
 }

@@ -191,7 +191,7 @@ test("the README's example of curl prints what it shows", { skip: noCurl || noBa
 
 test("docs/http.md has every route of the OpenAPI document, and no others", async () => {
   const page = read("docs/http.md");
-  assert.ok(page === (await written()), "run node scripts/http-reference.mjs");
+  assert.ok(page === (await written()), "run npm run generate");
   const table = page.slice(page.indexOf("## Routes"), page.indexOf("## Keys"));
   const named = new Set();
   for (const [row] of table.matchAll(/^\| `.*$/gm)) {

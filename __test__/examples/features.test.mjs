@@ -156,7 +156,7 @@ for (const [place, opening] of Object.entries(places)) {
 
 test("the table is current", () => {
   const page = readFileSync(new URL("../../docs/features.md", import.meta.url), "utf8");
-  assert.ok(page === written(), "run node scripts/features.mjs");
+  assert.ok(page === written(), "run npm run generate");
   const [on] = features().values();
   assert.deepEqual([...on.keys()], Object.keys(places));
 });
