@@ -18,7 +18,7 @@ const TOLD = [
   /Map\(1\) \{ 'name' => 'Ada' \}[^]*copied 1 /,
   /copied 1 [^]*kept by Deno/,
   /Map\(1\) \{ "name" => "Ada" \}[^]*copied 1 [^]*\b1\b/,
-  /imported 1 [^]*Map\(1\)[^]*Grace[^]*exported 2 /,
+  /imported 1 [^]*map\(\[\["name", "Ada"\]\]\)[^]*Grace[^]*exported 2 /,
 ];
 
 const page = readFileSync(join(root, "docs", "migrate-from-deno.md"), "utf8");

@@ -312,7 +312,10 @@ export interface ListOptions {
   readonly withExpiry: boolean;
 }
 
-export function checkListOptions(options: object): ListOptions {
+export function checkListOptions(options: object | null): ListOptions {
+  if (options === null) {
+    throw misuse("Cannot read options of a list: received null; leave them out, or give an object");
+  }
   const given = optionsOf(options, CHECKED_LIST_OPTIONS);
   const { limit, batchSize, reverse, cursor, consistency } = given;
   const { where, keysOnly, depth, withExpiry } = given;
