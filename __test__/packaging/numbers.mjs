@@ -188,7 +188,7 @@ export const SENTENCES = {
     "does not come back within {POSTGRES_RESOLVE_MS_MAX}, they",
     "two connections of the {POSTGRES_CONNECTIONS_MAX} of its process. It closes them after {POSTGRES_LEADER_IDLE_MS} without a write",
     "look for changes every {CLUSTER_POLL_MS}:",
-    "begin at least {CATALOG_LOOK_MS_MIN} apart",
+    "begin at least {CATALOG_REFRESH_MS_MIN} apart",
     "after the lease, {POSTGRES_LEASE_MS} after its last renewal",
     "remembers ids for {WRITE_ID_KEPT_MS}, of the newest writes in {LAYER_WRITE_IDS_BYTES_MAX};",
     "at most for {WRITE_REPEAT_MS_MAX}, and only then",

@@ -239,7 +239,7 @@ pub(super) async fn route(
             only(&head, &[Method::GET, Method::POST])?;
             authorize(serving, &head, None).await?;
             if head.method == Method::GET {
-                serving.catalog.look().await?;
+                serving.catalog.make_current().await?;
                 let all = blocking(serving, |serving| {
                     let all = serving.catalog.all();
                     Ok(all.iter().map(|database| view(database, None)).collect::<Vec<_>>())
@@ -312,7 +312,7 @@ pub(super) async fn route(
             only(&head, &[Method::GET, Method::POST])?;
             authorize(serving, &head, None).await?;
             if head.method == Method::GET {
-                serving.catalog.look().await?;
+                serving.catalog.make_current().await?;
                 let all = serving.catalog.tokens();
                 let all: Vec<_> = all.iter().map(|token| token_view(token, None)).collect();
                 return json(StatusCode::OK, &all);

@@ -220,14 +220,14 @@ impl Catalog {
         self.refresh_locked().map_err(|refusal| Error::unavailable(refusal.text()))
     }
 
-    /// What `find` finds. If that is nothing, the catalog that the servers share is looked at first.
+    /// What `find` finds. If that is nothing, the catalog that the servers share is refreshed first.
     ///
     /// # Errors
     /// `Unavailable` if it cannot be read.
     pub(super) async fn find<T>(&self, find: impl Fn() -> Option<T>) -> Result<Option<T>> {
         match (find(), self.members()) {
             (None, Some(members)) => {
-                members.looks.look().await?;
+                members.catalog.refresh().await?;
                 Ok(find())
             }
             (found, _) => Ok(found),
@@ -238,7 +238,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Self::find`].
-    pub(super) async fn look(&self) -> Result<()> {
+    pub(super) async fn make_current(&self) -> Result<()> {
         self.find(|| None::<()>).await.map(drop)
     }
 

@@ -331,7 +331,7 @@ impl Database {
     ) -> Result<T, Refusal> {
         match (allowed(), &self.location) {
             (Err(_), Location::Shared { members, .. }) => {
-                members.looks.look().await?;
+                members.catalog.refresh().await?;
                 allowed()
             }
             (answer, _) => answer,

@@ -10,8 +10,8 @@ use foldhash::fast::RandomState;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::auth;
+use super::catalog_refresh::CatalogRefresh;
 use super::clock::now_ms;
-use super::looks::Looks;
 use super::records::{Contents, read_page};
 use crate::engine::cluster::Cluster;
 use crate::model::{CLUSTER_POLL_MS, Error, Result};
@@ -40,7 +40,7 @@ pub(super) struct Membership {
     ended: Mutex<bool>,
     ends: Condvar,
     /// For requests that would be refused without.
-    pub(super) looks: Looks,
+    pub(super) catalog: CatalogRefresh,
 }
 
 impl Membership {
@@ -55,7 +55,7 @@ impl Membership {
             ahead_ms: AtomicI64::new(0),
             ended: Mutex::new(false),
             ends: Condvar::new(),
-            looks: Looks::default(),
+            catalog: CatalogRefresh::default(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Takes the news of the other servers, again and again, and at each look ([`super::looks`]).
+//! Takes the news of the other servers, again and again, and at each refresh ([`super::catalog_refresh`]).
 //!
 //! Invariant: every change of the shared catalog, as a revoked token, reaches the requests of this
 //! server within [`CLUSTER_POLL_MS`] and the time of a trip to the database server.
@@ -17,7 +17,7 @@ use crate::model::{CLUSTER_POLL_MS, Error, Result};
 pub(super) fn follow(members: &Arc<Membership>, catalog: &Arc<Catalog>) -> Result<()> {
     take(members, catalog)?;
     let (with, of) = (Arc::downgrade(members), Arc::downgrade(catalog));
-    members.looks.are(Arc::new(move || match (with.upgrade(), of.upgrade()) {
+    members.catalog.read_by(Arc::new(move || match (with.upgrade(), of.upgrade()) {
         (Some(members), Some(catalog)) => take(&members, &catalog),
         _ => Ok(()),
     }));

@@ -93,11 +93,11 @@ pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// leaders of databases.
 pub const CLUSTER_POLL_MS: u64 = 500;
 
-/// Least time between the beginnings of two looks at that catalog for requests that would be refused without.
-pub const CATALOG_LOOK_MS_MIN: u64 = 50;
+/// Least time between the beginnings of two refreshes of that catalog before requests are refused.
+pub const CATALOG_REFRESH_MS_MIN: u64 = 50;
 
 /// Longest wait of such a request.
-pub const CATALOG_LOOK_WAIT_MS_MAX: u64 = 5_000;
+pub const CATALOG_REFRESH_WAIT_MS_MAX: u64 = 5_000;
 
 /// Longest wait for a connection to the server that a request is handed over to.
 pub const FORWARD_CONNECT_MS_MAX: u64 = 2_000;
