@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::answer::Refusal;
+use super::pending::{Wanted, pending};
 use super::quota::over;
 use crate::model::{Backup, Error, HTTP_BACKUP_KEPT_MS, HTTP_BACKUPS_MAX, Result};
 use crate::open::remove_copies;
@@ -110,21 +111,19 @@ impl Copies {
             return Err(busy());
         }
         remove_left(database);
-        let (path, (sender, made)) = (path_of(database), oneshot::channel());
-        let wanted = Arc::new(Mutex::new(Some(sender)));
-        let asked = wanted.clone();
-        let step = move |_, _| asked.lock().as_ref().is_some_and(|sender| !sender.is_closed());
+        let (path, (completion, made)) = (path_of(database), pending());
+        let wanted = Wanted::new();
+        let goes_on = wanted.liveness();
+        let step = move |_, _| goes_on();
         let reply = move |copied: Result<Backup>| {
             let copied = copied.and_then(|backup| Copied::of(&path, backup));
-            if let Some(sender) = wanted.lock().take() {
-                // With the permit: a client that has its answer may ask for another copy at once.
-                let _gone = sender.send((copied, making));
-            }
+            // With the permit: a client that has its answer may ask for another copy at once.
+            completion.complete(Ok((copied, making)));
         };
         store.backup(path_of(database), step, reply);
         Ok(match made.await {
             Ok((made, _making)) => made.map(|copied| self.keep(copied)),
-            Err(_) => Err(Error::internal("a copy ended without a result")),
+            Err(error) => Err(error),
         })
     }
 

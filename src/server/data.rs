@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::answer::{Answer, Refusal, answer, whole};
@@ -14,6 +13,7 @@ use super::auth::{Grant, bearer};
 use super::clock::now_ms;
 use super::database::Database;
 use super::memory::{Claim, attempt};
+use super::pending::{Pending, Reading, unanswered};
 use super::quota::over;
 use super::read_server::InUse;
 use super::slots::mark_authenticated;
@@ -26,7 +26,7 @@ use crate::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key,
     Kind, Limits, Range, Result, Row,
 };
-use crate::store::{Caller, Room, Rows, Store};
+use crate::store::{Room, Rows, Store};
 
 /// The sender of an authorized request.
 pub(super) struct Client {
@@ -93,20 +93,21 @@ pub(super) async fn store_of(database: &Arc<Database>) -> Result<Arc<Store>> {
     opened.map_err(|_| Error::internal("opening ended by a panic"))?
 }
 
-pub(super) fn unanswered<T>(_: T) -> Error {
-    Error::internal("the database did not answer; please report this")
-}
-
 /// Commits writes, durably, and waits for their decisions.
 pub(super) async fn committed(
     database: &Arc<Database>,
     writes: Vec<Result<AtomicWrite>>,
 ) -> Result<Vec<Decision>> {
-    let (reply, answered) = oneshot::channel();
+    let store = store_of(database).await?;
+    submitted(&store, writes).await
+}
+
+/// Commits writes, durably; their decisions come later.
+pub(super) fn submitted(store: &Store, writes: Vec<Result<AtomicWrite>>) -> Pending<Vec<Decision>> {
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-    let reply = Box::new(move |decisions| drop(reply.send(decisions)));
-    store_of(database).await?.commit(writes, true, busy, reply);
-    answered.await.map_err(unanswered)
+    Pending::of(|reply| {
+        store.commit(writes, true, busy, Box::new(move |decisions| reply(Ok(decisions))));
+    })
 }
 
 /// `snapshot_read`.
@@ -134,10 +135,9 @@ async fn read_ranges(
     if let Some(read) = store.ranges_immediately(&ranges, |rows| here.take(rows)) {
         return here.end(read);
     }
-    let (reply, told) = oneshot::channel();
-    let there = SnapshotAnswer { answered: answered(), reply };
-    store.read_ranges(ranges, there, |to, rows| to.answered.take(rows));
-    told.await.map_err(unanswered)?
+    let (there, answer) = Reading::new(answered(), Answered::end);
+    store.read_ranges(ranges, there, |to, rows| to.state.take(rows));
+    answer.await
 }
 
 /// The answer of a read under construction: entries in wire form, range by range, and the total of
@@ -184,23 +184,6 @@ impl Answered {
     }
 }
 
-/// The caller of a read on the reader thread.
-struct SnapshotAnswer {
-    answered: Answered,
-    reply: oneshot::Sender<Result<Vec<u8>>>,
-}
-
-impl Caller<()> for SnapshotAnswer {
-    /// A cancelled request needs no read.
-    fn check(&self) -> Result<()> {
-        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
-    }
-
-    fn end(self, read: Result<()>) {
-        let _gone = self.reply.send(self.answered.end(read));
-    }
-}
-
 /// `atomic_write`.
 pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Result<Answer, Refusal> {
     let now_ms = now_ms();
@@ -210,7 +193,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
     }
     has_room_for(database, &write).await?;
     let decision = committed(database, vec![Ok(write)]).await?.into_iter().next();
-    match decision.ok_or_else(|| unanswered(()))? {
+    match decision.ok_or_else(unanswered)? {
         Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => {
             Ok(written(&WriteAnswer::Committed(stamp)))
         }
@@ -268,9 +251,7 @@ pub(super) async fn bytes_of(database: &Database) -> Option<u64> {
 }
 
 async fn measured(database: &Database, store: &Store) -> Result<u64> {
-    let (reply, stats) = oneshot::channel();
-    store.stats(None, move |stats: Result<_>| drop(reply.send(stats)));
-    let (stats, _) = stats.await.map_err(unanswered)??;
+    let (stats, _) = Pending::of(|reply| store.stats(None, reply)).await?;
     let bytes = stats.stored_bytes();
     database.has_bytes(bytes);
     Ok(bytes)
@@ -281,10 +262,8 @@ pub(super) async fn has_queue_room(database: &Arc<Database>, queue: &str) -> Res
     if database.quotas().queue_depth.is_none() || database.is_readonly() {
         return Ok(());
     }
-    let (reply, answered) = oneshot::channel();
     let store = store_of(database).await?;
-    store.queue_depth(queue.to_owned(), Box::new(|depth| drop(reply.send(depth))));
-    let depth = answered.await.map_err(unanswered)??;
+    let depth = Pending::of(|reply| store.queue_depth(queue.to_owned(), reply)).await?;
     database
         .within_quota(|| match database.quotas().queue_depth {
             Some(max) if depth >= max => Err(over("messages in the queue", max, "", 1)),

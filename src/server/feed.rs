@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::sync::oneshot;
 
 use super::database::WatchPlace;
 use super::memory::{Claim, attempt};
+use super::pending::Pending;
 use super::stream::Source;
 use crate::codec::framing::KEEP_ALIVE;
 use crate::model::{
@@ -39,11 +39,11 @@ pub(super) trait Form: Send + 'static {
 /// The running request to the store.
 enum FeedRequest {
     /// The position of the new feed.
-    Opening(oneshot::Receiver<Result<u64>>),
+    Opening(Pending<u64>),
     Nothing,
-    Batch(oneshot::Receiver<Result<Option<Batch>>>),
+    Batch(Pending<Option<Batch>>),
     /// The position behind a gap.
-    Gap(oneshot::Receiver<Result<u64>>),
+    Gap(Pending<u64>),
     /// An error ended the feed.
     Ended,
 }
@@ -76,10 +76,8 @@ impl<F> Drop for Following<F> {
 const BUSY: Duration = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
 
 /// The commit after which a feed that begins now has every change.
-pub(super) fn position(store: &Store) -> oneshot::Receiver<Result<u64>> {
-    let (reply, position) = oneshot::channel();
-    store.feed_start(BUSY, move |version| drop(reply.send(version)));
-    position
+pub(super) fn position(store: &Store) -> Pending<u64> {
+    Pending::of(|reply| store.feed_start(BUSY, reply))
 }
 
 impl<F: Form> Following<F> {
@@ -90,17 +88,16 @@ impl<F: Form> Following<F> {
         (range, since): (KeyRange, Option<u64>),
         form: F,
     ) -> Self {
-        let (reply, opened) = oneshot::channel();
-        let reply = Box::new(move |place| drop(reply.send(place)));
-        let id = store.feed(range, since, Some(claim.clone()), BUSY, reply);
-        let asked = FeedRequest::Opening(opened);
+        let mut id = 0;
+        let opened = Pending::of(|reply| {
+            id = store.feed(range, since, Some(claim.clone()), BUSY, reply);
+        });
+        let asked = FeedRequest::Opening(opened.or_closed());
         Self { store, id, asked, position: 0, form, claim, _place: place }
     }
 
-    fn ask(&self) -> oneshot::Receiver<Result<Option<Batch>>> {
-        let (reply, batch) = oneshot::channel();
-        self.store.feed_next(self.id, Box::new(move |answer| drop(reply.send(answer))));
-        batch
+    fn ask(&self) -> Pending<Option<Batch>> {
+        Pending::of(|reply| self.store.feed_next(self.id, reply)).or_closed()
     }
 
     /// The next batch. The first has no changes and carries the position of the new feed.
@@ -108,25 +105,20 @@ impl<F: Form> Following<F> {
         if let FeedRequest::Nothing = self.asked {
             self.asked = FeedRequest::Batch(self.ask());
         }
-        let closed = |_| Err(Error::closed());
         let answer = match &mut self.asked {
             FeedRequest::Opening(place) => {
-                let version = place.await.unwrap_or_else(closed);
-                version.map(|version| Some(Told::Batch(Batch { changes: Vec::new(), version })))
+                place.await.map(|version| Some(Told::Batch(Batch { changes: Vec::new(), version })))
             }
-            FeedRequest::Batch(batch) => {
-                let batch = batch.await.unwrap_or_else(|_| Err(Error::closed()));
-                batch.map(|batch| batch.map(Told::Batch))
-            }
+            FeedRequest::Batch(batch) => batch.await.map(|batch| batch.map(Told::Batch)),
             FeedRequest::Gap(place) => {
-                let version = place.await.unwrap_or_else(closed);
+                let version = place.await;
                 self.asked = FeedRequest::Ended;
                 return version.map(|version| Some(Told::Gap(version)));
             }
             FeedRequest::Nothing | FeedRequest::Ended => Ok(None),
         };
         if F::TELLS_GAPS && answer.as_ref().is_err_and(|error| error.kind() == Kind::FeedGap) {
-            self.asked = FeedRequest::Gap(position(&self.store));
+            self.asked = FeedRequest::Gap(position(&self.store).or_closed());
             return Box::pin(self.told()).await;
         }
         let goes_on = matches!(answer, Ok(Some(_))) || self.claim.has_lacked();

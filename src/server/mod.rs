@@ -16,6 +16,7 @@
 //! | `api`, `host` | the HTTP API for any client; the hosts that its requests may name |
 //! | `studio` | the pages for browsers |
 //! | `exchange`, `data` | metadata; reads and writes |
+//! | `pending` | from the callbacks of a store to futures |
 //! | `seen` | which commits an answer can depend on, for clients with a replica |
 //! | `stream`, `watch` | endless answers; the states of keys |
 //! | `checked` | long answers that break off unless they are complete |
@@ -66,6 +67,7 @@ mod membership;
 mod memory;
 mod news;
 pub mod options;
+mod pending;
 mod quota;
 mod read_entry;
 mod read_folder;

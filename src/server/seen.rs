@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use tokio::sync::oneshot;
 
 use super::answer::Answer;
-use super::data::{store_of, unanswered};
+use super::data::store_of;
 use super::database::Database;
+use super::pending::Pending;
 use crate::model::{Result, Versionstamp};
 use crate::protocol::extension::SEEN_HEADER;
 
@@ -35,8 +35,6 @@ pub(super) async fn told(
 }
 
 async fn newest(database: &Arc<Database>) -> Result<Versionstamp> {
-    let (reply, answered) = oneshot::channel();
     let store = store_of(database).await?;
-    store.last_commit(move |last| drop(reply.send(last)));
-    answered.await.map_err(unanswered)?.map(Versionstamp::new)
+    Pending::of(|reply| store.last_commit(reply)).await.map(Versionstamp::new)
 }

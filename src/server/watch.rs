@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use hyper::body::Bytes;
-use tokio::sync::oneshot;
 
 use super::answer::{Answer, Refusal};
 use super::data::{Client, store_of, wire_entry};
 use super::database::WatchPlace;
 use super::memory::{Claim, attempt};
+use super::pending::Pending;
 use super::stream::{Source, stream};
 use crate::codec::framing::{KEEP_ALIVE, push_frame};
 use crate::connect::wire::watch;
 use crate::model::{Entry, Error, Id, Key, Kind, Limits, Result, WATCH_FRAME_BYTES_MAX};
 use crate::store::Store;
 
-type State = Result<Option<Vec<Option<Entry>>>>;
+type State = Option<Vec<Option<Entry>>>;
 
 /// The form of states.
 pub(super) trait Form: Send + 'static {
@@ -61,7 +61,7 @@ pub(super) struct Watching<F> {
     store: Arc<Store>,
     id: Id,
     keys: Vec<Key>,
-    asked: Option<oneshot::Receiver<State>>,
+    asked: Option<Pending<State>>,
     /// An error has been sent: the stream ends.
     ended: bool,
     form: F,
@@ -77,10 +77,8 @@ impl<F> Drop for Watching<F> {
     }
 }
 
-fn ask(store: &Store, id: Id) -> oneshot::Receiver<State> {
-    let (reply, state) = oneshot::channel();
-    store.watch_next(id, Box::new(move |answer| drop(reply.send(answer))));
-    state
+fn ask(store: &Store, id: Id) -> Pending<State> {
+    Pending::of(|reply| store.watch_next(id, reply)).or_closed()
 }
 
 impl<F: Form> Source for Watching<F> {
@@ -90,7 +88,7 @@ impl<F: Form> Source for Watching<F> {
         }
         let answer = attempt!(self.claim, {
             let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
-            let answer = asked.await.unwrap_or_else(|_| Err(Error::closed()));
+            let answer = asked.await;
             self.asked = None;
             answer
         })

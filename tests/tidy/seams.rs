@@ -57,3 +57,12 @@ fn one_function_sets_what_sqlite_syncs() {
     let found: Vec<_> = files.iter().filter(|file| names(file)).map(|file| &file.name).collect();
     assert_eq!(found, ["src/engine/sqlite/log_file.rs"]);
 }
+
+/// The server awaits the store through one adapter. The slots tell connections to end.
+#[test]
+fn the_server_makes_its_channels_in_two_files() {
+    let makes = concat!("oneshot::", "channel(");
+    let files = sources(&root().join("src/server"));
+    let made = files.iter().filter(|file| file.text.contains(makes)).map(|file| &file.name);
+    assert_eq!(made.collect::<Vec<_>>(), ["src/server/pending.rs", "src/server/slots.rs"]);
+}

@@ -7,7 +7,6 @@ use axum::extract::Request;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use serde::Serialize;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
@@ -26,7 +25,8 @@ use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result,
 };
 use crate::server::answer::whole;
-use crate::server::data::{Client, store_of, unanswered};
+use crate::server::data::{Client, store_of};
+use crate::server::pending::Pending;
 
 /// A dead letter.
 #[derive(ToSchema)]
@@ -103,7 +103,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let page = Page::read(&client, limit, |store, page| {
         store.dead_letters(queue, after, page, |page, letter| {
             let bytes = letter.value.len();
-            page.take(letter, bytes)
+            page.state.take(letter, bytes)
         });
     });
     let cursor = |last: &DeadLetter| format!("{}.{}", last.died_ms, last.id);
@@ -133,10 +133,9 @@ fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let ((queue, id), form) = (asked(&client, &head)?, wanted(&head, Form::OF_DOCUMENTS)?);
-    let (reply, read) = oneshot::channel();
-    let caller = move |letter: Result<Option<DeadLetter>>| drop(reply.send(letter));
-    store_of(&client.database).await?.dead_letter(queue, id, caller);
-    let letter = read.await.map_err(unanswered)??.ok_or_else(none)?;
+    let store = store_of(&client.database).await?;
+    let letter =
+        Pending::of(|reply| store.dead_letter(queue, id, reply)).await?.ok_or_else(none)?;
     let mut written = Written::new(form, 0);
     write(&mut written, &letter)?;
     let (body, lossy) = written.finish();
@@ -148,11 +147,9 @@ async fn change(
     queue: String,
     change: DeadLetterChange,
 ) -> Result<usize, Problem> {
-    let (reply, done) = oneshot::channel();
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let store = store_of(&client.database).await?;
-    store.change_dead_letters(queue, change, busy, move |count| drop(reply.send(count)));
-    Ok(done.await.map_err(unanswered)??)
+    Ok(Pending::of(|reply| store.change_dead_letters(queue, change, busy, reply)).await?)
 }
 
 /// Deletes a dead letter.

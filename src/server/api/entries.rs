@@ -1,21 +1,19 @@
 //! Reads of entries for the HTTP API, with their memory.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use tokio::sync::oneshot;
+use std::time::Instant;
 
 use super::range::Bounds;
 use crate::filter::Filter;
 use crate::metrics::Operation;
 use crate::model::{
-    Encoding, Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Key, Result,
-    SERVER_LONG_READ_MS_MAX, Seen, Versionstamp,
+    Encoding, Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Key, Result, Seen, Versionstamp,
 };
 use crate::server::answer::Refusal;
-use crate::server::data::{Client, store_of, unanswered};
+use crate::server::data::{Client, store_of};
 use crate::server::memory::{Claim, attempt};
-use crate::store::{Caller, Patience, Room, Scan, Store};
+use crate::server::pending::{Pending, Reading, Wanted};
+use crate::store::{Room, Scan, Store};
 
 /// An entry.
 #[derive(Clone, Debug)]
@@ -56,12 +54,6 @@ struct Gathering {
     fault: Option<Error>,
 }
 
-/// The caller of a read on another thread.
-struct Remote<T> {
-    gathering: Gathering,
-    reply: oneshot::Sender<Result<Gathered<T>>>,
-}
-
 /// The entries of a read, the bytes of the page so far, and the result of the read.
 type Gathered<T> = (Vec<Option<Entry>>, usize, T);
 
@@ -85,17 +77,6 @@ impl Gathering {
     fn end<T>(self, read: Result<T>) -> Result<Gathered<T>> {
         let read = self.fault.map_or(read, Err);
         read.map(|done| (self.entries, self.bytes, done))
-    }
-}
-
-impl<T: Send + 'static> Caller<T> for Remote<T> {
-    /// A cancelled request needs no read.
-    fn check(&self) -> Result<()> {
-        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
-    }
-
-    fn end(self, read: Result<T>) {
-        let _gone = self.reply.send(self.gathering.end(read));
     }
 }
 
@@ -133,29 +114,12 @@ async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: &[Key]) -> Result<Ga
     if let Some(read) = store.entries_immediately(keys, |seen| gathering.take(seen.as_ref())) {
         return gathering.end(read);
     }
-    let (reply, answered) = oneshot::channel();
-    let remote = Remote { gathering: Gathering::new(claim, 0), reply };
-    store.entries(keys.to_vec(), remote, |to, seen| {
-        to.gathering.take(seen.as_ref());
+    let (reading, answer) = Reading::new(Gathering::new(claim, 0), Gathering::end);
+    store.entries(keys.to_vec(), reading, |to, seen| {
+        to.state.take(seen.as_ref());
         Ok(())
     });
-    answered.await.map_err(unanswered)?
-}
-
-/// Ends the work of a request that is dropped.
-pub(super) struct Wanted(Arc<()>);
-
-impl Wanted {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(()))
-    }
-
-    /// The bounds of a long read.
-    pub(super) fn patience(&self, store: &Store, what: &'static str) -> Arc<Patience> {
-        let alive = Arc::downgrade(&self.0);
-        let most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
-        store.patience(what, most, Some(Arc::new(move || alive.strong_count() > 0)))
-    }
+    answer.await
 }
 
 /// What a list selects.
@@ -218,15 +182,14 @@ async fn read_page(
     let patience = wanted.patience(store, "kv.list");
     let (mut scan, mut entries, mut bytes) = (selection.scan(store)?, Vec::new(), 0);
     loop {
-        let (reply, answered) = oneshot::channel();
-        let remote = Remote { gathering: Gathering::new(claim, bytes), reply };
+        let (reading, answer) = Reading::new(Gathering::new(claim, bytes), Gathering::end);
         let rows = limit + 1 - entries.len();
-        store.scan(scan, rows, patience.clone(), remote, |to, seen, chosen| {
+        store.scan(scan, rows, patience.clone(), reading, |to, seen, chosen| {
             if chosen {
-                to.gathering.take(Some(seen));
+                to.state.take(Some(seen));
             }
         });
-        let (step, sum, (rest, done)) = answered.await.map_err(unanswered)??;
+        let (step, sum, (rest, done)) = answer.await?;
         entries.extend(step.into_iter().flatten());
         (scan, bytes) = (rest, sum);
         let has_more = entries.len() > limit;
@@ -244,10 +207,8 @@ pub(super) async fn count(client: &Client, selection: &Selection) -> Result<u64,
     let store = store_of(&client.database).await?;
     let (wanted, since) = (Wanted::new(), Instant::now());
     let patience = wanted.patience(&store, "kv.count");
-    let (reply, answered) = oneshot::channel();
-    let caller = move |count: Result<u64>| drop(reply.send(count));
-    store.count(selection.scan(&store)?, patience, caller);
-    let count = answered.await.map_err(unanswered)?;
+    let scan = selection.scan(&store)?;
+    let count = Pending::of(|reply| store.count(scan, patience, reply)).await;
     counted(&store, Operation::Count, 1, since, &count);
     Ok(count?)
 }

@@ -139,7 +139,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let page = Page::read(&client, limit, |store, page| {
         store.versions(key, before, page, |page, version| {
             let bytes = version.entry.as_ref().map_or(0, |entry| entry.value.bytes.len());
-            page.take(version, bytes)
+            page.state.take(version, bytes)
         });
     });
     let cursor = |last: &EntryVersion| hex(Versionstamp::new(last.commit));

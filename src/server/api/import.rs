@@ -4,14 +4,12 @@
 //! stored; then all lines before it are committed, and none behind it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
 use serde::Serialize;
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
@@ -24,12 +22,12 @@ use super::problem::{Answered, Problem, Stopped};
 use super::target::Query;
 use crate::interchange::ndjson::{self, Line};
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Check, Decision, Error, FRAMES_APART_BYTES_MIN,
-    HTTP_IMPORT_COMMIT_BYTES_MAX, HTTP_IMPORT_COMMIT_ENTRIES_MAX, Key, Limits, Mutation, Result,
-    Time, WriteParts,
+    AtomicWrite, Check, Decision, Error, FRAMES_APART_BYTES_MIN, HTTP_IMPORT_COMMIT_BYTES_MAX,
+    HTTP_IMPORT_COMMIT_ENTRIES_MAX, Key, Limits, Mutation, Result, Time, WriteParts,
 };
 use crate::server::clock::now_ms;
-use crate::server::data::{Client, has_room, still, store_of, unanswered};
+use crate::server::data::{Client, has_room, still, store_of, submitted};
+use crate::server::pending::Pending;
 use crate::store::Store;
 
 /// The answer of an import.
@@ -118,7 +116,7 @@ struct Batch {
 
 /// A batch that the store has, and its line numbers.
 struct Submitted {
-    decisions: oneshot::Receiver<Vec<Decision>>,
+    decisions: Pending<Vec<Decision>>,
     lines: Vec<u64>,
     /// Entries of each write.
     entries: Vec<u64>,
@@ -221,9 +219,7 @@ impl<'c> Importing<'c> {
         let counts = writes.iter().map(|parts| parts.mutations.len() as u64).collect();
         let writes =
             writes.into_iter().map(|parts| AtomicWrite::new(parts, &self.limits)).collect();
-        let (reply, decisions) = oneshot::channel();
-        let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-        self.store.commit(writes, true, busy, Box::new(move |decided| drop(reply.send(decided))));
+        let decisions = submitted(&self.store, writes);
         self.submitted = Some(Submitted { decisions, lines, entries: counts });
         Ok(())
     }
@@ -234,7 +230,7 @@ impl<'c> Importing<'c> {
             return Ok(());
         };
         let first = lines.first().copied().unwrap_or_default();
-        let decisions = decisions.await.map_err(|gone| (first, unanswered(gone).into()))?;
+        let decisions = decisions.await.map_err(|error| (first, error.into()))?;
         let mut fault = None;
         for ((decision, line), entries) in decisions.into_iter().zip(lines).zip(entries) {
             match decision {

@@ -4,12 +4,10 @@ use axum::Extension;
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{Raw, json, json_body, key_in};
-use super::entries::Wanted;
 use super::problem::{Answered, Problem, shown};
 use super::target::Query;
 use crate::codec::key;
@@ -17,7 +15,8 @@ use crate::interchange::key_json;
 use crate::model::{
     Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, KeyPart, Limits, Result, Tokenizer,
 };
-use crate::server::data::{has_room, store_of, unanswered};
+use crate::server::data::{has_room, store_of};
+use crate::server::pending::{Pending, Wanted};
 
 /// The description of an index.
 #[derive(Deserialize, ToSchema)]
@@ -119,12 +118,11 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
     let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
     spec.check()?;
     has_room(&client.database).await?;
-    let (reply, made) = oneshot::channel();
     let store = store_of(&client.database).await?;
     let (is_default, replace) = (asked.tokenize.is_none(), asked.replace.unwrap_or(true));
     let request = IndexRequest { spec, is_default, replace };
-    store.create_index(request, move |index| drop(reply.send(index)));
-    json(&IndexAnswer::of(made.await.map_err(unanswered)??)?)
+    let made = Pending::of(|reply| store.create_index(request, reply)).await?;
+    json(&IndexAnswer::of(made)?)
 }
 
 /// The default name: a unique text of the prefix, as `kv.createIndex` makes it.
@@ -170,10 +168,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let store = store_of(&client.database).await?;
     let wanted = Wanted::new();
     let patience = wanted.patience(&store, "kv.listIndexes");
-    let (reply, found) = oneshot::channel();
-    let caller = move |indexes: Result<Vec<IndexInfo>>| drop(reply.send(indexes));
-    store.indexes(Some(patience), caller);
-    let found = found.await.map_err(unanswered)??;
+    let found = Pending::of(|reply| store.indexes(Some(patience), reply)).await?;
     let indexes = found.into_iter().map(IndexAnswer::of).collect::<Result<_>>()?;
     json(&IndexesAnswer { indexes })
 }
@@ -196,8 +191,6 @@ pub(super) async fn remove(client: Extension<Admitted>, request: Request) -> Ans
             ));
         }
     };
-    let (reply, dropped) = oneshot::channel();
     let store = store_of(&client.database).await?;
-    store.drop_index(choice, move |found| drop(reply.send(found)));
-    json(&Dropped { ok: dropped.await.map_err(unanswered)?? })
+    json(&Dropped { ok: Pending::of(|reply| store.drop_index(choice, reply)).await? })
 }

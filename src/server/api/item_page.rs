@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use super::envelope::{answered, write_cursor};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::written::Written;
 use crate::model::{Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Result};
-use crate::server::data::{Client, store_of, unanswered};
+use crate::server::data::{Client, store_of};
 use crate::server::memory::Claim;
-use crate::store::{Caller, Room, Store};
+use crate::server::pending::Reading;
+use crate::store::{Room, Store};
 
 /// The items of a page, while they are read.
 pub(super) struct Page<T> {
@@ -21,8 +20,10 @@ pub(super) struct Page<T> {
     more: bool,
     fault: Option<Error>,
     claim: Arc<Claim>,
-    reply: oneshot::Sender<Result<(Vec<T>, bool)>>,
 }
+
+/// The caller of the read of a page.
+pub(super) type PageReading<T> = Reading<Page<T>, (), (Vec<T>, bool)>;
 
 /// The items of a page, and whether there are more.
 pub(super) struct Items<T> {
@@ -36,14 +37,14 @@ impl<T: Send + 'static> Page<T> {
     pub(super) async fn read(
         client: &Client,
         limit: usize,
-        read: impl FnOnce(&Store, Self),
+        read: impl FnOnce(&Store, PageReading<T>),
     ) -> Result<Items<T>, Problem> {
         let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
-        let (reply, done) = oneshot::channel();
         let (items, fault) = (Vec::new(), None);
-        let page = Self { items, bytes: 0, limit, more: false, fault, claim: claim.clone(), reply };
-        read(&*store_of(&client.database).await?, page);
-        let (items, more) = done.await.map_err(unanswered)??;
+        let page = Self { items, bytes: 0, limit, more: false, fault, claim: claim.clone() };
+        let (reading, page) = Reading::new(page, Self::end);
+        read(&*store_of(&client.database).await?, reading);
+        let (items, more) = page.await?;
         Ok(Items { items, more, claim })
     }
 
@@ -60,16 +61,9 @@ impl<T: Send + 'static> Page<T> {
         self.items.push(item);
         self.fault.is_none()
     }
-}
 
-impl<T: Send + 'static> Caller<()> for Page<T> {
-    fn check(&self) -> Result<()> {
-        if self.reply.is_closed() { Err(Error::closed()) } else { Ok(()) }
-    }
-
-    fn end(self, read: Result<()>) {
-        let read = self.fault.map_or(read, Err);
-        let _gone = self.reply.send(read.map(|()| (self.items, self.more)));
+    fn end(self, read: Result<()>) -> Result<(Vec<T>, bool)> {
+        self.fault.map_or(read, Err).map(|()| (self.items, self.more))
     }
 }
 

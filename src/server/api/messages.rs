@@ -5,7 +5,6 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
@@ -23,7 +22,8 @@ use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Encoding, MessageDeletion, MessageState, Peek, PeekCursor, Peeked,
     Result,
 };
-use crate::server::data::{store_of, unanswered};
+use crate::server::data::store_of;
+use crate::server::pending::Pending;
 
 /// A message that waits or is delivered.
 #[derive(ToSchema)]
@@ -103,11 +103,9 @@ fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let (queue, id) = (queue_of(&Query::of(&head.uri, &["queue"])?)?, id_in(&client, &head.uri)?);
-    let (reply, done) = oneshot::channel();
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let store = store_of(&client.database).await?;
-    store.delete_message(queue, id, busy, move |deletion| drop(reply.send(deletion)));
-    match done.await.map_err(unanswered)?? {
+    match Pending::of(|reply| store.delete_message(queue, id, busy, reply)).await? {
         MessageDeletion::Deleted => json(&Deleted { deleted: 1 }),
         MessageDeletion::Absent => {
             Err(Problem::new(StatusCode::NOT_FOUND, "The queue has no such message that waits."))
@@ -142,7 +140,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let page = Page::read(&client, limit, |store, page| {
         store.peek(queue, Peek { state, after }, page, |page, message, cursor| {
             let bytes = message.value.len();
-            page.take((message, cursor), bytes)
+            page.state.take((message, cursor), bytes)
         });
     });
     page.await?.answer("messages", form, write, |(_, last)| last.text())

@@ -8,7 +8,6 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderMap};
 use hyper::http::request::Parts;
-use tokio::sync::oneshot;
 
 use super::admit::{Admitted, authorized};
 use super::media::Form;
@@ -17,8 +16,8 @@ use crate::metrics::{MetricsSnapshot, exposition_of_many, open_metrics};
 use crate::model::{Error, Limits, Result};
 use crate::protocol::Command;
 use crate::server::answer::{Answer, answer, whole};
-use crate::server::data::unanswered;
 use crate::server::extension::carried;
+use crate::server::pending::Pending;
 use crate::server::{Serving, admin};
 use crate::store::Store;
 
@@ -77,9 +76,7 @@ async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
 }
 
 async fn snapshot(store: &Store) -> Result<MetricsSnapshot> {
-    let (reply, answered) = oneshot::channel();
-    store.metrics_snapshot(Box::new(move |snapshot| drop(reply.send(snapshot))));
-    answered.await.map_err(unanswered)?
+    Pending::of(|reply| store.metrics_snapshot(reply)).await
 }
 
 /// Prometheus' text, or OpenMetrics for a client that names it.

@@ -9,7 +9,6 @@ use hyper::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
@@ -28,12 +27,12 @@ use super::written::{Lossy, Written};
 use crate::model::{
     Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
     LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
-    QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, SERVER_LONG_READ_MS_MAX, Settlement,
-    Time, WriteParts,
+    QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, Settlement, Time, WriteParts,
 };
 use crate::server::answer::{Body, whole};
-use crate::server::data::{Client, store_of, unanswered};
+use crate::server::data::{Client, store_of};
 use crate::server::extension::{Asked, received};
+use crate::server::pending::{Pending, Wanted};
 
 /// The queue of a request; without a name the one of `kv.enqueue`.
 pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
@@ -342,10 +341,8 @@ async fn end<B: DeserializeOwned>(
             (*id, *lock, Some(Duration::from_millis(lock_ms.unsigned_abs())))
         }
     };
-    let (reply, held) = oneshot::channel();
     let store = store_of(&client.database).await?;
-    store.ask(ask, Box::new(move |answer| drop(reply.send(answer))));
-    let ok = held.await.map_err(unanswered)??;
+    let ok = Pending::of(|reply| store.ask(ask, reply)).await?;
     match extension.filter(|_| ok) {
         Some(lock_ends_in) => client.database.deliveries.extended((id, lock), lock_ends_in),
         // Also if the lock has expired: then the message is no longer this client's.
@@ -415,11 +412,9 @@ pub(super) async fn stats(client: Extension<Admitted>, request: Request) -> Answ
     let (head, _) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
     let store = store_of(&client.database).await?;
-    let most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
-    let patience = store.patience("queue.stats", most, None);
-    let (reply, counted) = oneshot::channel();
-    let caller = move |stats: Result<QueueStats>| drop(reply.send(stats));
-    store.queue_stats(queue, patience, caller);
-    let QueueStats { pending, delayed, processing, dead } = counted.await.map_err(unanswered)??;
+    let wanted = Wanted::new();
+    let patience = wanted.patience(&store, "queue.stats");
+    let stats = Pending::of(|reply| store.queue_stats(queue, patience, reply)).await?;
+    let QueueStats { pending, delayed, processing, dead } = stats;
     json(&StatsBody { pending, delayed, processing, dead })
 }

@@ -9,12 +9,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hyper::http::request::Parts;
 use serde::Deserialize;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{Raw, filter_in, json_body, key_in, wanted};
-use super::entries::{Entry, Wanted};
+use super::entries::Entry;
 use super::envelope::{Shown, answered, write_cursor};
 use super::media::Form;
 use super::problem::{Answered, Problem};
@@ -25,12 +24,13 @@ use crate::call::Paging;
 use crate::filter::Filter;
 use crate::metrics::Operation;
 use crate::model::{
-    Error, FRAMES_ANSWER_BYTES_MAX, HTTP_SEARCH_ENTRIES_DEFAULT, HTTP_SNIPPET_TERMS_DEFAULT,
-    Highlight, Hit, HitChoice, HitVisitor, IndexInfo, Key, Result, Search,
+    FRAMES_ANSWER_BYTES_MAX, HTTP_SEARCH_ENTRIES_DEFAULT, HTTP_SNIPPET_TERMS_DEFAULT, Highlight,
+    Hit, HitChoice, HitVisitor, IndexInfo, Key, Result, Search,
 };
 use crate::server::answer::Refusal;
-use crate::server::data::{Client, store_of, unanswered};
+use crate::server::data::{Client, store_of};
 use crate::server::memory::{Claim, attempt};
+use crate::server::pending::{Completion, Wanted, pending};
 use crate::store::{Caller, Patience, Room, Store};
 
 /// A search.
@@ -240,7 +240,7 @@ async fn once(
 ) -> Result<(Vec<u8>, bool)> {
     let wanted = Wanted::new();
     let patience = wanted.patience(store, "kv.search");
-    let (reply, answered) = oneshot::channel();
+    let (completion, answer) = pending();
     let (limit, offset, filter) = (asked.limit, asked.offset, asked.filter.clone());
     let paging = Paging {
         filter,
@@ -261,10 +261,10 @@ async fn once(
         patience: patience.clone(),
         form,
         has_snippets: asked.search.highlight.is_some(),
-        reply,
+        completion,
     };
     store.search(asked.search.clone(), patience, finding);
-    answered.await.map_err(unanswered)?
+    answer.await
 }
 
 /// A hit of the page.
@@ -285,7 +285,7 @@ struct Finding {
     patience: Arc<Patience>,
     form: Form,
     has_snippets: bool,
-    reply: oneshot::Sender<Result<(Vec<u8>, bool)>>,
+    completion: Completion<(Vec<u8>, bool)>,
 }
 
 impl HitVisitor for Finding {
@@ -321,14 +321,14 @@ impl HitVisitor for Finding {
 
 impl Caller<IndexInfo> for Finding {
     fn check(&self) -> Result<()> {
-        if self.reply.is_closed() { Err(Error::closed()) } else { self.patience.check() }
+        self.completion.check().and_then(|()| self.patience.check())
     }
 
     fn end(mut self, used: Result<IndexInfo>) {
         let failure = self.paging.failure.take();
         let used = failure.map_or(used, Err);
         let document = used.and_then(|index| self.document(&index));
-        let _gone = self.reply.send(document);
+        self.completion.complete(document);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::model::{
     Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Kind, Result, Versionstamp,
 };
 use crate::server::answer::whole;
-use crate::server::data::{store_of, unanswered};
+use crate::server::data::store_of;
 use crate::server::database::WatchPlace;
 use crate::server::feed::{self, BATCH_BYTES_MAX, Following};
 use crate::server::stream::Source;
@@ -162,7 +162,7 @@ impl Listing {
     async fn page(&mut self) -> Result<(Bytes, bool), Problem> {
         let position = match self.position {
             Some(position) => position,
-            None => feed::position(&self.store).await.map_err(unanswered)??,
+            None => feed::position(&self.store).await?,
         };
         self.position = Some(position);
         let found = page(&self.client, &self.selection, self.limit).await?;

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::oneshot;
-
-use super::{answered, answered_within, error_answer, malformed, unanswered};
+use super::{answered, answered_within, error_answer, malformed};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Error, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
@@ -18,6 +15,7 @@ use crate::server::auth::Rights;
 use crate::server::data::{has_queue_room, has_room, store_of};
 use crate::server::database::Database;
 use crate::server::memory::{Claim, attempt};
+use crate::server::pending::{Wanted, pending};
 use crate::server::quota::over;
 use crate::store::Store;
 
@@ -100,23 +98,16 @@ async fn once(
     limits: Limits,
     work: &mut impl FnMut(Call),
 ) -> Outcome {
-    let (sender, receiver) = oneshot::channel();
-    // The reply owns the sender and checks through it whether the client still waits.
-    let sender = Arc::new(Mutex::new(Some(sender)));
-    let asked = sender.clone();
-    let reply = Reply::new(move |answer| {
-        if let Some(sender) = sender.lock().take() {
-            let _gone = sender.send(answer);
-        }
-    })
-    .while_wanted(move || asked.lock().as_ref().is_some_and(|sender| !sender.is_closed()))
-    .within(claim.clone());
+    let (wanted, (completion, outcome)) = (Wanted::new(), pending());
+    let reply = Reply::new(move |answer| completion.complete(Ok(answer)))
+        .while_wanted(wanted.liveness())
+        .within(claim.clone());
     let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let answer_bytes_max = FRAMES_ANSWER_BYTES_MAX;
     let store = store.clone();
     let long_most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
     work(Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most });
-    receiver.await.unwrap_or_else(|gone| Err(unanswered(gone).into()))
+    outcome.await?
 }
 
 type Outcome = Result<Vec<u8>, Fault>;

@@ -5,14 +5,13 @@
 //! Invariant: a follower costs the memory of two messages, and while it is copied one snapshot. One that takes
 //! nothing of a copy loses it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use crate::model::{
@@ -26,10 +25,11 @@ use crate::protocol::follow::{
 use crate::protocol::frame::push_entry;
 use crate::server::answer::{Answer, Refusal};
 use crate::server::checked::while_lasting;
-use crate::server::data::{Client, store_of, unanswered};
+use crate::server::data::{Client, store_of};
 use crate::server::database::{Database, WatchPlace};
 use crate::server::followers::{FollowerPlace, May};
 use crate::server::memory::{Claim, attempt};
+use crate::server::pending::{Pending, unanswered};
 use crate::server::stream::{Source, stream};
 use crate::store::{CopyPage, CopyPiece, LogRead, Store};
 
@@ -51,7 +51,7 @@ enum Stage {
 
 type Piece = CopyPiece<EntriesPage>;
 
-type Asked<T> = Option<oneshot::Receiver<Result<T>>>;
+type Asked<T> = Option<Pending<T>>;
 
 /// A stream of the log.
 struct Following {
@@ -105,7 +105,7 @@ pub(super) async fn follow(
     let store = store_of(&database).await?;
     let opened = store.clone();
     let begun = tokio::task::spawn_blocking(move || opened.begin_log()).await;
-    let stage = match (begun.unwrap_or_else(|gone| Err(unanswered(gone))), &from) {
+    let stage = match (begun.unwrap_or_else(|_| Err(unanswered())), &from) {
         (Err(error), _) => Stage::Failed(error),
         (Ok(()), Some(_)) => Stage::Following,
         (Ok(()), None) => Stage::Waiting("the replica is new"),
@@ -239,10 +239,8 @@ impl Following {
             return Err(Error::internal("a follower without a place"));
         };
         if self.asked.is_none() {
-            let (reply, answer) = oneshot::channel();
-            let caller = move |read| drop(reply.send(read));
-            self.store.read_log(place, self.claim.clone(), caller);
-            self.asked = Some(answer);
+            let (store, claim) = (&self.store, self.claim.clone());
+            self.asked = Some(Pending::of(|reply| store.read_log(place, claim, reply)));
         }
         let read = answered(&mut self.asked).await?;
         self.news = false;
@@ -269,9 +267,7 @@ impl Following {
 
     async fn new_indexes(&mut self) -> Result<Option<Vec<u8>>> {
         if self.asked_indexes.is_none() {
-            let (reply, answer) = oneshot::channel();
-            self.store.index_specs(move |specs| drop(reply.send(specs)));
-            self.asked_indexes = Some(answer);
+            self.asked_indexes = Some(Pending::of(|reply| self.store.index_specs(reply)));
         }
         let specs = answered(&mut self.asked_indexes).await?;
         self.looks = false;
@@ -287,9 +283,9 @@ impl Following {
 /// Waits for an answer. Until it has come, the question stays, so that the wait may be dropped.
 async fn answered<T>(asked: &mut Asked<T>) -> Result<T> {
     let Some(answer) = asked else { return Err(Error::internal("nothing was asked")) };
-    let answer = Pin::new(answer).await;
+    let answer = answer.await;
     *asked = None;
-    answer.unwrap_or_else(|gone| Err(unanswered(gone)))
+    answer
 }
 
 impl Source for Following {

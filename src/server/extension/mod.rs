@@ -24,7 +24,7 @@ use hyper::http::request::Parts;
 use super::Serving;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::Rights;
-use super::data::{Client, authorize, still, unanswered};
+use super::data::{Client, authorize, still};
 use super::memory::{Claim, RequestPermit};
 use super::request::{RequestBody, body_of, unencoded};
 use super::{leader, seen};

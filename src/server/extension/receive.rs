@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use super::answered;
 use super::consume::unused;
-use super::{answered, unanswered};
 use crate::model::{
     Ask, ConsumeOptions, Delivery, FRAMES_ANSWER_BYTES_MAX, Id, Result, Settlement,
 };
@@ -22,6 +21,7 @@ use crate::protocol::frame::{frame_of, push_received};
 use crate::server::answer::{Answer, Body, Draw, Refusal, answer};
 use crate::server::data::{Client, store_of};
 use crate::server::memory::Claim;
+use crate::server::pending::pending;
 use crate::server::stream::Leave;
 use crate::store::{Room, Store, remote_number};
 
@@ -98,12 +98,12 @@ pub(in crate::server) async fn received(
     let store = store_of(database).await?;
     let (weak, claim) = (Arc::downgrade(&store), database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
     let waiting = Waiting { store, number: remote_number(asked.number) };
-    let (sender, mut receiver) = oneshot::channel::<Result<Option<Parcel>>>();
+    let (completion, mut receiver) = pending();
     let options = ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms };
     // An answer without a receiver is dropped, which puts the message back.
     let reply = move |received: Result<Option<Delivery>>| {
         let parcel = |delivery: Delivery| Parcel::new(weak, &claim, &delivery, written);
-        drop(sender.send(received.and_then(|delivery| delivery.map(parcel).transpose())));
+        completion.complete(received.and_then(|delivery| delivery.map(parcel).transpose()));
     };
     waiting.store.receive(waiting.number, options, once, Box::new(reply));
     let mut leave = Leave::of_leader(client);
@@ -112,15 +112,14 @@ pub(in crate::server) async fn received(
         () = sleep(asked.wait), if !once => None,
         () = leave.over() => None,
     };
-    let received = match received {
+    Ok(match received {
         Some(received) => received,
         None => {
             // A message that is already on its way is still taken.
             drop(waiting);
             receiver.await
         }
-    };
-    Ok(received.map_err(unanswered)?)
+    })
 }
 
 /// Answers with a message, or without one.
