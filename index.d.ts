@@ -38,7 +38,7 @@ export type KvEntryKey = readonly KvEntryKeyPart[];
  * The consistency of a read. On a local database both levels are the same: every read sees all
  * commits that were acknowledged before it started. Behind a URL, `"strong"` reads go to the server that
  * takes the writes; `"eventual"` reads may be older: they go to the nearest server, or to the replica of
- * the handle (docs/replicas.md).
+ * the handle (docs/remote.md#replicas).
  */
 export type KvConsistencyLevel = "strong" | "eventual";
 
@@ -2496,7 +2496,7 @@ export interface OpenKvOptions {
   /**
    * For a file only (on PostgreSQL it is `"cbor"`): the encoding of its values. `"cbor"`, the default of a new file, has a form
    * for every value. `"v8"` is the format of Deno KV, so that Deno can open the file too; it has no
-   * form for `Blob` and `File` (docs/deno-files.md). A file keeps the encoding that it was created
+   * form for `Blob` and `File` (docs/deno.md#one-file-for-deno-and-openkv). A file keeps the encoding that it was created
    * with; a file of Deno is `"v8"`. Without the option the file's own is used; another one is a
    * `TypeError`.
    */
@@ -2583,7 +2583,7 @@ export interface OpenKvOptions {
    * memory (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
    * the server cannot be reached; writes and `"strong"` reads go to the server. Searches of a database on PostgreSQL
    * are answered from it. See {@link KvReplica} and
-   * docs/replicas.md. Opening asks the server once, and does not wait for the copy. If the server cannot be reached, a
+   * docs/remote.md#replicas. Opening asks the server once, and does not wait for the copy. If the server cannot be reached, a
    * complete copy from before is opened without it, except that of a database on PostgreSQL. A file that is a
    * database of its own is `DENIED`, one of another database ends the replica with `DENIED`, a server
    * without a replication log is `UNSUPPORTED`. Default: no copy.
@@ -2724,7 +2724,7 @@ export interface ServeOptions {
   engine?: string | undefined;
   /**
    * Makes this a read server: `path` is the file of a replica that follows the database at this URL, or a
-   * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/replicas.md). It
+   * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/remote.md#replicas). It
    * has no tokens of its own: clients present those of the database at this URL.
    */
   replicaOf?: string | undefined;

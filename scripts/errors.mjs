@@ -1,4 +1,4 @@
-// Duty: writes the table of docs/errors.md, the codes of errors, from the table of kinds in the Rust and the
+// Duty: writes the table of errors in docs/limits.md from the table of kinds in the Rust and the
 // classes of the build. `npm run generate` runs it.
 
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-export const page = join(root, "docs", "errors.md");
+export const page = join(root, "docs", "limits.md");
 const START = "<!-- table: npm run generate -->\n";
 const END = "<!-- end of the table -->\n";
 

@@ -1,4 +1,4 @@
-// Duty: writes the table of docs/features.md, which feature works on which place, from the tables of
+// Duty: writes the table in docs/contract.md that says which feature works on which place, from the tables of
 // capabilities and commands in the Rust. `npm run generate` runs it.
 
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-export const page = join(root, "docs", "features.md");
+export const page = join(root, "docs", "contract.md");
 const capabilities = readFileSync(join(root, "src/model/capability.rs"), "utf8");
 const commands = readFileSync(join(root, "src/protocol/command.rs"), "utf8");
 const START = "<!-- table: npm run generate -->\n";

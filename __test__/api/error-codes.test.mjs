@@ -406,7 +406,7 @@ test("each refusal of the library says whether a request can cause it", () => {
   }
 });
 
-test("the table of docs/errors.md is current", () => {
-  const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+test("the table of errors in docs/limits.md is current", () => {
+  const page = readFileSync(new URL("../../docs/limits.md", import.meta.url), "utf8");
   assert.ok(page === written(), "run npm run generate");
 });

@@ -1,4 +1,4 @@
-// Duty: the commands of docs/http.md, and the examples of docs/keyval.md and the README, run, in their order, against a
+// Duty: the commands of docs/http.md, and the example of the README, run, in their order, against a
 // server that the first of them starts, and print what the page shows; the page names every route.
 //
 // Lines behind a command that begin with "# " are what it prints; "…" stands for any text. In a
@@ -175,10 +175,6 @@ test("every command of docs/http.md prints what the page shows", {
   const blocks = blocksOf(read("docs/http.md"));
   const commands = await follow("docs/http.md", blocks);
   assert.ok(commands >= 10, `only ${commands} commands`);
-});
-
-test("the example of docs/keyval.md prints what it shows", { skip: noCurl || noBash }, async () => {
-  await follow("docs/keyval.md", blocksOf(read("docs/keyval.md")));
 });
 
 test("the README's example of curl prints what it shows", { skip: noCurl || noBash }, async () => {

@@ -1,4 +1,4 @@
-// Duty: the table of docs/features.md is true and current: each feature is called on each place.
+// Duty: the table of features in docs/contract.md is true and current: each feature is called on each place.
 //
 // The README said that every feature works on files and in memory, and all but getSync over a URL.
 // backup and archive do not in memory; at and archive do not over a URL.
@@ -155,7 +155,7 @@ for (const [place, opening] of Object.entries(places)) {
 }
 
 test("the table is current", () => {
-  const page = readFileSync(new URL("../../docs/features.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../docs/contract.md", import.meta.url), "utf8");
   assert.ok(page === written(), "run npm run generate");
   const [on] = features().values();
   assert.deepEqual([...on.keys()], Object.keys(places));

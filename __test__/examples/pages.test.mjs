@@ -25,7 +25,6 @@ import { sharedPostgres } from "../kit/postgres.mjs";
 /** The pages whose programs other tests run. */
 const ELSEWHERE = {
   "docs/bundlers.md": "__test__/bundlers/bundles.mjs, __test__/bundlers/next.mjs",
-  "docs/deno.md": "__test__/runtime/permissions.mjs",
   "docs/watching.md": "__test__/examples/watching.test.mjs",
 };
 

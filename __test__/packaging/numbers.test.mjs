@@ -11,7 +11,7 @@ import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { runInNewContext } from "node:vm";
 import { shelves } from "../conformance/suite.mjs";
-import { GENERATED, MEASURED, OTHERS, SENTENCES } from "./numbers.mjs";
+import { GENERATED, GENERATED_SECTIONS, MEASURED, OTHERS, SENTENCES } from "./numbers.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const read = (path) => readFileSync(root + path, "utf8");
@@ -162,10 +162,10 @@ const QUANTITY = new RegExp(
   "g",
 );
 
-/** The sections of a page whose numbers are measured: from a heading to the next one of its level. */
-function withoutMeasured(page, text) {
+/** A page without the sections whose numbers are measured or generated, each up to the next heading of its level. */
+function withoutSections(page, text) {
   let rest = text;
-  for (const heading of MEASURED[page] ?? []) {
+  for (const heading of [...(MEASURED[page] ?? []), ...(GENERATED_SECTIONS[page] ?? [])]) {
     const level = /^#+/.exec(heading)[0];
     const at = rest.indexOf(` ${heading} `);
     assert.notEqual(at, -1, `${page} has no ${heading}`);
@@ -177,7 +177,9 @@ function withoutMeasured(page, text) {
 
 const pages = [
   "README.md",
-  ...readdirSync(`${root}docs`).map((name) => `docs/${name}`),
+  ...["docs", "docs/internals"].flatMap((folder) =>
+    readdirSync(root + folder).map((name) => `${folder}/${name}`),
+  ),
   "index.d.ts",
 ]
   .filter((page) => /\.(?:md|ts)$/.test(page))
@@ -197,7 +199,7 @@ describe("the numbers of", () => {
         if (rest === text) faults.push(`the page does not say: ${sentence}`);
         text = rest;
       }
-      text = withoutMeasured(page, text);
+      text = withoutSections(page, text);
       for (const other of OTHERS[page] ?? []) {
         if (!text.includes(other)) faults.push(`the page does not say: ${other}`);
         text = text.replaceAll(other, "…");

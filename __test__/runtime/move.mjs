@@ -1,4 +1,4 @@
-// Duty: the blocks of docs/migrate-from-deno.md do what they say when they are pasted into a shell,
+// Duty: the blocks of "Move from Deno KV" in docs/deno.md do what they say when they are pasted into a shell,
 // one after the other, in an empty project with openkv installed. Not on Windows.
 
 import assert from "node:assert/strict";
@@ -21,8 +21,9 @@ const TOLD = [
   /imported 1 [^]*map\(\[\["name", "Ada"\]\]\)[^]*Grace[^]*exported 2 /,
 ];
 
-const page = readFileSync(join(root, "docs", "migrate-from-deno.md"), "utf8");
-const blocks = [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, text]) => text);
+const page = readFileSync(join(root, "docs", "deno.md"), "utf8");
+const [, section] = /\n## Move from Deno KV\n(.*?)\n## /s.exec(page);
+const blocks = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, text]) => text);
 assert.equal(blocks.length, TOLD.length);
 
 const project = newFolder("move");

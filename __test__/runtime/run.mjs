@@ -4,7 +4,7 @@
 //   npm run test:runtime                          all of them
 //   npm run test:runtime -- --in bun              one of them: bun, deno, oracle, files (that
 //                                                 Deno and openkv have in common), classes
-//                                                 (likewise), or move (docs/migrate-from-deno.md)
+//                                                 (likewise), or move (docs/deno.md)
 //   npm run test:runtime -- --only "queue: "      only cases, programs and tests with such a name
 //   npm run test:runtime -- --retry               does runs that failed once more, each alone, and names
 //                                                 those that pass then

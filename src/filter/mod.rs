@@ -1,4 +1,4 @@
-//! Filters: the conditions of `where` (docs/filters.md).
+//! Filters: the conditions of `where` (docs/reading.md#filters).
 //!
 //! Duty: parse a caller's filter object into conditions, and evaluate them on a stored value's
 //! bytes. Only the named paths are read, and no value is built.

@@ -1,4 +1,4 @@
-//! `where` as JSON: the filter of docs/filters.md, with its operands as JSON or as the typed objects
+//! `where` as JSON: the filter of docs/reading.md#filters, with its operands as JSON or as the typed objects
 //! of docs/format.md §5.
 //!
 //! Invariant: an operand is never ambiguous. No operand of a filter is an object, except

@@ -9,7 +9,7 @@ use super::Capability;
 
 /// Declares the kinds: their numbers in the binding, their codes and their HTTP statuses. The first
 /// paragraph of a row says what happened, the second what to do: `scripts/errors.mjs` writes both to
-/// docs/errors.md.
+/// docs/limits.md#errors.
 macro_rules! kinds {
     ($($(#[doc = $text:literal])* $kind:ident = $number:literal, $code:literal, $status:literal;)*) => {
         /// What the caller can do about an error. The numbers are those of the binding.

@@ -1,4 +1,4 @@
-//! Errors of the HTTP API: problem details (RFC 9457) with the codes of docs/errors.md.
+//! Errors of the HTTP API: problem details (RFC 9457) with the codes of docs/limits.md#errors.
 
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;

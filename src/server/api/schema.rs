@@ -123,7 +123,7 @@ schemas! {
 
     Stamp as "Versionstamp" uses [] = json!({ "type": "string", "pattern": "^[0-9a-f]{20}$" });
 
-    /// The conditions of docs/filters.md.
+    /// The conditions of docs/reading.md#filters.
     Where as "Filter" uses [] =
         json!({ "type": "object", "description": "Only entries whose values match." });
 
