@@ -6,7 +6,7 @@
 // The published manifest differs from the repository's in three things: it has the platform
 // packages as optionalDependencies, and neither scripts nor devDependencies. They cannot stand in
 // the repository's manifest: before a release they are on no registry, and `npm ci` refuses a lock
-// file without them (docs/decisions/0004-platform-packages.md).
+// file without them (docs/decisions/0001-addon-and-packages.md).
 //
 // --addons names a folder with openkv.<platform>.node files (default dist/native); --all fails
 // unless it holds every platform's and the studio is built, which is what a release needs.

@@ -4,7 +4,7 @@
 //! Most values are plain data: objects and arrays of numbers, strings and dates without shared
 //! references. [`fast`] rewrites these in one pass, head by head; all others are decoded into a
 //! [`Value`](crate::model::Value) and encoded. Both ways give the same bytes
-//! (docs/decisions/0022-values-are-transcoded-head-by-head.md).
+//! (docs/decisions/0022-values.md).
 
 mod fast;
 mod into_cbor;
