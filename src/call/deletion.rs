@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{Call, Fault, Reply};
+use super::{Call, Fault};
 use crate::filter::Filter;
 use crate::model::{
     Among, AtomicWrite, Beyond, DELETE_STEP_ROWS_MAX, DELETE_WHOLE_ROWS_MAX,
@@ -16,22 +16,36 @@ use crate::model::{
 use crate::protocol::frame::{deleted_answer, parse_deletion};
 use crate::store::{Caller, Look, Patience, Store};
 
+/// A deletion of many entries, and how it is carried out.
+pub struct ManyDeletion {
+    /// Which entries.
+    pub deletion: Deletion,
+    /// Whether all of it is one commit.
+    pub atomic: bool,
+    /// Whether its commits wait for the disk.
+    pub durable: bool,
+    /// Longest wait for other processes.
+    pub busy: Duration,
+    /// What its commits are held to.
+    pub limits: Limits,
+    /// Its bounds.
+    pub patience: Arc<Patience>,
+}
+
+/// The number of deleted entries, and the last commit, if there was one.
+type Outcome = Result<(u64, Option<Versionstamp>), Fault>;
+
 /// A deletion under way.
 struct Progress {
     store: Weak<Store>,
-    reply: Reply,
-    durable: bool,
-    busy: Duration,
-    limits: Limits,
+    /// Gets the outcome.
+    end: Box<dyn FnOnce(Outcome) + Send>,
     /// The rest of the deletion.
-    deletion: Deletion,
-    atomic: bool,
+    rest: ManyDeletion,
     /// Keys for later commits, in reverse order.
     keys: Vec<Key>,
     count: u64,
     stamp: Option<Versionstamp>,
-    /// The bounds of the call.
-    patience: Arc<Patience>,
     /// With a filter: the search before each commit.
     look: Option<Look>,
 }
@@ -40,43 +54,46 @@ struct Progress {
 /// commit.
 pub(super) fn delete_many(frame: &[u8], call: Call) {
     let patience = call.patience("kv.deleteMany");
-    let prepared = prepared(frame, &call.store);
-    let Some(((deletion, filter, atomic), call)) = call.parsed(prepared) else { return };
+    let Some(((mut deletion, atomic), call)) = call.parsed(parse_deletion(frame)) else { return };
     let Call { store, reply, durable, busy, limits, .. } = call;
-    // A read-only database is not searched: the commit is refused.
-    let filter = filter.filter(|_| !store.is_readonly());
+    deletion.now_ms = store.now_ms();
+    let asked = ManyDeletion { deletion, atomic, durable, busy, limits, patience };
+    delete(&store, asked, move |outcome| {
+        reply.tell(outcome.map(|(count, stamp)| deleted_answer(count, stamp)));
+    });
+}
+
+/// Deletes entries, commit by commit. `end` gets the outcome. After a panic it is dropped instead.
+pub fn delete(store: &Arc<Store>, asked: ManyDeletion, end: impl FnOnce(Outcome) + Send + 'static) {
+    let Deletion { filter, now_ms, .. } = &asked.deletion;
+    let filter = match filter.as_deref().map(|bytes| Filter::parse(bytes, *now_ms)).transpose() {
+        // A read-only database is not searched: the commit is refused.
+        Ok(filter) => filter.filter(|_| !store.is_readonly()),
+        Err(error) => return end(Err(error.into())),
+    };
+    let busy = asked.busy;
     let mut progress = Progress {
-        store: Arc::downgrade(&store),
-        reply,
-        durable,
-        busy,
-        limits,
-        deletion,
-        atomic,
+        store: Arc::downgrade(store),
+        end: Box::new(end),
         keys: Vec::new(),
         count: 0,
         stamp: None,
-        look: filter.map(|filter| Look::new(filter, patience.clone())),
-        patience,
+        look: filter.map(|filter| Look::new(filter, asked.patience.clone())),
+        rest: asked,
     };
-    if !atomic && let Among::Keys(keys) = &mut progress.deletion.among {
+    if !progress.rest.atomic
+        && let Among::Keys(keys) = &mut progress.rest.deletion.among
+    {
         progress.keys = std::mem::take(keys);
         progress.keys.reverse();
         progress.take_keys();
     }
     if progress.look.is_none() {
-        return progress.go_on(&store);
+        return progress.go_on(store);
     }
     // Queued behind the writes that were submitted before, so that it sees them.
     let begin = move |_| progress.with_store(Progress::look_on);
     store.commit(Vec::new(), false, busy, Box::new(begin));
-}
-
-fn prepared(frame: &[u8], store: &Store) -> Result<(Deletion, Option<Filter>, bool), Fault> {
-    let (mut deletion, atomic) = parse_deletion(frame)?;
-    deletion.now_ms = store.now_ms();
-    let filter = deletion.filter.as_deref().map(|bytes| Filter::parse(bytes, deletion.now_ms));
-    Ok((deletion, filter.transpose()?, atomic))
 }
 
 /// The fault of a deletion that has deleted so many entries.
@@ -94,22 +111,22 @@ impl Progress {
         let at = self.keys.len().saturating_sub(DELETE_STEP_ROWS_MAX);
         let mut next = self.keys.split_off(at);
         next.reverse();
-        self.deletion.among = Among::Keys(next);
+        self.rest.deletion.among = Among::Keys(next);
     }
 
     /// Searches the candidates of the next commit, then goes on.
     fn look_on(mut self, store: &Store) {
         let Some(look) = self.look.take() else { return self.go_on(store) };
-        let rows_max = if self.atomic { DELETE_WHOLE_ROWS_MAX } else { DELETE_STEP_ROWS_MAX };
-        let bounds = (rows_max, self.deletion.count_max.min(rows_max));
-        let among = std::mem::replace(&mut self.deletion.among, Among::Keys(Vec::new()));
+        let rows_max = if self.rest.atomic { DELETE_WHOLE_ROWS_MAX } else { DELETE_STEP_ROWS_MAX };
+        let bounds = (rows_max, self.rest.deletion.count_max.min(rows_max));
+        let among = std::mem::replace(&mut self.rest.deletion.among, Among::Keys(Vec::new()));
         store.look_for_deletion(look, among, bounds, self);
     }
 
     /// Ends a search: commits if there is anything to delete.
     fn looked(mut self, store: &Store) {
         // A commit is refused if there are more entries than it may read.
-        let beyond = |look: &Look| self.atomic && look.bound.is_some();
+        let beyond = |look: &Look| self.rest.atomic && look.bound.is_some();
         if self.look.as_ref().is_none_or(|look| look.met > 0 || beyond(look)) {
             return self.go_on(store);
         }
@@ -120,38 +137,38 @@ impl Progress {
     /// Does one commit, and queues the next one behind the writes that wait by then. Does none when the
     /// caller is gone.
     fn go_on(mut self, store: &Store) {
-        if !self.reply.is_wanted() {
+        if !self.rest.patience.is_wanted() {
             return self.fail(Error::closed());
         }
         let known = self.look.as_mut().map(|look| std::mem::take(&mut look.known));
         let mut deletion = Deletion {
             known: known.unwrap_or_default(),
-            count_max: match self.atomic {
-                true => self.deletion.count_max,
-                false => self.deletion.count_max.min(DELETE_STEP_ROWS_MAX),
+            count_max: match self.rest.atomic {
+                true => self.rest.deletion.count_max,
+                false => self.rest.deletion.count_max.min(DELETE_STEP_ROWS_MAX),
             },
-            beyond: match self.atomic {
-                true => Beyond::Refuse(self.limits.mutations_max),
+            beyond: match self.rest.atomic {
+                true => Beyond::Refuse(self.rest.limits.mutations_max),
                 false => Beyond::Resume,
             },
-            ..self.deletion.clone()
+            ..self.rest.deletion.clone()
         };
         // Not beyond the searched part.
         let bound = self.look.as_ref().and_then(|look| look.bound.clone());
         if let (Among::Span { end, .. }, Some(bound), false) =
-            (&mut deletion.among, bound, self.atomic)
+            (&mut deletion.among, bound, self.rest.atomic)
         {
             *end = bound;
         }
         let parts = WriteParts { deletion: Some(Box::new(deletion)), ..WriteParts::default() };
-        let writes = vec![AtomicWrite::new(parts, &self.limits)];
-        let (durable, busy) = (self.durable, self.busy);
+        let writes = vec![AtomicWrite::new(parts, &self.rest.limits)];
+        let (durable, busy) = (self.rest.durable, self.rest.busy);
         store.commit(writes, durable, busy, Box::new(move |decisions| self.decided(decisions)));
     }
 
     fn decided(mut self, decisions: Vec<Decision>) {
         match decisions.into_iter().next() {
-            Some(Decision::Deleted(done)) if self.atomic && done.resume.is_some() => {
+            Some(Decision::Deleted(done)) if self.rest.atomic && done.resume.is_some() => {
                 self.try_again();
             }
             Some(Decision::Deleted(mut done)) => {
@@ -181,11 +198,11 @@ impl Progress {
     fn committed(mut self, Deleted { count, stamp, resume }: Deleted) {
         self.count += count as u64;
         self.stamp = stamp.or(self.stamp);
-        let limit = &mut self.deletion.count_max;
+        let limit = &mut self.rest.deletion.count_max;
         if *limit != usize::MAX {
             *limit = limit.saturating_sub(count);
         }
-        let more = match (&mut self.deletion.among, resume) {
+        let more = match (&mut self.rest.deletion.among, resume) {
             (Among::Keys(keys), Some(resume)) => {
                 // The first key that was not searched, and those behind it.
                 let done = keys.iter().position(|key| *key == resume).unwrap_or(keys.len());
@@ -199,10 +216,10 @@ impl Progress {
             }
             (Among::Span { .. }, None) => false,
         };
-        if !more || self.atomic || self.deletion.count_max == 0 {
-            return self.reply.good(deleted_answer(self.count, self.stamp));
+        if !more || self.rest.atomic || self.rest.deletion.count_max == 0 {
+            return (self.end)(Ok((self.count, self.stamp)));
         }
-        if matches!(self.deletion.among, Among::Keys(_)) {
+        if matches!(self.rest.deletion.among, Among::Keys(_)) {
             self.take_keys();
         }
         if let Some(look) = &mut self.look {
@@ -220,7 +237,7 @@ impl Progress {
     }
 
     fn fail(self, error: Error) {
-        self.reply.bad(fault(error, self.count));
+        (self.end)(Err(fault(error, self.count)));
     }
 }
 
@@ -230,14 +247,14 @@ impl Caller<(Look, Among)> for Progress {
         let (look, among) = match looked {
             Ok(looked) => looked,
             Err(error) if self.count == 0 => {
-                return self.reply.bad(Fault::of_long(&self.patience, error));
+                return (self.end)(Err(Fault::of_long(&self.rest.patience, error)));
             }
             Err(error) => {
-                let ended = self.patience.check().err().unwrap_or(error);
+                let ended = self.rest.patience.check().err().unwrap_or(error);
                 return self.fail(ended);
             }
         };
-        (self.look, self.deletion.among) = (Some(look), among);
+        (self.look, self.rest.deletion.among) = (Some(look), among);
         self.with_store(Self::looked);
     }
 }

@@ -34,6 +34,7 @@ use crate::protocol::{Command, commands};
 use crate::store::{Patience, Store};
 
 pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
+pub use deletion::{ManyDeletion, delete};
 pub use read::{read, read_immediately};
 pub use reply::{Fault, Reply};
 pub use search::Paging;

@@ -42,9 +42,8 @@ pub use queue::{
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
 pub use scan::{
-    PreviewFilter, ScanRequest, deleted_answer, deletion_frame, parse_deletion, parse_preview,
-    parse_scan, put_absent, put_passed, put_seen, read_deleted_answer, read_deleted_stamp,
-    scan_answer,
+    PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
+    put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use write::{Placed, parse_writes, parse_writes_apart};

@@ -72,7 +72,8 @@ impl Patience {
         self.log.get().is_none_or(LogBound::lasts)
     }
 
-    fn is_wanted(&self) -> bool {
+    /// Whether its caller still waits, and the database is open.
+    pub fn is_wanted(&self) -> bool {
         self.closing.leaves_time() && self.wanted.as_ref().is_none_or(|wanted| wanted())
     }
 

@@ -84,31 +84,6 @@ pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
     })
 }
 
-/// The frame of a deletion of many in several commits, which [`parse_deletion`] reads.
-pub fn deletion_frame(among: &Among, filter: Option<&[u8]>) -> Vec<u8> {
-    frame_of(|out| {
-        let by_keys = matches!(among, Among::Keys(_));
-        out.push(
-            if by_keys { deletion::KEYS } else { 0 }
-                | if filter.is_some() { deletion::WHERE } else { 0 },
-        );
-        out.extend_from_slice(&u32::MAX.to_le_bytes());
-        if let Some(filter) = filter {
-            push_sized(out, filter);
-        }
-        match among {
-            Among::Span { start, end } => {
-                push_sized(out, start.as_bytes());
-                push_sized(out, end.as_bytes());
-            }
-            Among::Keys(keys) => {
-                out.extend_from_slice(&(keys.len() as u32).to_le_bytes());
-                keys.iter().for_each(|key| push_sized(out, key.as_bytes()));
-            }
-        }
-    })
-}
-
 /// Replaces the encoding if there is no value.
 const NO_VALUE: u8 = 0;
 
@@ -176,12 +151,6 @@ pub fn parse_preview(bytes: &[u8]) -> Result<(Option<PreviewFilter>, &[u8]), Mal
     Ok((filter, reader.rest()))
 }
 
-/// The number of entries in a [`deleted_answer`]; `None` if it is malformed.
-pub fn read_deleted_answer(answer: &[u8]) -> Option<u64> {
-    let count = answer.first_chunk().map(|bytes| f64::from_le_bytes(*bytes))?;
-    (count >= 0.0).then_some(count as u64)
-}
-
 /// The last commit in a [`deleted_answer`], if there was one.
 pub fn read_deleted_stamp(answer: &[u8]) -> Option<Versionstamp> {
     let (has_commit, stamp) = answer.get(8..)?.split_first()?;
@@ -239,13 +208,10 @@ mod tests {
         assert!(atomic && deletion.count_max == usize::MAX);
         assert_eq!(deletion.among, Among::Keys(vec![Key::from_encoded(vec![0x14])]));
         no_part_is_parsed(&frame, parse_deletion);
-        let span = Among::Span { start: Key::default(), end: Key::from_encoded(vec![0xff]) };
-        for (among, filter) in [(deletion.among, None), (span, Some(vec![0xa0]))] {
-            let frame = deletion_frame(&among, filter.as_deref());
-            let (deletion, atomic) = parse_deletion(&frame).unwrap();
-            assert_eq!((deletion.among, deletion.filter, atomic), (among, filter, false));
-        }
-        assert_eq!(read_deleted_answer(&deleted_answer(7, None)), Some(7));
-        assert_eq!(read_deleted_answer(&[]), None);
+        let span = [deletion::WHERE, 7, 0, 0, 0, 1, 0, 0, 0, 0xa0, 0, 0, 0, 0, 1, 0, 0, 0, 0xff];
+        let (deletion, atomic) = parse_deletion(&span).unwrap();
+        assert!(!atomic && deletion.count_max == 7 && deletion.filter == Some(vec![0xa0]));
+        let (start, end) = (Key::default(), Key::from_encoded(vec![0xff]));
+        assert_eq!(deletion.among, Among::Span { start, end });
     }
 }

@@ -1,15 +1,19 @@
-//! Deletions of many entries, by the command of `kv.deleteMany`.
+//! Deletions of many entries, as those of `kv.deleteMany`.
+
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::range::Bounds;
-use crate::model::{Among, Error, Key, Limits};
-use crate::protocol::Command;
-use crate::protocol::frame::{deletion_frame, read_deleted_answer};
-use crate::server::data::Client;
-use crate::server::extension::carried;
+use crate::call::{ManyDeletion, delete};
+use crate::metrics::Operation;
+use crate::model::{
+    Among, BUSY_TIMEOUT_MS_DEFAULT, Beyond, Deletion, Error, FilterResults, Key, Limits,
+};
+use crate::server::data::{Client, store_of};
+use crate::server::pending::{Pending, Wanted};
 
 /// The answer of a deletion.
 #[derive(Serialize, ToSchema)]
@@ -23,7 +27,7 @@ pub(super) async fn delete_keys(
     keys: &[Key],
     filter: Option<&[u8]>,
 ) -> Result<u64, Problem> {
-    delete(client, &Among::Keys(keys.to_vec()), filter).await
+    delete_among(client, Among::Keys(keys.to_vec()), filter).await
 }
 
 /// Deletes the entry of a key and all entries below it. Returns their number.
@@ -33,12 +37,36 @@ pub(super) async fn delete_below(
     filter: Option<&[u8]>,
 ) -> Result<u64, Problem> {
     let (start, end) = Bounds::of_key_and_below(key);
-    delete(client, &Among::Span { start, end }, filter).await
+    delete_among(client, Among::Span { start, end }, filter).await
 }
 
-async fn delete(client: &Client, among: &Among, filter: Option<&[u8]>) -> Result<u64, Problem> {
-    let frame = deletion_frame(among, filter);
-    let answer = carried(&client.database, Command::DeleteMany, &frame, Limits::wide()).await?;
-    let malformed = || Error::internal("the answer of a deletion is malformed");
-    Ok(read_deleted_answer(&answer).ok_or_else(malformed)?)
+async fn delete_among(
+    client: &Client,
+    among: Among,
+    filter: Option<&[u8]>,
+) -> Result<u64, Problem> {
+    let store = store_of(&client.database).await?;
+    let (wanted, since) = (Wanted::new(), Instant::now());
+    let deletion = Deletion {
+        among,
+        filter: filter.map(<[u8]>::to_vec),
+        known: FilterResults::new(),
+        now_ms: store.now_ms(),
+        count_max: usize::MAX,
+        beyond: Beyond::Resume,
+    };
+    let asked = ManyDeletion {
+        deletion,
+        atomic: false,
+        durable: true,
+        busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+        limits: Limits::wide(),
+        patience: wanted.patience(&store, "kv.deleteMany"),
+    };
+    let outcome = Pending::of(|reply| {
+        delete(&store, asked, move |outcome| reply(outcome.map_err(Error::from)));
+    });
+    let outcome = outcome.await;
+    store.metrics().answered(Operation::DeleteMany, 1, outcome.is_ok(), since);
+    Ok(outcome?.0)
 }

@@ -10,13 +10,12 @@ use hyper::header::{ACCEPT, HeaderMap};
 use hyper::http::request::Parts;
 
 use super::admit::{Admitted, authorized};
-use super::media::Form;
+use super::body::json;
 use super::problem::{Answered, Problem};
-use crate::metrics::{MetricsSnapshot, exposition_of_many, open_metrics};
-use crate::model::{Error, Limits, Result};
-use crate::protocol::Command;
+use crate::metrics::{MetricsSnapshot, exposition, exposition_of_many, open_metrics};
+use crate::model::Result;
 use crate::server::answer::{Answer, answer, whole};
-use crate::server::extension::carried;
+use crate::server::data::store_of;
 use crate::server::pending::Pending;
 use crate::server::{Serving, admin};
 use crate::store::Store;
@@ -24,16 +23,13 @@ use crate::store::Store;
 const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const AS_JSON: u8 = 0;
-const AS_TEXT: u8 = 1;
-
 /// The metrics of the database.
 #[utoipa::path(get, path = "/metrics", tag = "operation", operation_id = "metrics",
     responses((status = 200, description = "The counters, as `kv.metrics()` has them.",
         body = Object)))]
 pub(super) async fn of_database(client: Extension<Admitted>) -> Answered {
-    let body = carried(&client.database, Command::Metrics, &[AS_JSON], Limits::wide()).await?;
-    Ok(answer(StatusCode::OK, Form::Json.name(), whole(body)))
+    let store = store_of(&client.database).await?;
+    json(&snapshot(&store).await?)
 }
 
 /// The metrics of the database as Prometheus' text, or OpenMetrics.
@@ -42,9 +38,8 @@ pub(super) async fn of_database(client: Extension<Admitted>) -> Answered {
     responses((status = 200, description = "Prometheus' text.", content_type = "text/plain",
         body = String)))]
 pub(super) async fn prometheus(client: Extension<Admitted>, request: Request) -> Answered {
-    let text = carried(&client.database, Command::Metrics, &[AS_TEXT], Limits::wide()).await?;
-    let text = String::from_utf8(text).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(exposed(request.headers(), text))
+    let store = store_of(&client.database).await?;
+    Ok(exposed(request.headers(), exposition(&snapshot(&store).await?)?))
 }
 
 /// The metrics of all databases of the server that are open.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{answered, answered_within, error_answer, malformed};
 use crate::call::{Call, Fault, Reply, carry_out};
 use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Error, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
+    BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
 };
 use crate::protocol::frame::first_queue;
 use crate::protocol::{Access, Command, Trait};
@@ -56,40 +56,18 @@ pub(super) async fn call(
     .await
 }
 
-/// Carries a command out for a handler of this server. Its answer holds no memory: it is small.
-pub(in crate::server) async fn carried(
-    database: &Arc<Database>,
-    command: Command,
-    frame: &[u8],
-    limits: Limits,
-) -> Result<Vec<u8>, Refusal> {
-    let (_claim, outcome) =
-        outcome_of(database, limits, |call| carry_out(command, frame, call)).await?;
-    Ok(outcome.map_err(Error::from)?)
-}
-
 /// Gives work to the store and waits for its answer, with an error of the `kinds` that the client knows. Repeats it once after a lack of memory, which
 /// is safe: no call that changes anything has an answer that needs memory.
 pub(super) async fn ask(
     database: &Arc<Database>,
     limits: Limits,
     kinds: u8,
-    work: impl FnMut(Call),
-) -> Result<Answer, Refusal> {
-    let (claim, outcome) = outcome_of(database, limits, work).await?;
-    called(&claim, kinds, outcome)
-}
-
-/// The outcome of work, and its memory.
-async fn outcome_of(
-    database: &Arc<Database>,
-    limits: Limits,
     mut work: impl FnMut(Call),
-) -> Result<(Arc<Claim>, Outcome), Refusal> {
+) -> Result<Answer, Refusal> {
     let claim = database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let store = store_of(database).await?;
     let outcome = attempt!(claim, once(&store, &claim, limits.clone(), &mut work).await)?;
-    Ok((claim, outcome))
+    called(&claim, kinds, outcome)
 }
 
 async fn once(
@@ -128,7 +106,7 @@ mod tests {
     use hyper::StatusCode;
 
     use super::*;
-    use crate::model::Kind;
+    use crate::model::{Error, Kind};
     use crate::server::memory::ServerMemory;
 
     #[test]

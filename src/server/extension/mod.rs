@@ -13,8 +13,6 @@ mod receive;
 mod watch;
 mod write;
 
-pub(super) use call::carried;
-
 use std::sync::Arc;
 
 use hyper::StatusCode;
