@@ -19,10 +19,11 @@
 //! | [`trust`] | the trusted certificates of servers |
 //! | [`connect`] | KV Connect's messages ⇄ model; total, both ends of the protocol |
 //! | [`remote`] | a remote database, as a KV Connect client |
-//! | [`database`] | the closed choice of a store or a remote database |
+//! | [`replica`] | a local copy that follows a remote database, and which of the two answers a read |
+//! | [`database`] | the closed choice of a store, a remote database or a replica |
 //! | [`open`] | from a path or URL and options to a database |
 //! | `archive` | archives of a database, and restores to a point in time |
-//! | [`server`] | the KV Connect server: local databases for clients with a token |
+//! | [`server`] | KV Connect, its extension and the HTTP API: databases for clients with a token |
 //! | `binding` | JavaScript ⇄ Rust, the only module that names `napi` |
 
 #[cfg(feature = "archive")]

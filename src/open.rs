@@ -415,7 +415,7 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     let stores = STORES.lock();
     let of_it = |(_, (known, _)): &(&StoreIdentity, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
     let identity = stores.iter().find(of_it).map(|(identity, _)| identity.clone());
-    // Whoever still has the store may end meanwhile: then the closing store calls back.
+    // The last owner of the store may drop it meanwhile: then the closing store calls back.
     if Arc::strong_count(&store) > 1
         && let Some(closed) = closed.take()
     {
@@ -446,7 +446,7 @@ fn close_replica(replica: Arc<Replica>, closed: impl FnOnce() + Send + 'static) 
     });
     let closing = Closing::begin(place.and_then(|path| StoreIdentity::of(&path, false)));
     let job = move || {
-        // Whoever still answers a read has the copy, and then the primary, for a moment longer.
+        // A read under way keeps the copy, and then the primary, for a moment longer.
         let primary = Arc::into_inner(replica).map(|Replica { copy, primary }| {
             if let Some(copy) = Arc::into_inner(copy) {
                 copy.close();

@@ -345,7 +345,7 @@ export class Kv {
   at(when: Date | string, options?: KvCallOptions): Promise<Kv> {
     return signalled("kv.at", options, async (signal) => {
       const session = await this.#session.at(checkWhen(when));
-      // Nobody gets the handle.
+      // No caller gets the handle.
       if (signal?.aborted === true) void session.close();
       return new Kv(session);
     });

@@ -28,7 +28,7 @@ export function optionsOf<Name extends string>(
   return found as { readonly [N in Name]?: unknown };
 }
 
-/** The options but one. Those that a class of the caller's has are read when they are asked for. */
+/** The options but one. Those that a class of the caller's has are read on access. */
 export function without(options: object, name: string): object {
   const rest: Record<string, unknown> = { __proto__: null, ...options };
   delete rest[name];

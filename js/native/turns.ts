@@ -1,4 +1,4 @@
-// Duty: the end of a turn of the event loop, for those who have something to do then.
+// Duty: calls back at the end of a turn of the event loop.
 
 /** Is informed when the turn of the event loop ends. */
 export interface TurnMember {

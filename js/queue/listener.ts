@@ -1,8 +1,8 @@
 // Duty: listening to a queue: takes deliveries, runs the handler, and reports how each ended.
 // Invariant: every delivery is settled exactly once: done when the handler's promise resolves;
 // failed when it rejects, when the handler throws, or when the message cannot be read; returned
-// unused when the listener has stopped. Whoever waits for the end of a listener waits for its handlers,
-// for a bounded time, and until what they settled is durable.
+// unused when the listener has stopped. The end of a listener comes after the end of its handlers, for a
+// bounded time, and after their settlements are durable.
 
 import { onAbort } from "../arguments/signal.js";
 import { Writer } from "../codec/writer.js";

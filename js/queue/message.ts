@@ -119,7 +119,7 @@ export async function receive(
   }
 }
 
-/** The message of an answer, unless nobody waits for it any more. */
+/** The message of an answer, unless no caller waits for it any more. */
 async function taken(
   session: Session,
   data: Buffer | null,

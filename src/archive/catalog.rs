@@ -133,7 +133,7 @@ pub(super) fn head(target: &Target, name: &str) -> Result<Stored> {
     decode_head(name, &target.head(name, FIRST_READ_BYTES)?)
 }
 
-/// An object with segments: its head and its content. A damaged answer is asked for again.
+/// An object with segments: its head and its content. A damaged answer is requested again.
 ///
 /// # Errors
 /// As [`open_segments`]; errors of the target.

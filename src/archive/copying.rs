@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::store::Store;
 
-/// Nobody else has the file, so nothing waits.
+/// No other process has the file, so nothing waits.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Greater than every key.
@@ -43,7 +43,7 @@ pub(super) fn write(
 
 fn backup(store: &Store, to: &Path) -> Result<()> {
     let (done, outcome) = channel();
-    // Nobody waits any more if the receiver is gone.
+    // Without a receiver no caller waits any more.
     store.backup(to.to_owned(), |_, _| true, move |copied| drop(done.send(copied)));
     outcome.recv().map_err(|_| Error::closed())?.map(drop)
 }

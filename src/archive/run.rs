@@ -199,7 +199,7 @@ impl Archiver {
         Ok(Open::of(&self.store)?.store()?.now_ms())
     }
 
-    /// Works until it is asked to stop, the store is closed or another archiver has taken over. Releases the
+    /// Works until it is stopped, the store is closed or another archiver has taken over. Releases the
     /// target.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Questions about a replica, on a database without one.
+//! Calls about a replica, on a database without one: each is refused.
 
 use super::Call;
 use crate::model::Error;

@@ -1,6 +1,6 @@
-//! A database, wherever it is: a store of this process, or the client of a server.
+//! A database of a handle: a store of this process, the client of a server, or a replica with its primary.
 //!
-//! Duty: one method for each thing that a handle asks of a database, and the choice between the two.
+//! Duty: one method for each request of a handle, and the choice among the three.
 //! Invariant: reads inside a turn go through the store's own lane, so they pay nothing for the choice.
 //! Never: a decision about a read, a write or a message.
 

@@ -58,7 +58,7 @@ pub struct SharedCatalog {
     pub text: Vec<u8>,
 }
 
-/// What a server asks for again and again.
+/// The result of one poll of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
     /// As [`SharedCatalog::revision`].

@@ -1,4 +1,4 @@
-//! Storage: SQLite files and memory.
+//! Storage: SQLite files, PostgreSQL, memory.
 //!
 //! Duty: store entries and messages, answer reads from one point in time, and carry out [`Work`] as
 //! one transaction whose outcomes [`crate::commit`] decides.

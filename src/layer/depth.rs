@@ -43,7 +43,7 @@ impl Depth {
         let usual = self.usual();
         let turn = self.count % LAYER_DEPTH_PROBE_BATCHES;
         if turn == 0 && usual > 1 {
-            // A batch alone shows the time of a commit.
+            // The duration of a batch without others in flight is the time of a commit.
             1
         } else if turn < 2 && usual == 1 {
             // Two in flight show the spacing.

@@ -20,7 +20,7 @@ pub(super) enum Evaluated {
     Decided(Box<Speculation>),
     /// Entries that are not known are needed.
     Missing(WriteNeeds),
-    /// An entry that was read contradicts what is known of it: somebody else has written.
+    /// An entry that was read contradicts the cache: another process has written.
     Contradicted,
 }
 

@@ -1,4 +1,4 @@
-//! What a layer and its driver tell each other.
+//! The events and actions between a layer and its driver.
 
 use uuid::Uuid;
 

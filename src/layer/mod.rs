@@ -9,7 +9,7 @@
 //! Duty: decide batches ahead of their durability, with the outcomes that deciding them one after the
 //! other would have.
 //! Invariant: an answer leaves only after every batch before it is durable, and after the database has
-//! confirmed that nobody else has written to it; also `{ ok: false }`. What the database may have
+//! confirmed that no other process has written to it; also `{ ok: false }`. What the database may have
 //! refused is decided again or refused by name, never answered as done. A write with an id commits at most
 //! once, however often it arrives.
 //! Never: I/O, a clock, randomness, a thread.

@@ -1,8 +1,8 @@
 //! The counters that a database keeps, so that they survive the end of a process: as JSON, with the last
 //! flush of each process.
 //!
-//! Invariant: a flush counts once, also if it is stored again after an unknown outcome, or is stored while
-//! somebody reads.
+//! Invariant: a flush counts once, also if it is stored again after an unknown outcome, or is stored during a
+//! read.
 
 use std::collections::BTreeMap;
 

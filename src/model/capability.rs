@@ -48,7 +48,7 @@ impl Capability {
     }
 }
 
-/// What a database cannot do, and for each what to use instead. It is told when the database is opened.
+/// What a database cannot do, and for each what to use instead. An opening reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     lacks: &'static [(Capability, &'static str)],

@@ -186,7 +186,7 @@ pub struct Replacement {
     pub before: Option<Followed>,
     /// What it follows afterwards.
     pub after: Followed,
-    /// A random number: the copy is another one for those who follow it.
+    /// A random number: the copy is another one for its followers.
     pub generation: u64,
 }
 

@@ -153,7 +153,7 @@ impl Exchange {
     }
 
     /// Asks one URL after the other until one gives a grant, which gets this number. A refusal is
-    /// final: no other URL is asked then.
+    /// final: the client asks no other URL.
     pub(super) async fn once(&self, number: u64, patience: Patience) -> Result<Grant, Failure> {
         let deadline = patience.answered;
         let round = self.sources.round(Instant::now());

@@ -17,7 +17,7 @@ use super::stream::{End, Follower, StreamRequest, follow};
 use crate::model::{Advertised, Error, FEED_FRAME_BYTES_MAX, FOLLOW_SILENCE_MS_MAX, Kind, Result};
 use crate::protocol::extension::{ADVERTISE_HEADER, FOLLOW, LOG, REGION_HEADER};
 
-/// Takes the log of a server. A stream that ends is asked for again.
+/// Receives the log of a server. A stream that ends is opened again.
 pub trait LogFollower: Send + Sync + 'static {
     /// Prepares the next request.
     fn ready(&self) -> impl Future<Output = ()> + Send;
@@ -36,7 +36,7 @@ pub trait LogFollower: Send + Sync + 'static {
     /// Takes a message.
     ///
     /// # Errors
-    /// `Unavailable` and `Closed` end the stream, and another one is asked for; others end following.
+    /// `Unavailable` and `Closed` end the stream, and another one is opened; others end following.
     fn take(&self, message: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
 
     /// A stream has ended, for this reason.

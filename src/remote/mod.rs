@@ -8,9 +8,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`address`], [`sources`] | the URLs of servers, and which is asked |
+//! | [`address`], [`sources`] | the URLs of servers, and the choice of one |
 //! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
-//! | [`nearness`] | which of several endpoints for eventual reads is asked |
+//! | [`nearness`] | the choice among several endpoints for eventual reads |
 //! | [`clock`] | the time of the database |
 //! | [`transport`] | HTTP |
 //! | [`executor`] | one request with its retries |

@@ -1,6 +1,6 @@
 //! The URLs of one database, each on a server that answers its metadata exchanges.
 //!
-//! Duty: which URL is asked, and when the next one is.
+//! Duty: choose the URL for the next metadata exchange, and decide when to try another one.
 //! Invariant: a round begins with the URL that answered last. A URL is not asked before its
 //! `Retry-After` is over, if there are others.
 //! Never: an unencrypted URL beside an encrypted one: the token would leave the encryption.

@@ -1,9 +1,10 @@
-//! Streams of messages from the server. A stream that ends is asked for again while it has a
+//! Streams of messages from the server. A stream that ends is opened again while it has a
 //! follower.
 //!
 //! Invariant: the next message is read once the follower has taken the one before. So a slow
 //! follower holds up the server and costs no memory, and its pauses do not count as the server's
-//! silence. The follower gets every end that it has not caused.
+//! silence. The follower is notified of every end that it has not
+//! caused.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -40,7 +40,7 @@ struct Signal {
     changed: Condvar,
 }
 
-/// What the thread is asked to do.
+/// The requests to the thread.
 #[derive(Default)]
 struct Asked {
     stops: bool,

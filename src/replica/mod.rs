@@ -4,7 +4,7 @@
 //! it may answer.
 //! Invariant: the store changes only by what the server has logged or copied, and its position changes in
 //! the same transaction. Reads of one handle never go back in time, and see its own commits.
-//! Never: a write to the store by anybody else; a write that waits here for the server.
+//! Never: a write to the store by another caller; a write that waits here for the server.
 //!
 //! | file | what |
 //! |---|---|
@@ -328,7 +328,7 @@ async fn arrived(changes: &mut watch::Receiver<Progress>, seen: &Seen) -> Result
     }
 }
 
-/// Waits until nobody wants an answer any more.
+/// Waits until no caller wants an answer any more.
 async fn unwanted(wanted: impl Fn() -> bool) {
     while wanted() {
         tokio::time::sleep(Duration::from_millis(REPLICA_WAIT_LOOK_MS)).await;

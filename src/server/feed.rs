@@ -17,7 +17,7 @@ use crate::store::Store;
 
 /// The form of batches.
 pub(super) trait Form: Send + 'static {
-    /// Whether the client is told about a gap and continues behind it; otherwise a gap is an error.
+    /// Whether the client gets a notice of a gap and continues behind it; otherwise a gap is an error.
     const TELLS_GAPS: bool;
 
     /// The piece of changes. With them everything up to the commit `version` is reported. The first

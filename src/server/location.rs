@@ -1,4 +1,4 @@
-//! Where the data of a served database lies.
+//! The place of the data of a served database.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Location {
         Some(FileStamp([of(&file), of(&log)]))
     }
 
-    /// Deletes the data. Nobody uses it any more.
+    /// Deletes the data, which no caller uses any more.
     pub(super) fn destroy(&self) -> Result<()> {
         match self {
             Self::File { path, .. } | Self::Replica { path, .. } => {

@@ -1,10 +1,10 @@
-//! The KV Connect server: databases for clients with a token.
+//! The server: databases for clients with a token, over KV Connect, openkv's extension of it and the HTTP API.
 //!
 //! Duty: HTTP/1.1 and HTTP/2 on one port, with or without TLS; rights and quotas of each client;
-//! the admin API.
-//! Invariant: the server reads only the head of a request before it has compared the token, in
-//! constant time; the body of a refused one it discards. An answered commit is as durable as the store says. Quotas bound the clients of
-//! one database.
+//! the admin API, the studio, read servers, archives, several servers on one PostgreSQL.
+//! Invariant: before the server has compared the token, in constant time, it reads only the head of a
+//! request; it discards the body of a refused one. An answered commit is as durable as the store says.
+//! Quotas bound the clients of one database.
 //! Never: the meaning of a message (see `connect`) or of a write (see `store`), a token in a log.
 //!
 //! | file | what |
@@ -31,7 +31,7 @@
 //! | `read_folder`, `read_entry` | the databases of a primary with many, and which replicas are open; from a request of a read server to its database and rights |
 //! | `records`, `registry` | the list of databases as text, and the file of a folder |
 //! | `membership`, `news`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
-//! | `followers` | the replicas that follow a database, and the read servers that clients are told of |
+//! | `followers` | the replicas that follow a database, and the read servers that metadata names |
 //! | `http_client` | requests of this server to others |
 //! | `memory`, `held` | bounds the memory of running requests; their places |
 //! | `unread` | discards the rest of a body whose request is answered already |

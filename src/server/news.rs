@@ -1,4 +1,5 @@
-//! Takes the news of the other servers, again and again, and at each refresh ([`super::catalog_refresh`]).
+//! The cluster poll: reads what the other servers have changed, every [`CLUSTER_POLL_MS`] and at each refresh
+//! ([`super::catalog_refresh`]).
 //!
 //! Invariant: every change of the shared catalog, as a revoked token, reaches the requests of this
 //! server within [`CLUSTER_POLL_MS`] and the time of a trip to the database server.
@@ -10,7 +11,7 @@ use super::catalog::Catalog;
 use super::membership::Membership;
 use crate::model::{CLUSTER_POLL_MS, Error, Result};
 
-/// Takes the news at once, and from then on until the server ends.
+/// Polls at once, and then at intervals until the server ends.
 ///
 /// # Errors
 /// Errors of the database server; `Unavailable` if the thread cannot start.

@@ -256,7 +256,7 @@ impl PrimaryFolder {
         let _closed = tokio::task::spawn_blocking(move || closing.close()).await;
     }
 
-    /// Asks for the databases of the primary again and again: removes the replicas of dropped ones, and
+    /// Asks for the databases of the primary at intervals: removes the replicas of dropped ones, and
     /// follows all that it can if it is advertised, since clients find it only where it follows.
     pub(super) async fn keep_up(self: Arc<Self>) {
         let mut removed = BTreeSet::new();

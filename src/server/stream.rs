@@ -43,7 +43,7 @@ pub(super) struct Leave {
     issued_for: [u8; 8],
     /// Whether only the server that leads the database may continue it.
     of_leader: bool,
-    /// On a read server: its token is in use, so that the primary is asked about it again.
+    /// On a read server: its token is in use, so the server asks the primary about it again.
     _in_use: Option<InUse>,
 }
 

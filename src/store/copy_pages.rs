@@ -85,7 +85,7 @@ impl<P: CopyPage, S: FnMut(CopyPiece<P>) -> bool + Send + 'static> Copying<P, S>
         Ok(())
     }
 
-    /// Takes an entry; `false` if nobody wants the copy.
+    /// Takes an entry; `false` if no caller wants the copy.
     fn take(&mut self, entry: &Seen<'_>) -> bool {
         let more = entry.row.key.len() + entry.row.value.len();
         let is_full = self.page.bytes() > 0 && self.page.bytes() + more > COPY_PAGE_BYTES;
@@ -136,7 +136,7 @@ fn place_of(snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<Followed> {
     Ok(Followed { origin, version, at_ms, prefixes: prefixes.to_vec() })
 }
 
-/// The error of a copy that nobody has taken to its end.
+/// The error of a copy whose reader has not taken it to its end.
 fn unwanted() -> Error {
     Error::unavailable("the copy was interrupted: its receiver has taken nothing for too long")
 }

@@ -1,7 +1,7 @@
-//! Short reads on the threads of callers, which no other thread wakes up for.
+//! Short reads on the thread of their caller: no other thread has to wake.
 //!
-//! Invariant: a read here waits for no lock, no other process and no server. One that takes long, as from a file
-//! that is not in memory, sends those after it to the reader thread.
+//! Invariant: a read here waits for no lock, no other process and no server. After a read that took long, as from a
+//! file that is not in memory, the next reads go to the reader thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

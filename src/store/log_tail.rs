@@ -1,4 +1,4 @@
-//! The replication log for those who follow it: what comes next, and a signal for new commits.
+//! The replication log for its followers: what comes next, and a signal for new commits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::model::{
 /// Gets a signal when there may be new commits. It must not wait.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// Those who wait for new commits.
+/// The followers that wait for new commits.
 #[derive(Default)]
 pub(super) struct LogTails(Mutex<Tails>);
 

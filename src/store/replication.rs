@@ -36,7 +36,7 @@ impl Store {
         let (done, outcome) = channel();
         self.on_writer(
             move |writer| writer.set_log(&settings, origin, now_ms, Instant::now() + busy),
-            // Nobody waits any more if the receiver is gone.
+            // Without a receiver no caller waits any more.
             move |result| drop(done.send(result)),
         );
         outcome.recv().map_err(|_| Error::closed())?.map(drop)

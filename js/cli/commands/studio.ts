@@ -42,7 +42,7 @@ export function addStudioCommand(program: Command): void {
     });
 }
 
-/** Who gives no place may not know that there is a default one. */
+/** Without a place the command uses the default one, which must exist. */
 function requireDefault(path: string): void {
   if (isServer(path) || isMemory(path) || isPostgres(path) || existsSync(path)) return;
   throw new NotDone(`${path} does not exist: name a file or URL, as in openkv studio app.sqlite3`);

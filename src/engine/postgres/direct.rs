@@ -161,7 +161,7 @@ impl Direct {
     }
 
     /// Deletes in steps, so that the writers of other processes do not wait. What is left after a crash is of no
-    /// use to anybody, and is trimmed once the log or the history is on again.
+    /// use to any reader, and is trimmed once the log or the history is on again.
     fn forget(&self, some: &'static str, version: u64) -> Result<()> {
         let version = version.cast_signed();
         loop {

@@ -1,5 +1,5 @@
-//! Begins a lead, proves what became of batches in flight, and hands a database over: each by one
-//! statement that raises the epoch or frees the row.
+//! Begins a lead, finds out which batches in flight have happened, and hands a database over: each by one
+//! statement that raises the epoch or clears the leader.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::outcome::until_answered;
 use crate::layer::{Lead, Remembered, Resolution};
 use crate::model::{Error, Kind, POSTGRES_HAND_OVER_MS_MAX, Result};
 
-/// Raises the epoch: of a database that nobody leads, or of the epoch `$3` of this process. It waits for
+/// Raises the epoch: of a database without a leader, or of the epoch `$3` of this process. It waits for
 /// a transaction under way, and refuses those that arrive later.
 const RAISE: &str = "\
 WITH led AS (UPDATE openkv.databases AS d SET epoch = epoch + 1, leader = $2 WHERE d.id = $1 AND \
@@ -97,7 +97,7 @@ fn raise_again(shared: &Shared, epoch: i64, deadline: Instant) -> Result<Option<
     }
 }
 
-/// Raises the epoch: of a database that nobody leads, or this epoch of this process. Answers `None` if
+/// Raises the epoch: of a database without a leader, or this epoch of this process. Answers `None` if
 /// another process leads.
 ///
 /// # Errors

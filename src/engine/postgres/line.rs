@@ -148,7 +148,7 @@ impl Line {
         })))
     }
 
-    /// Whether a commit did not wait for its standby, because somebody cancelled the wait: of the last
+    /// Whether a commit did not wait for its standby, because a user cancelled the wait: of the last
     /// [`Line::run`], or since the last call.
     pub(super) fn take_unreplicated(&self) -> bool {
         self.unreplicated.swap(false, Ordering::Relaxed)

@@ -23,7 +23,7 @@ pub(super) struct Pool {
     server: Server,
     sessions: Mutex<Sessions>,
     returned: Condvar,
-    /// Somebody waits for a connection, so a leader without work gives up its own.
+    /// A caller waits for a connection, so a leader without work gives up its own.
     wanted: Notify,
     /// Whether the way to the server is known to be direct.
     checked: AtomicBool,

@@ -1,7 +1,7 @@
 //! The replication log: a row for each batch, written with it, and read from a snapshot.
 //!
-//! It is off until it is asked for, and then each batch has one more statement. Turning it or a part of it on or off under
-//! a leader raises the epoch for it: its batches under way fail their fence, and it decides them again
+//! It is off by default; while it is on, each batch has one more statement. Turning the log or a part of it on or
+//! off raises the epoch: a leader's batches under way then fail their fence, and the leader decides them again
 //! after it has read the row of the database.
 
 use std::ops::Range;

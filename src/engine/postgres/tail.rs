@@ -1,8 +1,8 @@
 //! Notices commits of other processes: one poll for all databases of a server, which also reads the
 //! keys of the batches from the log.
 //!
-//! Invariant: the keys are told only of a chain of batches without a gap, from the last commit that this
-//! process has seen or made. Otherwise the commits are told as unknown: a log was trimmed, a batch had
+//! Invariant: keys are reported only for a chain of batches without a gap, from the last commit that this
+//! process has seen or made. Otherwise the commits are reported as unknown: a log was trimmed, a batch had
 //! too many keys, or there were too many batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -178,7 +178,7 @@ impl OpenTransaction {
         }
         let mut answers = answers.into_iter().skip(lock_at);
         let locked = answers.next().unwrap_or_default();
-        // Whoever fails from here on drops the connection, which ends the transaction.
+        // A failure from here on drops the connection, which ends the transaction.
         let row = DatabaseRow::of(&locked).map_err(|error| (error, false))?;
         let link = Link::new(lent);
         let mut entries = Entries::new(link.clone(), db, &row);
@@ -202,7 +202,7 @@ impl OpenTransaction {
     /// log.
     ///
     /// # Errors
-    /// Nothing was done; except `OutcomeUnknown`, when somebody has cancelled the wait for the standby.
+    /// Nothing was done; except `OutcomeUnknown`, when a user has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
         let Self { link, db, row, mut entries, mut messages, feed, segment, next, writes } = self;
         let flushed = messages.has_flushed();

@@ -70,7 +70,7 @@ pub(super) fn limit_cache(connection: &Connection, memory: PageMemory) -> Result
     connection.pragma_update(None, "cache_size", -kib).map_err(failure)
 }
 
-/// Maps the beginning of the file into memory, for a connection that reads. If somebody shortens the file,
+/// Maps the beginning of the file into memory, for a connection that reads. If another program shortens the file,
 /// or the disk fails, a read of the mapping ends the process by a signal: only callers that accept that ask
 /// for it.
 pub(super) fn map(connection: &Connection, memory: PageMemory) -> Result<()> {

@@ -3,7 +3,7 @@
 //! The log can be moved into the file only if the file has room to grow. A log that had taken the whole
 //! disk could not be moved any more, and then no deletion found room either.
 //!
-//! Duty: looks how much is free, empties the log while it can still be moved, and keeps a reserve for
+//! Duty: measures the free space, empties the log while it can still be moved, and keeps a reserve for
 //! deletions and acknowledgements.
 //! Never: a call of the system for a commit while the disk has room, except once for `LOOK_PAGES` of the log.
 

@@ -1,7 +1,7 @@
 //! The mark of a file that is a copy: what it follows, and who may open it.
 //!
-//! Invariant: the position in `openkv_meta` is the commit counter of the file; where they differ, somebody
-//! else has written to it, and nothing is repeated any more.
+//! Invariant: the position in `openkv_meta` is the commit counter of the file. If they differ, another program
+//! has written to the file, and the follower repeats nothing more.
 
 use rusqlite::{Connection, OptionalExtension};
 

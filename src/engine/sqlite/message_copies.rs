@@ -1,4 +1,4 @@
-//! Whole messages, for the replication log and for those who repeat it.
+//! Whole messages, for the replication log and for followers, which repeat it.
 //!
 //! Invariant: a message is in `openkv_queue` or in `openkv_dead`, never in both.
 //! Never: a lock. A message that is repeated waits.

@@ -273,7 +273,7 @@ impl Engine for SqliteEngine {
     }
 
     fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
-        // Nobody commits to such a file; a read notices if somebody does (`SealedFile::verify`).
+        // No process commits to such a file; a read notices a commit (`SealedFile::verify`).
         if self.sealed {
             return Ok(None);
         }

@@ -44,7 +44,7 @@ enum ReadTransaction {
     Since(Header),
     /// Open, but not known to be current.
     Unproven,
-    /// Open, of a file that nobody may change.
+    /// Open, of a file that no process may change.
     Sealed,
 }
 

@@ -1,6 +1,6 @@
 //! Rebuilds a database from a copy of an earlier state and the segments of the log after it.
 //!
-//! Duty: repeat many segments in few transactions, on a file that nobody else has.
+//! Duty: repeat many segments in few transactions, on a file that no other process has.
 //! Invariant: after [`Rebuild::finish`] the file is closed, without a log beside it, and has a new incarnation.
 //! Never: work on a file with a name that others open. A crash may leave it unusable.
 
@@ -20,7 +20,7 @@ use crate::model::{
     Result, Setting,
 };
 
-/// Nobody else has the file, so nothing waits.
+/// No other process has the file, so nothing waits.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// The settings of a copy: neither a log nor a history.

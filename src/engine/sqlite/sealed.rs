@@ -1,7 +1,7 @@
 //! Files in folders where this process can make no files: read-only mounts, images, another user's copies.
 //!
-//! Duty: decide whether such a file is opened as immutable, and notice that it was changed all the same.
-//! Invariant: a file with a log, or with the index of a log, is not immutable: somebody may have it open.
+//! Duty: decide whether such a file is opened as immutable, and detect that it was changed nevertheless.
+//! Invariant: a file with a log, or with the index of a log, is not immutable: another process may have it open.
 //! Never: a lock. SQLite takes none of an immutable file and reads no log.
 //!
 //! SQLite reads a file in WAL mode by the index of its log, which it makes beside the file. If it cannot,
@@ -72,7 +72,7 @@ impl SealedFile {
     /// Passes if the file is as it was when it was opened.
     ///
     /// # Errors
-    /// `Unavailable` once somebody has opened the file for writing, or has replaced or changed it.
+    /// `Unavailable` once another process has opened the file for writing, or has replaced or changed it.
     pub(super) fn verify(&self) -> Result<()> {
         if State::of(&self.path) == Some(self.opened) && !has_index(&self.path) {
             return Ok(());

@@ -43,10 +43,10 @@ pub const ARCHIVE_PRUNE_OBJECTS: usize = 500;
 /// Pause between two looks of a server at which of its databases are to be archived, in ms.
 pub const ARCHIVES_LOOK_MS: u64 = 500;
 
-/// Databases that nobody uses and a server opens at one time, to archive what they have.
+/// Unused databases that a server opens at one time, to archive what they have.
 pub const ARCHIVE_VISITS_MAX: usize = 4;
 
-/// Pause between two looks of a server at the file of a database that nobody uses, in ms: another process may
+/// Pause between two looks of a server at the file of an unused database, in ms: another process may
 /// have written to it.
 pub const ARCHIVE_FILE_LOOK_MS: u64 = 60_000;
 

@@ -76,7 +76,7 @@ pub const REMOTE_BACKUP_COPIES_MAX: u32 = 3;
 /// Interval of checking whether the caller has ended a download.
 pub const REMOTE_BACKUP_LOOK_MS: u64 = 50;
 
-/// The unit in which the progress of a download is told, as the pages of a local backup.
+/// The unit of the progress of a download, as the pages of a local backup.
 pub const REMOTE_BACKUP_UNIT_BYTES: u64 = 4096;
 
 /// How often an eventual read asks another endpoint than the nearest one, to find out whether that is nearer

@@ -63,7 +63,7 @@ pub const EXTERNAL_POLL_MS: u64 = 1000;
 /// The same interval where the operating system's announcements are unavailable or unreliable.
 pub const EXTERNAL_POLL_UNANNOUNCED_MS: u64 = 20;
 
-/// Pause before the operating system is asked again to announce writes to a file; it doubles with
+/// Pause before another request to the operating system to announce writes to a file; it doubles with
 /// each refusal.
 pub const EXTERNAL_RETRY_MS: u64 = 500;
 

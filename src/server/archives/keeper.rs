@@ -1,6 +1,6 @@
 //! The archivers of a server: starts and ends them, as `plan` decides, on a thread of its own.
 //!
-//! Duty: look at all databases now and then; carry out one step for each.
+//! Duty: look at all databases at intervals; carry out one step for each.
 //! Invariant: what is left is archived before an archiver of a closed, dropped or changed database ends, or
 //! after the next start: the log keeps it.
 //! Never: wait for a target while a lock is held that requests need.

@@ -1,9 +1,9 @@
 //! The archives of a server's databases.
 //!
 //! Duty: an archiver for each database that has a policy, or for all by the default of the server.
-//! Invariant: a database that is open has a running archiver; one that nobody uses is opened for a while when its
-//! file has changed since it was archived, a few at one time. So the archive gets everything, also what was
-//! committed before a crash, or by another process.
+//! Invariant: an open database has a running archiver. An unused one is opened for a while when its file has
+//! changed since it was archived, a few at one time. So the archive gets everything, also commits from before a
+//! crash, or of another process.
 //! Never: a credential in an answer or the log; the target in anything that clients of a database see.
 //!
 //! | file | what |

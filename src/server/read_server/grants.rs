@@ -1,6 +1,6 @@
-//! What the primary has said about tokens.
+//! The answers of the primary about tokens.
 //!
-//! Invariant: a token that the primary has refused is unknown. What was said about one is good for
+//! Invariant: a token that the primary has refused is unknown. An answer about a token is valid for
 //! [`READ_SERVER_TOKEN_MS_MAX`], and while the primary cannot be reached for
 //! [`READ_SERVER_OUTAGE_MS_MAX`](crate::model::READ_SERVER_OUTAGE_MS_MAX); but a token of the data path
 //! ends at its time.

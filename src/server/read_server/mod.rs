@@ -8,7 +8,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`grants`] | pure: what is known about tokens, and when the primary is asked again |
+//! | [`grants`] | pure: what is known about tokens, and when to ask the primary again |
 //! | [`questions`] | the requests to the primary |
 
 mod grants;
@@ -337,7 +337,7 @@ impl Primary {
         Ok(metadata)
     }
 
-    /// Asks about the tokens of streams again and again, until it is dropped.
+    /// Asks about the tokens of streams at intervals, until it is dropped.
     pub(super) async fn check_streams(this: Weak<Self>) {
         loop {
             sleep(Duration::from_millis(READ_SERVER_TOKEN_MS_MAX / 4)).await;

@@ -1,5 +1,5 @@
-//! Questions to the primary: with the tokens of clients the metadata exchange, and what a token may do; with
-//! its admin token, which databases there are.
+//! Requests to the primary: with the token of a client the metadata exchange, and the rights of the token; with
+//! its admin token, the list of databases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

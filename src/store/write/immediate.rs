@@ -1,4 +1,4 @@
-//! Commits on the threads of callers, which no other thread wakes up for.
+//! Small commits on the thread of their caller: no other thread has to wake.
 //!
 //! Duty: to carry out a few small writes with the writer's state while the writer thread waits.
 //! Invariant: a commit here waits for no thread and no process before it has begun, and begins only if nothing

@@ -1,7 +1,7 @@
 //! Whether the writer thread spins after it has answered a caller.
 //!
 //! A caller on a thread of the same process often writes again within the time that waking the writer thread
-//! would take. A caller behind a network does not: there, spinning takes a processor from those that
+//! would take. A caller behind a network does not: there, spinning takes a processor from the threads that
 //! pass its answer on.
 
 use crate::model::{WRITER_LINGER_MISSES_MAX, WRITER_LINGER_TRIED_EVERY};

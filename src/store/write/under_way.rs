@@ -1,6 +1,6 @@
 //! The batches under way: begun by the engine, in order, and completed and answered in the same order.
 //!
-//! A caller gets its outcome, and watches and feeds are told, only after the outcomes of all batches
+//! A caller gets its outcome, and watches and feeds are notified, only after the outcomes of all batches
 //! before it. An engine that is done when a batch begins does not use the queue.
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Whole messages in memory, for the replication log and for those who repeat it.
+//! Whole messages in memory, for the replication log and for followers, which repeat it.
 
 use super::{Dead, Messages, Queued, key_of};
 use crate::model::{DeadLetter, KeptMessage, KeptState, LoggedMessage, Message, Time};

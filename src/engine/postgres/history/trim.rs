@@ -1,5 +1,5 @@
-//! The history gets shorter: its beginning moves behind the segments that are older than it is kept, and the
-//! rows up to there go, in steps.
+//! Trims the history: moves its beginning behind the segments that are older than its duration, and deletes the
+//! rows up to there in steps.
 
 use crate::model::{POSTGRES_PAST_TRIM_COMMITS, POSTGRES_PAST_TRIM_MIN, POSTGRES_PAST_TRIM_ROWS};
 

@@ -26,7 +26,7 @@ use crate::engine::postgres::{LeaderLogs, Shared};
 use crate::layer::{Commit, Fetched};
 use crate::model::{EncodedValue, Error, Key, LoggedMessage, Result};
 
-/// Answers with a row if nobody else has written to the database.
+/// Answers with a row if no other process has written to the database.
 const CONFIRM: &str = "\
 SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM openkv.databases \
 WHERE id = $1 AND epoch = $2 AND version = $3";

@@ -19,7 +19,7 @@ pub(super) fn tick(announced: bool) -> Duration {
     Duration::from_millis(if announced { EXTERNAL_POLL_MS } else { EXTERNAL_POLL_UNANNOUNCED_MS })
 }
 
-/// Pause before the operating system is asked again after so many refusals.
+/// Pause before another request to the operating system, after so many refusals.
 pub(super) fn retry_delay(refusals: u32) -> Duration {
     let doubled = EXTERNAL_RETRY_MS.saturating_mul(1 << refusals.saturating_sub(1).min(16));
     Duration::from_millis(doubled.min(EXTERNAL_RETRY_MS_MAX))

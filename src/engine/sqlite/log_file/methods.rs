@@ -163,7 +163,7 @@ impl LogFile {
     /// The length that the file grows to with what waits; `None` if it is long enough.
     fn new_length(&mut self) -> Option<u64> {
         let end = self.gathered.end();
-        // At the beginning of the log, somebody may have shortened it.
+        // At the beginning of the log, another connection may have shortened it.
         if end > self.length || self.gathered.at() == 0 {
             self.length = self.length_now()?;
         }
