@@ -1,7 +1,9 @@
 // Duty: the commands on a URL whose server is not there, and on the file of a replica.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import net from "node:net";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { open, startServer } from "../kit/server.mjs";
@@ -45,18 +47,38 @@ test("with --timeout a command waits for a server that starts", async () => {
   assert.equal(await waiting, 0);
 });
 
-test("on a terminal it says why it waits, and clears that", { skip: withoutTerminal }, () => {
+/** What a command that fails writes on a terminal: its lines, each cleared before the next. */
+async function linesOnTerminal(...args) {
   const run = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
-  const on = ["-d", NOBODY, "--token", TOKEN, "--timeout", "1s", "get", "a"];
-  const { status, stdout } = spawnSync("python3", ["-c", run, process.execPath, bin, ...on], {
-    encoding: "utf8",
+  const child = spawn("python3", ["-c", run, process.execPath, bin, ...args], {
     env: { ...process.env, NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "inherit"],
   });
-  assert.equal(status, 1);
-  const [line, error] = stdout.split("\u001b[2K").filter((text) => text.trim() !== "");
+  const out = await child.stdout.setEncoding("utf8").toArray();
+  assert.equal(child.exitCode ?? (await once(child, "exit"))[0], 1);
+  return out
+    .join("")
+    .split("\u001b[2K")
+    .filter((text) => text.trim() !== "");
+}
+
+test("on a terminal it says why it waits, and clears that", { skip: withoutTerminal }, async () => {
+  const on = ["-d", NOBODY, "--token", TOKEN, "--timeout", "1s", "get", "a"];
+  const [line, error] = await linesOnTerminal(...on);
   assert.match(line, /^Could not open Deno KV database: failed to connect to/);
   assert.ok(line.trimEnd().length < 80, line);
   assert.match(error, /does the server run/);
+});
+
+test("on a terminal it says that a server is silent", { skip: withoutTerminal }, async (t) => {
+  const silent = net.createServer((socket) => socket.on("error", () => {}).resume());
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.close());
+  const url = `http://127.0.0.1:${silent.address().port}`;
+  const lines = await linesOnTerminal("-d", url, "--token", TOKEN, "--timeout", "2s", "get", "a");
+  assert.equal(lines[0].trim(), `no answer yet from ${url}/`);
+  assert.match(lines.at(-1), /no (answer|connection) in time/);
 });
 
 test("the file of a replica is read without its server, and refused for writing", async () => {

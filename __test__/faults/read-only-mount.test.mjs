@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -159,12 +159,17 @@ test("a read-only file system is served, copied and backed up", { skip: skipMoun
   assert.equal((await get("search?prefix=text&query=found")).entries.length, 1);
   const put = { method: "PUT", body: "1", headers: { "content-type": "application/json" } };
   assert.equal((await fetch(`${url}/api/keys/new`, put)).status, 403);
+  const download = await fetch(`${url}/api/backup`);
+  assert.equal(download.status, 422);
+  assert.match((await download.json()).detail, /cannot write to its folder: copy the file itself/);
 
   const folder = newDirectory(t, []);
   // The source of a copy was opened for writing.
   const copied = command("copy", path, join(folder, "copy.sqlite3"));
   assert.equal(copied.status, 0, copied.stderr);
   assert.match(command("--db", join(folder, "copy.sqlite3"), "list").stdout, /found here/);
+  const inside = command("--db", path, "backup", join(dirname(path), "backup.sqlite3"));
+  assert.match(inside.stderr, /backup.sqlite3: its folder cannot be written; name a file in another/);
   const backup = command("--db", path, "backup", join(folder, "backup.sqlite3"));
   assert.equal(backup.status, 0, backup.stderr);
 });

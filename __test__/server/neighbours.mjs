@@ -187,7 +187,7 @@ export async function overwrite(server, { call }, { bytes = Infinity, seconds = 
 
 /**
  * A tenant writes while a read token of its own begins exports and takes nothing of them; another tenant gets
- * a small entry. `work`: how much is written.
+ * a small entry. `work`: how much is written. `alone` has the same writes, and no exports.
  */
 export async function slowExports(work, aloneSeconds) {
   const server = await serveTenants("neighbours-exports");
@@ -195,18 +195,19 @@ export async function slowExports(work, aloneSeconds) {
   const third = await tenant(server, "third");
   await fill(writer, 35);
   await fill(third, 1);
-  const alone = await getSmall(third, aloneSeconds);
-  const attack = takeNothing(server, writer, "/export", 50);
-  const { done, residentMibMost } = await watched(server, async () => {
+  const getBesideWrites = async (amount) => {
     let over = false;
-    const beside = getSmallWhile(third, () => !over);
-    const written = await overwrite(server, writer, work);
+    const got = getSmallWhile(third, () => !over);
+    const written = await overwrite(server, writer, amount);
     over = true;
-    return { beside: await beside, written };
-  });
+    return { got: await got, written };
+  };
+  const { got: alone } = await getBesideWrites({ seconds: aloneSeconds });
+  const attack = takeNothing(server, writer, "/export", 50);
+  const { done, residentMibMost } = await watched(server, () => getBesideWrites(work));
   attack.end();
   await server.end();
-  return { alone, ...done, attack: attack.told, residentMibMost };
+  return { alone, beside: done.got, written: done.written, attack: attack.told, residentMibMost };
 }
 
 if (import.meta.main ?? process.argv[1]?.endsWith("neighbours.mjs")) {

@@ -9,6 +9,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { sleep, until } from "../kit/time.mjs";
+import { message } from "../remote/protobuf.mjs";
 import { fill, serveTenants, slowExports, takeNothing, tenant, untaken } from "./neighbours.mjs";
 
 /** Of src/model/limits/server.rs. */
@@ -74,5 +75,56 @@ test("streams that nobody reads keep no memory", async () => {
   session.destroy();
   await server.end();
   assert.equal(status, 200);
+  assert.equal(destroyed, false, "streams may wait for their reader");
+});
+
+/** Opens watches of KV Connect of these keys, whose answers nobody takes. Returns how many there are. */
+async function watchAndTakeNothing(server, { name, readToken }, keys, count) {
+  const answer = await fetch(`${server.url}/${name}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${readToken}`, "content-type": "application/json" },
+    body: JSON.stringify({ supportedVersions: [3] }),
+  });
+  const { databaseId, endpoints, token } = await answer.json();
+  const session = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
+  session.on("error", () => {});
+  // Watch { keys: [WatchKey { key }] }, whose key is one text.
+  const watch = message(
+    ...keys.map((key) => [1, message([1, Buffer.from(`\x02${key}\x00`)])]),
+  );
+  const open = () => {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": `${new URL(endpoints[0].url, answer.url).pathname}/watch`,
+      authorization: `Bearer ${token}`,
+      "x-denokv-database-id": databaseId,
+      "x-denokv-version": "3",
+    });
+    stream.on("error", () => {});
+    stream.end(watch);
+    return once(stream, "response");
+  };
+  const answers = await Promise.all(Array.from({ length: count }, open));
+  return { session, statuses: new Set(answers.map(([headers]) => headers[":status"])) };
+}
+
+// The HTTP library asks for one piece before it knows whether the client takes any. Each watch kept its first state.
+test("watches of KV Connect that nobody reads keep no memory", async () => {
+  const server = await serveTenants("neighbours-connect");
+  const own = await tenant(server, "own");
+  await own.call("PUT", "/keys/small", "1", "application/json");
+  const keys = Array.from({ length: 10 }, (_, n) => `large${n}`);
+  for (const key of keys) await own.call("PUT", `/keys/${key}`, Buffer.alloc(60_000, 1));
+  const { session, statuses } = await watchAndTakeNothing(server, own, keys, 250);
+  // Each write is news for each watch.
+  for (const key of keys) await own.call("PUT", `/keys/${key}`, Buffer.alloc(60_000, 2));
+  await sleep(500);
+  const { status } = await own.call("GET", "/keys?limit=20");
+  const written = await own.call("PUT", "/keys/small", "2", "application/json");
+  const { destroyed } = session;
+  session.destroy();
+  await server.end();
+  assert.deepEqual([...statuses], [200]);
+  assert.deepEqual([status, written.status], [200, 200]);
   assert.equal(destroyed, false, "streams may wait for their reader");
 });

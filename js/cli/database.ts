@@ -21,6 +21,9 @@ import { NotDone, WrongUsage, asUsage } from "./outcome.js";
 import type { Style } from "./output.js";
 import { showLine } from "./progress.js";
 
+/** How long a server may be silent before the terminal says so. */
+const SILENCE_MS = 800;
+
 /** The options of every command. */
 export interface GlobalOptions {
   db?: string;
@@ -132,32 +135,42 @@ export async function openTyped(
   options: OpenKvOptions = {},
 ): Promise<Kv> {
   const all = { limits: limitsOf(path), ...options };
-  const end = options.timeout === undefined ? undefined : sayWhyItWaits(path, all);
+  const end = sayWhyItWaits(path, all);
   try {
     return await asUsage(() => openKv(path, all));
   } finally {
-    end?.();
+    end();
   }
 }
 
 /**
- * Says on a terminal why a server is asked again: what an opening with one attempt says. Returns the end
- * of that.
+ * Says on a terminal that a server has not answered yet. If it is asked again, says why: what an opening with
+ * one attempt says. Returns the end of that.
  */
-function sayWhyItWaits(path: string | undefined, options: OpenKvOptions): (() => void) | undefined {
-  if (process.stderr.isTTY !== true || !isServer(located(path))) return undefined;
+function sayWhyItWaits(path: string | undefined, options: OpenKvOptions): () => void {
+  if (process.stderr.isTTY !== true || !isServer(located(path))) return () => {};
   const attempt = new AbortController();
-  let clear: (() => void) | undefined;
-  openKv(path, { ...options, timeout: undefined, signal: attempt.signal }).then(
-    (kv) => kv.close(),
-    (error: Error) => {
-      if (attempt.signal.aborted) return;
-      clear = showLine(`${inWords(error.message)}; asking again for ${options.timeout} ms`);
-    },
+  let clear = () => {};
+  const say = (line: string) => {
+    if (!attempt.signal.aborted) clear = showLine(line);
+  };
+  const silence = setTimeout(
+    () => say(`no answer yet from ${urlsOf(located(path)).join(", ")}`),
+    SILENCE_MS,
   );
+  if (options.timeout !== undefined) {
+    openKv(path, { ...options, timeout: undefined, signal: attempt.signal }).then(
+      (kv) => kv.close(),
+      (error: Error) => {
+        clearTimeout(silence);
+        say(`${inWords(error.message)}; asking again for ${options.timeout} ms`);
+      },
+    );
+  }
   return () => {
+    clearTimeout(silence);
     attempt.abort();
-    clear?.();
+    clear();
   };
 }
 

@@ -5,7 +5,7 @@
 //! copy that a crash has left is removed when the database is next opened, or copied.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +89,25 @@ fn path_of(database: &Path) -> PathBuf {
     name.into()
 }
 
+/// Refuses a download that could not be copied, in words of its client, who does not name a file.
+fn require_writable_folder(copy: &Path) -> Result<()> {
+    match File::create_new(copy) {
+        Ok(_) => {
+            // The copy is made under this name.
+            let _absent = std::fs::remove_file(copy);
+            Ok(())
+        }
+        Err(error) => match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Err(Error::unsupported(
+                "a download is first copied beside the database, and the server cannot write to its folder: \
+                 copy the file itself, or serve it from a folder that can be written",
+            )),
+            // The copy itself tells what is wrong.
+            _ => Ok(()),
+        },
+    }
+}
+
 /// Removes what crashes have left of the copies of a database.
 pub(super) fn remove_left(database: &Path) {
     let path = path_of(database);
@@ -111,6 +130,9 @@ impl Copies {
             return Err(busy());
         }
         remove_left(database);
+        if let Err(error) = require_writable_folder(&path_of(database)) {
+            return Ok(Err(error));
+        }
         let (path, (completion, made)) = (path_of(database), pending());
         let wanted = Wanted::new();
         let goes_on = wanted.liveness();

@@ -93,7 +93,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch as flag;
 
 use crate::model::{Error, Result, SHUTDOWN_MS_MAX};
-use options::ServerOptions;
+use options::{ServedPath, ServerOptions};
 pub use status::cluster_status;
 
 /// The shared state of all requests.
@@ -183,7 +183,9 @@ impl Server {
             tracing::warn!(%address, "tokens travel in clear text: give tls, or put a proxy in front");
         }
         if plan.open {
-            tracing::warn!(%address, "no token: every program of this machine can read and write");
+            let readonly = matches!(plan.served, ServedPath::File { readonly: true, .. });
+            let can = if readonly { "read" } else { "read and write" };
+            tracing::warn!(%address, "no token: every program of this machine can {can}");
         }
         if let Some(members) = serving.catalog.members() {
             news::follow(members, &serving.catalog)?;

@@ -2,7 +2,8 @@
 //! They end with the token, the database or the server.
 //!
 //! Invariant: a piece is produced once the connection wants it. So a slow client costs the memory of one
-//! piece, the one in transfer, and one that takes nothing none.
+//! piece, the one in transfer, and one that takes nothing none: the HTTP library asks for one piece before it knows
+//! whether the client takes any, and that is a keep-alive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -117,6 +118,9 @@ async fn tell(
     mut source: impl Source,
     (pieces, wanted): (mpsc::Sender<Bytes>, Arc<Wanted>),
 ) {
+    if pieces.send(source.alive()).await.is_err() {
+        return;
+    }
     while leave.holds() {
         let place = tokio::select! {
             place = pieces.reserve() => place,

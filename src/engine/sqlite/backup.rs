@@ -30,6 +30,7 @@ pub(super) fn backup(
         return Err(taken(to));
     }
     let unfinished = Unfinished::beside(to);
+    unfinished.create(to)?;
     let source = connection::open(from, Access::Read, busy)?;
     let copied = copied(&source, unfinished.path(), step)?;
     drop(source);

@@ -63,6 +63,7 @@ pub fn restore(
     }
     let old = to.exists().then(|| Excluded::new(to)).transpose()?;
     let unfinished = Unfinished::beside(to);
+    unfinished.create(to)?;
     let copied = copied(&source, unfinished.path(), step)?;
     drop(source);
     // No process may open the new file while the log of the old one is beside it.

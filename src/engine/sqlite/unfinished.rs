@@ -45,6 +45,23 @@ impl Unfinished {
         Self { path, copy }
     }
 
+    /// Creates the file, empty. An error names `to`, and what is wrong with its folder.
+    pub(super) fn create(&self, to: &Path) -> Result<()> {
+        let created = File::create_new(&self.path);
+        created.map(drop).map_err(|error| {
+            let advice = match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                    "there is no such folder; create it first"
+                }
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                    "its folder cannot be written; name a file in another one"
+                }
+                _ => return about(to)(error),
+            };
+            Error::unavailable(format!("{}: {advice} ({error})", to.display()))
+        })
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
