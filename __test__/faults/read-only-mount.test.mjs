@@ -169,7 +169,10 @@ test("a read-only file system is served, copied and backed up", { skip: skipMoun
   assert.equal(copied.status, 0, copied.stderr);
   assert.match(command("--db", join(folder, "copy.sqlite3"), "list").stdout, /found here/);
   const inside = command("--db", path, "backup", join(dirname(path), "backup.sqlite3"));
-  assert.match(inside.stderr, /backup.sqlite3: its folder cannot be written; name a file in another/);
+  assert.match(
+    inside.stderr,
+    /backup.sqlite3: its folder cannot be written; name a file in another/,
+  );
   const backup = command("--db", path, "backup", join(folder, "backup.sqlite3"));
   assert.equal(backup.status, 0, backup.stderr);
 });

@@ -89,9 +89,7 @@ async function watchAndTakeNothing(server, { name, readToken }, keys, count) {
   const session = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
   session.on("error", () => {});
   // Watch { keys: [WatchKey { key }] }, whose key is one text.
-  const watch = message(
-    ...keys.map((key) => [1, message([1, Buffer.from(`\x02${key}\x00`)])]),
-  );
+  const watch = message(...keys.map((key) => [1, message([1, Buffer.from(`\x02${key}\x00`)])]));
   const open = () => {
     const stream = session.request({
       ":method": "POST",
