@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use openkv::codec::{cbor, key, transcode};
-use openkv::model::KeyPart;
+use openkv::model::{KeyPart, Limits};
+use openkv::protocol::frame::{parse_writes, push_write};
 use serde_json::Value as Json;
 
 #[path = "kit/key.rs"]
@@ -53,6 +54,21 @@ fn keys() {
         let bytes = bytes(case, "hex");
         assert!(key::validate(&bytes).is_err(), "{name} is taken");
         assert_eq!(key::validate(&bytes).err(), key::decode(&bytes).err(), "{name}");
+    }
+}
+
+#[test]
+fn records() {
+    let file = vectors("records.json");
+    for (name, case) in cases(&file, "records") {
+        let bytes = bytes(case, "hex");
+        let limits = Limits::default();
+        let write = parse_writes(&bytes, 1, &limits).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut again = vec![];
+        for write in write {
+            push_write(&mut again, write.expect(name).into_parts());
+        }
+        assert_eq!(again.to_ascii_lowercase(), bytes.to_ascii_lowercase(), "{name}");
     }
 }
 

@@ -1,12 +1,13 @@
 // Duty: the one reader of a write's records finds the parts of every record, and refuses what it
-// does not know.
+// does not know; the bytes that are written are the golden ones (tests/vectors/records.json).
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { openKv } from "../../index.mjs";
-import { Writer } from "./codec.mjs";
+import { Writer, vectors } from "./codec.mjs";
+import { frameOf } from "./record-vectors.mjs";
 
 const require = createRequire(import.meta.url);
 const contract = require("../../dist/native/contract.js");
@@ -89,14 +90,13 @@ test("an unknown flag is refused", () => {
     OP_CALCULATE: 2,
     OP_APPEND: 1,
     OP_SET_EXPIRY: 1,
-    OP_CHECK: 1,
     OP_TELL: 1,
   };
   for (const [name, at] of Object.entries(flagAt)) {
     const record = Buffer.alloc(64);
     record[0] = contract[name];
     record[at] = 0x80;
-    assert.throws(() => new RecordLayout().read(record, 0, record.length), /unknown flag/, name);
+    assert.throws(() => new RecordLayout().read(record, 0), /unknown flag/, name);
   }
 });
 
@@ -108,7 +108,7 @@ test("a time is relative or absolute", () => {
     for (const relative of [false, true]) {
       record[0] = relative ? op | contract.RELATIVE : op;
       const layout = new RecordLayout();
-      layout.read(record, 0, record.length);
+      layout.read(record, 0);
       assert.deepEqual([layout.op, layout.relative], [op, relative], name);
       assert.equal(layout.timeAt, timeOffsetOf(op), name);
     }
@@ -128,7 +128,21 @@ test("a key that the commit completes ends where the first part that it fills in
     writer.u32(1);
     writer.u32(0);
   }
-  const record = new RecordLayout();
-  assert.equal(record.read(writer.buf, 0, writer.pos), writer.pos);
-  assert.equal(record.completedFrom, 3);
+  const completed = [];
+  const completes = (_buf, start, end) => completed.push([start, end]);
+  visitKeys(writer.buf, 0, writer.pos, { completes });
+  assert.deepEqual(completed, [[5, 8]]);
 });
+
+for (const { name, js, hex } of vectors("records").records) {
+  test(`the frame of a write is the golden one: ${name}`, async () => {
+    assert.equal(await frameOf(js), hex);
+    const frame = Buffer.from(hex, "hex");
+    const layout = new RecordLayout();
+    let at = 0;
+    do {
+      at = layout.read(frame, at);
+    } while (layout.op !== contract.OP_END);
+    assert.equal(at, frame.length);
+  });
+}

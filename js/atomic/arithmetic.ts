@@ -12,14 +12,9 @@ import {
 } from "../arguments/expiry-options.js";
 import { KvU64, isU64 } from "../codec/u64.js";
 import type { Writer } from "../codec/writer.js";
-import {
-  CALCULATE_CLAMP,
-  CALCULATE_EXPIRES,
-  CALCULATE_MAX,
-  CALCULATE_MIN,
-  OP_CALCULATE,
-} from "../native/contract.js";
-import { putKey, putValue, timedOp } from "../records/records.js";
+import { CALCULATE_CLAMP, CALCULATE_MAX, CALCULATE_MIN } from "../native/contract.js";
+import { putCalculateHead } from "../records/layout.js";
+import { putKey, putValue } from "../records/records.js";
 import type { KvKey } from "../model/types.js";
 
 export type Method = "sum" | "min" | "max";
@@ -107,13 +102,9 @@ export function putCalculation(
   limits: Limits,
   tryKey: (put: () => void) => void,
 ): void {
-  const { afterMs, atMs } = expiry;
-  const time = afterMs ?? atMs;
-  writer.u8(timedOp(OP_CALCULATE, afterMs));
-  writer.u8(NUMBERS[method]);
   const bounds = (min === undefined ? 0 : CALCULATE_MIN) | (max === undefined ? 0 : CALCULATE_MAX);
-  writer.u8(bounds | (clamp ? CALCULATE_CLAMP : 0) | (time === undefined ? 0 : CALCULATE_EXPIRES));
-  if (time !== undefined) writer.f64(time);
+  const flags = bounds | (clamp ? CALCULATE_CLAMP : 0);
+  putCalculateHead(writer, NUMBERS[method], flags, expiry.afterMs, expiry.atMs);
   tryKey(() => putKey(writer, key, limits));
   putValue(writer, key, operand, limits);
   if (min !== undefined) putValue(writer, key, min, limits);

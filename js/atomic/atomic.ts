@@ -25,11 +25,11 @@ import { forgetPatches, putPatches } from "../records/patches.js";
 import {
   putAppend,
   putCheck,
-  putEnqueueHead,
+  putEnqueue,
   putKey,
   putMessage,
   putSetExpiry,
-  putSetHead,
+  putSet,
   putSetKey,
   putValue,
 } from "../records/records.js";
@@ -251,7 +251,7 @@ export class AtomicOperation {
       return this;
     }
     return this.#add(MESSAGES, (writer) => {
-      this.#tryKey(() => putEnqueueHead(writer, checked, limits));
+      this.#tryKey(() => putEnqueue(writer, checked, limits));
       putMessage(writer, value, limits);
     });
   }
@@ -296,7 +296,7 @@ export class AtomicOperation {
   #set(key: KvKey, value: unknown, expiry: Expiry): this {
     const { limits } = this.#session;
     return this.#add(MUTATIONS, (writer) => {
-      putSetHead(writer, key, expiry);
+      putSet(writer, key, expiry);
       this.#tryKey(() => putSetKey(writer, key, limits));
       putValue(writer, key, value, limits);
     });

@@ -27,6 +27,7 @@ import {
   OP_SET,
   OP_SUM,
   OP_TELL,
+  OP_WRITE_ID,
   SUFFIXED,
 } from "../native/contract.js";
 import { readStamp, readU32 } from "../native/frame.js";
@@ -67,7 +68,7 @@ class Description {
     this.#segment = segment;
     this.#buf = segment.buf;
     this.#print = print;
-    this.#record.read(segment.buf, segment.start, segment.end);
+    this.#record.read(segment.buf, segment.start);
   }
 
   text(): string {
@@ -103,6 +104,7 @@ class Description {
       case OP_END:
       case OP_PATCHES:
       case OP_TELL:
+      case OP_WRITE_ID:
         return `record ${op}`;
       default:
         return op satisfies never;
@@ -121,13 +123,13 @@ class Description {
   }
 
   #calculation(): string {
-    const { calculation, flags, valueAt, minAt, maxAt } = this.#record;
+    const { calculationAt, flags, valueAt, minAt, maxAt } = this.#record;
     const options: string[] = [];
     if (minAt >= 0) options.push(`min: ${this.#value(minAt)}`);
     if (maxAt >= 0) options.push(`max: ${this.#value(maxAt)}`);
     if (flags & CALCULATE_CLAMP) options.push("clamp: true");
     options.push(...this.#end(flags & CALCULATE_EXPIRES));
-    const method = ["sum", "min", "max"][calculation];
+    const method = ["sum", "min", "max"][this.#buf[calculationAt]];
     return this.#call(method, [this.#key(), this.#value(valueAt)], options);
   }
 
@@ -157,10 +159,10 @@ class Description {
   }
 
   #namedOptions(): string[] {
-    const { priorityAt, deduplicationAt } = this.#record;
+    const { priorityAt, deadRetentionAt, queueAt, deduplicationAt } = this.#record;
     const priority = this.#buf[priorityAt];
-    const deadRetention = this.#buf.readDoubleLE(priorityAt + 1);
-    const options = [`queue: ${this.#text(priorityAt + 9)}`];
+    const deadRetention = this.#buf.readDoubleLE(deadRetentionAt);
+    const options = [`queue: ${this.#text(queueAt)}`];
     if (deduplicationAt >= 0) options.push(`deduplicationKey: ${this.#text(deduplicationAt)}`);
     if (priority > 0) options.push(`priority: ${priority}`);
     if (deadRetention >= 0) options.push(`deadRetention: ${deadRetention}`);

@@ -127,6 +127,8 @@ export const OP_CHECK_RANGE = 0x0c;
 export const OP_ENQUEUE_NAMED = 0x0e;
 /** What the outcome tells besides the versionstamp. */
 export const OP_TELL = 0x0f;
+/** The id by which a server recognises a repetition, once in a write; only from a client over a URL. */
+export const OP_WRITE_ID = 0x10;
 
 // Flag of the first byte of a record.
 

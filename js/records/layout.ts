@@ -1,9 +1,7 @@
-// Duty: finds the parts of an encoded record. Only this file reads the records of a write;
-// js/native/contract.md describes their layout.
-// Invariant: the compiler rejects a record of contract.ts that `read` does not handle, and `read`
-// throws at an unknown flag.
+// Duty: the records of a write: where their parts are, and writing the parts that need no encoder.
+// Generated from src/protocol/frame/records.rs by `npm run generate`: do not edit.
 
-import type * as contract from "../native/contract.js";
+import type { Writer } from "../codec/writer.js";
 import {
   APPEND_EXPIRES,
   APPEND_FRONT,
@@ -23,227 +21,370 @@ import {
   OP_MAX,
   OP_MIN,
   OP_PATCHES,
-  OP_SET_EXPIRY,
   OP_SET,
+  OP_SET_EXPIRY,
   OP_SUM,
   OP_TELL,
+  OP_WRITE_ID,
   RELATIVE,
   SET_EXPIRY_EXPIRES,
   SET_EXPIRY_REQUIRED,
-  STAMP_BYTES,
   SUFFIXED,
   TELL_VALUES,
 } from "../native/contract.js";
-import { readU32 } from "../native/frame.js";
-import { IN_KEY, PATCH_BYTES } from "./patches.js";
+import { putText, readU32 } from "../native/frame.js";
 
-/** The first byte of a record: every `OP_` of contract.ts. */
-export type Op = (typeof contract)[Extract<keyof typeof contract, `OP_${string}`>];
+/** The first byte of a record, without RELATIVE. */
+export type Op =
+  | typeof OP_END
+  | typeof OP_CHECK
+  | typeof OP_CHECK_RANGE
+  | typeof OP_SET
+  | typeof OP_DELETE
+  | typeof OP_SUM
+  | typeof OP_MIN
+  | typeof OP_MAX
+  | typeof OP_CALCULATE
+  | typeof OP_APPEND
+  | typeof OP_SET_EXPIRY
+  | typeof OP_ENQUEUE
+  | typeof OP_ENQUEUE_NAMED
+  | typeof OP_PATCHES
+  | typeof OP_TELL
+  | typeof OP_WRITE_ID;
+
+/** Offsets of a part that a record does not have. */
+const NONE = -1;
 
 const SET_FLAGS = EXPIRES | SUFFIXED;
 const CALCULATE_FLAGS = CALCULATE_MIN | CALCULATE_MAX | CALCULATE_CLAMP | CALCULATE_EXPIRES;
 const APPEND_FLAGS = APPEND_FRONT | APPEND_EXPIRES;
 const SET_EXPIRY_FLAGS = SET_EXPIRY_EXPIRES | SET_EXPIRY_REQUIRED;
-/** The records that may be RELATIVE. */
-const TIMED: readonly Op[] = [
-  OP_SET,
-  OP_CALCULATE,
-  OP_APPEND,
-  OP_SET_EXPIRY,
-  OP_ENQUEUE,
-  OP_ENQUEUE_NAMED,
-];
-/** The flag of a CHECK: a versionstamp follows. */
-const PRESENT = 1;
-
-const TIME_BYTES = 8;
-const NONE = -1;
-
-/** The offset of the time in a record that has one. Reading the whole record takes longer. */
-export function timeOffsetOf(op: number): number {
-  if (op === OP_ENQUEUE || op === OP_ENQUEUE_NAMED) return 1;
-  return op === OP_CALCULATE ? 3 : 2;
-}
+const TELL_FLAGS = TELL_VALUES;
 
 /**
- * Offsets in the buffer of the last record read. For a part that the record does not have, the
- * offset is stale, unless the comment below says -1.
+ * Offsets in the buffer of the last record read. A part that this record may lack is at -1 then, and so are the
+ * key and the time of every other record; further parts of other records are stale.
  */
 export class RecordLayout {
   op: Op = OP_END;
-  flags = 0;
-  /** The operation of a CALCULATE. */
-  calculation = 0;
-  /** The time: a f64. -1: none. */
-  timeAt = NONE;
   /** Whether the time is in ms from the commit. */
   relative = false;
-  /** The key; of a range check the first key. `keyStart` -1: none. */
+  stampAt = NONE;
   keyStart = NONE;
   keyEnd = NONE;
-  /** The end of a checked range: a key. */
-  rangeStart = NONE;
-  rangeEnd = NONE;
-  /** The versionstamp of a check. -1: none. */
-  stampAt = NONE;
-  /** A value: u8 encoding, u32 length, bytes; of an APPEND and of a message without the encoding. */
+  fromStart = NONE;
+  fromEnd = NONE;
+  toStart = NONE;
+  toEnd = NONE;
+  seenAt = NONE;
+  flags = 0;
+  timeAt = NONE;
   valueAt = NONE;
-  /** The bounds of a calculation: values. -1: none. */
+  calculationAt = NONE;
   minAt = NONE;
   maxAt = NONE;
-  /** The backoff of a message: u8 count, count × u32. */
   backoffAt = NONE;
-  /** The keys of an undelivered message: u16 count, count × (u32 length, key). */
   undeliveredAt = NONE;
-  /** Of a message of a named queue: u8 priority, f64 retention, then the name: u32 length, text. */
   priorityAt = NONE;
-  /** The deduplication key of a message: u32 length, text. -1: none. */
+  deadRetentionAt = NONE;
+  queueAt = NONE;
   deduplicationAt = NONE;
-  /** The commit completes the key from this offset on. -1: the key is complete. */
-  completedFrom = NONE;
+  patchesAt = NONE;
+  idAt = NONE;
 
-  /** Reads the record at `at` and the PATCHES behind it. Returns where the next record starts. */
-  read(buf: Buffer, at: number, end: number): number {
+  /** Reads the record at `at`. Returns where the next one starts. */
+  read(buf: Buffer, at: number): number {
     const first = buf[at++];
     const op = (first & ~RELATIVE) as Op;
     this.op = op;
     this.relative = op !== first;
-    if (this.relative && !TIMED.includes(op)) throw unknown(`record ${first}`);
-    this.keyStart = NONE;
     this.timeAt = NONE;
-    this.completedFrom = NONE;
+    this.keyStart = NONE;
     switch (op) {
       case OP_END:
+        if (this.relative) throw unknown(`record ${first}`);
         return at;
-      case OP_SET: {
-        const flags = this.readFlags(buf[at++], SET_FLAGS);
-        if (flags & EXPIRES) at = this.readTime(at);
-        this.valueAt = this.readKey(buf, at);
-        at = skipValue(buf, this.valueAt);
-        if (flags & SUFFIXED) this.completedFrom = this.keyEnd - this.keyStart;
-        break;
-      }
+      case OP_CHECK:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.stampAt = NONE;
+        if (buf[at++] !== 0) {
+          this.stampAt = at;
+          at += 20;
+        }
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        return at;
+      case OP_CHECK_RANGE:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.fromStart = at + 4;
+        at = this.fromEnd = at + 4 + readU32(buf, at);
+        this.toStart = at + 4;
+        at = this.toEnd = at + 4 + readU32(buf, at);
+        this.seenAt = at;
+        at += 4;
+        for (let left = readU32(buf, this.seenAt); left > 0; left--) {
+          at += 24 + readU32(buf, at + 20);
+        }
+        return at;
+      case OP_SET:
+        this.readFlags(buf[at++], SET_FLAGS);
+        if (this.flags & EXPIRES) {
+          this.timeAt = at;
+          at += 8;
+        }
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        this.valueAt = at;
+        at += 5 + readU32(buf, at + 1);
+        return at;
       case OP_DELETE:
-        at = this.readKey(buf, at);
-        break;
+        if (this.relative) throw unknown(`record ${first}`);
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        return at;
       case OP_SUM:
       case OP_MIN:
       case OP_MAX:
-        this.valueAt = this.readKey(buf, at);
-        at = skipValue(buf, this.valueAt);
-        break;
+        if (this.relative) throw unknown(`record ${first}`);
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        this.valueAt = at;
+        at += 5 + readU32(buf, at + 1);
+        return at;
       case OP_CALCULATE:
-        at = this.readCalculation(buf, at);
-        break;
+        this.calculationAt = at;
+        at += 1;
+        this.readFlags(buf[at++], CALCULATE_FLAGS);
+        if (this.flags & CALCULATE_EXPIRES) {
+          this.timeAt = at;
+          at += 8;
+        }
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        this.valueAt = at;
+        at += 5 + readU32(buf, at + 1);
+        this.minAt = NONE;
+        if (this.flags & CALCULATE_MIN) {
+          this.minAt = at;
+          at += 5 + readU32(buf, at + 1);
+        }
+        this.maxAt = NONE;
+        if (this.flags & CALCULATE_MAX) {
+          this.maxAt = at;
+          at += 5 + readU32(buf, at + 1);
+        }
+        return at;
       case OP_APPEND:
-        if (this.readFlags(buf[at++], APPEND_FLAGS) & APPEND_EXPIRES) at = this.readTime(at);
-        this.valueAt = this.readKey(buf, at);
-        at = skipSized(buf, this.valueAt);
-        break;
+        this.readFlags(buf[at++], APPEND_FLAGS);
+        if (this.flags & APPEND_EXPIRES) {
+          this.timeAt = at;
+          at += 8;
+        }
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        this.valueAt = at;
+        at += 4 + readU32(buf, at);
+        return at;
       case OP_SET_EXPIRY:
-        if (this.readFlags(buf[at++], SET_EXPIRY_FLAGS) & SET_EXPIRY_EXPIRES)
-          at = this.readTime(at);
-        at = this.readKey(buf, at);
-        break;
-      case OP_CHECK: {
-        const present = this.readFlags(buf[at++], PRESENT) !== 0;
-        this.stampAt = present ? at : NONE;
-        return this.readKey(buf, present ? at + STAMP_BYTES : at);
-      }
-      case OP_CHECK_RANGE:
-        return this.readRange(buf, at);
-      case OP_TELL:
-        this.readFlags(buf[at++], TELL_VALUES);
+        this.readFlags(buf[at++], SET_EXPIRY_FLAGS);
+        if (this.flags & SET_EXPIRY_EXPIRES) {
+          this.timeAt = at;
+          at += 8;
+        }
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
         return at;
       case OP_ENQUEUE:
+        this.timeAt = at;
+        at += 8;
+        this.backoffAt = at;
+        at += 1 + 4 * buf[at];
+        this.undeliveredAt = at;
+        at += 2;
+        for (let left = readU16(buf, this.undeliveredAt); left > 0; left--) {
+          at += 4 + readU32(buf, at);
+        }
+        this.valueAt = at;
+        at += 4 + readU32(buf, at);
+        return at;
       case OP_ENQUEUE_NAMED:
-        at = this.readMessage(buf, at, op === OP_ENQUEUE_NAMED);
-        break;
+        this.timeAt = at;
+        at += 8;
+        this.backoffAt = at;
+        at += 1 + 4 * buf[at];
+        this.undeliveredAt = at;
+        at += 2;
+        for (let left = readU16(buf, this.undeliveredAt); left > 0; left--) {
+          at += 4 + readU32(buf, at);
+        }
+        this.priorityAt = at;
+        at += 1;
+        this.deadRetentionAt = at;
+        at += 8;
+        this.queueAt = at;
+        at += 4 + readU32(buf, at);
+        this.deduplicationAt = NONE;
+        if (buf[at++] !== 0) {
+          this.deduplicationAt = at;
+          at += 4 + readU32(buf, at);
+        }
+        this.valueAt = at;
+        at += 4 + readU32(buf, at);
+        return at;
       case OP_PATCHES:
-        throw unknown("PATCHES without a record");
+        if (this.relative) throw unknown(`record ${first}`);
+        this.patchesAt = at;
+        at += 4 + 13 * readU32(buf, at);
+        return at;
+      case OP_TELL:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.readFlags(buf[at++], TELL_FLAGS);
+        return at;
+      case OP_WRITE_ID:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.idAt = at;
+        at += 16;
+        return at;
       default:
         throw unknown(`record ${op satisfies never}`);
     }
-    return at < end && buf[at] === OP_PATCHES ? this.readPatches(buf, at) : at;
   }
 
-  private readFlags(flags: number, known: number): number {
+  private readFlags(flags: number, known: number): void {
     if (flags & ~known) throw unknown(`flag of record ${this.op}: ${flags}`);
     this.flags = flags;
-    return flags;
   }
+}
 
-  private readTime(at: number): number {
-    this.timeAt = at;
-    return at + TIME_BYTES;
-  }
-
-  private readKey(buf: Buffer, at: number): number {
-    this.keyStart = at + 4;
-    return (this.keyEnd = at + 4 + readU32(buf, at));
-  }
-
-  private readCalculation(buf: Buffer, at: number): number {
-    this.calculation = buf[at++];
-    const flags = this.readFlags(buf[at++], CALCULATE_FLAGS);
-    if (flags & CALCULATE_EXPIRES) at = this.readTime(at);
-    this.valueAt = this.readKey(buf, at);
-    at = skipValue(buf, this.valueAt);
-    this.minAt = flags & CALCULATE_MIN ? at : NONE;
-    if (flags & CALCULATE_MIN) at = skipValue(buf, at);
-    this.maxAt = flags & CALCULATE_MAX ? at : NONE;
-    return flags & CALCULATE_MAX ? skipValue(buf, at) : at;
-  }
-
-  private readRange(buf: Buffer, at: number): number {
-    at = this.readKey(buf, at);
-    this.rangeStart = at + 4;
-    this.rangeEnd = skipSized(buf, at);
-    at = this.rangeEnd + 4;
-    for (let left = readU32(buf, this.rangeEnd); left > 0; left--) {
-      at = skipSized(buf, at + STAMP_BYTES);
-    }
-    return at;
-  }
-
-  private readMessage(buf: Buffer, at: number, named: boolean): number {
-    this.backoffAt = this.readTime(at);
-    this.undeliveredAt = this.backoffAt + 1 + 4 * buf[this.backoffAt];
-    at = this.undeliveredAt + 2;
-    let keys = buf[this.undeliveredAt] | (buf[this.undeliveredAt + 1] << 8);
-    for (; keys > 0; keys--) at = skipSized(buf, at);
-    if (named) {
-      this.priorityAt = at;
-      at = skipSized(buf, at + 1 + TIME_BYTES);
-      const deduplicates = buf[at++] === 1;
-      this.deduplicationAt = deduplicates ? at : NONE;
-      if (deduplicates) at = skipSized(buf, at);
-    }
-    this.valueAt = at;
-    return skipSized(buf, at);
-  }
-
-  private readPatches(buf: Buffer, at: number): number {
-    let patch = at + 5;
-    for (let left = readU32(buf, at + 1); left > 0; left--, patch += PATCH_BYTES) {
-      if (buf[patch] !== IN_KEY) continue;
-      const offset = readU32(buf, patch + 1);
-      if (this.completedFrom < 0 || offset < this.completedFrom) this.completedFrom = offset;
-    }
-    return patch;
-  }
+/** The little-endian u16 at `at`. */
+function readU16(buf: Buffer, at: number): number {
+  return buf[at] | (buf[at + 1] << 8);
 }
 
 function unknown(what: string): Error {
   return new Error(`a write has an unknown ${what}; please report this`);
 }
 
-/** The position after bytes with their length. */
-function skipSized(buf: Buffer, at: number): number {
-  return at + 4 + readU32(buf, at);
+/** The offset of the time in a record that has one. Reading the whole record takes longer. */
+export function timeOffsetOf(op: number): number {
+  switch (op) {
+    case OP_SET:
+    case OP_APPEND:
+    case OP_SET_EXPIRY:
+      return 2;
+    case OP_CALCULATE:
+      return 3;
+    case OP_ENQUEUE:
+    case OP_ENQUEUE_NAMED:
+      return 1;
+    default:
+      throw unknown(`record with a time: ${op}`);
+  }
 }
 
-/** The position after a value: its encoding, its length, its bytes. */
-function skipValue(buf: Buffer, at: number): number {
-  return skipSized(buf, at + 1);
+/** Starts a record CHECK: stamp. */
+export function putCheckHead(writer: Writer, stamp: string | null): void {
+  writer.u8(OP_CHECK);
+  writer.u8(stamp === null ? 0 : 1);
+  if (stamp !== null) writer.ascii(stamp);
+}
+
+/** Starts a record SET: flags, time. */
+export function putSetHead(
+  writer: Writer,
+  flags: number,
+  afterMs: number | undefined,
+  atMs: number | undefined,
+): void {
+  writer.u8(afterMs === undefined ? OP_SET : OP_SET | RELATIVE);
+  const time = afterMs ?? atMs;
+  writer.u8(time === undefined ? flags : flags | EXPIRES);
+  if (time !== undefined) writer.f64(time);
+}
+
+/** Starts a record CALCULATE: calculation, flags, time. */
+export function putCalculateHead(
+  writer: Writer,
+  calculation: number,
+  flags: number,
+  afterMs: number | undefined,
+  atMs: number | undefined,
+): void {
+  writer.u8(afterMs === undefined ? OP_CALCULATE : OP_CALCULATE | RELATIVE);
+  const time = afterMs ?? atMs;
+  writer.u8(calculation);
+  writer.u8(time === undefined ? flags : flags | CALCULATE_EXPIRES);
+  if (time !== undefined) writer.f64(time);
+}
+
+/** Starts a record APPEND: flags, time. */
+export function putAppendHead(
+  writer: Writer,
+  flags: number,
+  afterMs: number | undefined,
+  atMs: number | undefined,
+): void {
+  writer.u8(afterMs === undefined ? OP_APPEND : OP_APPEND | RELATIVE);
+  const time = afterMs ?? atMs;
+  writer.u8(time === undefined ? flags : flags | APPEND_EXPIRES);
+  if (time !== undefined) writer.f64(time);
+}
+
+/** Starts a record SET_EXPIRY: flags, time. */
+export function putSetExpiryHead(
+  writer: Writer,
+  flags: number,
+  afterMs: number | undefined,
+  atMs: number | undefined,
+): void {
+  writer.u8(afterMs === undefined ? OP_SET_EXPIRY : OP_SET_EXPIRY | RELATIVE);
+  const time = afterMs ?? atMs;
+  writer.u8(time === undefined ? flags : flags | SET_EXPIRY_EXPIRES);
+  if (time !== undefined) writer.f64(time);
+}
+
+/** Starts a record ENQUEUE: time, backoff, the number of undelivered. */
+export function putEnqueueHead(
+  writer: Writer,
+  afterMs: number | undefined,
+  atMs: number | undefined,
+  backoff: readonly number[],
+  undelivered: number,
+): void {
+  writer.u8(afterMs === undefined ? OP_ENQUEUE : OP_ENQUEUE | RELATIVE);
+  writer.f64((afterMs ?? atMs)!);
+  writer.u8(backoff.length);
+  for (const item of backoff) writer.u32(item);
+  writer.u16(undelivered);
+}
+
+/** Starts a record ENQUEUE_NAMED: time, backoff, the number of undelivered. */
+export function putEnqueueNamedHead(
+  writer: Writer,
+  afterMs: number | undefined,
+  atMs: number | undefined,
+  backoff: readonly number[],
+  undelivered: number,
+): void {
+  writer.u8(afterMs === undefined ? OP_ENQUEUE_NAMED : OP_ENQUEUE_NAMED | RELATIVE);
+  writer.f64((afterMs ?? atMs)!);
+  writer.u8(backoff.length);
+  for (const item of backoff) writer.u32(item);
+  writer.u16(undelivered);
+}
+
+/** Continues a record ENQUEUE_NAMED: priority, dead retention, queue, deduplication. */
+export function putEnqueueNamedTail(
+  writer: Writer,
+  priority: number,
+  deadRetention: number,
+  queue: string,
+  deduplication: string | undefined,
+): void {
+  writer.u8(priority);
+  writer.f64(deadRetention);
+  putText(writer, queue);
+  writer.u8(deduplication === undefined ? 0 : 1);
+  if (deduplication !== undefined) putText(writer, deduplication);
 }

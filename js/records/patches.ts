@@ -3,6 +3,7 @@
 
 import type { Writer } from "../codec/writer.js";
 import { OP_PATCHES } from "../native/contract.js";
+import { readU32 } from "../native/frame.js";
 
 /** The part of the record that a placeholder is in. */
 export const IN_KEY = 0;
@@ -10,7 +11,7 @@ export const IN_VALUE = 1;
 export const IN_MESSAGE = 2;
 
 /** Size of one entry of a PATCHES record: place, offset, placeholder. */
-export const PATCH_BYTES = 1 + 4 + 8;
+const PATCH_BYTES = 1 + 4 + 8;
 
 /** One placeholder of the record that is being written. */
 export interface Patch {
@@ -40,6 +41,21 @@ export function putPatches(writer: Writer): void {
     writer.u32(placeholder % U32);
     writer.u32(Math.floor(placeholder / U32));
   }
+}
+
+/** No patch is in the key. */
+export const NONE = -1;
+
+/** The offset of the first patch in a key, of the patches at `at`: their number, then each. */
+export function firstInKey(buf: Buffer, at: number): number {
+  let first = NONE;
+  let patch = at + 4;
+  for (let left = readU32(buf, at); left > 0; left--, patch += PATCH_BYTES) {
+    if (buf[patch] !== IN_KEY) continue;
+    const offset = readU32(buf, patch + 1);
+    if (first === NONE || offset < first) first = offset;
+  }
+  return first;
 }
 
 /** Discards the placeholders of a record that is removed. */

@@ -10,23 +10,16 @@ import type { Expiry } from "../arguments/expiry-options.js";
 import { encodeKey, encodeKeyParts, noKey } from "../codec/key.js";
 import { encodeCbor, encodeValue } from "../codec/value/encode.js";
 import type { Writer } from "../codec/writer.js";
-import { putText } from "../native/frame.js";
+import { APPEND_FRONT, SET_EXPIRY_REQUIRED, STAMP_BYTES, SUFFIXED } from "../native/contract.js";
 import {
-  APPEND_EXPIRES,
-  APPEND_FRONT,
-  EXPIRES,
-  OP_CHECK,
-  OP_APPEND,
-  OP_ENQUEUE,
-  OP_ENQUEUE_NAMED,
-  OP_SET_EXPIRY,
-  OP_SET,
-  RELATIVE,
-  SET_EXPIRY_EXPIRES,
-  SET_EXPIRY_REQUIRED,
-  STAMP_BYTES,
-  SUFFIXED,
-} from "../native/contract.js";
+  putAppendHead,
+  putCheckHead,
+  putEnqueueHead,
+  putEnqueueNamedHead,
+  putEnqueueNamedTail,
+  putSetExpiryHead,
+  putSetHead,
+} from "./layout.js";
 import { printGiven, printKey } from "../codec/key-text.js";
 import { IN_KEY, IN_MESSAGE, IN_VALUE, endPlace } from "./patches.js";
 import type { KvKey } from "../model/types.js";
@@ -38,17 +31,9 @@ import { isTypeError } from "../model/brands.js";
  */
 export const COMMIT_VERSIONSTAMP = Symbol("KvCommitVersionstamp");
 
-/** The first byte of a record whose time is `afterMs` from the commit, if that is set. */
-export function timedOp(op: number, afterMs: number | undefined): number {
-  return afterMs === undefined ? op : op | RELATIVE;
-}
-
 /** Starts a SET; its key ({@link putSetKey}) and value follow. */
-export function putSetHead(writer: Writer, key: KvKey, { afterMs, atMs }: Expiry): void {
-  const time = afterMs ?? atMs;
-  writer.u8(timedOp(OP_SET, afterMs));
-  writer.u8((time === undefined ? 0 : EXPIRES) | (isSuffixed(key) ? SUFFIXED : 0));
-  if (time !== undefined) writer.f64(time);
+export function putSet(writer: Writer, key: KvKey, { afterMs, atMs }: Expiry): void {
+  putSetHead(writer, isSuffixed(key) ? SUFFIXED : 0, afterMs, atMs);
 }
 
 /** The key of a SET, without the symbol that sets SUFFIXED. */
@@ -135,10 +120,7 @@ export function putAppend(
   limits: Limits,
   tryKey: (put: () => void) => void,
 ): void {
-  const time = afterMs ?? atMs;
-  writer.u8(timedOp(OP_APPEND, afterMs));
-  writer.u8((front ? APPEND_FRONT : 0) | (time === undefined ? 0 : APPEND_EXPIRES));
-  if (time !== undefined) writer.f64(time);
+  putAppendHead(writer, front ? APPEND_FRONT : 0, afterMs, atMs);
   tryKey(() => putKey(writer, key, limits));
   const at = writer.pos;
   writer.u32(0);
@@ -159,10 +141,7 @@ function endValue(writer: Writer, at: number, place: number): void {
 
 /** A condition. The stamp is twenty hexadecimal digits, or null for "no entry". */
 export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limits: Limits): void {
-  writer.u8(OP_CHECK);
-  if (versionstamp == null) {
-    writer.u8(0);
-  } else {
+  if (versionstamp != null) {
     if (typeof versionstamp !== "string") {
       const received = `the versionstamp is ${printGiven(versionstamp)}`;
       throw wrongShape(
@@ -177,9 +156,8 @@ export function putCheck(writer: Writer, key: KvKey, versionstamp: unknown, limi
           `no entry: received ${shown(versionstamp)}`,
       );
     }
-    writer.u8(1);
-    writer.ascii(versionstamp);
   }
+  putCheckHead(writer, versionstamp ?? null);
   if (!Array.isArray(key)) {
     throw wrongShape("array", key, noKey(key));
   }
@@ -201,10 +179,7 @@ export function putSetExpiry(
   required: boolean,
   limits: Limits,
 ): void {
-  const time = afterMs ?? atMs;
-  writer.u8(timedOp(OP_SET_EXPIRY, afterMs));
-  writer.u8((time === undefined ? 0 : SET_EXPIRY_EXPIRES) | (required ? SET_EXPIRY_REQUIRED : 0));
-  if (time !== undefined) writer.f64(time);
+  putSetExpiryHead(writer, required ? SET_EXPIRY_REQUIRED : 0, afterMs, atMs);
   putKey(writer, key, limits);
 }
 
@@ -230,29 +205,23 @@ export function isStamp(text: string): boolean {
 }
 
 /** A message up to its value, which {@link putMessage} writes. */
-export function putEnqueueHead(
+export function putEnqueue(
   writer: Writer,
   { delayMs, atMs, backoffMs, keysIfUndelivered, named }: QueueOptions,
   limits: Limits,
 ): void {
   const most = limits.undeliveredKeysMax;
-  if (keysIfUndelivered.length > most) {
-    const given = keysIfUndelivered.length;
-    throw overLimit("Too many keysIfUndelivered", "undeliveredKeysMax", limits, given);
+  const keys = keysIfUndelivered.length;
+  if (keys > most) {
+    throw overLimit("Too many keysIfUndelivered", "undeliveredKeysMax", limits, keys);
   }
-  const op = named === undefined ? OP_ENQUEUE : OP_ENQUEUE_NAMED;
-  writer.u8(atMs === undefined ? op | RELATIVE : op);
-  writer.f64(atMs ?? delayMs);
-  writer.u8(backoffMs.length);
-  for (const interval of backoffMs) writer.u32(interval);
-  writer.u16(keysIfUndelivered.length);
+  const afterMs = atMs === undefined ? delayMs : undefined;
+  if (named === undefined) putEnqueueHead(writer, afterMs, atMs, backoffMs, keys);
+  else putEnqueueNamedHead(writer, afterMs, atMs, backoffMs, keys);
   for (const key of keysIfUndelivered) putFixedKey(writer, key, limits, "dead letter");
   if (named === undefined) return;
-  writer.u8(named.priority);
-  writer.f64(named.deadRetentionMs ?? -1);
-  putText(writer, named.queue);
-  writer.u8(named.deduplicationKey === undefined ? 0 : 1);
-  if (named.deduplicationKey !== undefined) putText(writer, named.deduplicationKey);
+  const { priority, queue, deduplicationKey } = named;
+  putEnqueueNamedTail(writer, priority, named.deadRetentionMs ?? -1, queue, deduplicationKey);
 }
 
 /** A message's value: u32 length, CBOR. */

@@ -7,7 +7,8 @@ import type { Limits } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import type { Conflict } from "../model/errors.js";
 import { keyOf } from "../codec/key-bytes.js";
-import { OP_CHECK, OP_CHECK_RANGE } from "../native/contract.js";
+import { OP_CHECK_RANGE } from "../native/contract.js";
+import { putCheckHead } from "../records/layout.js";
 import { CHECKS, type Segment } from "../write/segment.js";
 import type { KvListSelector } from "../model/types.js";
 
@@ -150,9 +151,7 @@ export class ReadSet {
   checks(): Segment | null {
     const writer = new Writer();
     for (const [key, stamp] of this.#points) {
-      writer.u8(OP_CHECK);
-      writer.u8(stamp === null ? 0 : 1);
-      if (stamp !== null) writer.ascii(stamp);
+      putCheckHead(writer, stamp);
       putBytesOf(writer, key);
     }
     for (const range of this.#ranges) if (range.used) range.put(writer);

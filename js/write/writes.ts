@@ -7,14 +7,7 @@ import { option } from "../arguments/options.js";
 import { now } from "../model/clock.js";
 import { OP_DELETE } from "../native/contract.js";
 import { putPatches } from "../records/patches.js";
-import {
-  putEnqueueHead,
-  putKey,
-  putMessage,
-  putSetHead,
-  putSetKey,
-  putValue,
-} from "../records/records.js";
+import { putEnqueue, putKey, putMessage, putSet, putSetKey, putValue } from "../records/records.js";
 import { MESSAGES, MUTATIONS, type Segment, commitLate } from "./segment.js";
 import type { Session } from "../session/session.js";
 import { abortable } from "../arguments/signal.js";
@@ -42,7 +35,7 @@ export async function set(
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putSetHead(writer, key, expiryNow(expiry, session.remote));
+    putSet(writer, key, expiryNow(expiry, session.remote));
     putSetKey(writer, key, session.limits);
     putValue(writer, key, value, session.limits);
     if (writer.patches !== null) putPatches(writer);
@@ -120,7 +113,7 @@ export async function enqueueChecked(
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putEnqueueHead(writer, session.remote ? dueNow(checked) : checked, session.limits);
+    putEnqueue(writer, session.remote ? dueNow(checked) : checked, session.limits);
     putMessage(writer, value, session.limits);
     if (writer.patches !== null) putPatches(writer);
   } catch (error) {

@@ -10,14 +10,15 @@ mod change;
 mod consume;
 mod feed;
 mod follow;
+mod form;
 mod history;
 mod outcomes;
 mod queue;
 mod reader;
+mod records;
 mod scan;
 mod search;
 mod write;
-mod write_id;
 
 pub use answer::{
     Answer, AnswerPlace, Fill, Out, parse_answers, parse_error, push_copied, push_error,
@@ -33,6 +34,7 @@ pub use follow::{
     Follow, parse_entries, parse_follow, parse_followed, parse_segments, parse_specs, push_entry,
     push_follow, push_followed, push_segments, push_specs,
 };
+pub use form::Layout;
 pub use history::{parse_history, push_history_head, push_version};
 pub use outcomes::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
@@ -41,13 +43,15 @@ pub use queue::{
     push_received, push_stats,
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
+pub use records::{Field, Presence, RECORDS, RecordLayout};
 pub use scan::{
     PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
     put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
-pub use write::{Placed, parse_writes, parse_writes_apart};
-pub use write_id::{WRITE_ID_RECORD_BYTES, push_write_id};
+pub use write::{
+    Placed, WRITE_ID_RECORD_BYTES, parse_writes, parse_writes_apart, push_write, push_write_id,
+};
 
 /// The bytes that `push` appends.
 pub fn frame_of(push: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

@@ -7,6 +7,8 @@
 /// Numbers of one kind.
 #[derive(Debug)]
 pub struct Group {
+    /// Its name in Rust.
+    pub name: &'static str,
     /// What they are.
     pub what: &'static str,
     /// What their names begin with in JavaScript.
@@ -38,11 +40,14 @@ macro_rules! numbers {
             #[doc = $what]
             pub mod $group {
                 $(#[doc = $meaning] pub const $name: $type = $value;)+
+                /// The bits of all of them: what a byte of flags may have.
+                pub const ALL: $type = $($name)|+;
             }
         )+
 
         /// All groups, in the order of the generated files.
         pub const GROUPS: &[Group] = &[$(Group {
+            name: stringify!($group),
             what: $what,
             prefix: $prefix,
             numbers: &[$(Number {
@@ -189,6 +194,8 @@ numbers! {
         ENQUEUE_NAMED = 0x0e;
         /// What the outcome tells besides the versionstamp.
         TELL = 0x0f;
+        /// The id by which a server recognises a repetition, once in a write; only from a client over a URL.
+        WRITE_ID = 0x10;
     }
 
     /// Flag of the first byte of a record.

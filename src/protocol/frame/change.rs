@@ -1,46 +1,126 @@
-//! The records of mutations that Deno KV does not have: calculations, appends, expiries; and of
-//! placeholders.
+//! The mutations and their records.
 
-use super::reader::Reader;
-use crate::codec::{Malformed, cbor, uuid};
+use super::records::{self, Record};
+use crate::codec::cbor;
 use crate::model::{
-    Arith, Bounds, Calculation, EncodedValue, Encoding, Mutation, Numeric, Operand, Patch, Target,
-    WriteParts,
+    Arith, Bounds, Calculation, EncodedValue, Encoding, Mutation, Numeric, Operand, Time,
 };
-use crate::protocol::numbers::{append, calculate, set_expiry};
+use crate::protocol::numbers::{append, calculate, set, set_expiry};
 
-pub(super) fn calculate(
-    reader: &mut Reader<'_>,
-    relative: bool,
+/// The mutation of a record. The error says why it is refused.
+#[inline]
+pub(super) fn mutation(record: Record, value_bytes_max: usize) -> Result<Mutation, &'static str> {
+    let arith = |op, key, operand| Mutation::Arith { op, key, operand };
+    Ok(match record {
+        Record::Set(records::Set { flags, time, key, value }) => {
+            Mutation::Set { key, suffixed: flags & set::SUFFIXED != 0, value, expiry: expiry(time) }
+        }
+        Record::Delete(records::Delete { key }) => Mutation::Delete { key },
+        Record::Sum(records::Sum { key, value }) => arith(Arith::Sum, key, value),
+        Record::Min(records::Min { key, value }) => arith(Arith::Min, key, value),
+        Record::Max(records::Max { key, value }) => arith(Arith::Max, key, value),
+        Record::Calculate(record) => calculated(record, value_bytes_max)?,
+        Record::Append(records::Append { flags, time, key, value }) => Mutation::Append {
+            key,
+            items: value,
+            front: flags & append::FRONT != 0,
+            value_bytes_max,
+            expiry: expiry(time),
+        },
+        Record::SetExpiry(records::SetExpiry { flags, time, key }) => Mutation::SetExpiry {
+            key,
+            expiry: expiry(time),
+            required: flags & set_expiry::REQUIRED != 0,
+        },
+        Record::End(_)
+        | Record::Check(_)
+        | Record::CheckRange(_)
+        | Record::Enqueue(_)
+        | Record::EnqueueNamed(_)
+        | Record::Patches(_)
+        | Record::Tell(_)
+        | Record::Id(_) => return Err("a record that is no mutation"),
+    })
+}
+
+/// The record of a mutation.
+pub(super) fn record(mutation: Mutation) -> Record {
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    match mutation {
+        Mutation::Set { key, suffixed, value, expiry } => Record::Set(records::Set {
+            flags: flag(suffixed, set::SUFFIXED),
+            time: expiry,
+            key,
+            value,
+        }),
+        Mutation::Delete { key } => Record::Delete(records::Delete { key }),
+        Mutation::Arith { op, key, operand: value } => match op {
+            Arith::Sum => Record::Sum(records::Sum { key, value }),
+            Arith::Min => Record::Min(records::Min { key, value }),
+            Arith::Max => Record::Max(records::Max { key, value }),
+        },
+        Mutation::Calculate { key, calculation, expiry } => {
+            let Calculation { op, operand, bounds, value_bytes_max: _ } = calculation;
+            let bounds = bounds.map_or(Bounds { min: None, max: None, clamp: false }, |of| *of);
+            Record::Calculate(records::Calculate {
+                calculation: match op {
+                    Arith::Sum => SUM,
+                    Arith::Min => MIN,
+                    Arith::Max => MAX,
+                },
+                flags: flag(bounds.clamp, calculate::CLAMP),
+                time: expiry,
+                key,
+                value: match operand {
+                    Operand::U64(number) => EncodedValue::le64(number),
+                    Operand::Number(number) => encoded(&Numeric::Number(number)),
+                    Operand::BigInt(number) => encoded(&Numeric::BigInt(number)),
+                },
+                min: bounds.min.as_ref().map(encoded),
+                max: bounds.max.as_ref().map(encoded),
+            })
+        }
+        Mutation::Append { key, items: value, front, expiry: time, value_bytes_max: _ } => {
+            let flags = flag(front, append::FRONT);
+            Record::Append(records::Append { flags, time, key, value })
+        }
+        Mutation::SetExpiry { key, expiry: time, required } => {
+            let flags = flag(required, set_expiry::REQUIRED);
+            Record::SetExpiry(records::SetExpiry { flags, time, key })
+        }
+    }
+}
+
+/// The operation of a CALCULATE.
+const SUM: u8 = 0;
+const MIN: u8 = 1;
+const MAX: u8 = 2;
+
+fn calculated(
+    record: records::Calculate,
     value_bytes_max: usize,
-) -> Result<Mutation, Malformed> {
-    let op = match reader.u8()? {
-        0 => Arith::Sum,
-        1 => Arith::Min,
-        2 => Arith::Max,
-        _ => return Err(reader.refused("an unknown calculation")),
+) -> Result<Mutation, &'static str> {
+    let records::Calculate { calculation, flags, time, key, value, min, max } = record;
+    let op = match calculation {
+        SUM => Arith::Sum,
+        MIN => Arith::Min,
+        MAX => Arith::Max,
+        _ => return Err("an unknown calculation"),
     };
-    let flags =
-        reader.flags(calculate::MIN | calculate::MAX | calculate::CLAMP | calculate::EXPIRES)?;
-    let expiry = reader.expiry(flags & calculate::EXPIRES != 0, relative)?;
-    let key = reader.key()?;
-    let operand = reader.value()?;
-    let operand = match (operand.as_le64(), numeric(&operand)) {
+    let operand = match (value.as_le64(), numeric(&value)) {
         (Some(n), _) => Operand::U64(n),
         (None, Some(Numeric::Number(n))) => Operand::Number(n),
         (None, Some(Numeric::BigInt(n))) => Operand::BigInt(n),
-        (None, None) => return Err(reader.refused("an operand that is no number")),
+        (None, None) => return Err("an operand that is no number"),
     };
-    let mut bound = |flag| {
-        reader.optional(flags & flag != 0, |reader| {
-            numeric(&reader.value()?).ok_or_else(|| reader.refused("a bound that is no number"))
-        })
+    let bound = |given: Option<EncodedValue>| {
+        let number = |value| numeric(&value).ok_or("a bound that is no number");
+        given.map(number).transpose()
     };
-    let (min, max) = (bound(calculate::MIN)?, bound(calculate::MAX)?);
-    let bounds = (flags & !calculate::EXPIRES != 0)
-        .then(|| Box::new(Bounds { min, max, clamp: flags & calculate::CLAMP != 0 }));
+    let (min, max, clamp) = (bound(min)?, bound(max)?, flags & calculate::CLAMP != 0);
+    let bounds = (flags & !calculate::EXPIRES != 0).then(|| Box::new(Bounds { min, max, clamp }));
     let calculation = Calculation { op, operand, bounds, value_bytes_max };
-    Ok(Mutation::Calculate { key, calculation, expiry })
+    Ok(Mutation::Calculate { key, calculation, expiry: expiry(time) })
 }
 
 /// Decodes a finite number or a bigint.
@@ -49,63 +129,18 @@ fn numeric(value: &EncodedValue) -> Option<Numeric> {
     (!matches!(number, Numeric::Number(n) if !n.is_finite())).then_some(number)
 }
 
-pub(super) fn append(
-    reader: &mut Reader<'_>,
-    relative: bool,
-    value_bytes_max: usize,
-) -> Result<Mutation, Malformed> {
-    let flags = reader.flags(append::FRONT | append::EXPIRES)?;
-    let expiry = reader.expiry(flags & append::EXPIRES != 0, relative)?;
-    let (key, items) = (reader.key()?, reader.sized()?.to_vec());
-    Ok(Mutation::Append { key, items, front: flags & append::FRONT != 0, value_bytes_max, expiry })
+fn encoded(number: &Numeric) -> EncodedValue {
+    let bytes = match number {
+        Numeric::Number(number) => cbor::encode_number(*number),
+        Numeric::BigInt(number) => cbor::encode_bigint(number),
+    };
+    EncodedValue { encoding: Encoding::Cbor, bytes }
 }
 
-pub(super) fn set_expiry(reader: &mut Reader<'_>, relative: bool) -> Result<Mutation, Malformed> {
-    let flags = reader.flags(set_expiry::EXPIRES | set_expiry::REQUIRED)?;
-    let expiry = reader.expiry(flags & set_expiry::EXPIRES != 0, relative)?;
-    Ok(Mutation::SetExpiry {
-        key: reader.key()?,
-        expiry,
-        required: flags & set_expiry::REQUIRED != 0,
+/// An expiry before the epoch is one at the epoch.
+fn expiry(time: Option<Time>) -> Option<Time> {
+    time.map(|time| match time {
+        Time::At(ms) => Time::At(ms.max(0)),
+        after @ Time::After(_) => after,
     })
-}
-
-/// Parses the placeholders of the preceding record: a count, then for each whether it is in the key
-/// (0), the value (1) or the message (2), its offset, and its number. Each counts against the
-/// records `left`.
-pub(super) fn patches(
-    reader: &mut Reader<'_>,
-    left: &mut usize,
-    parts: &mut WriteParts,
-) -> Result<(), Malformed> {
-    for _ in 0..reader.u32()? {
-        *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
-        let place = reader.u8()?;
-        let offset = reader.u32()? as usize;
-        let placeholder = reader.u64()?;
-        let (mutation, message) = (parts.mutations.len(), parts.messages.len());
-        let (target, bytes) = match place {
-            0 => (
-                Target::Key(mutation.wrapping_sub(1)),
-                parts.mutations.last().map(|mutation| mutation.key().as_bytes()),
-            ),
-            1 => (
-                Target::Value(mutation.wrapping_sub(1)),
-                parts.mutations.last_mut().and_then(Mutation::value_mut).map(|v| v.as_slice()),
-            ),
-            2 => (
-                Target::Message(message.wrapping_sub(1)),
-                parts.messages.last().map(|message| message.value.as_slice()),
-            ),
-            _ => return Err(reader.refused("an unknown place of a placeholder")),
-        };
-        let room = bytes
-            .and_then(|bytes| bytes.get(offset..))
-            .and_then(|rest| rest.get(..uuid::TEXT_BYTES));
-        if room != Some(&uuid::NIL_TEXT[..]) {
-            return Err(reader.refused("a placeholder without its room"));
-        }
-        parts.patches.push(Patch { target, offset, placeholder });
-    }
-    Ok(())
 }

@@ -19,11 +19,13 @@ pub(super) fn push_f64(out: &mut Vec<u8>, number: i64) {
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     len: usize,
+    /// Whether the time of the record is one from the commit, until it is read.
+    pub(super) relative: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, len: bytes.len() }
+        Self { bytes, len: bytes.len(), relative: false }
     }
 
     /// Parses all of `bytes`.
@@ -85,31 +87,14 @@ impl<'a> Reader<'a> {
         Ok(ms as i64)
     }
 
-    /// The time of a record; `relative`: in ms from the commit.
-    pub(super) fn time(&mut self, relative: bool) -> Result<Time, Malformed> {
+    /// The time of a record.
+    pub(super) fn time_of_record(&mut self) -> Result<Time, Malformed> {
         let ms = self.time_ms()?;
-        match relative {
+        match std::mem::take(&mut self.relative) {
             false => Ok(Time::At(ms)),
             true if ms >= 0 => Ok(Time::After(ms)),
             true => Err(self.refused("a time before the commit")),
         }
-    }
-
-    /// The expiry of an entry, if present.
-    pub(super) fn expiry(
-        &mut self,
-        present: bool,
-        relative: bool,
-    ) -> Result<Option<Time>, Malformed> {
-        if relative && !present {
-            return Err(self.refused("a relative time that is missing"));
-        }
-        self.optional(present, |reader| {
-            Ok(match reader.time(relative)? {
-                Time::At(ms) => Time::At(ms.max(0)),
-                after => after,
-            })
-        })
     }
 
     /// Bytes after their length.

@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::change;
+use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
-use super::write_id::{WRITE_ID, parse_write_id};
-use crate::codec::{Malformed, key};
+use super::records::{self, CheckRange, End, Enqueue, EnqueueNamed, Id, Patches, Record, Tell};
+use crate::codec::{Malformed, key, uuid};
 use crate::model::{
-    Arith, AtomicWrite, Check, Error, Key, Limits, Message, Mutation, RangeCheck, Result,
-    Versionstamp, WriteParts,
+    AtomicWrite, Attempt, Check, Error, Key, Limits, Message, Mutation, Patch, RangeCheck, Result,
+    Target, Versionstamp, WriteId, WriteParts,
 };
-use crate::protocol::numbers::timed::RELATIVE;
-use crate::protocol::numbers::{record, set, tell};
+use crate::protocol::numbers::tell;
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
 /// unaffected.
@@ -64,28 +64,12 @@ fn parse_write(
 ) -> Result<Result<WriteParts>, Malformed> {
     let mut parts = WriteParts::default();
     let mut invalid = None;
-    let max = limits.value_bytes_max;
     loop {
-        let first = reader.u8()?;
-        let (op, relative) = (first & !RELATIVE, first & RELATIVE != 0);
-        *left = left.checked_sub(1).ok_or_else(|| reader.refused("too many records"))?;
-        match op {
-            record::END
-            | record::CHECK
-            | record::CHECK_RANGE
-            | record::DELETE
-            | record::SUM
-            | record::MIN
-            | record::MAX
-            | record::TELL
-            | record::PATCHES
-            | WRITE_ID
-                if relative =>
-            {
-                return Err(reader.refused("an unknown operation"));
-            }
-            record::END => return Ok(invalid.map_or(Ok(parts), Err)),
-            record::CHECK => match parse_check(reader)? {
+        let record = Record::read(reader)?;
+        take(reader, left, 1)?;
+        match record {
+            Record::End(_) => return Ok(invalid.map_or(Ok(parts), Err)),
+            Record::Check(check) => match parse_check(check) {
                 Some(check) => parts.checks.push(check),
                 None => {
                     let at = parts.checks.len();
@@ -96,7 +80,7 @@ fn parse_write(
                     });
                 }
             },
-            record::CHECK_RANGE => match parse_range_check(reader)? {
+            Record::CheckRange(range) => match parse_range_check(range) {
                 Some(range) => parts.ranges.push(range),
                 None => {
                     let at = parts.ranges.len();
@@ -108,96 +92,193 @@ fn parse_write(
                     });
                 }
             },
-            record::SET => parts.mutations.push(parse_set(reader, relative)?),
-            record::DELETE => parts.mutations.push(Mutation::Delete { key: reader.key()? }),
-            record::SUM | record::MIN | record::MAX => {
-                let op = match op {
-                    record::SUM => Arith::Sum,
-                    record::MIN => Arith::Min,
-                    _ => Arith::Max,
-                };
-                let (key, operand) = (reader.key()?, reader.value()?);
-                parts.mutations.push(Mutation::Arith { op, key, operand });
-            }
-            record::ENQUEUE => parts.messages.push(parse_message(reader, relative, false)?),
-            record::ENQUEUE_NAMED => parts.messages.push(parse_message(reader, relative, true)?),
-            record::CALCULATE => parts.mutations.push(change::calculate(reader, relative, max)?),
-            record::APPEND => parts.mutations.push(change::append(reader, relative, max)?),
-            record::SET_EXPIRY => parts.mutations.push(change::set_expiry(reader, relative)?),
-            record::TELL => {
-                if reader.u8()? != tell::VALUES {
-                    return Err(reader.refused("unknown flags of a record::TELL"));
+            Record::Enqueue(message) => parts.messages.push(Message {
+                due: message.time,
+                backoff_ms: numbers(message.backoff),
+                keys_if_undelivered: keys(message.undelivered),
+                value: message.value,
+                ..Message::default()
+            }),
+            Record::EnqueueNamed(message) => {
+                if message.queue.is_empty() {
+                    return Err(reader.refused("a queue without a name"));
                 }
-                parts.tells_values = true;
+                parts.messages.push(Message {
+                    queue: message.queue,
+                    priority: message.priority,
+                    due: message.time,
+                    backoff_ms: numbers(message.backoff),
+                    keys_if_undelivered: keys(message.undelivered),
+                    deduplication_key: message.deduplication,
+                    dead_retention_ms: Some(message.dead_retention).filter(|ms| *ms >= 0),
+                    value: message.value,
+                });
             }
-            record::PATCHES => change::patches(reader, left, &mut parts)?,
-            WRITE_ID => parts.attempt = Some(parse_write_id(reader, parts.attempt)?),
-            _ => return Err(reader.refused("an unknown operation")),
+            Record::Tell(Tell { flags: tell::VALUES }) => parts.tells_values = true,
+            Record::Tell(_) => return Err(reader.refused("a TELL that asks for nothing")),
+            Record::Patches(Patches { patches }) => {
+                take(reader, left, patches.0.len())?;
+                for patch in patches.0 {
+                    let patch =
+                        parse_patch(patch, &mut parts).map_err(|what| reader.refused(what))?;
+                    parts.patches.push(patch);
+                }
+            }
+            Record::Id(Id { id }) if parts.attempt.is_none() => {
+                parts.attempt = Some(Attempt::first(WriteId::from_bytes(id)));
+            }
+            Record::Id(_) => return Err(reader.refused("a write with two ids")),
+            change => {
+                let mutation = change::mutation(change, limits.value_bytes_max);
+                parts.mutations.push(mutation.map_err(|what| reader.refused(what))?);
+            }
         }
     }
 }
 
+/// Counts records, and placeholders, against those that are left.
+fn take(reader: &Reader<'_>, left: &mut usize, records: usize) -> Result<(), Malformed> {
+    *left = left.checked_sub(records).ok_or_else(|| reader.refused("too many records"))?;
+    Ok(())
+}
+
 /// `None` for an invalid versionstamp.
-fn parse_check(reader: &mut Reader<'_>) -> Result<Option<Check>, Malformed> {
-    let present = reader.u8()? != 0;
-    let stamp = reader.optional(present, |reader| reader.take(Versionstamp::HEX_BYTES))?;
-    let key = reader.key()?;
-    Ok(match stamp.map(Versionstamp::parse) {
-        None => Some(Check { key, expected: None }),
-        Some(Some(stamp)) => Some(Check { key, expected: Some(stamp) }),
-        Some(None) => None,
+fn parse_check(records::Check { stamp, key }: records::Check) -> Option<Check> {
+    let expected = match stamp {
+        None => None,
+        Some(Hex(stamp)) => Some(Versionstamp::parse(&stamp)?),
+    };
+    Some(Check { key, expected })
+}
+
+/// `None` for an invalid versionstamp.
+fn parse_range_check(range: CheckRange) -> Option<RangeCheck> {
+    let seen = range.seen.0.into_iter();
+    let seen = seen.map(|(Hex(stamp), key)| Some((key, Versionstamp::parse(&stamp)?)));
+    Some(RangeCheck { start: range.from, end: range.to, seen: seen.collect::<Option<_>>()? })
+}
+
+fn numbers(list: List8<(u32,)>) -> Vec<u32> {
+    list.0.into_iter().map(|(number,)| number).collect()
+}
+
+fn keys(list: List16<(Key,)>) -> Vec<Key> {
+    list.0.into_iter().map(|(key,)| key).collect()
+}
+
+/// Where the placeholder of a PATCHES record is.
+const IN_KEY: u8 = 0;
+const IN_VALUE: u8 = 1;
+const IN_MESSAGE: u8 = 2;
+
+/// The placeholder in the key, the value or the message before. The error says why it is refused.
+fn parse_patch(
+    (place, offset, placeholder): (u8, u32, u64),
+    parts: &mut WriteParts,
+) -> Result<Patch, &'static str> {
+    let (mutation, message) = (parts.mutations.len(), parts.messages.len());
+    let (target, bytes) = match place {
+        IN_KEY => (
+            Target::Key(mutation.wrapping_sub(1)),
+            parts.mutations.last().map(|mutation| mutation.key().as_bytes()),
+        ),
+        IN_VALUE => (
+            Target::Value(mutation.wrapping_sub(1)),
+            parts.mutations.last_mut().and_then(Mutation::value_mut).map(|v| v.as_slice()),
+        ),
+        IN_MESSAGE => (
+            Target::Message(message.wrapping_sub(1)),
+            parts.messages.last().map(|message| message.value.as_slice()),
+        ),
+        _ => return Err("an unknown place of a placeholder"),
+    };
+    let offset = offset as usize;
+    let room =
+        bytes.and_then(|bytes| bytes.get(offset..)).and_then(|rest| rest.get(..uuid::TEXT_BYTES));
+    if room != Some(&uuid::NIL_TEXT[..]) {
+        return Err("a placeholder without its room");
+    }
+    Ok(Patch { target, offset, placeholder })
+}
+
+/// Appends a write, for [`parse_writes`]. A deletion of many is no part of it.
+pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
+    if let Some(attempt) = parts.attempt {
+        push_write_id(out, attempt.id);
+    }
+    for Check { key, expected } in parts.checks {
+        let stamp = expected.map(|stamp| Hex(stamp.hex()));
+        Record::Check(records::Check { stamp, key }).push(out);
+    }
+    for RangeCheck { start, end, seen } in parts.ranges {
+        let seen = seen.into_iter().map(|(key, stamp)| (Hex(stamp.hex()), key)).collect();
+        Record::CheckRange(CheckRange { from: start, to: end, seen: List32(seen) }).push(out);
+    }
+    for (at, mutation) in parts.mutations.into_iter().enumerate() {
+        change::record(mutation).push(out);
+        push_patches(
+            out,
+            &parts.patches,
+            &[(IN_KEY, Target::Key(at)), (IN_VALUE, Target::Value(at))],
+        );
+    }
+    for (at, message) in parts.messages.into_iter().enumerate() {
+        message_record(message).push(out);
+        push_patches(out, &parts.patches, &[(IN_MESSAGE, Target::Message(at))]);
+    }
+    if parts.tells_values {
+        Record::Tell(Tell { flags: tell::VALUES }).push(out);
+    }
+    Record::End(End {}).push(out);
+}
+
+/// Appends the id, which a client puts in front of the records that it repeats.
+pub fn push_write_id(out: &mut Vec<u8>, id: WriteId) {
+    Record::Id(Id { id: *id.as_bytes() }).push(out);
+}
+
+/// Size of the record of an id.
+pub const WRITE_ID_RECORD_BYTES: usize = 1 + WriteId::BYTES;
+
+fn message_record(message: Message) -> Record {
+    let is_named = message.is_named();
+    let backoff = List8(message.backoff_ms.into_iter().map(|ms| (ms,)).collect());
+    let undelivered = List16(message.keys_if_undelivered.into_iter().map(|key| (key,)).collect());
+    let (time, value) = (message.due, message.value);
+    if !is_named {
+        return Record::Enqueue(Enqueue { time, backoff, undelivered, value });
+    }
+    Record::EnqueueNamed(EnqueueNamed {
+        time,
+        backoff,
+        undelivered,
+        priority: message.priority,
+        dead_retention: message.dead_retention_ms.unwrap_or(-1),
+        queue: message.queue,
+        deduplication: message.deduplication_key,
+        value,
     })
 }
 
-/// `None` for an invalid versionstamp.
-fn parse_range_check(reader: &mut Reader<'_>) -> Result<Option<RangeCheck>, Malformed> {
-    let (start, end) = (reader.key()?, reader.key()?);
-    let seen = reader.counted(4 + Versionstamp::HEX_BYTES, |reader| {
-        let stamp = Versionstamp::parse(reader.take(Versionstamp::HEX_BYTES)?);
-        let key = reader.key()?;
-        Ok(stamp.map(|stamp| (key, stamp)))
-    })?;
-    let seen = seen.into_iter().collect::<Option<Vec<_>>>();
-    Ok(seen.map(|seen| RangeCheck { start, end, seen }))
-}
-
-fn parse_set(reader: &mut Reader<'_>, relative: bool) -> Result<Mutation, Malformed> {
-    let flags = reader.flags(set::EXPIRES | set::SUFFIXED)?;
-    let expiry = reader.expiry(flags & set::EXPIRES != 0, relative)?;
-    let (key, value) = (reader.key()?, reader.value()?);
-    Ok(Mutation::Set { key, suffixed: flags & set::SUFFIXED != 0, value, expiry })
-}
-
-fn parse_message(
-    reader: &mut Reader<'_>,
-    relative: bool,
-    named: bool,
-) -> Result<Message, Malformed> {
-    let due = reader.time(relative)?;
-    let intervals = usize::from(reader.u8()?);
-    let backoff_ms = reader.items(intervals, 4, Reader::u32)?;
-    let count = reader.u16()?;
-    let keys_if_undelivered = reader.items(count, 4, Reader::key)?;
-    let mut message = Message { due, backoff_ms, keys_if_undelivered, ..Message::default() };
-    if named {
-        message.priority = reader.u8()?;
-        message.dead_retention_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
-        message.queue = reader.string()?;
-        if message.queue.is_empty() {
-            return Err(reader.refused("a queue without a name"));
-        }
-        let is_unique = reader.u8()? != 0;
-        message.deduplication_key = reader.optional(is_unique, Reader::string)?;
+/// The placeholders in these places, in their order.
+fn push_patches(out: &mut Vec<u8>, patches: &[Patch], places: &[(u8, Target)]) {
+    let found = patches.iter().filter_map(|patch| {
+        let (place, _) = places.iter().find(|(_, target)| *target == patch.target)?;
+        Some((*place, patch.offset as u32, patch.placeholder))
+    });
+    let patches: Vec<_> = found.collect();
+    if !patches.is_empty() {
+        Record::Patches(Patches { patches: List32(patches) }).push(out);
     }
-    message.value = reader.sized()?.to_vec();
-    Ok(message)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::no_part_is_parsed;
+    use super::super::{frame_of, no_part_is_parsed};
     use super::*;
     use crate::model::Time;
+    use crate::protocol::numbers::timed::RELATIVE;
+    use crate::protocol::numbers::{record, set};
 
     /// record::SET of the key `0n` to `null`, with the expiry 1 ms.
     const SET_FRAME: [u8; 24] =
@@ -378,5 +459,21 @@ mod tests {
             "Invalid check: checks[0].versionstamp must be 20 hexadecimal digits"
         );
         assert!(writes[1].is_ok());
+    }
+
+    #[test]
+    fn a_write_has_the_id_in_front_of_it() {
+        let id = WriteId::new(5, [1, 2]);
+        let frame = frame_of(|out| {
+            push_write_id(out, id);
+            out.extend_from_slice(&[3, 1, 0, 0, 0, 0x14, 0, 0]);
+        });
+        assert_eq!(frame.len(), WRITE_ID_RECORD_BYTES + 8);
+        let parse = |bytes: &[u8]| parse_writes(bytes, 2, &Limits::default());
+        let ids: Vec<_> = parse(&frame).unwrap().into_iter().map(|w| w.unwrap().id()).collect();
+        assert_eq!(ids, [Some(id), None]);
+        no_part_is_parsed(&frame, parse);
+        let twice = frame_of(|out| (0..2).for_each(|_| push_write_id(out, id)));
+        assert!(parse(&[twice, vec![0, 0]].concat()).is_err());
     }
 }

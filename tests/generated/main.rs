@@ -1,14 +1,17 @@
-//! The files that are generated from the tables of `protocol`: `js/native/contract.ts`, and the tables of
-//! `js/native/contract.md` between comments. `npm run generate` writes them; the tests say when they are
+//! The files that are generated from the tables of `protocol`: `js/native/contract.ts`, `js/records/layout.ts`,
+//! and the tables of `js/native/contract.md` between comments. `npm run generate` writes them; the tests say when they are
 //! not current.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
+
+mod layout;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use openkv::model::{Capability, Versionstamp};
+use openkv::protocol::frame::RECORDS;
 use openkv::protocol::numbers::{GROUPS, Group, Number, length};
 use openkv::protocol::{Access, Command};
 
@@ -106,6 +109,16 @@ fn table_of_commands() -> String {
     table(&["number", "command", "access", "retry"], rows)
 }
 
+fn table_of_records() -> String {
+    let rows = RECORDS.iter().map(|record| {
+        let number = format!("{:02x}", record.number);
+        let timed = if record.is_timed() { " ⏱" } else { "" };
+        let fields = record.fields.iter().map(layout::shown).collect::<Vec<_>>();
+        vec![format!("`{number}`"), format!("{}{timed}", record.name), fields.join("; ")]
+    });
+    table(&["number", "record", "fields"], rows)
+}
+
 /// The page with the table between `<!-- generated: NAME -->` and `<!-- end -->` replaced.
 fn with_table(page: &str, name: &str, table: &str) -> String {
     let begin = format!("<!-- generated: {name} -->\n");
@@ -120,6 +133,11 @@ fn contract_ts_is_current() {
 }
 
 #[test]
+fn layout_ts_is_current() {
+    generate("js/records/layout.ts", &layout::layout());
+}
+
+#[test]
 fn the_tables_of_contract_md_are_current() {
     let page = "js/native/contract.md";
     let mut text = read(page);
@@ -129,6 +147,7 @@ fn the_tables_of_contract_md_are_current() {
             text = with_table(&text, name, &table_of(group));
         }
     }
+    text = with_table(&text, "Fields of the records", &table_of_records());
     text = with_table(&text, "Commands", &table_of_commands());
     generate(page, &text);
 }
