@@ -2724,7 +2724,7 @@ export interface ServeOptions {
   engine?: string | undefined;
   /**
    * Makes this a read server: `path` is the file of a replica that follows the database at this URL, or a
-   * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/remote.md#replicas). It
+   * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/server.md#read-servers). It
    * has no tokens of its own: clients present those of the database at this URL.
    */
   replicaOf?: string | undefined;
