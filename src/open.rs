@@ -152,7 +152,7 @@ static CLOSED: Condvar = Condvar::new();
 /// A store and what its handles agree on.
 type Opened = (Weak<Store>, Agreed);
 
-/// What all handles on a store agree on: the encoding of its values, the memory for its pages.
+/// The options that all handles on a store share: the encoding of its values, the memory for its pages.
 type Agreed = (Encoding, PageMemory);
 
 /// The identity of an open database: two paths or URLs with the same identity share a store.

@@ -13,7 +13,7 @@ use crate::model::{Error, Kind, Result};
 /// The last object.
 pub(super) struct Ending {
     pub(super) last: Last,
-    /// What the next object continues.
+    /// Its digest, which the next object names.
     pub(super) digest: Hash,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn last(
     }
 }
 
-/// What the object after this one names; none if it cannot be read.
+/// The digest of an object, which the object after it names; none if it cannot be read.
 fn before(target: &Target, name: &SegmentsName) -> Result<Option<Hash>> {
     match catalog::head(target, &name.to_string()) {
         Ok(stored) => Ok(Some(stored.digest)),

@@ -7,7 +7,7 @@ use super::names::shown;
 use super::names::{SegmentsName, segments_folder};
 use crate::model::Result;
 
-/// What an archive has.
+/// The contents of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listing {

@@ -17,7 +17,7 @@ pub(super) struct Manifest {
     pub(super) epoch: u32,
     /// The random name of the archiver that writes; none after it has ended.
     pub(super) owner: Option<String>,
-    /// Where the owner runs, for messages.
+    /// The host of the owner, for messages.
     pub(super) host: String,
     /// Counts the renewals, so that each one changes the manifest.
     pub(super) renewals: u64,
@@ -116,7 +116,7 @@ impl Manifest {
     }
 }
 
-/// What an archiver that begins does about the owner of an archive.
+/// The decision of an archiver that begins, about the owner of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// It becomes the owner.
@@ -127,7 +127,7 @@ pub(super) enum Claim {
     Refuse,
 }
 
-/// What an archiver knows about the owner.
+/// The observations of an archiver about the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
     /// Whether the manifest names an owner.

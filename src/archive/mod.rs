@@ -49,7 +49,7 @@ use crate::model::{
 };
 use crate::store::Store;
 
-/// What an archiver is to do.
+/// The options of an archiver.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchiveOptions {
@@ -204,7 +204,7 @@ pub fn check_target(target: &str) -> Result<()> {
     target::Target::check(target)
 }
 
-/// What an archive has.
+/// The contents of an archive.
 ///
 /// # Errors
 /// `Invalid` if the target is no archive; errors of the target.

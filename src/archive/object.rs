@@ -141,7 +141,7 @@ impl Source {
     }
 }
 
-/// What the content of an object is.
+/// The kind of content of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum Content {
@@ -200,7 +200,7 @@ pub(super) struct Stored {
     pub(super) head: Head,
     /// The hash of the head, which names the whole object.
     pub(super) digest: Hash,
-    /// Where the content begins.
+    /// The offset of the content.
     pub(super) content_at: u64,
 }
 

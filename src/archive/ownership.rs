@@ -37,12 +37,12 @@ impl Failure {
     }
 }
 
-/// Who claims an archive.
+/// An archiver that claims an archive.
 #[derive(Clone, Debug)]
 pub(super) struct Claimant {
     /// A random name.
     pub(super) id: String,
-    /// Where it runs, for messages.
+    /// The host that it runs on, for messages.
     pub(super) host: String,
     pub(super) lease: Duration,
 }

@@ -8,7 +8,7 @@ pub(super) use resume::{End, Last, Lost, Resume, Source, resume};
 use super::names::{SegmentsName, SnapshotName, Timeline};
 use crate::model::{Error, LogState, Origin, Result, Versionstamp, When};
 
-/// Where the archive of a history ends.
+/// The end of the archive of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) origin: Origin,
@@ -19,7 +19,7 @@ pub(super) struct Position {
     pub(super) snapshot: Option<(u64, i64)>,
 }
 
-/// What an archiver does next.
+/// The next step of an archiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Turns the log on.
@@ -156,7 +156,7 @@ pub(super) fn chain(mut listed: Vec<SegmentsName>, version: u64) -> Vec<Segments
     chain
 }
 
-/// What an archive has of one history.
+/// The objects of one history in an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
     /// Its snapshots, in the order of commits.
@@ -166,7 +166,7 @@ pub(super) struct Held {
     pub(super) segments: Vec<SegmentsName>,
 }
 
-/// What is removed by a retention.
+/// The objects that a retention removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pruned {
     pub(super) snapshots: Vec<SnapshotName>,

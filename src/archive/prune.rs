@@ -5,7 +5,7 @@ use super::names::{SegmentsName, Timeline, segments_folder};
 use super::plan::{Held, prune};
 use crate::model::{ARCHIVE_PRUNE_OBJECTS, Result};
 
-/// What a retention has removed.
+/// The objects that a retention has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Removed {
     /// Objects.

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::engine::sqlite::{Rebuild, SqliteEngine, Unfinished, verify};
 use crate::model::{Error, KeyRange, Kind, LogSegment, Result, When};
 
-/// What a restore is to do.
+/// The options of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
     /// The target of the archive.

@@ -19,7 +19,7 @@ use crate::model::{ARCHIVE_PART_BYTES, Error, Result};
 use crate::open::cannot;
 use crate::store::Store;
 
-/// A snapshot that an archive has.
+/// A snapshot in an archive.
 #[derive(Clone)]
 pub(super) struct Taken {
     pub(super) name: SnapshotName,
@@ -28,7 +28,7 @@ pub(super) struct Taken {
     pub(super) compressed: u64,
 }
 
-/// What taking a snapshot needs.
+/// The inputs of a snapshot.
 #[derive(Clone)]
 pub(super) struct Take {
     pub(super) target: Target,

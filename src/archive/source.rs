@@ -26,7 +26,7 @@ pub(super) fn in_snapshot(
     Ok(())
 }
 
-/// What the database tells about the end of its archive.
+/// The state of the database at the end of its archive.
 pub(super) fn source_of(store: &Store, end: End<'_>) -> Result<Source> {
     let mut found = None;
     in_snapshot(store, &mut |log| {

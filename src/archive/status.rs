@@ -47,7 +47,7 @@ pub struct Status {
     pub pruned: u64,
     /// The last error, while it fails, or why it has stopped.
     pub error: Option<String>,
-    /// What an operator should know, the oldest first.
+    /// Reports for an operator, the oldest first.
     pub reports: Vec<String>,
 }
 

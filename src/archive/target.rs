@@ -56,7 +56,7 @@ pub(super) struct Target {
     folder: Option<PathBuf>,
 }
 
-/// What a create has done.
+/// The result of a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Created {
     New,

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::engine::sqlite::{SqliteEngine, Unfinished, verify as verify_file};
 use crate::model::Result;
 
-/// What was verified.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verified {
@@ -27,7 +27,7 @@ pub struct Verified {
     pub segments: u64,
     /// The newest commit.
     pub versionstamp: String,
-    /// What is wrong; nothing in a sound archive.
+    /// The faults; none in a sound archive.
     pub findings: Vec<String>,
 }
 

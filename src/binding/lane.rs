@@ -74,7 +74,7 @@ pub(super) fn with(number: usize, read: impl FnOnce(&mut Lane) -> i32) -> i32 {
 pub(super) struct Lane {
     scratch: Rc<Scratch>,
     turn: TurnReader,
-    /// What admits reads, for a replica.
+    /// Admits reads, for a replica.
     gate: Option<Gate>,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Answering<S, F> {
     pub(super) reply: Reply,
     /// The bounds of the call, if it may take long.
     patience: Option<Arc<Patience>>,
-    /// What the visited rows have left so far.
+    /// The state that the visited rows have left so far.
     pub(super) state: S,
     /// Makes the answer.
     finish: F,

@@ -26,7 +26,7 @@ pub struct ManyDeletion {
     pub durable: bool,
     /// Longest wait for other processes.
     pub busy: Duration,
-    /// What its commits are held to.
+    /// The limits of its commits.
     pub limits: Limits,
     /// Its bounds.
     pub patience: Arc<Patience>,

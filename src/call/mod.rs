@@ -40,7 +40,7 @@ pub use reply::{Fault, Reply};
 pub use search::Paging;
 pub use validate_untrusted::validate_untrusted;
 
-/// What a call has to work with.
+/// The context of a call.
 pub struct Call {
     /// The database.
     pub store: Arc<Store>,
@@ -50,7 +50,7 @@ pub struct Call {
     pub durable: bool,
     /// Longest wait for other processes.
     pub busy: Duration,
-    /// What writes are held to.
+    /// The limits of writes.
     pub limits: Limits,
     /// Most bytes of an answer.
     pub answer_bytes_max: usize,

@@ -19,7 +19,7 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What has not been read yet.
+/// The bytes that are not read yet.
 pub(super) struct Fields<'a> {
     all: &'a [u8],
     at: usize,

@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// What the entry of a key was before a commit.
+/// The entry of a key before a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replaced<'a> {
     /// The commit.

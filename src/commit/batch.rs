@@ -264,7 +264,7 @@ impl<T: Transaction> Batch<'_, T> {
     }
 }
 
-/// What a batch has made of messages, by commit. A message has one state at the end of the batch.
+/// The changes of messages by a batch, by commit. A message has one state at the end of the batch.
 fn logged(
     table: &mut impl MessageTable,
     told: Vec<(Option<u64>, i64)>,
@@ -282,7 +282,7 @@ fn logged(
     Ok(messages)
 }
 
-/// What one commit without a batch has made of messages.
+/// The changes of messages by one commit without a batch.
 pub(crate) fn logged_alone(
     table: &mut impl MessageTable,
     changed: &[i64],

@@ -13,7 +13,7 @@ pub struct NewRow {
     pub expire_at_ms: Option<i64>,
 }
 
-/// What the batch does to the entry of a key.
+/// The change of the entry of a key by the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowEffect {
     /// Removes it.

@@ -35,7 +35,7 @@ pub struct Evaluation<'b> {
     pub(super) journal: Journal,
 }
 
-/// What a batch does.
+/// The effects of a batch.
 #[derive(Debug)]
 pub struct Effects {
     /// The last commit.

@@ -10,9 +10,9 @@ use crate::model::{Enqueued, Result};
 /// A batch that is decided, but not durable.
 #[derive(Debug)]
 pub struct Speculation {
-    /// What the caller gets once the batch is durable.
+    /// The report for the caller, once the batch is durable.
     pub report: Report,
-    /// What the batch does. Its messages have the numbers that follow `last_message`, in order.
+    /// The effects of the batch. Its messages have the numbers that follow `last_message`, in order.
     pub effects: Effects,
 }
 

@@ -191,7 +191,7 @@ pub(crate) struct Undelivered {
     pub(crate) value: EncodedValue,
 }
 
-/// What an engine has read at the start of a transaction.
+/// The state that an engine reads at the start of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     /// The last commit.

@@ -61,7 +61,7 @@ macro_rules! by_part {
 }
 
 impl Database {
-    /// What the database can do.
+    /// The capabilities of the database.
     pub fn capabilities(&self) -> Capabilities {
         match self {
             Self::Store(store) => store.capabilities(),
@@ -85,7 +85,7 @@ impl Database {
         }
     }
 
-    /// What admits reads of a handle to [`Database::lane`]; `None`: all are admitted.
+    /// The gate for reads of a handle on [`Database::lane`]; `None`: all are admitted.
     pub fn gate(&self, options: &HandleOptions) -> Option<Gate> {
         match self {
             Self::Replica(replica) => Some(replica.gate(&options.seen)),

@@ -71,7 +71,7 @@ impl SeenNote for Noting {
     }
 }
 
-/// Where the answer of each request comes from.
+/// The source of the answer of each request.
 struct Plan {
     local: Vec<usize>,
     server: Vec<usize>,

@@ -21,18 +21,18 @@ use crate::remote::{Cancel, Client, CommitReply, Entry, Framed, Page};
 use crate::replica::Seen;
 use crate::store::{Closing, Store};
 
-/// What a handle says about all of its requests.
+/// The options of a handle for all of its requests.
 #[derive(Clone)]
 pub struct HandleOptions {
     /// Whether commits wait for the disk.
     pub durable: bool,
     /// Longest wait for other processes.
     pub busy: Duration,
-    /// What writes are held to.
+    /// The limits of writes.
     pub limits: Limits,
     /// Raised when the handle closes.
     pub closing: Closing,
-    /// What it has seen of a database with a replica.
+    /// The commits that it has seen of a database with a replica.
     pub seen: Arc<Seen>,
 }
 

@@ -47,7 +47,7 @@ pub trait Finder {
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo>;
 }
 
-/// What the creation of an index leads to.
+/// The result of creating an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Creation {
     /// There is the same one.

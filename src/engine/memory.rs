@@ -48,7 +48,7 @@ struct Tables {
     feed: Option<feed::Log>,
     /// The replication log, if it is on.
     log: Option<replication::Log>,
-    /// What it follows.
+    /// The database that it follows.
     followed: Option<Followed>,
     rows: BTreeMap<Key, NewRow>,
     expiries: BTreeSet<(i64, Key)>,
@@ -111,7 +111,7 @@ pub struct MemoryReader {
     tables: Arc<RwLock<Tables>>,
     /// Whether it waits for a transaction in progress.
     waits: bool,
-    /// What it reads instead of the present.
+    /// The moment that it reads instead of the present.
     past: Option<Past>,
 }
 

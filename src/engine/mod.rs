@@ -45,7 +45,7 @@ pub trait Engine: Maintenance + 'static {
     /// Writes; a process has one.
     type Writer: Writer;
 
-    /// What the medium can do.
+    /// The capabilities of the medium.
     fn capabilities(&self) -> Capabilities;
 
     /// A new reader.
@@ -77,7 +77,7 @@ pub trait Engine: Maintenance + 'static {
     fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>>;
 }
 
-/// What an engine knows about commits of other processes.
+/// Commits of other processes, as far as an engine knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExternalCommits {
     /// There may be some, and they may have changed any key.
@@ -261,7 +261,7 @@ pub trait Snapshot: Finder {
         Ok(None)
     }
 
-    /// What this process knows of its part in a database on a server; `None` for a database that is
+    /// The part of this process in a database on a server; `None` for a database that is
     /// not on one.
     ///
     /// # Errors
@@ -375,7 +375,7 @@ pub struct NextDeadlines {
 /// The next entries of a copy, in the order of their keys; `None` after the last ones. It may wait.
 pub type NextEntries<'a> = &'a mut dyn FnMut() -> Result<Option<Vec<CopiedEntry>>>;
 
-/// What [`Writer::begin`] has achieved when it returns.
+/// The progress of a batch when [`Writer::begin`] returns.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,

@@ -102,7 +102,7 @@ pub trait Writer: Send + Indexer {
         Err(Error::unsupported("this database repeats no replication log"))
     }
 
-    /// What the database follows; `None` for one that follows nothing.
+    /// The database that this one follows; `None` for one that follows none.
     ///
     /// # Errors
     /// Errors of the medium; `Corrupt` if something else has written to the copy.

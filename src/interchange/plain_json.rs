@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<EncodedValue> {
     Ok(EncodedValue { encoding: Encoding::Cbor, bytes: cbor::encode(&value)? })
 }
 
-/// What is still to be written, the next one last.
+/// A step that is still to be written, the next one last.
 enum Step<'v> {
     Text(char),
     Node(NodeId),

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use crate::commit::{NewRow, OldRow, RowEffect};
 use crate::model::{Key, LAYER_CACHE_ROW_BYTES};
 
-/// What is known of an entry.
+/// An entry, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// There is none.
@@ -58,7 +58,7 @@ pub(super) struct Cache {
     rows: IndexMap<Key, Known, RandomState>,
     bytes: usize,
     bytes_max: usize,
-    /// Where the next search for an entry to drop begins.
+    /// The position at which the next search for an entry to drop begins.
     hand: usize,
 }
 

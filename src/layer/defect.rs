@@ -33,7 +33,7 @@ pub enum Defect {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Planted(Option<Defect>);
 
-/// What becomes of a batch without a commit once it is decided.
+/// The fate of a batch without a commit once it is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Uncommitted {
     /// The database confirms that its decision was made on the newest state.

@@ -47,14 +47,14 @@ pub enum Resolution {
     Overtaken {
         /// The version at which the epoch after this one began.
         start: u64,
-        /// What the callers of the other batches get.
+        /// The error for the callers of the other batches.
         error: Error,
     },
     /// It could not be found out in time.
     Unknown(Error),
 }
 
-/// What has happened.
+/// An event from the driver.
 #[derive(Debug)]
 pub enum Event {
     /// A batch has arrived.
@@ -94,7 +94,7 @@ pub struct Commit {
     pub now_ms: i64,
     /// Whether the answer waits for the sync.
     pub durable: bool,
-    /// What it does.
+    /// Its effects.
     pub effects: Effects,
     /// The number of the last message before it.
     pub last_message: i64,
@@ -102,7 +102,7 @@ pub struct Commit {
     pub records: Vec<WriteRecord>,
 }
 
-/// What the driver must do.
+/// An action for the driver.
 #[derive(Debug)]
 pub enum Action {
     /// Read these entries, each with or without its value, from one snapshot that sees every

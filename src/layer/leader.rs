@@ -124,7 +124,7 @@ impl Layer {
         self.now_ms
     }
 
-    /// What it has done and what it does now, for metrics.
+    /// Its counts and its present state, for metrics.
     #[must_use]
     pub fn figures(&self) -> LeaderFigures {
         let (bytes, writes) = self.buffer.waiting();

@@ -30,7 +30,7 @@ pub(super) enum Stage {
     Ended(Result<Report, Error>),
 }
 
-/// What was read for a batch.
+/// The entries that were read for a batch.
 #[derive(Default)]
 pub(super) struct Reads {
     /// Each read sees the commits up to this one.

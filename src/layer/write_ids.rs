@@ -73,7 +73,7 @@ pub(super) struct WriteIds {
     seen: HashSet<WriteId, RandomState>,
 }
 
-/// What becomes of a write of a batch.
+/// The fate of a write of a batch.
 #[derive(Debug, PartialEq)]
 enum Place {
     /// It is decided; for good, if it or a later write of the batch with its id is a repetition.
@@ -102,7 +102,7 @@ impl WriteIds {
         ids
     }
 
-    /// What becomes of the writes of a batch at this time; `None` if all are decided.
+    /// The fates of the writes of a batch at this time; `None` if all are decided.
     pub(super) fn screen(&mut self, writes: &[AtomicWrite], now_ms: i64) -> Option<Screened> {
         let mut seen = std::mem::take(&mut self.seen);
         let mut is_decided =

@@ -20,7 +20,7 @@ pub struct Metrics(Mutex<State>);
 #[derive(Clone, Default)]
 struct State {
     fresh: Counters,
-    /// What a flush has taken, until it is known to be stored.
+    /// The counters that a flush has taken, until it is known to be stored.
     taken: Option<(FlushId, Counters)>,
     /// The number of the last flush.
     flushes: u64,
@@ -71,7 +71,7 @@ impl Metrics {
         state.taken.is_some()
     }
 
-    /// What the database keeps after the flush. `kept`: what it has.
+    /// The counters of the database after the flush. `kept`: those before it.
     #[must_use]
     pub fn flushed(&self, kept: Option<&str>) -> String {
         let mut kept = kept.map(Kept::parse).unwrap_or_default();

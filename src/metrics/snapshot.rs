@@ -35,7 +35,7 @@ pub struct MetricsSnapshot {
     /// Commits of a database on a server that this process has not looked at yet, if it looks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_commits: Option<u64>,
-    /// What this process does as the leader of a database on a server.
+    /// The figures of this process as the leader of a database on a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<Leader>,
     /// How far the replica is, if the database is one.
@@ -54,7 +54,7 @@ pub struct MetricsSnapshot {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaFigures {
-    /// What it does, as `kv.replica.status()` says.
+    /// Its state, as `kv.replica.status()` says.
     pub state: &'static str,
     /// Whether reads are answered from it.
     pub usable: bool,
@@ -66,7 +66,7 @@ pub struct ReplicaFigures {
     pub copies: u64,
 }
 
-/// What an archiver has done, and how far it is.
+/// The counts and the progress of an archiver.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveFigures {
@@ -205,7 +205,7 @@ pub struct Cache {
     pub hit_rate: Option<f64>,
 }
 
-/// What a process has done as the leader of a database, and what it does now.
+/// The counts and the present state of a process as the leader of a database.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leader {

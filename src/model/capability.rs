@@ -48,7 +48,7 @@ impl Capability {
     }
 }
 
-/// What a database cannot do, and for each what to use instead. An opening reports it.
+/// The capabilities that a database lacks, each with a replacement. An opening reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     lacks: &'static [(Capability, &'static str)],
@@ -127,7 +127,7 @@ impl Capabilities {
         Error::lacking(what, format!("{}: {advice}", what.feature()))
     }
 
-    /// What the database lacks, each with what to use instead.
+    /// The capabilities that the database lacks, each with a replacement.
     #[must_use]
     pub fn lacks(self) -> &'static [(Capability, &'static str)] {
         self.lacks

@@ -17,7 +17,7 @@ pub struct Deletion {
     pub now_ms: i64,
     /// The maximum number of entries to delete.
     pub count_max: usize,
-    /// What to do at the bounds.
+    /// The behaviour at the bounds.
     pub beyond: Beyond,
 }
 

@@ -220,7 +220,7 @@ impl Error {
         self.kind
     }
 
-    /// What the database lacks for the request. It does not cross to other processes.
+    /// The capability that the database lacks for the request. It does not cross to other processes.
     pub fn lacks(&self) -> Option<Capability> {
         self.lacks
     }

@@ -2,7 +2,7 @@
 
 use super::{Key, Reason};
 
-/// What a commit has made of a message.
+/// The state of a message after a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedMessage {
     /// The commit.

@@ -131,7 +131,7 @@ impl PeekCursor {
     }
 }
 
-/// What a list of messages visits, from a place on.
+/// The messages that a list visits, from a place on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peek {
     /// Only messages in this state.

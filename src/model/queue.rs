@@ -238,7 +238,7 @@ pub enum DeadLetterChange {
     },
 }
 
-/// What the deletion of a message that no consumer has came to.
+/// The result of deleting a message that no consumer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageDeletion {
     /// The message is deleted.

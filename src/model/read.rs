@@ -73,7 +73,7 @@ pub struct Seen<'a> {
     pub expire_at_ms: Option<i64>,
 }
 
-/// Where a walk continues after an entry.
+/// The point at which a walk continues after an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// At the next entry.
@@ -84,7 +84,7 @@ pub enum Step {
     Stop,
 }
 
-/// What a read is going to ask of its snapshot, named before the first row is visited: an engine behind a
+/// The entries that a read needs, named before the first row is visited: an engine behind a
 /// network fetches all of it at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs<'n> {

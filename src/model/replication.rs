@@ -112,7 +112,7 @@ pub enum When {
     Time(i64),
 }
 
-/// What a commit has made of an entry.
+/// A version of an entry, made by a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryVersion {
     /// The commit that made it; of the oldest known one, the commit that wrote the value.
@@ -134,7 +134,7 @@ pub struct PastEntry {
     pub expire_at_ms: Option<i64>,
 }
 
-/// What a read server says about itself to the server that it follows.
+/// The URL and region that a read server sends to the server that it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertised {
     /// Its URL for clients.
@@ -143,7 +143,7 @@ pub struct Advertised {
     pub region: String,
 }
 
-/// What a copy has of the database that it follows.
+/// The position of a copy in the database that it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
     /// The database that it follows.
@@ -182,9 +182,9 @@ pub struct CopiedEntry {
 /// The replacement of all entries of a copy by those of the database that it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// What the copy follows now; `None`: nothing, and it has no entries.
+    /// The present position of the copy; `None`: it has no entries.
     pub before: Option<Followed>,
-    /// What it follows afterwards.
+    /// The position afterwards.
     pub after: Followed,
     /// A random number: the copy is another one for its followers.
     pub generation: u64,

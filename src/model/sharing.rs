@@ -5,11 +5,11 @@
 pub struct Sharing {
     /// Commits that the process has not looked at yet; `None` if it does not look for commits of others.
     pub lag_commits: Option<u64>,
-    /// What it does as the leader; `None` before it begins to lead.
+    /// Its figures as the leader; `None` before it begins to lead.
     pub leader: Option<LeaderFigures>,
 }
 
-/// What a process has done as the leader of a database, and what it does now.
+/// The counts and the present state of a process as the leader of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaderFigures {
     /// Whether it leads now.
@@ -24,11 +24,11 @@ pub struct LeaderFigures {
     pub waiting_writes: u64,
     /// Bytes of these.
     pub waiting_bytes: u64,
-    /// What it has done so far.
+    /// Its counts so far.
     pub counts: LeaderCounts,
 }
 
-/// What a process has done as the leader of a database, over all its leads.
+/// The counts of a process as the leader of a database, over all its leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaderCounts {
     /// Epochs that it has begun.

@@ -361,7 +361,7 @@ fn refused(url: &Url, status: StatusCode, headers: &HeaderMap, text: &str) -> Fa
     })
 }
 
-/// Where a server has its databases, for a URL that is no database's.
+/// The part of an error that says where a server has its databases, for a URL that names none.
 fn place_of_databases(url: &Url) -> String {
     let segments: Vec<&str> = url.path_segments().map(Iterator::collect).unwrap_or_default();
     let api = segments.iter().position(|segment| matches!(*segment, "v1" | "v2"));

@@ -308,7 +308,7 @@ impl Transport {
         matches!(self.spoken(uri), Some(Speaks::Two { .. }))
     }
 
-    /// What the server of a URL without TLS speaks.
+    /// The version of HTTP of a server whose URL has no TLS.
     fn spoken(&self, uri: &Uri) -> Option<Speaks> {
         let is_plain = uri.scheme_str() == Some("http");
         is_plain.then(|| self.speaks.lock().get(&authority(uri)).copied()).flatten()

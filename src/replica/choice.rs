@@ -17,7 +17,7 @@ pub struct Freshness {
     pub max_lag: Option<Duration>,
 }
 
-/// Where a read is answered.
+/// The source of the answer of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Here and now.

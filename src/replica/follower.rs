@@ -27,7 +27,7 @@ pub(super) struct LogTaker {
 
 #[derive(Default)]
 struct State {
-    /// What the store follows, or why that is not known.
+    /// The position of the store, or the error of reading it.
     followed: Option<Result<Option<Followed>>>,
     copying: Option<Copying>,
     over: bool,
@@ -74,7 +74,7 @@ impl LogTaker {
         self.state.lock().followed.clone().and_then(Result::ok).flatten()
     }
 
-    /// What the store follows and goes on with. Other prefixes need another copy.
+    /// The position from which the store continues. Other prefixes need another copy.
     ///
     /// # Errors
     /// Those of reading it.
@@ -233,7 +233,7 @@ impl LogFollower for LogTaker {
     }
 }
 
-/// What a store follows.
+/// The position of a store.
 pub(super) fn followed(store: &Store) -> impl Future<Output = Result<Option<Followed>>> + use<> {
     let (reply, found) = oneshot::channel();
     store.followed(move |followed| drop(reply.send(followed)));

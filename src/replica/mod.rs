@@ -47,7 +47,7 @@ pub struct Copy {
     tasks: Tasks,
 }
 
-/// What it follows.
+/// The database that it follows.
 enum Source {
     #[expect(dead_code, reason = "held: following ends with it")]
     Server(Following, Arc<Client>),

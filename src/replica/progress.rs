@@ -11,7 +11,7 @@ use crate::model::Error;
 /// Streams that fail one after the other from which on the server counts as not reachable.
 const FAILURES_MIN: u32 = 2;
 
-/// What a replica does.
+/// The state of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Connects, or gets a copy of everything.
@@ -40,7 +40,7 @@ impl State {
 /// How far a replica is.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// What it does.
+    /// Its state.
     pub state: State,
     /// The commit up to which it has every change.
     pub version: u64,

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// Divides two terms. FTS5 takes it for no letter, and no text that is stored has it.
 const DIVIDER: char = '\u{1f}';
 
-/// What a character is in a text without spaces.
+/// The class of a character in a text without spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// A term of its own, with the marks behind it.

@@ -19,7 +19,7 @@ pub(super) type CopyWork = Box<dyn FnOnce(Result<&mut dyn Writer>) -> Announced 
 /// The entries of a copy, page by page; `None` after the last ones. It may wait.
 pub type Pages = Box<dyn FnMut() -> Result<Option<Vec<CopiedEntry>>> + Send>;
 
-/// What work of the follower has changed.
+/// The changes by work of the follower.
 pub(super) enum Announced {
     Nothing,
     /// The entries of these keys, by the commits after the first version up to the second.
@@ -49,7 +49,7 @@ impl Store {
         Self::start_for(engine, env, Use::Copies)
     }
 
-    /// What the copy follows; `None`: nothing yet.
+    /// The position of the copy; `None`: it has none yet.
     pub fn followed(&self, reply: impl FnOnce(Result<Option<Followed>>) + Send + 'static) {
         self.copy_work(move |writer| {
             reply(writer.and_then(Writer::followed));

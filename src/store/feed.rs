@@ -51,7 +51,7 @@ struct Feed {
     tries: Tries,
 }
 
-/// What is known about changes after a feed's position.
+/// Whether there are changes after a feed's position, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     /// There are none.

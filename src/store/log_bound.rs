@@ -17,7 +17,7 @@ use super::write_queue::WriteQueue;
 use crate::engine::{Lengths, Maintenance};
 use crate::model::{Error, LOG_LOOK_MS, Result, WAL_BYTES_MAX};
 
-/// What a walk needs to begin.
+/// The parts of a store from which the bound of a walk is made.
 #[derive(Clone)]
 pub(super) struct LogKeeper {
     whole: Arc<dyn Maintenance>,

@@ -36,7 +36,7 @@ impl LogTails {
     }
 }
 
-/// What comes after a place in the log.
+/// The continuation after a place in the log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LogRead {
     /// The next segments.

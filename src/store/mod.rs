@@ -194,7 +194,7 @@ impl Store {
         self.readonly
     }
 
-    /// What the database can do.
+    /// The capabilities of the database.
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -264,7 +264,7 @@ impl Store {
     }
 }
 
-/// What a store is for.
+/// The use of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// Reads only.

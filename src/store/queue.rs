@@ -12,7 +12,7 @@ use crate::model::{
 /// A remote consumer. It settles its messages with [`super::Store::ask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConsumer {
-    /// What it consumes.
+    /// The queue and the options of its consumption.
     pub options: ConsumeOptions,
     /// Credits at first.
     pub credits: u64,

@@ -166,7 +166,7 @@ struct Drained {
     nudged: bool,
 }
 
-/// What the writer thread does next.
+/// The next work of the writer thread.
 enum Next {
     /// It carries out work.
     Work(Box<Drained>),

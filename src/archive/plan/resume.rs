@@ -10,7 +10,7 @@ use super::Snapshot;
 #[cfg(test)]
 mod tests;
 
-/// What the database and its log tell, in one snapshot. A place in the log is the last segment that begins with
+/// The state of the database and its log in one snapshot. A place in the log is the last segment that begins with
 /// or before a commit, as its last commit and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::archive) struct Source {
@@ -36,7 +36,7 @@ pub(in crate::archive) struct Last {
     pub(in crate::archive) follows: bool,
 }
 
-/// What the objects and the manifest of a history tell about the end of its archive.
+/// The end of an archive, by the objects and the manifest of a history.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::archive) struct End<'e> {
     /// In the order of commits.
@@ -55,7 +55,7 @@ pub(in crate::archive) struct Lost {
     pub(in crate::archive) complete: u64,
 }
 
-/// Where an archiver goes on.
+/// The point at which an archiver continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::archive) enum Resume {
     /// Behind the last object.

@@ -14,7 +14,7 @@ use crate::store::Store;
 /// The mark of a feed or a watch of the server.
 const OF_SERVER: u64 = 1 << 63;
 
-/// What an id of a watch or a feed belongs to.
+/// The database that an id of a watch or a feed belongs to.
 pub(in crate::database) enum Part {
     Local(u64),
     Server(u64),

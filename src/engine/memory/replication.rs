@@ -16,7 +16,7 @@ use crate::model::{
     LoggedMessage, Moment, Origin, PastEntry, Result,
 };
 
-/// What entries were before commits.
+/// Entries before commits.
 pub(super) type Past = BTreeMap<(Key, u64), Option<PastEntry>>;
 
 struct Segment {

@@ -41,14 +41,14 @@ pub(super) struct CommitStatements {
     pub(super) keys: Option<Vec<u8>>,
     /// Its writes with ids, as the log of batches has them.
     pub(super) writes: Option<Vec<u8>>,
-    /// What the history gets, if there is one.
+    /// The rows of the history, if there is one.
     pub(super) past: Replaced,
     pub(super) entries: EntryChanges,
     pub(super) messages: MessageChanges,
     pub(super) changes: ChangeRows,
-    /// What the replication log gets, if it is on.
+    /// The row of the replication log, if it is on.
     pub(super) segment: Option<SegmentRow>,
-    /// So many rows of the history go.
+    /// The number of rows of the history to delete.
     pub(super) trims_past: i64,
     /// Rows of the log of batches from before this time go, in ms since the epoch.
     pub(super) trims_log: Option<i64>,

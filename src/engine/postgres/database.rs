@@ -37,14 +37,14 @@ feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
 feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
 WHERE id = $1 RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
-/// What the replication log of a database has: the bits of the column `log_parts`. Without the first one it is
+/// The parts of the replication log of a database: the bits of the column `log_parts`. Without the first one it is
 /// off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogParts(i16);
 
 impl LogParts {
     const CHANGES: i16 = 1;
-    /// What commits replace. The statements in `history` name this bit.
+    /// Replaced entries. The statements in `history` name this bit.
     const HISTORY: i16 = 2;
     const MESSAGES: i16 = 4;
 
@@ -94,7 +94,7 @@ pub(super) struct DatabaseRow {
     pub(super) waited_ms: u64,
     /// The name of another process that leads the database; empty if its lease has ended.
     pub(super) led_by: Option<String>,
-    /// What the replication log has.
+    /// The parts of the replication log.
     pub(super) log_parts: LogParts,
 }
 

@@ -24,7 +24,7 @@ impl LoggedKeys {
         }
     }
 
-    /// What the log stores; `None` if there were too many.
+    /// The bytes for the log; `None` if there were too many keys.
     pub(super) fn encoded(&self) -> Option<&[u8]> {
         (!self.omitted).then_some(self.bytes.as_slice())
     }

@@ -39,7 +39,7 @@ const REJECTED: u8 = 3;
 const DEDUPLICATED: u8 = 1;
 const HAS_ID: u8 = 2;
 
-/// What the log stores; `None` without such writes. `previous`: the version before the batch.
+/// The bytes for the log; `None` without such writes. `previous`: the version before the batch.
 pub(super) fn encoded(records: &[WriteRecord], previous: u64) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(records.len() * (WriteId::BYTES + 5));
     for WriteRecord { id, decision } in records {

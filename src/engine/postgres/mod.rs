@@ -90,9 +90,9 @@ pub(super) struct Shared {
     seen: AtomicU64,
     /// Whether a poll looks for commits of other processes.
     polled: AtomicBool,
-    /// What this process does as the leader.
+    /// The figures of this process as the leader.
     figures: Mutex<Option<LeaderFigures>>,
-    /// What this process logs as the leader, as its last lead has found it.
+    /// The logs that this process writes as the leader, as its last lead has found them.
     logs: LeaderLogs,
     /// Names of batches: a random number, and a counter.
     batches: (u64, AtomicU64),
@@ -100,14 +100,14 @@ pub(super) struct Shared {
     busy: Duration,
 }
 
-/// What a leader logs.
+/// The logs that a leader writes.
 #[derive(Default)]
 struct LeaderLogs {
     /// Changes for feeds.
     feeds: AtomicBool,
     /// Segments for replicas and archives.
     replicates: AtomicBool,
-    /// What commits replace.
+    /// Whether replaced entries are kept.
     remembers: AtomicBool,
     /// Messages in segments.
     messages: AtomicBool,

@@ -69,7 +69,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where the span continues behind its limit; `None` if it was fetched to its end.
+    /// The key at which the span continues behind its limit; `None` if it was fetched to its end.
     ///
     /// # Errors
     /// `Corrupt` for keys of another type.

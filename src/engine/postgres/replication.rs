@@ -109,7 +109,7 @@ pub(super) struct SegmentRow {
     pub(super) changes: Vec<u8>,
 }
 
-/// What a change of the settings has turned off, whose rows are of no more use.
+/// The logs that a change of the settings has turned off, whose rows are of no more use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnedOff {
     pub(super) log: bool,

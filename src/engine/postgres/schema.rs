@@ -114,7 +114,7 @@ CREATE TABLE IF NOT EXISTS openkv.indexes (
 );
 ";
 
-/// What the format 4 has added: the history.
+/// The tables that the format 4 has added: the history.
 const TABLES_OF_FORMAT_4: &str = "\
 ALTER TABLE openkv.replication ADD COLUMN IF NOT EXISTS history_ms int8;
 ALTER TABLE openkv.replication ADD COLUMN IF NOT EXISTS history_version int8;

@@ -36,7 +36,7 @@ pub(in crate::engine) struct Outline {
     pub(in crate::engine) bytes: u64,
 }
 
-/// What a change of the settings leads to.
+/// The result of a change of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Changed {
     /// The log after it; `None`: it is off, and its segments go.

@@ -25,7 +25,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Pages that the smallest commit may change.
 const COMMIT_PAGES: u64 = 8;
 
-/// What is free, and how much of it only deletions may use.
+/// The free space, and the part of it that only deletions may use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
     free: u64,

@@ -8,11 +8,11 @@ use rusqlite::{Connection, OptionalExtension};
 use super::errors::failure;
 use crate::model::{Error, Followed, Key, Origin, Result};
 
-/// What a file follows.
+/// The database that a file follows.
 const FOLLOWED: &str = "SELECT (SELECT value FROM openkv_meta WHERE name = 'follows'), version \
                         FROM data_version WHERE k = 0";
 
-/// What a process opens a file for.
+/// The role in which a process opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// For reading only.
@@ -25,7 +25,7 @@ pub(super) enum Role {
     Promotes,
 }
 
-/// What a file follows, with its commit counter; `None` for one that follows nothing.
+/// The database that a file follows, with its commit counter; `None` for a file that follows none.
 pub(super) fn read(connection: &Connection) -> Result<(Option<Followed>, u64)> {
     let row = connection.query_row(FOLLOWED, [], |row| {
         Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get::<_, i64>(1)?))

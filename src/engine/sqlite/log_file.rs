@@ -40,7 +40,7 @@ pub(super) fn vfs() -> &'static CStr {
     })
 }
 
-/// What a connection syncs.
+/// The commits that a connection syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Synced {
     /// Each commit.

@@ -21,7 +21,7 @@ pub(super) struct SealedFile {
     opened: State,
 }
 
-/// What shows a change of a file.
+/// The size, time and inode that show a change of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     bytes: u64,

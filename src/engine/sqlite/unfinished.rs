@@ -62,7 +62,7 @@ impl Unfinished {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

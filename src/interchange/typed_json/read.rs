@@ -100,7 +100,7 @@ struct Reader<'j, 'f> {
     fill: Option<&'f mut Fill<'f>>,
 }
 
-/// What an item of JSON begins.
+/// The kind of value that an item of JSON begins.
 enum Begun<'j> {
     Scalar(Node),
     Whole(Value),

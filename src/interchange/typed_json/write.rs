@@ -29,7 +29,7 @@ pub(super) fn push(out: &mut String, encoding: Encoding, bytes: &[u8]) -> Result
     Ok(())
 }
 
-/// What is still to be written, the next one last.
+/// A step that is still to be written, the next one last.
 enum Step<'v> {
     Text(&'static str),
     Node(NodeId),

@@ -26,7 +26,7 @@ pub const LAYER_WAITING_WRITES_MAX: usize = 100_000;
 /// Bytes of the ids of writes that a leader remembers, with their outcomes.
 pub const LAYER_WRITE_IDS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What an id costs beside its results, in bytes: a map, a queue, the outcome.
+/// Bytes of an id beside its results: a map, a queue, the outcome.
 pub const LAYER_WRITE_ID_BYTES: usize = 96;
 
 /// How long a leader remembers the id of a write, in ms. Longer than a client repeats the write.

@@ -29,7 +29,7 @@ impl<W> Shared<W> {
     }
 }
 
-/// What the thread did in a round.
+/// The result of a round of the thread.
 pub(super) enum Round<'q> {
     /// Some work; there may be more.
     Worked,

@@ -15,7 +15,7 @@ use crate::store::lock_request::LockRequest;
 use crate::store::timers::Done;
 use crate::store::write_queue::{Acknowledged, Submission};
 
-/// What the outcome of a batch is for.
+/// A batch under way, with the receivers of its outcome.
 pub(super) struct Batch {
     origin: Origin,
     done: Done,

@@ -21,7 +21,7 @@ SELECT $1, u.k, u.until, u.version, u.encoding, u.v, u.expires_ms \
 FROM unnest($2::bytea[], $3::int8[], $4::int8[], $5::int2[], $6::bytea[], $7::int8[]) \
 AS u(k, until, version, encoding, v, expires_ms)";
 
-/// What the changes of a batch have made of the entry of a key so far.
+/// The entry of a key after the changes of a batch so far.
 #[derive(Clone, Copy)]
 enum Earlier<'c> {
     /// Nothing, or only another expiry.

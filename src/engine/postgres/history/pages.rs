@@ -70,7 +70,7 @@ impl Part {
         link.query((sql, vec![&db, &self.start, &self.end, &self.rows]))
     }
 
-    /// What the entries were before the first commit after `version` that changed them.
+    /// The entries before the first commit after `version` that changed them.
     fn replaced(&self, link: &Link, db: i64, version: i64) -> Result<Vec<Found>> {
         let sql = match (self.values, self.reverse) {
             (true, false) => replaced_sql!("v", "", "> o.k", "< $3"),

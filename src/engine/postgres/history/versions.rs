@@ -9,7 +9,7 @@ use crate::engine::postgres::link::Link;
 use crate::engine::postgres::pages::encoding;
 use crate::model::{EncodedValue, POSTGRES_VERSIONS_PAGE_ROWS, PastEntry, Result};
 
-/// What an entry was before the first commit from `$3` on that changed it, or the present one.
+/// The entry before the first commit from `$3` on that changed it, or the present one.
 const ENTRY: &str = "\
 SELECT version, encoding, v, expires_ms FROM (\
 (SELECT 0 AS o, version, encoding, v, expires_ms FROM openkv.past \

@@ -31,7 +31,7 @@ const CONFIRM: &str = "\
 SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM openkv.databases \
 WHERE id = $1 AND epoch = $2 AND version = $3";
 
-/// What a batch sends.
+/// The statements of a batch.
 pub(super) enum Batch {
     /// Nothing but a question: it has no commit.
     Confirm { db: i64, epoch: i64, version: i64 },
@@ -43,7 +43,7 @@ pub(super) enum Batch {
     },
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 pub(super) enum Fate {
     /// It is durable, or confirmed. With the time of the server.
     Durable(Option<i64>),
@@ -131,7 +131,7 @@ impl Batch {
         }
     }
 
-    /// Where among its answers the time of the server is.
+    /// The index of the answer with the time of the server.
     pub(super) fn time_at(&self) -> usize {
         match self {
             Self::Confirm { .. } => 0,

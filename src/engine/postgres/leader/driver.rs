@@ -65,7 +65,7 @@ struct RanAlone {
     result: Result<(Report, Lead)>,
 }
 
-/// What the thread waits for.
+/// The events that the thread waits for.
 enum Heard {
     Arrived,
     Fate(Fate),

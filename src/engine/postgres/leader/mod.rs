@@ -38,7 +38,7 @@ pub(super) struct Leader {
     under_way: VecDeque<Ticket>,
 }
 
-/// What the store and the thread of a leader tell each other.
+/// The messages between the store and the thread of a leader.
 #[derive(Default)]
 struct Exchange {
     waiting: Mutex<Waiting>,

@@ -15,7 +15,7 @@ use crate::model::{
     SPILL_ROW_BYTES_MIN,
 };
 
-/// What the changes of a transaction have made of the entry of a key so far.
+/// The entry of a key after the changes of a transaction so far.
 enum Earlier<'c> {
     /// That from before the transaction, with another expiry.
     Base { expire_at_ms: Option<i64> },
@@ -102,7 +102,7 @@ impl HistoryWriter {
         self.on
     }
 
-    /// What `kv.seq` has to be for a key that the changes of the last [`Self::keep`] have touched.
+    /// The value of `kv.seq` for a key that the changes of the last [`Self::keep`] have touched.
     pub(in crate::engine::sqlite) fn newest_of(&self, key: &Key) -> i64 {
         if self.places.is_empty() {
             return 0;
