@@ -18,9 +18,10 @@ use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::queue::{id_in, queue_of};
-use super::schema::{PageLimit, QueueName, TypedValue, ValueError};
+use super::schema::{PageLimit, QueueName, TypedValue};
 use super::target::Query;
-use super::written::Written;
+use super::written::{Stored, ValueError, Written};
+use crate::connect::time::to_rfc3339;
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result,
 };
@@ -29,15 +30,16 @@ use crate::server::data::{Client, store_of};
 use crate::server::pending::Pending;
 
 /// A dead letter.
-#[derive(ToSchema)]
-#[schema(as = DeadLetter, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `write` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeadLetter)]
 pub(super) struct DeadLetterBody<V> {
     id: String,
     /// Absent if it cannot be read.
     #[schema(required = false)]
     value: V,
     /// Why the value cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     value_error: Option<ValueError>,
     attempts: u32,
     /// RFC 3339, as the other times.
@@ -50,25 +52,25 @@ pub(super) struct DeadLetterBody<V> {
     error: String,
 }
 
-fn write(written: &mut Written, letter: &DeadLetter) -> Result<()> {
-    written.object(|written| {
-        written.member("id").digits(letter.id);
-        written.value_member(Encoding::Cbor, &letter.value)?;
-        written.member("attempts").number(letter.attempts.into());
-        written.member("enqueuedAt").time(letter.enqueued_ms);
-        written.member("firstAttemptAt").time(letter.first_ms);
-        written.member("lastAttemptAt").time(letter.last_ms);
-        written.member("diedAt").time(letter.died_ms);
-        written.member("errorName").text(letter.reason.name());
-        written.member("error").text(letter.reason.message());
-        Ok(())
-    })
+fn dead_letter(letter: &DeadLetter) -> DeadLetterBody<Stored<'_>> {
+    DeadLetterBody {
+        id: letter.id.to_string(),
+        value: Stored(Encoding::Cbor, &letter.value),
+        value_error: None,
+        attempts: letter.attempts,
+        enqueued_at: to_rfc3339(letter.enqueued_ms),
+        first_attempt_at: to_rfc3339(letter.first_ms),
+        last_attempt_at: to_rfc3339(letter.last_ms),
+        died_at: to_rfc3339(letter.died_ms),
+        error_name: letter.reason.name().to_owned(),
+        error: letter.reason.message().to_owned(),
+    }
 }
 
 /// A page of dead letters.
-#[derive(ToSchema)]
-#[schema(as = DeadLetters, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `list` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeadLetters)]
 pub(super) struct DeadLettersBody<V> {
     messages: Vec<DeadLetterBody<V>>,
     /// Where the next page begins; `null` at the end.
@@ -107,7 +109,11 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
         });
     });
     let cursor = |last: &DeadLetter| format!("{}.{}", last.died_ms, last.id);
-    page.await?.answer("messages", form, write, cursor)
+    page.await?.answer(form, cursor, |letters, cursor| DeadLettersBody {
+        messages: letters.iter().map(dead_letter).collect(),
+        has_more: cursor.is_some(),
+        cursor,
+    })
 }
 
 fn none() -> Problem {
@@ -136,9 +142,7 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     let store = store_of(&client.database).await?;
     let letter =
         Pending::of(|reply| store.dead_letter(queue, id, reply)).await?.ok_or_else(none)?;
-    let mut written = Written::new(form, 0);
-    write(&mut written, &letter)?;
-    let (body, lossy) = written.finish();
+    let (body, lossy) = Written::of(form, 0, &dead_letter(&letter))?.finish();
     Ok(as_document(form, whole(body), lossy))
 }
 

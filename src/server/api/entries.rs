@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::range::Bounds;
+use super::schema::EntryBody;
+use super::written::Stored;
 use crate::filter::Filter;
 use crate::metrics::Operation;
 use crate::model::{
@@ -35,6 +37,14 @@ impl Entry {
             value: seen.row.value.to_vec(),
             expire_at_ms: seen.expire_at_ms,
         }
+    }
+}
+
+impl Entry {
+    /// The entry in a document; without its value in a list of keys.
+    pub(super) fn body(&self, keys_only: bool) -> EntryBody<'_> {
+        let value = (!keys_only).then_some(Stored(self.encoding, &self.value));
+        EntryBody::new(&self.key, self.stamp, value, self.expire_at_ms)
     }
 }
 

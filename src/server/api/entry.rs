@@ -18,7 +18,10 @@ use super::list;
 use super::media::Form;
 use super::precondition::Preconditions;
 use super::problem::{Answered, Problem};
-use super::schema::{Binary, EntryBody, Lifetime, Stamp, TypedEntryBody, TypedValue, Where};
+use super::schema::{
+    Binary, EntryBody, Lifetime, PageOrEntry, Stamp, TypedEntryBody, TypedPageOrEntry, TypedValue,
+    Where,
+};
 use super::target::{Query, key_of, path_in_api};
 use super::write::{Done, commit, expiry, value_of};
 use crate::model::{
@@ -38,7 +41,7 @@ fn key(client: &Client, uri: &Uri, query: &Query) -> Result<Key, Problem> {
     params(("path" = String, Path, description = "The parts of the key, each a string.")),
     responses(
         (status = 200, description = "The entry; in CBOR and as bytes, its value alone.", content(
-            (EntryBody = "application/json"),
+            (EntryBody<'static> = "application/json"),
             (TypedEntryBody = "application/vnd.openkv+json"),
             (Binary = "application/cbor"),
             (Binary = "application/octet-stream")),
@@ -55,24 +58,6 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     let query = Query::of(&head.uri, &["key"])?;
     let key = key(&client, &head.uri, &query)?;
     read(&client, &head, &key).await
-}
-
-/// What `GET /keys` answers.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it documents what two handlers write")]
-pub(super) enum PageOrEntry {
-    Page(list::PageBody<EntryBody>),
-    Entry(EntryBody),
-}
-
-/// The same in `application/vnd.openkv+json`.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it documents what two handlers write")]
-pub(super) enum TypedPageOrEntry {
-    Page(list::PageBody<TypedEntryBody>),
-    Entry(TypedEntryBody),
 }
 
 /// Reads the entry of `?key=`, or a list.

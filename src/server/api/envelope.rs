@@ -3,13 +3,16 @@
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{ETAG, HeaderName, HeaderValue};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::entries::Entry;
 use super::media::Form;
 use super::problem::Problem;
+use super::schema::EntryBody;
 use super::written::{Written, in_cbor};
 use crate::connect::time::to_rfc3339;
-use crate::model::{Encoding, Error, FRAMES_APART_BYTES_MIN, Key, Result, Versionstamp};
+use crate::model::{Error, FRAMES_APART_BYTES_MIN, Key, Result, Versionstamp};
 use crate::server::answer::{Answer, Body, answer, whole};
 use crate::server::memory::Claim;
 use crate::store::Room;
@@ -22,54 +25,24 @@ const EXPIRE_AT: HeaderName = HeaderName::from_static("openkv-expire-at");
 /// About the bytes of an entry in JSON beside its key and its value.
 const ENVELOPE_BYTES: usize = 100;
 
-/// An entry of a document.
-#[derive(Clone, Copy)]
-pub(super) struct Shown<'e> {
-    pub(super) key: &'e [u8],
-    pub(super) stamp: Versionstamp,
-    /// `None` in a list of keys.
-    pub(super) value: Option<(Encoding, &'e [u8])>,
-    pub(super) expire_at_ms: Option<i64>,
+/// A page of a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Page)]
+pub(super) struct PageBody<E> {
+    entries: Vec<E>,
+    /// Where the next page begins; `null` at the end.
+    cursor: Option<String>,
+    /// Whether there is a next page.
+    has_more: bool,
 }
 
-impl<'e> Shown<'e> {
-    pub(super) fn of(entry: &'e Entry, keys_only: bool) -> Self {
-        let value = (!keys_only).then_some((entry.encoding, entry.value.as_slice()));
-        Self { key: &entry.key, stamp: entry.stamp, value, expire_at_ms: entry.expire_at_ms }
-    }
-
-    /// About the bytes of its text. Most values have few more bytes in JSON.
-    fn bytes(&self) -> usize {
-        2 * (self.key.len() + self.value.map_or(0, |(_, value)| value.len())) + ENVELOPE_BYTES
-    }
-
-    /// Appends the entry.
-    pub(super) fn write(self, written: &mut Written) -> Result<()> {
-        written.object(|written| self.write_members(written))
-    }
-
-    /// Appends the members of the entry to an object that has others too.
-    pub(super) fn write_members(self, written: &mut Written) -> Result<()> {
-        written.member("key").key(self.key)?;
-        if let Some((encoding, value)) = self.value {
-            written.value_member(encoding, value)?;
-        }
-        written.member("versionstamp").stamp(self.stamp);
-        if let Some(ms) = self.expire_at_ms {
-            written.member("expireAt").expiry(ms);
-        }
-        Ok(())
-    }
-}
-
-/// Appends that there is no entry of a key.
-pub(super) fn write_absent(written: &mut Written, key: &[u8]) -> Result<()> {
-    written.object(|written| {
-        written.member("key").key(key)?;
-        written.member("value").null();
-        written.member("versionstamp").null();
-        Ok(())
-    })
+/// The entries of keys.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Batch)]
+pub(super) struct BatchAnswer<E> {
+    /// In the order of the keys; without an entry, value and versionstamp are `null`.
+    entries: Vec<E>,
 }
 
 /// The digits of a versionstamp.
@@ -90,9 +63,9 @@ pub(super) fn etag(stamp: Versionstamp) -> Result<HeaderValue> {
 fn one(entry: &Entry, form: Form) -> Result<(Vec<u8>, bool)> {
     match form {
         Form::Json | Form::Typed => {
-            let shown = Shown::of(entry, false);
-            let mut written = Written::new(form, shown.bytes());
-            shown.write(&mut written)?;
+            // Most values have few more bytes in JSON.
+            let bytes = 2 * (entry.key.len() + entry.value.len()) + ENVELOPE_BYTES;
+            let mut written = Written::of(form, bytes, &entry.body(false))?;
             written.take_unreadable().map_or_else(|| Ok(written.finish()), Err)
         }
         Form::Cbor => {
@@ -105,9 +78,7 @@ fn one(entry: &Entry, form: Form) -> Result<(Vec<u8>, bool)> {
 
 /// An entry as plain JSON.
 pub(super) fn plain(entry: &Entry) -> Result<String> {
-    let mut written = Written::new(Form::Json, 0);
-    Shown::of(entry, false).write(&mut written)?;
-    Ok(written.into_text())
+    Ok(Written::of(Form::Json, 0, &entry.body(false))?.into_text())
 }
 
 /// Carries out work for so many bytes, on a thread of its own if they are many.
@@ -166,15 +137,12 @@ pub(super) async fn batch_answer(
     (claim, bytes): (&Claim, usize),
 ) -> Result<Answer, Problem> {
     let body = apart(bytes, move || {
-        let mut written = Written::new(form, 0);
-        let entries = keys.iter().zip(&entries);
-        written.object(|written| {
-            written.member("entries").array(entries, |written, (key, entry)| match entry {
-                Some(entry) => Shown::of(entry, false).write(written),
-                None => write_absent(written, key.as_bytes()),
-            })
-        })?;
-        Ok(written.finish())
+        let entries = keys.iter().zip(&entries).map(|(key, entry)| match entry {
+            Some(entry) => entry.body(false),
+            None => EntryBody::absent(key.as_bytes()),
+        });
+        let batch = BatchAnswer { entries: entries.collect::<Vec<_>>() };
+        Ok(Written::of(form, 0, &batch)?.finish())
     });
     answered(form, body.await?, claim)
 }
@@ -187,20 +155,9 @@ pub(super) async fn page_answer(
     (claim, bytes): (&Claim, usize),
 ) -> Result<Answer, Problem> {
     let body = apart(bytes, move || {
-        let mut written = Written::new(form, 0);
-        written.object(|written| {
-            let each = |written: &mut Written, entry| Shown::of(entry, keys_only).write(written);
-            written.member("entries").array(entries.iter(), each)?;
-            write_cursor(written, cursor.as_deref());
-            Ok(())
-        })?;
-        Ok(written.finish())
+        let has_more = cursor.is_some();
+        let entries = entries.iter().map(|entry| entry.body(keys_only)).collect();
+        Ok(Written::of(form, 0, &PageBody { entries, cursor, has_more })?.finish())
     });
     answered(form, body.await?, claim)
-}
-
-/// Appends where a list continues.
-pub(super) fn write_cursor(written: &mut Written, cursor: Option<&str>) {
-    written.member("cursor").text_or_null(cursor);
-    written.member("hasMore").boolean(cursor.is_some());
 }

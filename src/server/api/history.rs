@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
@@ -11,15 +12,16 @@ use super::envelope::hex;
 use super::item_page::Page;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
-use super::schema::{Stamp, TypedVersionValue, ValueError, VersionsLimit};
+use super::schema::{Stamp, TypedVersionValue, VersionsLimit};
 use super::target::{Query, key_of};
-use super::written::Written;
-use crate::model::{Capability, EntryVersion, HISTORY_VERSIONS_MAX, Result, Versionstamp};
+use super::written::{StampDigits, Stored, ValueError};
+use crate::connect::time::to_rfc3339;
+use crate::model::{Capability, EntryVersion, HISTORY_VERSIONS_MAX, Versionstamp};
 
 /// What a commit has made of an entry.
-#[derive(ToSchema)]
-#[schema(as = EntryVersion, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `write` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EntryVersion)]
 pub(super) struct VersionBody<V> {
     /// `set`: the commit has stored the value; `expiry`: it has changed the expiry alone; `delete`: it has removed
     /// the entry.
@@ -28,18 +30,18 @@ pub(super) struct VersionBody<V> {
     #[schema(required = false)]
     value: Option<V>,
     /// Why the value cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     value_error: Option<ValueError>,
     #[schema(value_type = Stamp)]
-    versionstamp: String,
+    versionstamp: StampDigits,
     /// RFC 3339; `null` for a commit before the beginning of the history.
     committed_at: Option<String>,
     /// RFC 3339; `null` without an expiry.
     expire_at: Option<String>,
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "it documents what `write` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum VersionType {
     Set,
     Expiry,
@@ -47,9 +49,9 @@ pub(super) enum VersionType {
 }
 
 /// A page of the versions of an entry.
-#[derive(ToSchema)]
-#[schema(as = EntryVersions, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `list` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EntryVersions)]
 pub(super) struct VersionsBody<V> {
     versions: Vec<VersionBody<V>>,
     /// Where the next page begins; `null` at the end.
@@ -57,30 +59,21 @@ pub(super) struct VersionsBody<V> {
     has_more: bool,
 }
 
-fn write(written: &mut Written, version: &EntryVersion) -> Result<()> {
+fn version(version: &EntryVersion) -> VersionBody<Stored<'_>> {
     let EntryVersion { commit, at_ms, entry } = version;
-    written.object(|written| {
-        let kind = match entry {
-            None => "delete",
-            Some(entry) if entry.version == *commit => "set",
-            Some(_) => "expiry",
-        };
-        written.member("type").text(kind);
-        match entry {
-            None => written.member("value").null(),
-            Some(entry) => written.value_member(entry.value.encoding, &entry.value.bytes)?,
-        }
-        written.member("versionstamp").stamp(Versionstamp::new(*commit));
-        let expire_at_ms = entry.as_ref().and_then(|entry| entry.expire_at_ms);
-        for (name, ms) in [("committedAt", *at_ms), ("expireAt", expire_at_ms)] {
-            let member = written.member(name);
-            match ms {
-                Some(ms) => member.time(ms),
-                None => member.null(),
-            }
-        }
-        Ok(())
-    })
+    let stored = entry.as_ref();
+    VersionBody {
+        r#type: match stored {
+            None => VersionType::Delete,
+            Some(entry) if entry.version == *commit => VersionType::Set,
+            Some(_) => VersionType::Expiry,
+        },
+        value: stored.map(|entry| Stored(entry.value.encoding, &entry.value.bytes)),
+        value_error: None,
+        versionstamp: StampDigits(Versionstamp::new(*commit)),
+        committed_at: at_ms.map(to_rfc3339),
+        expire_at: stored.and_then(|entry| entry.expire_at_ms).map(to_rfc3339),
+    }
 }
 
 fn limit_of(given: Option<u64>) -> Result<usize, Problem> {
@@ -143,5 +136,9 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
         });
     });
     let cursor = |last: &EntryVersion| hex(Versionstamp::new(last.commit));
-    page.await.map_err(advised)?.answer("versions", form, write, cursor)
+    page.await.map_err(advised)?.answer(form, cursor, |versions, cursor| VersionsBody {
+        versions: versions.iter().map(version).collect(),
+        has_more: cursor.is_some(),
+        cursor,
+    })
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::envelope::{answered, write_cursor};
+use serde::Serialize;
+
+use super::envelope::answered;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::written::Written;
@@ -68,22 +70,16 @@ impl<T: Send + 'static> Page<T> {
 }
 
 impl<T> Items<T> {
-    /// The document of the page, with the items in the member `name`: `write` appends an item, `cursor` is
-    /// that of the page after an item.
-    pub(super) fn answer(
-        self,
-        name: &str,
+    /// The answer with the document that `page` makes of the items and of the cursor of the page behind
+    /// them, which is that of the last item.
+    pub(super) fn answer<'p, D: Serialize>(
+        &'p self,
         form: Form,
-        write: impl Fn(&mut Written, &T) -> Result<()>,
         cursor: impl Fn(&T) -> String,
+        page: impl FnOnce(&'p [T], Option<String>) -> D,
     ) -> Answered {
-        let mut written = Written::new(form, 0);
-        written.object(|written| {
-            written.member(name).array(self.items.iter(), write)?;
-            let last = self.items.last().filter(|_| self.more);
-            write_cursor(written, last.map(cursor).as_deref());
-            Ok(())
-        })?;
-        answered(form, written.finish(), &self.claim)
+        let last = self.items.last().filter(|_| self.more);
+        let document = page(&self.items, last.map(cursor));
+        answered(form, Written::of(form, 0, &document)?.finish(), &self.claim)
     }
 }

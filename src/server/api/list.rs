@@ -11,7 +11,7 @@ use super::admit::Admitted;
 use super::body::{Raw, filter_in, json, json_body, key_in, keys_in, wanted};
 use super::deletion::{Deleted, delete_below, delete_keys};
 use super::entries::{Selection, count, entries, page};
-use super::envelope::{batch_answer, page_answer};
+use super::envelope::{BatchAnswer, PageBody, batch_answer, page_answer};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::range::Bounds;
@@ -80,18 +80,6 @@ pub(super) struct ListBody {
     #[serde(rename = "where")]
     #[schema(value_type = Option<Where>)]
     filter: Raw,
-}
-
-/// A page of a list.
-#[derive(ToSchema)]
-#[schema(as = Page, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `page_answer` writes")]
-pub(super) struct PageBody<E> {
-    entries: Vec<E>,
-    /// Where the next page begins; `null` at the end.
-    cursor: Option<String>,
-    /// Whether there is a next page.
-    has_more: bool,
 }
 
 /// The number of entries.
@@ -175,7 +163,7 @@ async fn listed(
 #[utoipa::path(post, path = "/keys/list", tag = "lists", operation_id = "list",
     request_body = ListBody,
     responses((status = 200, description = "A page of entries.", content(
-            (PageBody<EntryBody> = "application/json"),
+            (PageBody<EntryBody<'static>> = "application/json"),
             (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
@@ -194,7 +182,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
 #[utoipa::path(get, path = "/keys/paginate", tag = "lists", operation_id = "paginateByQuery",
     params(RangeQuery),
     responses((status = 200, description = "A page of entries.", content(
-            (PageBody<EntryBody> = "application/json"),
+            (PageBody<EntryBody<'static>> = "application/json"),
             (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn paginate_query(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
@@ -207,7 +195,7 @@ pub(super) async fn paginate_query(client: Extension<Admitted>, request: Request
 #[utoipa::path(post, path = "/keys/paginate", tag = "lists", operation_id = "paginate",
     request_body = ListBody,
     responses((status = 200, description = "A page of entries.", content(
-            (PageBody<EntryBody> = "application/json"),
+            (PageBody<EntryBody<'static>> = "application/json"),
             (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn paginate(client: Extension<Admitted>, request: Request) -> Answered {
     list(client, request).await
@@ -280,15 +268,6 @@ pub(super) struct BatchBody {
     keys: Vec<Box<RawValue>>,
 }
 
-/// The entries of keys.
-#[derive(ToSchema)]
-#[schema(as = Batch)]
-#[expect(dead_code, reason = "it documents what `batch_answer` writes")]
-pub(super) struct BatchAnswer<E> {
-    /// In the order of the keys; without an entry, value and versionstamp are `null`.
-    entries: Vec<E>,
-}
-
 fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
     let count = keys.len();
     if count > HTTP_BATCH_KEYS_MAX {
@@ -306,7 +285,7 @@ fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
 #[utoipa::path(post, path = "/keys/batch", tag = "lists", operation_id = "batch",
     request_body = BatchBody,
     responses((status = 200, description = "An entry for each key.", content(
-            (BatchAnswer<EntryBody> = "application/json"),
+            (BatchAnswer<EntryBody<'static>> = "application/json"),
             (BatchAnswer<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();

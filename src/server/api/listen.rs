@@ -15,7 +15,7 @@ use super::admit::Admitted;
 use super::events::{EVENT_TYPE, as_events, event, form_of, silent_ping};
 use super::media::Form;
 use super::problem::{Answered, Problem};
-use super::queue::{lock_of, queue_of, write};
+use super::queue::{delivered, lock_of, queue_of};
 use super::schema::{LockDuration, QueueName};
 use super::target::Query;
 use super::written::Written;
@@ -85,8 +85,7 @@ impl Writing for Events {
     fn messages(&self, drawn: &[Delivery]) -> Result<Vec<u8>> {
         let mut text = String::new();
         for delivery in drawn {
-            let mut written = Written::new(self.form, 0);
-            write(&mut written, delivery)?;
+            let written = Written::of(self.form, 0, &delivered(delivery))?;
             text.push_str(&event("message", &written.into_text(), None));
         }
         if let Some(id) = self.stream.get() {

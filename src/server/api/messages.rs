@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
@@ -15,9 +16,10 @@ use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::queue::{id_in, queue_of};
-use super::schema::{PageLimit, QueueName, QueueState, TypedValue, ValueError};
+use super::schema::{PageLimit, QueueName, QueueState, TypedValue};
 use super::target::Query;
-use super::written::Written;
+use super::written::{Stored, ValueError};
+use crate::connect::time::to_rfc3339;
 use crate::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Encoding, MessageDeletion, MessageState, Peek, PeekCursor, Peeked,
     Result,
@@ -26,18 +28,19 @@ use crate::server::data::store_of;
 use crate::server::pending::Pending;
 
 /// A message that waits or is delivered.
-#[derive(ToSchema)]
-#[schema(as = PeekedMessage, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `write` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PeekedMessage)]
 pub(super) struct PeekedBody<V> {
     id: String,
     /// Absent if it cannot be read.
     #[schema(required = false)]
     value: V,
     /// Why the value cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     value_error: Option<ValueError>,
     #[schema(value_type = QueueState, inline)]
-    state: String,
+    state: &'static str,
     priority: u8,
     /// Deliveries so far.
     attempts: u32,
@@ -50,9 +53,9 @@ pub(super) struct PeekedBody<V> {
 }
 
 /// A page of messages.
-#[derive(ToSchema)]
-#[schema(as = PeekedMessages, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `list` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PeekedMessages)]
 pub(super) struct PeekedMessagesBody<V> {
     messages: Vec<PeekedBody<V>>,
     /// Where the next page begins; `null` at the end.
@@ -60,23 +63,20 @@ pub(super) struct PeekedMessagesBody<V> {
     has_more: bool,
 }
 
-fn write(written: &mut Written, (message, cursor): &(Peeked, PeekCursor)) -> Result<()> {
+fn peeked((message, cursor): &(Peeked, PeekCursor)) -> PeekedBody<Stored<'_>> {
     let state = cursor.place.state();
-    written.object(|written| {
-        written.member("id").digits(message.id);
-        written.value_member(Encoding::Cbor, &message.value)?;
-        written.member("state").text(state.name());
-        written.member("priority").number(message.priority.into());
-        written.member("attempts").number(message.attempts.into());
-        written.member("enqueuedAt").time(message.enqueued_ms);
-        written.member("dueAt").time(message.due_ms);
-        let until = written.member("lockedUntil");
-        match message.lock_end_ms.filter(|_| state == MessageState::Processing) {
-            Some(ms) => until.time(ms),
-            None => until.null(),
-        }
-        Ok(())
-    })
+    let lock_end_ms = message.lock_end_ms.filter(|_| state == MessageState::Processing);
+    PeekedBody {
+        id: message.id.to_string(),
+        value: Stored(Encoding::Cbor, &message.value),
+        value_error: None,
+        state: state.name(),
+        priority: message.priority,
+        attempts: message.attempts,
+        enqueued_at: to_rfc3339(message.enqueued_ms),
+        due_at: to_rfc3339(message.due_ms),
+        locked_until: lock_end_ms.map(to_rfc3339),
+    }
 }
 
 fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
@@ -143,5 +143,10 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
             page.state.take((message, cursor), bytes)
         });
     });
-    page.await?.answer("messages", form, write, |(_, last)| last.text())
+    let cursor = |(_, last): &(Peeked, PeekCursor)| last.text();
+    page.await?.answer(form, cursor, |messages, cursor| PeekedMessagesBody {
+        messages: messages.iter().map(peeked).collect(),
+        has_more: cursor.is_some(),
+        cursor,
+    })
 }

@@ -55,7 +55,7 @@ pub(super) struct ProblemBody<'p> {
     error: &'p str,
     /// Of 412: the present entry, `null` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<EntryBody>)]
+    #[schema(value_type = Option<EntryBody<'static>>)]
     entry: &'p Option<Box<RawValue>>,
     /// Of 421: the URL of the server that leads the database.
     #[serde(skip_serializing_if = "Option::is_none")]

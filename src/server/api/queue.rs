@@ -18,12 +18,12 @@ use super::events::wait_of;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::schema::{
-    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, ValueError,
-    Wait,
+    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
 };
 use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
-use super::written::{Lossy, Written};
+use super::written::{Lossy, Stored, ValueError, Written};
+use crate::connect::time::to_rfc3339;
 use crate::model::{
     Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
     LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
@@ -158,9 +158,9 @@ pub(super) fn message_of(
 }
 
 /// A delivered message.
-#[derive(ToSchema)]
-#[schema(as = Delivery, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `write` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
 pub(super) struct DeliveryBody<V> {
     id: String,
     /// Names the delivery when it ends.
@@ -169,6 +169,7 @@ pub(super) struct DeliveryBody<V> {
     #[schema(required = false)]
     value: V,
     /// Why the value cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     value_error: Option<ValueError>,
     /// The number of deliveries, including this one.
     attempts: u32,
@@ -177,38 +178,27 @@ pub(super) struct DeliveryBody<V> {
 }
 
 /// A poll of a queue.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = Received)]
-#[expect(dead_code, reason = "it documents what `write` writes")]
 pub(super) struct ReceivedBody<V> {
     /// `null` if no message was due.
     message: Option<DeliveryBody<V>>,
 }
 
-/// Appends a delivered message.
-pub(super) fn write(written: &mut Written, delivery: &Delivery) -> Result<()> {
-    let Delivery { id, lock, attempts, enqueued_ms, value } = delivery;
-    written.object(|written| {
-        written.member("id").digits(id);
-        written.member("lock").digits(lock);
-        written.value_member(Encoding::Cbor, value)?;
-        written.member("attempts").number((*attempts).into());
-        written.member("enqueuedAt").time(*enqueued_ms);
-        Ok(())
-    })
+pub(super) fn delivered(delivery: &Delivery) -> DeliveryBody<Stored<'_>> {
+    DeliveryBody {
+        id: delivery.id.to_string(),
+        lock: delivery.lock.to_string(),
+        value: Stored(Encoding::Cbor, &delivery.value),
+        value_error: None,
+        attempts: delivery.attempts,
+        enqueued_at: to_rfc3339(delivery.enqueued_ms),
+    }
 }
 
 /// The document of a poll.
 fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<Written> {
-    let mut document = Written::new(form, 0);
-    document.object(|written| match (written.member("message"), delivery) {
-        (written, Some(delivery)) => write(written, delivery),
-        (written, None) => {
-            written.null();
-            Ok(())
-        }
-    })?;
-    Ok(document)
+    Written::of(form, 0, &ReceivedBody { message: delivery.map(delivered) })
 }
 
 /// How long a message is locked.

@@ -1,6 +1,7 @@
-//! Schemas of the OpenAPI document that no Rust type has: keys, typed values, bounded numbers.
+//! The entry of documents, and schemas of the OpenAPI document that no Rust type has: keys, typed
+//! values, bounded numbers.
 //!
-//! The types are names: handlers and bodies refer to them, and nothing has a value of them.
+//! The types of the latter are names: handlers and bodies refer to them, and nothing has a value of them.
 
 use std::borrow::Cow;
 
@@ -9,10 +10,11 @@ use serde_json::{Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::written::{ExpiryMs, KeyBytes, StampDigits, Stored, ValueError};
 use crate::model::{
     HISTORY_VERSIONS_MAX, HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX,
     LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
-    TIME_MS_MAX,
+    TIME_MS_MAX, Versionstamp,
 };
 
 type Named = (String, RefOr<Schema>);
@@ -121,6 +123,31 @@ schemas! {
         "properties": { "type": { "type": "string" } },
     });
 
+    /// What an [`EntryBody`] is in `application/vnd.openkv+json`.
+    TypedEntryBody as "TypedEntry" uses [TypedKey, TypedValue, ValueError, Stamp] = json!({
+        "description": "An entry in `application/vnd.openkv+json`.",
+        "type": "object",
+        "required": ["key"],
+        "properties": {
+            "key": reference("TypedKey"),
+            "value": or_null(described("TypedValue", "As that of `Entry`; `null` if there is no entry.")),
+            "valueError": or_null(described("ValueError", "Why the value cannot be read.")),
+            "versionstamp": or_null(reference("Versionstamp")),
+            "expireAt": {
+                "type": ["integer", "null"],
+                "format": "int64",
+                "description": "Ms since the epoch.",
+            },
+        },
+    });
+    PageOrEntry as "PageOrEntry" uses [] = json!({
+        "description": "What `GET /keys` answers.",
+        "oneOf": [reference("Page"), reference("Entry")],
+    });
+    TypedPageOrEntry as "TypedPageOrEntry" uses [] = json!({
+        "description": "The same in `application/vnd.openkv+json`.",
+        "oneOf": [reference("TypedPage"), reference("TypedEntry")],
+    });
     Stamp as "Versionstamp" uses [] = json!({ "type": "string", "pattern": "^[0-9a-f]{20}$" });
 
     /// The conditions of docs/reading.md#filters.
@@ -160,51 +187,59 @@ schemas! {
     Priority as "Priority" uses [] = whole(0, PRIORITY_MAX, Some(0));
 }
 
-/// Why the value of an entry or of a message cannot be read. The other members are as they are stored.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ValueError {
-    /// What happened, for programs.
-    code: &'static str,
-    /// For people; may change in any release.
-    detail: &'static str,
-}
-
 /// An entry in `application/json`.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Entry)]
-pub(super) struct EntryBody {
+pub(super) struct EntryBody<'e> {
     #[schema(value_type = Key)]
-    key: (),
+    key: KeyBytes<'e>,
     /// Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
     /// read.
     #[schema(value_type = serde_json::Value, required = false)]
-    value: (),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Option<Stored<'e>>>,
     /// Why the value cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     value_error: Option<ValueError>,
     /// `null` if there is no entry.
     #[schema(value_type = Option<Stamp>)]
-    versionstamp: (),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versionstamp: Option<Option<StampDigits>>,
     /// RFC 3339; absent for an entry that does not expire, `null` if it no longer does.
-    expire_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expire_at: Option<Option<ExpiryMs>>,
 }
 
-/// An entry in `application/vnd.openkv+json`.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = TypedEntry)]
-pub(super) struct TypedEntryBody {
-    #[schema(value_type = TypedKey)]
-    key: (),
-    /// As that of `Entry`; `null` if there is no entry.
-    #[schema(value_type = Option<TypedValue>)]
-    value: (),
-    /// Why the value cannot be read.
-    value_error: Option<ValueError>,
-    #[schema(value_type = Option<Stamp>)]
-    versionstamp: (),
-    /// Ms since the epoch.
-    expire_at: Option<i64>,
+impl<'e> EntryBody<'e> {
+    /// An entry; without a value the one of a list of keys.
+    pub(super) fn new(
+        key: &'e [u8],
+        stamp: Versionstamp,
+        value: Option<Stored<'e>>,
+        expire_at_ms: Option<i64>,
+    ) -> Self {
+        Self {
+            key: KeyBytes(key),
+            value: value.map(Some),
+            value_error: None,
+            versionstamp: Some(Some(StampDigits(stamp))),
+            expire_at: expire_at_ms.map(|ms| Some(ExpiryMs(ms))),
+        }
+    }
+
+    /// There is no entry of a key.
+    pub(super) fn absent(key: &'e [u8]) -> Self {
+        let (value, versionstamp) = (Some(None), Some(None));
+        Self { key: KeyBytes(key), value, value_error: None, versionstamp, expire_at: None }
+    }
+
+    /// A commit has changed the expiry alone.
+    pub(super) fn expiry_set(key: &'e [u8], expire_at_ms: Option<i64>) -> Self {
+        let expire_at = Some(expire_at_ms.map(ExpiryMs));
+        Self { key: KeyBytes(key), value: None, value_error: None, versionstamp: None, expire_at }
+    }
 }
 
 fn whole(
@@ -225,6 +260,14 @@ fn whole(
 
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn described(name: &str, description: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}"), "description": description })
+}
+
+fn or_null(schema: Value) -> Value {
+    json!({ "oneOf": [schema, { "type": "null" }] })
 }
 
 fn typed(name: &str, value: Value) -> Value {

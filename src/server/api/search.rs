@@ -8,13 +8,13 @@ use axum::extract::Request;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hyper::http::request::Parts;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{Raw, filter_in, json_body, key_in, wanted};
 use super::entries::Entry;
-use super::envelope::{Shown, answered, write_cursor};
+use super::envelope::answered;
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::schema::{EntryBody, TypedEntryBody};
@@ -81,9 +81,8 @@ pub(super) struct MarksBody {
 }
 
 /// An entry that a search has found.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = FoundEntry)]
-#[expect(dead_code, reason = "it documents what `Finding::write` writes")]
 pub(super) struct FoundBody<E> {
     #[schema(inline)]
     #[serde(flatten)]
@@ -92,13 +91,21 @@ pub(super) struct FoundBody<E> {
     score: f64,
     /// With `highlight`: a snippet of each field with a match, by field.
     #[schema(value_type = Object, required = false)]
-    highlights: (),
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_object")]
+    highlights: Option<Vec<(String, String)>>,
+}
+
+fn as_object<S: Serializer>(
+    members: &Option<Vec<(String, String)>>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_map(members.iter().flatten().map(|(name, text)| (name, text)))
 }
 
 /// A page of a search.
-#[derive(ToSchema)]
-#[schema(as = SearchPage, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents what `Finding::document` writes")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SearchPage)]
 pub(super) struct SearchPage<E> {
     /// Best first.
     entries: Vec<FoundBody<E>>,
@@ -114,7 +121,7 @@ pub(super) struct SearchPage<E> {
 #[utoipa::path(post, path = "/search", tag = "search", operation_id = "search",
     request_body = SearchBody,
     responses((status = 200, description = "A page of entries.", content(
-            (SearchPage<EntryBody> = "application/json"),
+            (SearchPage<EntryBody<'static>> = "application/json"),
             (SearchPage<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
@@ -135,7 +142,7 @@ pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Ans
         ("highlight" = Option<bool>, Query, description = "With snippets of the fields with a match."),
     ),
     responses((status = 200, description = "A page of entries.", content(
-            (SearchPage<EntryBody> = "application/json"),
+            (SearchPage<EntryBody<'static>> = "application/json"),
             (SearchPage<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn by_query(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
@@ -335,37 +342,27 @@ impl Caller<IndexInfo> for Finding {
 impl Finding {
     /// The body, and whether it is not the same as what is stored.
     fn document(&self, index: &IndexInfo) -> Result<(Vec<u8>, bool)> {
-        let mut document = Written::new(self.form, 0);
         let last = self.last.filter(|_| self.paging.more);
         let cursor = last.map(|(score, number)| {
             let bytes = [score.to_le_bytes(), number.to_le_bytes()].concat();
             BASE64_URL_SAFE_NO_PAD.encode(bytes)
         });
-        document.object(|written| {
-            written
-                .member("entries")
-                .array(self.entries.iter(), |written, hit| self.write(written, hit, index))?;
-            write_cursor(written, cursor.as_deref());
-            written.member("complete").boolean(!index.building);
-            Ok(())
-        })?;
-        Ok(document.finish())
+        let document = SearchPage {
+            entries: self.entries.iter().map(|hit| self.body(hit, index)).collect(),
+            has_more: cursor.is_some(),
+            cursor,
+            complete: !index.building,
+        };
+        Ok(Written::of(self.form, 0, &document)?.finish())
     }
 
-    fn write(&self, written: &mut Written, hit: &FoundHit, index: &IndexInfo) -> Result<()> {
-        let field = |at: usize| index.spec.fields.get(at).map_or("", String::as_str);
-        written.object(|written| {
-            Shown::of(&hit.entry, false).write_members(written)?;
-            written.member("score").number(hit.score);
-            if !self.has_snippets {
-                return Ok(());
-            }
-            written.member("highlights").object(|written| {
-                for (at, snippet) in &hit.snippets {
-                    written.member(field(*at)).text(snippet);
-                }
-                Ok(())
-            })
-        })
+    fn body<'h>(&self, hit: &'h FoundHit, index: &IndexInfo) -> FoundBody<EntryBody<'h>> {
+        let field = |at: usize| index.spec.fields.get(at).cloned().unwrap_or_default();
+        let snippets = hit.snippets.iter().map(|(at, text)| (field(*at), text.clone()));
+        FoundBody {
+            entry: hit.entry.body(false),
+            score: hit.score,
+            highlights: self.has_snippets.then(|| snippets.collect()),
+        }
     }
 }

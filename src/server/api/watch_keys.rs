@@ -5,18 +5,19 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::Request;
 use hyper::body::Bytes;
+use serde::Serialize;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::wanted;
-use super::envelope::{Shown, as_document, hex, write_absent};
+use super::envelope::{as_document, hex};
 use super::events::{event, events, form_of, last_id, silent_ping, stamp_of, wait_of};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::schema::{EntryBody, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
-use super::written::{Lossy, Written};
+use super::written::{Lossy, StampDigits, Stored, Written};
 use crate::interchange::key_literal;
 use crate::model::{
     Entry as StoredEntry, Error, Key, Limits, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
@@ -82,15 +83,15 @@ fn news<'s>(keys: &'s [Key], entries: &'s [Option<StoredEntry>], seen: &[Seen]) 
     states.zip(seen).filter(|(state, seen)| is_news(state, seen)).map(|(state, _)| state).collect()
 }
 
-/// Appends states, as an array.
-fn write_states(written: &mut Written, states: &[State<'_>]) -> Result<()> {
-    written.array(states.iter(), |written, (key, entry)| match entry {
-        None => write_absent(written, key.as_bytes()),
+fn bodies<'s>(states: &[State<'s>]) -> Vec<EntryBody<'s>> {
+    let body = |(key, entry): &State<'s>| match entry {
+        None => EntryBody::absent(key.as_bytes()),
         Some(StoredEntry { stamp, value, .. }) => {
-            let value = Some((value.encoding, value.bytes.as_slice()));
-            Shown { key: key.as_bytes(), stamp: *stamp, value, expire_at_ms: None }.write(written)
+            let value = Some(Stored(value.encoding, &value.bytes));
+            EntryBody::new(key.as_bytes(), *stamp, value, None)
         }
-    })
+    };
+    states.iter().map(body).collect()
 }
 
 fn states(entries: &[Option<StoredEntry>]) -> Vec<Option<Versionstamp>> {
@@ -120,8 +121,7 @@ impl watch::Form for Events {
         if news.is_empty() {
             return Ok(event("ping", "{}", Some(&id)).into_bytes());
         }
-        let mut written = Written::new(self.form, 0);
-        write_states(&mut written, &news)?;
+        let written = Written::of(self.form, 0, &bodies(&news))?;
         Ok(event("change", &written.into_text(), Some(&id)).into_bytes())
     }
 
@@ -180,15 +180,14 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
 }
 
 /// The states of keys.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = States)]
-#[expect(dead_code, reason = "it documents what `poll` writes")]
 pub(super) struct StatesBody<E> {
     /// Those that differ from `versionstamps`; without an entry, value and versionstamp are `null`.
     entries: Vec<E>,
     /// Of all keys, in their order: the `versionstamps` of the next request.
     #[schema(value_type = Vec<Option<Stamp>>)]
-    versionstamps: (),
+    versionstamps: Vec<Option<StampDigits>>,
 }
 
 /// The state as the answer of one request: empty while nothing differs.
@@ -220,18 +219,8 @@ impl watch::Form for Polled {
 
 /// The document of a poll.
 fn polled(form: Form, news: &[State<'_>], states: &[Option<Versionstamp>]) -> Result<Written> {
-    let mut document = Written::new(form, 0);
-    document.object(|written| {
-        write_states(written.member("entries"), news)?;
-        written.member("versionstamps").array(states.iter(), |written, state| {
-            match state {
-                Some(stamp) => written.stamp(*stamp),
-                None => written.null(),
-            }
-            Ok(())
-        })
-    })?;
-    Ok(document)
+    let versionstamps = states.iter().map(|stamp| stamp.map(StampDigits)).collect();
+    Written::of(form, 0, &StatesBody { entries: bodies(news), versionstamps })
 }
 
 /// `versionstamps`: those of the last answer, with commas; `null` for no entry.
@@ -258,7 +247,7 @@ fn seen_of(query: &Query, keys: usize) -> Result<Vec<Seen>, Problem> {
         ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a difference."),
     ),
     responses((status = 200, description = "The states.", content(
-            (StatesBody<EntryBody> = "application/json"),
+            (StatesBody<EntryBody<'static>> = "application/json"),
             (StatesBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();

@@ -8,12 +8,13 @@ use axum::Extension;
 use axum::extract::Request;
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
+use serde::Serialize;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
-use super::entries::{Entry, Selection, page};
-use super::envelope::{Shown, as_document, hex, write_absent};
+use super::entries::{Selection, page};
+use super::envelope::{as_document, hex};
 use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
 use super::list::limit_of;
 use super::media::Form;
@@ -21,7 +22,7 @@ use super::problem::{Answered, Problem};
 use super::range::Bounds;
 use super::schema::{EntryBody, PageLimit, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
-use super::written::{Lossy, Written};
+use super::written::{Lossy, StampDigits, Stored, Written};
 use crate::model::{
     Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Kind, Result, Versionstamp,
 };
@@ -32,37 +33,26 @@ use crate::server::feed::{self, BATCH_BYTES_MAX, Following};
 use crate::server::stream::Source;
 use crate::store::Store;
 
-/// Appends a change: the entry, or that there is none any more.
-fn write(written: &mut Written, change: &Change) -> Result<()> {
+/// The entry that a change has left, or that there is none any more.
+fn changed(change: &Change) -> EntryBody<'_> {
     let key = change.key.as_bytes();
     match &change.kind {
-        ChangeKind::Deleted | ChangeKind::Expired => write_absent(written, key),
-        ChangeKind::ExpirySet { expire_at_ms } => written.object(|written| {
-            written.member("key").key(key)?;
-            let at = written.member("expireAt");
-            match expire_at_ms {
-                Some(ms) => at.expiry(*ms),
-                None => at.null(),
-            }
-            Ok(())
-        }),
+        ChangeKind::Deleted | ChangeKind::Expired => EntryBody::absent(key),
+        ChangeKind::ExpirySet { expire_at_ms } => EntryBody::expiry_set(key, *expire_at_ms),
         ChangeKind::Set { value, expire_at_ms } => {
-            let stamp = Versionstamp::new(change.version);
-            let value = Some((value.encoding, value.bytes.as_slice()));
-            Shown { key, stamp, value, expire_at_ms: *expire_at_ms }.write(written)
+            let stored = Some(Stored(value.encoding, &value.bytes));
+            EntryBody::new(key, Versionstamp::new(change.version), stored, *expire_at_ms)
         }
     }
 }
 
 /// The event of these entries of a list, or changes of a batch.
-fn change_event<T>(
+fn change_event<'e>(
     form: Form,
-    all: &[T],
-    write: impl Fn(&mut Written, &T) -> Result<()>,
+    entries: impl Iterator<Item = EntryBody<'e>>,
     id: Option<&str>,
 ) -> Result<String> {
-    let mut written = Written::new(form, 0);
-    written.array(all.iter(), write)?;
+    let written = Written::of(form, 0, &entries.collect::<Vec<_>>())?;
     Ok(event("change", &written.into_text(), id))
 }
 
@@ -106,7 +96,7 @@ impl feed::Form for Events {
             let (part, behind) = rest.split_at(first_part(rest, self.limit));
             let last = part.last().filter(|_| !behind.is_empty());
             let id = hex(Versionstamp::new(last.map_or(version, |last| last.version)));
-            text.push_str(&change_event(self.form, part, write, Some(&id))?);
+            text.push_str(&change_event(self.form, part.iter().map(changed), Some(&id))?);
             rest = behind;
         }
         if text.is_empty() {
@@ -180,8 +170,8 @@ impl Listing {
         // Before the last page there is no commit from which a client could go on.
         let id = hex(Versionstamp::new(position));
         let id = is_last.then_some(id.as_str());
-        let write = |written: &mut Written, entry: &Entry| Shown::of(entry, false).write(written);
-        let piece = change_event(self.form, &entries, write, id)?;
+        let bodies = entries.iter().map(|entry| entry.body(false));
+        let piece = change_event(self.form, bodies, id)?;
         Ok((found.claim.bytes(piece.into_bytes()), is_last))
     }
 
@@ -282,14 +272,10 @@ struct Polled {
 
 impl Polled {
     fn document(&self, changes: &[Change], version: u64, gap: bool) -> Result<Vec<u8>> {
-        let mut document = Written::new(self.form, 0);
-        document.object(|written| {
-            written.member("entries").array(changes.iter(), write)?;
-            written.member("versionstamp").stamp(Versionstamp::new(version));
-            written.member("gap").boolean(gap);
-            Ok(())
-        })?;
-        Ok(document.finish_for(&self.lossy))
+        let entries = changes.iter().map(changed).collect();
+        let versionstamp = StampDigits(Versionstamp::new(version));
+        let document = ChangesBody { entries, versionstamp, gap };
+        Ok(Written::of(self.form, 0, &document)?.finish_for(&self.lossy))
     }
 }
 
@@ -314,15 +300,14 @@ impl feed::Form for Polled {
 }
 
 /// The changes since a commit.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = Changes)]
-#[expect(dead_code, reason = "it documents what `Polled` writes")]
 pub(super) struct ChangesBody<E> {
     /// In the order of commits; without an entry any more, value and versionstamp are `null`.
     entries: Vec<E>,
     /// The `since` of the next request.
     #[schema(value_type = Stamp)]
-    versionstamp: (),
+    versionstamp: StampDigits,
     /// Changes after `since` are no longer logged: read the entries, then go on.
     gap: bool,
 }
@@ -336,7 +321,7 @@ pub(super) struct ChangesBody<E> {
         ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a change."),
     ),
     responses((status = 200, description = "The changes.", content(
-            (ChangesBody<EntryBody> = "application/json"),
+            (ChangesBody<EntryBody<'static>> = "application/json"),
             (ChangesBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();

@@ -1,14 +1,19 @@
-//! The document of an answer: objects, arrays and scalars, with keys and values of the database, in
-//! the form that the client wants.
+//! The document of an answer, in the form that the client wants: a serializer of the types that also
+//! describe it to the OpenAPI document, with keys and values of the database spliced in.
 //!
 //! Invariant: a document has the same members in every form. In CBOR it is the typed document, with
 //! each value as embedded CBOR (tag 24). Commas and lengths are written here and nowhere else.
 
+mod serializer;
+
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+use self::serializer::{Fault, Members};
 use super::media::Form;
 use crate::codec::{cbor, key, transcode};
 use crate::connect::time::to_rfc3339;
@@ -24,11 +29,13 @@ const TAG_EMBEDDED: u64 = 24;
 const CBOR_NULL: u8 = 0xf6;
 const CBOR_FALSE: u8 = 0xf4;
 
-/// A document under construction.
+/// A document. It is complete when [`Written::of`] returns it.
 pub(super) struct Written {
     out: Out,
     /// The members so far of the object that is written.
     members: u64,
+    /// What the bytes or the number that come next stand for.
+    next: Option<Spliced>,
     lossy: bool,
     /// Why a value of the document cannot be read.
     unreadable: Option<Error>,
@@ -38,6 +45,78 @@ enum Out {
     Plain(String),
     Typed(String),
     Cbor(Vec<u8>),
+}
+
+/// What a document has of the database.
+#[derive(Clone, Copy)]
+enum Spliced {
+    Key,
+    Value(Encoding),
+    Expiry,
+}
+
+/// The bytes of a key: an array of its parts.
+#[derive(Clone, Copy)]
+pub(super) struct KeyBytes<'e>(pub(super) &'e [u8]);
+
+/// A stored value. As a member that cannot be read, it does not fail the document: the member
+/// `valueError` takes its place, with the code and the text of the error.
+#[derive(Clone, Copy)]
+pub(super) struct Stored<'e>(pub(super) Encoding, pub(super) &'e [u8]);
+
+/// The expiry of an entry: a time in plain JSON, ms in the other forms.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct ExpiryMs(pub(super) i64);
+
+/// The digits of a versionstamp.
+#[derive(Clone, Copy)]
+pub(super) struct StampDigits(pub(super) Versionstamp);
+
+/// Why the value of an entry or of a message cannot be read. The other members are as they are stored.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ValueError {
+    /// What happened, for programs.
+    code: &'static str,
+    /// For people; may change in any release.
+    detail: String,
+}
+
+impl ValueError {
+    fn of(error: &Error) -> Self {
+        Self { code: error.kind().code(), detail: error.message().to_owned() }
+    }
+}
+
+/// The names by which the serializer knows what it splices in.
+const KEY: &str = "KeyBytes";
+const STORED: &str = "Stored";
+const EXPIRY: &str = "ExpiryMs";
+
+/// Bytes for [`Serializer::serialize_bytes`].
+struct Bytes<'b>(&'b [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(self.0)
+    }
+}
+
+impl Serialize for KeyBytes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_newtype_struct(KEY, &Bytes(self.0))
+    }
+}
+
+impl Serialize for Stored<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_newtype_variant(STORED, self.0.id().into(), "", &Bytes(self.1))
+    }
+}
+
+impl Serialize for StampDigits {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(std::str::from_utf8(&self.0.hex()).unwrap_or_default())
+    }
 }
 
 /// Whether a document that another task has written simplifies a value.
@@ -57,15 +136,19 @@ struct Mark {
 }
 
 impl Written {
-    /// A document of about so many bytes; 0 if that is not known.
-    pub(super) fn new(form: Form, bytes: usize) -> Self {
+    /// Writes a document of about so many bytes; 0 if that is not known.
+    pub(super) fn of(form: Form, bytes: usize, document: &impl Serialize) -> Result<Self> {
         let out = match form {
             Form::Json => Out::Plain(String::with_capacity(bytes)),
             Form::Typed => Out::Typed(String::with_capacity(bytes)),
             // A single `Uint8Array` is no document.
             Form::Cbor | Form::Bytes => Out::Cbor(Vec::with_capacity(bytes)),
         };
-        Self { out, members: 0, lossy: false, unreadable: None }
+        let mut written = Self { out, members: 0, next: None, lossy: false, unreadable: None };
+        match document.serialize(&mut written) {
+            Ok(()) => Ok(written),
+            Err(Fault::Unreadable(error) | Fault::Failed(error)) => Err(error),
+        }
     }
 
     /// The bytes, and whether a value is not the same as the stored one.
@@ -92,58 +175,50 @@ impl Written {
         }
     }
 
-    /// Appends an object.
-    pub(super) fn object(&mut self, members: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        self.separate();
-        let outer = std::mem::take(&mut self.members);
-        let start = match &mut self.out {
-            Out::Plain(text) | Out::Typed(text) => {
-                text.push('{');
-                text.len()
-            }
-            Out::Cbor(bytes) => bytes.len(),
-        };
-        members(self)?;
-        match &mut self.out {
-            Out::Plain(text) | Out::Typed(text) => text.push('}'),
-            // The number of members is known only now. Objects are short.
-            Out::Cbor(bytes) => drop(bytes.splice(start..start, head(MAP, self.members))),
-        }
-        self.members = outer;
-        Ok(())
+    /// Why a value of the document cannot be read, if one cannot.
+    pub(super) fn take_unreadable(&mut self) -> Option<Error> {
+        self.unreadable.take()
     }
 
-    /// Appends an array.
-    pub(super) fn array<I: ExactSizeIterator>(
-        &mut self,
-        items: I,
-        mut each: impl FnMut(&mut Self, I::Item) -> Result<()>,
-    ) -> Result<()> {
+    fn array(&mut self, items: usize) {
         self.separate();
         match &mut self.out {
             Out::Plain(text) | Out::Typed(text) => text.push('['),
-            Out::Cbor(bytes) => bytes.extend(head(ARRAY, items.len() as u64)),
+            Out::Cbor(bytes) => bytes.extend(head(ARRAY, items as u64)),
         }
-        for item in items {
-            each(self, item)?;
-        }
-        if let Out::Plain(text) | Out::Typed(text) = &mut self.out {
-            text.push(']');
-        }
-        Ok(())
     }
 
-    /// Appends the name of a member; its value is appended next.
-    pub(super) fn member(&mut self, name: &str) -> &mut Self {
-        self.text(name);
+    fn object(&mut self) -> Members<'_> {
+        self.separate();
+        let outer = std::mem::take(&mut self.members);
+        if let Out::Plain(text) | Out::Typed(text) = &mut self.out {
+            text.push('{');
+        }
+        let start = self.mark().len;
+        Members { written: self, outer, start }
+    }
+
+    /// Appends a member. A value that cannot be read is an error beside the other members.
+    fn member<T: Serialize + ?Sized>(
+        &mut self,
+        name: &(impl Serialize + ?Sized),
+        value: &T,
+    ) -> Result<(), Fault> {
+        let mark = self.mark();
+        name.serialize(&mut *self)?;
         self.members += 1;
         if let Out::Plain(text) | Out::Typed(text) = &mut self.out {
             text.push(':');
         }
-        self
+        let Err(fault) = value.serialize(&mut *self) else { return Ok(()) };
+        let Fault::Unreadable(error) = fault else { return Err(fault) };
+        self.cut(mark);
+        self.member("valueError", &ValueError::of(&error))?;
+        self.unreadable = Some(error);
+        Ok(())
     }
 
-    pub(super) fn text(&mut self, item: &str) {
+    fn text(&mut self, item: &str) {
         self.separate();
         match &mut self.out {
             Out::Plain(text) | Out::Typed(text) => push_text(text, item),
@@ -154,24 +229,16 @@ impl Written {
         }
     }
 
-    pub(super) fn null(&mut self) {
+    fn null(&mut self) {
         self.literal("null", CBOR_NULL);
     }
 
-    /// Appends a text or `null`.
-    pub(super) fn text_or_null(&mut self, item: Option<&str>) {
-        match item {
-            Some(item) => self.text(item),
-            None => self.null(),
-        }
-    }
-
-    pub(super) fn boolean(&mut self, item: bool) {
+    fn boolean(&mut self, item: bool) {
         self.literal(if item { "true" } else { "false" }, CBOR_FALSE | u8::from(item));
     }
 
     /// Appends a finite number; another one as `null`.
-    pub(super) fn number(&mut self, item: f64) {
+    fn number(&mut self, item: f64) {
         if !item.is_finite() {
             return self.null();
         }
@@ -182,22 +249,8 @@ impl Written {
         }
     }
 
-    /// Appends a number that may be beyond the integers of JSON, as text.
-    pub(super) fn digits(&mut self, item: impl Display) {
-        self.text(&item.to_string());
-    }
-
-    /// Appends a time, in RFC 3339.
-    pub(super) fn time(&mut self, ms: i64) {
-        self.text(&to_rfc3339(ms));
-    }
-
-    pub(super) fn stamp(&mut self, stamp: Versionstamp) {
-        self.text(std::str::from_utf8(&stamp.hex()).unwrap_or_default());
-    }
-
     /// Appends a key, as an array of its parts.
-    pub(super) fn key(&mut self, bytes: &[u8]) -> Result<()> {
+    fn key(&mut self, bytes: &[u8]) -> Result<()> {
         self.separate();
         match &mut self.out {
             Out::Plain(text) => key_json::push(text, bytes),
@@ -206,31 +259,15 @@ impl Written {
         }
     }
 
-    /// Appends the expiry of an entry: a time in plain JSON, ms in the other forms.
-    pub(super) fn expiry(&mut self, ms: i64) {
+    fn expiry(&mut self, ms: i64) {
         match self.out {
-            Out::Plain(_) => self.time(ms),
+            Out::Plain(_) => self.text(&to_rfc3339(ms)),
             Out::Typed(_) | Out::Cbor(_) => self.number(ms as f64),
         }
     }
 
-    /// Appends the member `value`. A value that cannot be read does not fail the document: the
-    /// member `valueError` tells of it instead, with its code and its text.
-    pub(super) fn value_member(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<()> {
-        let mark = self.mark();
-        self.member("value");
-        let Err(error) = self.try_value(encoding, bytes) else { return Ok(()) };
-        self.cut(mark);
-        self.member("valueError").object(|written| {
-            written.member("code").text(error.kind().code());
-            written.member("detail").text(error.message());
-            Ok(())
-        })?;
-        self.unreadable = Some(error);
-        Ok(())
-    }
-
-    fn try_value(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<()> {
+    fn value(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<()> {
+        self.separate();
         match &mut self.out {
             Out::Plain(text) => self.lossy |= plain_json::push(text, encoding, bytes)?,
             Out::Typed(text) => typed_json::push(text, encoding, bytes)?,
@@ -243,11 +280,6 @@ impl Written {
             }
         }
         Ok(())
-    }
-
-    /// Why a value of the document cannot be read, if one cannot.
-    pub(super) fn take_unreadable(&mut self) -> Option<Error> {
-        self.unreadable.take()
     }
 
     fn mark(&self) -> Mark {
@@ -334,27 +366,37 @@ pub(super) fn in_cbor(encoding: Encoding, bytes: &[u8]) -> Result<(Cow<'_, [u8]>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
+    #[derive(Serialize)]
+    struct Item {
+        n: u8,
+    }
+
+    #[derive(Serialize)]
+    struct Document<'d> {
+        items: Vec<Item>,
+        none: Vec<()>,
+        value: Stored<'d>,
+        more: bool,
+        at: Option<ExpiryMs>,
+        text: &'d str,
+        last: String,
+    }
+
     fn document(form: Form, value: &[u8]) -> Vec<u8> {
-        let mut written = Written::new(form, 0);
-        let done = written.object(|written| {
-            written.member("items").array([1, 2].into_iter(), |written, item| {
-                written.object(|written| {
-                    written.member("n").number(f64::from(item));
-                    Ok(())
-                })
-            })?;
-            written.member("none").array([(); 0].into_iter(), |_, ()| Ok(()))?;
-            written.value_member(Encoding::V8, value)?;
-            written.member("more").boolean(true);
-            written.member("at").null();
-            written.member("text").text("a\"b\n{");
-            written.member("last").digits(i64::MIN);
-            Ok(())
-        });
-        done.unwrap();
-        written.finish().0
+        let document = Document {
+            items: vec![Item { n: 1 }, Item { n: 2 }],
+            none: Vec::new(),
+            value: Stored(Encoding::V8, value),
+            more: true,
+            at: None,
+            text: "a\"b\n{",
+            last: i64::MIN.to_string(),
+        };
+        Written::of(form, 0, &document).unwrap().finish().0
     }
 
     #[test]
@@ -388,17 +430,17 @@ mod tests {
 
     #[test]
     fn an_object_of_many_members_has_a_longer_head() {
-        let mut written = Written::new(Form::Cbor, 0);
-        let done = written.object(|written| {
-            for n in 0..300 {
-                written.member(&n.to_string()).null();
-            }
-            Ok(())
-        });
-        done.unwrap();
-        let (bytes, _) = written.finish();
+        let members: BTreeMap<_, _> = (0..300).map(|n| (format!("{n:03}"), ())).collect();
+        let (bytes, _) = Written::of(Form::Cbor, 0, &members).unwrap().finish();
         assert_eq!(bytes.get(..3), Some(&[0xb9, 0x01, 0x2c][..]));
         let text = crate::interchange::cbor_document::to_typed_json(&bytes).unwrap();
         assert!(text.ends_with(r#""299":null}"#));
+    }
+
+    #[test]
+    fn an_expiry_is_a_time_in_plain_json_alone() {
+        let text = |form| Written::of(form, 0, &[ExpiryMs(0)].as_slice()).unwrap().into_text();
+        assert_eq!(text(Form::Json), r#"["1970-01-01T00:00:00.000Z"]"#);
+        assert_eq!(text(Form::Typed), "[0]");
     }
 }
