@@ -74,7 +74,7 @@ struct TokenView {
     token: Option<String>,
 }
 
-/// What read servers need to know.
+/// The document for read servers.
 #[derive(Serialize)]
 struct CatalogView {
     databases: Vec<Listed>,

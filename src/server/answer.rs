@@ -24,7 +24,7 @@ pub(super) enum Body {
     Stream(Pieces),
     /// Produced when the connection takes it.
     Drawn(Box<dyn Draw>),
-    /// Of another server.
+    /// The body of another server's answer.
     Forwarded(Incoming),
     /// Complete only with its last piece; otherwise its connection breaks off, so that no client takes
     /// a part for the whole.
@@ -178,9 +178,9 @@ pub(super) struct Refusal {
     pub(super) status: StatusCode,
     text: String,
     pub(super) retry_after_s: Option<u64>,
-    /// Of a refusal by the store.
+    /// The kind of the error, for a refusal by the store.
     pub(super) kind: Option<Kind>,
-    /// What the store lacks for the request.
+    /// The capability that the store lacks for the request.
     pub(super) lacks: Option<Capability>,
 }
 

@@ -53,7 +53,7 @@ impl Requester {
     }
 }
 
-/// Where the list of databases is kept.
+/// The place of the list of databases.
 enum Keeper {
     /// In the options: it never changes.
     Options,
@@ -220,7 +220,7 @@ impl Catalog {
         self.refresh_locked().map_err(|refusal| Error::unavailable(refusal.text()))
     }
 
-    /// What `find` finds. If that is nothing, the catalog that the servers share is refreshed first.
+    /// The result of `find`. Without one, the server refreshes the shared catalog and tries again.
     ///
     /// # Errors
     /// `Unavailable` if it cannot be read.
@@ -503,7 +503,7 @@ impl Catalog {
     }
 }
 
-/// What the catalog keeps of a database.
+/// The record of a database in the catalog.
 fn record_of(database: &Arc<Database>) -> Record {
     Record {
         name: database.name.clone(),

@@ -98,7 +98,7 @@ pub(super) struct PieceSender {
     taken: Arc<AtomicU64>,
     leave: Leave,
     runtime: Handle,
-    /// Of a body out of a snapshot, which must not wait for longer.
+    /// The patience of a body out of a snapshot, which must not wait for longer.
     patience: Option<Arc<Patience>>,
     /// Something was not sent. The body is not complete, whatever its client takes later.
     gave_up: bool,

@@ -205,7 +205,7 @@ impl Flow {
     }
 }
 
-/// What the connection knows of the end of a body.
+/// The end of a body, as far as the connection knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// It has so many bytes.

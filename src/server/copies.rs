@@ -27,7 +27,7 @@ const END: &str = ".openkv-download";
 
 /// A finished copy.
 pub(super) struct Copied {
-    /// What it holds.
+    /// The facts of the backup.
     pub(super) backup: Backup,
     /// SHA-256 of its bytes.
     pub(super) hash: [u8; 32],

@@ -39,7 +39,7 @@ pub(super) struct FollowerPlace {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FollowerView {
-    /// Of a read server that is advertised.
+    /// The URL of a read server that is advertised.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ impl Followers {
     }
 }
 
-/// What a follower may advertise.
+/// The right of a follower to advertise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum May {
     Nothing,
@@ -127,7 +127,7 @@ impl Drop for FollowerPlace {
     }
 }
 
-/// What a follower says about its server.
+/// The URL and region that a follower sends.
 fn advertised(head: &HeaderMap, may: May) -> Result<Option<Advertised>, Refusal> {
     let text = |name| head.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (url, region) = (text(ADVERTISE_HEADER), text(REGION_HEADER).to_owned());

@@ -17,7 +17,7 @@ use crate::engine::cluster::Cluster;
 use crate::model::{CLUSTER_POLL_MS, Error, Result};
 use crate::open::SecretUrl;
 
-/// What has changed since the last news.
+/// The changes since the last poll.
 pub(super) struct Changes {
     /// Whether the catalog has.
     pub(super) catalog: bool,

@@ -27,7 +27,7 @@ use crate::store::Room;
 /// The unit of the shares.
 const UNIT_BYTES: usize = 1024;
 
-/// What the databases of a server share: requests, or units of memory.
+/// A supply that the databases of a server share: requests, or units of memory.
 struct Supply {
     max: usize,
     taken: Mutex<usize>,

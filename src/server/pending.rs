@@ -24,7 +24,7 @@ pub(super) struct Pending<T> {
 /// Answers a [`Pending`], once.
 pub(super) struct Completion<T>(oneshot::Sender<Result<T>>);
 
-/// What most calls of the store take.
+/// The callback of most calls of the store.
 type Callback<T> = Box<dyn FnOnce(Result<T>) + Send>;
 
 /// An answer, and what completes it.
@@ -75,7 +75,7 @@ impl<T> Completion<T> {
 
 /// The caller of a read on a thread of the store. A read for a cancelled request does not begin.
 pub(super) struct Reading<S, T, U> {
-    /// What the visited rows have left so far.
+    /// The state that the visited rows have left so far.
     pub(super) state: S,
     finish: fn(S, Result<T>) -> Result<U>,
     completion: Completion<U>,

@@ -34,7 +34,7 @@ use crate::model::{
 
 /// The databases of a primary.
 pub(super) struct PrimaryFolder {
-    /// Of the primary; it ends with a slash.
+    /// The URL of the primary; it ends with a slash.
     url: Url,
     /// The admin token of the primary.
     token: String,

@@ -21,7 +21,7 @@ const FORMAT_PLAIN: u32 = 1;
 struct Page {
     format: u32,
     databases: Vec<DatabaseRecord>,
-    /// Of the server.
+    /// The tokens of the server.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     tokens: Vec<TokenRecord>,
 }
@@ -64,7 +64,7 @@ pub(super) struct Record {
     pub(super) archive: Option<ArchivePolicy>,
 }
 
-/// What a catalog has.
+/// The contents of a catalog.
 #[derive(Clone, Default)]
 pub(super) struct Contents {
     pub(super) databases: Vec<Record>,

@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 use super::answer::{Answer, Refusal, answer, whole};
 use super::{Serving, host};
 
-/// What the pages may load: files of this server, and nothing inline.
+/// The policy of the pages: they load files of this server, and nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' blob: data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'";
@@ -124,7 +124,7 @@ async fn file(State(serving): State<Arc<Serving>>, request: Request) -> Response
     }
 }
 
-/// What the page has to know before it has a token.
+/// The facts that the page needs before it has a token.
 async fn about(State(serving): State<Arc<Serving>>) -> Response {
     let about = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),

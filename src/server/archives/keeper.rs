@@ -33,7 +33,7 @@ use crate::server::database::Database;
 use crate::server::location::FileStamp;
 use crate::store::Store;
 
-/// What an archiver is to do.
+/// The target and options of an archiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) target: String,

@@ -1,6 +1,6 @@
 //! Decides, without I/O, what to do about the archiver of one database.
 
-/// What is known about a database.
+/// The state of a database, as the keeper sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Whether it is to be archived.
@@ -32,7 +32,7 @@ pub(super) enum Archiver {
     Ended,
 }
 
-/// What to do about it.
+/// The next step for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,

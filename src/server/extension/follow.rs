@@ -36,7 +36,7 @@ use crate::store::{CopyPage, CopyPiece, LogRead, Store};
 /// Pages of a copy that wait for the connection.
 const PAGES_MAX: usize = 2;
 
-/// What a stream does next.
+/// The next stage of a stream.
 enum Stage {
     /// Waits until few enough copies are under way, for this reason.
     Waiting(&'static str),
@@ -58,7 +58,7 @@ struct Following {
     store: Arc<Store>,
     database: Arc<Database>,
     prefixes: Vec<Key>,
-    /// What the follower has.
+    /// The place of the follower.
     place: Option<Followed>,
     stage: Stage,
     /// Why a copy is needed.
@@ -139,7 +139,7 @@ pub(super) async fn follow(
     Ok(stream(client, following))
 }
 
-/// What the sender of a request may advertise.
+/// The right of the sender of a request to advertise.
 fn may(Client { serving, database, grant, .. }: &Client) -> May {
     match (grant.rights >= database.highest_rights(), serving.is_encrypted) {
         (false, _) => May::Nothing,

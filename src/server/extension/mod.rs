@@ -162,7 +162,7 @@ pub(super) async fn route(
     if goes_on { Ok(answer) } else { Ok(seen::told(database, &head.headers, answer).await) }
 }
 
-/// What the token of a request may do, for a read server.
+/// The rights of the token of a request, for a read server.
 fn grant(Client { serving, grant, .. }: &Client) -> Answer {
     let left_ms = grant.expires_at_ms.saturating_sub(serving.catalog.now_ms());
     let told = write_grant(grant.rights as u8, u64::try_from(left_ms).unwrap_or(0));

@@ -77,7 +77,7 @@ impl Drop for Parcel {
     }
 }
 
-/// What a client waits for.
+/// The request of a client that waits for a message.
 pub(in crate::server) struct Asked {
     pub(in crate::server) queue: String,
     pub(in crate::server) lock_ms: i64,

@@ -17,7 +17,7 @@ use crate::server::clock::now_ms;
 use crate::server::data::{committed, has_room_for};
 use crate::server::database::Database;
 
-/// What the headers of a request say.
+/// The form of the answers, by the headers of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     /// The answer may have every status of an outcome.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::model::{READ_SERVER_RETRY_MS, READ_SERVER_TOKEN_MS_MAX, READ_SERVER_TOKENS_MAX};
 use crate::server::auth::{Rights, TokenHash};
 
-/// What the primary has said about a token.
+/// The answer of the primary about a token.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) rights: Rights,
@@ -54,17 +54,17 @@ impl Entry {
 pub(super) struct Grants(HashMap<[u8; 8], Entry, RandomState>);
 
 impl Grants {
-    /// What is known of a token, if the primary need not be asked.
+    /// The known answer about a token, if it is fresh enough.
     pub(super) fn fresh(&self, hash: &TokenHash, now: Instant) -> Option<(Known, InUse)> {
         self.entry(hash, now).filter(|entry| entry.asks > now).map(Entry::found)
     }
 
-    /// What was known of a token, for a question about it.
+    /// The known answer about a token, fresh or not, for a request about it.
     pub(super) fn known(&self, hash: &TokenHash, now: Instant) -> Option<Known> {
         self.entry(hash, now).map(|entry| entry.known.clone())
     }
 
-    /// What was known of a token, as the primary cannot be reached. It is asked again after a pause.
+    /// The known answer about a token, while the primary cannot be reached; the next request to the primary comes after a pause.
     pub(super) fn postponed(&mut self, hash: &TokenHash, now: Instant) -> Option<(Known, InUse)> {
         let found = self.entry(hash, now).map(Entry::found)?;
         let entry = self.0.get_mut(&hash.fingerprint())?;

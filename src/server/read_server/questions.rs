@@ -125,7 +125,7 @@ impl Questions {
         Ok(metadata)
     }
 
-    /// What a token of the data path may do, and for how long.
+    /// The rights of a token of the data path, and their duration.
     pub(super) async fn grant(
         &self,
         endpoint: &str,
