@@ -2438,13 +2438,14 @@ export interface KvBackup {
 
 /** Every limit of a handle. The defaults are Deno KV's. Sizes are in encoded bytes. */
 export interface KvLimits {
-  /** Key of a check, a change or an undelivered message. Default: 2048. */
+  // Generated from src/model/limits.rs by `npm run generate`.
+  /** A key of a check, a change or an undelivered message. Default: 2048. */
   keyBytesMax: number;
-  /** Bound of a read; one more than a key. Default: 2049. */
+  /** A bound of a read; one more than a key. Default: 2049. */
   rangeKeyBytesMax: number;
-  /** Value. Default: 65536. */
+  /** A value, also one that `append` or `sum` makes. Default: 65536. */
   valueBytesMax: number;
-  /** Queue message. Default: 65536. */
+  /** A queue message. Default: 65536. */
   messageBytesMax: number;
   /** Keys of one `getMany`. Default: 10. */
   rangesMax: number;
@@ -2452,7 +2453,7 @@ export interface KvLimits {
   rowsMax: number;
   /** Checks of one commit. Default: 100. */
   checksMax: number;
-  /** Entries that the lists of one transaction read. Default: 1000. */
+  /** Entries that the lists of one transaction saw. Default: 1000. */
   checkedRowsMax: number;
   /** Changes and messages of one commit. Default: 1000. */
   mutationsMax: number;
@@ -2464,12 +2465,13 @@ export interface KvLimits {
   commitKeyBytesMax: number;
   /** Keys in `keysIfUndelivered`. Default: 10. */
   undeliveredKeysMax: number;
-  /** Delay of a message, in milliseconds. Default: 30 days. */
+  /** The delay of a message, in milliseconds. Default: 2592000000. */
   delayMsMax: number;
   /** Intervals in a `backoffSchedule`. Default: 5. */
   backoffIntervalsMax: number;
-  /** One interval of a `backoffSchedule`, in milliseconds. Default: an hour. */
+  /** One interval of a `backoffSchedule`, in milliseconds. Default: 3600000. */
   backoffIntervalMsMax: number;
+  // End of the generated limits.
 }
 
 /** Options of {@link openKv}. An unknown name is a `TypeError`. */

@@ -9,7 +9,6 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { describe, test } from "node:test";
 import { KvU64 } from "../../index.mjs";
-import { kinds, written } from "../../scripts/errors.mjs";
 import { startServer } from "../kit/server.mjs";
 import { freshPath, onEachAndServed, onEveryKind, onReplica } from "./databases.mjs";
 
@@ -380,17 +379,6 @@ describe("codes over HTTP", () => {
       assert.doesNotMatch(detail, /kv\.|openKv/);
     }
   });
-
-  test("docs/http.md has each code of a refusal with the status of the table", () => {
-    const page = readFileSync(new URL("../../docs/http.md", import.meta.url), "utf8");
-    const rows = [...page.matchAll(/^\| ([\d, ]+) \| (`[A-Z_`, ]+`) \|/gm)];
-    for (const { code, status } of kinds()) {
-      const row = rows.find(([, statuses, codes]) => {
-        return codes.includes(`\`${code}\``) && statuses.includes(String(status));
-      });
-      assert.ok(row, `${code} with ${status}`);
-    }
-  });
 });
 
 test("each refusal of the library says whether a request can cause it", () => {
@@ -404,9 +392,4 @@ test("each refusal of the library says whether a request can cause it", () => {
     const bare = text.match(/(?<!coded\("[A-Z_]+", )new (?:TypeError|RangeError)\(.*/);
     assert.equal(bare?.[0], undefined, `${name}: use invalid, tooLarge, outOfRange or misuse`);
   }
-});
-
-test("the table of errors in docs/limits.md is current", () => {
-  const page = readFileSync(new URL("../../docs/limits.md", import.meta.url), "utf8");
-  assert.ok(page === written(), "run npm run generate");
 });

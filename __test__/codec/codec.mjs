@@ -18,7 +18,7 @@ export const {
 } = require("../../dist/codec/key.js");
 export const { encodeCursor, decodeCursor, commonLength } = require("../../dist/codec/cursor.js");
 export const { KvU64 } = require("../../dist/codec/u64.js");
-export const { VALUE_DEPTH_MAX } = require("../../dist/codec/value/tags.js");
+export const { VALUE_DEPTH_MAX } = require("../../dist/model/limits.js");
 
 export const CBOR = 67;
 

@@ -9,7 +9,7 @@ export const GENERATED = {
   "docs/format.md": "tests/format_page.rs",
 };
 
-/** Sections of pages that other tests compare with the code: tests/tidy/bounds.rs, __test__/api/wide.test.mjs. */
+/** Sections of pages that other tests compare with the code: tests/generated/limits.rs, __test__/api/wide.test.mjs. */
 export const GENERATED_SECTIONS = {
   "docs/limits.md": ["## The table", "## Fixed bounds"],
 };
@@ -320,9 +320,9 @@ export const SENTENCES = {
   ],
   "index.d.ts": [
     "At most {deno.keyBytesMax} when encoded",
+    "Default: `[{BACKOFF_DEFAULT_MS.0}, {BACKOFF_DEFAULT_MS.1}, {BACKOFF_DEFAULT_MS.2}, {BACKOFF_DEFAULT_MS.3}, {BACKOFF_DEFAULT_MS.4}]`",
     "until the handle closes, up to {js/queue/deno-queue.ts CREDITS} at a time",
     "the end of the process waits for at most {DROP_WAIT_MS_MAX}.",
-    "Delay of a message, in milliseconds. Default: {deno.delayMsMax}.",
     "interval of a `backoffSchedule`, in milliseconds. Default: {deno.backoffIntervalMsMax}.",
     "above {js/read/list.ts PAGE_ROWS_MAX} counts as {js/read/list.ts PAGE_ROWS_MAX}, above {deno.rowsMax} is an error",
     "Default: grows from {js/read/list.ts FIRST_PAGE_ROWS} to {js/read/list.ts PAGE_ROWS_MAX}.",

@@ -1,5 +1,6 @@
 // Duty: what js/ exports is what index.d.ts declares: the same names, and each usable as declared.
 
+import type * as codes from "../../js/model/error-codes.js";
 import type * as built from "../../js/index.js";
 import type * as declared from "../../index.js";
 
@@ -25,3 +26,11 @@ export type Constructors = [Fits<typeof built.KvU64, new (value: bigint) => decl
 type Values<Module> = keyof Module;
 export type NoneMissing = Fits<Values<typeof declared>, Values<typeof built>>;
 export type NoneExtra = Fits<Values<typeof built>, Values<typeof declared>>;
+
+/** The codes of errors, which follow from the table of kinds in Rust, are the declared ones. */
+export type Codes = [
+  Fits<codes.KvErrorCode, declared.KvErrorCode>,
+  Fits<declared.KvErrorCode, codes.KvErrorCode>,
+  Fits<codes.KvInputErrorCode, declared.KvInputErrorCode>,
+  Fits<declared.KvInputErrorCode, codes.KvInputErrorCode>,
+];

@@ -18,8 +18,8 @@ import { port, setOfLimits } from "../native/port.js";
 import { Session } from "../session/session.js";
 import type { KvConsistencyLevel, OpenKvOptions } from "../model/types.js";
 import { hrefOf, isAbortSignal } from "../model/brands.js";
+import { BUSY_TIMEOUT_MS_DEFAULT } from "../model/limits.js";
 
-const BUSY_TIMEOUT_MS_DEFAULT = 5000;
 /** The largest timeout of an operating system's timer. */
 const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
 

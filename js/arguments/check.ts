@@ -8,6 +8,7 @@ import { refuseMistaken, refuseUnknown } from "./names.js";
 import { option, optionsOf } from "./options.js";
 import { timeOfDate } from "../model/brands.js";
 import type { KvKey } from "../model/types.js";
+import { BACKOFF_DEFAULT_MS } from "../model/limits.js";
 
 /** The limits of a handle, by their names in the option `limits` of `openKv`. */
 export type Limits = Readonly<Record<string, number>>;
@@ -174,9 +175,6 @@ export interface NamedOptions {
   readonly deadRetentionMs: number | undefined;
   readonly deduplicationKey: string | undefined;
 }
-
-/** The default waiting times before the retries of a message. */
-export const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30_000, 60_000];
 
 const NO_KEYS: readonly KvKey[] = [];
 const QUEUE_DEFAULTS: QueueOptions = {

@@ -2,6 +2,7 @@
 
 import { invalid } from "../model/errors.js";
 import { shown } from "./check.js";
+import { DURATION_MS_MAX } from "../model/limits.js";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -10,9 +11,6 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
   d: 86_400_000,
 };
-
-/** The longest duration: a hundred years. */
-const DURATION_MS_MAX = 36_525 * 86_400_000;
 
 /** A duration in milliseconds. `name` is that of the option, for errors. */
 export function checkDuration(name: string, given: unknown): number {

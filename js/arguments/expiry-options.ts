@@ -5,6 +5,7 @@ import { checkExpireIn, checkSetOptions, shown } from "./check.js";
 import { now } from "../model/clock.js";
 import { option } from "./options.js";
 import { timeOfDate } from "../model/brands.js";
+import { TIME_MS_MAX } from "../model/limits.js";
 
 /** The options for the expiry of an entry. */
 export const EXPIRY_OPTIONS = ["expireIn", "expireAt"] as const;
@@ -18,9 +19,6 @@ export interface Expiry {
 }
 
 export const NO_EXPIRY: Expiry = { afterMs: undefined, atMs: undefined };
-
-/** The last time of a Date, in milliseconds since the epoch. */
-export const TIME_MS_MAX = 8_640_000_000_000_000;
 
 export function checkExpiry(given: { expireIn?: unknown; expireAt?: unknown }): Expiry {
   const expireIn = option(given, "expireIn");

@@ -2,10 +2,7 @@
 
 import { invalid } from "../model/errors.js";
 import { shown } from "./check.js";
-
-const CACHE_BYTES_MIN = 64 * 1024;
-const CACHE_BYTES_MAX = 64 * 1024 * 1024 * 1024;
-const MMAP_BYTES_MAX = 2_147_418_112;
+import { CACHE_BYTES_MIN, CACHE_BYTES_MAX, MMAP_BYTES_MAX } from "../model/limits.js";
 
 /** Bytes of the page cache of each connection; undefined: the addon's default. */
 export function checkCacheSize(given: unknown): number | undefined {

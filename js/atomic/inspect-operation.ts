@@ -2,7 +2,6 @@
 // shows the pending write and not later changes of the arguments.
 
 import { inspect } from "node:util";
-import { BACKOFF_DEFAULT_MS } from "../arguments/check.js";
 import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
@@ -31,10 +30,10 @@ import {
   SUFFIXED,
 } from "../native/contract.js";
 import { readStamp, readU32 } from "../native/frame.js";
-import { NAMED_BACKOFF_DEFAULT_MS } from "../queue/queue-options.js";
 import { RecordLayout } from "../records/layout.js";
 import { COMMIT_VERSIONSTAMP } from "../records/records.js";
 import type { Segment } from "../write/segment.js";
+import { BACKOFF_DEFAULT_MS, NAMED_BACKOFF_DEFAULT_MS } from "../model/limits.js";
 
 /** Prints one value with the options of the caller. */
 type Print = (value: unknown) => string;

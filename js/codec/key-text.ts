@@ -1,9 +1,7 @@
 // Duty: keys and texts for messages: shortened, and without control characters.
 
 import { viewBytes } from "./slots.js";
-
-/** Most characters of a key in a message, as src/model/limits.rs has it. */
-const KEY_PRINT_CHARS_MAX = 100;
+import { KEY_PRINT_CHARS_MAX } from "../model/limits.js";
 
 /** A key as a literal, shortened. Runs no code of its parts. */
 export function printKey(key: unknown): string {

@@ -3,9 +3,10 @@
 // in another value.
 
 import { decodeValue } from "../codec/value/decode.js";
-import { ENCODING_CBOR, VALUE_DEPTH_MAX } from "../codec/value/tags.js";
+import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { KvU64 } from "../codec/u64.js";
 import { defineProperty } from "../model/define.js";
+import { VALUE_DEPTH_MAX } from "../model/limits.js";
 
 /** An entry that was read. */
 export interface ImportedEntry {

@@ -3,23 +3,9 @@
 // the error on the caller's stack.
 
 import { isError } from "./brands.js";
+import { CODES, type KvErrorCode, type KvInputErrorCode } from "./error-codes.js";
 import { assign, defineProperty } from "./define.js";
 import type { KvEntryKey, KvListSelector } from "./types.js";
-
-/** Codes of errors that a user's input can cause. The codes are API, the messages are not. */
-export type KvInputErrorCode = "INVALID" | "TOO_LARGE" | "RANGE";
-
-/** Codes of a {@link KvError}. The codes are API, the messages are not. */
-export type KvErrorCode =
-  | "CONFLICT"
-  | "UNAVAILABLE"
-  | "OUTCOME_UNKNOWN"
-  | "CLOSED"
-  | "DENIED"
-  | "CORRUPT"
-  | "INTERNAL"
-  | "UNSUPPORTED"
-  | "FEED_GAP";
 
 /** A failure of the database, rather than of the call's arguments. */
 export class KvError extends Error {
@@ -88,23 +74,6 @@ function nameOnPrototype(type: { readonly prototype: object }, name: string): vo
   defineProperty(type, "name", hidden);
   defineProperty(type.prototype, "name", hidden);
 }
-
-/** The codes by the number of the kind of an error record (src/model/error.rs). */
-const CODES: readonly (KvErrorCode | KvInputErrorCode | undefined)[] = [
-  undefined,
-  "INVALID",
-  "RANGE",
-  "CONFLICT",
-  "UNAVAILABLE",
-  "OUTCOME_UNKNOWN",
-  "CLOSED",
-  "DENIED",
-  "CORRUPT",
-  "INTERNAL",
-  "UNSUPPORTED",
-  "FEED_GAP",
-  "TOO_LARGE",
-];
 
 /** The error of a code that has a class of its own; other codes are those of a {@link KvError}. */
 const CLASSES = {
@@ -209,5 +178,5 @@ export function failureBytes(bytes: Buffer, at: number): number {
 /** The failure for an exception of a native call, which is a bug of openkv. */
 export function bugOf(error: unknown): Failure {
   const message = isError(error) ? error.message : String(error);
-  return { kind: 9, message: `The addon refused a call: ${message}` };
+  return { kind: CODES.indexOf("INTERNAL"), message: `The addon refused a call: ${message}` };
 }

@@ -4,6 +4,7 @@
 // has many callbacks in a turn, and the writer thread commits the writes of the others together.
 
 import { elapsed, nextTick } from "../model/clock.js";
+import { IMMEDIATE_BYTES_MAX, IMMEDIATE_WRITES_MAX } from "../model/limits.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { TurnMember, Turns } from "./turns.js";
 
@@ -11,9 +12,6 @@ import type { TurnMember, Turns } from "./turns.js";
 const BUDGET_US = 1000;
 /** Mean of the last commits from which they are for the writer thread, in microseconds. */
 const COMMIT_US_MAX = 500;
-/** Writes of one batch, and bytes of its frame. */
-const IMMEDIATE_WRITES_MAX = 16;
-const IMMEDIATE_BYTES_MAX = 65_536;
 
 /** Where a batch commits. */
 export type Place = "here" | "next turn" | "writer thread";

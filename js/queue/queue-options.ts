@@ -11,18 +11,15 @@ import {
   checkUndelivered,
   shown,
 } from "../arguments/check.js";
-import { TIME_MS_MAX } from "../arguments/expiry-options.js";
 import { option, without } from "../arguments/options.js";
 import { now } from "../model/clock.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
 import { timeOfDate } from "../model/brands.js";
+import { TIME_MS_MAX, NAMED_BACKOFF_DEFAULT_MS } from "../model/limits.js";
 
 /** The bounds of the addon, by name. */
 type Bounds = Readonly<Record<string, number>>;
-
-/** Waiting times before each retry in a named queue. */
-export const NAMED_BACKOFF_DEFAULT_MS: readonly number[] = [1000, 5000, 10_000];
 
 /** The default duration of the lock of a received message. */
 const RECEIVE_LOCK_MS = 30_000;

@@ -6,13 +6,13 @@ import { KvListIterator, forKv } from "./list.js";
 import { checkSelector } from "./range.js";
 import type { Session } from "../session/session.js";
 import type { KvFilter, KvListOptions, KvListSelector, KvPage } from "../model/types.js";
+import { PAGE_ENTRIES_MAX } from "../model/limits.js";
 
 const OPTIONS = ["limit", "cursor", "reverse", "where", "signal"] as const;
 const BOUNDS = ["prefix", "start", "end"] as const;
 /** The older form has both in one object. */
 const ALL_NAMES = [...BOUNDS, ...OPTIONS] as const;
 const LIMIT_DEFAULT = 100;
-const PAGE_ENTRIES_MAX = 1000;
 /** Most rows of one read. */
 const READ_ROWS_MAX = 500;
 

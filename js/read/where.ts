@@ -5,9 +5,7 @@ import { encodeCbor } from "../codec/value/encode.js";
 import { Writer } from "../codec/writer.js";
 import { isTypeError } from "../model/brands.js";
 import { codeOf, invalid, misuse, tooLarge } from "../model/errors.js";
-
-/** Encoded bytes of a filter; the addon checks it again. */
-const FILTER_BYTES_MAX = 256 * 1024;
+import { FILTER_BYTES_MAX } from "../model/limits.js";
 
 /** Encodes a filter at the call, so that later changes of the object have no effect. */
 export function encodeWhere(method: string, where: unknown): Buffer | null {

@@ -8,6 +8,7 @@ use prometheus::proto::{
 use prometheus::{Encoder, TextEncoder};
 
 use super::snapshot::{ArchiveFigures, Holders, Leader, MetricsSnapshot, ReplicaFigures};
+use super::table::{METRICS, MetricKind};
 use crate::model::{Error, Result};
 
 /// The text of a snapshot.
@@ -151,76 +152,38 @@ fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
         snapshot.leader.iter().map(|of| counter(&[], value(of))).collect()
     };
     let lag = snapshot.lag_commits.map_or(Vec::new(), |lag| level(lag as f64));
-    let is = MetricType::COUNTER;
-    let shows = MetricType::GAUGE;
-    let spreads = MetricType::SUMMARY;
     let mut all: Vec<Family> = vec![
-        ("operations_total", "Operations answered.", is, by_operation(|of| of.count)),
-        (
-            "operation_errors_total",
-            "Operations answered with an error.",
-            is,
-            by_operation(|of| of.errors),
-        ),
-        (
-            "operation_duration_seconds",
-            "Time of operations; reads are sampled.",
-            spreads,
-            durations.collect(),
-        ),
-        ("commits_total", "Writes that happened.", is, one(snapshot.commits)),
-        ("conflicts_total", "Writes whose checks did not hold.", is, one(snapshot.conflicts)),
-        ("rejections_total", "Writes that could not be carried out.", is, one(snapshot.rejections)),
-        (
-            "transaction_failures_total",
-            "Transactions that failed as a whole.",
-            is,
-            one(snapshot.transactions.failures),
-        ),
-        ("transaction_writes", "Writes carried out in one transaction.", spreads, groups.collect()),
-        ("queue_messages", "Messages by queue and state.", shows, depths.collect()),
-        ("watchers", "Watches, feeds and listeners of this process.", shows, holders.to_vec()),
-        ("index_documents", "Documents in a search index.", shows, documents.collect()),
-        ("index_building", "Whether a search index is being built.", shows, building.collect()),
-        ("database_bytes", "Bytes of the database.", shows, level(database as f64)),
-        ("wal_bytes", "Bytes of the write-ahead log.", shows, level(wal as f64)),
-        ("background_failing", "Whether a background part fails.", shows, parts.collect()),
-        ("page_cache_hits_total", "Pages that were in memory.", is, one(snapshot.cache.hits)),
-        ("page_cache_misses_total", "Pages that had to be read.", is, one(snapshot.cache.misses)),
-        ("lag_commits", "Commits that this process has not looked at yet.", shows, lag),
-        ("leader_leading", "Whether it leads.", shows, of_leader(|of| u64::from(of.leading))),
-        ("leader_epoch", "Epoch of the last lead.", shows, of_leader(|of| of.epoch)),
-        ("leader_epochs_total", "Epochs begun.", is, by_leader(|of| of.epochs)),
-        ("leader_batches_begun_total", "Batches sent.", is, by_leader(|of| of.batches.begun)),
-        (
-            "leader_batches_durable_total",
-            "Batches durable.",
-            is,
-            by_leader(|of| of.batches.durable),
-        ),
-        ("leader_batch_writes_total", "Writes in batches.", is, by_leader(|of| of.batches.writes)),
-        (
-            "leader_decisions_discarded_total",
-            "Decisions ahead that were discarded.",
-            is,
-            by_leader(|of| of.batches.discarded),
-        ),
-        (
-            "leader_batches_in_flight",
-            "Batches in flight.",
-            shows,
-            of_leader(|of| of.batches.in_flight),
-        ),
-        ("leader_depth", "Batches that may be in flight.", shows, of_leader(|of| of.depth)),
-        (
-            "leader_waiting_writes",
-            "Writes without an answer.",
-            shows,
-            of_leader(|of| of.waiting.writes),
-        ),
-        ("leader_waiting_bytes", "Bytes of these.", shows, of_leader(|of| of.waiting.bytes)),
-        ("leader_refused_writes_total", "Writes refused.", is, by_leader(|of| of.refused)),
-        ("page_cache_hit_ratio", "Share of pages that were in memory.", shows, rate),
+        ("operations_total", by_operation(|of| of.count)),
+        ("operation_errors_total", by_operation(|of| of.errors)),
+        ("operation_duration_seconds", durations.collect()),
+        ("commits_total", one(snapshot.commits)),
+        ("conflicts_total", one(snapshot.conflicts)),
+        ("rejections_total", one(snapshot.rejections)),
+        ("transaction_failures_total", one(snapshot.transactions.failures)),
+        ("transaction_writes", groups.collect()),
+        ("queue_messages", depths.collect()),
+        ("watchers", holders.to_vec()),
+        ("index_documents", documents.collect()),
+        ("index_building", building.collect()),
+        ("database_bytes", level(database as f64)),
+        ("wal_bytes", level(wal as f64)),
+        ("background_failing", parts.collect()),
+        ("page_cache_hits_total", one(snapshot.cache.hits)),
+        ("page_cache_misses_total", one(snapshot.cache.misses)),
+        ("lag_commits", lag),
+        ("leader_leading", of_leader(|of| u64::from(of.leading))),
+        ("leader_epoch", of_leader(|of| of.epoch)),
+        ("leader_epochs_total", by_leader(|of| of.epochs)),
+        ("leader_batches_begun_total", by_leader(|of| of.batches.begun)),
+        ("leader_batches_durable_total", by_leader(|of| of.batches.durable)),
+        ("leader_batch_writes_total", by_leader(|of| of.batches.writes)),
+        ("leader_decisions_discarded_total", by_leader(|of| of.batches.discarded)),
+        ("leader_batches_in_flight", of_leader(|of| of.batches.in_flight)),
+        ("leader_depth", of_leader(|of| of.depth)),
+        ("leader_waiting_writes", of_leader(|of| of.waiting.writes)),
+        ("leader_waiting_bytes", of_leader(|of| of.waiting.bytes)),
+        ("leader_refused_writes_total", by_leader(|of| of.refused)),
+        ("page_cache_hit_ratio", rate),
     ];
     if let Some(replica) = &snapshot.replica {
         all.extend(of_replica(replica));
@@ -233,37 +196,21 @@ fn by_kind(of: Holders) -> [(&'static str, usize); 3] {
     [("keys", of.watches), ("feed", of.feeds), ("listener", of.listeners)]
 }
 
-/// Name, help, type and metrics.
-type Family = (&'static str, &'static str, MetricType, Vec<Metric>);
+/// Name and metrics.
+type Family = (&'static str, Vec<Metric>);
 
 fn of_replica(replica: &ReplicaFigures) -> Vec<Family> {
     let ReplicaFigures { state, usable, lag_ms, version, copies } = replica;
-    let shows = MetricType::GAUGE;
     let is = |one: &str| f64::from(u8::from(one == *state));
     let states = REPLICA_STATES.map(|one| gauge(&[("state", one)], is(one)));
     let lag = lag_ms.map(|lag_ms| gauge(&[], lag_ms / 1e3));
     let usable = gauge(&[], f64::from(u8::from(*usable)));
     vec![
-        ("replica_state", "What the replica does.", shows, states.to_vec()),
-        ("replica_usable", "Whether reads are answered from the replica.", shows, vec![usable]),
-        (
-            "replica_lag_seconds",
-            "How long ago the replica had everything.",
-            shows,
-            lag.into_iter().collect(),
-        ),
-        (
-            "replica_version",
-            "The commit up to which the replica has every change.",
-            shows,
-            vec![gauge(&[], *version as f64)],
-        ),
-        (
-            "replica_copies_total",
-            "Complete copies of the database.",
-            MetricType::COUNTER,
-            vec![counter(&[], *copies)],
-        ),
+        ("replica_state", states.to_vec()),
+        ("replica_usable", vec![usable]),
+        ("replica_lag_seconds", lag.into_iter().collect()),
+        ("replica_version", vec![gauge(&[], *version as f64)]),
+        ("replica_copies_total", vec![counter(&[], *copies)]),
     ]
 }
 
@@ -271,17 +218,24 @@ fn of_replica(replica: &ReplicaFigures) -> Vec<Family> {
 const REPLICA_STATES: [&str; 4] = ["bootstrapping", "following", "disconnected", "failed"];
 
 fn named(all: Vec<Family>) -> Vec<MetricFamily> {
-    // The encoder takes no family without a metric.
-    let some = all.into_iter().filter(|(_, _, _, metrics)| !metrics.is_empty());
-    some.map(|(name, help, kind, metrics)| {
+    let family = |(name, metrics): Family| {
+        let described = METRICS.iter().find(|metric| metric.name == name)?;
+        // The encoder takes no family without a metric.
+        if metrics.is_empty() {
+            return None;
+        }
         let mut family = MetricFamily::default();
         family.set_name(format!("openkv_{name}"));
-        family.set_help(help.to_owned());
-        family.set_field_type(kind);
+        family.set_help(described.help.to_owned());
+        family.set_field_type(match described.kind {
+            MetricKind::Counter => MetricType::COUNTER,
+            MetricKind::Gauge => MetricType::GAUGE,
+            MetricKind::Summary => MetricType::SUMMARY,
+        });
         family.set_metric(metrics);
-        family
-    })
-    .collect()
+        Some(family)
+    };
+    all.into_iter().filter_map(family).collect()
 }
 
 fn labelled(labels: Labels<'_>) -> Metric {

@@ -13,6 +13,7 @@ mod local_counters;
 mod operation;
 mod shared_counters;
 mod snapshot;
+mod table;
 
 pub use exposition::{exposition, exposition_of_many, exposition_with_replica, open_metrics};
 pub use local_counters::LocalCounters;
@@ -22,3 +23,4 @@ pub use snapshot::{
     ArchiveFigures, Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot,
     Operations, ReplicaFigures, Sizes, Spread, Transactions, Waiting,
 };
+pub use table::{DescribedMetric, METRICS, MetricGroup, MetricKind};

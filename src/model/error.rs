@@ -7,11 +7,11 @@ use std::fmt;
 
 use super::Capability;
 
-/// Declares the kinds: their numbers in the binding, their codes and their HTTP statuses. The first
-/// paragraph of a row says what happened, the second what to do: `scripts/errors.mjs` writes both to
-/// docs/limits.md#errors.
+/// Declares the kinds: their numbers in the binding, their codes, their classes in JavaScript and their HTTP
+/// statuses. The first paragraph of a row says what happened, the second what to do; `npm run generate` writes the
+/// table to the docs and the codes to JavaScript.
 macro_rules! kinds {
-    ($($(#[doc = $text:literal])* $kind:ident = $number:literal, $code:literal, $status:literal;)*) => {
+    ($($(#[doc = $text:literal])* $kind:ident = $number:literal, $code:literal, $class:literal, $status:literal;)*) => {
         /// What the caller can do about an error. The numbers are those of the binding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -31,6 +31,20 @@ macro_rules! kinds {
                 }
             }
 
+            /// The name of the class in JavaScript.
+            pub const fn class(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $class,)*
+                }
+            }
+
+            /// What happened and what to do, in two paragraphs.
+            pub const fn text(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$kind => &[$($text),*],)*
+                }
+            }
+
             /// The status of an HTTP answer with this error.
             pub const fn http_status(self) -> u16 {
                 match self {
@@ -46,56 +60,56 @@ kinds! {
     /// `min`, `max` or `append` met a value that is not of its kind.
     ///
     /// Correct the argument.
-    Invalid = 1, "INVALID", 400;
+    Invalid = 1, "INVALID", "TypeError", 400;
     /// A number is outside the range of its type (`KvU64`, the bounds of a `sum`), or a value is nested too
     /// deeply.
     ///
     /// Correct the argument.
-    Range = 2, "RANGE", 400;
+    Range = 2, "RANGE", "RangeError", 400;
     /// Another writer changed what was read; from a transaction without retries left, as `KvConflictError`.
     ///
     /// Read again and retry.
-    Conflict = 3, "CONFLICT", 409;
+    Conflict = 3, "CONFLICT", "KvError", 409;
     /// Not possible now: another process holds the file longer than `busyTimeout`, the disk is full, too many files
     /// are open, a search or count took too long.
     ///
     /// Nothing was done; try again later.
-    Unavailable = 4, "UNAVAILABLE", 503;
+    Unavailable = 4, "UNAVAILABLE", "KvError", 503;
     /// The commit may or may not have happened: the disk failed while it became durable, or the answer of a server
     /// was lost ([remote.md](remote.md)).
     ///
     /// Read to find out, then decide.
-    OutcomeUnknown = 5, "OUTCOME_UNKNOWN", 500;
+    OutcomeUnknown = 5, "OUTCOME_UNKNOWN", "KvOutcomeUnknownError", 500;
     /// The handle is closed.
     ///
     /// Open the database again.
-    Closed = 6, "CLOSED", 503;
+    Closed = 6, "CLOSED", "BadResource", 503;
     /// This process may not read or write the file, the handle is `readonly`, or the file has several hard links and
     /// the call would write.
     ///
     /// Change the permissions, or do not write; remove the other links.
-    Denied = 7, "DENIED", 403;
+    Denied = 7, "DENIED", "KvError", 403;
     /// The file is damaged, or is not a database of this kind.
     ///
     /// Restore a backup, check the path.
-    Corrupt = 8, "CORRUPT", 422;
+    Corrupt = 8, "CORRUPT", "KvError", 422;
     /// A bug of openkv.
     ///
     /// Report it with its message.
-    Internal = 9, "INTERNAL", 500;
+    Internal = 9, "INTERNAL", "KvError", 500;
     /// The request is valid, but this version or this database does not offer it; or the file has a newer format than
     /// this version knows.
     ///
     /// Do it another way; update openkv.
-    Unsupported = 10, "UNSUPPORTED", 422;
+    Unsupported = 10, "UNSUPPORTED", "KvError", 422;
     /// The change feed no longer reaches back to where it should continue.
     ///
     /// Read the present state, and follow from its versionstamp.
-    FeedGap = 11, "FEED_GAP", 422;
+    FeedGap = 11, "FEED_GAP", "KvFeedGapError", 422;
     /// A key, a value, a message, a query, or a number of them is over a limit ([limits.md](limits.md)).
     ///
     /// Send less, or raise the limit that the message names.
-    TooLarge = 12, "TOO_LARGE", 413;
+    TooLarge = 12, "TOO_LARGE", "TypeError", 413;
 }
 
 impl Kind {

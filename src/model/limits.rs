@@ -44,11 +44,12 @@ pub use search::*;
 pub use server::*;
 pub use writer::*;
 
+/// Declares the bounds of a handle. `npm run generate` writes each row to index.d.ts and docs/limits.md.
 macro_rules! limits {
-    ($($(#[$doc:meta])* $field:ident $name:literal = $value:expr, wide $wide:expr;)*) => {
+    ($(#[doc = $doc:literal] $field:ident $name:literal = $value:expr, wide $wide:expr;)*) => {
         /// The bounds on the calls of a handle. The default is Deno KV's.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct Limits { $($(#[$doc])* pub $field: usize,)* }
+        pub struct Limits { $(#[doc = $doc] pub $field: usize,)* }
 
         impl Default for Limits {
             fn default() -> Self { Self { $($field: $value,)* } }
@@ -62,6 +63,14 @@ macro_rules! limits {
             /// Every bound with its name in JavaScript.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, usize)> {
                 [$(($name, self.$field),)*].into_iter()
+            }
+
+            /// What the bound with this name bounds.
+            pub fn meaning(name: &str) -> Option<&'static str> {
+                match name {
+                    $($name => Some($doc),)*
+                    _ => None,
+                }
             }
 
             /// Sets the bound with this name; `false` if there is none.
@@ -79,44 +88,50 @@ macro_rules! limits {
 const MIB: usize = 1024 * 1024;
 
 limits! {
-    /// Encoded key of a check, a mutation or an undelivered message.
+    /// A key of a check, a change or an undelivered message.
     key_bytes_max "keyBytesMax" = 2048, wide 2048;
-    /// Encoded bound of a range. One byte more than a key, because a point read ends at `key 00`.
+    /// A bound of a read; one more than a key.
+    // A point read ends at `key 00`.
     range_key_bytes_max "rangeKeyBytesMax" = 2049, wide 2049;
-    /// Encoded value of a mutation; a `KvU64` counts as 8.
+    /// A value, also one that `append` or `sum` makes.
+    // A `KvU64` counts as 8.
     value_bytes_max "valueBytesMax" = 65_536, wide 16 * MIB;
-    /// Encoded queue message.
+    /// A queue message.
     message_bytes_max "messageBytesMax" = 65_536, wide 16 * MIB;
-    /// Keys of one `getMany`, or ranges of one read.
+    /// Keys of one `getMany`.
+    // And ranges of one read.
     ranges_max "rangesMax" = 10, wide 1000;
-    /// Rows of one read: the sum of the limits of its ranges.
+    /// `batchSize` of a list.
+    // And the sum of the limits of the ranges of one read.
     rows_max "rowsMax" = 1000, wide 1000;
     /// Checks of one commit.
     checks_max "checksMax" = 100, wide 1000;
-    /// Entries in all range checks of one commit.
+    /// Entries that the lists of one transaction saw.
     checked_rows_max "checkedRowsMax" = 1000, wide 100_000;
-    /// Mutations and messages of one commit.
+    /// Changes and messages of one commit.
     mutations_max "mutationsMax" = 1000, wide 10_000;
     /// Keys of one watch.
     watched_keys_max "watchedKeysMax" = 10, wide 1000;
-    /// Keys, values and messages of one commit together, counted as Deno counts them.
+    /// Keys, values and messages of one commit together.
+    // Counted as Deno counts them.
     commit_bytes_max "commitBytesMax" = 819_200, wide 64 * MIB;
-    /// Keys of the mutations with values in one commit together.
+    /// Keys of the changes with a value of one commit together.
     commit_key_bytes_max "commitKeyBytesMax" = 81_920, wide 10_000 * 2048;
-    /// Keys that receive an undeliverable message.
+    /// Keys in `keysIfUndelivered`.
     undelivered_keys_max "undeliveredKeysMax" = 10, wide 10;
-    /// Longest delay of a message.
+    /// The delay of a message, in milliseconds.
     delay_ms_max "delayMsMax" = 2_592_000_000, wide 2_592_000_000;
-    /// Retries in the backoff schedule of a message.
+    /// Intervals in a `backoffSchedule`.
     backoff_intervals_max "backoffIntervalsMax" = 5, wide 5;
-    /// One interval of a backoff schedule.
+    /// One interval of a `backoffSchedule`, in milliseconds.
     backoff_interval_ms_max "backoffIntervalMsMax" = 3_600_000, wide 3_600_000;
 }
 
 /// Characters of a key in a message of an error or log.
 pub const KEY_PRINT_CHARS_MAX: usize = 100;
 
-/// Nesting of a stored value, in containers. Writes over it are rejected.
+/// Nesting of a stored value, in containers. Writes over it are rejected. Deno stops between 2000 and 4000; this
+/// leaves both directions a wide margin on the default stacks of Node, Bun and Deno, interpreted code included.
 pub const VALUE_DEPTH_MAX: usize = 1000;
 
 /// The last time of a `Date` of JavaScript, in ms since the epoch.

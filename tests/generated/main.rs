@@ -1,15 +1,18 @@
-//! The files that are generated from the tables of `protocol`: `js/native/contract.ts`, `js/records/layout.ts`,
-//! and the tables of `js/native/contract.md` between comments. `npm run generate` writes them; the tests say when they are
+//! The files that are generated from declarations: `js/native/contract.ts`, `js/records/layout.ts`,
+//! `js/model/error-codes.ts`, `js/model/limits.ts`, and tables of pages between comments. `npm run generate` writes them; the tests say when they are
 //! not current.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
+mod errors;
 mod layout;
+mod limits;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use openkv::metrics::{METRICS, MetricGroup, MetricKind};
 use openkv::model::{Capability, Versionstamp};
 use openkv::protocol::frame::RECORDS;
 use openkv::protocol::numbers::{GROUPS, Group, Number, length};
@@ -29,7 +32,7 @@ const LINE_CHARS_MAX: usize = 200;
 /// The prefix of commands in JavaScript.
 const COMMAND_PREFIX: &str = "CALL_";
 
-fn path(name: &str) -> PathBuf {
+pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
@@ -80,7 +83,7 @@ fn contract() -> String {
 }
 
 /// A table of Markdown.
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let rule = vec!["---"; head.len()].join("|");
     let mut out = format!("| {} |\n|{rule}|\n", head.join(" | "));
     for row in rows {
@@ -138,6 +141,27 @@ fn layout_ts_is_current() {
 }
 
 #[test]
+fn error_codes_ts_is_current() {
+    generate("js/model/error-codes.ts", &errors::codes());
+}
+
+#[test]
+fn limits_ts_is_current() {
+    generate("js/model/limits.ts", &limits::shared());
+}
+
+#[test]
+fn the_limits_of_index_d_ts_are_current() {
+    let page = "index.d.ts";
+    let text = read(page);
+    let begin = "  // Generated from src/model/limits.rs by `npm run generate`.\n";
+    let end = "  // End of the generated limits.\n";
+    let (before, rest) = text.split_once(begin).expect("the beginning of the limits");
+    let (_, after) = rest.split_once(end).expect("the end of the limits");
+    generate(page, &format!("{before}{begin}{}{end}{after}", limits::declared()));
+}
+
+#[test]
 fn the_tables_of_contract_md_are_current() {
     let page = "js/native/contract.md";
     let mut text = read(page);
@@ -148,7 +172,40 @@ fn the_tables_of_contract_md_are_current() {
         }
     }
     text = with_table(&text, "Fields of the records", &table_of_records());
+    text = with_table(&text, "Kinds of errors", &errors::contract());
     text = with_table(&text, "Commands", &table_of_commands());
+    generate(page, &text);
+}
+
+#[test]
+fn the_tables_of_the_page_about_limits_are_current() {
+    let page = "docs/limits.md";
+    let text = with_table(&read(page), "Limits of a handle", &limits::of_a_handle());
+    let text = with_table(&text, "Codes of errors", &errors::page());
+    generate(page, &with_table(&text, "Fixed bounds", &limits::fixed()));
+}
+
+#[test]
+fn the_tables_of_the_page_about_metrics_are_current() {
+    let page = "docs/metrics.md";
+    let mut text = read(page);
+    for (group, name) in [
+        (MetricGroup::Every, "Metrics of every database"),
+        (MetricGroup::Postgres, "Metrics on PostgreSQL"),
+        (MetricGroup::Replica, "Metrics of a replica"),
+        (MetricGroup::Archive, "Metrics of an archive"),
+    ] {
+        let rows = METRICS.iter().filter(|of| of.group == group).map(|of| {
+            let labels =
+                if of.labels.is_empty() { "".into() } else { format!("{{{}}}", of.labels) };
+            let is_summary = of.kind == MetricKind::Summary;
+            let summary = if is_summary { " (summary)" } else { "" };
+            let name = format!("`openkv_{}{labels}`{summary}", of.name);
+            vec![of.object.to_owned(), name, of.meaning.to_owned()]
+        });
+        let head = ["in the object", "in the text", "what it is"];
+        text = with_table(&text, name, &table(&head, rows));
+    }
     generate(page, &text);
 }
 

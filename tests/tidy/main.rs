@@ -3,7 +3,6 @@
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
-mod bounds;
 mod cycles;
 mod seams;
 mod source;

@@ -8,8 +8,8 @@
 import { Buffer } from "node:buffer";
 import { ASCII, SHORT_TEXT_BYTES_MAX, shortText } from "../short-text";
 import { latin1, readUtf8 } from "../text";
-import { VALUE_DEPTH_MAX } from "./tags";
 import { defineProperty } from "../../model/define";
+import { VALUE_DEPTH_MAX } from "../../model/limits.js";
 
 /** Bytes up to this many are copied by a loop; above, by the engine. */
 const LOOP_COPY_BYTES_MAX = 48;

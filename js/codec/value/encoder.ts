@@ -12,7 +12,8 @@ import { Leaves } from "./leaves";
 import { valueTooLarge } from "./reject";
 import { LISTED_OBJECTS_MAX, Seen } from "./seen";
 import { type Edit, PLACEHOLDER_BYTES, splice, writeHead } from "./splice";
-import { TAG_OBJECT, VALUE_DEPTH_MAX } from "./tags";
+import { TAG_OBJECT } from "./tags";
+import { VALUE_DEPTH_MAX } from "../../model/limits.js";
 
 /** The places of more objects than this are not kept for the next value. */
 const NUMBERS_KEPT_MAX = 4096;

@@ -11,12 +11,6 @@ export const ENCODING_BYTES = 3;
 /** Everything else. */
 export const ENCODING_CBOR = 67;
 
-/**
- * Containers within containers. Deno stops between 2000 and 4000; this leaves both directions a
- * wide margin on the default stacks of Node, Bun and Deno, interpreted code included.
- */
-export const VALUE_DEPTH_MAX = 1000;
-
 export const TAG_DATE = 1;
 export const TAG_BIGINT_POSITIVE = 2;
 export const TAG_BIGINT_NEGATIVE = 3;

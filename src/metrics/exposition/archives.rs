@@ -1,6 +1,6 @@
 //! The figures of archivers as families of metrics.
 
-use prometheus::proto::{Metric, MetricType};
+use prometheus::proto::Metric;
 
 use super::{Family, Labels, counter, gauge};
 use crate::metrics::ArchiveFigures;
@@ -25,32 +25,19 @@ pub(super) fn of_archives(archives: &[ArchiveFigures]) -> Vec<Family> {
             })
         })
     });
-    let (is, shows) = (MetricType::COUNTER, MetricType::GAUGE);
     vec![
-        ("archive_state", "What the archiver does.", shows, states.collect()),
-        (
-            "archive_lag_seconds",
-            "How long ago the archive had everything.",
-            shows,
-            levels(|of| of.lag_ms.map(|lag_ms| lag_ms / 1e3)),
-        ),
-        ("archive_objects_total", "Objects written to the archive.", is, counts(|of| of.objects)),
-        ("archive_bytes_total", "Bytes written to the archive.", is, counts(|of| of.bytes)),
-        ("archive_snapshots_total", "Snapshots taken.", is, counts(|of| of.snapshots)),
+        ("archive_state", states.collect()),
+        ("archive_lag_seconds", levels(|of| of.lag_ms.map(|lag_ms| lag_ms / 1e3))),
+        ("archive_objects_total", counts(|of| of.objects)),
+        ("archive_bytes_total", counts(|of| of.bytes)),
+        ("archive_snapshots_total", counts(|of| of.snapshots)),
         (
             "archive_snapshot_timestamp_seconds",
-            "When the newest snapshot was taken.",
-            shows,
             levels(|of| of.snapshot_ms.map(|ms| ms as f64 / 1e3)),
         ),
-        ("archive_failures_total", "Attempts that have failed.", is, counts(|of| of.failures)),
-        (
-            "archive_gaps_total",
-            "How often the log no longer reached back to the archive.",
-            is,
-            counts(|of| of.gaps),
-        ),
-        ("archive_pruned_objects_total", "Objects removed.", is, counts(|of| of.pruned)),
+        ("archive_failures_total", counts(|of| of.failures)),
+        ("archive_gaps_total", counts(|of| of.gaps)),
+        ("archive_pruned_objects_total", counts(|of| of.pruned)),
     ]
 }
 

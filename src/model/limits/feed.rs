@@ -7,18 +7,23 @@ pub const WATCH_KNOWN_KEYS_MIN: usize = 32;
 pub const WATCH_KNOWN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Changes with a value in the log of changes.
+// Public (feeds): sets that the log of a file keeps
 pub const FEED_CHANGES_MAX: u64 = 100_000;
 
 /// Keys and values of those changes together.
+// Public (feeds): bytes of these sets
 pub const FEED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Removals in the log of changes, which are stored nowhere else.
+// Public (feeds): deletions that the log keeps
 pub const FEED_REMOVALS_MAX: u64 = 100_000;
 
 /// Keys of those removals together.
+// Public (feeds): bytes of their keys
 pub const FEED_REMOVAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Age of a change in the log of changes.
+// Public (feeds): age of the log, in ms
 pub const FEED_AGE_MS_MAX: i64 = 7 * 86_400_000;
 
 /// Commits that one transaction trims from the log of changes, unless it adds more than half as
@@ -26,12 +31,15 @@ pub const FEED_AGE_MS_MAX: i64 = 7 * 86_400_000;
 pub const FEED_TRIM_COMMITS: usize = 64;
 
 /// Largest value that the log of changes copies; a larger one is read from its entry.
+// Public (feeds): bytes of a value that the log keeps
 pub const FEED_VALUE_BYTES_MAX: usize = 65_536;
 
 /// Changes and bytes after which a batch of a feed ends, at the end of a commit.
+// Public (feeds): changes of a batch; a commit is not split
 pub const FEED_BATCH_CHANGES: usize = 1000;
 
 /// See [`FEED_BATCH_CHANGES`].
+// Public (feeds): bytes of a batch; a commit is not split
 pub const FEED_BATCH_BYTES: usize = 1024 * 1024;
 
 /// Changes and bytes after which a batch ends that is built from the entries.

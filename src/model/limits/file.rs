@@ -1,15 +1,19 @@
 //! Bounds of a file: the memory for its pages, the length of its log.
 
 /// Default of the page cache of one connection.
+// Public (opening): default of `cacheSize`, in bytes
 pub const CACHE_BYTES_DEFAULT: u64 = 16 * 1024 * 1024;
 
 /// Lower bound of the page cache of one connection.
+// Public (opening): smallest `cacheSize`
 pub const CACHE_BYTES_MIN: u64 = 64 * 1024;
 
 /// Upper bound of the page cache of one connection.
+// Public (opening): largest `cacheSize`
 pub const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
 
 /// Upper bound of the part of a file that a reader maps into memory: that of SQLite.
+// Public (opening): largest `mmapSize`
 pub const MMAP_BYTES_MAX: u64 = 2_147_418_112;
 
 /// Length of the log, in pages, from which SQLite moves it into the file with each commit. A longer log
@@ -21,6 +25,7 @@ pub const WAL_MOVED_PAGES: u32 = 4000;
 pub const WAL_MOVED_MARGIN_PAGES: u32 = 128;
 
 /// Length of the log from which a writer waits for readers, so that the log can be reset.
+// Public (a server): bytes of the log beside a file that an export or a copy may keep, or the length of the file if that is more
 pub const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How often a walk that waits for its client looks at the length of the log, in ms.

@@ -22,6 +22,7 @@ pub const HTTP_WAIT_MS_MAX: u64 = 60_000;
 pub const HTTP_POLL_LOOK_MS: u64 = 10;
 
 /// Exports of one database at one time: each keeps a state of the database from being overwritten.
+// Public (a server): exports, and copies for replicas, of a database at one time
 pub const HTTP_EXPORTS_MAX: usize = 2;
 
 /// How long an export takes at most.

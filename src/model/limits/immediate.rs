@@ -13,9 +13,11 @@ pub const IMMEDIATE_READ_US_MAX: u64 = 1000;
 pub const IMMEDIATE_READS_SKIPPED: u32 = 16;
 
 /// Writes of an immediate commit, on the thread of its caller.
+// Public (opening): writes of a commit on the thread of its caller
 pub const IMMEDIATE_WRITES_MAX: usize = 16;
 
 /// Bytes of the writes of an immediate commit.
+// Public (opening): bytes of these writes
 pub const IMMEDIATE_BYTES_MAX: usize = 65_536;
 
 /// Commits whose durations tell that of the next immediate one.

@@ -21,4 +21,5 @@ pub const METRIC_FLUSHES_MAX: usize = 16;
 pub const METRIC_LAST_FLUSH_MS_MAX: u64 = 1000;
 
 /// Queues whose messages are counted for metrics, the first ones by name.
+// Public (metrics): queues whose messages `metrics` counts, the first by name
 pub const METRIC_QUEUES_MAX: usize = 1000;

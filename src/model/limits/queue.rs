@@ -27,23 +27,30 @@ pub const CLAIM_MESSAGES_MAX: usize = 256;
 pub const NAMED_BACKOFF_DEFAULT_MS: [u32; 3] = [1000, 5000, 10_000];
 
 /// Name of a queue, in UTF-8.
+// Public (queues): bytes of the name of a queue
 pub const QUEUE_NAME_BYTES_MAX: usize = 256;
 
 /// Deduplication key of a message, in UTF-8.
+// Public (queues): bytes of a `deduplicationKey`
 pub const DEDUPLICATION_KEY_BYTES_MAX: usize = 1024;
 
 /// Highest priority of a message; the lowest is 0.
+// Public (queues): `priority` of a message
 pub const PRIORITY_MAX: u8 = 9;
 
 /// Shortest lock of a named queue.
+// Public (queues): shortest `lockDuration`, in ms
 pub const LOCK_DURATION_MS_MIN: u32 = 100;
 /// Longest lock of a named queue.
+// Public (queues): longest `lockDuration`, in ms
 pub const LOCK_DURATION_MS_MAX: u32 = 86_400_000;
 
 /// Messages that one listener of a named queue handles at the same time.
+// Public (queues): `concurrency` of `listen`
 pub const CONCURRENCY_MAX: u32 = 1000;
 
 /// Wait of one `receive`.
+// Public (queues): `wait` of `receive`, in ms
 pub const RECEIVE_WAIT_MS_MAX: u32 = 86_400_000;
 
 /// Messages dispatched to a remote consumer beyond those that its connection has accepted.
@@ -74,12 +81,15 @@ pub const LEAVE_MS_MAX: u64 = 1000;
 pub const RECEIVE_POLL_MS_MAX: u32 = 20_000;
 
 /// Retention of dead messages: a hundred years.
+// Public (queues): `deadRetention`, in ms
 pub const DEAD_RETENTION_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
 /// Dead messages of one page of a list.
+// Public (queues): `limit` of `dead.list`
 pub const DEAD_LIST_MAX: u32 = 1000;
 
 /// Waiting and delivered messages of one page of `peek`.
+// Public (queues): `limit` of `peek`
 pub const PEEK_MAX: u32 = 1000;
 
 /// Delays before the retries of a message without a schedule; JavaScript applies it.
@@ -92,7 +102,9 @@ pub const DEPTHS_KEPT_MAX: usize = 1024;
 pub const DEAD_PURGE_ROWS_MAX: usize = 512;
 
 /// Name of the error of a dead message, in UTF-8; a longer one is truncated.
+// Public (queues): bytes of the name of an error that a dead letter keeps; the rest is cut off
 pub const DEAD_NAME_BYTES_MAX: usize = 256;
 
 /// Message of the error of a dead message, in UTF-8; a longer one is truncated.
+// Public (queues): bytes of its message; the rest is cut off
 pub const DEAD_MESSAGE_BYTES_MAX: usize = 4096;

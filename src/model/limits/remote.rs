@@ -1,6 +1,7 @@
 //! Bounds of a client of a remote database.
 
 /// Default time limit of a call on a remote database, with all its retries.
+// Public (opening): default of `timeout` of a remote database, in ms
 pub const REMOTE_TIMEOUT_MS_DEFAULT: u64 = 10_000;
 
 /// Delay before the first retry of a request.
@@ -16,6 +17,7 @@ pub const RETRY_AFTER_MS_MAX: u64 = 60_000;
 pub const METADATA_INTERVAL_MS_MIN: u64 = 1000;
 
 /// URLs of one remote database.
+// Public (opening): URLs of one remote database
 pub const REMOTE_URLS_MAX: usize = 16;
 
 /// How long the only attempt of an opening waits for a connection.

@@ -27,19 +27,23 @@ pub const MEMORY_WAIT_MS_MAX: u64 = 10_000;
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Shortest token that a server accepts; Deno's server requires the same.
+// Public (a server): characters of a token of your own
 pub const TOKEN_CHARS_MIN: usize = 12;
 
 /// Default lifetime of a token of the data path.
 pub const DATA_TOKEN_MS_DEFAULT: u64 = 15 * 60 * 1000;
 
 /// Shortest lifetime; clients renew a token some seconds before its end.
+// Public (a server): shortest `dataTokenMs`
 pub const DATA_TOKEN_MS_MIN: u64 = 1000;
 
 /// Longest lifetime.
+// Public (a server): longest `dataTokenMs`
 pub const DATA_TOKEN_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// Default number of connections of a server. A new connection replaces the oldest one that has not
 /// presented a valid token.
+// Public (a server): default of `connectionsMax`
 pub const CONNECTIONS_MAX_DEFAULT: usize = 4096;
 
 /// Concurrent requests of one HTTP/2 connection.
@@ -109,15 +113,19 @@ pub const CATALOG_TRIES_MAX: usize = 16;
 pub const POSTGRES_EMPTY_STEP_ROWS: i64 = 5_000;
 
 /// Databases of one server.
+// Public (a server): databases of a folder
 pub const DATABASES_MAX: usize = 10_000;
 
 /// Access tokens of one database.
+// Public (a server): access tokens of a database
 pub const ACCESS_TOKENS_MAX: usize = 1000;
 
 /// Name of a database of a server.
+// Public (a server): characters of the name of a database
 pub const DATABASE_NAME_CHARS_MAX: usize = 63;
 
 /// Watches of one database of a server, unless its quotas set another number.
+// Public (a server): default of the quota `watches`
 pub const DATABASE_WATCHES_MAX: u32 = 10_000;
 
 /// How long dropping a database waits for its work under way: longer than a write waits for other

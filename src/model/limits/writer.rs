@@ -55,6 +55,7 @@ pub const CLOSE_TRIES_MAX: usize = 3;
 pub const CLOSE_PAUSE_US_MAX: u64 = 10_000;
 
 /// Default of how long a writer waits for the transaction of another process.
+// Public (opening): default of `busyTimeout`, in ms
 pub const BUSY_TIMEOUT_MS_DEFAULT: u64 = 5000;
 
 /// Interval of checking for commits of other processes without an announcement.

@@ -1,0 +1,44 @@
+// Duty: the bounds that JavaScript needs before it has loaded the addon, or in each call.
+// Generated from src/model/limits.rs and the files below it by `npm run generate`: do not edit.
+
+/** Waiting times before the retries of a message of Deno's queue. */
+export const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30000, 60000];
+
+/** The default of `busyTimeout`. */
+export const BUSY_TIMEOUT_MS_DEFAULT = 5000;
+
+/** The largest `cacheSize`. */
+export const CACHE_BYTES_MAX = 68719476736;
+
+/** The smallest `cacheSize`. */
+export const CACHE_BYTES_MIN = 65536;
+
+/** The longest duration: a hundred years. */
+export const DURATION_MS_MAX = 3155760000000;
+
+/** Encoded bytes of a filter; the addon checks it again. */
+export const FILTER_BYTES_MAX = 262144;
+
+/** Bytes of the frame of an inline commit. */
+export const IMMEDIATE_BYTES_MAX = 65536;
+
+/** Writes of the batch of an inline commit. */
+export const IMMEDIATE_WRITES_MAX = 16;
+
+/** Characters of a key in a message. */
+export const KEY_PRINT_CHARS_MAX = 100;
+
+/** The largest `mmapSize`. */
+export const MMAP_BYTES_MAX = 2147418112;
+
+/** Waiting times before the retries of a message of a named queue. */
+export const NAMED_BACKOFF_DEFAULT_MS: readonly number[] = [1000, 5000, 10000];
+
+/** The largest `limit` of `paginate`. */
+export const PAGE_ENTRIES_MAX = 1000;
+
+/** The last time of a Date. */
+export const TIME_MS_MAX = 8640000000000000;
+
+/** Nesting of a value, in containers. */
+export const VALUE_DEPTH_MAX = 1000;
