@@ -24,7 +24,7 @@ const {
 } = require("../../dist/interchange/encode.js");
 const { decodeLine } = require("../../dist/interchange/decode.js");
 const { plainValue } = require("../../dist/cli/plain-json.js");
-const { parseKey } = require("../../dist/cli/literal.js");
+const { parseKey, parseLiteral } = require("../../dist/cli/literal.js");
 
 /** Values of the other encodings, and numbers as text. */
 const MORE = [
@@ -164,6 +164,7 @@ const LITERALS = [
   "ünïcode",
   "-0x10",
   "1e400",
+  'u8"00 fF"',
 ];
 
 const BAD_LITERALS = [
@@ -186,6 +187,59 @@ const BAD_LITERALS = [
   '"\\u{110000}"',
 ];
 
+/** Values that are literals. */
+const VALUE_LITERALS = [
+  "[1, [2,], {a: 1, 'b c': [3], 5: null,},]",
+  "/* of */ { // these\n a: /**/ 1 /* last */ } // end",
+  '{"__proto__": 1}',
+  'u8"00 fF"',
+  "u64(42)",
+  "u64( 42n, )",
+  'date("2026-01-01")',
+  "date(null)",
+  "date(0)",
+  'set([1, "a", undefined])',
+  'map([["a", 1], [[1n], { b: date(0) }]])',
+  'regexp("/a\\\\/b/g")',
+  'view("Float32Array", u8"0000c03f")',
+  'view("ArrayBuffer", u8"00")',
+  'error("TypeError", { message: "a", cause: [1] })',
+  'cbor(u8"f6")',
+  'typed("{\\"type\\":\\"bigint\\",\\"value\\":\\"7\\"}")',
+  "NaN",
+  "-Infinity",
+  "-0",
+  "undefined",
+  `${"[".repeat(200)}${"]".repeat(200)}`,
+];
+
+/** Texts that are no values: the fault, and its character. */
+const BAD_VALUE_LITERALS = [
+  ...[
+    "",
+    "[1",
+    "[1 2]",
+    "{a 1}",
+    "{1.5: 1}",
+    '"open',
+    "1 2",
+    "1 /* open",
+    "/ 1",
+    "1.5n",
+    "alert(1)",
+  ],
+  ...[
+    "user",
+    'u8"0"',
+    "set(1)",
+    "map([[1]])",
+    'view("Date", u8"")',
+    "cbor(1)",
+    "set([1]",
+    "[".repeat(201),
+  ],
+];
+
 /** What vectors.test.mjs compares with the file. */
 export async function interchangeVectors() {
   // Not every runtime has Float16Array.
@@ -196,7 +250,7 @@ export async function interchangeVectors() {
     about: [
       "Made by __test__/interchange/make-vectors.mjs. values: encoding id and bytes of a stored value, its typed JSON, its plain JSON, and whether plain JSON simplifies it.",
       "accepted, plain: texts and the stored value that they give. refused: typed JSON that every reader refuses.",
-      "keys: bytes and typed JSON. literals: texts and the bytes of the key. badLiterals: texts and the error.",
+      "keys: bytes and typed JSON. literals: texts and the bytes of the key. badLiterals: texts and the error. valueLiterals: texts and the typed JSON of the value. badValueLiterals: texts, the fault and its character. The command line, the studio and the server share these.",
     ],
     values: await Promise.all(
       values.map(async ([name, encoding, hex, note]) => {
@@ -217,7 +271,23 @@ export async function interchangeVectors() {
     }),
     literals: LITERALS.map((text) => ({ text, hex: keyOf(text) })),
     badLiterals: BAD_LITERALS.map((text) => ({ text, message: refusal(() => parseKey(text)) })),
+    valueLiterals: await Promise.all(
+      VALUE_LITERALS.map(async (text) => ({ text, typed: await typedValue(parseLiteral(text)) })),
+    ),
+    badValueLiterals: BAD_VALUE_LITERALS.map((text) => {
+      const { what, at } = faultOf(text);
+      return { text, what, character: at };
+    }),
   };
+}
+
+/** The fault of a text that is no value, and its character. */
+export function faultOf(text) {
+  const message = refusal(() => parseLiteral(text));
+  const [, what, at] = / at character (\d+) of /.test(message)
+    ? /^(.*) at character (\d+) of /s.exec(message)
+    : [];
+  return { what, at: Number(at) };
 }
 
 function stored(value) {

@@ -7,7 +7,7 @@ import { isVersionstamp } from "../arguments/moment.js";
 import type { KvKey } from "../model/types.js";
 import { parseLiteral } from "./literal.js";
 import { WrongUsage } from "./outcome.js";
-import { quoted } from "./scanner.js";
+import { quoted } from "./literal-grammar.js";
 
 /** One check, mutation or message. */
 export interface Step {

@@ -6,8 +6,7 @@ import { inspect } from "node:util";
 import { visible } from "../codec/key-text.js";
 import { isU64 } from "../codec/u64.js";
 import { encodeValue } from "../interchange/encode.js";
-import { CUT, DEPTH_MAX } from "./literal.js";
-import { printName, quoted } from "./scanner.js";
+import { CUT, DEPTH_MAX, printName, quoted } from "./literal-grammar.js";
 
 /** Characters up to which an array or object is printed in one line. */
 const LINE_CHARS_MAX = 72;

@@ -86,7 +86,7 @@ fn starts_literal(text: &str) -> bool {
         || LITERAL_STARTS.iter().any(|start| text.starts_with(start))
 }
 
-/// The starts of forms, as in `js/cli/scanner.ts`.
+/// The starts of forms, as in `js/cli/literal-grammar.ts`.
 const LITERAL_STARTS: [&str; 11] = [
     "u8\"", "u8'", "u64(", "date(", "set(", "map(", "regexp(", "error(", "view(", "cbor(", "typed(",
 ];
@@ -265,7 +265,9 @@ impl<'t> Parser<'t> {
         let start = self.at;
         let text = self.string(quote)?;
         let digit = |byte: u8| char::from(byte).to_digit(16);
-        let (pairs, odd) = text.as_wtf8().as_chunks::<2>();
+        let digits = text.as_wtf8().iter().copied().filter(|byte| !byte.is_ascii_whitespace());
+        let digits = digits.collect::<Vec<u8>>();
+        let (pairs, odd) = digits.as_chunks::<2>();
         let bytes = pairs.iter().map(|[high, low]| {
             let byte = digit(*high)? << 4 | digit(*low)?;
             u8::try_from(byte).ok()

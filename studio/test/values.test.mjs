@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { build } from "vite";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -13,6 +13,8 @@ const require = createRequire(import.meta.url);
 const { parseLiteral } = require("../../dist/cli/literal.js");
 const { encodeValue } = require("../../dist/interchange/encode.js");
 const { decodeLine } = require("../../dist/interchange/decode.js");
+const { encodeKey } = require("../../dist/codec/key.js");
+const { Writer } = require("../../dist/codec/writer.js");
 
 /** A module of the studio, compiled. */
 async function load(name) {
@@ -102,4 +104,32 @@ test("a key is an array, or one word", () => {
     { type: "bigint", value: "42" },
   ]);
   assert.throws(() => parseKey("[null]"), /cannot be a part/);
+});
+
+/** A part in front, because a line has a key. */
+const K = { type: "string", value: "k" };
+
+const vectors = JSON.parse(
+  readFileSync(new URL("../../tests/vectors/interchange.json", import.meta.url), "utf8"),
+);
+
+test("the literals of keys are those of the command line and of the server", () => {
+  for (const { text, hex } of vectors.literals) {
+    const line = { key: [K, ...parseKey(text)], value: { type: "null", value: null } };
+    const writer = new Writer(64);
+    encodeKey(writer, decodeLine(JSON.stringify(line)).key);
+    assert.equal(writer.copy().toString("hex"), `026b00${hex}`, text);
+  }
+});
+
+test("the literals of values are those of the command line", async () => {
+  for (const { text, typed } of vectors.valueLiterals) {
+    const line = { key: [K], value: parseNode(text) };
+    const { value } = decodeLine(JSON.stringify(line));
+    assert.equal(await encodeValue(value), typed, text);
+  }
+  for (const { text, what, character } of vectors.badValueLiterals) {
+    const message = `${what} (line 1, character ${character})`;
+    assert.throws(() => parseNode(text), { message }, text);
+  }
 });

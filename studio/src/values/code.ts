@@ -1,6 +1,7 @@
 // Duty: an entry as code that writes or reads it: JavaScript, curl, the command line.
 
-import { type Entry, type Key, type Node, VIEWS, bytesOf } from "./node";
+import { type Entry, type Key, type Node, bytesOf } from "./node";
+import { VIEWS } from "../../../js/cli/literal-grammar";
 import { fields, inLine, items, pairs, printKey, printName, quoted } from "./print";
 
 /** A value as an expression of JavaScript; KvU64 is imported from openkv. */

@@ -37,18 +37,6 @@ export function readable<T extends Item>(item: T): T {
 export const text = (value: string): Node => ({ type: "string", value });
 export const UNDEFINED: Node = { type: "undefined" };
 
-/** The classes of views on bytes. */
-export const VIEWS: readonly string[] = [
-  ...["Uint8Array", "Int8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array"],
-  ...["Uint32Array", "BigInt64Array", "BigUint64Array", "Float16Array", "Float32Array"],
-  ...["Float64Array", "DataView", "ArrayBuffer"],
-];
-
-export const ERRORS: readonly string[] = [
-  ...["Error", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError"],
-  "URIError",
-];
-
 export function bytesOf(node: Node): Uint8Array {
   const base64 = String(node.value).replaceAll("-", "+").replaceAll("_", "/");
   return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -63,11 +51,6 @@ export function fromBytes(type: string, bytes: Uint8Array): Node {
 
 export function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-export function fromHex(hex: string): Uint8Array | undefined {
-  if (!/^(?:[\da-fA-F]{2})*$/.test(hex)) return undefined;
-  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
 /** Whether two nodes are the same; `undefined` and missing ones are the same too. */

@@ -1,22 +1,9 @@
-// Duty: reads literals (see print.ts) to nodes. The command line has the same grammar in
-// js/cli/literal.ts, for values of JavaScript.
-// Invariant: text is data and never evaluated.
+// Duty: reads literals (see print.ts) to nodes. The command line reads them to values of JavaScript, by the
+// same grammar.
 
-import { Scanner, literalOrWord } from "../../../js/cli/scanner";
-import {
-  ERRORS,
-  type Key,
-  type Node,
-  UNDEFINED,
-  VIEWS,
-  bytesOf,
-  fromBytes,
-  fromHex,
-  text as textNode,
-} from "./node";
-
-/** Nesting of a literal. */
-const DEPTH_MAX = 200;
+import { type Form, type Maker, literalOrWord, readLiteral } from "../../../js/cli/literal-grammar";
+import { type Key, type Node, UNDEFINED, bytesOf, fromBytes, text as textNode } from "./node";
+import { ERRORS, VIEWS } from "../../../js/cli/literal-grammar";
 
 const U64_MAX = 2n ** 64n - 1n;
 
@@ -30,10 +17,7 @@ const WORDS: Readonly<Record<string, Node>> = {
 };
 
 export function parseNode(text: string): Node {
-  const parser = new Parser(text);
-  const node = parser.value();
-  parser.end();
-  return node;
+  return readLiteral(text, MAKER);
 }
 
 /** A key: an array of parts, or one part. A word that is no literal is a string. */
@@ -49,96 +33,47 @@ export function parseKey(text: string): Key {
   return parts;
 }
 
-class Parser extends Scanner {
-  #depth = 0;
-
-  protected wrong(what: string, at = this.at): Error {
-    const line = this.text.slice(0, at).split("\n");
+const MAKER: Maker<Node> = {
+  words: WORDS,
+  text: textNode,
+  number: numberNode,
+  array: (items) => ({ type: "Array", value: items }),
+  object: (fields) => ({ type: "object", value: fields }),
+  bytes: (bytes) => fromBytes("Uint8Array", bytes),
+  form: (form, given) => {
+    const value = nodeOf(form, given);
+    return value && { value };
+  },
+  wrong: (what, text, at) => {
+    const line = text.slice(0, at).split("\n");
     return new Error(`${what} (line ${line.length}, character ${line.at(-1)!.length + 1})`);
-  }
+  },
+};
 
-  value(): Node {
-    const c = this.peek();
-    if (c === undefined) throw this.wrong("a value is missing");
-    if (c === "[") return this.#nested(() => ({ type: "Array", value: this.#list("]") }));
-    if (c === "{") return this.#nested(() => ({ type: "object", value: this.#object() }));
-    if (c === '"' || c === "'") return textNode(this.string());
-    if (/[\d.+-]/.test(c)) return numberNode(this.number());
-    return this.#word();
-  }
-
-  #nested(parse: () => Node): Node {
-    if (++this.#depth > DEPTH_MAX) throw this.wrong(`more than ${DEPTH_MAX} levels`);
-    this.at++;
-    const node = parse();
-    this.#depth--;
-    return node;
-  }
-
-  #list(close: string): Node[] {
-    const made: Node[] = [];
-    this.items(close, () => made.push(this.value()));
-    return made;
-  }
-
-  #object(): Record<string, Node> {
-    const made: Record<string, Node> = {};
-    this.items("}", () => {
-      const name = this.name();
-      this.expect(":");
-      // Not an assignment: the name may be __proto__.
-      const property = { writable: true, enumerable: true, configurable: true };
-      Object.defineProperty(made, name, { value: this.value(), ...property });
-    });
-    return made;
-  }
-
-  #word(): Node {
-    const start = this.at;
-    const word = this.word();
-    const next = this.text[this.at];
-    if (word === "u8" && (next === '"' || next === "'")) return this.#bytes(start);
-    const known = Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
-    if (known !== undefined) return known;
-    if (!this.passes("(")) {
-      throw this.wrong(`unknown word '${word}' (is it a string without quotes?)`, start);
-    }
-    const made = this.#made(word, this.#list(")"));
-    if (made === undefined) throw this.wrong(`not a valid ${word}(…)`, start);
-    return made;
-  }
-
-  #bytes(start: number): Node {
-    const bytes = fromHex(this.string().replace(/\s/g, ""));
-    if (bytes === undefined) throw this.wrong("not hexadecimal bytes", start);
-    return fromBytes("Uint8Array", bytes);
-  }
-
-  #made(word: string, [first, second]: readonly Node[]): Node | undefined {
-    if (first === undefined) return undefined;
-    const { type, value } = first;
-    switch (word) {
-      case "u64":
-        return u64(String(value));
-      case "date":
-        return type === "null" ? { type: "Date", value: null } : date(value);
-      case "set":
-        return type === "Array" ? { type: "Set", value } : undefined;
-      case "map":
-        return mapOf(first);
-      case "regexp":
-        return type === "string" ? { type: "RegExp", value } : undefined;
-      case "cbor":
-        return type === "Uint8Array" ? { ...first, type: "CBOR" } : undefined;
-      case "view":
-        return viewOf(String(value), second);
-      case "error":
-        return errorOf(String(value), second);
-      case "typed":
-        return JSON.parse(String(value)) as Node;
-      default:
-        return undefined;
-    }
+function nodeOf(form: Form, [first, second]: readonly Node[]): Node | undefined {
+  if (first === undefined) return undefined;
+  const { type, value } = first;
+  switch (form) {
+    case "u64":
+      return u64(String(value));
+    case "date":
+      return type === "null" ? { type: "Date", value: null } : date(value);
+    case "set":
+      return type === "Array" ? { type: "Set", value } : undefined;
+    case "map":
+      return mapOf(first);
+    case "regexp":
+      return type === "string" ? { type: "RegExp", value } : undefined;
+    case "cbor":
+      return type === "Uint8Array" ? { ...first, type: "CBOR" } : undefined;
+    case "view":
+      return viewOf(String(value), second);
+    case "error":
+      return errorOf(String(value), second);
+    case "typed":
+      return JSON.parse(String(value)) as Node;
+    default:
+      return form satisfies never;
   }
 }
 

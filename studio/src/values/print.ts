@@ -2,8 +2,9 @@
 // are those of the command line (js/cli/print-literal.ts).
 // Invariant: parse.ts reads the text back to the same node, and refuses that of an unreadable value.
 
-import { printName, quoted } from "../../../js/cli/scanner";
-import { ERRORS, type Key, type Node, UNREADABLE, VIEWS, bytesOf, hexOf } from "./node";
+import { printName, quoted } from "../../../js/cli/literal-grammar";
+import { type Key, type Node, UNREADABLE, bytesOf, hexOf } from "./node";
+import { ERRORS, VIEWS } from "../../../js/cli/literal-grammar";
 
 /** Characters of a line up to which an array or object is printed in one line. */
 const LINE_CHARS_MAX = 72;
