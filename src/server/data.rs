@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
@@ -13,7 +12,7 @@ use super::auth::{Grant, bearer};
 use super::clock::now_ms;
 use super::database::Database;
 use super::memory::{Claim, attempt};
-use super::pending::{Pending, Reading, unanswered};
+use super::pending::{BUSY, Pending, Reading, unanswered};
 use super::quota::over;
 use super::read_server::InUse;
 use super::slots::mark_authenticated;
@@ -23,8 +22,8 @@ use crate::connect::versions::{DATABASE_HEADER, DOMAIN_HEADER, PROTOBUF_TYPE, VE
 use crate::connect::wire::atomic_write::{self, WriteAnswer};
 use crate::connect::wire::{snapshot_read, value};
 use crate::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key,
-    Kind, Limits, Range, Result, Row,
+    AtomicWrite, Decision, Entry, Error, FRAMES_ANSWER_BYTES_MAX, Key, Kind, Limits, Range, Result,
+    Row,
 };
 use crate::store::{Room, Rows, Store};
 
@@ -102,11 +101,16 @@ pub(super) async fn committed(
     submitted(&store, writes).await
 }
 
+/// Commits one write, durably, and waits for its decision.
+pub(super) async fn decided(database: &Arc<Database>, write: AtomicWrite) -> Result<Decision> {
+    let decisions = committed(database, vec![Ok(write)]).await?;
+    decisions.into_iter().next().ok_or_else(unanswered)
+}
+
 /// Commits writes, durably; their decisions come later.
 pub(super) fn submitted(store: &Store, writes: Vec<Result<AtomicWrite>>) -> Pending<Vec<Decision>> {
-    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     Pending::of(|reply| {
-        store.commit(writes, true, busy, Box::new(move |decisions| reply(Ok(decisions))));
+        store.commit(writes, true, BUSY, Box::new(move |decisions| reply(Ok(decisions))));
     })
 }
 
@@ -192,8 +196,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
         return Ok(written(&WriteAnswer::Disabled));
     }
     has_room_for(database, &write).await?;
-    let decision = committed(database, vec![Ok(write)]).await?.into_iter().next();
-    match decision.ok_or_else(unanswered)? {
+    match decided(database, write).await? {
         Decision::Committed(stamp) | Decision::CommittedWith(stamp, _) => {
             Ok(written(&WriteAnswer::Committed(stamp)))
         }

@@ -1,18 +1,15 @@
 //! Change feeds: a stream of batches, in the client's form.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::body::Bytes;
 
 use super::database::WatchPlace;
 use super::memory::{Claim, attempt};
-use super::pending::Pending;
+use super::pending::{BUSY, Pending};
 use super::stream::Source;
 use crate::codec::framing::KEEP_ALIVE;
-use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Batch, Change, Error, FEED_FRAME_BYTES_MAX, Id, KeyRange, Kind, Result,
-};
+use crate::model::{Batch, Change, Error, FEED_FRAME_BYTES_MAX, Id, KeyRange, Kind, Result};
 use crate::store::Store;
 
 /// The form of batches.
@@ -71,9 +68,6 @@ impl<F> Drop for Following<F> {
         self.store.feed_cancel(self.id);
     }
 }
-
-/// How long a feed waits for other processes while the file begins to log changes.
-const BUSY: Duration = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
 
 /// The commit after which a feed that begins now has every change.
 pub(super) fn position(store: &Store) -> Pending<u64> {

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 #[cfg(feature = "archive")]
 use std::time::SystemTime;
 
 use super::copies::remove_left;
 use super::membership::Membership;
+use super::pending::BUSY;
 use super::read_server::Primary;
-use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, PageMemory, Result};
+use crate::model::{Error, PageMemory, Result};
 use crate::open::{Target, open};
 use crate::store::Store;
 
@@ -40,7 +40,6 @@ pub(super) enum Location {
 impl Location {
     /// The store, which it opens unless it is open.
     pub(super) fn open(&self) -> Result<Arc<Store>> {
-        let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
         let target = match self {
             Self::File { path, readonly } => {
                 if !readonly {
@@ -49,7 +48,7 @@ impl Location {
                 Target::File {
                     path: path.clone(),
                     readonly: *readonly,
-                    busy,
+                    busy: BUSY,
                     encoding: None,
                     memory: PageMemory::default(),
                 }
@@ -58,7 +57,7 @@ impl Location {
             Self::Shared { members, name } => Target::Postgres {
                 url: members.url_of(name),
                 readonly: false,
-                busy,
+                busy: BUSY,
                 encoding: None,
                 replica: None,
             },

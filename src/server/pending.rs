@@ -11,8 +11,14 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::model::{Error, Result, SERVER_LONG_READ_MS_MAX};
+use crate::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, Result, SERVER_LONG_READ_MS_MAX};
 use crate::store::{Caller, Patience, Store};
+
+/// Longest wait of a client's work for other processes.
+pub(super) const BUSY: Duration = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+
+/// Longest time of a client's search, count or filtered deletion, with all its steps.
+pub(super) const LONG: Duration = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
 
 /// The answer of a call to the store, once it comes.
 pub(super) struct Pending<T> {
@@ -115,8 +121,7 @@ impl Wanted {
 
     /// The bounds of a long read.
     pub(super) fn patience(&self, store: &Store, what: &'static str) -> Arc<Patience> {
-        let most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
-        store.patience(what, most, Some(Arc::new(self.liveness())))
+        store.patience(what, LONG, Some(Arc::new(self.liveness())))
     }
 }
 

@@ -66,3 +66,18 @@ fn the_server_makes_its_channels_in_two_files() {
     let made = files.iter().filter(|file| file.text.contains(makes)).map(|file| &file.name);
     assert_eq!(made.collect::<Vec<_>>(), ["server/pending.rs", "server/slots.rs"]);
 }
+
+/// The HTTP API and KV Connect call typed functions of the store. Frames are the bodies of the network
+/// extension alone. The HTTP API had encoded commands for its own process.
+#[test]
+fn only_the_network_extension_has_frames() {
+    let files = sources(&root().join("src/server"));
+    let frames: Vec<_> = files
+        .iter()
+        .filter(|file| file.text.contains("protocol::frame") || file.text.contains("carry_out"))
+        .map(|file| &file.name)
+        .collect();
+    assert!(!frames.is_empty());
+    let others = frames.iter().filter(|name| !name.starts_with("server/extension/"));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&&String>::new());
+}

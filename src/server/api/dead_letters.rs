@@ -1,7 +1,5 @@
 //! Dead letters of queues: list, read, delete, requeue.
 
-use std::time::Duration;
-
 use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
@@ -22,12 +20,10 @@ use super::schema::{PageLimit, QueueName, TypedValue};
 use super::target::Query;
 use super::written::{Stored, ValueError, Written};
 use crate::connect::time::to_rfc3339;
-use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result,
-};
+use crate::model::{DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result};
 use crate::server::answer::whole;
 use crate::server::data::{Client, store_of};
-use crate::server::pending::Pending;
+use crate::server::pending::{BUSY, Pending};
 
 /// A dead letter.
 #[derive(Serialize, ToSchema)]
@@ -151,9 +147,8 @@ async fn change(
     queue: String,
     change: DeadLetterChange,
 ) -> Result<usize, Problem> {
-    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let store = store_of(&client.database).await?;
-    Ok(Pending::of(|reply| store.change_dead_letters(queue, change, busy, reply)).await?)
+    Ok(Pending::of(|reply| store.change_dead_letters(queue, change, BUSY, reply)).await?)
 }
 
 /// Deletes a dead letter.

@@ -1,6 +1,6 @@
 //! Deletions of many entries, as those of `kv.deleteMany`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,11 +9,9 @@ use super::problem::Problem;
 use super::range::Bounds;
 use crate::call::{ManyDeletion, delete};
 use crate::metrics::Operation;
-use crate::model::{
-    Among, BUSY_TIMEOUT_MS_DEFAULT, Beyond, Deletion, Error, FilterResults, Key, Limits,
-};
+use crate::model::{Among, Beyond, Deletion, Error, FilterResults, Key, Limits};
 use crate::server::data::{Client, store_of};
-use crate::server::pending::{Pending, Wanted};
+use crate::server::pending::{BUSY, Pending, Wanted};
 
 /// The answer of a deletion.
 #[derive(Serialize, ToSchema)]
@@ -59,7 +57,7 @@ async fn delete_among(
         deletion,
         atomic: false,
         durable: true,
-        busy: Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT),
+        busy: BUSY,
         limits: Limits::wide(),
         patience: wanted.patience(&store, "kv.deleteMany"),
     };

@@ -1,7 +1,5 @@
 //! Messages of queues that are looked at and not taken, or deleted while they wait.
 
-use std::time::Duration;
-
 use axum::Extension;
 use axum::extract::Request;
 use hyper::StatusCode;
@@ -20,12 +18,9 @@ use super::schema::{PageLimit, QueueName, QueueState, TypedValue};
 use super::target::Query;
 use super::written::{Stored, ValueError};
 use crate::connect::time::to_rfc3339;
-use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Encoding, MessageDeletion, MessageState, Peek, PeekCursor, Peeked,
-    Result,
-};
+use crate::model::{Encoding, MessageDeletion, MessageState, Peek, PeekCursor, Peeked, Result};
 use crate::server::data::store_of;
-use crate::server::pending::Pending;
+use crate::server::pending::{BUSY, Pending};
 
 /// A message that waits or is delivered.
 #[derive(Serialize, ToSchema)]
@@ -103,9 +98,8 @@ fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let (queue, id) = (queue_of(&Query::of(&head.uri, &["queue"])?)?, id_in(&client, &head.uri)?);
-    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
     let store = store_of(&client.database).await?;
-    match Pending::of(|reply| store.delete_message(queue, id, busy, reply)).await? {
+    match Pending::of(|reply| store.delete_message(queue, id, BUSY, reply)).await? {
         MessageDeletion::Deleted => json(&Deleted { deleted: 1 }),
         MessageDeletion::Absent => {
             Err(Problem::new(StatusCode::NOT_FOUND, "The queue has no such message that waits."))

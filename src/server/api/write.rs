@@ -13,8 +13,7 @@ use crate::model::{
     TIME_MS_MAX, Time, Versionstamp, ViewClass, WriteParts,
 };
 use crate::server::clock::now_ms;
-use crate::server::data::{Client, committed, has_room_for};
-use crate::server::pending::unanswered;
+use crate::server::data::{Client, decided, has_room_for};
 
 /// The value of a body of one value.
 pub(super) fn value_of(form: Form, body: &[u8]) -> Result<EncodedValue, Problem> {
@@ -78,8 +77,7 @@ pub(super) async fn commit(client: &Client, parts: WriteParts) -> Result<Done, P
     let (database, limits, now_ms) = (&client.database, Limits::wide(), now_ms());
     let write = validate_untrusted(AtomicWrite::new(parts, &limits)?, &limits, now_ms)?;
     has_room_for(database, &write).await?;
-    let decision = committed(database, vec![Ok(write)]).await?.into_iter().next();
-    match decision.ok_or_else(unanswered)? {
+    match decided(database, write).await? {
         Decision::Rejected(error) => Err(error.into()),
         Decision::Deleted(_) => Err(Error::internal("a deletion as the answer of a write").into()),
         Decision::Committed(stamp) => Ok(Done::Committed(stamp, Results::default())),

@@ -1,13 +1,10 @@
 //! Calls: a command, its frame, one answer.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{answered, answered_within, error_answer, malformed};
 use crate::call::{Call, Fault, Reply, carry_out};
-use crate::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, FRAMES_ANSWER_BYTES_MAX, Limits, SERVER_LONG_READ_MS_MAX,
-};
+use crate::model::{FRAMES_ANSWER_BYTES_MAX, Limits};
 use crate::protocol::frame::first_queue;
 use crate::protocol::{Access, Command, Trait};
 use crate::server::answer::{Answer, Refusal};
@@ -15,7 +12,7 @@ use crate::server::auth::Rights;
 use crate::server::data::{has_queue_room, has_room, store_of};
 use crate::server::database::Database;
 use crate::server::memory::{Claim, attempt};
-use crate::server::pending::{Wanted, pending};
+use crate::server::pending::{BUSY, LONG, Wanted, pending};
 use crate::server::quota::over;
 use crate::store::Store;
 
@@ -80,11 +77,15 @@ async fn once(
     let reply = Reply::new(move |answer| completion.complete(Ok(answer)))
         .while_wanted(wanted.liveness())
         .within(claim.clone());
-    let busy = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-    let answer_bytes_max = FRAMES_ANSWER_BYTES_MAX;
-    let store = store.clone();
-    let long_most = Duration::from_millis(SERVER_LONG_READ_MS_MAX);
-    work(Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most });
+    work(Call {
+        store: store.clone(),
+        reply,
+        durable: true,
+        busy: BUSY,
+        limits,
+        answer_bytes_max: FRAMES_ANSWER_BYTES_MAX,
+        long_most: LONG,
+    });
     outcome.await?
 }
 
