@@ -3,7 +3,7 @@
 //   npm run fuzz                               every target, 60 s each, two at a time
 //   npm run fuzz -- --seconds 600 cbor key     some targets, longer
 //   npm run fuzz -- --jobs 4                   four at a time
-//   npm run fuzz -- --quick                    built without optimizations: sooner, but slower runs
+//   npm run fuzz -- --quick                    seeds and random changes of them, without libFuzzer and its build
 //
 // cargo-fuzz is installed into target/tools when the machine has none. It wants unstable compiler
 // flags; RUSTC_BOOTSTRAP=1 lets the stable compiler take them, for this build only.
@@ -19,13 +19,19 @@ const tools = join(root, "target", "tools");
 /** Every target, in the order in which they start. */
 const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter", "interchange"];
 
+/** Those of the other Rust tests, so that the crate is compiled once for all. */
+const FEATURES_OF_TESTS = [
+  "--no-default-features",
+  "--features",
+  "archive,server,postgres,defects",
+];
+
 const CARGO_FUZZ_VERSION = "0.13.2";
 
 const { values, positionals } = parseArgs({
   options: {
     seconds: { type: "string", default: "60" },
     jobs: { type: "string", default: "2" },
-    "build-only": { type: "boolean" },
     quick: { type: "boolean" },
   },
   allowPositionals: true,
@@ -41,14 +47,16 @@ const env = {
   ...process.env,
   RUSTC_BOOTSTRAP: "1",
   PATH: `${join(tools, "bin")}${delimiter}${process.env.PATH}`,
-  // cargo-fuzz compiles each crate in one unit, so most of the build is the optimizer on one core.
-  ...(values.quick && { CARGO_PROFILE_RELEASE_OPT_LEVEL: "0", CARGO_PROFILE_RELEASE_DEBUG: "0" }),
 };
 
-installCargoFuzz();
-inherit("cargo", ["fuzz", "build"]);
-if (!values["build-only"]) {
-  inherit(process.execPath, [join(root, "fuzz", "seeds.mjs")]);
+inherit(process.execPath, [join(root, "fuzz", "seeds.mjs")]);
+if (values.quick) {
+  // One at a time, because the counting of memory is one for the process.
+  const cargo = ["test", "--test", "fuzz", ...FEATURES_OF_TESTS, "--", "--ignored"];
+  inherit("cargo", [...cargo, "--test-threads=1", ...positionals]);
+} else {
+  installCargoFuzz();
+  inherit("cargo", ["fuzz", "build"]);
   process.exit((await runAll()) ? 0 : 1);
 }
 

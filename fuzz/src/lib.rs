@@ -1,7 +1,34 @@
-//! Shared by the fuzz targets: an allocator that counts, so that tests can bound the memory.
+//! The fuzz targets, by name, and an allocator that counts, so that they can bound the memory. `target.rs` gives
+//! them to libFuzzer, `tests/fuzz.rs` of the root tries them without it.
+
+mod call;
+mod cbor;
+mod connect;
+mod filter;
+mod frame;
+mod interchange;
+mod key;
+mod query;
+mod v8;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Gives an input to a target. A target that finds something panics.
+pub fn check(target: &str, data: &[u8]) {
+    match target {
+        "call" => call::check(data),
+        "cbor" => cbor::check(data),
+        "connect" => connect::check(data),
+        "filter" => filter::check(data),
+        "frame" => frame::check(data),
+        "interchange" => interchange::check(data),
+        "key" => key::check(data),
+        "query" => query::check(data),
+        "v8" => v8::check(data),
+        other => panic!("there is no target {other}"),
+    }
+}
 
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -32,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Runs `work` and fails if it had more than `bytes_max` allocated at any moment.
-pub fn within<T>(bytes_max: usize, work: impl FnOnce() -> T) -> T {
+pub(crate) fn within<T>(bytes_max: usize, work: impl FnOnce() -> T) -> T {
     let before = LIVE_BYTES.load(Relaxed);
     PEAK_BYTES.store(before, Relaxed);
     let result = work();

@@ -15,6 +15,7 @@ mod postgres;
 #[cfg(all(feature = "postgres", unix))]
 #[path = "../kit/postgres.rs"]
 mod postgres_server;
+#[path = "../kit/rng.rs"]
 mod rng;
 mod sqlite;
 

@@ -23,7 +23,7 @@ mod postgres;
 #[cfg(all(feature = "postgres", unix))]
 #[path = "../kit/postgres.rs"]
 mod postgres_server;
-#[path = "../atomicity/rng.rs"]
+#[path = "../kit/rng.rs"]
 mod rng;
 #[cfg_attr(
     not(all(feature = "postgres", unix)),

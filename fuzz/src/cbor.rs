@@ -1,12 +1,9 @@
 //! Values: no input panics, accepted input is the canonical encoding of its value, and the length
 //! of the input bounds the memory.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use super::within;
 use openkv::codec::cbor;
 use openkv::model::{Node, Numeric, VALUE_DEPTH_MAX};
-use openkv_fuzz::within;
 
 /// The documented bound of the decoder.
 fn bytes_max(len: usize) -> usize {
@@ -18,7 +15,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let value = within(bytes_max(data.len()), || cbor::decode(data));
     let number = cbor::number_of(data);
     let Ok(value) = value else {
@@ -46,4 +43,4 @@ fuzz_target!(|data: &[u8]| {
         }
         None => assert!(!matches!(root, Node::Number(_) | Node::BigInt(_))),
     }
-});
+}

@@ -1,13 +1,10 @@
 //! Search queries: no text panics or takes long, and the result is quoted text, columns by number
 //! and operators, with balanced quotes and parentheses.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use openkv::model::Tokenizer;
 use openkv::search::parse;
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let Ok(query) = std::str::from_utf8(data) else { return };
     let fields = ["name".to_owned(), "details.maker".to_owned()];
     for tokenizer in [Tokenizer::Unicode61, Tokenizer::Trigram, Tokenizer::Auto] {
@@ -22,4 +19,4 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(outside.matches(open).count(), outside.matches(close).count());
         }
     }
-});
+}

@@ -1,9 +1,7 @@
 //! KV Connect: no body panics, in either direction; an accepted message can be encoded again with
 //! the same meaning; the length of the input bounds the memory. The first byte selects the message.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use super::within;
 use openkv::codec::framing::Frames;
 use openkv::connect::metadata;
 use openkv::connect::versions::Version;
@@ -13,13 +11,12 @@ use openkv::protocol::extension;
 use openkv::protocol::frame::{parse_outcomes, push_outcomes};
 use openkv::protocol::state;
 use openkv::protocol::{consume, feed};
-use openkv_fuzz::within;
 
 fn bytes_max(len: usize) -> usize {
     len * 256 + 512 * 1024
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else { return };
     let limits = Limits::default();
     within(bytes_max(body.len()), || match kind % 16 {
@@ -143,4 +140,4 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(frames.is_partial(), taken != body.len());
         }
     });
-});
+}

@@ -1,16 +1,13 @@
 //! Texts of keys, values and filters: no text panics, and what is read is written and read again as
 //! the same. Stored bytes have texts that give the same bytes.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use openkv::filter::Filter;
 use openkv::interchange::{
     cbor_document, key_json, key_literal, plain_json, typed_json, where_json,
 };
 use openkv::model::{EncodedValue, Encoding, Key};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let Some((kind, rest)) = data.split_first() else { return };
     match (kind % 9, std::str::from_utf8(rest)) {
         (0, _) => stored(Encoding::Cbor, rest),
@@ -44,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
         }),
         _ => {}
     }
-});
+}
 
 fn stored(encoding: Encoding, bytes: &[u8]) {
     let (mut typed, mut plain) = (String::new(), String::new());

@@ -2,19 +2,16 @@
 //! value can be encoded again with the same meaning; the one-pass conversions of `transcode` give
 //! the same bytes as those through a tree.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use super::within;
 use openkv::codec::{cbor, transcode, v8};
 use openkv::model::VALUE_DEPTH_MAX;
-use openkv_fuzz::within;
 
 /// The documented bound of the decoder. The depth bounds its stack, which doubles as it grows.
 fn bytes_max(len: usize) -> usize {
     len * 64 + len.min(VALUE_DEPTH_MAX) * 512 + 64 * 1024
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let value = within(bytes_max(data.len()), || v8::decode(data));
     let rewritten = transcode::to_cbor(data);
     let Ok(value) = value else {
@@ -28,4 +25,4 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(transcode::to_v8(&in_cbor).expect("as by the long way"), in_v8);
     let back = v8::decode(&in_v8).expect("what was just written");
     assert_eq!(cbor::encode(&back).expect("a value that was decoded"), in_cbor);
-});
+}

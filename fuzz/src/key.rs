@@ -1,12 +1,9 @@
 //! Keys: no input panics, accepted input is the canonical encoding of its parts, and keys compare
 //! as their bytes.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use super::within;
 use openkv::codec::key;
 use openkv::model::KeyPart;
-use openkv_fuzz::within;
 
 #[path = "../../tests/kit/key.rs"]
 mod kit;
@@ -25,11 +22,11 @@ fn judge(bytes: &[u8]) -> Option<Vec<KeyPart>> {
     Some(parts)
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     // The first byte is the position at which the second key starts.
     let Some((&at, bytes)) = data.split_first() else { return };
     let (a, b) = bytes.split_at(usize::from(at).min(bytes.len()));
     if let (Some(parts_a), Some(parts_b)) = (judge(a), judge(b)) {
         assert_eq!(kit::compare(&parts_a, &parts_b), a.cmp(b));
     }
-});
+}

@@ -1,21 +1,18 @@
 //! Frames: no input panics; an accepted frame can be encoded again with the same meaning; an
 //! accepted write is within its limits; answers stay inside their buffer.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use super::within;
 use openkv::model::{AtomicWrite, Encoding, Key, Limits, Range, Row, Versionstamp};
 use openkv::protocol::frame::{
     Answer, Fill, Out, parse_keys, parse_ranges, parse_writes, push_write,
 };
-use openkv_fuzz::within;
 
 /// The smallest record with a node of its own is a one-byte write.
 fn bytes_max(len: usize) -> usize {
     len * 3 * size_of::<Result<AtomicWrite, openkv::model::Error>>() + 4096
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let Some((&[kind, count, high], frame)) = data.split_first_chunk() else { return };
     let count = usize::from(count) | usize::from(high) << 24;
     let bytes_max = bytes_max(frame.len());
@@ -47,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
         }
         _ => answer(count, frame),
     }
-});
+}
 
 fn sized(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32).to_le_bytes(), bytes].concat()

@@ -1,13 +1,10 @@
 //! Untrusted frames of commands: every call is answered without an error of kind INTERNAL, and
 //! every stored value can be read. The first byte is the command, or 0 for a write.
 
-#![no_main]
-
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use libfuzzer_sys::fuzz_target;
 use openkv::call::{Call, Fault, Reply, carry_out, read, validate_untrusted};
 use openkv::codec::{cbor, key};
 use openkv::model::{Decision, Encoding, Key, Kind, Limits, Range};
@@ -58,7 +55,7 @@ fn everything() -> Range {
     Range::Span { start: bound(&[]), end: bound(&[0xff]), limit: 1000, reverse: false }
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn check(data: &[u8]) {
     let Some((&command, frame)) = data.split_first() else { return };
     if command == 0 {
         return write(frame);
@@ -71,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
         assert_ne!(error.kind(), Kind::Internal, "{command:?}: {error}");
         assert_ne!(error.kind(), Kind::Corrupt, "{command:?}: {error}");
     }
-});
+}
 
 fn write(data: &[u8]) {
     let Some((&[count, _], frame)) = data.split_first_chunk() else { return };
