@@ -41,7 +41,7 @@ export function steps(root) {
       ...["--", "-D", "warnings"],
     ]),
     rust("clippy-plain", [
-      ...["cargo", "clippy", "--all-targets", "--no-default-features", "--features", "server"],
+      ...["cargo", "clippy", "--lib", "--no-default-features", "--features", "server"],
       ...["--", "-D", "warnings"],
     ]),
     rust("rust-test", rustTest(), { needs: ["postgres"], minutes: 15 }),
