@@ -54,8 +54,10 @@ test("a word alone is a key of one string", () => {
 });
 
 test("what is no literal is refused where it goes wrong", () => {
+  for (const none of ["", " "]) {
+    assert.throws(() => parseLiteral(none), { name: "LiteralError", message: /the text is empty/ });
+  }
   const cases = [
-    ["", 1],
     ["[1", 3],
     ["[1 2]", 4],
     ["{a 1}", 4],

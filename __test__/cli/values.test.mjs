@@ -49,6 +49,40 @@ test("words are strings, literals stay what they are", async () => {
   assert.match((await on("set", "k", '["a"')).err, /single quotes keep a literal together/);
 });
 
+// A postcode lost its zeros, the number of a telephone its plus, and the id of an order its last digits.
+test("digits that a number would not keep stay a string, in keys too", async () => {
+  const db = path("digits.db");
+  const on = (...args) => openkv("-d", db, ...args);
+  const kept = [
+    "00501",
+    "-007",
+    "+491701234567",
+    "12345678901234567890",
+    "9007199254740993",
+    "1e400",
+  ];
+  const lines = kept.map((word) => `set ${word} x\nset w ${word}\nget w`);
+  const { code, out, err } = await openkv("-d", db, "shell", { input: `${lines.join("\n")}\n` });
+  assert.deepEqual([code, err], [0, ""]);
+  assert.equal(out, kept.map((word) => `"${word}"\n`).join(""));
+  const keys = (await contents(db)).map(([key]) => key).filter(([part]) => part !== "w");
+  assert.deepEqual(keys.flat().sort(), [...kept].sort());
+  // Numbers are printed as they are read.
+  for (const word of ["0.5", "-0", "1e21", "9007199254740992", "123456789012345680000", "0x10"]) {
+    assert.equal((await on("set", "n", "--", word)).code, 0);
+    const { out: printed } = await on("get", "n");
+    assert.equal(Object.is(Number(printed), Number(word)), true, printed);
+  }
+  for (const literal of ["[007]", "{ id: 12345678901234567890 }", "[1e400]"]) {
+    const refused = await on("set", "n", literal);
+    assert.equal(refused.code, 2);
+    assert.match(refused.err, /begins with 0|cannot hold these digits: a bigint ends with n/);
+  }
+  const empty = await on("set", "n", "");
+  assert.equal(empty.code, 2);
+  assert.match(empty.err, /the text is empty \(""/);
+});
+
 // A UUID, a date, a path, a version and a text with a space were syntax errors: they start with a digit
 // or have characters that names do not have.
 test("what is no literal is a string, as a value and as a part of a key", async () => {

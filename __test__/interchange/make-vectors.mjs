@@ -165,6 +165,23 @@ const LITERALS = [
   "-0x10",
   "1e400",
   'u8"00 fF"',
+  "-1e400",
+  "1e21",
+  "+491701234567",
+  "00501",
+  "-007",
+  "00.5",
+  "007n",
+  "0.5",
+  "9007199254740992",
+  "9007199254740993",
+  "12345678901234567890",
+  "-12345678901234567890",
+  "12345678901234567890n",
+  "123456789012345680000",
+  "1000000000000000000001",
+  "0x20000000000000",
+  "0x20000000000001",
 ];
 
 const BAD_LITERALS = [
@@ -185,6 +202,12 @@ const BAD_LITERALS = [
   'u8"zz"',
   '"\\u12"',
   '"\\u{110000}"',
+  " ",
+  "[007]",
+  "[0, 01n]",
+  "[9007199254740993]",
+  "[-0x20000000000001]",
+  "[1e400]",
 ];
 
 /** Values that are literals. */
@@ -284,6 +307,8 @@ export async function interchangeVectors() {
 /** The fault of a text that is no value, and its character. */
 export function faultOf(text) {
   const message = refusal(() => parseLiteral(text));
+  const [, ofEmpty] = /^(.*): the text is empty /.exec(message) ?? [];
+  if (ofEmpty !== undefined) return { what: ofEmpty, at: text.length + 1 };
   const [, what, at] = / at character (\d+) of /.test(message)
     ? /^(.*) at character (\d+) of /s.exec(message)
     : [];

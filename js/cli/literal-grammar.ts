@@ -33,8 +33,9 @@ export type Form = (typeof FORMS)[number];
 const LITERAL_START = new RegExp(`^\\s*(?:["'[{]|u8["']|(?:${FORMS.join("|")})\\()`);
 
 /**
- * The literal of a text, or a string if the text is none: /tmp/x, 1.2.3, hello world. A text that
- * starts like a literal and is none is an error, and so is an empty one. `known`: names that are literals.
+ * The literal of a text, or a string if the text is none: /tmp/x, 1.2.3, hello world, +49, 007. A text
+ * that starts like a literal and is none is an error, and so is an empty one. `known`: names that are
+ * literals.
  */
 export function literalOrWord<T>(
   text: string,
@@ -43,6 +44,8 @@ export function literalOrWord<T>(
   word: (text: string) => T,
 ): T {
   if (isName(text) && !Object.hasOwn(known, text)) return word(text);
+  // No number is printed with a plus; numbers of telephones begin with one.
+  if (text.trimStart().startsWith("+")) return word(text);
   try {
     return literal(text);
   } catch (error) {
@@ -57,6 +60,15 @@ export function quoted(given: string): string {
     /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+}
+
+/** Whether a number would be another one than its text says: an integer is rounded, or beyond all numbers. */
+function losesDigits(digits: string, number: number): boolean {
+  if (/^(?:Infinity|NaN)$/.test(digits)) return false;
+  if (!Number.isFinite(number)) return true;
+  const isWhole = /^(?:\d+|0[xX][\da-fA-F]+)$/.test(digits);
+  // As it is printed, 123456789012345680000 is read to itself.
+  return isWhole && String(number) !== digits && BigInt(number) !== BigInt(digits);
 }
 
 /** The name of a property as a literal. */
@@ -246,12 +258,18 @@ class Parser<T> {
     if (text === null) throw this.wrong("a number was expected");
     const sign = text.startsWith("-") ? -1 : 1;
     const digits = text.replace(/^[+-]/, "");
+    if (/^0\d/.test(digits)) throw this.wrong("no number begins with 0 and a digit", start);
     try {
       if (digits.endsWith("n")) return BigInt(sign) * BigInt(digits.slice(0, -1));
     } catch {
       throw this.wrong("a bigint has no point and no exponent", start);
     }
-    return sign * Number(digits);
+    const number = Number(digits);
+    if (losesDigits(digits, number)) {
+      const remedy = "a bigint ends with n, and quotes make a string";
+      throw this.wrong(`a number cannot hold these digits: ${remedy}`, start);
+    }
+    return sign * number;
   }
 
   private word(): string {

@@ -20,7 +20,11 @@ export const QUOTING =
 /** A syntax error, with its position. */
 export class LiteralError extends Error {
   constructor(what: string, text: string, at: number) {
-    super(`${what} at character ${at + 1} of ${text}`);
+    super(
+      text.trim() === ""
+        ? `${what}: the text is empty ("" in quotes is an empty string)`
+        : `${what} at character ${at + 1} of ${text}`,
+    );
   }
 }
 Object.defineProperty(LiteralError.prototype, "name", { value: "LiteralError" });

@@ -34,6 +34,10 @@ pub fn parse(text: &str) -> Result<Key> {
     if is_word(text) {
         return key::encode(&[KeyPart::String(text.to_owned())]);
     }
+    // No number is printed with a plus; numbers of telephones begin with one.
+    if text.trim_start_matches(is_space).starts_with('+') {
+        return key::encode(&[KeyPart::String(text.to_owned())]);
+    }
     let mut parser = Parser { text, at: 0 };
     let parts = parser.key().and_then(|parts| parser.end().map(|()| parts));
     match parts {
@@ -199,6 +203,10 @@ impl<'t> Parser<'t> {
             return self.fail("a number was expected");
         };
         let digits = if radix == 16 { text.get(2..).unwrap_or_default() } else { text };
+        if radix == 10 && matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..]) {
+            self.at = start;
+            return self.fail("no number begins with 0 and a digit");
+        }
         let whole = || BigUint::parse_bytes(digits.as_bytes(), radix).map(BigInt::from);
         if self.peek() == Some('n') {
             self.at += 1;
@@ -214,6 +222,12 @@ impl<'t> Parser<'t> {
             (_, 16) => hex_number(digits),
             _ => text.parse().unwrap_or(f64::NAN),
         };
+        if loses_digits((text, digits), radix, n) {
+            self.at = start;
+            return self.fail(
+                "a number cannot hold these digits: a bigint ends with n, and quotes make a string",
+            );
+        }
         Ok(KeyPart::Number(if negative && !n.is_nan() { -n } else { n }))
     }
 
@@ -388,10 +402,29 @@ impl<'t> Parser<'t> {
     }
 
     fn fail<T>(&self, what: &str) -> Result<T> {
+        if self.text.trim_matches(is_space).is_empty() {
+            return Err(Error::invalid(format!(
+                "{what}: the text is empty (\"\" in quotes is an empty string)"
+            )));
+        }
         let before = self.text.get(..self.at).unwrap_or(self.text);
         let place = before.encode_utf16().count() + 1;
         Err(Error::invalid(format!("{what} at character {place} of {}", self.text)))
     }
+}
+
+/// Whether a number would be another one than its text says: an integer is rounded, or beyond all numbers.
+fn loses_digits((text, digits): (&str, &str), radix: u32, number: f64) -> bool {
+    if matches!(text, "NaN" | "Infinity") {
+        return false;
+    }
+    if !number.is_finite() {
+        return true;
+    }
+    let Some(whole) = BigUint::parse_bytes(digits.as_bytes(), radix) else { return false };
+    // As it is printed, 123456789012345680000 is read to itself.
+    let printed = || radix == 10 && number < 1e21 && number.to_string() == digits;
+    !printed() && whole.to_string() != format!("{number:.0}")
 }
 
 /// The string of code points; two escaped surrogates that form a pair are one character.
