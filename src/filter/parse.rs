@@ -18,6 +18,11 @@ const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $between $in $nin $contains $
     $startsWith $endsWith $eqi $nei $containsi $notContainsi $startsWithi $endsWithi $null $empty \
     $notEmpty $exists $and $or $not";
 
+/// Whether a name is that of an operator but for its dollar.
+fn is_operator(name: &[u8]) -> bool {
+    OPERATORS.split(' ').any(|known| known.as_bytes().strip_prefix(b"$") == Some(name))
+}
+
 pub(super) fn parse(value: &Value, now_ms: i64) -> Result<Condition> {
     let mut parser = Parser { value, now_ms, nodes: 0 };
     let top = Position::Top;
@@ -120,6 +125,11 @@ impl<'v> Parser<'v> {
                     ));
                 };
                 all.push(self.field(*id, &path, &position)?);
+            } else if is_operator(bytes) {
+                let name = name.as_str().unwrap_or_default();
+                return position.refuse(format_args!(
+                    "an operator must be here, which begins with a dollar: write ${name}"
+                ));
             } else {
                 return position.refuse(
                     "an operator must be here: to look inside a field, write its path with dots, \

@@ -248,6 +248,11 @@ fn errors_name_their_place() {
     begins(json!({ "$or": [{}, { "x.y": { "$gte": [] } }] }), "where.$or[1][\"x.y\"].$gte: takes");
     begins(json!({ "a": {} }), "where.a: no operator");
     begins(json!({ "a": { "b": 1 } }), "where.a.b: an operator must be here");
+    // The operators of other languages have no dollar.
+    begins(
+        json!({ "a": { "gt": 1 } }),
+        "where.a.gt: an operator must be here, which begins with a dollar: write $gt",
+    );
     begins(json!({ "a": [1] }), "where.a: takes null, a boolean");
     begins(
         json!({ "a": { "$in": 1 } }),

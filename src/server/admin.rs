@@ -37,7 +37,7 @@ use super::data::bytes_of;
 use super::database::Database;
 use super::followers::FollowerView;
 use super::options::Quotas;
-use super::request::{RequestBody, only, read, unencoded};
+use super::request::{RequestBody, only, read, unencoded, unreadable};
 use super::slots::mark_authenticated;
 use crate::connect::time::to_rfc3339;
 use crate::connect::versions::JSON_TYPE;
@@ -139,8 +139,7 @@ fn nothing() -> Answer {
 async fn parsed<T: for<'a> Deserialize<'a>>(head: &Parts, body: RequestBody) -> Result<T, Refusal> {
     unencoded(head)?;
     let body = read(body, ADMIN_REQUEST_BYTES_MAX).await?;
-    serde_json::from_slice(&body)
-        .map_err(|error| Refusal::bad_request(format!("The request cannot be read: {error}")))
+    serde_json::from_slice(&body).map_err(|error| Refusal::bad_request(unreadable(&error)))
 }
 
 /// Authorizes a request by the server's admin token, or by that of the database `name`.

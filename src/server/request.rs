@@ -86,3 +86,63 @@ pub(super) async fn read(body: RequestBody, bytes_max: usize) -> Result<Bytes, R
         }
     }
 }
+
+/// The message for a body that is not the wanted document, in the words of JSON: Rust's types are no words of
+/// this API.
+pub(super) fn unreadable(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let said = text.rsplit_once(", expected ").and_then(|(given, rest)| {
+        let (wanted, place) = rest.split_once(" at line ")?;
+        let wanted = match wanted {
+            "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
+            "i32" | "i64" => "a whole number",
+            "f32" | "f64" => "a number",
+            "a boolean" => "true or false",
+            "a sequence" => "an array",
+            "a map" => "an object",
+            _ => return None,
+        };
+        Some(format!("{given}, expected {wanted} at line {place}"))
+    });
+    format!("The request cannot be read: {}", said.unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only its errors are looked at")]
+    struct Body {
+        delay: u64,
+        at: Option<i64>,
+        fields: Option<Vec<u8>>,
+        exact: Option<bool>,
+    }
+
+    // "expected u64" told a caller of HTTP about Rust.
+    #[test]
+    fn what_was_expected_is_said_in_the_words_of_json() {
+        let message =
+            |body: &str| super::unreadable(&serde_json::from_str::<Body>(body).unwrap_err());
+        for (body, said) in [
+            (
+                r#"{"delay":"1s"}"#,
+                r#"string "1s", expected a whole number of at least 0 at line 1 column 13"#,
+            ),
+            (r#"{"delay":-1}"#, "integer `-1`, expected a whole number of at least 0 at line 1"),
+            (r#"{"delay":1,"at":"soon"}"#, r#"string "soon", expected a whole number at line 1"#),
+            (r#"{"delay":1,"fields":"t"}"#, r#"string "t", expected an array at line 1"#),
+            (r#"{"delay":1,"exact":1}"#, "integer `1`, expected true or false at line 1"),
+            (
+                r#"{"delay":", expected u64 at line"}"#,
+                "line\", expected a whole number of at least 0 at line 1",
+            ),
+            ("{", "EOF while parsing an object"),
+        ] {
+            let message = message(body);
+            assert!(message.contains(said), "{message}");
+            assert!(message.starts_with("The request cannot be read: "), "{message}");
+        }
+    }
+}

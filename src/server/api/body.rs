@@ -18,7 +18,7 @@ use crate::interchange::{cbor_document, key_json, where_json};
 use crate::model::{Error, Key};
 use crate::server::answer::{Answer, answer, whole};
 use crate::server::data::Client;
-use crate::server::request::RequestBody;
+use crate::server::request::{RequestBody, unreadable};
 
 /// A part of a body that is read by the rules of its form.
 pub(super) type Raw = Option<Box<RawValue>>;
@@ -78,7 +78,7 @@ pub(super) async fn optional_body<T: DeserializeOwned + Default>(
 fn parsed<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
         .map(|Object(body)| body)
-        .map_err(|error| Problem::bad_request(format!("The request cannot be read: {error}")))
+        .map_err(|error| Problem::bad_request(unreadable(&error)))
 }
 
 /// The key in a member of a body.

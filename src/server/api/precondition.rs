@@ -36,6 +36,12 @@ impl Tags {
                 }
             }
         }
+        // A client without a tag that sends the header all the same must not write unconditionally.
+        if tags.is_none() && headers.contains_key(&name) {
+            return Err(Problem::bad_request(format!(
+                "{name}: no entity tag: give one in quotes, or leave the header out"
+            )));
+        }
         Ok(tags)
     }
 
@@ -151,6 +157,11 @@ mod tests {
         assert_eq!(found.only(), Some(None));
         let found = conditions(Some("*"), None).unwrap();
         assert!(!found.matches(None) && found.matches(Some(one)));
+        // An empty header was none: the write of a client without a tag replaced the entry.
+        for none in ["", " ", ", ,"] {
+            assert_eq!(conditions(Some(none), None), None);
+            assert_eq!(conditions(None, Some(none)), None);
+        }
         let found = conditions(Some("\"another\""), None).unwrap();
         assert!(!found.matches(Some(one)) && !found.matches(None));
         assert!(conditions(None, None).unwrap().is_empty());
