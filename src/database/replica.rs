@@ -140,11 +140,19 @@ impl Replica {
     }
 
     fn too_old(&self, seen: &Seen) -> Error {
-        let lag = self.copy.progress().lag().map_or("unknown".to_owned(), in_ms);
         let most = seen.max_lag().map_or("any".to_owned(), in_ms);
+        let age = match self.copy.progress().lag().map(in_ms) {
+            Some(lag) => {
+                format!("the replica's last state is {lag} ms old, older than maxLag ({most} ms)")
+            }
+            None => format!(
+                "the replica has not heard from the server since it was opened, so that its state may be older \
+                 than maxLag ({most} ms)"
+            ),
+        };
         Error::unavailable(format!(
-            "the replica's last state is {lag} ms old, older than maxLag ({most} ms), and the server cannot be \
-             reached: read with a larger maxLag, or once it is connected (kv.replica.status())"
+            "{age}, and the server cannot be reached: read with a larger maxLag, or once it is connected \
+             (kv.replica.status())"
         ))
     }
 

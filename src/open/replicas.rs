@@ -55,7 +55,11 @@ pub(super) fn open_replica(
     let without = joined(remote.client(Opening::Later, cancel.clone())?, Some(&unreached));
     match without {
         Err(error) if retries && error.kind() == Kind::Unavailable => {
-            reached(remote.client(Opening::Retried, cancel)?)
+            let unreached = |error: Error| match error.kind() {
+                Kind::Unavailable => nothing_copied(&error),
+                _ => error,
+            };
+            reached(remote.client(Opening::Retried, cancel).map_err(unreached)?)
         }
         without => without,
     }

@@ -294,10 +294,12 @@ pub fn require_log(client: &Client) -> Result<()> {
 
 /// The error of an opening without the server, for a replica without a complete copy.
 pub fn nothing_copied(unreached: &Error) -> Error {
+    let why = unreached.message();
+    // Advice may end with a question mark.
+    let end = if why.ends_with(['?', '.']) { "" } else { "." };
     Error::unavailable(format!(
-        "{}. Nothing has been copied yet that the replica could be read from: open it once while the server \
-         can be reached",
-        unreached.message()
+        "{why}{end} Nothing has been copied yet that the replica could be read from: open it once while the server \
+         can be reached"
     ))
 }
 
