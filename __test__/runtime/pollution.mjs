@@ -47,6 +47,9 @@ const changes = {
     Object.prototype.set = () => {};
     Object.prototype.value = "polluted";
     Object.prototype.writable = false;`,
+  // A stream took its type from there: watches and feeds failed.
+  "the members of the platform's dictionaries are on Object.prototype": `
+    Object.assign(Object.prototype, { type: "polluted", size: "polluted", autoAllocateChunkSize: "polluted" });`,
   "then and toJSON are on prototypes": `
     Object.prototype.then = "polluted";
     Object.prototype.toJSON = () => "polluted";

@@ -9,7 +9,7 @@ import { encodeKey } from "../codec/key.js";
 import { readStamp } from "../native/frame.js";
 import { CALL_FEED_POSITION, STAMP_BYTES } from "../native/contract.js";
 import { FEED_OPTIONS, checkFeed, feed } from "./feed.js";
-import { endedStream } from "./pulled.js";
+import { endedStream, readable } from "./pulled.js";
 import { KvListIterator, forKv } from "../read/list.js";
 import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
@@ -40,7 +40,7 @@ export function changes(
   }
   const { selector, signal } = checkFeed(session, given, options);
   if (signal?.aborted) return endedStream();
-  return new ReadableStream(new Present(session, selector, signal), { highWaterMark: 0 });
+  return readable(new Present(session, selector, signal));
 }
 
 class Present {

@@ -171,11 +171,26 @@ export function streamOf<Item>(
   source: Pulled<Item>,
   signal: AbortSignal | undefined,
 ): ReadableStream<Item> {
-  const stream = new ReadableStream<Item>(source, { highWaterMark: 0 });
+  const stream = readable<Item>(source);
   if (signal !== undefined) source.followSignal(signal);
   return stream;
 }
 
 export function endedStream<Item>(): ReadableStream<Item> {
-  return new ReadableStream({ start: (stream) => stream.close() });
+  return readable<Item>({
+    start: (stream: ReadableStreamDefaultController<Item>) => stream.close(),
+  });
+}
+
+/** A stream that fetches nothing ahead. It inherits no `type` or `size` that a program gave Object.prototype. */
+export function readable<Item>(source: UnderlyingSource<Item>): ReadableStream<Item> {
+  return new ReadableStream<Item>(
+    {
+      __proto__: null,
+      start: (stream: ReadableStreamDefaultController<Item>) => source.start?.(stream),
+      pull: (stream: ReadableStreamDefaultController<Item>) => source.pull?.(stream),
+      cancel: (reason: unknown) => source.cancel?.(reason),
+    } as UnderlyingSource<Item>,
+    { __proto__: null, highWaterMark: 0 } as QueuingStrategy<Item>,
+  );
 }
