@@ -188,6 +188,11 @@ test("bad input is refused with what to do, and changes nothing", async () => {
     [["restore", target, inFolder("no4"), "--at", "2999-01-01"], 1, /after the newest/],
     [["restore", target, inFolder("no5"), "--force"], 2, /replaces nothing/],
     [["restore", file, inFolder("no6"), "--at", "2001-01-01"], 2, /is a backup/],
+    [
+      ["restore", inFolder("gone"), inFolder("no7"), "--at", "2001-01-01"],
+      2,
+      /does not exist: name the folder/,
+    ],
     [["archive", "list", inFolder("nowhere")], 1, /cannot be used/],
   ];
   for (const [args, code, message] of cases) {

@@ -1,6 +1,6 @@
 // Duty: restore: replaces a database by a backup, or restores an archive into a new file.
 
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { restore } from "../../maintenance/restore.js";
 import type { KvKey } from "../../model/types.js";
@@ -42,7 +42,11 @@ export function addRestoreCommand(program: Command): void {
         );
       }
       if (at !== undefined || prefix !== undefined) {
-        throw new WrongUsage(`--at and --prefix are for archives, and ${backup} is a backup`);
+        throw new WrongUsage(
+          existsSync(backup)
+            ? `--at and --prefix are for archives, and ${backup} is a backup`
+            : `${backup} does not exist: name the folder or the URL of an archive`,
+        );
       }
       const { signal, release } = untilInterrupted();
       let progress: Progress | undefined;

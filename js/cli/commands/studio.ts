@@ -13,6 +13,8 @@ import { note, print } from "../output.js";
 
 /** Random bytes of the token of one run. */
 const TOKEN_BYTES = 32;
+/** How long a server may take to say that it has a studio. */
+const ANSWER_MS_MAX = 10_000;
 
 /** Says so if browsers get no studio: in a checkout it is built by a script of its own. */
 export function noteIfUnbuilt(): void {
@@ -83,19 +85,27 @@ async function showServer(
   if (flags.readonly) throw new WrongUsage("--readonly is for a file: give a token that may read");
   const { origin, pathname } = new URL(location);
   const name = decodeURIComponent(pathname.split("/")[1] ?? "");
-  if (!(await hasStudio(origin))) {
-    throw new NotDone(`${origin} answers no studio: is it a server of openkv with its studio on?`);
+  const fault = await faultOf(origin);
+  if (fault !== undefined) {
+    throw new NotDone(fault);
   }
   const place = name === "" ? "/" : `/@${encodeURIComponent(name)}/overview`;
   const end = token === undefined ? "" : `?token=${encodeURIComponent(token)}`;
   await show(`${origin}/#${place}${end}`, flags, json);
 }
 
-async function hasStudio(origin: string): Promise<boolean> {
+/** Why a server has no studio to show; undefined if it has one. */
+async function faultOf(origin: string): Promise<string | undefined> {
   try {
-    return (await fetch(`${origin}/~studio/server.json`)).ok;
-  } catch {
-    return false;
+    const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+    const { ok } = await fetch(`${origin}/~studio/server.json`, { signal });
+    if (ok) return undefined;
+    return `${origin} answers no studio: is it a server of openkv with its studio on?`;
+  } catch (error) {
+    const { cause = error } = error as { cause?: unknown };
+    const { code, message } = cause as { code?: unknown; message: string };
+    const why = message === "" ? String(code) : message;
+    return `${origin} cannot be reached: ${why}: does the server run, and is its port right?`;
   }
 }
 
