@@ -502,6 +502,8 @@ onEveryKind("named queues", (fresh) => {
     for (const options of [{ priority: 1 }, { at: 1 }, { deduplicationKey: "k" }, { queue: "a" }]) {
       await assert.rejects(kv.enqueue(1, options), /is for named queues: use kv.queue/);
     }
+    // The methods "at" of a text and of an array were taken for the option; Deno ignores both.
+    for (const none of ["x", [], 5]) assert.equal((await kv.enqueue(1, none)).ok, true);
     assert.throws(() => kv.atomic().enqueue(1, { priority: 1 }), /is for named queues/);
     assert.throws(() => kv.atomic().enqueue(1, { queue: "" }), /queue must not be empty/);
     assert.throws(() => kv.atomic().enqueue(1, { queue: "a", dealy: 1 }), /option 'dealy'/);

@@ -49,7 +49,10 @@ describe("paths", () => {
   const refused = [
     ["", "Filename cannot be empty"],
     [":x", "Filename cannot start with ':' unless prefixed with './'"],
-    [":memory", "Filename cannot start with ':'"],
+    [
+      ":memory",
+      "Filename cannot start with ':' unless prefixed with './': a database in memory is \":memory:\"",
+    ],
     ["a\0b", "NUL"],
     ["file:relative.sqlite3", "absolute"],
     ["file:///a.sqlite3?mode=ro", "query"],

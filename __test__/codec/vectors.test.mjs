@@ -122,7 +122,7 @@ test("cursors are Deno's", () => {
   }
   assert.throws(() => decodeCursor(1), {
     name: "TypeError",
-    message: /expected: string, got: Number/,
+    message: /expected: string, got: Number: the cursor is 1; pass on that of an earlier page/,
   });
   assert.equal(
     commonLength(Buffer.from("026100026200", "hex"), Buffer.from("026100027a00", "hex")),

@@ -25,6 +25,7 @@ describe("options", () => {
   const cases = [
     [undefined, /serve needs options/],
     [7, /options must be an object/],
+    ["app.sqlite3", /write serve\(\{ path: "app\.sqlite3" \}\)/],
     [{}, /path must be a string/],
     [{ path: 5 }, /path must be a string/],
     [{ path: "" }, /path must name/],

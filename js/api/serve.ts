@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { checkOptions, nameOf, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
+import { printGiven } from "../codec/key-text.js";
 import { refusePostgres } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
 import { bare } from "../model/define.js";
@@ -90,6 +91,12 @@ function withStudio({ studio = true, ...options }: ServeOptions): object {
 function check(options: ServeOptions): ServeOptions {
   if (options === undefined || options === null) {
     throw misuse("serve needs options: { path, accessToken } at least");
+  }
+  if (typeof options === "string") {
+    throw misuse(`serve: options must be an object: write serve({ path: ${printGiven(options)} })`);
+  }
+  if (nameOf(options) === "Kv") {
+    throw misuse("serve opens the database itself: give its path, serve({ path }), not a handle");
   }
   const given: Partial<ServeOptions> = checkKinds("", options, OPTIONS);
   const { path, archive } = given;

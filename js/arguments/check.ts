@@ -200,7 +200,11 @@ export function checkQueueOptions(
     return backoffMs === BACKOFF_DEFAULT_MS ? QUEUE_DEFAULTS : { ...QUEUE_DEFAULTS, backoffMs };
   }
   refuseMistaken(options, ENQUEUE_OPTIONS);
-  const name = NAMED_ONLY.find((name) => option(options, name) !== undefined);
+  const name = NAMED_ONLY.find((name) => {
+    const given = option(options, name);
+    // A function is no option: a text and an array have a method "at".
+    return given !== undefined && typeof given !== "function";
+  });
   if (name !== undefined) {
     throw misuse(
       `enqueue: option '${name}' is for named queues: use kv.queue(name).enqueue(), ` +

@@ -83,7 +83,11 @@ function locateText(text: string): string {
     );
   }
   if (text.startsWith(":")) {
-    throw invalid("Filename cannot start with ':' unless prefixed with './'");
+    const isMemory = /^:mem/i.test(text);
+    throw invalid(
+      "Filename cannot start with ':' unless prefixed with './'" +
+        (isMemory ? `: a database in memory is "${MEMORY}"` : ""),
+    );
   }
   if (text.includes("\0")) {
     const error = misuse("file name contained an unexpected NUL byte");

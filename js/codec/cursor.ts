@@ -40,7 +40,10 @@ export function isOfStart(rest: Uint8Array): boolean {
  */
 export function decodeCursor(cursor: unknown): Buffer {
   if (typeof cursor !== "string") {
-    throw invalid(`serde_v8 error: invalid type; expected: string, got: ${typeName(cursor)}`);
+    throw invalid(
+      `serde_v8 error: invalid type; expected: string, got: ${typeName(cursor)}: the cursor is ` +
+        `${printGiven(cursor)}; pass on that of an earlier page`,
+    );
   }
   const bytes = Buffer.from(cursor, "base64url");
   // The decoder skips what it does not know; writing the bytes again shows whether it skipped
