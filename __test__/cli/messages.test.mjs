@@ -100,6 +100,15 @@ test("words of the library become those of the command line", () => {
     ["run' or of kv.archive", "run' or of 'openkv archive run FILE TARGET'"],
     ["at: the time 0 (ms since the epoch) is", "at: 1970-01-01T00:00:00.000Z is"],
     ["not found.. Is it", "not found. Is it"],
+    [
+      "ENOENT: no such file or directory, open '/a, b'",
+      "/a, b: there is no such file or folder (ENOENT)",
+    ],
+    [
+      "EISDIR: illegal operation on a directory, open '/a'",
+      "/a: it is a folder: name a file (EISDIR)",
+    ],
+    ["EMFILE: too many open files, open '/a'", "EMFILE: too many open files, open '/a'"],
     ["cd .. and a/../b...", "cd .. and a/../b..."],
     ["file kv.sqlite3", "file kv.sqlite3"],
   ])
@@ -119,6 +128,21 @@ test("a restore takes the moments of --at, and reports times with their zone", {
   for (const early of ["2020-01-01T00:00:00Z", "1577836800000", "3650d"])
     assert.match(await at(early, 1), /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z is before the oldest/);
   assert.match(await at("nonsense", 2), /a duration for the time so long ago/);
+});
+
+// "EISDIR: illegal operation on a directory, read" named nothing.
+test("a folder in place of a file is named", async () => {
+  const db = path("i.db");
+  assert.equal((await openkv("-d", db, "set", "a", "1")).code, 0);
+  for (const args of [
+    ["import", path("")],
+    ["set", "a", "--file", path("")],
+    ["export", path("")],
+  ]) {
+    const { code, err } = await openkv("-d", db, ...args);
+    assert.equal(code, 1);
+    assert.match(err, /^openkv: .*is a folder: name a file( \(EISDIR\))?\n$/);
+  }
 });
 
 test("a copy says when Deno does not open what it made", async () => {

@@ -97,7 +97,7 @@ test("a file that cannot be made is told", async () => {
   const db = await filled("nowhere.db", ENTRIES);
   const { code, err } = await openkv("-d", db, "export", path("no/such/folder.ndjson"));
   assert.equal(code, 1);
-  assert.match(err, /^openkv: ENOENT.*\n$/);
+  assert.match(err, /^openkv: .*: there is no such file or folder \(ENOENT\)\n$/);
 });
 
 /** The mark of an import of the file, as it is written while one runs. */

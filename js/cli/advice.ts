@@ -64,9 +64,22 @@ const RULES: readonly Rule[] = [
       return Number.isNaN(time.getTime()) ? found : time.toISOString();
     },
   },
+  {
+    from: /^(E[A-Z]+): [^,]+, \w+ '(.+)'$/,
+    to: (found, code, path) =>
+      Object.hasOwn(FILE_FAULTS, code) ? `${path}: ${FILE_FAULTS[code]} (${code})` : found,
+  },
   // The message of a server ends with a full stop, and so does the sentence around it.
   { from: /([\p{L}\d)])\.\.(?=\s|$)/gu, to: "$1." },
 ];
+
+/** What is wrong with a file, by the codes of Node.js. */
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file or folder",
+  EISDIR: "it is a folder: name a file",
+  ENOTDIR: "a part of the path is a file, not a folder",
+  EACCES: "you may not open it",
+};
 
 /** A message of the library, as a command prints it. */
 export function inWords(message: string): string {

@@ -89,6 +89,10 @@ async function openSource(name: string): Promise<Source> {
   }
   const handle = await open(name, "r");
   const about = await handle.stat();
+  if (about.isDirectory()) {
+    await handle.close();
+    throw new NotDone(`${name} is a folder: name a file`);
+  }
   return {
     name,
     size: about.isFile() ? about.size : undefined,

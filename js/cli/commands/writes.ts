@@ -1,6 +1,6 @@
 // Duty: set and delete.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Kv } from "../../api/kv.js";
 import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../model/types.js";
@@ -115,6 +115,9 @@ function valueOf(
   if (from === STANDARD) readsInput(command);
   const kind = as ?? (text ? "text" : undefined);
   if (raw && from !== STANDARD) return readRaw(Buffer.from(from), kind ?? "text");
+  if (from !== STANDARD && statSync(from).isDirectory()) {
+    throw new NotDone(`${from} is a folder: name a file`);
+  }
   return readRaw(readFileSync(from === STANDARD ? 0 : from), kind ?? "bytes");
 }
 
