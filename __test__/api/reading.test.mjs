@@ -37,7 +37,11 @@ const rejecting = [
     (kv) => kv.count(PREFIX, { were: {} }),
     /unknown option 'were': known are where/,
   ],
-  ["count: where", (kv) => kv.count(PREFIX, { where: [] }), /where must be an object.*got Array/],
+  [
+    "count: where",
+    (kv) => kv.count(PREFIX, { where: [] }),
+    /where must be an object.*received the array \[\]/,
+  ],
   [
     "count: where, a function",
     (kv) => kv.count(PREFIX, { where: { a: () => 1 } }),
@@ -133,7 +137,7 @@ const throwing = [
   [
     "list: where",
     (kv) => kv.list(PREFIX, { where: new Date() }),
-    /where must be an object.*got Date/,
+    /where must be an object.*received a Date/,
   ],
   ["watch: since", (kv) => kv.watch([["a"]], { since: "0".repeat(20) }), /since is for a selector/],
   ["list: keysOnly", (kv) => kv.list(PREFIX, { keysOnly: 1 }), /keysOnly must be a boolean/],

@@ -1,6 +1,6 @@
 // Duty: encodes the option `where`. Rust checks its operators and operands.
 
-import { nameOf } from "../arguments/check.js";
+import { shown } from "../arguments/check.js";
 import { encodeCbor } from "../codec/value/encode.js";
 import { Writer } from "../codec/writer.js";
 import { isTypeError } from "../model/brands.js";
@@ -11,7 +11,7 @@ import { FILTER_BYTES_MAX } from "../model/limits.js";
 export function encodeWhere(method: string, where: unknown): Buffer | null {
   if (where === undefined) return null;
   if (!isPlainObject(where)) {
-    throw invalid(`${method}: where must be an object of conditions: got ${nameOf(where)}`);
+    throw invalid(`${method}: where must be an object of conditions: received ${shown(where)}`);
   }
   const writer = new Writer(256);
   try {

@@ -93,7 +93,10 @@ export default {
     closed: (kv) => first(kv.list({ prefix: [] })),
     wrong: [
       ...selectors((kv, selector) => first(kv.list(selector))),
-      [(kv) => kv.list({ prefix: [] }, { where: 5 }), /where must be an object/],
+      [
+        (kv) => kv.list({ prefix: [] }, { where: "5" }),
+        /where must be an object of conditions: received the string "5"/,
+      ],
       [(kv) => first(kv.list({ prefix: [] }, { where: { a: { $like: 1 } } })), /\$like/],
       [(kv) => kv.list({ prefix: [] }, { keysOnly: 1 }), /keysOnly must be a boolean/],
       [(kv) => kv.list({ prefix: [] }, { withExpiry: 1 }), /withExpiry must be a boolean/],
