@@ -20,12 +20,13 @@ import { type Method, checkCalculation, putCalculation } from "./arithmetic.js";
 import { assign, defineProperty } from "../model/define.js";
 import type { Writer } from "../codec/writer.js";
 import { INSPECT_NAMES, inspectOperation, printerOf } from "./inspect-operation.js";
-import { OP_DELETE, OP_MAX, OP_MIN, OP_SUM } from "../native/contract.js";
+import { APPEND_FRONT, OP_DELETE, OP_MAX, OP_MIN, OP_SUM } from "../native/contract.js";
+import { putAppendHead } from "../records/layout.js";
 import { forgetPatches, putPatches } from "../records/patches.js";
 import {
-  putAppend,
   putCheck,
   putEnqueue,
+  putItems,
   putKey,
   putMessage,
   putSetExpiry,
@@ -222,7 +223,9 @@ export class AtomicOperation {
     const front = method === "prepend";
     const { limits } = this.#session;
     return this.#add(MUTATIONS, (writer) => {
-      putAppend(writer, key, items, front, expiry, limits, (put) => this.#tryKey(put));
+      putAppendHead(writer, front ? APPEND_FRONT : 0, expiry.afterMs, expiry.atMs);
+      this.#tryKey(() => putKey(writer, key, limits));
+      putItems(writer, key, items, limits);
     });
   }
 

@@ -1,5 +1,5 @@
 // Duty: the numbers of js/native/contract.md, by name.
-// Generated from src/protocol/numbers.rs and src/protocol/command.rs by `npm run generate`: do not edit.
+// Generated from src/protocol/numbers.rs, src/protocol/frame/records.rs and src/protocol/command.rs by `npm run generate`: do not edit.
 
 // Negative answers of synchronous calls.
 
@@ -95,6 +95,50 @@ export const DELETE_ATOMIC = 2;
 /** A filter follows. */
 export const DELETE_WHERE = 8;
 
+// Statuses of an outcome.
+
+/** Committed: the versionstamp follows. */
+export const COMMITTED = 0;
+/** A check failed. */
+export const CHECK_FAILED = 1;
+/** An error record follows. */
+export const REJECTED = 2;
+/** Committed: the versionstamp and generated UUIDs follow. */
+export const COMMITTED_WITH = 3;
+/** Checks failed: their indexes follow. */
+export const CHECKS_FAILED = 4;
+/** Committed: the versionstamp and the results follow. */
+export const COMMITTED_TELLING = 5;
+
+// Types of a feed's changes.
+
+/** An entry was set. */
+export const CHANGE_SET = 0;
+/** An entry was deleted. */
+export const CHANGE_DELETED = 1;
+/** An entry with an expiry was set; only for a reader that knows expiries. */
+export const CHANGE_SET_TO_EXPIRE = 2;
+/** An entry expired; only for a reader that knows expiries. */
+export const CHANGE_EXPIRED = 3;
+
+// Kinds of versions of an entry.
+
+/** The entry was removed. */
+export const VERSION_REMOVED = 0;
+/** A value was stored. */
+export const VERSION_SET = 1;
+/** Its expiry changed. */
+export const VERSION_EXPIRY = 2;
+
+// Lengths in bytes.
+
+/** A versionstamp: hexadecimal digits. */
+export const STAMP_BYTES = 20;
+/** What precedes the value of a point answer: the stamp and the encoding id. */
+export const POINT_HEAD_BYTES = 21;
+/** What precedes the rows of a range answer: their number and the `more` byte. */
+export const RANGE_HEAD_BYTES = 5;
+
 // Records of a write.
 
 /** The write ends. */
@@ -171,50 +215,6 @@ export const SET_EXPIRY_REQUIRED = 2;
 
 /** The results of the calculations. */
 export const TELL_VALUES = 1;
-
-// Statuses of an outcome.
-
-/** Committed: the versionstamp follows. */
-export const COMMITTED = 0;
-/** A check failed. */
-export const CHECK_FAILED = 1;
-/** An error record follows. */
-export const REJECTED = 2;
-/** Committed: the versionstamp and generated UUIDs follow. */
-export const COMMITTED_WITH = 3;
-/** Checks failed: their indexes follow. */
-export const CHECKS_FAILED = 4;
-/** Committed: the versionstamp and the results follow. */
-export const COMMITTED_TELLING = 5;
-
-// Types of a feed's changes.
-
-/** An entry was set. */
-export const CHANGE_SET = 0;
-/** An entry was deleted. */
-export const CHANGE_DELETED = 1;
-/** An entry with an expiry was set; only for a reader that knows expiries. */
-export const CHANGE_SET_TO_EXPIRE = 2;
-/** An entry expired; only for a reader that knows expiries. */
-export const CHANGE_EXPIRED = 3;
-
-// Kinds of versions of an entry.
-
-/** The entry was removed. */
-export const VERSION_REMOVED = 0;
-/** A value was stored. */
-export const VERSION_SET = 1;
-/** Its expiry changed. */
-export const VERSION_EXPIRY = 2;
-
-// Lengths in bytes.
-
-/** A versionstamp: hexadecimal digits. */
-export const STAMP_BYTES = 20;
-/** What precedes the value of a point answer: the stamp and the encoding id. */
-export const POINT_HEAD_BYTES = 21;
-/** What precedes the rows of a range answer: their number and the `more` byte. */
-export const RANGE_HEAD_BYTES = 5;
 
 // Capabilities that OPENED says are missing.
 

@@ -10,9 +10,8 @@ import type { Expiry } from "../arguments/expiry-options.js";
 import { encodeKey, encodeKeyParts, noKey } from "../codec/key.js";
 import { encodeCbor, encodeValue } from "../codec/value/encode.js";
 import type { Writer } from "../codec/writer.js";
-import { APPEND_FRONT, SET_EXPIRY_REQUIRED, STAMP_BYTES, SUFFIXED } from "../native/contract.js";
+import { SET_EXPIRY_REQUIRED, STAMP_BYTES, SUFFIXED } from "../native/contract.js";
 import {
-  putAppendHead,
   putCheckHead,
   putEnqueueHead,
   putEnqueueNamedHead,
@@ -108,20 +107,13 @@ function tellKey(error: unknown, key: KvKey): unknown {
   );
 }
 
-/**
- * Items for a stored array. Without an expiry the entry keeps the stored one.
- */
-export function putAppend(
+/** Items for a stored array: u32 length, CBOR. */
+export function putItems(
   writer: Writer,
   key: KvKey,
   items: readonly unknown[],
-  front: boolean,
-  { afterMs, atMs }: Expiry,
   limits: Limits,
-  tryKey: (put: () => void) => void,
 ): void {
-  putAppendHead(writer, front ? APPEND_FRONT : 0, afterMs, atMs);
-  tryKey(() => putKey(writer, key, limits));
   const at = writer.pos;
   writer.u32(0);
   try {

@@ -2,8 +2,8 @@
 //! must be well formed, so that other clients can read what it leaves. JavaScript of this process
 //! encodes keys and values itself; its writes are not validated.
 //!
-//! Invariant: the matches over mutations name every variant, so a new one does not compile before
-//! its value is validated here.
+//! Invariant: every value that a mutation stores as it is is validated (`Mutation::stored_value`, whose match names
+//! every variant).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,16 +38,10 @@ fn value(bytes: &[u8]) -> Result<()> {
 
 fn mutation(mutation: &Mutation) -> Result<()> {
     well_formed(mutation.key())?;
-    match mutation {
-        Mutation::Set { value: found, .. } => match found.encoding {
-            Encoding::Cbor => value(&found.bytes),
-            Encoding::V8 => Err(Error::invalid("A value must not be in V8's format")),
-            Encoding::Le64 | Encoding::Bytes => Ok(()),
-        },
-        Mutation::Append { items, .. } => value(items),
-        // Calculated with, and what comes out is written anew.
-        Mutation::Arith { .. } | Mutation::Calculate { .. } => Ok(()),
-        Mutation::Delete { .. } | Mutation::SetExpiry { .. } => Ok(()),
+    match mutation.stored_value() {
+        Some((Encoding::Cbor, bytes)) => value(bytes),
+        Some((Encoding::V8, _)) => Err(Error::invalid("A value must not be in V8's format")),
+        Some((Encoding::Le64 | Encoding::Bytes, _)) | None => Ok(()),
     }
 }
 
@@ -81,18 +75,9 @@ fn patches(write: &AtomicWrite) -> Result<()> {
                 let key = mutations.get(at).map(Mutation::key);
                 key.is_some_and(|key| offsets.iter().all(|o| key::is_text_at(key.as_bytes(), *o)))
             }
-            Target::Value(at) => match mutations.get(at) {
-                Some(Mutation::Set { value, .. }) => {
-                    value.encoding == Encoding::Cbor && are_in_text(&value.bytes, &offsets)
-                }
-                Some(Mutation::Append { items, .. }) => are_in_text(items, &offsets),
-                Some(
-                    Mutation::Delete { .. }
-                    | Mutation::Arith { .. }
-                    | Mutation::Calculate { .. }
-                    | Mutation::SetExpiry { .. },
-                )
-                | None => false,
+            Target::Value(at) => match mutations.get(at).and_then(Mutation::stored_value) {
+                Some((Encoding::Cbor, bytes)) => are_in_text(bytes, &offsets),
+                Some((Encoding::V8 | Encoding::Le64 | Encoding::Bytes, _)) | None => false,
             },
             Target::Message(at) => {
                 messages.get(at).is_some_and(|message| are_in_text(&message.value, &offsets))

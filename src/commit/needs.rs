@@ -4,7 +4,7 @@
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
-use crate::model::{AtomicWrite, Key, Mutation};
+use crate::model::{AtomicWrite, Key};
 
 /// Keys, in the order in which they are first named, each with whether its value is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,12 +21,8 @@ impl WriteNeeds {
             let (checks, mutations, _) = write.parts();
             checks.iter().for_each(|check| needs.add(&check.key, false));
             for mutation in mutations {
-                match mutation {
-                    Mutation::Set { .. } | Mutation::Delete { .. } => {}
-                    Mutation::SetExpiry { key, .. } => needs.add(key, false),
-                    Mutation::Arith { key, .. }
-                    | Mutation::Calculate { key, .. }
-                    | Mutation::Append { key, .. } => needs.add(key, true),
+                if let Some(with_value) = mutation.needs_entry() {
+                    needs.add(mutation.key(), with_value);
                 }
             }
         }

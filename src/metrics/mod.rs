@@ -7,15 +7,16 @@
 
 mod counters;
 mod exposition;
+mod families;
 mod kept;
 mod latency;
 mod local_counters;
 mod operation;
 mod shared_counters;
 mod snapshot;
-mod table;
 
 pub use exposition::{exposition, exposition_of_many, exposition_with_replica, open_metrics};
+pub use families::{DescribedMetric, METRICS, MetricGroup, MetricKind};
 pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use shared_counters::{Metrics, Notes, OwnCounters};
@@ -23,4 +24,3 @@ pub use snapshot::{
     ArchiveFigures, Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot,
     Operations, ReplicaFigures, Sizes, Spread, Transactions, Waiting,
 };
-pub use table::{DescribedMetric, METRICS, MetricGroup, MetricKind};

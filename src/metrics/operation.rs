@@ -51,9 +51,7 @@ impl Operation {
                 MutationKind::Set => Self::Set,
                 MutationKind::Delete => Self::Delete,
                 MutationKind::SetExpiry => Self::Touch,
-                MutationKind::Arith | MutationKind::Calculate | MutationKind::Append => {
-                    Self::Atomic
-                }
+                _ => Self::Atomic,
             },
             ([], [], [_]) => Self::Enqueue,
             _ => Self::Atomic,

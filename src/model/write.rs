@@ -1,8 +1,8 @@
 //! An atomic write: its checks, mutations and messages take effect together or not at all.
 
 use super::{
-    Attempt, Calculation, Deleted, Deletion, EncodedValue, Enqueued, Error, Key, Limits, Message,
-    Patch, Resolved, Result, Time, Versionstamp, WriteId, limit,
+    Attempt, Calculation, Deleted, Deletion, EncodedValue, Encoding, Enqueued, Error, Key, Limits,
+    Message, Patch, Resolved, Result, Time, Versionstamp, WriteId, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -117,9 +117,9 @@ pub enum Mutation {
 }
 
 /// Declares the kinds of mutations together with [`Mutation::kind`], so that no kind is missing, and
-/// the access to the key, which every kind has.
+/// the access to the key, which every kind has, and the methods that make one.
 macro_rules! kinds {
-    ($($name:ident),*) => {
+    ($($name:ident $methods:literal),* $(,)?) => {
         /// The kinds of [`Mutation`]s. `tests/server/mutations.rs` takes each through every layer.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum MutationKind {
@@ -129,6 +129,11 @@ macro_rules! kinds {
         impl MutationKind {
             /// Every kind.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The methods that make one, as messages name them.
+            pub const fn methods(self) -> &'static str {
+                match self { $(Self::$name => $methods,)* }
+            }
         }
 
         impl Mutation {
@@ -149,7 +154,14 @@ macro_rules! kinds {
     };
 }
 
-kinds!(Set, Delete, Arith, Calculate, Append, SetExpiry);
+kinds! {
+    Set "set",
+    Delete "delete",
+    Arith "sum, min and max",
+    Calculate "sum, min and max",
+    Append "append and prepend",
+    SetExpiry "touch and persist",
+}
 
 /// What a result reports of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +195,40 @@ impl Mutation {
             Self::Set { .. } | Self::Delete { .. } => false,
             Self::Arith { .. } | Self::Calculate { .. } | Self::Append { .. } => true,
             Self::SetExpiry { required, .. } => *required,
+        }
+    }
+
+    /// The value that it stores as it is; others are calculated, and written anew.
+    pub(crate) fn stored_value(&self) -> Option<(Encoding, &[u8])> {
+        match self {
+            Self::Set { value, .. } => Some((value.encoding, &value.bytes)),
+            Self::Append { items, .. } => Some((Encoding::Cbor, items)),
+            Self::Delete { .. }
+            | Self::Arith { .. }
+            | Self::Calculate { .. }
+            | Self::SetExpiry { .. } => None,
+        }
+    }
+
+    /// Whether its decision needs the entry, and then whether with the value.
+    pub(crate) const fn needs_entry(&self) -> Option<bool> {
+        match self {
+            Self::Set { .. } | Self::Delete { .. } => None,
+            Self::SetExpiry { .. } => Some(false),
+            Self::Arith { .. } | Self::Calculate { .. } | Self::Append { .. } => Some(true),
+        }
+    }
+
+    /// Whether the entry of its key has another versionstamp after it, or none. A new expiry keeps the versionstamp,
+    /// and a key with the versionstamp in it is another key.
+    pub(crate) const fn changes_versionstamp(&self) -> bool {
+        match self {
+            Self::Set { suffixed, .. } => !*suffixed,
+            Self::Delete { .. }
+            | Self::Arith { .. }
+            | Self::Calculate { .. }
+            | Self::Append { .. } => true,
+            Self::SetExpiry { .. } => false,
         }
     }
 

@@ -6,7 +6,6 @@
 //! a frame that is cut short or goes on, and what it does not know.
 
 mod answer;
-mod change;
 mod consume;
 mod feed;
 mod follow;
@@ -15,7 +14,7 @@ mod history;
 mod outcomes;
 mod queue;
 mod reader;
-mod records;
+pub mod records;
 mod scan;
 mod search;
 mod write;
@@ -43,7 +42,7 @@ pub use queue::{
     push_received, push_stats,
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
-pub use records::{Field, Presence, RECORDS, RecordLayout};
+pub use records::{Field, GROUPS as RECORD_GROUPS, Presence, RECORDS, RecordLayout};
 pub use scan::{
     PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
     put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,

@@ -1,5 +1,5 @@
-//! The numbers of frames, which JavaScript and Rust, or a client and a server, both know: declared here
-//! and nowhere else.
+//! The numbers of frames, which JavaScript and Rust, or a client and a server, both know: declared here, and those
+//! of the records of a write beside their layout (`frame/records.rs`), and nowhere else.
 //!
 //! `js/native/contract.ts` and the tables of `js/native/contract.md` are generated from it, and from the
 //! table of commands; a test says when they are not current (`tests/generated`).
@@ -45,7 +45,7 @@ macro_rules! numbers {
             }
         )+
 
-        /// All groups, in the order of the generated files.
+        /// All groups declared here, in the order of the generated files.
         pub const GROUPS: &[Group] = &[$(Group {
             name: stringify!($group),
             what: $what,
@@ -58,6 +58,8 @@ macro_rules! numbers {
         }),+];
     };
 }
+
+pub(super) use numbers;
 
 numbers! {
     /// Negative answers of synchronous calls.
@@ -160,90 +162,6 @@ numbers! {
         ATOMIC = 2;
         /// A filter follows.
         WHERE = 8;
-    }
-
-    /// Records of a write.
-    record: u8, "OP_" {
-        /// The write ends.
-        END = 0x00;
-        /// A check of an entry.
-        CHECK = 0x01;
-        /// Sets an entry.
-        SET = 0x02;
-        /// Deletes an entry.
-        DELETE = 0x03;
-        /// Adds to a number.
-        SUM = 0x04;
-        /// Keeps the smaller number.
-        MIN = 0x05;
-        /// Keeps the larger number.
-        MAX = 0x06;
-        /// Enqueues a message of Deno's queue.
-        ENQUEUE = 0x07;
-        /// Calculates with bounds or an expiry.
-        CALCULATE = 0x08;
-        /// Adds items to an array.
-        APPEND = 0x09;
-        /// Sets the expiry of an entry.
-        SET_EXPIRY = 0x0a;
-        /// Places of the record before that get generated UUIDs.
-        PATCHES = 0x0b;
-        /// A check of a range.
-        CHECK_RANGE = 0x0c;
-        /// Enqueues a message of a named queue.
-        ENQUEUE_NAMED = 0x0e;
-        /// What the outcome tells besides the versionstamp.
-        TELL = 0x0f;
-        /// The id by which a server recognises a repetition, once in a write; only from a client over a URL.
-        WRITE_ID = 0x10;
-    }
-
-    /// Flag of the first byte of a record.
-    timed: u8, "" {
-        /// Its time is in ms from the commit.
-        RELATIVE = 0x80;
-    }
-
-    /// Flags of a SET.
-    set: u8, "" {
-        /// The expiry follows.
-        EXPIRES = 1;
-        /// The commit's versionstamp is appended to the key.
-        SUFFIXED = 2;
-    }
-
-    /// Flags of a CALCULATE.
-    calculate: u8, "CALCULATE_" {
-        /// The lower bound follows.
-        MIN = 1;
-        /// The upper bound follows.
-        MAX = 2;
-        /// A result beyond a bound becomes the bound.
-        CLAMP = 4;
-        /// The expiry follows.
-        EXPIRES = 8;
-    }
-
-    /// Flags of an APPEND.
-    append: u8, "APPEND_" {
-        /// The items are added at the start.
-        FRONT = 1;
-        /// The expiry follows.
-        EXPIRES = 2;
-    }
-
-    /// Flags of a SET_EXPIRY.
-    set_expiry: u8, "SET_EXPIRY_" {
-        /// The expiry follows.
-        EXPIRES = 1;
-        /// The write fails its check if there is no entry.
-        REQUIRED = 2;
-    }
-
-    /// Flags of a TELL.
-    tell: u8, "TELL_" {
-        /// The results of the calculations.
-        VALUES = 1;
     }
 
     /// Statuses of an outcome.

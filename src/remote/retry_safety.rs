@@ -6,7 +6,7 @@
 //! may delete the first try's entry in between. A plain `set` is not safe either: it would undo a
 //! write of another client in between.
 
-use crate::model::{AtomicWrite, Mutation, Target};
+use crate::model::{AtomicWrite, Target};
 use crate::protocol::RetrySafety;
 
 /// The retry safety of a write.
@@ -21,16 +21,8 @@ pub(super) fn of(write: &AtomicWrite) -> RetrySafety {
     // A checked range checks the versionstamp of each entry that was seen in it.
     let seen = write.ranges().iter().flat_map(|range| range.seen.iter().map(|(key, _)| key));
     let is_guarded = demanded.chain(seen).any(|demanded| {
-        mutations.iter().enumerate().any(|(at, mutation)| match mutation {
-            _ if is_made(at) => false,
-            Mutation::Set { key, suffixed: false, .. }
-            | Mutation::Delete { key }
-            | Mutation::Arith { key, .. }
-            | Mutation::Calculate { key, .. }
-            | Mutation::Append { key, .. } => key == demanded,
-            // A new expiry keeps the versionstamp, and a key with the versionstamp in it is another
-            // key.
-            Mutation::Set { suffixed: true, .. } | Mutation::SetExpiry { .. } => false,
+        mutations.iter().enumerate().any(|(at, mutation)| {
+            !is_made(at) && mutation.changes_versionstamp() && mutation.key() == demanded
         })
     });
     if is_guarded { RetrySafety::Conditional } else { RetrySafety::Unsafe }
@@ -40,7 +32,7 @@ pub(super) fn of(write: &AtomicWrite) -> RetrySafety {
 mod tests {
     use super::*;
     use crate::model::{
-        Check, EncodedValue, Key, Limits, Message, RangeCheck, Versionstamp, WriteParts,
+        Check, EncodedValue, Key, Limits, Message, Mutation, RangeCheck, Versionstamp, WriteParts,
     };
 
     fn whole(parts: WriteParts) -> AtomicWrite {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use openkv::protocol::frame::{Field, Layout, Presence, RECORDS, RecordLayout};
+use openkv::protocol::frame::{Field, Layout, Presence, RECORD_GROUPS, RECORDS, RecordLayout};
 use openkv::protocol::numbers::{GROUPS, Group};
 
 const HEAD: &str = "\
@@ -87,7 +87,7 @@ fn field_name(field: &Field) -> String {
 }
 
 fn group(name: &str) -> &'static Group {
-    GROUPS.iter().find(|group| group.name == name).expect("a group")
+    GROUPS.iter().chain(RECORD_GROUPS).find(|group| group.name == name).expect("a group")
 }
 
 /// The name of a flag in JavaScript.
@@ -448,7 +448,7 @@ pub(crate) fn layout() -> String {
     let functions = RECORDS.iter().map(functions).collect::<String>();
     let code = code.replace("KNOWN", &known()) + &time_offset() + &functions;
     let mut names: Vec<String> = vec![];
-    for group in GROUPS {
+    for group in GROUPS.iter().chain(RECORD_GROUPS) {
         names.extend(group.numbers.iter().map(|number| format!("{}{}", group.prefix, number.name)));
     }
     let is_used = |name: &String| {

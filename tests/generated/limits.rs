@@ -62,14 +62,22 @@ fn evaluate(expression: &str, known: &BTreeMap<String, u64>) -> Option<u64> {
 
 /// The table of the fixed bounds.
 pub(crate) fn fixed() -> String {
+    fixed_of(&sources())
+}
+
+/// The sources of the bounds.
+fn sources() -> Vec<String> {
     let folder = fs::read_dir(path("src/model/limits")).expect("the folder of limits");
     let mut files: Vec<_> = folder.map(|entry| entry.expect("a file").path()).collect();
     files.push(path("src/model/limits.rs"));
     files.sort();
+    files.iter().map(|file| fs::read_to_string(file).expect("a file of limits")).collect()
+}
+
+fn fixed_of(sources: &[String]) -> String {
     let mut known = BTreeMap::new();
     let mut rows = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(file).expect("a file of limits");
+    for text in sources {
         let mut public = None;
         for line in text.lines() {
             if let Some(mark) = line.strip_prefix(PUBLIC) {
@@ -138,4 +146,15 @@ shared! {
     "The largest `limit` of `paginate`." PAGE_ENTRIES_MAX;
     "The last time of a Date." TIME_MS_MAX;
     "Nesting of a value, in containers." VALUE_DEPTH_MAX;
+}
+
+#[test]
+fn a_new_limit_is_one_edit() {
+    let mut sources = sources();
+    sources
+        .push("// Public (queues): messages of a batch\npub const NEW_MAX: u32 = 2 * 8;\n".into());
+    let more = fixed_of(&sources);
+    let before = fixed();
+    let added: Vec<_> = more.lines().filter(|line| !before.contains(line)).collect();
+    assert_eq!(added, ["|  | `NEW_MAX` | 16 | messages of a batch |"]);
 }

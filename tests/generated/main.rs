@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use openkv::metrics::{METRICS, MetricGroup, MetricKind};
 use openkv::model::{Capability, Versionstamp};
-use openkv::protocol::frame::RECORDS;
+use openkv::protocol::frame::{RECORD_GROUPS, RECORDS};
 use openkv::protocol::numbers::{GROUPS, Group, Number, length};
 use openkv::protocol::{Access, Command};
 
@@ -23,7 +23,7 @@ const WRITES: &str = "OPENKV_GENERATE";
 
 const CONTRACT_HEAD: &str = "\
 // Duty: the numbers of js/native/contract.md, by name.
-// Generated from src/protocol/numbers.rs and src/protocol/command.rs by `npm run generate`: do not edit.
+// Generated from src/protocol/numbers.rs, src/protocol/frame/records.rs and src/protocol/command.rs by `npm run generate`: do not edit.
 ";
 
 /// The longest line of the page, a row of a table.
@@ -64,7 +64,7 @@ fn section(out: &mut String, what: &str) {
 
 fn contract() -> String {
     let mut out = CONTRACT_HEAD.to_owned();
-    for group in GROUPS {
+    for group in GROUPS.iter().chain(RECORD_GROUPS) {
         section(&mut out, group.what);
         for Number { name, value, meaning } in group.numbers {
             let name = format!("{}{name}", group.prefix);
@@ -165,7 +165,7 @@ fn the_limits_of_index_d_ts_are_current() {
 fn the_tables_of_contract_md_are_current() {
     let page = "js/native/contract.md";
     let mut text = read(page);
-    for group in GROUPS {
+    for group in GROUPS.iter().chain(RECORD_GROUPS) {
         let name = group.what.trim().trim_end_matches('.');
         if text.contains(&format!("<!-- generated: {name} -->")) {
             text = with_table(&text, name, &table_of(group));

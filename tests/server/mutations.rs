@@ -5,8 +5,8 @@ use openkv::call::validate_untrusted;
 use openkv::connect::wire::atomic_write;
 use openkv::model::{AtomicWrite, Decision, Kind, Limits, Mutation, MutationKind, Result};
 use openkv::protocol::extension::{read_answer, with_count};
+use openkv::protocol::frame::records::timed;
 use openkv::protocol::frame::{RECORDS, parse_outcomes, parse_writes};
-use openkv::protocol::numbers::timed;
 
 use crate::served::{ACCESS, file, key};
 

@@ -75,8 +75,7 @@ fn mutation_to_wire(mutation: Mutation) -> Result<schema::Mutation> {
             return Err(lacking_for(&format!("expireIn and expireAt of {op}")));
         }
         Mutation::Calculate { .. } => return Err(lacking_for("bounds of sums")),
-        Mutation::Append { .. } => return Err(lacking_for("append and prepend")),
-        Mutation::SetExpiry { .. } => return Err(lacking_for("touch and persist")),
+        other => return Err(lacking_for(other.kind().methods())),
     };
     let value = value.map(|EncodedValue { encoding, bytes }| {
         to_wire(encoding, &bytes).map(|(data, encoding)| schema::KvValue { data, encoding })

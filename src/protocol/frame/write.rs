@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
-use super::change;
 use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
-use super::records::{self, CheckRange, End, Enqueue, EnqueueNamed, Id, Patches, Record, Tell};
+use super::records::{
+    self, CheckRange, End, Enqueue, EnqueueNamed, Id, Patches, Record, Tell, tell, to_mutation,
+    to_record,
+};
 use crate::codec::{Malformed, key, uuid};
 use crate::model::{
     AtomicWrite, Attempt, Check, Error, Key, Limits, Message, Mutation, Patch, RangeCheck, Result,
     Target, Versionstamp, WriteId, WriteParts,
 };
-use crate::protocol::numbers::tell;
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
 /// unaffected.
@@ -129,7 +130,7 @@ fn parse_write(
             }
             Record::Id(_) => return Err(reader.refused("a write with two ids")),
             change => {
-                let mutation = change::mutation(change, limits.value_bytes_max);
+                let mutation = to_mutation(change, limits.value_bytes_max);
                 parts.mutations.push(mutation.map_err(|what| reader.refused(what))?);
             }
         }
@@ -215,7 +216,7 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
         Record::CheckRange(CheckRange { from: start, to: end, seen: List32(seen) }).push(out);
     }
     for (at, mutation) in parts.mutations.into_iter().enumerate() {
-        change::record(mutation).push(out);
+        to_record(mutation).push(out);
         push_patches(
             out,
             &parts.patches,
@@ -274,11 +275,11 @@ fn push_patches(out: &mut Vec<u8>, patches: &[Patch], places: &[(u8, Target)]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::records::timed::RELATIVE;
+    use super::super::records::{record, set};
     use super::super::{frame_of, no_part_is_parsed};
     use super::*;
     use crate::model::Time;
-    use crate::protocol::numbers::timed::RELATIVE;
-    use crate::protocol::numbers::{record, set};
 
     /// record::SET of the key `0n` to `null`, with the expiry 1 ms.
     const SET_FRAME: [u8; 24] =

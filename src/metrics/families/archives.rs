@@ -9,7 +9,7 @@ use crate::metrics::ArchiveFigures;
 const STATES: [&str; 6] = ["starting", "waiting", "running", "failing", "stopped", "idle"];
 
 /// One metric, or one for each state, of each archiver.
-pub(super) fn of_archives(archives: &[ArchiveFigures]) -> Vec<Family> {
+pub(in crate::metrics) fn of_archives(archives: &[ArchiveFigures]) -> Vec<Family> {
     let counts = |value: fn(&ArchiveFigures) -> u64| -> Vec<Metric> {
         archives.iter().map(|of| with_target(of, |labels| counter(labels, value(of)))).collect()
     };

@@ -1,0 +1,64 @@
+// Duty: the worked examples of CONTRIBUTING.md name the files that such a change touches, every one, and not more
+// than the bounds here.
+//
+// The example of a mutation named 19 files, and a reader found more by the compiler.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+
+const root = new URL("../../", import.meta.url);
+const read = (path) => readFileSync(new URL(path, root), "utf8");
+const page = read("CONTRIBUTING.md");
+
+/** The files in the table of an example. */
+function filesOf(example) {
+  const section = page.split(`## Example: adding ${example}\n`)[1].split("\n## ")[0];
+  return [...section.matchAll(/^\| `([^`]+)` \|/gm)].map(([, file]) => file);
+}
+
+/** The sources in a folder, by their paths from the root. */
+function sources(folder, ending) {
+  return readdirSync(new URL(folder, root), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => `${folder}${name.replaceAll("\\", "/")}`);
+}
+
+for (const [example, most] of Object.entries({
+  "a mutation": 12,
+  "a list option": 13,
+  "a route of the HTTP API": 4,
+  "a metric": 3,
+  "a limit": 1,
+})) {
+  test(`the example of ${example} names at most ${most} files, which exist`, () => {
+    const files = filesOf(example);
+    assert.ok(files.length > 0 && files.length <= most, `${files.length} files`);
+    for (const file of files) assert.ok(existsSync(new URL(file, root)), file);
+  });
+}
+
+/** The doors that may offer a mutation, which the page names behind the table. */
+const DOORS = [
+  "src/server/api/atomic.rs",
+  "js/cli/commands/entry.ts",
+  "js/cli/atomic-description.ts",
+];
+/** Generated from the others. */
+const GENERATED = ["js/native/contract.ts", "js/records/layout.ts"];
+
+test("the example of a mutation names every source that knows append", () => {
+  const rust = sources("src/", ".rs").filter((path) => {
+    if (path.startsWith("src/engine/suite/")) return false;
+    const [code] = read(path).split("#[cfg(test)]\nmod tests");
+    return /\b(?:Mutation|MutationKind|Record|Self)::Append\b/.test(code);
+  });
+  const js = sources("js/", ".ts").filter((path) => {
+    return /\bAPPEND|OP_APPEND|"append"|\bappend\(/.test(read(path)) && !GENERATED.includes(path);
+  });
+  const named = filesOf("a mutation");
+  for (const path of [...rust, ...js]) {
+    assert.ok(named.includes(path) || DOORS.includes(path), `${path} is not in the example`);
+  }
+  for (const path of DOORS) assert.ok(page.includes(`\`${path}\``), path);
+});
