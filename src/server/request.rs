@@ -90,7 +90,7 @@ pub(super) async fn read(body: RequestBody, bytes_max: usize) -> Result<Bytes, R
 /// The message for a body that is not the wanted document, in the words of JSON: Rust's types are no words of
 /// this API.
 pub(super) fn unreadable(error: &serde_json::Error) -> String {
-    let text = error.to_string();
+    let text = error.to_string().replace("expected ident", "expected true, false or null");
     let said = text.rsplit_once(", expected ").and_then(|(given, rest)| {
         let (wanted, place) = rest.split_once(" at line ")?;
         let wanted = match wanted {
@@ -139,6 +139,7 @@ mod tests {
                 "line\", expected a whole number of at least 0 at line 1",
             ),
             ("{", "EOF while parsing an object"),
+            ("nonsense", "expected true, false or null at line 1 column 2"),
         ] {
             let message = message(body);
             assert!(message.contains(said), "{message}");

@@ -3,6 +3,7 @@
 use rustls::CertificateError;
 use tokio_postgres::error::SqlState;
 
+use super::url::Server;
 use crate::model::{Error, Kind};
 
 /// How the driver's error ends when the server has refused TLS.
@@ -85,11 +86,16 @@ pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
     Error::new(kind, format!("PostgreSQL: {} ({code}): {advice}", answer.message()))
 }
 
-/// The error of an attempt to connect.
-pub(super) fn not_connected(error: &tokio_postgres::Error, is_encrypted: bool) -> Error {
+/// The error of an attempt to connect, with the address of the server.
+pub(super) fn not_connected(error: &tokio_postgres::Error, server: &Server) -> Error {
     let failed = failure(error);
+    if error.code().is_none() {
+        let at = format!("PostgreSQL at {}", server.address());
+        let reason = failed.message().replacen("PostgreSQL", &at, 1);
+        return Error::new(failed.kind(), reason);
+    }
     let is_refusal = error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
-    if is_refusal && !is_encrypted {
+    if is_refusal && server.tls().is_none() {
         let why = format!(
             "{}. The connection has no TLS, which the server may require: sslmode=verify-full",
             failed.message()

@@ -27,7 +27,7 @@ impl Session {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
         let line = runtime.block_on(Line::connect(server));
-        let line = line.map_err(|error| not_connected(&error, server.tls().is_some()))?;
+        let line = line.map_err(|error| not_connected(&error, server))?;
         Ok(Self { line, runtime })
     }
 

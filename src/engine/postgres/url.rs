@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls;
@@ -107,6 +107,18 @@ impl Server {
         self.config.target_session_attrs(TargetSessionAttrs::Any);
         self.identity.push_str(" readonly");
         self
+    }
+
+    /// Its hosts and ports, for messages.
+    pub(super) fn address(&self) -> String {
+        let places = self.config.get_hosts().iter().zip(self.config.get_ports());
+        let hosts = places.map(|(host, port)| match host {
+            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+            Host::Tcp(name) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            Host::Unix(folder) => folder.display().to_string(),
+        });
+        hosts.collect::<Vec<_>>().join(", ")
     }
 
     /// The text that tells it from other servers and users. It does not reveal the password.

@@ -136,7 +136,7 @@ impl Connections {
     async fn connect(&self, place: Place) -> Result<Connection> {
         let server = self.shared.pool.server();
         let line = Line::connect(server).await;
-        let line = line.map_err(|error| not_connected(&error, server.tls().is_some()))?;
+        let line = line.map_err(|error| not_connected(&error, server))?;
         Ok(Connection { line, _place: place })
     }
 }
