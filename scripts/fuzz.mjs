@@ -45,7 +45,8 @@ for (const target of targets) {
 }
 const env = {
   ...process.env,
-  RUSTC_BOOTSTRAP: "1",
+  // Another environment would have cargo compile all crates of the tests again.
+  ...(!values.quick && { RUSTC_BOOTSTRAP: "1" }),
   PATH: `${join(tools, "bin")}${delimiter}${process.env.PATH}`,
 };
 

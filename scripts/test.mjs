@@ -24,9 +24,6 @@ const NEEDS_POSTGRES = /^(api|conformance|postgres)\//;
 /** A hang guard for one test file, not a measure of speed. */
 const FILE_TIMEOUT_MS = 300_000;
 
-/** Files beside one for each processor, because tests often wait for timers, disks and processes. */
-const WAITING_FILES = 1;
-
 /** If more files failed, they are not flaky. */
 const RETRIED_FILES_MAX = 5;
 
@@ -50,7 +47,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
 const server = files.some((file) => NEEDS_POSTGRES.test(nameOf(file))) ? await startServer() : {};
 const temporary = mkdtempSync(join(tmpdir(), "openkv-test-"));
 process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
-const first = await run(files, availableParallelism() + WAITING_FILES);
+const first = await run(files, availableParallelism());
 const again = values.retry && first.status !== 0 ? first.failed : [];
 if (again.length === 0 || again.length > RETRIED_FILES_MAX) {
   process.exit(first.status);

@@ -4,6 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessToken, onPage, readToken, served, servedFolder } from "./kit.mjs";
 
+/** Runs the first command of the palette that these words find. */
+async function runCommand(page, words) {
+  await page.keyboard.press("Control+k");
+  const palette = page.getByRole("dialog", { name: "Command palette" });
+  await palette.getByRole("combobox").fill(words);
+  await palette.getByRole("option", { selected: true, name: new RegExp(words, "i") }).waitFor();
+  await page.keyboard.press("Enter");
+}
+
 test("a page with a token in its fragment opens, and the token leaves the address", async () => {
   const { url } = await served();
   await onPage(url, { hash: "/entries" }, async (page) => {
@@ -53,9 +62,7 @@ test("what the next token may do is asked for when a token is forgotten", async 
   const { url } = await served();
   await onPage(url, { allow: [/401/, /403/] }, async (page) => {
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("forget");
-    await page.keyboard.press("Enter");
+    await runCommand(page, "forget");
     await page.getByLabel("A token of the database").fill(readToken);
     await page.keyboard.press("Enter");
     await page.getByText("read-only", { exact: true }).waitFor();
@@ -79,9 +86,7 @@ test("keys lead to the views, to the palette and to the list of keys", async () 
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys" }).waitFor();
     await page.keyboard.press("Escape");
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("overview");
-    await page.keyboard.press("Enter");
+    await runCommand(page, "overview");
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   });
 });
