@@ -67,6 +67,7 @@ test("marks and the offer to undo stay with their database", async () => {
     }
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Undo" }).waitFor();
+    await page.getByRole("treeitem", { name: "b" }).waitFor({ state: "detached" });
     await page.getByRole("tree").focus();
     await page.keyboard.press("Space");
     await page.getByText("1 marked").waitFor();
