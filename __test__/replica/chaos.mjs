@@ -163,10 +163,13 @@ function reportCrash({ stderr }, id) {
 
 /** Each replica becomes what the primary is, and its file is whole. */
 async function end() {
-  for (const { id, child, file } of readers) {
+  // A reader writes too, so all end before the first is compared.
+  for (const { id, child } of readers) {
     child.kill();
     await child.ended;
     reportCrash(child, id);
+  }
+  for (const { id, file } of readers) {
     const near = await openKv(link.url, { accessToken, replica: file, timeout: HANG_MS });
     const { versionstamp } = await kv.set(["end", id], true);
     await guard(near.replica.reached(versionstamp), HANG_MS, `replica ${id} has all`);
