@@ -2438,7 +2438,7 @@ export interface KvBackup {
 
 /** Every limit of a handle. The defaults are Deno KV's. Sizes are in encoded bytes. */
 export interface KvLimits {
-  // Generated from src/model/limits.rs by `npm run generate`.
+  // Generated from crates/core/src/model/limits.rs by `npm run generate`.
   /** A key of a check, a change or an undelivered message. Default: 2048. */
   keyBytesMax: number;
   /** A bound of a read; one more than a key. Default: 2049. */

@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 export const page = join(root, "docs", "contract.md");
-const capabilities = readFileSync(join(root, "src/model/capability.rs"), "utf8");
-const commands = readFileSync(join(root, "src/protocol/command.rs"), "utf8");
+const capabilities = readFileSync(join(root, "crates/core/src/model/capability.rs"), "utf8");
+const commands = readFileSync(join(root, "crates/wire/src/protocol/command.rs"), "utf8");
 const START = "<!-- table: npm run generate -->\n";
 const END = "<!-- end of the table -->\n";
 
@@ -28,7 +28,7 @@ const PLACES = {
 };
 
 /**
- * The rows. `command` is a row of src/protocol/command.rs, which names its capability. A feature with a
+ * The rows. `command` is a row of crates/wire/src/protocol/command.rs, which names its capability. A feature with a
  * command, and an `extension` of another kind, needs openkv's own server; one that is `inProcess` needs
  * the database in this process.
  */
@@ -93,7 +93,7 @@ function lacksOf(name) {
 /** The capability that a command needs; undefined for none. */
 function capabilityOf(command) {
   const row = new RegExp(`^ +${command} = \\d+, .*\\[(\\w*)\\], "[^"]*";$`, "m").exec(commands);
-  if (row === null) throw new Error(`src/protocol/command.rs has no ${command}`);
+  if (row === null) throw new Error(`crates/wire/src/protocol/command.rs has no ${command}`);
   return row[1] || undefined;
 }
 

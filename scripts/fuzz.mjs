@@ -53,7 +53,7 @@ const env = {
 inherit(process.execPath, [join(root, "fuzz", "seeds.mjs")]);
 if (values.quick) {
   // One at a time, because the counting of memory is one for the process.
-  const cargo = ["test", "--test", "fuzz", ...FEATURES_OF_TESTS, "--", "--ignored"];
+  const cargo = ["test", "--workspace", "--test", "fuzz", ...FEATURES_OF_TESTS, "--", "--ignored"];
   inherit("cargo", [...cargo, "--test-threads=1", ...positionals]);
 } else {
   installCargoFuzz();

@@ -26,28 +26,16 @@
 //! | [`server`] | KV Connect, its extension and the HTTP API: databases for clients with a token |
 //! | `binding` | JavaScript ⇄ Rust, the only module that names `napi` |
 
-#[cfg(feature = "archive")]
-pub mod archive;
 // Tests have no Node.js to load the addon, and Node-API's macros register nothing.
 #[cfg(all(feature = "napi", not(test)))]
 mod binding;
-pub mod call;
-pub mod codec;
-pub mod commit;
-pub mod connect;
-pub mod database;
-pub mod engine;
-pub mod filter;
-pub mod interchange;
-pub mod layer;
-pub mod metrics;
-pub mod model;
-pub mod open;
-pub mod protocol;
-pub mod remote;
-pub mod replica;
-pub mod search;
+
+pub use openkv_client::{database, open, remote, replica};
+pub use openkv_core::{codec, commit, filter, interchange, layer, model, search};
+pub use openkv_engines as engine;
 #[cfg(feature = "server")]
-pub mod server;
-pub mod store;
-pub mod trust;
+pub use openkv_server as server;
+#[cfg(feature = "archive")]
+pub use openkv_server::archive;
+pub use openkv_store::{self as store, call, metrics};
+pub use openkv_wire::{connect, protocol, trust};

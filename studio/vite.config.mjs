@@ -1,7 +1,7 @@
 import { defineConfig } from "vite";
 
 export default defineConfig({
-  // The folder that the server answers (src/server/studio.rs). No database has a `~` in its name.
+  // The folder that the server answers (crates/server/src/studio.rs). No database has a `~` in its name.
   base: "/~studio/",
   build: {
     outDir: "../dist/studio",

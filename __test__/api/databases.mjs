@@ -97,7 +97,7 @@ export async function spendTurn(kv) {
   while (performance.now() < end);
 }
 
-/** The budget of src/model/limits.rs, TURN_BUDGET_US. */
+/** The budget of crates/core/src/model/limits.rs, TURN_BUDGET_US. */
 const TURN_BUDGET_MS = 0.25;
 
 /** Every entry of a list. */

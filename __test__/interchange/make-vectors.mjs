@@ -1,6 +1,6 @@
 // Duty: makes tests/vectors/interchange.json from the JavaScript side: what typed JSON, plain JSON and
 // literals say about the golden values and keys. vectors.test.mjs compares the file with this, and
-// src/interchange/tests.rs the Rust side with the file.
+// crates/core/src/interchange/tests.rs the Rust side with the file.
 //
 //   node __test__/interchange/make-vectors.mjs
 

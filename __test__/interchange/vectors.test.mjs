@@ -1,4 +1,4 @@
-// Duty: the golden texts of keys and values, which src/interchange reads and writes too, are those of
+// Duty: the golden texts of keys and values, which crates/core/src/interchange reads and writes too, are those of
 // the JavaScript side.
 
 import assert from "node:assert/strict";

@@ -40,7 +40,7 @@ for (const [example, most] of Object.entries({
 
 /** The doors that may offer a mutation, which the page names behind the table. */
 const DOORS = [
-  "src/server/api/atomic.rs",
+  "crates/server/src/api/atomic.rs",
   "js/cli/commands/entry.ts",
   "js/cli/atomic-description.ts",
 ];
@@ -48,8 +48,8 @@ const DOORS = [
 const GENERATED = ["js/native/contract.ts", "js/records/layout.ts"];
 
 test("the example of a mutation names every source that knows append", () => {
-  const rust = sources("src/", ".rs").filter((path) => {
-    if (path.startsWith("src/engine/suite/")) return false;
+  const rust = [...sources("src/", ".rs"), ...sources("crates/", ".rs")].filter((path) => {
+    if (path.startsWith("crates/engines/src/suite/")) return false;
     const [code] = read(path).split("#[cfg(test)]\nmod tests");
     return /\b(?:Mutation|MutationKind|Record|Self)::Append\b/.test(code);
   });

@@ -1,6 +1,6 @@
 // Duty: the sentences of the pages and declarations that tell numbers of the code, for numbers.test.mjs.
 //
-// `{NAME}` stands for a constant of src/model/limits with its unit, in any spelling: 65536, 65,536 or 64 KiB;
+// `{NAME}` stands for a constant of crates/core/src/model/limits with its unit, in any spelling: 65536, 65,536 or 64 KiB;
 // 5000, 5 s or five seconds. `{NAME:unit}` is the number alone. A constant of another source has its path in
 // front. `deno.` and `wide.` are the two sets of limits of a handle.
 
@@ -370,7 +370,7 @@ export const SENTENCES = {
     "takes longer than {LONG_READ_MS_MAX} ({SERVER_LONG_READ_MS_MAX} at a server)",
     "finds {WAL_MOVED_PAGES} pages in it",
     "(4096 bytes)",
-    "At most {src/call/backup.rs FINDINGS_MAX} findings",
+    "At most {crates/store/src/call/backup.rs FINDINGS_MAX} findings",
     "Waits for the release of the file for at most {DISPOSE_WAIT_MS_MAX};",
     "`UNAVAILABLE`. Default: {BUSY_TIMEOUT_MS_DEFAULT:ms}.",
     "(default: {js/api/open.ts METRICS_FLUSH_MS_DEFAULT:ms}, at least {js/api/open.ts METRICS_FLUSH_MS_MIN:ms})",

@@ -34,11 +34,14 @@ function constantsOf(path, known = new Map()) {
 }
 
 const bounds = new Map();
-const limits = readdirSync(`${root}src/model/limits`).map((name) => `src/model/limits/${name}`);
+const limits = readdirSync(`${root}crates/core/src/model/limits`).map(
+  (name) => `crates/core/src/model/limits/${name}`,
+);
 // Twice: a file may name the constants of another one.
-for (const path of ["src/model/limits.rs", ...limits, ...limits]) constantsOf(path, bounds);
+for (const path of ["crates/core/src/model/limits.rs", ...limits, ...limits])
+  constantsOf(path, bounds);
 /** The limits of a handle, as `deno.keyBytesMax` and `wide.keyBytesMax`. */
-for (const [, name, deno, wide] of read("src/model/limits.rs").matchAll(
+for (const [, name, deno, wide] of read("crates/core/src/model/limits.rs").matchAll(
   / "(\w+)" = ([^,]+), wide ([^;]+);/g,
 )) {
   bounds.set(`deno.${name}`, runInNewContext(deno));
@@ -46,7 +49,7 @@ for (const [, name, deno, wide] of read("src/model/limits.rs").matchAll(
 }
 
 const lengthOf = (path) => Number(/const ALL: \[Self; (\d+)\]/.exec(read(path))[1]);
-bounds.set("DEFECTS", lengthOf("src/layer/defect.rs"));
+bounds.set("DEFECTS", lengthOf("crates/core/src/layer/defect.rs"));
 bounds.set("DEVIATIONS", lengthOf("tests/simulation/postgres.rs"));
 const cases = shelves.reduce((sum, { cases }) => sum + cases.length, 0);
 bounds.set("CASES_IN_HUNDREDS", Math.floor(cases / 100) * 100);
@@ -109,7 +112,7 @@ function kindOf(name) {
 
 /** `{NAME}`, `{path NAME}`, with a part of it, a factor, and a unit if the number stands alone. */
 const PLACEHOLDER =
-  /\{((?:(?:__test__|js|scripts|src|studio|tests)\/\S+ )?(?:[A-Z][A-Z0-9_]+(?:\.\w+)?|(?:deno|wide)\.\w+)(?: \* \d+)?(?::\w+)?)\}/;
+  /\{((?:(?:__test__|crates|js|scripts|src|studio|tests)\/\S+ )?(?:[A-Z][A-Z0-9_]+(?:\.\w+)?|(?:deno|wide)\.\w+)(?: \* \d+)?(?::\w+)?)\}/;
 
 /** The pattern of `{NAME}` or `{NAME:unit}`, which is the number alone. */
 function patternOf(placeholder) {

@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
 
-/** WAL_BYTES_MAX of src/model/limits/file.rs. */
+/** WAL_BYTES_MAX of crates/core/src/model/limits/file.rs. */
 const BOUND_BYTES = 64 * 1024 * 1024;
 /** What is written: well beyond what the log may have on a busy machine. */
 const WRITTEN_BYTES = 5 * BOUND_BYTES;

@@ -17,7 +17,7 @@ import { kill, spawnServer } from "./children.mjs";
 
 const accessToken = "token-of-a-misused-server";
 const CONNECTIONS_MAX = 300;
-/** Longer than any bound of src/model/limits.rs that is met here. */
+/** Longer than any bound of crates/core/src/model/limits.rs that is met here. */
 const PATIENCE_MS = 60_000;
 /** What an allocator may keep of ten storms more than of three: a leak of one would be beyond. */
 const RESIDENT_GROWTH_KIB_MAX = 24 * 1024;

@@ -12,7 +12,7 @@ import { sleep, until } from "../kit/time.mjs";
 import { message } from "../remote/protobuf.mjs";
 import { fill, serveTenants, slowExports, takeNothing, tenant, untaken } from "./neighbours.mjs";
 
-/** Of src/model/limits/server.rs. */
+/** Of crates/core/src/model/limits/server.rs. */
 const DATABASE_REQUESTS_MAX = 512;
 
 test("two tenants that take no answers do not keep a third one waiting", async () => {

@@ -29,7 +29,7 @@ const STUDIO =
     ? join(__dirname, "..", "studio")
     : undefined;
 
-/** The kinds of all options. Rust checks bounds and combinations (src/server/options.rs). */
+/** The kinds of all options. Rust checks bounds and combinations (crates/server/src/options.rs). */
 const OPTIONS: Kinds = {
   path: "string",
   engine: "string",

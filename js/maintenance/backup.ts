@@ -58,7 +58,7 @@ export async function backup(
   }
 }
 
-/** The facts of a verified copy (`push_copied` in src/protocol/frame/answer.rs). */
+/** The facts of a verified copy (`push_copied` in crates/wire/src/protocol/frame/answer.rs). */
 export function readCopied(answer: Buffer): KvBackup {
   return {
     bytes: answer.readDoubleLE(0),

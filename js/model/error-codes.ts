@@ -1,5 +1,5 @@
 // Duty: the codes of errors.
-// Generated from src/model/error.rs by `npm run generate`: do not edit.
+// Generated from crates/core/src/model/error.rs by `npm run generate`: do not edit.
 
 /** Codes of errors that a user's input can cause. The codes are API, the messages are not. */
 export type KvInputErrorCode = "INVALID" | "RANGE" | "TOO_LARGE";

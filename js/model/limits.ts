@@ -1,5 +1,5 @@
 // Duty: the bounds that JavaScript needs before it has loaded the addon, or in each call.
-// Generated from src/model/limits.rs and the files below it by `npm run generate`: do not edit.
+// Generated from crates/core/src/model/limits.rs and the files below it by `npm run generate`: do not edit.
 
 /** Waiting times before the retries of a message of Deno's queue. */
 export const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30000, 60000];

@@ -1,5 +1,5 @@
 // Duty: the numbers of js/native/contract.md, by name.
-// Generated from src/protocol/numbers.rs, src/protocol/frame/records.rs and src/protocol/command.rs by `npm run generate`: do not edit.
+// Generated from crates/wire/src/protocol/numbers.rs, crates/wire/src/protocol/frame/records.rs and crates/wire/src/protocol/command.rs by `npm run generate`: do not edit.
 
 // Negative answers of synchronous calls.
 

@@ -18,7 +18,7 @@ const OPTIONS = ["limit", "before", "signal"] as const;
 
 /** Versions of the first page; later ones have more. */
 const FIRST_PAGE_VERSIONS = 10;
-/** The most that a page has: HISTORY_VERSIONS_MAX of src/model/limits/replication.rs. */
+/** The most that a page has: HISTORY_VERSIONS_MAX of crates/core/src/model/limits/replication.rs. */
 const PAGE_VERSIONS_MAX = 100;
 
 /** Bytes before the versions of a page: their number, and whether there are more. */

@@ -1,5 +1,5 @@
 // Duty: the records of a write: where their parts are, and writing the parts that need no encoder.
-// Generated from src/protocol/frame/records.rs by `npm run generate`: do not edit.
+// Generated from crates/wire/src/protocol/frame/records.rs by `npm run generate`: do not edit.
 
 import type { Writer } from "../codec/writer.js";
 import {

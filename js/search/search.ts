@@ -16,7 +16,7 @@ import { encodeWhere } from "../read/where.js";
 const OPTIONS = ["limit", "offset", "cursor", "where", "highlight", "signal"] as const;
 const HIGHLIGHT_OPTIONS = ["before", "after", "ellipsis", "terms"] as const;
 
-/** The largest number of a frame. Rust checks the bounds (src/model/limits.rs). */
+/** The largest number of a frame. Rust checks the bounds (crates/core/src/model/limits.rs). */
 const U8_MAX = 0xff;
 const U32_MAX = 0xffff_ffff;
 

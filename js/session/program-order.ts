@@ -1,7 +1,7 @@
 // Duty: program order on one handle: the writes under way, and the later calls that must wait for
 // them because they touch the same keys.
 // Invariant: writes that were handed over commit in the order of their calls where they touch the
-// same key (the addon's writer queue, src/remote/order.rs). Calls whose commits may come later than
+// same key (the addon's writer queue, crates/client/src/remote/order.rs). Calls whose commits may come later than
 // those of later calls are held; writes that touch the same keys wait for them.
 
 import { NativePromise } from "../model/native-promise.js";

@@ -35,17 +35,25 @@ export function steps(root) {
     }),
 
     rust("components", rustComponents()),
-    rust("fmt", ["cargo", "fmt", "--check"]),
+    rust("fmt", ["cargo", "fmt", "--all", "--check"]),
     rust("clippy", [
-      ...["cargo", "clippy", "--all-targets", "--features", "defects"],
+      ...["cargo", "clippy", "--workspace", "--all-targets", "--features", "defects"],
       ...["--", "-D", "warnings"],
     ]),
     rust("clippy-plain", [
-      ...["cargo", "clippy", "--lib", "--no-default-features", "--features", "server"],
+      ...[
+        "cargo",
+        "clippy",
+        "--workspace",
+        "--lib",
+        "--no-default-features",
+        "--features",
+        "server",
+      ],
       ...["--", "-D", "warnings"],
     ]),
     rust("rust-test", rustTest(), { needs: ["postgres"], minutes: 15 }),
-    rust("rust-doc", ["cargo", "test", "--doc", ...WITHOUT_NODE]),
+    rust("rust-doc", ["cargo", "test", "--workspace", "--doc", ...WITHOUT_NODE]),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
 
     light("install", npmCi(root, ".")),
@@ -167,8 +175,8 @@ function rustComponents() {
 
 function rustTest() {
   return works("cargo", ["nextest", "--version"])
-    ? ["cargo", "nextest", "run", "--retries", "1", ...WITHOUT_NODE]
-    : ["cargo", "test", "--all-targets", ...WITHOUT_NODE];
+    ? ["cargo", "nextest", "run", "--workspace", ...WITHOUT_NODE]
+    : ["cargo", "test", "--workspace", "--all-targets", ...WITHOUT_NODE];
 }
 
 function works(command, args) {

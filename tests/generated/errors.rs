@@ -9,7 +9,7 @@ use crate::{path, table};
 
 const HEAD: &str = "\
 // Duty: the codes of errors.
-// Generated from src/model/error.rs by `npm run generate`: do not edit.
+// Generated from crates/core/src/model/error.rs by `npm run generate`: do not edit.
 ";
 
 /// The longest line of code.

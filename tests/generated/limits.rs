@@ -67,9 +67,9 @@ pub(crate) fn fixed() -> String {
 
 /// The sources of the bounds.
 fn sources() -> Vec<String> {
-    let folder = fs::read_dir(path("src/model/limits")).expect("the folder of limits");
+    let folder = fs::read_dir(path("crates/core/src/model/limits")).expect("the folder of limits");
     let mut files: Vec<_> = folder.map(|entry| entry.expect("a file").path()).collect();
-    files.push(path("src/model/limits.rs"));
+    files.push(path("crates/core/src/model/limits.rs"));
     files.sort();
     files.iter().map(|file| fs::read_to_string(file).expect("a file of limits")).collect()
 }
@@ -128,7 +128,7 @@ macro_rules! shared {
 
 const SHARED_HEAD: &str = "\
 // Duty: the bounds that JavaScript needs before it has loaded the addon, or in each call.
-// Generated from src/model/limits.rs and the files below it by `npm run generate`: do not edit.
+// Generated from crates/core/src/model/limits.rs and the files below it by `npm run generate`: do not edit.
 ";
 
 shared! {

@@ -23,7 +23,7 @@ const WRITES: &str = "OPENKV_GENERATE";
 
 const CONTRACT_HEAD: &str = "\
 // Duty: the numbers of js/native/contract.md, by name.
-// Generated from src/protocol/numbers.rs, src/protocol/frame/records.rs and src/protocol/command.rs by `npm run generate`: do not edit.
+// Generated from crates/wire/src/protocol/numbers.rs, crates/wire/src/protocol/frame/records.rs and crates/wire/src/protocol/command.rs by `npm run generate`: do not edit.
 ";
 
 /// The longest line of the page, a row of a table.
@@ -154,7 +154,7 @@ fn limits_ts_is_current() {
 fn the_limits_of_index_d_ts_are_current() {
     let page = "index.d.ts";
     let text = read(page);
-    let begin = "  // Generated from src/model/limits.rs by `npm run generate`.\n";
+    let begin = "  // Generated from crates/core/src/model/limits.rs by `npm run generate`.\n";
     let end = "  // End of the generated limits.\n";
     let (before, rest) = text.split_once(begin).expect("the beginning of the limits");
     let (_, after) = rest.split_once(end).expect("the end of the limits");

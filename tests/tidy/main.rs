@@ -1,5 +1,5 @@
-//! Checks the rules of the source: which module of `src/` may use which, where reserved names may
-//! occur, and the length of files. Compares the table of modules with `docs/architecture.md`.
+//! Checks the rules of the source that the compiler does not know: where reserved names may occur, cycles
+//! of modules inside a crate, the length of files, words. Which crate may use which is in the manifests.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
@@ -11,94 +11,14 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use source::{Source, sources};
+use source::{all_sources, sources};
 
-/// A module: a directory or file at the top of `src/`, and the modules that it may use.
-struct Module {
-    name: &'static str,
-    uses: &'static [&'static str],
-}
-
-const MODULES: [Module; 21] = [
-    Module { name: "model", uses: &[] },
-    Module { name: "codec", uses: &["model"] },
-    Module { name: "search", uses: &["model", "codec"] },
-    Module { name: "filter", uses: &["model", "codec"] },
-    Module { name: "interchange", uses: &["model", "codec", "filter"] },
-    Module { name: "commit", uses: &["model", "codec", "filter"] },
-    Module { name: "layer", uses: &["model", "commit"] },
-    Module { name: "trust", uses: &[] },
-    Module { name: "engine", uses: &["model", "codec", "search", "commit", "layer", "trust"] },
-    Module { name: "metrics", uses: &["model"] },
-    Module { name: "store", uses: &["model", "codec", "filter", "commit", "engine", "metrics"] },
-    Module { name: "protocol", uses: &["model", "codec"] },
-    Module { name: "call", uses: &["model", "codec", "filter", "metrics", "store", "protocol"] },
-    Module { name: "connect", uses: &["model", "codec"] },
-    Module { name: "remote", uses: &["model", "codec", "trust", "connect", "protocol"] },
-    Module { name: "replica", uses: &["model", "metrics", "store", "protocol", "remote"] },
-    Module {
-        name: "database",
-        uses: &[
-            "model", "codec", "filter", "engine", "metrics", "store", "protocol", "call", "remote",
-            "replica",
-        ],
-    },
-    Module {
-        name: "open",
-        uses: &["model", "commit", "engine", "store", "remote", "replica", "database"],
-    },
-    Module {
-        name: "archive",
-        uses: &["model", "codec", "trust", "engine", "metrics", "store", "database", "open"],
-    },
-    Module {
-        name: "server",
-        uses: &[
-            "model",
-            "codec",
-            "filter",
-            "interchange",
-            "trust",
-            "engine",
-            "metrics",
-            "call",
-            "connect",
-            "store",
-            "database",
-            "open",
-            "archive",
-            "protocol",
-        ],
-    },
-    Module {
-        name: "binding",
-        uses: &[
-            "model", "engine", "metrics", "store", "call", "remote", "database", "open", "archive",
-            "server", "protocol",
-        ],
-    },
-];
-
-/// The names of the engine that a module may use: the binding reads, and the server asks what other
-/// servers share; neither chooses an engine or writes.
-const ENGINE_FOR: [(&str, &[&str]); 2] =
-    [("binding", &["Reader", "Snapshot"]), ("server", &["cluster"])];
-
-fn engine_for(module: &str) -> Option<&'static [&'static str]> {
-    ENGINE_FOR.iter().find(|(name, _)| *name == module).map(|(_, names)| *names)
-}
-
-/// Names that only some places may use.
-const RESERVED: [(&str, &[&str]); 9] = [
-    ("napi", &["src/binding/"]),
-    ("napi_derive", &["src/binding/"]),
-    ("rusqlite", &["src/engine/sqlite/"]),
-    ("tokio_postgres", &["src/engine/postgres/"]),
-    ("tokio_postgres_rustls", &["src/engine/postgres/"]),
-    ("notify", &["src/engine/sqlite/"]),
-    ("axum", &["src/server/"]),
-    ("hyper_util", &["src/archive/http.rs", "src/remote/", "src/server/"]),
-    ("unsafe", &["src/binding/", "src/engine/sqlite/"]),
+/// Names that only some places of a crate may use.
+const RESERVED: [(&str, &[&str]); 4] = [
+    ("rusqlite", &["crates/engines/src/sqlite/"]),
+    ("notify", &["crates/engines/src/sqlite/"]),
+    ("tokio_postgres", &["crates/engines/src/postgres/"]),
+    ("unsafe", &["src/binding/", "crates/engines/src/sqlite/"]),
 ];
 
 /// Longest file.
@@ -108,56 +28,11 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn module_of(source: &Source) -> Option<&'static Module> {
-    let first = source.modules.first()?;
-    MODULES.iter().find(|module| module.name == *first)
-}
-
-#[test]
-fn every_file_is_in_a_module() {
-    let files = sources(&root().join("src"));
-    let strays: Vec<_> =
-        files.iter().filter(|file| module_of(file).is_none()).map(|file| &file.name).collect();
-    assert_eq!(strays, ["src/lib.rs"]);
-    for module in &MODULES {
-        let in_it = |file: &&Source| module_of(file).is_some_and(|of| of.name == module.name);
-        assert!(files.iter().any(|file| in_it(&file)), "{} is gone", module.name);
-    }
-}
-
-#[test]
-fn modules_use_only_what_they_may() {
-    let mut seen = BTreeSet::new();
-    let mut faults = Vec::new();
-    for file in sources(&root().join("src")) {
-        let Some(module) = module_of(&file) else { continue };
-        for path in file.crate_paths() {
-            let Some((used, rest)) = path.split_first() else { continue };
-            if used == module.name {
-                continue;
-            }
-            seen.insert((module.name, used.clone()));
-            let item_fits = match (engine_for(module.name), used.as_str(), rest.first()) {
-                (Some(names), "engine", Some(item)) => names.contains(&item.as_str()),
-                _ => true,
-            };
-            if !module.uses.contains(&used.as_str()) || !item_fits {
-                faults.push(format!("{}: crate::{}", file.name, path.join("::")));
-            }
-        }
-    }
-    assert_eq!(faults, Vec::<String>::new());
-    // If these were not found, the search itself would be broken.
-    for (module, used) in [("codec", "model"), ("engine", "commit"), ("binding", "store")] {
-        assert!(seen.contains(&(module, used.to_owned())), "{module} no longer uses {used}?");
-    }
-}
-
 #[test]
 fn reserved_names_stay_where_they_belong() {
     let mut faults = Vec::new();
     let mut found = BTreeSet::new();
-    for file in sources(&root().join("src")) {
+    for file in all_sources() {
         for (name, places) in RESERVED {
             if !file.has_word(name) {
                 continue;
@@ -175,15 +50,13 @@ fn reserved_names_stay_where_they_belong() {
 #[test]
 fn files_are_short_and_begin_with_their_duty() {
     let mut faults = Vec::new();
-    for folder in ["src", "tests"] {
-        for file in sources(&root().join(folder)) {
-            let lines = file.text.lines().count();
-            if lines > FILE_LINES_MAX {
-                faults.push(format!("{}: {lines} lines", file.name));
-            }
-            if !file.text.starts_with("//! ") {
-                faults.push(format!("{}: opens without its duty", file.name));
-            }
+    for file in all_sources().into_iter().chain(sources(&root().join("tests"))) {
+        let lines = file.text.lines().count();
+        if lines > FILE_LINES_MAX {
+            faults.push(format!("{}: {lines} lines", file.name));
+        }
+        if !file.text.starts_with("//! ") {
+            faults.push(format!("{}: opens without its duty", file.name));
         }
     }
     assert_eq!(faults, Vec::<String>::new());
@@ -192,11 +65,9 @@ fn files_are_short_and_begin_with_their_duty() {
 #[test]
 fn no_work_is_left_for_later() {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
-    for folder in ["src", "tests"] {
-        for file in sources(&root().join(folder)) {
-            for word in words {
-                assert!(!file.text.contains(word), "{}: {word}", file.name);
-            }
+    for file in all_sources().into_iter().chain(sources(&root().join("tests"))) {
+        for word in words {
+            assert!(!file.text.contains(word), "{}: {word}", file.name);
         }
     }
 }
@@ -204,7 +75,7 @@ fn no_work_is_left_for_later() {
 #[test]
 fn no_module_is_named_utils() {
     let drawers = ["util", "utils", "common", "helper", "helpers", "misc"];
-    for file in sources(&root().join("src")) {
+    for file in all_sources() {
         let drawer = file.modules.iter().find(|name| drawers.contains(&name.as_str()));
         assert_eq!(drawer, None, "{}", file.name);
     }
@@ -225,31 +96,24 @@ fn cells(row: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_architecture_page_lists_the_same_modules() {
+fn the_architecture_page_lists_each_module_of_each_crate() {
     let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let shown: Vec<(String, String)> = table(&page, "## Modules")
-        .into_iter()
-        .map(|row| {
-            (row.first().cloned().unwrap_or_default(), row.last().cloned().unwrap_or_default())
-        })
-        .collect();
-    let uses = |module: &Module| match (module.name, module.uses) {
-        (_, []) => "nothing".to_owned(),
-        (module, uses) => match engine_for(module) {
-            Some(names) => {
-                let shown = format!("engine ({})", names.join(", "));
-                uses.join(", ").replace("engine", &shown)
+    let shown: BTreeSet<_> =
+        table(&page, "## Crates").into_iter().filter_map(|row| row.into_iter().next()).collect();
+    let mut crates = BTreeSet::new();
+    for folder in source::crates() {
+        let name = folder.parent().and_then(Path::file_name).expect("the crate's folder");
+        let name = name.to_string_lossy().into_owned();
+        crates.insert(if folder == root().join("src") { "src".to_owned() } else { name });
+    }
+    assert_eq!(shown, crates);
+    let words: BTreeSet<_> = page.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    for name in ["core", "wire", "client"] {
+        for file in sources(&root().join("crates").join(name).join("src")) {
+            if let Some(module) = file.modules.first() {
+                assert!(words.contains(module.as_str()), "the page has no {module}");
             }
-            None => uses.join(", "),
-        },
-    };
-    let table: Vec<_> =
-        MODULES.iter().map(|module| (module.name.to_owned(), uses(module))).collect();
-    assert_eq!(shown, table);
-    let picture = page.split("```").nth(1).expect("the picture");
-    let words: Vec<_> = picture.split(|c: char| !c.is_alphanumeric()).collect();
-    for module in &MODULES {
-        assert!(words.contains(&module.name), "the picture has no {}", module.name);
+        }
     }
 }
 
@@ -259,7 +123,7 @@ fn files_on_the_architecture_page_exist() {
     let mut named = 0;
     for quoted in page.split('`').skip(1).step_by(2) {
         let is_file = quoted.contains('/') && !quoted.contains(char::is_whitespace);
-        let folders = ["src/", "js/", "tests/", "docs/", "__test__/", "scripts/"];
+        let folders = ["src/", "crates/", "js/", "tests/", "docs/", "__test__/", "scripts/"];
         if is_file && folders.iter().any(|folder| quoted.starts_with(folder)) {
             assert!(Path::new(&root().join(quoted)).exists(), "{quoted}");
             named += 1;

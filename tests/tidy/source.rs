@@ -1,7 +1,9 @@
 //! A simple parser of Rust source: finds the words of the code, and the paths that lead out of a
 //! module.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::root;
 
 /// A file of source.
 pub(crate) struct Source {
@@ -14,9 +16,23 @@ pub(crate) struct Source {
     tokens: Vec<String>,
 }
 
+/// The folders of source of the crates, those of the addon first.
+pub(crate) fn crates() -> Vec<PathBuf> {
+    let mut folders = vec![root().join("src")];
+    for entry in std::fs::read_dir(root().join("crates")).expect("readable") {
+        folders.push(entry.expect("readable").path().join("src"));
+    }
+    folders
+}
+
+/// All files of source of all crates.
+pub(crate) fn all_sources() -> Vec<Source> {
+    crates().iter().flat_map(|folder| sources(folder)).collect()
+}
+
 /// All files of source below a folder.
 pub(crate) fn sources(folder: &Path) -> Vec<Source> {
-    let root = folder.parent().expect("a folder of the repository");
+    let root = root();
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -26,7 +42,7 @@ pub(crate) fn sources(folder: &Path) -> Vec<Source> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = std::fs::read_to_string(&path).expect("text");
-                let below = path.strip_prefix(root).expect("below the root");
+                let below = path.strip_prefix(&root).expect("below the root");
                 let parts = below.iter().map(|part| part.to_string_lossy().into_owned());
                 let parts: Vec<String> = parts.collect();
                 found.push(Source::new(&parts, text));
@@ -39,9 +55,10 @@ pub(crate) fn sources(folder: &Path) -> Vec<Source> {
 
 impl Source {
     fn new(parts: &[String], text: String) -> Self {
+        let below = parts.iter().skip_while(|part| *part != "src").skip(1);
         let mut modules: Vec<String> =
-            parts.iter().skip(1).map(|part| part.trim_end_matches(".rs").to_owned()).collect();
-        if modules.last().is_some_and(|last| last == "mod") {
+            below.map(|part| part.trim_end_matches(".rs").to_owned()).collect();
+        if modules.last().is_some_and(|last| last == "mod" || last == "lib") {
             modules.pop();
         }
         let tokens = tokens(&text);
@@ -50,18 +67,6 @@ impl Source {
 
     pub(crate) fn has_word(&self, word: &str) -> bool {
         self.tokens.iter().any(|token| token == word)
-    }
-
-    /// Every path from the crate's root, by `crate::` or enough `super::`, split into parts and
-    /// without that start; `{a, b}` gives two paths.
-    pub(crate) fn crate_paths(&self) -> Vec<Vec<String>> {
-        let mut paths = Vec::new();
-        self.walk(|at, base, _| {
-            if base.is_empty() {
-                self.collect(at, base, &mut paths);
-            }
-        });
-        paths
     }
 
     /// Every path outside inline modules that starts with `crate::` or `super::`, from the crate's root.
@@ -232,9 +237,6 @@ fn paths_are_found_in_code_only() {
     let parts = ["src", "engine", "mod.rs"].map(str::to_owned);
     let source = Source::new(&parts, text.to_owned());
     assert_eq!(source.modules, ["engine"]);
-    let paths: Vec<String> = source.crate_paths().iter().map(|path| path.join("::")).collect();
-    let expected = ["a::self", "a::B", "c", "store::Store", "up::x", "room::Y", "d", "far::z"];
-    assert_eq!(paths, expected);
     let absolute: Vec<String> =
         source.absolute_paths().iter().map(|path| path.join("::")).collect();
     assert_eq!(absolute, ["a::self", "a::B", "c", "store::Store", "up::x", "far::z"]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{cells, root};
 
 /// The files in which replaced terms must not occur.
-const CHECKED_PATHS: [&str; 5] = ["src", "js", "docs", "index.d.ts", "README.md"];
+const CHECKED_PATHS: [&str; 6] = ["src", "crates", "js", "docs", "index.d.ts", "README.md"];
 
 const GLOSSARY: &str = "docs/glossary.md";
 

@@ -1,4 +1,4 @@
-// Duty: a filter from a literal to the JSON of the server (src/interchange/where_json.rs): operands that
+// Duty: a filter from a literal to the JSON of the server (crates/core/src/interchange/where_json.rs): operands that
 // JSON does not have are typed objects.
 
 import type { Node } from "./node";

@@ -1,0 +1,168 @@
+//! The URLs of one database, each on a server that answers its metadata exchanges.
+//!
+//! Duty: choose the URL for the next metadata exchange, and decide when to try another one.
+//! Invariant: a round begins with the URL that answered last. A URL is not asked before its
+//! `Retry-After` is over, if there are others.
+//! Never: an unencrypted URL beside an encrypted one: the token would leave the encryption.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use url::Url;
+
+use super::address;
+use openkv_core::model::{Error, REMOTE_URL_TRY_MS_MAX, REMOTE_URLS_MAX, Result};
+
+/// The URLs of one database.
+pub(super) struct Sources {
+    urls: Vec<Url>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The URL that answered last; before any answer the first one.
+    answered: usize,
+    /// Until when each URL is not asked.
+    rests: Vec<Option<Instant>>,
+}
+
+impl Sources {
+    /// # Errors
+    /// `Invalid` for an invalid URL, for none, for more than [`REMOTE_URLS_MAX`], and for `http:`
+    /// and `https:` in one list.
+    pub(super) fn new(urls: &[String]) -> Result<Self> {
+        if urls.is_empty() || urls.len() > REMOTE_URLS_MAX {
+            return Err(Error::invalid(format!(
+                "A database has 1 to {REMOTE_URLS_MAX} URLs: received {}",
+                urls.len()
+            )));
+        }
+        let urls = urls.iter().map(|url| address::parse(url)).collect::<Result<Vec<_>>>()?;
+        if urls.iter().any(|url| urls.first().map(Url::scheme) != Some(url.scheme())) {
+            return Err(Error::invalid(
+                "The URLs of a database begin all with https:// or all with http://: the token \
+                 would leave the encryption",
+            ));
+        }
+        let state = State { answered: 0, rests: vec![None; urls.len()] };
+        Ok(Self { urls, state: Mutex::new(state) })
+    }
+
+    /// The URLs of one round with their numbers, and how long each still rests.
+    pub(super) fn round(&self, now: Instant) -> Vec<(usize, &Url, Duration)> {
+        let state = self.state.lock();
+        let rest = |at: usize| {
+            let until = state.rests.get(at).copied().flatten();
+            until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+        };
+        let urls = self.urls.iter().enumerate().map(|(at, url)| (at, url, rest(at)));
+        let mut round: Vec<_> = urls.collect();
+        round.rotate_left(state.answered);
+        round
+    }
+
+    /// Records that this URL has given a grant.
+    pub(super) fn answered(&self, at: usize) {
+        self.state.lock().answered = at;
+    }
+
+    /// Records that this URL is not to be asked before that time.
+    pub(super) fn rest(&self, at: usize, until: Instant) {
+        if let Some(rest) = self.state.lock().rests.get_mut(at) {
+            *rest = Some(until);
+        }
+    }
+
+    /// The URL that answered last.
+    pub(super) fn last(&self) -> Option<&Url> {
+        self.urls.get(self.state.lock().answered)
+    }
+
+    /// The URL with that number, for messages.
+    pub(super) fn shown(&self, at: usize) -> String {
+        self.urls.get(at).map(address::shown).unwrap_or_default()
+    }
+
+    /// The error when no URL has given a grant. `why` names them.
+    pub(super) fn no_access(&self, why: &str) -> Error {
+        Error::unavailable(match self.urls.as_slice() {
+            [_] => why.to_owned(),
+            urls => format!("none of {} URLs gives access: {why}", urls.len()),
+        })
+    }
+
+    /// As [`Self::no_access`], for a reason that names no URL.
+    pub(super) fn no_time(&self, why: &str) -> Error {
+        Error::unavailable(match self.urls.as_slice() {
+            [url] => format!("{} gives no access: {why}", address::shown(url)),
+            urls => format!("none of {} URLs gives access: {why}", urls.len()),
+        })
+    }
+}
+
+/// When to ask the next URL, if `left` of a round are left with this one: the last one has all the
+/// time that is left, an earlier one an equal part of it, up to [`REMOTE_URL_TRY_MS_MAX`].
+pub(super) fn next_at(now: Instant, deadline: Instant, left: u32) -> Instant {
+    if left <= 1 {
+        return deadline;
+    }
+    let part = deadline.saturating_duration_since(now) / left;
+    now + part.min(Duration::from_millis(REMOTE_URL_TRY_MS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openkv_core::model::Kind;
+
+    fn sources(urls: &[&str]) -> Result<Sources> {
+        Sources::new(&urls.iter().map(|url| (*url).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn numbers(sources: &Sources, now: Instant) -> Vec<usize> {
+        sources.round(now).into_iter().map(|(at, _, _)| at).collect()
+    }
+
+    #[test]
+    fn a_list_has_a_bound_and_one_scheme() {
+        let many = vec!["http://a/"; REMOTE_URLS_MAX + 1];
+        assert!(sources(&many[1..]).is_ok());
+        for bad in [&many[..], &[], &["https://a/", "http://b/"], &["http://a/", "ftp://b/"]] {
+            assert_eq!(
+                sources(bad).err().map(|error| error.kind()),
+                Some(Kind::Invalid),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_round_begins_with_the_url_that_answered_last() {
+        let sources = sources(&["http://a/", "http://b/?key=secret", "http://c/"]).unwrap();
+        let now = Instant::now();
+        assert_eq!(numbers(&sources, now), [0, 1, 2]);
+        sources.answered(1);
+        assert_eq!(numbers(&sources, now), [1, 2, 0]);
+        assert_eq!(sources.last().map(Url::as_str), Some("http://b/?key=secret"));
+        assert_eq!(sources.shown(1), "http://b/");
+    }
+
+    #[tokio::test]
+    async fn a_url_rests_until_its_time() {
+        let sources = sources(&["http://a/", "http://b/"]).unwrap();
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        sources.rest(1, now + second);
+        let rests = |now| sources.round(now).iter().map(|(_, _, rest)| *rest).collect::<Vec<_>>();
+        assert_eq!(rests(now), [Duration::ZERO, second]);
+        assert_eq!(rests(now + second), [Duration::ZERO; 2]);
+    }
+
+    #[tokio::test]
+    async fn each_url_has_its_part_of_the_time() {
+        let (now, ms) = (Instant::now(), Duration::from_millis);
+        assert_eq!(next_at(now, now + ms(900), 3), now + ms(300));
+        assert_eq!(next_at(now, now + ms(3_600_000), 2), now + ms(REMOTE_URL_TRY_MS_MAX));
+        assert_eq!(next_at(now, now + ms(3_600_000), 1), now + ms(3_600_000), "the last one");
+    }
+}

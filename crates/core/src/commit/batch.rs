@@ -1,0 +1,292 @@
+//! The steps of a batch, in the one order that every engine uses.
+//!
+//! 1. Settlements end deliveries.
+//! 2. Renewals extend locks. They come before step 3, so a late renewal still counts.
+//! 3. In the claimed queues deliveries whose lock has expired fail, or get a grace period.
+//! 4. Writes are decided, in order; then each dead message's value becomes a commit.
+//! 5. The effects on rows and messages are applied.
+//! 6. Claims lock messages that are due, also those that step 5 has added.
+//! 7. Dead letters are purged, expired entries are swept.
+//! 8. Changes are logged, and the last version is stored.
+
+use super::evaluate::{Effects, Evaluation, Sent};
+use super::queue::{Failure, retry_at};
+use super::transaction::{
+    Base, Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered,
+};
+use super::work::{Report, Work};
+use crate::model::{
+    AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue, Enqueued,
+    FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Outcome, Reason, Renewal, Result,
+    Settlement,
+};
+
+/// Carries out work in a transaction that has begun.
+///
+/// # Errors
+/// Those of the transaction, which must be rolled back then.
+pub fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Result<Report> {
+    let mut batch = Batch {
+        transaction,
+        begun,
+        report: Report::default(),
+        undelivered: Vec::new(),
+        told: Vec::new(),
+    };
+    batch.settle(work.settlements)?;
+    batch.renew(&work.renewals)?;
+    batch.fail_expired(&work.claims, work.durable)?;
+    let undelivered = std::mem::take(&mut batch.undelivered);
+    let base = batch.transaction.entries();
+    let (decisions, mut effects) = decide(base, begun, work.writes, work.seed, undelivered)?;
+    batch.report.decisions = decisions;
+    batch.apply(&mut effects)?;
+    batch.claim(&work.claims)?;
+    batch.purge_and_sweep(&mut effects, work.purge_max, work.sweep_max)?;
+    batch.finish(effects)
+}
+
+/// Decides the writes over the database before the batch. It is pure: an engine may decide before
+/// earlier effects are durable, and discard the result.
+pub(super) fn decide(
+    base: &mut dyn Base,
+    begun: &Begun,
+    writes: Vec<AtomicWrite>,
+    seed: u64,
+    undelivered: Vec<Undelivered>,
+) -> Result<(Vec<Decision>, Effects)> {
+    let mut evaluation = Evaluation::new(base, begun.version, begun.now_ms).seeded(seed);
+    if begun.logs {
+        evaluation.keep_changes();
+    }
+    evaluation.reserve(writes.len());
+    let mut decisions = Vec::with_capacity(writes.len());
+    for write in writes {
+        decisions.push(evaluation.decide(write)?);
+    }
+    for Undelivered { keys, value } in undelivered {
+        evaluation.deposit(keys, &value);
+    }
+    Ok((decisions, evaluation.into_effects()))
+}
+
+/// A batch between two steps.
+struct Batch<'t, T> {
+    transaction: &'t mut T,
+    begun: &'t Begun,
+    report: Report,
+    undelivered: Vec<Undelivered>,
+    /// The messages for the log, each with its commit; `None`: the last one of the batch.
+    told: Vec<(Option<u64>, i64)>,
+}
+
+impl<T: Transaction> Batch<'_, T> {
+    fn settle(&mut self, settlements: Vec<Settlement>) -> Result<()> {
+        for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
+            let messages = self.transaction.messages();
+            let held = match outcome {
+                Outcome::Done => {
+                    let held = messages.acknowledge(id, lock)?;
+                    if held {
+                        self.tell(None, id);
+                    }
+                    held
+                }
+                Outcome::Returned => {
+                    let named = messages.put_back(id, lock)?;
+                    self.report.queued |= named.is_some();
+                    self.report.put_back |= named == Some(true);
+                    named.is_some()
+                }
+                Outcome::Failed => {
+                    let locked = messages.locked(id, lock)?;
+                    let held = locked.is_some();
+                    if let Some(locked) = locked {
+                        let reason = reason.unwrap_or_default();
+                        self.fail(locked, Failure::Reported { delay_ms }, &reason)?;
+                    }
+                    held
+                }
+            };
+            self.report.settled.push(held);
+        }
+        Ok(())
+    }
+
+    /// Notes a message for the log.
+    fn tell(&mut self, commit: Option<u64>, id: i64) {
+        if self.begun.logs_messages {
+            self.told.push((commit, id));
+        }
+    }
+
+    fn renew(&mut self, renewals: &[Renewal]) -> Result<()> {
+        for Renewal { id, lock, lock_ms } in renewals {
+            let end_ms = self.begun.now_ms + lock_ms;
+            let held = self.transaction.messages().renew(*id, *lock, end_ms)?;
+            self.report.renewed.push(held);
+        }
+        Ok(())
+    }
+
+    fn fail_expired(&mut self, claims: &[Claim], durable: bool) -> Result<()> {
+        let now_ms = self.begun.now_ms;
+        if self.begun.kept_out {
+            for Claim { queue, lock_ms, .. } in claims {
+                // A consumer renews a lock after a third of its duration, and most consumers of a
+                // queue use the same duration.
+                let grace_ms = (lock_ms / 3).clamp(2 * FRUITLESS_PAUSE_MS, LOCK_GRACE_MS);
+                let messages = self.transaction.messages();
+                messages.extend_expired(queue, now_ms, now_ms + grace_ms)?;
+            }
+        }
+        if !durable {
+            // No lock had expired when the engine chose the durability. A later batch handles those
+            // that have since.
+            return Ok(());
+        }
+        for Claim { queue, .. } in claims {
+            let messages = self.transaction.messages();
+            let (dead, queued) = messages.fail_shared(queue, CLAIM_MESSAGES_MAX, now_ms)?;
+            let expired = messages.expired(queue, CLAIM_MESSAGES_MAX, now_ms)?;
+            self.report.lost += dead.len() + expired.len();
+            self.report.queued |= queued;
+            self.undelivered.extend(dead);
+            for locked in expired {
+                let failure = Failure::LockExpired { end_ms: locked.lock_end_ms };
+                self.fail(locked, failure, &Reason::lock_expired())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, locked: LockedMessage, failure: Failure, reason: &Reason) -> Result<()> {
+        self.tell(None, locked.id);
+        let Self { transaction, begun, report, undelivered, .. } = self;
+        let messages = transaction.messages();
+        let named = locked.message.is_named();
+        match retry_at(&locked.message, locked.attempts, failure, begun.now_ms) {
+            Some(due_ms) => {
+                messages.retry(&locked, due_ms)?;
+                report.queued = true;
+                report.put_back |= named && matches!(failure, Failure::Reported { .. });
+            }
+            None => {
+                report.purge_ahead |= named && locked.message.dead_retention_ms.is_some();
+                messages.remove_dead(&locked, named.then_some(reason), begun.now_ms)?;
+                let LockedMessage { message, encoding, .. } = locked;
+                let value = EncodedValue { encoding, bytes: message.value };
+                undelivered.push(Undelivered { keys: message.keys_if_undelivered, value });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, effects: &mut Effects) -> Result<()> {
+        let Self { transaction, begun, report, told, .. } = self;
+        let entries = transaction.entries();
+        if !effects.changes.is_empty() {
+            entries.keep_past(&effects.changes)?;
+        }
+        if let Some(uuid) = effects.uuid {
+            entries.set_last_uuid(uuid)?;
+        }
+        report.touched.reserve(effects.rows.len());
+        for (key, effect) in effects.rows.drain(..) {
+            let expiry_ms = effect.expire_at_ms();
+            report.expiry_ms = report.expiry_ms.into_iter().chain(expiry_ms).min();
+            entries.apply(&key, effect)?;
+            report.touched.push(key);
+        }
+        report.queued |= !effects.messages.is_empty();
+        for Sent { write, version, message } in effects.messages.drain(..) {
+            let enqueued = transaction.messages().enqueue(message, begun.now_ms)?;
+            if let (true, Enqueued { id: Some(id), deduplicated: false }) =
+                (begun.logs_messages, enqueued)
+            {
+                told.push((Some(version), id));
+            }
+            report.enqueued(write, enqueued);
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, claims: &[Claim]) -> Result<()> {
+        for claim in claims {
+            let deliveries = self.transaction.messages().claim(claim, self.begun.now_ms)?;
+            self.report.deliveries.push(deliveries);
+        }
+        Ok(())
+    }
+
+    /// A sweep is a separate commit after all others.
+    fn purge_and_sweep(
+        &mut self,
+        effects: &mut Effects,
+        purge_max: usize,
+        sweep_max: usize,
+    ) -> Result<()> {
+        let now_ms = self.begun.now_ms;
+        self.report.purged = self.transaction.messages().purge(purge_max, now_ms)?;
+        let version = effects.version + 1;
+        let swept = self.transaction.entries().sweep(sweep_max, now_ms, version)?;
+        self.report.swept = swept.len();
+        self.report.sweep_more = sweep_max > 0 && swept.len() == sweep_max;
+        if !swept.is_empty() {
+            effects.version = version;
+            effects.removed = Some(version);
+            if self.begun.logs {
+                let removal =
+                    |key: &Key| Change { key: key.clone(), version, kind: ChangeKind::Expired };
+                effects.changes.extend(swept.iter().map(removal));
+            }
+            self.report.touched.extend(swept);
+        }
+        Ok(())
+    }
+
+    fn finish(self, effects: Effects) -> Result<Report> {
+        let Self { transaction, begun, mut report, told, .. } = self;
+        let Effects { mut version, removed, changes, .. } = effects;
+        // Other processes notice only commits, and the message may be for their consumers. The log has
+        // only commits too.
+        let untold = !told.is_empty() && version == begun.version;
+        version += u64::from(report.put_back || untold);
+        if version != begun.version {
+            if begun.logs {
+                let messages = logged(transaction.messages(), told, version)?;
+                transaction.log(begun.version + 1..=version, changes, &messages, begun.now_ms)?;
+            }
+            transaction.set_version(version, removed)?;
+        }
+        report.versions = (begun.version, version);
+        Ok(report)
+    }
+}
+
+/// The changes of messages by a batch, by commit. A message has one state at the end of the batch.
+fn logged(
+    table: &mut impl MessageTable,
+    told: Vec<(Option<u64>, i64)>,
+    last: u64,
+) -> Result<Vec<LoggedMessage>> {
+    let (commits, ids): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    let versions = commits.into_iter().map(|commit| commit.unwrap_or(last));
+    let kept = table.kept(&ids)?;
+    let mut messages: Vec<_> = versions
+        .zip(ids)
+        .zip(kept)
+        .map(|((version, id), kept)| LoggedMessage { version, id, kept })
+        .collect();
+    messages.sort_by_key(|message| message.version);
+    Ok(messages)
+}
+
+/// The changes of messages by one commit without a batch.
+pub fn logged_alone(
+    table: &mut impl MessageTable,
+    changed: &[i64],
+    version: u64,
+) -> Result<Vec<LoggedMessage>> {
+    logged(table, changed.iter().map(|id| (None, *id)).collect(), version)
+}

@@ -1,0 +1,77 @@
+//! The data types: keys, values, versionstamps, writes, reads, limits, errors.
+//!
+//! Invariant: a value of a type here is valid by construction. This module does no I/O, knows no
+//! byte formats and reads no clock; time, randomness and ids are arguments.
+
+mod calculation;
+mod capability;
+mod deletion;
+mod env;
+mod error;
+mod feed;
+mod key;
+pub(crate) mod limit;
+mod limits;
+mod logged_message;
+mod maintenance;
+mod named;
+mod page_memory;
+mod peek;
+mod placeholder;
+mod queue;
+mod read;
+mod replication;
+mod search;
+mod sharing;
+mod subscription;
+mod time;
+mod value;
+mod versionstamp;
+mod write;
+mod write_id;
+mod write_record;
+
+pub use calculation::{Bounds, Calculation, Numeric, Operand};
+pub use capability::{Capabilities, Capability};
+pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
+pub use env::Env;
+pub use error::{Error, Kind, Result};
+pub use feed::{Change, ChangeKind, KeyRange, Logged};
+pub use key::{Key, KeyPart};
+pub use limits::*;
+pub use logged_message::{KeptMessage, KeptState, LoggedMessage};
+pub use maintenance::{Backup, Checkpoint, Stats, Vacuumed};
+pub use page_memory::PageMemory;
+pub use peek::{MessagePlace, Peek, PeekCursor, Peeked};
+pub use placeholder::{Patch, Resolved, Target};
+pub use queue::{
+    Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, MessageDeletion,
+    MessageState, Outcome, QueueStats, Reason, Renewal, Settlement,
+};
+pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
+pub use replication::{
+    Advertised, BEFORE_EXPIRY_MS, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds,
+    LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment,
+    Setting, When,
+};
+pub use search::{
+    Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Search,
+    Tokenizer,
+};
+pub use sharing::{LeaderCounts, LeaderFigures, Sharing};
+pub use subscription::{
+    Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, Receive,
+    WatchReply,
+};
+pub use time::Time;
+pub use value::{
+    Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
+    FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window,
+};
+pub use versionstamp::Versionstamp;
+pub(crate) use write::Tells;
+pub use write::{
+    Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, RangeCheck, Results, WriteParts,
+};
+pub use write_id::{Attempt, WriteId};
+pub use write_record::WriteRecord;

@@ -1,0 +1,113 @@
+//! The full-text part of an engine.
+
+use std::time::Instant;
+
+use openkv_core::model::{
+    Error, HitVisitor, INDEXES_MAX, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Result,
+    Search, Tokenizer,
+};
+
+/// The part of a [`Writer`](super::Writer) that maintains indexes. A transaction that changes an
+/// entry also updates the indexes that cover it.
+pub trait Indexer {
+    /// Creates an index; [`Indexer::build_indexes`] adds the entries that exist already. Returns an
+    /// existing index with the same definition unchanged.
+    ///
+    /// # Errors
+    /// `Invalid` for a definition out of bounds, and for a name or prefix of another index; the
+    /// errors of [`Writer::begin`](super::Writer::begin).
+    fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo>;
+
+    /// Removes an index; `false` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`Writer::begin`](super::Writer::begin).
+    fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool>;
+
+    /// One step of adding entries that are older than their index; `false` once all are indexed.
+    ///
+    /// # Errors
+    /// Those of [`Writer::begin`](super::Writer::begin).
+    fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool>;
+}
+
+/// The part of a [`Snapshot`](super::Snapshot) that searches.
+pub trait Finder {
+    /// All indexes in the order of their names; counts their documents if `count` is set.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>>;
+
+    /// Passes the hits of a search to a visitor, best first: entries of this snapshot that have not
+    /// expired. Returns the index that it used.
+    ///
+    /// # Errors
+    /// `Invalid` if no index covers the prefix, and for a malformed query; errors of the medium.
+    fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo>;
+}
+
+/// The result of creating an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Creation {
+    /// There is the same one.
+    Exists,
+    /// It is new.
+    Creates,
+    /// It takes the place of the index of its prefix.
+    Replaces,
+}
+
+/// Decides the creation of an index beside those that there are; returns its definition.
+///
+/// # Errors
+/// `Invalid` for a definition out of bounds, and for a name or prefix of another index.
+pub(super) fn decide<'i>(
+    there: impl Iterator<Item = &'i IndexSpec> + Clone,
+    request: &IndexRequest,
+) -> Result<(IndexSpec, Creation)> {
+    let IndexRequest { spec, is_default, replace } = request;
+    let old = IndexSpec { tokenizer: Tokenizer::Unicode61, ..spec.clone() };
+    let is_old = *is_default && there.clone().any(|index| *index == old);
+    let spec = if is_old { old } else { spec.clone() };
+    let creation = creation(there, &spec, *replace)?;
+    Ok((spec, creation))
+}
+
+fn creation<'i>(
+    there: impl Iterator<Item = &'i IndexSpec> + Clone,
+    spec: &IndexSpec,
+    replace: bool,
+) -> Result<Creation> {
+    spec.check()?;
+    let clashes = |index: &IndexSpec| index.name == spec.name && index.prefix != spec.prefix;
+    if there.clone().any(clashes) {
+        return Err(Error::invalid(format!(
+            "kv.createIndex: the name '{}' is that of an index with another prefix",
+            spec.name
+        )));
+    }
+    match there.clone().find(|index| index.prefix == spec.prefix) {
+        Some(same) if same == spec => Ok(Creation::Exists),
+        Some(_) if replace => Ok(Creation::Replaces),
+        Some(other) => Err(Error::invalid(format!(
+            "kv.createIndex: the prefix has an index already, '{}', that differs in {}: \
+             give replace: true, or drop it first",
+            other.name,
+            difference(other, spec),
+        ))),
+        None if there.count() >= INDEXES_MAX => Err(Error::too_large(format!(
+            "kv.createIndex: too many indexes (max {INDEXES_MAX}): drop one first"
+        ))),
+        None => Ok(Creation::Creates),
+    }
+}
+
+fn difference(a: &IndexSpec, b: &IndexSpec) -> &'static str {
+    match () {
+        () if a.fields != b.fields => "its fields",
+        () if a.tokenizer != b.tokenizer => "its tokenizer",
+        () if a.prefix_lengths != b.prefix_lengths => "its prefixLengths",
+        () => "its name",
+    }
+}

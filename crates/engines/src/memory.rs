@@ -1,0 +1,494 @@
+//! Rows in memory: the engine of `:memory:`, and the reference for tests of other engines.
+//!
+//! Duty: the simplest correct [`Engine`]: ordered maps under one lock.
+//! Invariant: readers hold the lock for one snapshot, the writer for one transaction.
+//! Never: keep the lock between calls.
+
+mod feed;
+mod followed;
+mod fulltext;
+mod messages;
+mod replication;
+mod transaction;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use uuid::Uuid;
+
+use super::feed::FeedOfPast;
+use super::replication::only_entries;
+use super::sqlite::PrivateIndexes;
+use super::{
+    DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
+    NextEntries, Progress, Reader, ReplicationLog, Report, Snapshot, TellExternal, Work, Writer,
+};
+use messages::Messages;
+use openkv_core::commit::{NewRow, batch, replay};
+use openkv_core::model::{
+    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed,
+    Key, LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked,
+    QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+};
+use transaction::MemoryTransaction;
+
+/// A database in memory; each [`MemoryEngine::new`] creates a separate one.
+#[derive(Clone, Default)]
+pub struct MemoryEngine(Arc<RwLock<Tables>>);
+
+#[derive(Default)]
+struct Tables {
+    version: u64,
+    /// The last commit that removed an entry.
+    removed: u64,
+    feed: Option<feed::Log>,
+    /// The replication log, if it is on.
+    log: Option<replication::Log>,
+    /// The database that it follows.
+    followed: Option<Followed>,
+    rows: BTreeMap<Key, NewRow>,
+    expiries: BTreeSet<(i64, Key)>,
+    messages: Messages,
+    last_uuid: Option<Uuid>,
+    /// Created with the first index. It has its own lock, because a SQLite connection serves one
+    /// thread at a time.
+    indexes: Mutex<Option<PrivateIndexes>>,
+}
+
+fn alive(row: &NewRow, now_ms: i64) -> bool {
+    row.expire_at_ms.is_none_or(|end| end > now_ms)
+}
+
+impl MemoryEngine {
+    /// An empty database.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Maintenance for MemoryEngine {
+    fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        Err(Capabilities::MEMORY.refusal(Capability::Backup))
+    }
+
+    fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+impl Engine for MemoryEngine {
+    type Reader = MemoryReader;
+    type Writer = MemoryWriter;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
+    }
+
+    fn reader(&self) -> Result<MemoryReader> {
+        Ok(MemoryReader { tables: self.0.clone(), waits: true, past: None })
+    }
+
+    fn reader_at(&self, moment: Moment) -> Result<MemoryReader> {
+        Ok(MemoryReader { past: Some(Past { moment, rows: None }), ..self.reader()? })
+    }
+
+    fn writer(&self) -> Result<MemoryWriter> {
+        Ok(MemoryWriter(self.0.clone()))
+    }
+
+    fn watch_external(&self, _tell: TellExternal) -> Result<Option<ExternalWatch>> {
+        Ok(None)
+    }
+}
+
+/// Reads rows in memory.
+pub struct MemoryReader {
+    tables: Arc<RwLock<Tables>>,
+    /// Whether it waits for a transaction in progress.
+    waits: bool,
+    /// The moment that it reads instead of the present.
+    past: Option<Past>,
+}
+
+/// A moment of the past, and its entries once they were read: they do not change.
+struct Past {
+    moment: Moment,
+    rows: Option<BTreeMap<Key, NewRow>>,
+}
+
+/// Runs a job on the present entries, or on those of the past.
+fn run(
+    tables: &Tables,
+    past: Option<&mut Past>,
+    now_ms: i64,
+    goes_on: Option<&GoesOn>,
+    job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+) -> Result<()> {
+    let Some(Past { moment, rows }) = past else {
+        let rows = &tables.rows;
+        return job(&mut MemorySnapshot { tables, rows, past: None, now_ms, goes_on });
+    };
+    tables.reaches(*moment)?;
+    let rows = rows.get_or_insert_with(|| tables.rows_at(*moment));
+    let (past, now_ms) = (Some(*moment), moment.at_ms);
+    job(&mut MemorySnapshot { tables, rows, past, now_ms, goes_on })
+}
+
+impl Reader for MemoryReader {
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        let tables = match self.waits {
+            // A recursive read lock does not queue behind a waiting writer, whose transaction
+            // itself may wait for a search. Only one thread reads like this, so transactions are
+            // not starved.
+            true => self.tables.read_recursive(),
+            false => self
+                .tables
+                .try_read()
+                .ok_or_else(|| Error::unavailable("a transaction is under way; read again"))?,
+        };
+        run(&tables, self.past.as_mut(), now_ms, None, job)
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        let tables = self.tables.read();
+        run(&tables, self.past.as_mut(), now_ms, Some(goes_on), job)
+    }
+
+    fn release(&mut self) {}
+
+    fn never_wait(&mut self) -> Result<()> {
+        self.waits = false;
+        Ok(())
+    }
+}
+
+struct MemorySnapshot<'t> {
+    tables: &'t Tables,
+    /// The entries: the present ones, or those of a moment of the past.
+    rows: &'t BTreeMap<Key, NewRow>,
+    past: Option<Moment>,
+    now_ms: i64,
+    /// Checked during a search.
+    goes_on: Option<&'t GoesOn>,
+}
+
+impl MemorySnapshot<'_> {
+    /// The entry of a key that has not expired.
+    fn alive(&self, key: &[u8]) -> Option<&NewRow> {
+        self.rows.get(key).filter(|row| alive(row, self.now_ms))
+    }
+
+    /// Passes for the present, which has more than entries.
+    fn is_present(&self, what: &str) -> Result<()> {
+        if self.past.is_none() { Ok(()) } else { Err(only_entries(what)) }
+    }
+}
+
+impl Snapshot for MemorySnapshot<'_> {
+    fn stats(&mut self) -> Result<Stats> {
+        Ok(Stats {
+            database_bytes: 0,
+            log_bytes: 0,
+            page_bytes: 0,
+            free_pages: 0,
+            logged_bytes: 0,
+            stamp: Versionstamp::new(self.past.map_or(self.tables.version, |past| past.version)),
+        })
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        walk_rows(self.rows, self.now_ms, walk, visit);
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        Ok(self.alive(key).map(|row| visit(seen(key, row))).is_some())
+    }
+
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        if let Some(moment) = self.past {
+            return Box::new(FeedOfPast(moment.version));
+        }
+        let Tables { feed: log, version, removed, .. } = self.tables;
+        Box::new(feed::LogView { log: log.as_ref(), version: *version, removed: *removed })
+    }
+
+    fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        self.is_present("history")?;
+        Ok(Box::new(replication::LogView(self.tables)))
+    }
+
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        let found = self.alive(key);
+        Ok(found.map(|row| row.expire_at_ms))
+    }
+
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        self.is_present("queues")?;
+        Ok(self.tables.messages.stats(queue, self.now_ms))
+    }
+
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        self.is_present("queues")?;
+        Ok(self.tables.messages.queues(count_max))
+    }
+
+    fn peek(
+        &mut self,
+        queue: &str,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
+    ) -> Result<()> {
+        self.is_present("queues")?;
+        self.tables.messages.peek(queue, peek, self.now_ms, visit);
+        Ok(())
+    }
+
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        self.is_present("queues")?;
+        self.tables.messages.dead_letters(queue, after, self.now_ms, visit);
+        Ok(())
+    }
+
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        self.is_present("queues")?;
+        Ok(self.tables.messages.dead_letter(queue, id, self.now_ms))
+    }
+}
+
+/// Visits rows in memory; expired ones are absent.
+fn walk_rows(
+    rows: &BTreeMap<Key, NewRow>,
+    now_ms: i64,
+    walk: Walk<'_>,
+    visit: &mut dyn FnMut(Seen<'_>) -> Step,
+) {
+    let (mut start, mut end) = (walk.start.to_vec(), walk.end.to_vec());
+    while start < end {
+        let bounds = (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice()));
+        let mut range = rows.range::<[u8], _>(bounds);
+        let sought = loop {
+            let next = if walk.reverse { range.next_back() } else { range.next() };
+            let Some((key, row)) = next else { return };
+            if !alive(row, now_ms) {
+                continue;
+            }
+            let mut row_seen = seen(key.as_bytes(), row);
+            if !walk.values {
+                row_seen.value = &[];
+            }
+            match visit(Seen { row: row_seen, expire_at_ms: row.expire_at_ms }) {
+                Step::Next => {}
+                Step::Seek(to) => break to,
+                Step::Stop => return,
+            }
+        };
+        *(if walk.reverse { &mut end } else { &mut start }) = sought;
+    }
+}
+
+fn seen<'a>(key: &'a [u8], row: &'a NewRow) -> Row<'a> {
+    Row {
+        key,
+        stamp: Versionstamp::new(row.version),
+        encoding: row.value.encoding,
+        value: &row.value.bytes,
+    }
+}
+
+/// Writes rows in memory.
+pub struct MemoryWriter(Arc<RwLock<Tables>>);
+
+impl Writer for MemoryWriter {
+    fn begin(&mut self, mut work: Work, now_ms: i64, _deadline: Instant) -> Result<Progress> {
+        let tables = &mut *self.0.write();
+        let started = Instant::now();
+        // There is no disk to sync, so expired locks fail at once.
+        work.durable = true;
+        let begun = tables.begun(tables.version, now_ms);
+        tables.tell_indexes(PrivateIndexes::begin);
+        let done = batch::run(&mut MemoryTransaction { tables, now_ms }, &begun, work);
+        tables.tell_indexes(PrivateIndexes::commit);
+        done.map(|report| Progress::Done(Report { worked: started.elapsed(), ..report }))
+    }
+
+    fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {
+        let mut tables = self.0.write();
+        let (version, removed) = (tables.version, tables.removed);
+        tables.feed.get_or_insert_with(|| feed::Log::starting_at(version, removed));
+        Ok(version)
+    }
+
+    fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<u64> {
+        let mut tables = self.0.write();
+        tables.set_log(settings, origin, now_ms);
+        Ok(tables.version)
+    }
+
+    fn replay(&mut self, segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
+        let tables = &mut *self.0.write();
+        let now_ms = segment.at_ms;
+        let begun = tables.begun(tables.version, now_ms);
+        tables.tell_indexes(PrivateIndexes::begin);
+        let done = replay::run(&mut MemoryTransaction { tables, now_ms }, &begun, segment);
+        tables.tell_indexes(PrivateIndexes::commit);
+        done
+    }
+
+    fn followed(&mut self) -> Result<Option<Followed>> {
+        Ok(self.0.read().followed.clone())
+    }
+
+    fn follow(
+        &mut self,
+        after: &Followed,
+        segments: &[LogSegment<'_>],
+        _deadline: Instant,
+    ) -> Result<Report> {
+        self.0.write().follow(after, segments)
+    }
+
+    fn replace_all(
+        &mut self,
+        replacement: &Replacement,
+        entries: NextEntries<'_>,
+        _deadline: Instant,
+    ) -> Result<Report> {
+        // Readers wait for the exchange, not for the entries.
+        let rows = followed::collect(entries)?;
+        self.0.write().replace_all(replacement, rows)
+    }
+
+    fn next_deadlines(&mut self) -> Result<NextDeadlines> {
+        let mut tables: RwLockWriteGuard<'_, Tables> = self.0.write();
+        Ok(NextDeadlines {
+            building: tables.building()?,
+            expiry_ms: tables.expiries.first().map(|(at, _)| *at),
+            purge_ms: tables.messages.earliest_purge(),
+        })
+    }
+
+    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
+        Ok(self.0.read().messages.earliest(queue))
+    }
+
+    fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        Ok(self.0.read().messages.depth(queue))
+    }
+
+    fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<DeadLettersChanged> {
+        let tables = &mut *self.0.write();
+        let before = tables.version;
+        let changed = tables.messages.change_dead_letters(queue, change, now_ms);
+        let requeued = matches!(change, DeadLetterChange::Requeue(_));
+        tables.log_messages(&changed, requeued, now_ms)?;
+        Ok(DeadLettersChanged { count: changed.len(), versions: (before, tables.version) })
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        let tables = &mut *self.0.write();
+        let deletion = tables.messages.delete_waiting(queue, id, now_ms);
+        if deletion == MessageDeletion::Deleted {
+            tables.log_messages(&[id], false, now_ms)?;
+        }
+        Ok(deletion)
+    }
+
+    fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {
+        Ok(Vacuumed::default())
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        Ok(Checkpoint::default())
+    }
+}
+
+impl Tables {
+    /// The entry of a key that has not expired.
+    fn alive(&self, key: &[u8], now_ms: i64) -> Option<&NewRow> {
+        self.rows.get(key).filter(|row| alive(row, now_ms))
+    }
+
+    fn set_expiry(&mut self, key: Key, expire_at_ms: Option<i64>) {
+        let Some(row) = self.rows.get_mut(&key) else { return };
+        let before = std::mem::replace(&mut row.expire_at_ms, expire_at_ms);
+        if let Some(end) = before {
+            self.expiries.remove(&(end, key.clone()));
+        }
+        if let Some(end) = expire_at_ms {
+            self.expiries.insert((end, key));
+        }
+    }
+
+    fn put(&mut self, key: Key, row: Option<NewRow>) {
+        self.index(&key, row.as_ref());
+        let end = row.as_ref().and_then(|row| row.expire_at_ms);
+        let old = match row {
+            Some(row) => self.rows.insert(key.clone(), row),
+            None => self.rows.remove(&key),
+        };
+        if let Some(end) = old.and_then(|row| row.expire_at_ms) {
+            self.expiries.remove(&(end, key.clone()));
+        }
+        if let Some(end) = end {
+            self.expiries.insert((end, key));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openkv_core::model::Kind;
+
+    /// A point read on JavaScript's thread once waited for a transaction of another thread.
+    #[test]
+    fn a_reader_that_never_waits_fails_during_a_transaction() {
+        let engine = MemoryEngine::new();
+        let mut reader = engine.reader().unwrap();
+        reader.never_wait().unwrap();
+        let mut read = || reader.read(0, &mut |_| Ok(())).map_err(|error| error.kind());
+        assert_eq!(read(), Ok(()));
+        let transaction = engine.0.write();
+        assert_eq!(read(), Err(Kind::Unavailable));
+        drop(transaction);
+        assert_eq!(read(), Ok(()));
+    }
+}

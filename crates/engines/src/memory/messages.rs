@@ -1,0 +1,440 @@
+//! Queue messages in memory: waiting, locked and dead, each state in its reading order.
+
+mod copies;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+
+use openkv_core::commit::{LockedMessage, MessageTable};
+use openkv_core::model::{
+    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, LoggedMessage,
+    Message, MessageDeletion, MessagePlace, Peek, PeekCursor, Peeked, QueueStats, Reason, Result,
+    Time,
+};
+
+/// The order of delivery in a queue: priority, due time, number.
+type WaitingOrder = (Reverse<u8>, i64, i64);
+
+#[derive(Default)]
+pub(super) struct Messages {
+    last_id: i64,
+    live: BTreeMap<i64, Queued>,
+    waiting: HashMap<String, BTreeSet<WaitingOrder>>,
+    /// Expiry of the lock, and number.
+    locked: HashMap<String, BTreeSet<(i64, i64)>>,
+    /// Queue and deduplication key of messages that are not dead.
+    keys: HashMap<(String, String), i64>,
+    dead: BTreeMap<i64, Dead>,
+    /// Time of death, and number.
+    dead_order: HashMap<String, BTreeSet<(i64, i64)>>,
+    /// End of the retention, and number.
+    purges: BTreeSet<(i64, i64)>,
+}
+
+struct Queued {
+    message: Message,
+    due_ms: i64,
+    /// Zero while it waits.
+    lock: i64,
+    lock_end_ms: i64,
+    attempts: u32,
+    enqueued_ms: i64,
+    first_ms: Option<i64>,
+    last_ms: Option<i64>,
+}
+
+impl Queued {
+    fn order(&self, id: i64) -> WaitingOrder {
+        (Reverse(self.message.priority), self.due_ms, id)
+    }
+
+    fn place(&self, id: i64, now_ms: i64) -> MessagePlace {
+        MessagePlace::of(id, self.message.priority, self.due_ms, self.lock_end(), now_ms)
+    }
+
+    fn lock_end(&self) -> Option<i64> {
+        (self.lock != 0).then_some(self.lock_end_ms)
+    }
+
+    fn peeked(&self, id: i64) -> Peeked {
+        Peeked {
+            id,
+            priority: self.message.priority,
+            attempts: self.attempts,
+            enqueued_ms: self.enqueued_ms,
+            due_ms: self.due_ms,
+            lock_end_ms: self.lock_end(),
+            value: self.message.value.clone(),
+        }
+    }
+}
+
+struct Dead {
+    message: Message,
+    /// Without the value, which the message has.
+    letter: DeadLetter,
+    purge_ms: Option<i64>,
+}
+
+impl Messages {
+    fn insert(&mut self, id: i64, message: Message, now_ms: i64) {
+        if let Some(key) = key_of(&message) {
+            self.keys.insert(key, id);
+        }
+        let queued = Queued {
+            due_ms: message.due.at_ms(now_ms),
+            message,
+            lock: 0,
+            lock_end_ms: 0,
+            attempts: 0,
+            enqueued_ms: now_ms,
+            first_ms: None,
+            last_ms: None,
+        };
+        self.put(id, queued);
+    }
+
+    fn put(&mut self, id: i64, queued: Queued) {
+        let queue = queued.message.queue.clone();
+        if queued.lock == 0 {
+            self.waiting.entry(queue).or_default().insert(queued.order(id));
+        } else {
+            self.locked.entry(queue).or_default().insert((queued.lock_end_ms, id));
+        }
+        self.live.insert(id, queued);
+    }
+
+    fn take(&mut self, id: i64) -> Option<Queued> {
+        let queued = self.live.remove(&id)?;
+        let queue = &queued.message.queue;
+        if let Some(waiting) = self.waiting.get_mut(queue) {
+            waiting.remove(&queued.order(id));
+        }
+        if let Some(locked) = self.locked.get_mut(queue) {
+            locked.remove(&(queued.lock_end_ms, id));
+        }
+        Some(queued)
+    }
+
+    fn holds(&self, id: i64, lock: i64) -> bool {
+        self.live.get(&id).is_some_and(|queued| queued.lock == lock)
+    }
+
+    /// Removes the message if this lock holds it.
+    fn take_held(&mut self, id: i64, lock: i64) -> Option<Queued> {
+        self.holds(id, lock).then(|| self.take(id)).flatten()
+    }
+
+    fn locked_of(&self, id: i64) -> Option<LockedMessage> {
+        let Queued { message, attempts, lock_end_ms, .. } = self.live.get(&id)?;
+        Some(LockedMessage {
+            id,
+            attempts: *attempts,
+            lock_end_ms: *lock_end_ms,
+            message: message.clone(),
+            encoding: Encoding::Cbor,
+        })
+    }
+
+    fn put_dead(&mut self, id: i64, dead: Dead) {
+        let died_ms = dead.letter.died_ms;
+        self.dead_order.entry(dead.message.queue.clone()).or_default().insert((died_ms, id));
+        self.purges.extend(dead.purge_ms.map(|at| (at, id)));
+        self.dead.insert(id, dead);
+    }
+
+    fn take_dead(&mut self, id: i64) -> Option<Message> {
+        let dead = self.dead.remove(&id)?;
+        if let Some(dead_order) = self.dead_order.get_mut(&dead.message.queue) {
+            dead_order.remove(&(dead.letter.died_ms, id));
+        }
+        if let Some(at) = dead.purge_ms {
+            self.purges.remove(&(at, id));
+        }
+        Some(dead.message)
+    }
+
+    fn forget_key(&mut self, message: &Message) {
+        if let Some(key) = key_of(message) {
+            self.keys.remove(&key);
+        }
+    }
+
+    pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
+        let waiting = firsts(self.waiting.get(queue)).map(|(_, due_ms, _)| due_ms);
+        let locked = self.locked.get(queue).into_iter().flatten().map(|(end_ms, _)| *end_ms);
+        waiting.chain(locked.take(1)).min()
+    }
+
+    pub(super) fn earliest_purge(&self) -> Option<i64> {
+        self.purges.first().map(|(at, _)| *at)
+    }
+
+    /// Returns the numbers of the messages that it has changed.
+    pub(super) fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+    ) -> Vec<i64> {
+        let is_here = |dead: &Dead| dead.message.queue == queue;
+        match change {
+            DeadLetterChange::Requeue(id) | DeadLetterChange::Delete(id)
+                if !self.dead.get(id).is_some_and(is_here) =>
+            {
+                Vec::new()
+            }
+            DeadLetterChange::Requeue(id) => {
+                let Some(mut message) = self.take_dead(*id) else { return Vec::new() };
+                message.due = Time::At(now_ms);
+                if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
+                    message.deduplication_key = None;
+                }
+                self.insert(*id, message, now_ms);
+                vec![*id]
+            }
+            DeadLetterChange::Delete(id) => self.take_dead(*id).map(|_| *id).into_iter().collect(),
+            DeadLetterChange::Purge { before_ms, max } => {
+                let dead_order = self.dead_order.get(queue).into_iter().flatten();
+                let old = dead_order.take_while(|(died, _)| died < before_ms).take(*max);
+                let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
+                ids.into_iter().filter(|id| self.take_dead(*id).is_some()).collect()
+            }
+        }
+    }
+
+    pub(super) fn delete_waiting(&mut self, queue: &str, id: i64, now_ms: i64) -> MessageDeletion {
+        let is_here = |queued: &&Queued| queued.message.queue == queue;
+        match self.live.get(&id).filter(is_here) {
+            None => MessageDeletion::Absent,
+            Some(held) if held.lock != 0 && held.lock_end_ms > now_ms => MessageDeletion::Locked,
+            Some(_) => {
+                if let Some(queued) = self.take(id) {
+                    self.forget_key(&queued.message);
+                }
+                MessageDeletion::Deleted
+            }
+        }
+    }
+
+    pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
+        let mut stats = QueueStats::default();
+        for (_, due_ms, _) in self.waiting.get(queue).into_iter().flatten() {
+            *(if *due_ms <= now_ms { &mut stats.pending } else { &mut stats.delayed }) += 1;
+        }
+        for (end_ms, _) in self.locked.get(queue).into_iter().flatten() {
+            *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
+        }
+        stats.dead = self.dead_order.get(queue).map_or(0, |dead_order| dead_order.len() as u64);
+        stats
+    }
+
+    pub(super) fn depth(&self, queue: &str) -> u64 {
+        let waiting = self.waiting.get(queue).map_or(0, |all| all.len());
+        (waiting + self.locked.get(queue).map_or(0, |all| all.len())) as u64
+    }
+
+    pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
+        let waiting = self.waiting.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let dead_order =
+            self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let names: BTreeSet<_> = waiting.chain(locked).chain(dead_order).collect();
+        names.into_iter().take(count_max).cloned().collect()
+    }
+
+    pub(super) fn peek(
+        &self,
+        queue: &str,
+        peek: Peek,
+        now_ms: i64,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
+    ) {
+        let as_of_ms = peek.as_of_ms(now_ms);
+        let waiting = self.waiting.get(queue).into_iter().flatten().map(|(.., id)| id);
+        let locked = self.locked.get(queue).into_iter().flatten().map(|(_, id)| id);
+        let places =
+            waiting.chain(locked).filter_map(|id| Some(self.live.get(id)?.place(*id, as_of_ms)));
+        let is_asked = |place: &MessagePlace| {
+            peek.after.is_none_or(|after| *place > after.place)
+                && peek.state.is_none_or(|state| state == place.state())
+        };
+        let mut places: Vec<MessagePlace> = places.filter(is_asked).collect();
+        places.sort_unstable();
+        for place in places {
+            let (.., id) = place.parts();
+            let Some(message) = self.live.get(&id).map(|queued| queued.peeked(id)) else {
+                continue;
+            };
+            if !visit(message, PeekCursor { as_of_ms, place }) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn dead_letters(
+        &self,
+        queue: &str,
+        after: (i64, i64),
+        now_ms: i64,
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) {
+        let Some(dead_order) = self.dead_order.get(queue) else { return };
+        for (_, id) in dead_order.range((Bound::Excluded(after), Bound::Unbounded)) {
+            if let Some(letter) = self.dead_letter(queue, *id, now_ms)
+                && !visit(letter)
+            {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn dead_letter(&self, queue: &str, id: i64, now_ms: i64) -> Option<DeadLetter> {
+        let kept = |dead: &&Dead| dead.purge_ms.is_none_or(|at| at > now_ms);
+        let dead = self.dead.get(&id).filter(|dead| dead.message.queue == queue).filter(kept)?;
+        Some(DeadLetter { value: dead.message.value.clone(), ..dead.letter.clone() })
+    }
+}
+
+impl MessageTable for Messages {
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
+        let taken = self.take_held(id, lock);
+        if let Some(queued) = &taken {
+            self.forget_key(&queued.message);
+        }
+        Ok(taken.is_some())
+    }
+
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+        let Some(mut queued) = self.take_held(id, lock) else { return Ok(None) };
+        queued.lock = 0;
+        queued.attempts -= 1;
+        if queued.attempts == 0 {
+            queued.first_ms = None;
+        }
+        let named = queued.message.is_named();
+        self.put(id, queued);
+        Ok(Some(named))
+    }
+
+    fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
+        Ok(self.holds(id, lock).then(|| self.locked_of(id)).flatten())
+    }
+
+    fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool> {
+        let Some(mut queued) = self.take_held(id, lock) else { return Ok(false) };
+        queued.lock_end_ms = end_ms;
+        self.put(id, queued);
+        Ok(true)
+    }
+
+    fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
+        let locked = self.locked.get(queue).into_iter().flatten();
+        let expired = locked.take_while(|(end, _)| *end <= now_ms).take(max);
+        Ok(expired.filter_map(|(_, id)| self.locked_of(*id)).collect())
+    }
+
+    fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
+        if let Some(mut queued) = self.take(locked.id) {
+            queued.lock = 0;
+            queued.due_ms = due_ms;
+            self.put(locked.id, queued);
+        }
+        Ok(())
+    }
+
+    fn remove_dead(
+        &mut self,
+        locked: &LockedMessage,
+        reason: Option<&Reason>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let id = locked.id;
+        let Some(queued) = self.take(id) else { return Ok(()) };
+        self.forget_key(&queued.message);
+        let Some(reason) = reason else { return Ok(()) };
+        let Queued { message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
+        let purge_ms = message.dead_retention_ms.map(|kept| now_ms.saturating_add(kept));
+        let letter = DeadLetter {
+            id,
+            attempts,
+            enqueued_ms,
+            first_ms: first_ms.unwrap_or(now_ms),
+            last_ms: last_ms.unwrap_or(now_ms),
+            died_ms: now_ms,
+            reason: reason.clone(),
+            value: Vec::new(),
+        };
+        self.put_dead(id, Dead { message, letter, purge_ms });
+        Ok(())
+    }
+
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
+        if let Some(key) = key_of(&message)
+            && let Some(id) = self.keys.get(&key)
+        {
+            return Ok(Enqueued { id: Some(*id), deduplicated: true });
+        }
+        self.last_id += 1;
+        self.insert(self.last_id, message, now_ms);
+        Ok(Enqueued { id: Some(self.last_id), deduplicated: false })
+    }
+
+    fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
+        let Claim { queue, max, lock_ms, lock } = claim;
+        let waiting = self.waiting.get(queue);
+        let due = firsts(waiting).flat_map(|(priority, ..)| {
+            let of_it = (priority, i64::MIN, i64::MIN)..=(priority, now_ms, i64::MAX);
+            waiting.into_iter().flat_map(move |waiting| waiting.range(of_it.clone()))
+        });
+        let ids: Vec<i64> = due.take(*max).map(|(_, _, id)| *id).collect();
+        let mut deliveries = Vec::new();
+        for id in ids {
+            let Some(mut queued) = self.take(id) else { continue };
+            queued.lock = *lock;
+            queued.lock_end_ms = now_ms + lock_ms;
+            queued.attempts += 1;
+            queued.first_ms.get_or_insert(now_ms);
+            queued.last_ms = Some(now_ms);
+            deliveries.push(Delivery {
+                id,
+                lock: *lock,
+                attempts: queued.attempts,
+                enqueued_ms: queued.enqueued_ms,
+                value: queued.message.value.clone(),
+            });
+            self.put(id, queued);
+        }
+        Ok(deliveries)
+    }
+
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        Ok(ids.iter().map(|id| copies::read(self, *id)).collect())
+    }
+
+    fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {
+        copies::replace(self, messages);
+        Ok(())
+    }
+
+    fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
+        let over = self.purges.iter().take_while(|(at, _)| *at <= now_ms).take(max);
+        let ids: Vec<i64> = over.map(|(_, id)| *id).collect();
+        Ok(ids.into_iter().filter_map(|id| self.take_dead(id)).count())
+    }
+}
+
+/// The first message of each priority.
+fn firsts(waiting: Option<&BTreeSet<WaitingOrder>>) -> impl Iterator<Item = WaitingOrder> {
+    let first_from = move |from: WaitingOrder| waiting?.range(from..).next().copied();
+    std::iter::successors(first_from((Reverse(u8::MAX), i64::MIN, i64::MIN)), move |place| {
+        let (Reverse(priority), ..) = place;
+        first_from((Reverse(priority.checked_sub(1)?), i64::MIN, i64::MIN))
+    })
+}
+
+fn key_of(message: &Message) -> Option<(String, String)> {
+    let key = message.deduplication_key.clone()?;
+    Some((message.queue.clone(), key))
+}

@@ -1,0 +1,137 @@
+//! The statements that carry out a decided batch, behind the fence that only the right epoch and
+//! version pass.
+
+use super::database::FENCE;
+use super::entries::EntryChanges;
+use super::feed::ChangeRows;
+use super::history::{self, Replaced};
+use super::line::{Call, Value};
+use super::message_changes::MessageChanges;
+use super::replication::{self, SegmentRow};
+use crate::feed::Extent;
+use openkv_core::model::{POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS};
+
+const LOG: &str = "\
+INSERT INTO openkv.log (db, version, epoch, batch, at_ms, previous, keys, writes) \
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+const TRIM_LOG: &str = "\
+DELETE FROM openkv.log AS l USING (SELECT ctid AS place FROM openkv.log WHERE db = $1 \
+ORDER BY version LIMIT $2) AS old WHERE l.ctid = old.place AND l.at_ms < $3";
+
+/// A decided batch.
+pub(super) struct CommitStatements {
+    pub(super) db: i64,
+    pub(super) epoch: i64,
+    /// The last commit before it.
+    pub(super) version: i64,
+    /// Its last commit; the same for a batch without one.
+    pub(super) next: i64,
+    /// The last of its commits that removed an entry, or 0.
+    pub(super) removed: i64,
+    pub(super) uuid: Option<Vec<u8>>,
+    /// The number of the last message after it.
+    pub(super) last_message: i64,
+    pub(super) now_ms: i64,
+    /// Whether changes are logged from now on.
+    pub(super) logs: bool,
+    pub(super) feed: FeedExtent,
+    /// Its name in the log of batches.
+    pub(super) name: Vec<u8>,
+    /// The keys whose entries it changes, as the log of batches has them.
+    pub(super) keys: Option<Vec<u8>>,
+    /// Its writes with ids, as the log of batches has them.
+    pub(super) writes: Option<Vec<u8>>,
+    /// The rows of the history, if there is one.
+    pub(super) past: Replaced,
+    pub(super) entries: EntryChanges,
+    pub(super) messages: MessageChanges,
+    pub(super) changes: ChangeRows,
+    /// The row of the replication log, if it is on.
+    pub(super) segment: Option<SegmentRow>,
+    /// The number of rows of the history to delete.
+    pub(super) trims_past: i64,
+    /// Rows of the log of batches from before this time go, in ms since the epoch.
+    pub(super) trims_log: Option<i64>,
+}
+
+/// From when on the log of batches is kept.
+pub(super) fn kept_from_ms(now_ms: i64) -> i64 {
+    now_ms - POSTGRES_LOG_KEPT_MS
+}
+
+/// How far the log of changes reaches, and by how much it has grown, in rows and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FeedExtent {
+    complete: i64,
+    removed: i64,
+    grown: [i64; 4],
+}
+
+impl FeedExtent {
+    /// From its extents before and after the batch.
+    pub(super) fn between(before: &Extent, after: &Extent) -> Self {
+        let numbers = |of: &Extent| {
+            let Extent { sets, removals, .. } = of;
+            [sets.rows, sets.bytes, removals.rows, removals.bytes].map(u64::cast_signed)
+        };
+        let mut grown = numbers(after);
+        grown.iter_mut().zip(numbers(before)).for_each(|(now, then)| *now -= then);
+        let [complete, removed] = [after.complete, after.removed].map(u64::cast_signed);
+        Self { complete, removed, grown }
+    }
+}
+
+impl CommitStatements {
+    /// Whether it changes entries, messages or the log of changes.
+    pub(super) fn has_changes(&self) -> bool {
+        !self.changed().is_empty()
+    }
+
+    /// Whether it has a commit, changes entries at most, and deletes no rows of the log.
+    pub(super) fn changes_only_entries(&self) -> bool {
+        let mut others = Vec::new();
+        self.messages.calls(&self.db, &mut others);
+        self.changes.calls(&self.db, &mut others);
+        others.is_empty()
+            && self.segment.is_none()
+            && !self.logs
+            && self.trims_log.is_none()
+            && self.next != self.version
+    }
+
+    fn changed(&self) -> Vec<Call<'_>> {
+        let mut calls = Vec::new();
+        self.entries.calls(&self.db, &mut calls);
+        self.messages.calls(&self.db, &mut calls);
+        self.changes.calls(&self.db, &mut calls);
+        calls
+    }
+
+    /// All statements between BEGIN and COMMIT.
+    pub(super) fn calls(&self) -> Vec<Call<'_>> {
+        let Self { db, epoch, version, next, removed, uuid, last_message, now_ms, .. } = self;
+        let Self { logs, feed, name, keys, writes, .. } = self;
+        let mut fence: Vec<&Value<'_>> = vec![db, epoch, version, next, removed, uuid];
+        fence.extend([last_message as &Value<'_>, now_ms, logs, &feed.complete, &feed.removed]);
+        fence.extend(feed.grown.iter().map(|number| number as &Value<'_>));
+        let mut calls = vec![(FENCE, fence)];
+        self.past.calls(db, &mut calls);
+        calls.extend(self.changed());
+        if next != version {
+            calls.push((LOG, vec![db, next, epoch, name, now_ms, version, keys, writes]));
+        }
+        if let Some(SegmentRow { first, changes }) = &self.segment {
+            calls.push((replication::APPEND, vec![db, next, first, now_ms, changes]));
+        }
+        if self.trims_past > 0 {
+            calls.push((history::TRIM, vec![db, &POSTGRES_LOG_TRIM_ROWS, &self.trims_past]));
+        }
+        if let Some(before_ms) = &self.trims_log {
+            calls.push((TRIM_LOG, vec![db, &POSTGRES_LOG_TRIM_ROWS, before_ms]));
+            if self.segment.is_some() {
+                calls.push((replication::TRIM, vec![db, &POSTGRES_LOG_TRIM_ROWS]));
+            }
+        }
+        calls
+    }
+}

@@ -1,0 +1,178 @@
+//! Begins a lead, finds out which batches in flight have happened, and hands a database over: each by one
+//! statement that raises the epoch or clears the leader.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::Shared;
+use super::cells::{Cells, first};
+use super::database::{DatabaseRow, LogParts};
+use super::link::Link;
+use super::logged_writes;
+use super::outcome::until_answered;
+use openkv_core::layer::{Lead, Remembered, Resolution};
+use openkv_core::model::{Error, Kind, POSTGRES_HAND_OVER_MS_MAX, Result};
+
+/// Raises the epoch: of a database without a leader, or of the epoch `$3` of this process. It waits for
+/// a transaction under way, and refuses those that arrive later.
+const RAISE: &str = "\
+WITH led AS (UPDATE openkv.databases AS d SET epoch = epoch + 1, leader = $2 WHERE d.id = $1 AND \
+CASE WHEN $3::int8 IS NULL THEN leader IS NULL OR leader = $2 OR NOT EXISTS (SELECT 1 \
+FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()) \
+ELSE leader = $2 AND epoch = $3 END \
+RETURNING id, epoch, version, greatest(clock_ms, \
+floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_parts), \
+begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM led) \
+SELECT epoch, version, clock_ms, last_uuid, last_message, logs, log_parts FROM led";
+
+const START: &str = "SELECT start FROM openkv.epochs WHERE db = $1 AND epoch = $2";
+
+/// The epoch of this process, if it is the one that has raised the epoch `$3`, and nothing was committed
+/// since.
+const RAISED: &str = "\
+SELECT d.epoch FROM openkv.databases AS d CROSS JOIN LATERAL (SELECT start FROM openkv.epochs \
+WHERE db = d.id AND epoch = $3::int8 + 1 LIMIT 1) AS next \
+WHERE d.id = $1 AND d.leader = $2 AND d.epoch > $3 AND d.version = next.start";
+
+const LEADER: &str = "\
+SELECT s.name FROM openkv.databases AS d CROSS JOIN LATERAL (SELECT name FROM openkv.servers \
+WHERE id = d.leader LIMIT 1) AS s WHERE d.id = $1";
+
+const HAND_OVER: &str = "UPDATE openkv.databases SET leader = NULL WHERE id = $1 AND leader = $2";
+
+const DEPOSE: &str = "UPDATE openkv.databases SET epoch = $2, leader = NULL WHERE id = $1";
+const BEGAN: &str = "INSERT INTO openkv.epochs (db, epoch, start) VALUES ($1, $2, $3)";
+
+/// Begins to lead.
+///
+/// # Errors
+/// `Unavailable` with the name of the leader, if another process leads; the error of the server.
+pub(super) fn acquire(shared: &Shared, deadline: Instant) -> Result<(Lead, Remembered)> {
+    if let Some(lease) = &shared.lease {
+        lease.begin(deadline)?;
+    }
+    match raise(shared, None, deadline)? {
+        Some(lead) => Ok((lead, logged_writes::remembered(shared, &lead)?)),
+        None => Err(other_leader(shared)),
+    }
+}
+
+/// Finds out which batches of an epoch have happened.
+pub(super) fn resolve(shared: &Shared, epoch: u64) -> Resolution {
+    until_answered(|deadline| try_resolve(shared, epoch, deadline))
+        .unwrap_or_else(Resolution::Unknown)
+}
+
+/// As [`resolve`], with one attempt.
+///
+/// # Errors
+/// It is still unknown.
+pub(super) fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
+    let epoch = epoch.cast_signed();
+    if let Some(lead) = raise_again(shared, epoch, deadline)? {
+        return Ok(Resolution::Leading(lead, logged_writes::remembered(shared, &lead)?));
+    }
+    let rows = shared.query((START, vec![&shared.db, &(epoch + 1)]))?;
+    let start: Option<i64> = first("epochs", &rows)?;
+    // Without a later epoch this process has handed the database over, with nothing in flight.
+    let start = start.map_or(0, i64::cast_unsigned);
+    Ok(Resolution::Overtaken { start, error: other_leader(shared) })
+}
+
+/// Raises an epoch of this process, also if it has done so before and the answer was lost.
+fn raise_again(shared: &Shared, epoch: i64, deadline: Instant) -> Result<Option<Lead>> {
+    if let Some(lead) = raise(shared, Some(epoch), deadline)? {
+        return Ok(Some(lead));
+    }
+    let own = shared.lease.as_ref().map(|lease| lease.id());
+    let rows = shared.query((RAISED, vec![&shared.db, &own, &epoch]))?;
+    // The lost connection may have ended the wait for the standby, so what was found may be lost with
+    // the primary. The answer to another commit proves that the standby has all before it.
+    match first("databases", &rows)? {
+        Some(raised) => raise(shared, Some(raised), deadline),
+        None => Ok(None),
+    }
+}
+
+/// Raises the epoch: of a database without a leader, or this epoch of this process. Answers `None` if
+/// another process leads.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn raise(
+    shared: &Shared,
+    epoch: Option<i64>,
+    deadline: Instant,
+) -> Result<Option<Lead>> {
+    let own = shared.lease.as_ref().map(|lease| lease.id());
+    let mut lent = shared.pool.lend(deadline)?;
+    let rows = lent.session.query((RAISE, vec![&shared.db, &own, &epoch]));
+    lent.give_back();
+    let rows = rows?;
+    rows.first().map(|row| lead_of(shared, row)).transpose()
+}
+
+fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
+    let cells = Cells::of("databases", row);
+    let (uuid, clock_ms) = (cells.get::<Option<&[u8]>>(3)?, cells.get(2)?);
+    shared.time.learn(clock_ms);
+    let (feeds, log_parts) = (cells.get(5)?, LogParts::of(cells.get(6)?));
+    shared.logs.feeds.store(feeds, Ordering::Relaxed);
+    shared.logs.replicates.store(log_parts.has_log(), Ordering::Relaxed);
+    shared.logs.remembers.store(log_parts.has_history(), Ordering::Relaxed);
+    shared.logs.messages.store(log_parts.has_messages(), Ordering::Relaxed);
+    Ok(Lead {
+        epoch: cells.unsigned(0)?,
+        version: cells.unsigned(1)?,
+        clock_ms: if shared.time.is_of_caller() { 0 } else { clock_ms },
+        last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
+        last_message: cells.get(4)?,
+        logs: feeds || log_parts.has_log(),
+    })
+}
+
+/// Lets others lead the database at once.
+pub(super) fn hand_over(shared: &Shared) -> Result<()> {
+    let own = shared.lease.as_ref().map(|lease| lease.id());
+    let deadline = Instant::now() + Duration::from_millis(POSTGRES_HAND_OVER_MS_MAX);
+    let mut lent = shared.pool.lend(deadline)?;
+    let handed = lent.session.query((HAND_OVER, vec![&shared.db, &own]));
+    lent.give_back();
+    handed.map(drop)
+}
+
+/// Deposes a leader whose lease has ended, inside a transaction. Returns the new epoch.
+pub(super) fn depose(link: &Link, db: i64, row: &DatabaseRow) -> Result<i64> {
+    let epoch = row.epoch + 1;
+    link.query((DEPOSE, vec![&db, &epoch]))?;
+    link.query((BEGAN, vec![&db, &epoch, &row.version]))?;
+    Ok(epoch)
+}
+
+fn other_leader(shared: &Shared) -> Error {
+    let rows = shared.query((LEADER, vec![&shared.db]));
+    let name =
+        rows.and_then(|rows| first::<&[u8]>("servers", &rows).map(|name| name.map(<[u8]>::to_vec)));
+    match name {
+        Ok(Some(name)) => led_by(&String::from_utf8_lossy(&name)),
+        Ok(None) => overtaken(),
+        Err(error) => error,
+    }
+}
+
+/// The error of a write to a database that another process leads.
+pub(super) fn led_by(name: &str) -> Error {
+    let why = format!(
+        "another process leads the database, named {name:?}: write there, or close it; nothing was done"
+    );
+    Error::new(Kind::Unavailable, why)
+}
+
+/// The error of a write when another process has taken over, and is gone again.
+pub(super) fn overtaken() -> Error {
+    let why = "another process has taken the database over; nothing was done, so try again";
+    Error::new(Kind::Unavailable, why)
+}

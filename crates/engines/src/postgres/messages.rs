@@ -1,0 +1,387 @@
+//! Messages in the writer's transaction: those that the batch names are fetched with the first trip,
+//! and changed with the last one. Only claims need a trip of their own.
+
+use std::collections::{HashMap, HashSet};
+
+use tokio_postgres::Row;
+
+use super::cells::{Cells, first};
+use super::kept_messages;
+use super::line::{Call, Value};
+use super::link::Link;
+use super::message_changes::{MessageChanges, change_dead_letters, delete_waiting};
+use crate::packed::{unpack_intervals, unpack_keys};
+use openkv_core::commit::{LockedMessage, MessageTable};
+use openkv_core::model::{
+    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, Message, MessageDeletion,
+    Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
+};
+
+macro_rules! locked_columns {
+    () => {
+        "id, lock, attempts, lock_end_ms, queue, backoff_ms, undelivered, dead_retention_ms, v"
+    };
+}
+
+const HELD: &str = concat!(
+    "SELECT m.id, m.lock, m.attempts, m.lock_end_ms, m.queue, m.backoff_ms, m.undelivered, \
+     m.dead_retention_ms, CASE WHEN u.fails THEN m.v ELSE ''::bytea END AS v \
+     FROM unnest($2::int8[], $3::int8[], $4::bool[]) AS u(id, lock, fails) \
+     CROSS JOIN LATERAL (SELECT ",
+    locked_columns!(),
+    " FROM openkv.messages WHERE db = $1 AND id = u.id AND locked AND lock = u.lock LIMIT 1) AS m"
+);
+
+/// The earliest end of a lock of each claimed queue, before the batch.
+const FIRST_ENDS: &str = "\
+SELECT u.queue, m.lock_end_ms FROM unnest($2::bytea[]) AS u(queue) \
+CROSS JOIN LATERAL (SELECT lock_end_ms FROM openkv.messages \
+WHERE db = $1 AND queue = u.queue AND locked ORDER BY lock_end_ms LIMIT 1) AS m";
+
+const EXPIRED: &str = concat!(
+    "SELECT ",
+    locked_columns!(),
+    " FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms <= $3 \
+     ORDER BY lock_end_ms, id LIMIT $4"
+);
+
+const EXTEND_EXPIRED: &str = "\
+UPDATE openkv.messages SET lock_end_ms = $4, in_grace = true \
+WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms <= $3 AND NOT in_grace";
+
+const SAME_KEY: &str = "SELECT id FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
+
+/// One priority after the other, so that messages that are not due yet are not visited.
+const CLAIM: &str = "\
+WITH due AS MATERIALIZED (SELECT m.place FROM generate_series($7::int4, 0, -1) AS p(priority) \
+CROSS JOIN LATERAL (SELECT ctid AS place, id, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
+AND NOT locked AND priority = p.priority::int2 AND due_ms <= $3 ORDER BY due_ms, id LIMIT $4) AS m \
+ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $4) \
+UPDATE openkv.messages AS m SET locked = true, lock = $5, lock_end_ms = $6, in_grace = false, \
+attempts = attempts + 1, first_ms = coalesce(first_ms, $3), last_ms = $3 \
+FROM due WHERE m.ctid = due.place \
+RETURNING m.id, m.attempts, m.enqueued_ms, m.v, m.priority, m.due_ms";
+
+const PURGE: &str = "\
+WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead WHERE db + 0 = $1 AND purge_ms <= $2 \
+ORDER BY purge_ms LIMIT $3) \
+DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING 1";
+
+/// The messages and queues that a batch names.
+#[derive(Default)]
+pub(super) struct HeldArguments {
+    ids: Vec<i64>,
+    locks: Vec<i64>,
+    fails: Vec<bool>,
+    queues: Vec<Vec<u8>>,
+}
+
+impl HeldArguments {
+    pub(super) fn of(settlements: &[Settlement], renewals: &[Renewal], claims: &[Claim]) -> Self {
+        let mut held = Self::default();
+        for settlement in settlements {
+            held.push(settlement.id, settlement.lock, settlement.outcome == Outcome::Failed);
+        }
+        for renewal in renewals {
+            held.push(renewal.id, renewal.lock, false);
+        }
+        held.queues.extend(claims.iter().map(|claim| claim.queue.as_bytes().to_vec()));
+        held
+    }
+
+    fn push(&mut self, id: i64, lock: i64, fails: bool) {
+        self.ids.push(id);
+        self.locks.push(lock);
+        self.fails.push(fails);
+    }
+
+    /// Adds the statements that fetch them: none, or both.
+    pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
+        if !self.is_empty() {
+            calls.push((HELD, vec![db, &self.ids, &self.locks, &self.fails]));
+            calls.push((FIRST_ENDS, vec![db, &self.queues]));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.queues.is_empty()
+    }
+}
+
+/// The messages of the database, inside a transaction of the writer.
+pub(super) struct Messages {
+    link: Link,
+    db: i64,
+    last_id: i64,
+    /// By number: its lock, and what its failure needs.
+    held: HashMap<i64, (i64, LockedMessage)>,
+    first_ends: HashMap<Vec<u8>, i64>,
+    /// Deduplication keys of the batch, by queue.
+    keys: HashMap<(String, String), i64>,
+    changes: MessageChanges,
+    /// Messages that the transaction has deleted, sent or not.
+    gone: HashSet<i64>,
+    flushed: bool,
+}
+
+impl Messages {
+    pub(super) fn new(link: Link, db: i64, last_id: i64) -> Self {
+        let (held, first_ends, keys) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (changes, gone) = (MessageChanges::default(), HashSet::new());
+        Self { link, db, last_id, held, first_ends, keys, changes, gone, flushed: false }
+    }
+
+    /// Takes the answers of [`HeldArguments::calls`].
+    ///
+    /// # Errors
+    /// `Corrupt` for columns of other types.
+    pub(super) fn learn(&mut self, held: &[Row], first_ends: &[Row]) -> Result<()> {
+        for row in held {
+            let lock = Cells::of("messages", row).get(1)?;
+            let locked = locked_of(row)?;
+            self.held.insert(locked.id, (lock, locked));
+        }
+        for row in first_ends {
+            let cells = Cells::of("messages", row);
+            self.first_ends.insert(cells.get(0)?, cells.get(1)?);
+        }
+        Ok(())
+    }
+
+    /// The changes to write.
+    pub(super) fn take_changes(&mut self) -> MessageChanges {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The number of the last message, after the batch.
+    pub(super) fn last_id(&self) -> i64 {
+        self.last_id
+    }
+
+    /// Whether the transaction has sent changes already.
+    pub(super) fn has_flushed(&self) -> bool {
+        self.flushed
+    }
+
+    /// Requeues or deletes dead letters; answers their numbers.
+    pub(super) fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+    ) -> Result<Vec<i64>> {
+        self.flushed = true;
+        let changed = change_dead_letters(&self.link, self.db, queue, change, now_ms)?;
+        match change {
+            DeadLetterChange::Requeue(_) => {}
+            DeadLetterChange::Delete(_) | DeadLetterChange::Purge { .. } => {
+                self.gone.extend(&changed);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Deletes a message, unless a consumer has it.
+    pub(super) fn delete_waiting(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+    ) -> Result<MessageDeletion> {
+        self.flushed = true;
+        let deletion = delete_waiting(&self.link, self.db, queue, id, now_ms)?;
+        if deletion == MessageDeletion::Deleted {
+            self.gone.insert(id);
+        }
+        Ok(deletion)
+    }
+
+    /// Sends the changes so far with one more statement; answers that one's rows.
+    fn flush_with(&mut self, last: Call<'_>) -> Result<Vec<Row>> {
+        let changes = self.take_changes();
+        let mut calls = Vec::new();
+        changes.calls(&self.db, &mut calls);
+        calls.push(last);
+        let mut answers = self.link.run(&calls)?;
+        let rows = answers.pop().map(|answer| answer.rows).unwrap_or_default();
+        self.flushed |= calls.len() > 1 || !rows.is_empty();
+        Ok(rows)
+    }
+
+    /// Deletes a message that leaves no dead letter.
+    fn delete(&mut self, id: i64) {
+        self.changes.delete(id);
+        self.gone.insert(id);
+    }
+
+    fn holds(&self, id: i64, lock: i64) -> bool {
+        self.held.get(&id).is_some_and(|(held, _)| *held == lock)
+    }
+
+    /// Takes the message that a lock holds; the batch holds it no more.
+    fn take_held(&mut self, id: i64, lock: i64) -> Option<LockedMessage> {
+        self.holds(id, lock).then(|| self.held.remove(&id)).flatten().map(|(_, message)| message)
+    }
+
+    /// The live message with a deduplication key.
+    fn with_key(&self, queue: &str, key: &str) -> Result<Option<i64>> {
+        if let Some(id) = self.keys.get(&(queue.to_owned(), key.to_owned())) {
+            return Ok(Some(*id).filter(|id| !self.changes.deletes(*id)));
+        }
+        let (queue, key) = (queue.as_bytes(), key.as_bytes());
+        let rows = self.link.query((SAME_KEY, vec![&self.db, &queue, &key]))?;
+        let found: Option<i64> = first("messages", &rows)?;
+        Ok(found.filter(|id| !self.changes.deletes(*id)))
+    }
+}
+
+/// The message of a row with the columns of a locked message.
+fn locked_of(row: &Row) -> Result<LockedMessage> {
+    let cells = Cells::of("messages", row);
+    Ok(LockedMessage {
+        id: cells.get(0)?,
+        attempts: cells.get::<i32>(2)?.cast_unsigned(),
+        lock_end_ms: cells.get(3)?,
+        message: Message {
+            queue: cells.text(4)?,
+            backoff_ms: unpack_intervals(cells.get(5)?),
+            keys_if_undelivered: unpack_keys(cells.get(6)?),
+            dead_retention_ms: cells.get(7)?,
+            value: cells.get(8)?,
+            ..Message::default()
+        },
+        encoding: Encoding::Cbor,
+    })
+}
+
+/// A message of a row of [`CLAIM`], behind what it is ordered by.
+fn claimed_of(row: &Row, lock: i64) -> Result<((i16, i64, i64), Delivery)> {
+    let cells = Cells::of("messages", row);
+    let id = cells.get(0)?;
+    let delivery = Delivery {
+        id,
+        lock,
+        attempts: cells.get::<i32>(1)?.cast_unsigned(),
+        enqueued_ms: cells.get(2)?,
+        value: cells.get(3)?,
+    };
+    Ok(((-cells.get::<i16>(4)?, cells.get(5)?, id), delivery))
+}
+
+impl MessageTable for Messages {
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
+        let held = self.take_held(id, lock).is_some();
+        if held {
+            self.delete(id);
+        }
+        Ok(held)
+    }
+
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+        let Some(held) = self.take_held(id, lock) else { return Ok(None) };
+        self.changes.put_back(id);
+        Ok(Some(held.message.is_named()))
+    }
+
+    fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
+        Ok(self.take_held(id, lock))
+    }
+
+    fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool> {
+        let held = self.holds(id, lock);
+        if held {
+            self.changes.renew(id, end_ms);
+        }
+        Ok(held)
+    }
+
+    fn extend_expired(&mut self, queue: &str, now_ms: i64, end_ms: i64) -> Result<()> {
+        let (db, queue) = (self.db, queue.as_bytes());
+        self.flushed = true;
+        self.flush_with((EXTEND_EXPIRED, vec![&db, &queue, &now_ms, &end_ms])).map(drop)
+    }
+
+    fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
+        // The batch has only ended locks since, or moved their ends into the future.
+        if self.first_ends.get(queue.as_bytes()).is_none_or(|end| *end > now_ms) {
+            return Ok(Vec::new());
+        }
+        let (db, max) = (self.db, i64::try_from(max).unwrap_or(i64::MAX));
+        let rows = self.flush_with((EXPIRED, vec![&db, &queue.as_bytes(), &now_ms, &max]))?;
+        rows.iter().map(locked_of).collect()
+    }
+
+    fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
+        self.changes.retry(locked.id, due_ms);
+        Ok(())
+    }
+
+    fn remove_dead(
+        &mut self,
+        locked: &LockedMessage,
+        reason: Option<&Reason>,
+        now_ms: i64,
+    ) -> Result<()> {
+        match reason {
+            Some(reason) => {
+                self.changes.die(locked.id, reason, now_ms);
+                self.changes.delete(locked.id);
+            }
+            None => self.delete(locked.id),
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
+        if let Some(key) = &message.deduplication_key
+            && let Some(id) = self.with_key(&message.queue, key)?
+        {
+            return Ok(Enqueued { id: Some(id), deduplicated: true });
+        }
+        self.last_id += 1;
+        if let Some(key) = &message.deduplication_key {
+            self.keys.insert((message.queue.clone(), key.clone()), self.last_id);
+        }
+        self.changes.enqueue(self.last_id, message, now_ms);
+        Ok(Enqueued { id: Some(self.last_id), deduplicated: false })
+    }
+
+    fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
+        let Claim { queue, max, lock_ms, lock } = claim;
+        let (db, queue, end_ms) = (self.db, queue.as_bytes(), now_ms + lock_ms);
+        let (max, top) = (i64::try_from(*max).unwrap_or(i64::MAX), i32::from(PRIORITY_MAX));
+        let values: Vec<&Value<'_>> = vec![&db, &queue, &now_ms, &max, lock, &end_ms, &top];
+        let rows = self.flush_with((CLAIM, values))?;
+        let claimed = rows.iter().map(|row| claimed_of(row, *lock)).collect::<Result<_>>();
+        let mut claimed: Vec<_> = claimed?;
+        claimed.sort_by_key(|(order, _)| *order);
+        Ok(claimed.into_iter().map(|(_, delivery)| delivery).collect())
+    }
+
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        let mut known: HashMap<i64, KeptMessage> = HashMap::with_capacity(ids.len());
+        let mut asked = Vec::new();
+        for id in ids {
+            match self.changes.enqueued(*id) {
+                Some(kept) => drop(known.insert(*id, kept)),
+                None if self.gone.contains(id) => {}
+                None => asked.push(*id),
+            }
+        }
+        if !asked.is_empty() {
+            let db = self.db;
+            for row in self.flush_with((kept_messages::OF_IDS, vec![&db, &asked]))? {
+                known.extend([kept_messages::kept_of(&row)?]);
+            }
+        }
+        Ok(ids.iter().map(|id| known.remove(id)).collect())
+    }
+
+    fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
+        if max == 0 {
+            return Ok(0);
+        }
+        let (db, max) = (self.db, i64::try_from(max).unwrap_or(i64::MAX));
+        self.flush_with((PURGE, vec![&db, &now_ms, &max])).map(|rows| rows.len())
+    }
+}

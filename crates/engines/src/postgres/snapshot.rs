@@ -1,0 +1,260 @@
+//! One point in time of a database.
+//!
+//! Entries that a read names beforehand are fetched by one statement, which is one snapshot by itself. Any other
+//! look-up opens a REPEATABLE READ transaction that lasts until the read ends.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::cells::Cells;
+use super::database::missing;
+use super::feed::FeedReader;
+use super::indexes;
+use super::link::Link;
+use super::pages::{PageRequest, page, seen, walk_pages};
+use super::prefetch::{Prefetched, fits};
+use super::queues::QueueReader;
+use super::read_transaction::{begin_read, end_read, size};
+use super::replication::LogReader;
+use crate::{FeedLog, FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
+use openkv_core::model::{
+    BEFORE_EXPIRY_MS, Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind,
+    Logged, Needs, Peek, PeekCursor, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats,
+    Step, Versionstamp, Walk,
+};
+
+/// The first statement of the transaction takes the snapshot.
+const NOW: &str = "\
+SELECT version, greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms \
+FROM openkv.databases WHERE id = $1";
+
+/// A read of the database.
+pub(super) struct PostgresSnapshot {
+    shared: Arc<Shared>,
+    /// The time to use instead of the server's.
+    now_ms: Option<i64>,
+    goes_on: Option<GoesOn>,
+    prefetched: Option<Prefetched>,
+    open: Option<Open>,
+}
+
+/// A transaction of a read.
+struct Open {
+    link: Link,
+    version: i64,
+    now_ms: i64,
+}
+
+impl PostgresSnapshot {
+    pub(super) fn new(shared: Arc<Shared>, now_ms: Option<i64>, goes_on: Option<GoesOn>) -> Self {
+        Self { shared, now_ms, goes_on, prefetched: None, open: None }
+    }
+
+    /// Ends the transaction, if there is one.
+    pub(super) fn end(self) {
+        if let Some(Open { link, .. }) = self.open {
+            end_read(link);
+        }
+    }
+
+    /// The open transaction.
+    fn open(&mut self) -> Result<&Open> {
+        if self.goes_on.as_ref().is_some_and(|goes_on| !goes_on()) {
+            return Err(Error::new(Kind::Unavailable, "the call was ended; nothing was done"));
+        }
+        if self.open.is_none() {
+            let open = self.begin()?;
+            if self.prefetched.as_ref().is_some_and(|known| known.version != open.version) {
+                let why = "the database changed during a read of two steps; read again";
+                return Err(Error::new(Kind::Unavailable, why));
+            }
+            self.open = Some(open);
+        }
+        self.open.as_ref().ok_or_else(Error::closed)
+    }
+
+    fn begin(&self) -> Result<Open> {
+        let (link, rows) = begin_read(&self.shared, (NOW, vec![&self.shared.db, &self.now_ms]))?;
+        let cells = Cells::of("databases", rows.first().ok_or_else(missing)?);
+        let (version, clock_ms) = (cells.get(0)?, cells.get(1)?);
+        let now_ms = if self.has_expired() { BEFORE_EXPIRY_MS } else { clock_ms };
+        Ok(Open { link, version, now_ms })
+    }
+
+    /// Whether it has entries that have expired.
+    fn has_expired(&self) -> bool {
+        self.now_ms == Some(BEFORE_EXPIRY_MS)
+    }
+
+    fn queues(&mut self) -> Result<QueueReader<'_>> {
+        let db = self.shared.db;
+        let open = self.open()?;
+        Ok(QueueReader { link: &open.link, db, now_ms: open.now_ms })
+    }
+}
+
+impl Snapshot for PostgresSnapshot {
+    fn prefetch(&mut self, needs: Needs<'_>) -> Result<()> {
+        if self.open.is_none() && fits(&needs) && !self.has_expired() {
+            self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, needs)?);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        if let Some(found) = self.prefetched.as_ref().and_then(|known| known.entry(key)) {
+            return Ok(match found {
+                Some(row) => {
+                    visit(seen(row)?.row);
+                    true
+                }
+                None => false,
+            });
+        }
+        let after = [key, &[0]].concat();
+        let mut found = false;
+        self.scan(key, &after, false, &mut |row| {
+            visit(row);
+            found = true;
+            false
+        })?;
+        Ok(found)
+    }
+
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        if let Some(found) = self.prefetched.as_ref().and_then(|known| known.entry(key)) {
+            return found.map(|row| Ok(seen(row)?.expire_at_ms)).transpose();
+        }
+        let mut found = None;
+        let end = [key, &[0]].concat();
+        let walk = Walk { start: key, end: &end, reverse: false, values: false };
+        self.walk(walk, &mut |seen| {
+            found = Some(seen.expire_at_ms);
+            Step::Stop
+        })?;
+        Ok(found)
+    }
+
+    fn scan(
+        &mut self,
+        start: &[u8],
+        end: &[u8],
+        reverse: bool,
+        visit: &mut dyn FnMut(Row<'_>) -> bool,
+    ) -> Result<()> {
+        let mut walk = Walk { start, end, reverse, values: true };
+        let mut bound = None;
+        if let Some(span) = self.prefetched.as_ref().and_then(|known| known.span(&walk)) {
+            for row in &span.rows {
+                if !visit(seen(row)?.row) {
+                    return Ok(());
+                }
+            }
+            match span.rest()? {
+                None => return Ok(()),
+                rest => bound = rest,
+            }
+        }
+        if let Some(bound) = &bound {
+            *(if reverse { &mut walk.end } else { &mut walk.start }) = bound;
+        }
+        self.walk(walk, &mut |seen| if visit(seen.row) { Step::Next } else { Step::Stop })
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        let key = walk.end.strip_suffix(&[0]).filter(|key| *key == walk.start);
+        if let Some(found) = key.and_then(|key| self.prefetched.as_ref()?.entry(key)) {
+            if let Some(row) = found {
+                visit(seen(row)?);
+            }
+            return Ok(());
+        }
+        let db = self.shared.db;
+        let mut next = |request: &PageRequest| {
+            let open = self.open()?;
+            page(&open.link, db, open.now_ms, request)
+        };
+        walk_pages(walk, &mut next, visit)
+    }
+
+    fn stats(&mut self) -> Result<Stats> {
+        let open = self.open()?;
+        size(&open.link, Versionstamp::new(open.version.cast_unsigned()))
+    }
+
+    fn sharing(&mut self) -> Result<Option<Sharing>> {
+        let version = self.open()?.version.cast_unsigned();
+        Ok(Some(self.shared.sharing(version)))
+    }
+
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        Box::new(LazyFeed(self))
+    }
+
+    fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        let db = self.shared.db;
+        let Open { link, now_ms, .. } = self.open()?;
+        Ok(Box::new(LogReader { link, db, now_ms: *now_ms }))
+    }
+
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        self.queues()?.stats(queue)
+    }
+
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        PostgresSnapshot::queues(self)?.names(count_max)
+    }
+
+    fn peek(
+        &mut self,
+        queue: &str,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
+    ) -> Result<()> {
+        PostgresSnapshot::queues(self)?.peek(queue, peek, visit)
+    }
+
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        PostgresSnapshot::queues(self)?.letters(queue, after, visit)
+    }
+
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        PostgresSnapshot::queues(self)?.letter(queue, id)
+    }
+}
+
+/// The log of changes; the transaction begins with the first look at it.
+struct LazyFeed<'s>(&'s mut PostgresSnapshot);
+
+impl LazyFeed<'_> {
+    fn reader(&mut self) -> Result<FeedReader<'_>> {
+        let db = self.0.shared.db;
+        Ok(FeedReader { link: &self.0.open()?.link, db })
+    }
+}
+
+impl FeedLog for LazyFeed<'_> {
+    fn state(&mut self) -> Result<FeedState> {
+        self.reader()?.state()
+    }
+
+    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        self.reader()?.changes(after, visit)
+    }
+}
+
+impl Finder for PostgresSnapshot {
+    fn indexes(&mut self, _count: bool) -> Result<Vec<IndexInfo>> {
+        let db = self.shared.db;
+        indexes::list(&self.open()?.link, db)
+    }
+
+    fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        Err(Capabilities::POSTGRES.refusal(Capability::FullTextSearch))
+    }
+}

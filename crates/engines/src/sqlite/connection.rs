@@ -1,0 +1,145 @@
+//! Opens connections to the file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::errors::failure;
+use super::identity::keep_log;
+use super::identity::log_of;
+use super::log_file;
+pub(super) use super::permissions::Access;
+use super::sealed::SealedFile;
+use openkv_core::model::{Error, PageMemory, Result};
+
+/// The pause between two attempts, while other processes open the same file.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Opens a connection in WAL mode, with the default page cache; `busy` is the wait for locks.
+pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
+    match access {
+        Access::Read => open_to_read(path, busy).map(|(connection, _)| connection),
+        Access::Write => open_named(path, path, access, busy),
+    }
+}
+
+/// As [`open`], for reading, with the file if it is opened as immutable.
+pub(super) fn open_to_read(
+    path: &Path,
+    busy: Duration,
+) -> Result<(Connection, Option<SealedFile>)> {
+    let sealed = SealedFile::of(path);
+    let uri = sealed.as_ref().map(SealedFile::uri);
+    let name = uri.as_deref().map_or(path, Path::new);
+    Ok((open_named(path, name, Access::Read, busy)?, sealed))
+}
+
+/// Opens the file at `path` by the name that SQLite gets: the path, or a URI.
+fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Result<Connection> {
+    #[cfg(unix)]
+    super::locks::install();
+    let mode = match access {
+        Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    };
+    // A connection belongs to one thread at a time, so SQLite needs no mutex. A path is not
+    // interpreted as a URI.
+    let uri = if name == path { OpenFlags::empty() } else { OpenFlags::SQLITE_OPEN_URI };
+    let flags = mode | uri | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags_and_vfs(name, flags, log_file::vfs());
+    let connection = connection.map_err(failure)?;
+    // If the log belongs to another file, closing must not move it into this one.
+    keep_log(&connection, true)?;
+    connection.busy_timeout(busy).map_err(failure)?;
+    limit_cache(&connection, PageMemory::default())?;
+    connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
+    if access == Access::Write {
+        use_log(&connection, busy)?;
+        #[cfg(unix)]
+        refuse_fallback(path, &connection, busy)?;
+    }
+    keep_log(&connection, false)?;
+    Ok(connection)
+}
+
+/// Limits the page cache of a connection.
+pub(super) fn limit_cache(connection: &Connection, memory: PageMemory) -> Result<()> {
+    // A negative number counts KiB instead of pages.
+    let kib = i64::try_from(memory.cache_bytes() / 1024).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "cache_size", -kib).map_err(failure)
+}
+
+/// Maps the beginning of the file into memory, for a connection that reads. If another program shortens the file,
+/// or the disk fails, a read of the mapping ends the process by a signal: only callers that accept that ask
+/// for it.
+pub(super) fn map(connection: &Connection, memory: PageMemory) -> Result<()> {
+    match memory.mmap_bytes() {
+        0 => Ok(()),
+        bytes => connection.pragma_update(None, "mmap_size", bytes.cast_signed()).map_err(failure),
+    }
+}
+
+/// Rejects a connection that SQLite opened read-only as a fallback. SQLite falls back for any
+/// reason: a writer opened while no file descriptor was free could never write.
+///
+/// # Errors
+/// `Unavailable` for files that this process may write; for others SQLite reports the error.
+#[cfg(unix)]
+fn refuse_fallback(path: &Path, connection: &Connection, busy: Duration) -> Result<()> {
+    let is_readonly = connection.is_readonly("main").map_err(failure)?;
+    // SQLite reports a read-only log before it tries to lock.
+    connection.busy_timeout(Duration::ZERO).map_err(failure)?;
+    let begun = connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
+    connection.busy_timeout(busy).map_err(failure)?;
+    let code = begun.err().and_then(|error| error.sqlite_error_code());
+    let is_readonly = is_readonly || code == Some(ErrorCode::ReadOnly);
+    if !is_readonly || is_denied(path) || is_denied(&log_of(path)) {
+        return Ok(());
+    }
+    let reason = "the file could not be opened for writing, though it may be written; open it again, \
+                  and see whether the process has used up its file descriptors (ulimit -n)";
+    Err(Error::unavailable(reason))
+}
+
+/// Whether the file exists and this process may not write it.
+#[cfg(unix)]
+fn is_denied(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(name) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return true };
+    // SAFETY: the name is a C string.
+    path.exists() && unsafe { libc::access(name.as_ptr(), libc::W_OK) } != 0
+}
+
+/// Refuses to write a file that has several hard links. The log lies beside the name by which a
+/// file is opened, so commits by one name are invisible by the other, and get overwritten.
+///
+/// # Errors
+/// `Denied` for a file with more than one hard link.
+#[cfg(unix)]
+pub(super) fn refuse_links(path: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let links =
+        std::fs::metadata(path).map_or(1, |file| if file.is_file() { file.nlink() } else { 1 });
+    if links <= 1 {
+        return Ok(());
+    }
+    Err(Error::denied(format!(
+        "the file has {links} hard links, and writes by one name lose those by another, since \
+         each name has a log of its own: remove the other names (find them with find -samefile), \
+         or copy the file and open the copy; readonly: true opens it as it is"
+    )))
+}
+
+/// Enables WAL mode, which is stored in the file. SQLite does not wait for locks during this.
+fn use_log(connection: &Connection, busy: Duration) -> Result<()> {
+    let deadline = Instant::now() + busy;
+    while let Err(error) = connection.pragma_update(None, "journal_mode", "wal") {
+        let locked = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if !locked || Instant::now() >= deadline {
+            return Err(failure(error));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! The size of the file and the use of the page cache, from SQLite's own counters.
+
+use std::ffi::c_int;
+use std::path::PathBuf;
+
+use rusqlite::{Connection, ffi};
+
+use super::statement::Statement;
+use super::values::stamp;
+use openkv_core::model::{Result, Stats};
+
+/// The statements of `stats`.
+pub(super) struct Measure {
+    pages: Statement,
+    log: PathBuf,
+}
+
+impl Measure {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let mut log = connection.path().unwrap_or_default().to_owned();
+        log.push_str("-wal");
+        Ok(Self {
+            pages: Statement::prepare(
+                connection,
+                "SELECT (SELECT page_count FROM pragma_page_count), \
+                 (SELECT page_size FROM pragma_page_size), \
+                 (SELECT freelist_count FROM pragma_freelist_count), version, \
+                 (SELECT ifnull(sum(set_bytes + removal_bytes), 0) FROM openkv_feed_state) \
+                 + (SELECT ifnull(sum(bytes), 0) FROM openkv_log_state) \
+                 FROM data_version WHERE k = 0",
+            )?,
+            log: log.into(),
+        })
+    }
+
+    /// The metrics that the file keeps.
+    pub(super) fn kept_metrics(&self) -> Result<Option<String>> {
+        kept_metrics(&self.pages)
+    }
+
+    pub(super) fn stats(&mut self) -> Result<Stats> {
+        let mut run = self.pages.run();
+        run.row("the commit counter")?;
+        let number = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
+        let (pages, page_bytes, free_pages) = (number(0), number(1), number(2));
+        Ok(Stats {
+            database_bytes: pages * page_bytes,
+            // Without a log file the log is empty.
+            log_bytes: std::fs::metadata(&self.log).map_or(0, |log| log.len()),
+            page_bytes,
+            free_pages,
+            logged_bytes: number(4),
+            stamp: stamp(run.column_int(3)),
+        })
+    }
+}
+
+/// The metrics that the file keeps. `on`: a statement of the connection.
+pub(super) fn kept_metrics(on: &Statement) -> Result<Option<String>> {
+    let mut kept = on.beside("SELECT value FROM openkv_meta WHERE name = 'metrics'")?;
+    kept.run().first(|row| row.column_text(0))
+}
+
+/// The number of cache hits and misses of a connection since the last call.
+pub(super) fn take_cache_counts(connection: &Connection) -> (u64, u64) {
+    let take = |which| {
+        let (mut current, mut highest): (c_int, c_int) = (0, 0);
+        // SAFETY: the connection is borrowed, so no other thread uses it; both pointers are valid.
+        // A failure leaves zeros.
+        unsafe {
+            ffi::sqlite3_db_status(connection.handle(), which, &mut current, &mut highest, 1);
+        }
+        u64::try_from(current).unwrap_or(0)
+    };
+    (take(ffi::SQLITE_DBSTATUS_CACHE_HIT), take(ffi::SQLITE_DBSTATUS_CACHE_MISS))
+}

@@ -1,0 +1,464 @@
+//! Queue messages in the writer's transaction.
+
+use rusqlite::Connection;
+
+use super::dead::DeadLetters;
+use super::deno_queue::DenoQueue;
+use super::depths::Depths;
+use super::message_copies::MessageCopies;
+use super::statement::{Run, Statement};
+use crate::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
+use openkv_core::commit::{LockedMessage, MessageTable, Undelivered};
+use openkv_core::model::{
+    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Error, KeptMessage, LoggedMessage,
+    Message, MessageDeletion, PRIORITY_MAX, Reason, Result,
+};
+
+/// The queue table of format 2. One index has waiting messages in the order of delivery, the other
+/// has locked ones by the expiry of their lock; a message is in one of them.
+pub(super) const TABLES: &str = "
+DROP INDEX openkv_queue_due;
+ALTER TABLE openkv_queue RENAME TO openkv_queue_1;
+CREATE TABLE openkv_queue (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  queue TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  due_ms INTEGER NOT NULL,
+  lock INTEGER NOT NULL DEFAULT 0,
+  lock_end_ms INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  enqueued_ms INTEGER NOT NULL,
+  first_ms INTEGER,
+  last_ms INTEGER,
+  dedup TEXT,
+  dead_retention_ms INTEGER,
+  backoff_ms BLOB NOT NULL,
+  undelivered BLOB NOT NULL,
+  v BLOB NOT NULL
+);
+INSERT INTO openkv_queue
+  (id, queue, priority, due_ms, lock, lock_end_ms, attempts, enqueued_ms, backoff_ms, undelivered, v)
+  SELECT id, '', 0, due_ms, lock, iif(lock, due_ms, 0), lock <> 0, due_ms, backoff_ms, undelivered, v
+  FROM openkv_queue_1;
+DROP TABLE openkv_queue_1;
+CREATE INDEX openkv_queue_waiting ON openkv_queue (queue, priority, due_ms) WHERE lock = 0;
+CREATE INDEX openkv_queue_locked ON openkv_queue (queue, lock_end_ms) WHERE lock <> 0;
+CREATE UNIQUE INDEX openkv_queue_dedup ON openkv_queue (queue, dedup) WHERE dedup IS NOT NULL;
+";
+
+/// The statements on `openkv_queue`.
+pub(super) struct Messages {
+    insert: Statement,
+    /// Finds the message with a deduplication key.
+    same: Statement,
+    locked: Statement,
+    expired: Statement,
+    extend_expired: Statement,
+    priority: Statement,
+    due: Statement,
+    take: Statement,
+    retry: Statement,
+    renew: Statement,
+    put_back: Statement,
+    delete: Statement,
+    /// As `delete`; also returns the queue.
+    delete_told: Statement,
+    first_due: Statement,
+    first_end: Statement,
+    remove: Statement,
+    dead_letters: DeadLetters,
+    copies: Option<MessageCopies>,
+    pub(super) depths: Depths,
+    /// In a file for Deno: Deno's table of waiting messages.
+    deno: Option<DenoQueue>,
+}
+
+/// The columns of a [`LockedMessage`], for [`locked_of`].
+macro_rules! locked_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, attempts, lock_end_ms, queue, backoff_ms, undelivered, dead_retention_ms, v \
+             FROM openkv_queue WHERE lock <> 0 AND ",
+            $condition
+        )
+    };
+}
+
+impl Messages {
+    pub(super) fn new(connection: &Connection, file: Encoding) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            insert: prepare(
+                "INSERT INTO openkv_queue (queue, priority, due_ms, enqueued_ms, dedup, \
+                 dead_retention_ms, backoff_ms, undelivered, v) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+                 ON CONFLICT (queue, dedup) WHERE dedup IS NOT NULL DO NOTHING",
+            )?,
+            same: prepare("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
+            locked: prepare(locked_where!("id = ?1 AND lock = ?2"))?,
+            expired: prepare(locked_where!(
+                "queue = ?1 AND lock_end_ms <= ?2 ORDER BY lock_end_ms, id LIMIT ?3"
+            ))?,
+            extend_expired: prepare(
+                "UPDATE openkv_queue SET lock_end_ms = ?3 + 0.5 WHERE lock <> 0 AND queue = ?1 \
+                 AND lock_end_ms <= ?2 AND typeof(lock_end_ms) = 'integer'",
+            )?,
+            priority: prepare(
+                "SELECT max(priority) FROM openkv_queue \
+                 WHERE lock = 0 AND queue = ?1 AND priority < ?2",
+            )?,
+            due: prepare(
+                "SELECT id, v, attempts, enqueued_ms FROM openkv_queue \
+                 WHERE lock = 0 AND queue = ?1 AND priority = ?2 AND due_ms <= ?3 \
+                 ORDER BY due_ms, id LIMIT ?4",
+            )?,
+            take: prepare(
+                "UPDATE openkv_queue SET lock = ?2, lock_end_ms = ?3, attempts = attempts + 1, \
+                 first_ms = coalesce(first_ms, ?4), last_ms = ?4 WHERE id = ?1",
+            )?,
+            retry: prepare(
+                "UPDATE openkv_queue SET lock = 0, lock_end_ms = 0, due_ms = ?2 WHERE id = ?1",
+            )?,
+            renew: prepare(
+                "UPDATE openkv_queue SET lock_end_ms = ?3 \
+                 WHERE id = ?1 AND lock = ?2 AND lock <> 0",
+            )?,
+            put_back: prepare(
+                "UPDATE openkv_queue SET lock = 0, lock_end_ms = 0, attempts = attempts - 1, \
+                 first_ms = iif(attempts = 1, NULL, first_ms) \
+                 WHERE id = ?1 AND lock = ?2 AND lock <> 0 RETURNING queue <> ''",
+            )?,
+            delete: prepare("DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0")?,
+            delete_told: prepare(
+                "DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0 \
+                 RETURNING queue",
+            )?,
+            first_due: prepare(
+                "SELECT min(due_ms) FROM openkv_queue \
+                 WHERE lock = 0 AND queue = ?1 AND priority = ?2",
+            )?,
+            first_end: prepare(
+                "SELECT min(lock_end_ms) FROM openkv_queue WHERE lock <> 0 AND queue = ?1",
+            )?,
+            remove: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
+            dead_letters: DeadLetters::new(connection)?,
+            copies: None,
+            depths: Depths::new(connection, file == Encoding::V8)?,
+            deno: (file == Encoding::V8).then(|| DenoQueue::new(connection)).transpose()?,
+        })
+    }
+
+    /// The number of messages of a queue that wait or are locked.
+    pub(super) fn depth(&mut self, queue: &str) -> Result<u64> {
+        // In a file for Deno the messages of Deno's queue move between two tables.
+        let kept = self.deno.is_none() || !queue.is_empty();
+        self.depths.of(queue, kept)
+    }
+
+    /// Uses the statements on whole messages, which are prepared when they are first needed.
+    fn copies<T>(&mut self, used: impl FnOnce(&mut MessageCopies) -> Result<T>) -> Result<T> {
+        let copies = match self.copies.take() {
+            Some(copies) => copies,
+            None => MessageCopies::beside(&self.remove)?,
+        };
+        used(self.copies.insert(copies))
+    }
+
+    /// Deno's tables, if they have the messages of the queue.
+    fn deno_of(&mut self, named: bool) -> Option<&mut DenoQueue> {
+        self.deno.as_mut().filter(|_| !named)
+    }
+
+    /// Whether any lock has expired in the queues of these claims.
+    pub(super) fn any_expired(&mut self, claims: &[Claim], now_ms: i64) -> Result<bool> {
+        for Claim { queue, .. } in claims {
+            let end_ms = self.first_end(queue)?;
+            let deno = self.deno_of(!queue.is_empty()).map(DenoQueue::first_end).transpose()?;
+            if end_ms.into_iter().chain(deno.flatten()).any(|end| end <= now_ms) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The earliest expiry of a lock in a queue.
+    fn first_end(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.first_end.run().text(1, queue).first_int()
+    }
+
+    /// The next lower priority with a waiting message.
+    fn priority_below(&mut self, queue: &str, above: i64) -> Result<Option<i64>> {
+        self.priority.run().text(1, queue).int(2, above).first_int()
+    }
+
+    pub(super) fn earliest(&mut self, queue: &str) -> Result<Option<i64>> {
+        let mut earliest = self.first_end(queue)?;
+        if let Some(deno) = self.deno_of(!queue.is_empty()) {
+            return Ok(earliest.into_iter().chain(deno.earliest()?).min());
+        }
+        let mut above = i64::from(PRIORITY_MAX) + 1;
+        while let Some(priority) = self.priority_below(queue, above)? {
+            let due_ms = self.first_due.run().text(1, queue).int(2, priority).first_int()?;
+            earliest = earliest.into_iter().chain(due_ms).min();
+            above = priority;
+        }
+        Ok(earliest)
+    }
+
+    pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
+        self.dead_letters.earliest_purge()
+    }
+
+    /// Returns the numbers of the messages that it has changed.
+    pub(super) fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+    ) -> Result<Vec<i64>> {
+        let done = self.dead_letters.change(queue, change, now_ms)?;
+        if matches!(change, DeadLetterChange::Requeue(_)) && !done.is_empty() {
+            self.depths.came(queue);
+        }
+        Ok(done)
+    }
+
+    pub(super) fn delete_waiting(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+    ) -> Result<MessageDeletion> {
+        if self.deno_of(!queue.is_empty()).is_some() {
+            return Err(Error::unsupported(
+                "delete: Deno keeps the messages of the default queue of this file; name a queue",
+            ));
+        }
+        let mut held = self.remove.beside(
+            "SELECT lock <> 0 AND lock_end_ms > ?3 FROM openkv_queue WHERE id = ?1 AND queue = ?2",
+        )?;
+        match held.run().int(1, id).text(2, queue).int(3, now_ms).first_int()? {
+            None => Ok(MessageDeletion::Absent),
+            Some(0) => {
+                self.remove.run().int(1, id).finish()?;
+                self.depths.left(queue);
+                Ok(MessageDeletion::Deleted)
+            }
+            Some(_) => Ok(MessageDeletion::Locked),
+        }
+    }
+}
+
+impl MessageTable for Messages {
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
+        if !self.depths.are_kept() {
+            return Ok(self.delete.run().int(1, id).int(2, lock).changes()? > 0);
+        }
+        let mut run = self.delete_told.run().int(1, id).int(2, lock);
+        let held = run.step()?;
+        if held {
+            self.depths.left(&run.column_text(0));
+        }
+        run.finish()?;
+        Ok(held)
+    }
+
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+        let mut run = self.put_back.run().int(1, id).int(2, lock);
+        let named = run.step()?.then(|| run.column_int(0) != 0);
+        run.finish()?;
+        if let Some(named) = named
+            && let Some(deno) = self.deno_of(named)
+        {
+            deno.put_back(id)?;
+        }
+        Ok(named)
+    }
+
+    fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
+        self.locked.run().int(1, id).int(2, lock).first(locked_of)
+    }
+
+    fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool> {
+        Ok(self.renew.run().int(1, id).int(2, lock).int(3, end_ms).changes()? > 0)
+    }
+
+    /// The added half millisecond marks a lock as extended until its consumer renews it.
+    fn extend_expired(&mut self, queue: &str, now_ms: i64, end_ms: i64) -> Result<()> {
+        self.extend_expired.run().text(1, queue).int(2, now_ms).int(3, end_ms).finish()
+    }
+
+    fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
+        let run = self.expired.run().text(1, queue).int(2, now_ms).int(3, max as i64);
+        run.all(locked_of)
+    }
+
+    fn fail_shared(
+        &mut self,
+        queue: &str,
+        max: usize,
+        now_ms: i64,
+    ) -> Result<(Vec<Undelivered>, bool)> {
+        let deno = self.deno_of(!queue.is_empty());
+        deno.map_or(Ok((Vec::new(), false)), |deno| deno.fail_expired(max, now_ms))
+    }
+
+    fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
+        self.retry.run().int(1, locked.id).int(2, due_ms).finish()?;
+        match self.deno_of(locked.message.is_named()) {
+            Some(deno) => deno.put_back(locked.id),
+            None => Ok(()),
+        }
+    }
+
+    fn remove_dead(
+        &mut self,
+        locked: &LockedMessage,
+        reason: Option<&Reason>,
+        now_ms: i64,
+    ) -> Result<()> {
+        if let Some(reason) = reason {
+            self.dead_letters.insert(locked.id, reason, now_ms)?;
+        }
+        self.remove.run().int(1, locked.id).finish()?;
+        self.depths.left(&locked.message.queue);
+        Ok(())
+    }
+
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
+        let due_ms = message.due.at_ms(now_ms);
+        if let Some(deno) = self.deno_of(message.is_named()) {
+            deno.enqueue(&message, due_ms)?;
+            return Ok(Enqueued { id: None, deduplicated: false });
+        }
+        let backoff = pack_intervals(&message.backoff_ms);
+        let undelivered = pack_keys(&message.keys_if_undelivered);
+        let run = (self.insert.run())
+            .text(1, &message.queue)
+            .int(2, message.priority.into())
+            .int(3, due_ms)
+            .int(4, now_ms)
+            .text_or_null(5, message.deduplication_key.as_deref())
+            .int_or_null(6, message.dead_retention_ms)
+            .blob(7, &backoff)
+            .blob(8, &undelivered)
+            .blob(9, &message.value);
+        if let Some(id) = run.inserted()? {
+            self.depths.came(&message.queue);
+            return Ok(Enqueued { id: Some(id), deduplicated: false });
+        }
+        // Another message has the deduplication key.
+        let key = message.deduplication_key.as_deref();
+        let id = self.same.run().text(1, &message.queue).text_or_null(2, key).first_int()?;
+        Ok(Enqueued { id, deduplicated: true })
+    }
+
+    fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
+        let Claim { queue, max, lock_ms, lock } = claim;
+        if let Some(deno) = self.deno_of(!queue.is_empty()) {
+            deno.fetch(*max, now_ms)?;
+        }
+        let mut deliveries = Vec::new();
+        let mut above = i64::from(PRIORITY_MAX) + 1;
+        while deliveries.len() < *max
+            && let Some(priority) = self.priority_below(queue, above)?
+        {
+            let room = max - deliveries.len();
+            let run = self.due.run().text(1, queue).int(2, priority);
+            let mut run = run.int(3, now_ms).int(4, room as i64);
+            while run.step()? {
+                deliveries.push(Delivery {
+                    id: run.column_int(0),
+                    lock: *lock,
+                    attempts: u32::try_from(run.column_int(2) + 1).unwrap_or(u32::MAX),
+                    enqueued_ms: run.column_int(3),
+                    value: run.column_blob(1).to_vec(),
+                });
+            }
+            above = priority;
+        }
+        for delivery in &deliveries {
+            let run = self.take.run().int(1, delivery.id).int(2, *lock);
+            run.int(3, now_ms + lock_ms).int(4, now_ms).finish()?;
+        }
+        Ok(deliveries)
+    }
+
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        self.copies(|copies| ids.iter().map(|id| copies.read(*id)).collect())
+    }
+
+    fn repeat(&mut self, messages: &[LoggedMessage]) -> Result<()> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        // They come and go in many queues.
+        self.depths.forget();
+        self.copies(|copies| copies.replace(messages))
+    }
+
+    fn purge(&mut self, max: usize, now_ms: i64) -> Result<usize> {
+        self.dead_letters.purge(max, now_ms)
+    }
+}
+
+/// The message in the current row of a query from [`locked_where`].
+fn locked_of(run: &Run<'_, '_>) -> LockedMessage {
+    let value = run.column_blob(7).to_vec();
+    // An unreadable message of Deno's is kept as it is. No CBOR begins with this byte.
+    let unread = value.first() == Some(&u8::MAX);
+    LockedMessage {
+        id: run.column_int(0),
+        attempts: u32::try_from(run.column_int(1)).unwrap_or(u32::MAX),
+        lock_end_ms: run.column_int(2),
+        message: Message {
+            queue: run.column_text(3),
+            backoff_ms: unpack_intervals(run.column_blob(4)),
+            keys_if_undelivered: unpack_keys(run.column_blob(5)),
+            dead_retention_ms: run.column_int_or_null(6),
+            value,
+            ..Message::default()
+        },
+        encoding: if unread { Encoding::V8 } else { Encoding::Cbor },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    use crate::sqlite::fresh;
+    use crate::{Engine, Work, Writer};
+    use openkv_core::model::{AtomicWrite, Key, Limits, WriteParts};
+
+    /// A transaction without a sync failed an expired lock. The value of the dead message was read,
+    /// a power loss undid the transaction, and its versionstamp was assigned again.
+    #[test]
+    fn the_undelivered_value_of_a_dead_message_is_synced() {
+        let (engine, _folder) = fresh();
+        let mut writer = engine.writer().unwrap();
+        let key = Key::from_encoded(vec![2, b'k', 0]);
+        let message = Message {
+            keys_if_undelivered: vec![key.clone()],
+            value: vec![1],
+            ..Message::default()
+        };
+        let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+        let writes = vec![AtomicWrite::new(parts, &Limits::default()).unwrap()];
+        let deadline = Instant::now() + Duration::from_secs(5);
+        writer.apply(Work { writes, ..Work::default() }, 0, deadline).unwrap();
+        let mut claim = |now_ms| {
+            let claims = vec![Claim { queue: String::new(), max: 1, lock_ms: 10, lock: 7 }];
+            let report =
+                writer.apply(Work { claims, ..Work::default() }, now_ms, deadline).unwrap();
+            let level = "PRAGMA synchronous";
+            let level: i64 = writer.connection().query_row(level, [], |row| row.get(0)).unwrap();
+            (report.deliveries[0].len(), report.touched, level)
+        };
+        let (full, normal) = (2, 1);
+        assert_eq!(claim(0), (1, vec![], normal));
+        assert_eq!(claim(9), (0, vec![], normal));
+        assert_eq!(claim(10), (0, vec![key], full));
+    }
+}

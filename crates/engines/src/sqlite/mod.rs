@@ -1,0 +1,293 @@
+//! The embedded engine: one SQLite file in WAL mode, shared by any number of processes.
+//!
+//! Duty: [`crate::Engine`] on a file.
+//! Invariant: every connection belongs to one thread at a time; statements are finalized before
+//! their connection closes.
+//! Never: open a file of the database directly, since closing it would drop the POSIX locks of this
+//! process.
+
+mod backup;
+mod connection;
+mod contention;
+mod copying;
+mod dead;
+mod deno_queue;
+mod depths;
+mod disk_room;
+mod errors;
+mod external;
+mod feed;
+mod followed;
+mod fulltext;
+mod history;
+mod identity;
+mod indexer;
+mod integrity_check;
+mod interrupt;
+mod layout;
+mod leftover;
+#[cfg(unix)]
+mod locks;
+mod log_file;
+mod log_length;
+mod log_mover;
+mod measure;
+mod message_copies;
+mod messages;
+mod past;
+mod peek;
+mod permissions;
+mod reader;
+#[cfg(feature = "archive")]
+mod rebuild;
+mod replication_log;
+mod restore;
+mod rows;
+mod sealed;
+mod snapshot;
+mod spill;
+mod statement;
+mod unfinished;
+mod unopened;
+mod vacuum;
+mod values;
+mod wal_index;
+mod walk;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use connection::Access;
+use external::OwnCommits;
+use followed::Role;
+pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
+use leftover::Leftover;
+pub use reader::SqliteReader;
+#[cfg(feature = "archive")]
+pub use rebuild::{Rebuild, verify};
+pub use restore::restore;
+pub use unfinished::{Unfinished, remove_abandoned};
+pub use writer::SqliteWriter;
+
+pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
+
+use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
+use openkv_core::model::{Backup, Capabilities, Encoding, Error, Moment, PageMemory, Result};
+
+/// An existing database file, or a new one with its tables created.
+pub struct SqliteEngine {
+    path: PathBuf,
+    readonly: bool,
+    /// Whether it was opened as immutable.
+    sealed: bool,
+    encoding: Encoding,
+    busy: Duration,
+    memory: PageMemory,
+    own: Arc<OwnCommits>,
+    /// The last connection to close moves the log into the file and deletes it, which a read-only
+    /// connection cannot do: without this connection two files would remain. The checks for
+    /// external commits read with it, so it waits for no lock.
+    last_to_close: Arc<Mutex<Connection>>,
+    // Dropped after all connections are closed.
+    _leftover: Leftover,
+    /// Released once all connections are closed.
+    claim: FileClaim,
+}
+
+/// Excludes other copies of openkv in this process from a file whose locks do not exclude them.
+#[derive(Clone, Default)]
+pub(super) struct FileClaim {
+    #[cfg(unix)]
+    _claim: Option<Arc<locks::Claim>>,
+}
+
+impl FileClaim {
+    fn of(path: &Path) -> Result<Self> {
+        #[cfg(unix)]
+        return Ok(Self { _claim: locks::Claim::of(path)?.map(Arc::new) });
+        #[cfg(not(unix))]
+        return Ok(Self::default());
+    }
+}
+
+impl SqliteEngine {
+    /// Opens a file, and creates it unless `readonly`. `busy` limits the wait for other processes.
+    ///
+    /// # Errors
+    /// `Unavailable` if it cannot be opened, `Denied` without permission, `Corrupt` for a file of
+    /// another program, `Unsupported` for a newer version. `Denied` if it is opened for writing and
+    /// has several hard links.
+    pub fn open(path: &Path, readonly: bool, busy: Duration) -> Result<Self> {
+        Self::open_as(path, readonly, busy, None)
+    }
+
+    /// As [`Self::open`], with the requested format of values: `Cbor`, or `V8` for Deno.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Invalid` for a file whose values have another format.
+    pub fn open_as(
+        path: &Path,
+        readonly: bool,
+        busy: Duration,
+        wanted: Option<Encoding>,
+    ) -> Result<Self> {
+        let role = if readonly { Role::Reads } else { Role::Writes };
+        Self::open_for(path, role, busy, wanted)
+    }
+
+    /// Opens or creates a file as a copy of another database.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Denied` for a database of its own; `Corrupt` for a copy that something else
+    /// has written to.
+    pub fn open_copy(path: &Path, busy: Duration) -> Result<Self> {
+        Self::open_for(path, Role::Follows, busy, Some(Encoding::Cbor))
+    }
+
+    /// Makes the copy in a file a database of its own, which others may follow: its incarnation is another
+    /// one than that of the database that it has followed.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `Denied` for a file that is no copy; `Corrupt` for a copy that something else has
+    /// written to.
+    pub fn promote(path: &Path, busy: Duration) -> Result<()> {
+        Self::open_for(path, Role::Promotes, busy, None).map(drop)
+    }
+
+    fn open_for(path: &Path, role: Role, busy: Duration, wanted: Option<Encoding>) -> Result<Self> {
+        let readonly = role == Role::Reads;
+        let access = if readonly { Access::Read } else { Access::Write };
+        let named = |error: Error| {
+            let error = identity::hint(unopened::explain(error, path, access), path);
+            Error::new(error.kind(), format!("{}: {}", path.display(), error.message()))
+        };
+        #[cfg(unix)]
+        if !readonly {
+            connection::refuse_links(path).map_err(named)?;
+        }
+        let claim = FileClaim::of(path).map_err(named)?;
+        let (mut first, sealed) = match access {
+            Access::Read => connection::open_to_read(path, busy),
+            Access::Write => connection::open(path, access, busy).map(|first| (first, None)),
+        }
+        .map_err(named)?;
+        let sealed = sealed.is_some();
+        identity::keep_log(&first, true).map_err(named)?;
+        let prepared = identity::verify_log(&first, path)
+            .and_then(|()| layout::prepare(&mut first, readonly, wanted))
+            .and_then(|encoding| followed::check(&first, role).map(|()| encoding));
+        // Closing must not apply a log that may belong to another file.
+        if !prepared.as_ref().is_err_and(|error| identity::log_may_be_wrong(error, path)) {
+            identity::keep_log(&first, false).map_err(named)?;
+        }
+        let encoding = prepared.map_err(named)?;
+        first.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
+        let last_to_close = Arc::new(Mutex::new(first));
+        let leftover = Leftover::of(path, readonly);
+        let (path, own) = (path.to_owned(), Arc::default());
+        Ok(Self {
+            path,
+            readonly,
+            sealed,
+            encoding,
+            busy,
+            memory: PageMemory::default(),
+            own,
+            last_to_close,
+            _leftover: leftover,
+            claim,
+        })
+    }
+
+    /// Gives the readers and the writer that are made from now on this memory for pages.
+    #[must_use]
+    pub fn with_memory(self, memory: PageMemory) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// The format of the file's values, `Cbor` or `V8`.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    fn wal_path(&self) -> PathBuf {
+        identity::log_of(&self.path)
+    }
+}
+
+impl Maintenance for SqliteEngine {
+    fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        backup::backup(&self.path, to, self.busy, step)
+    }
+
+    fn lengths(&self) -> Option<Lengths> {
+        // Without a log file the log is empty.
+        let of = |path: &Path| path.metadata().map_or(0, |found| found.len());
+        Some(Lengths { file_bytes: of(&self.path), log_bytes: of(&self.wal_path()) })
+    }
+
+    fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
+        integrity_check::check(&self.path, self.busy, findings_max, goes_on)
+    }
+}
+
+impl Engine for SqliteEngine {
+    type Reader = SqliteReader;
+    type Writer = SqliteWriter;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::FILE
+    }
+
+    fn reader(&self) -> Result<SqliteReader> {
+        let (connection, sealed) = connection::open_to_read(&self.path, self.busy)?;
+        connection::limit_cache(&connection, self.memory)?;
+        connection::map(&connection, self.memory)?;
+        let mut reader = SqliteReader::new(connection, sealed, self.encoding)?;
+        reader.claim = self.claim.clone();
+        Ok(reader)
+    }
+
+    fn reader_at(&self, moment: Moment) -> Result<SqliteReader> {
+        let mut reader = self.reader()?;
+        reader.look_back(moment)?;
+        Ok(reader)
+    }
+
+    fn writer(&self) -> Result<SqliteWriter> {
+        if self.readonly {
+            return Err(Error::denied("the database was opened with readonly: true"));
+        }
+        // The writer waits for locks itself.
+        let connection = connection::open(&self.path, Access::Write, self.busy)?;
+        connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
+        connection::limit_cache(&connection, self.memory)?;
+        let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;
+        writer.claim = self.claim.clone();
+        Ok(writer)
+    }
+
+    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
+        // No process commits to such a file; a read notices a commit (`SealedFile::verify`).
+        if self.sealed {
+            return Ok(None);
+        }
+        let connection = self.last_to_close.clone();
+        // The file does not say which keys a commit has changed.
+        let wake = Box::new(move || tell(&ExternalCommits::Unknown));
+        external::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
+    }
+}
+
+/// An engine on a new file, `kv` of the folder.
+#[cfg(test)]
+pub(super) fn fresh() -> (SqliteEngine, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kv");
+    (SqliteEngine::open(&path, false, Duration::from_secs(5)).unwrap(), folder)
+}

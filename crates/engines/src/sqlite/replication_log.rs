@@ -1,0 +1,308 @@
+//! The replication log in a file, for the writer and for readers.
+
+use std::ops::{Range, RangeInclusive};
+
+use rusqlite::Connection;
+
+use super::history::{HistoryReader, HistoryWriter};
+use super::statement::{Run, Statement};
+use crate::replication::extent::{Changed, Extent, Outline, Segments, change, trim};
+use crate::replication::{ReplicationLog, time_of};
+use openkv_core::codec::change_log;
+use openkv_core::model::{
+    Change, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
+    LoggedMessage, Moment, Origin, PastEntry, Result,
+};
+
+/// The extent of the log that is on; no row without.
+const EXTENT: &str = "SELECT complete, bytes, newest_ms, retention_ms, bytes_max, history_ms, \
+                      history_version, history_at_ms, history_forgotten, messages FROM openkv_log_state \
+                      WHERE k = 0";
+
+/// The log of the current row of [`EXTENT`].
+fn extent_in(run: &Run<'_, '_>) -> Extent {
+    let number = |at| run.column_int(at).cast_unsigned();
+    let history = run.column_int_or_null(5).map(|kept_ms| HistoryExtent {
+        kept_ms,
+        since: Moment { version: number(6), at_ms: run.column_int(7) },
+    });
+    Extent {
+        complete: number(0),
+        bytes: number(1),
+        newest_ms: run.column_int(2),
+        bounds: LogBounds { retention_ms: run.column_int(3), bytes_max: number(4) },
+        history,
+        forgotten: run.column_int_or_null(8).and_then(|count| usize::try_from(count).ok()),
+        messages: run.column_int(9) != 0,
+    }
+}
+
+/// The log in the writer's transaction.
+pub(super) struct LogWriter {
+    extent_of_file: Statement,
+    store: Statement,
+    insert: Statement,
+    after: Statement,
+    drop: Statement,
+    pub(super) history: HistoryWriter,
+    /// That of the open transaction; `None` if the log is off.
+    extent: Option<Extent>,
+    on: bool,
+}
+
+impl LogWriter {
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            extent_of_file: prepare(EXTENT)?,
+            store: prepare(
+                "INSERT OR REPLACE INTO openkv_log_state (k, complete, bytes, newest_ms, retention_ms, \
+                 bytes_max, history_ms, history_version, history_at_ms, history_forgotten, \
+                 messages) VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?,
+            insert: prepare(
+                "INSERT INTO openkv_log (version, first, at_ms, changes) VALUES (?1, ?2, ?3, ?4)",
+            )?,
+            after: prepare(
+                "SELECT version, first, at_ms, length(changes) FROM openkv_log WHERE version > ?1 \
+                 ORDER BY version LIMIT 1",
+            )?,
+            drop: prepare("DELETE FROM openkv_log WHERE version = ?1")?,
+            history: HistoryWriter::new(connection)?,
+            extent: None,
+            on: false,
+        })
+    }
+
+    /// Reads whether the log is on.
+    pub(super) fn reload(&mut self) -> Result<()> {
+        self.on = self.extent_of_file.run().step()?;
+        Ok(())
+    }
+
+    /// Must be called at the start of a transaction; returns whether its changes are logged.
+    pub(super) fn begin(&mut self) -> Result<bool> {
+        self.extent = None;
+        if self.on {
+            self.extent = self.extent_of_file.run().first(extent_in)?;
+        }
+        self.history.begin(self.extent.is_some_and(|extent| extent.history.is_some()));
+        Ok(self.extent.is_some())
+    }
+
+    /// Whether the open transaction logs messages.
+    pub(super) fn has_messages(&self) -> bool {
+        self.extent.is_some_and(|extent| extent.messages)
+    }
+
+    /// Logs what the commits of the transaction have made of entries and messages, each in order, and trims
+    /// old segments.
+    pub(super) fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: &[Change],
+        messages: &[LoggedMessage],
+        now_ms: i64,
+    ) -> Result<()> {
+        let Some(mut extent) = self.extent.take() else { return Ok(()) };
+        let (first, last) = commits.into_inner();
+        let bytes = change_log::encode_all(first, changes, messages);
+        // A clock that was set back must not disorder the log.
+        extent.newest_ms = extent.newest_ms.max(now_ms);
+        extent.bytes += bytes.len() as u64;
+        let run = self.insert.run().int(1, last.cast_signed());
+        let run = run.int(2, first.cast_signed()).int(3, extent.newest_ms);
+        run.blob(4, &bytes).finish()?;
+        trim(self, &mut extent)?;
+        self.keep(&extent)
+    }
+
+    fn keep(&mut self, extent: &Extent) -> Result<()> {
+        let history = extent.history;
+        let since = history.map(|history| history.since);
+        let run = self.store.run().int(1, extent.complete.cast_signed());
+        let run = run.int(2, extent.bytes.cast_signed()).int(3, extent.newest_ms);
+        let run = run.int(4, extent.bounds.retention_ms);
+        run.int(5, extent.bounds.bytes_max.cast_signed())
+            .int_or_null(6, history.map(|history| history.kept_ms))
+            .int_or_null(7, since.map(|since| since.version.cast_signed()))
+            .int_or_null(8, since.map(|since| since.at_ms))
+            .int_or_null(9, extent.forgotten.map(|count| count as i64))
+            .int(10, extent.messages.into())
+            .finish()
+    }
+
+    /// Begins the log anew after a commit, in the transaction of the caller, with the same settings.
+    pub(super) fn restart(&mut self, version: u64, at_ms: i64) -> Result<()> {
+        let Some(before) = self.extent_of_file.run().first(extent_in)? else { return Ok(()) };
+        self.store.beside("DELETE FROM openkv_log")?.execute()?;
+        self.history.clear()?;
+        let since = Moment { version, at_ms };
+        let history = before.history.map(|history| HistoryExtent { since, ..history });
+        let (complete, newest_ms) = (version, at_ms);
+        self.keep(&Extent { complete, bytes: 0, newest_ms, history, forgotten: None, ..before })
+    }
+
+    /// Changes the settings, in the transaction of the caller. `version` is the last commit;
+    /// `database` becomes the name of a database without one.
+    pub(super) fn set(
+        &mut self,
+        settings: &LogSettings,
+        database: [u8; 16],
+        version: u64,
+        now_ms: i64,
+    ) -> Result<()> {
+        let before = self.extent_of_file.run().first(extent_in)?;
+        let Changed { extent, forgets } = change(before, settings, version, now_ms);
+        if forgets {
+            self.history.clear()?;
+        }
+        match extent {
+            Some(extent) => {
+                let name = "INSERT OR IGNORE INTO openkv_meta VALUES ('database', ?1)";
+                self.store.beside(name)?.run().blob(1, &database).finish()?;
+                self.keep(&extent)
+            }
+            None => {
+                self.store.beside("DELETE FROM openkv_log")?.execute()?;
+                self.store.beside("DELETE FROM openkv_log_state")?.execute()
+            }
+        }
+    }
+}
+
+impl Segments for LogWriter {
+    fn after(&mut self, version: u64) -> Result<Option<Outline>> {
+        self.after.run().int(1, version.cast_signed()).first(|run| Outline {
+            last: run.column_int(0).cast_unsigned(),
+            first: run.column_int(1).cast_unsigned(),
+            at_ms: run.column_int(2),
+            bytes: run.column_int(3).cast_unsigned(),
+        })
+    }
+
+    fn drop(&mut self, segment: &Outline) -> Result<()> {
+        self.drop.run().int(1, segment.last.cast_signed()).finish()
+    }
+
+    fn forget(&mut self, segment: &Outline, _from: usize, max: usize) -> Result<usize> {
+        self.history.forget(segment.last, max)
+    }
+}
+
+/// The log in a snapshot.
+pub(super) struct LogReader {
+    extent: Statement,
+    version: Statement,
+    origin: Statement,
+    segments: Statement,
+    at_commit: Statement,
+    at_time: Statement,
+    history: HistoryReader,
+}
+
+impl LogReader {
+    /// Prepares its statements beside `on`, when they are needed.
+    pub(super) fn beside(on: &Statement) -> Result<Self> {
+        Ok(Self {
+            extent: on.beside(EXTENT)?,
+            version: on.beside("SELECT version FROM data_version WHERE k = 0")?,
+            origin: on.beside(
+                "SELECT (SELECT value FROM openkv_meta WHERE name = 'database'), \
+                 (SELECT seq FROM data_version WHERE k = 1), \
+                 (SELECT value FROM openkv_meta WHERE name = 'generation')",
+            )?,
+            segments: on.beside(
+                "SELECT version, first, at_ms, changes FROM openkv_log WHERE version > ?1 \
+                 ORDER BY version",
+            )?,
+            at_commit: on.beside(
+                "SELECT version, at_ms FROM openkv_log WHERE first <= ?1 AND version IN \
+                 ((SELECT min(version) FROM openkv_log WHERE version >= ?1), \
+                 (SELECT max(version) FROM openkv_log WHERE version < ?1)) \
+                 ORDER BY version DESC LIMIT 1",
+            )?,
+            at_time: on.beside(
+                "SELECT version, at_ms FROM openkv_log WHERE at_ms <= ?1 \
+                 ORDER BY at_ms DESC, version DESC LIMIT 1",
+            )?,
+            history: HistoryReader::beside(on)?,
+        })
+    }
+
+    fn origin(&mut self) -> Result<Origin> {
+        let mut run = self.origin.run();
+        run.row("the origin of the replication log")?;
+        let database = run.column_blob(0).try_into().map_err(|_| {
+            Error::corrupt("the file does not name its database: its openkv_meta table is damaged")
+        })?;
+        // A copy is another one each time that all of it is replaced.
+        let generation = run.column_int_or_null(2).unwrap_or(0);
+        let incarnation = (run.column_int(1) ^ generation).cast_unsigned();
+        Ok(Origin { database, incarnation })
+    }
+}
+
+/// The place of a segment in a row of `version, at_ms`.
+fn place(run: Run<'_, '_>) -> Result<Option<(u64, i64)>> {
+    run.first(|run| (run.column_int(0).cast_unsigned(), run.column_int(1)))
+}
+
+impl ReplicationLog for &mut LogReader {
+    fn state(&mut self) -> Result<LogState> {
+        let version = self.version.run().first_int()?.unwrap_or(0).cast_unsigned();
+        let Some(extent) = self.extent.run().first(extent_in)? else {
+            return Ok(LogState { version, log: None });
+        };
+        let Extent { complete, bytes, bounds, history, messages, .. } = extent;
+        let origin = self.origin()?;
+        let log = LogExtent { origin, bounds, complete, bytes, history, messages };
+        Ok(LogState { version, log: Some(log) })
+    }
+
+    fn segments(
+        &mut self,
+        after: u64,
+        visit: &mut dyn FnMut(LogSegment<'_>) -> bool,
+    ) -> Result<()> {
+        let mut run = self.segments.run().int(1, after.cast_signed());
+        while run.step()? {
+            let segment = LogSegment {
+                last: run.column_int(0).cast_unsigned(),
+                first: run.column_int(1).cast_unsigned(),
+                at_ms: run.column_int(2),
+                changes: run.column_blob(3),
+            };
+            if !visit(segment) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn at_commit(&mut self, version: u64) -> Result<Option<(u64, i64)>> {
+        place(self.at_commit.run().int(1, version.cast_signed()))
+    }
+
+    fn at_time(&mut self, at_ms: i64) -> Result<Option<(u64, i64)>> {
+        place(self.at_time.run().int(1, at_ms))
+    }
+
+    fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>> {
+        self.history.entry(key, before)
+    }
+
+    fn replaced(
+        &mut self,
+        key: &[u8],
+        commits: Range<u64>,
+        visit: &mut dyn FnMut(u64, Option<i64>, Option<PastEntry>) -> bool,
+    ) -> Result<()> {
+        let LogReader { history, at_commit, .. } = &mut **self;
+        let mut time = |version: u64| {
+            let found = place(at_commit.run().int(1, version.cast_signed()))?;
+            Ok(time_of(found, version))
+        };
+        history.replaced(key, commits, &mut time, visit)
+    }
+}

@@ -1,0 +1,180 @@
+//! The state of a file in an open read transaction.
+
+use rusqlite::Connection;
+
+use super::dead::QueueReader;
+use super::feed::FeedReader;
+use super::fulltext;
+use super::layout::SPILLED;
+use super::measure::Measure;
+use super::peek::PeekReader;
+use super::replication_log::LogReader;
+use super::statement::{Run, Statement};
+use super::values::{encoding, shown, stamp};
+use super::walk::Walker;
+use crate::{FeedLog, Finder, ReplicationLog, Snapshot};
+use openkv_core::model::{
+    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, Peek, PeekCursor, Peeked, QueueStats,
+    Result, Row, Search, Seen, Stats, Step, Walk,
+};
+
+/// The statements that read entries and messages.
+pub(super) struct ReadStatements {
+    pub(super) get: Statement,
+    pub(super) spilled: Statement,
+    expiry: Statement,
+    feed: FeedReader,
+    log: Option<LogReader>,
+    pub(super) walker: Walker,
+    queues: QueueReader,
+    peek: PeekReader,
+    /// Whether Deno reads the file too.
+    is_denos: bool,
+    measure: Measure,
+    pub(super) now_ms: i64,
+}
+
+impl ReadStatements {
+    pub(super) fn new(connection: &Connection, file: Encoding) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(connection, sql);
+        Ok(Self {
+            get: prepare("SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1")?,
+            spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
+            expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
+            feed: FeedReader::new(connection, file)?,
+            log: None,
+            walker: Walker::new(connection)?,
+            queues: QueueReader::new(file == Encoding::V8),
+            peek: PeekReader::default(),
+            is_denos: file == Encoding::V8,
+            measure: Measure::new(connection)?,
+            now_ms: 0,
+        })
+    }
+}
+
+impl Finder for ReadStatements {
+    fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>> {
+        let prepare = |sql: &str| self.get.beside(sql);
+        if count {
+            return fulltext::counted(&prepare);
+        }
+        Ok(fulltext::list(&prepare)?.into_iter().map(|(_, info)| info).collect())
+    }
+
+    fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        let any = self.spilled.beside("SELECT 1")?;
+        fulltext::search(
+            &|sql| any.beside(sql),
+            search,
+            &mut |key, visit| self.get(key, visit),
+            visitor,
+        )
+    }
+}
+
+impl Snapshot for ReadStatements {
+    fn stats(&mut self) -> Result<Stats> {
+        self.measure.stats()
+    }
+
+    fn kept_metrics(&mut self) -> Result<Option<String>> {
+        self.measure.kept_metrics()
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let mut run = self.get.run().blob(1, key);
+        if !run.step()? || expired(&run, self.now_ms) {
+            return Ok(false);
+        }
+        show(&run, key, &mut self.spilled, &mut |row| {
+            visit(row);
+            true
+        })
+    }
+
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        Box::new(&mut self.feed)
+    }
+
+    fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
+        let log = match self.log.take() {
+            Some(log) => log,
+            None => LogReader::beside(&self.get)?,
+        };
+        Ok(Box::new(self.log.insert(log)))
+    }
+
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        let mut run = self.expiry.run().blob(1, key);
+        if !run.step()? {
+            return Ok(None);
+        }
+        let end = run.column_int(0);
+        Ok(if end < 0 { Some(None) } else { (end > self.now_ms).then_some(Some(end)) })
+    }
+
+    fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        self.walker.walk(walk, self.now_ms, visit)
+    }
+
+    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+        self.queues.stats(&self.get, queue, self.now_ms)
+    }
+
+    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
+        self.queues.names(&self.get, count_max)
+    }
+
+    fn peek(
+        &mut self,
+        queue: &str,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
+    ) -> Result<()> {
+        if self.is_denos && queue.is_empty() {
+            return Err(Error::unsupported(
+                "peek: Deno keeps the messages of the default queue of this file; name a queue",
+            ));
+        }
+        self.peek.visit(&self.get, queue, peek, self.now_ms, visit)
+    }
+
+    fn dead_letters(
+        &mut self,
+        queue: &str,
+        after: (i64, i64),
+        visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        self.queues.letters(&self.get, queue, after, self.now_ms, visit)
+    }
+
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        self.queues.letter(&self.get, queue, id, self.now_ms)
+    }
+}
+
+pub(super) fn expired(run: &Run<'_, '_>, now_ms: i64) -> bool {
+    let end = run.column_int(3);
+    end >= 0 && end <= now_ms
+}
+
+/// Passes the current row of a query for `v, v_encoding, version, …` to a visitor and returns its
+/// answer.
+pub(super) fn show(
+    run: &Run<'_, '_>,
+    key: &[u8],
+    spilled: &mut Statement,
+    visit: &mut dyn FnMut(Row<'_>) -> bool,
+) -> Result<bool> {
+    let id = run.column_int(1);
+    let stamp = stamp(run.column_int(2));
+    if id < SPILLED {
+        let (encoding, value) = shown(encoding(id)?, run.column_blob(0));
+        return Ok(visit(Row { key, stamp, encoding, value: &value }));
+    }
+    let encoding = encoding(id - SPILLED)?;
+    let mut side = spilled.run().int(1, run.column_int(0));
+    side.row("a value in openkv_spill")?;
+    Ok(visit(Row { key, stamp, encoding, value: side.column_blob(0) }))
+}

@@ -1,0 +1,526 @@
+//! The only writing connection of a process.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rusqlite::{Connection, ffi};
+
+use super::FileClaim;
+use super::contention::{Contention, TURN};
+use super::disk_room::with_refused;
+use super::external::OwnCommits;
+use super::feed::FeedWriter;
+use super::followed;
+use super::fulltext::Catalog;
+use super::log_file::{Synced, set_synced};
+use super::log_length::LogLength;
+use super::measure::{kept_metrics, take_cache_counts};
+use super::messages::Messages;
+use super::rows::Rows;
+use super::statement::Statement;
+use super::vacuum::vacuum;
+use crate::{
+    DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
+};
+use openkv_core::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
+use openkv_core::model::{
+    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
+    LoggedMessage, MessageDeletion, Origin, Replacement, Result, Vacuumed,
+};
+
+/// The [`Writer`] of a file.
+pub struct SqliteWriter {
+    begin: Statement,
+    commit: Statement,
+    rollback: Statement,
+    checkpoint: Statement,
+    version: Statement,
+    set_version: Statement,
+    rows: Rows,
+    messages: Messages,
+    feed: FeedWriter,
+    log_length: LogLength,
+    /// The counter of the file's features at the last read. Features are feeds and indexes, which
+    /// all writers maintain.
+    features: i64,
+    /// The format of the file's values.
+    file: Encoding,
+    /// In a file for Deno: the last commit of openkv at the last read.
+    left: u64,
+    durable: bool,
+    /// A transaction has begun for the next batch.
+    has_begun: bool,
+    /// The last transaction found no room on the disk.
+    was_full: bool,
+    contention: Contention,
+    own: Arc<OwnCommits>,
+    // Dropped after the statements above.
+    connection: Connection,
+    // Last field: other copies of openkv may open the file once the connection is closed.
+    pub(super) claim: FileClaim,
+}
+
+/// Differs from every value of `features`.
+const UNSEEN: i64 = -1;
+
+impl SqliteWriter {
+    pub(super) fn new(
+        connection: Connection,
+        file: Encoding,
+        own: Arc<OwnCommits>,
+    ) -> Result<Self> {
+        let prepare = |sql| Statement::prepare(&connection, sql);
+        let mut writer = Self {
+            begin: prepare("BEGIN IMMEDIATE")?,
+            commit: prepare("COMMIT")?,
+            rollback: prepare("ROLLBACK")?,
+            checkpoint: prepare("PRAGMA wal_checkpoint(PASSIVE)")?,
+            version: prepare(
+                "SELECT version, (SELECT value FROM openkv_meta WHERE name = 'features'), seq \
+                 FROM data_version WHERE k = 0",
+            )?,
+            set_version: prepare(
+                "UPDATE data_version SET version = ?1, seq = max(seq, ?2) WHERE k = 0",
+            )?,
+            rows: Rows::new(&connection, file)?,
+            messages: Messages::new(&connection, file)?,
+            feed: FeedWriter::new(&connection)?,
+            log_length: LogLength::new(&connection)?,
+            features: UNSEEN,
+            file,
+            left: 0,
+            durable: false,
+            has_begun: false,
+            was_full: false,
+            contention: Contention::new(std::process::id()),
+            own,
+            connection,
+            claim: FileClaim::default(),
+        };
+        writer.set_durable(true)?;
+        Ok(writer)
+    }
+
+    pub(super) fn set_durable(&mut self, durable: bool) -> Result<()> {
+        if self.durable != durable {
+            let synced = if durable { Synced::Commits } else { Synced::Moves };
+            set_synced(&self.connection, synced)?;
+            self.durable = durable;
+        }
+        Ok(())
+    }
+
+    /// Begins a transaction, waiting for other processes until the deadline. Returns the wait in
+    /// ms.
+    pub(super) fn begin_transaction(&mut self, deadline: Instant) -> Result<i64> {
+        if std::mem::take(&mut self.has_begun) {
+            return Ok(0);
+        }
+        self.contention.begin(&mut self.begin, deadline)
+    }
+
+    fn transact(&mut self, work: Work, now_ms: i64) -> Result<Report> {
+        let started = Instant::now();
+        let version = self.start()?;
+        let logs = self.begin_rows(now_ms)?;
+        let kept_out = self.contention.were_kept_out();
+        let begun = Begun { kept_out, ..self.begun(version, logs, now_ms) };
+        let report = batch::run(self, &begun, work)?;
+        Ok(Report { worked: started.elapsed(), ..report })
+    }
+
+    /// Must be called at the start of a transaction that changes entries; returns whether the changes are
+    /// logged.
+    pub(super) fn begin_rows(&mut self, now_ms: i64) -> Result<bool> {
+        self.rows.begin(now_ms)?;
+        Ok(self.feed.begin()? | self.rows.log.begin()?)
+    }
+
+    /// A transaction that has begun its rows.
+    fn begun(&self, version: u64, logs: bool, now_ms: i64) -> Begun {
+        let logs_messages = self.rows.log.has_messages();
+        Begun { version, now_ms, logs, logs_messages, kept_out: false }
+    }
+
+    /// Repeats a segment of another copy's log in the open transaction, after the commit `version`.
+    pub(super) fn repeat_segment(
+        &mut self,
+        version: u64,
+        segment: LogSegment<'_>,
+    ) -> Result<Report> {
+        let logs = self.begin_rows(segment.at_ms)?;
+        let begun = self.begun(version, logs, segment.at_ms);
+        replay::run(self, &begun, segment)
+    }
+
+    /// Logs what a transaction without a batch has made of messages, as a commit of its own if the log has
+    /// messages or `commits` says so. Returns the last commit.
+    fn log_messages(
+        &mut self,
+        before: u64,
+        changed: &[i64],
+        commits: bool,
+        now_ms: i64,
+    ) -> Result<u64> {
+        let logs = self.rows.log.begin()?;
+        let logs_messages = self.rows.log.has_messages();
+        if changed.is_empty() || !(commits || logs_messages) {
+            return Ok(before);
+        }
+        let version = before + 1;
+        self.set_version(version, None)?;
+        if logs {
+            let told = if logs_messages { changed } else { &[] };
+            let messages = batch::logged_alone(&mut self.messages, told, version)?;
+            self.rows.log.log(version..=version, &[], &messages, now_ms)?;
+        }
+        Ok(version)
+    }
+
+    /// Must be called at the start of a transaction that may commit; returns the commit counter.
+    pub(super) fn start(&mut self) -> Result<u64> {
+        let before = self.read_version()?;
+        self.messages.depths.begin()?;
+        self.own.found(before);
+        // Deno has committed, and it logs no removals.
+        if self.file == Encoding::V8 && self.left != before && self.feed.is_on() {
+            self.feed.lose(before)?;
+        }
+        Ok(before)
+    }
+
+    /// Runs `job` in a transaction and commits it.
+    pub(super) fn within<T>(
+        &mut self,
+        durable: bool,
+        now_ms: i64,
+        deadline: Instant,
+        job: impl FnOnce(&mut Self, i64) -> Result<T>,
+    ) -> Result<T> {
+        self.was_full = false;
+        self.set_durable(durable)?;
+        let waited_ms = self.begin_transaction(deadline)?;
+        // Adds the wait, which can take seconds: otherwise locks would expire too early and expired
+        // entries would still be visible.
+        let done = match job(self, now_ms.saturating_add(waited_ms)) {
+            Ok(done) => done,
+            Err(error) => {
+                self.roll_back();
+                self.make_room();
+                return Err(error);
+            }
+        };
+        self.end().inspect_err(|_| self.make_room())?;
+        Ok(done)
+    }
+
+    /// Begins both logs anew after a commit, in the transaction of the caller: what was before is not
+    /// what they had.
+    pub(super) fn restart_logs(&mut self, version: u64, at_ms: i64) -> Result<()> {
+        if self.feed.is_on() {
+            self.feed.lose(version)?;
+        }
+        self.rows.log.restart(version, at_ms)
+    }
+
+    /// Makes the next transaction load feeds and indexes again.
+    pub(super) fn forget_features(&mut self) {
+        self.features = UNSEEN;
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn rows(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    #[cfg(test)]
+    pub(super) fn depths(&mut self) -> &mut super::depths::Depths {
+        &mut self.messages.depths
+    }
+
+    pub(super) fn catalog(&mut self) -> &mut Catalog {
+        &mut self.rows.catalog
+    }
+
+    /// Reads the commit counter. Must be called at the start of every transaction: it also loads
+    /// feeds and indexes if they have changed.
+    pub(super) fn read_version(&mut self) -> Result<u64> {
+        let mut run = self.version.run();
+        run.row("the commit counter")?;
+        let (version, features) = (run.column_int(0).cast_unsigned(), run.column_int(1));
+        self.left = run.column_int(2).cast_unsigned();
+        drop(run);
+        if self.features != features {
+            self.feed.reload()?;
+            self.rows.log.reload()?;
+            self.rows.catalog = Catalog::load(&self.connection)?;
+            self.features = features;
+        }
+        Ok(version)
+    }
+
+    /// Commits everything since [`Self::begin`].
+    pub(super) fn end(&mut self) -> Result<()> {
+        self.commit.commit().inspect_err(|_| self.roll_back())
+    }
+
+    /// Empties the log after a transaction that found the disk full, so that the next one may find room.
+    fn make_room(&mut self) {
+        if self.was_full {
+            self.log_length.make_room(&self.connection);
+        }
+    }
+
+    /// Ends the transaction, unless SQLite has already done so.
+    pub(super) fn roll_back(&mut self) {
+        self.messages.depths.forget();
+        // SAFETY: the handle is open as long as the connection; the code is that of the failed statement.
+        let code = unsafe { ffi::sqlite3_errcode(self.connection.handle()) };
+        self.was_full = code == ffi::SQLITE_FULL;
+        // SAFETY: the handle is open as long as the connection.
+        let open = unsafe { ffi::sqlite3_get_autocommit(self.connection.handle()) } == 0;
+        if open && let Err(error) = self.rollback.execute() {
+            tracing::error!(%error, "rolling back");
+        }
+    }
+}
+
+impl Transaction for SqliteWriter {
+    fn entries(&mut self) -> &mut impl EntryTable {
+        &mut self.rows
+    }
+
+    fn messages(&mut self) -> &mut impl MessageTable {
+        &mut self.messages
+    }
+
+    fn log(
+        &mut self,
+        commits: RangeInclusive<u64>,
+        changes: Vec<Change>,
+        messages: &[LoggedMessage],
+        now_ms: i64,
+    ) -> Result<()> {
+        self.feed.log(&changes, now_ms)?;
+        self.rows.log.log(commits, &changes, messages, now_ms)
+    }
+
+    fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {
+        // In a file for Deno, `seq` is the last commit up to which only openkv has committed.
+        let removed = if self.file == Encoding::V8 { version } else { removed.unwrap_or(0) };
+        let run = self.set_version.run().int(1, version.cast_signed());
+        run.int(2, removed.cast_signed()).finish()
+    }
+}
+
+impl Writer for SqliteWriter {
+    fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
+        let at_once = self.has_begun;
+        // If the query fails, assume that a lock has expired.
+        let any_expired =
+            !at_once && self.messages.any_expired(&work.claims, now_ms).unwrap_or(true);
+        work.durable |= any_expired;
+        if any_expired && !self.contention.were_kept_out() {
+            // Lets processes that wait for the file renew their locks first.
+            std::thread::sleep(TURN);
+        }
+        let (writes, durable) = (work.writes.len(), work.durable);
+        let _span = tracing::debug_span!("commit", writes, durable).entered();
+        let refused =
+            if at_once { Vec::new() } else { self.log_length.refuse(&self.connection, &mut work) };
+        let again = self.log_length.is_narrow().then(|| work.clone());
+        let bytes = work.writes.iter().map(|write| write.size_bytes() as u64).sum();
+        let mut done =
+            self.within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
+        if let (true, Some(work)) = (self.was_full, again) {
+            done = self
+                .within(durable, now_ms, deadline, |writer, now_ms| writer.transact(work, now_ms));
+        }
+        let mut report = match done {
+            Err(_) if self.was_full => return Err(self.log_length.full(&self.connection, bytes)),
+            done => done?,
+        };
+        with_refused(&mut report.decisions, refused);
+        self.own.left(report.versions.1);
+        report.cache_looks = take_cache_counts(&self.connection);
+        // The transaction is committed, even if this fails.
+        if !at_once && let Err(error) = self.log_length.mind(&self.connection) {
+            tracing::warn!(%error, "beginning the log anew");
+        }
+        Ok(Progress::Done(report))
+    }
+
+    fn begin_at_once(&mut self, durable: bool) -> bool {
+        self.has_begun = self.log_length.is_short(&self.connection)
+            && !self.contention.were_kept_out()
+            && self.set_durable(durable).is_ok()
+            && self.begin.execute().is_ok();
+        self.has_begun
+    }
+
+    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+        let version = self.read_version()?;
+        if self.feed.is_on() {
+            return Ok(version);
+        }
+        self.within(true, 0, deadline, |writer, _| {
+            let version = writer.read_version()?;
+            writer.feed.start()?;
+            Ok(version)
+        })
+    }
+
+    fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<u64> {
+        if self.file == Encoding::V8 {
+            return Err(Error::unsupported(
+                "the options log and history: Deno writes to this file too, and logs nothing; copy its \
+                 entries into a file of openkv's own with openkv copy",
+            ));
+        }
+        self.within(true, now_ms, deadline, |writer, now_ms| {
+            let version = writer.start()?;
+            writer.rows.log.set(settings, origin.database, version, now_ms)?;
+            writer.feed.raise()?;
+            Ok(version)
+        })
+    }
+
+    fn replay(&mut self, segment: LogSegment<'_>, deadline: Instant) -> Result<Report> {
+        let report = self.within(true, segment.at_ms, deadline, |writer, _| {
+            let version = writer.start()?;
+            writer.repeat_segment(version, segment)
+        })?;
+        self.own.left(report.versions.1);
+        Ok(report)
+    }
+
+    fn followed(&mut self) -> Result<Option<Followed>> {
+        Ok(followed::read(&self.connection)?.0)
+    }
+
+    fn follow(
+        &mut self,
+        after: &Followed,
+        segments: &[LogSegment<'_>],
+        deadline: Instant,
+    ) -> Result<Report> {
+        // What a power loss undoes is fetched again.
+        let report = self.within(false, 0, deadline, |writer, _| writer.repeat(after, segments))?;
+        self.own.left(report.versions.1);
+        if let Err(error) = self.log_length.mind(&self.connection) {
+            tracing::warn!(%error, "beginning the log anew");
+        }
+        Ok(report)
+    }
+
+    fn replace_all(
+        &mut self,
+        replacement: &Replacement,
+        entries: NextEntries<'_>,
+        deadline: Instant,
+    ) -> Result<Report> {
+        let report = Self::replace_all(self, replacement, entries, deadline)?;
+        self.own.left(report.versions.1);
+        Ok(report)
+    }
+
+    fn add_messages(&mut self, messages: &[LoggedMessage], deadline: Instant) -> Result<()> {
+        self.within(true, 0, deadline, |writer, _| {
+            writer.start()?;
+            writer.messages.repeat(messages)
+        })
+    }
+
+    fn keep_metrics(
+        &mut self,
+        merge: &mut dyn FnMut(Option<&str>) -> String,
+        deadline: Instant,
+    ) -> Result<()> {
+        self.within(false, 0, deadline, |writer, _| {
+            let merged = merge(kept_metrics(&writer.version)?.as_deref());
+            let sql = "INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)";
+            writer.version.beside(sql)?.run().text(1, &merged).finish()
+        })
+    }
+
+    fn next_deadlines(&mut self) -> Result<NextDeadlines> {
+        Ok(NextDeadlines {
+            expiry_ms: self.rows.earliest_expiry()?,
+            purge_ms: self.messages.earliest_purge()?,
+            building: self.building()?,
+        })
+    }
+
+    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.messages.earliest(queue)
+    }
+
+    fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        self.messages.depth(queue)
+    }
+
+    fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<DeadLettersChanged> {
+        let done = self.within(true, now_ms, deadline, |writer, now_ms| {
+            let before = writer.start()?;
+            let changed = writer.messages.change_dead_letters(queue, change, now_ms)?;
+            // Other processes notice only commits, and the message may be for their consumers.
+            let requeued = matches!(change, DeadLetterChange::Requeue(_));
+            let version = writer.log_messages(before, &changed, requeued, now_ms)?;
+            Ok(DeadLettersChanged { count: changed.len(), versions: (before, version) })
+        })?;
+        self.own.left(done.versions.1);
+        Ok(done)
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        let (deletion, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
+            let before = writer.start()?;
+            let deletion = writer.messages.delete_waiting(queue, id, now_ms)?;
+            let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
+            Ok((deletion, writer.log_messages(before, deleted, false, now_ms)?))
+        })?;
+        self.own.left(version);
+        Ok(deletion)
+    }
+
+    fn empty_log(&mut self) -> Result<()> {
+        self.log_length.empty(&self.connection)
+    }
+
+    fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
+        vacuum(&mut self.connection, deadline, goes_on)
+    }
+
+    #[tracing::instrument(skip_all)]
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        let mut run = self.checkpoint.run();
+        if !run.step()? {
+            return Err(Error::internal("a checkpoint answered nothing"));
+        }
+        // −1 without a log.
+        let pages = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
+        Ok(Checkpoint { log_pages: pages(1), moved_pages: pages(2) })
+    }
+}

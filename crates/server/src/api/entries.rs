@@ -1,0 +1,221 @@
+//! Reads of entries for the HTTP API, with their memory.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::range::Bounds;
+use super::schema::EntryBody;
+use super::written::Stored;
+use crate::answer::Refusal;
+use crate::data::{Client, store_of};
+use crate::memory::{Claim, attempt};
+use crate::pending::{Pending, Reading, Wanted};
+use openkv_core::filter::Filter;
+use openkv_core::model::{
+    Encoding, Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Key, Result, Seen, Versionstamp,
+};
+use openkv_store::metrics::Operation;
+use openkv_store::{Room, Scan, Store};
+
+/// An entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Vec<u8>,
+    pub(crate) stamp: Versionstamp,
+    pub(crate) encoding: Encoding,
+    /// Empty in a list of keys.
+    pub(crate) value: Vec<u8>,
+    pub(crate) expire_at_ms: Option<i64>,
+}
+
+impl Entry {
+    fn of(seen: &Seen<'_>) -> Self {
+        Self {
+            key: seen.row.key.to_vec(),
+            stamp: seen.row.stamp,
+            encoding: seen.row.encoding,
+            value: seen.row.value.to_vec(),
+            expire_at_ms: seen.expire_at_ms,
+        }
+    }
+}
+
+impl Entry {
+    /// The entry in a document; without its value in a list of keys.
+    pub(super) fn body(&self, keys_only: bool) -> EntryBody<'_> {
+        let value = (!keys_only).then_some(Stored(self.encoding, &self.value));
+        EntryBody::new(&self.key, self.stamp, value, self.expire_at_ms)
+    }
+}
+
+/// Entries and their memory.
+pub(super) struct Found<T> {
+    pub(super) entries: T,
+    pub(super) claim: Arc<Claim>,
+    /// Bytes of keys and values.
+    pub(super) bytes: usize,
+}
+
+/// The entries of a read so far.
+struct Gathering {
+    claim: Arc<Claim>,
+    bytes: usize,
+    entries: Vec<Option<Entry>>,
+    fault: Option<Error>,
+}
+
+/// The entries of a read, the bytes of the page so far, and the result of the read.
+type Gathered<T> = (Vec<Option<Entry>>, usize, T);
+
+impl Gathering {
+    /// `bytes`: those that the claim holds already.
+    fn new(claim: &Arc<Claim>, bytes: usize) -> Self {
+        Self { claim: claim.clone(), bytes, entries: Vec::new(), fault: None }
+    }
+
+    fn take(&mut self, seen: Option<&Seen<'_>>) {
+        if self.fault.is_some() {
+            return;
+        }
+        self.bytes += seen.map_or(0, |seen| seen.row.key.len() + seen.row.value.len());
+        match self.claim.holds(self.bytes) {
+            Ok(()) => self.entries.push(seen.map(Entry::of)),
+            Err(error) => self.fault = Some(error),
+        }
+    }
+
+    fn end<T>(self, read: Result<T>) -> Result<Gathered<T>> {
+        let read = self.fault.map_or(read, Err);
+        read.map(|done| (self.entries, self.bytes, done))
+    }
+}
+
+/// Counts an operation among the metrics of its database.
+fn counted<T>(store: &Store, operation: Operation, times: u64, since: Instant, read: &Result<T>) {
+    store.metrics().answered(operation, times, read.is_ok(), since);
+}
+
+/// Reads the entries of keys from one snapshot, in their order; `None` where there is none.
+pub(crate) async fn entries(
+    client: &Client,
+    keys: &[Key],
+) -> Result<Found<Vec<Option<Entry>>>, Refusal> {
+    let database = &client.database;
+    let (store, claim) =
+        (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
+    let since = Instant::now();
+    let read = attempt!(claim, read_keys(&store, &claim, keys).await)?;
+    counted(&store, Operation::GetWithExpiry, keys.len() as u64, since, &read);
+    let (entries, bytes, ()) = read?;
+    Ok(Found { entries, claim, bytes })
+}
+
+/// Reads the entry of one key.
+pub(crate) async fn entry(client: &Client, key: &Key) -> Result<Found<Option<Entry>>, Refusal> {
+    let Found { mut entries, claim, bytes } = entries(client, std::slice::from_ref(key)).await?;
+    Ok(Found { entries: entries.pop().flatten(), claim, bytes })
+}
+
+async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: &[Key]) -> Result<Gathered<()>> {
+    let mut gathering = Gathering::new(claim, 0);
+    if let Some(read) = store.entries_immediately(keys, |seen| gathering.take(seen.as_ref())) {
+        return gathering.end(read);
+    }
+    let (reading, answer) = Reading::new(Gathering::new(claim, 0), Gathering::end);
+    store.entries(keys.to_vec(), reading, |to, seen| {
+        to.state.take(seen.as_ref());
+        Ok(())
+    });
+    answer.await
+}
+
+/// What a list selects.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    pub(super) bounds: Bounds,
+    pub(super) reverse: bool,
+    pub(super) keys_only: bool,
+    /// Most parts behind the prefix.
+    pub(super) depth: Option<usize>,
+    /// A filter object in CBOR.
+    pub(super) filter: Option<Vec<u8>>,
+}
+
+impl Selection {
+    fn scan(&self, store: &Store) -> Result<Scan> {
+        let filter = self.filter.as_deref();
+        Ok(Scan {
+            start: self.bounds.start.clone(),
+            end: self.bounds.end.clone(),
+            reverse: self.reverse,
+            values: !self.keys_only,
+            depth: self.depth.map(|depth| (self.bounds.common, depth)),
+            filter: filter.map(|bytes| Filter::parse(bytes, store.now_ms())).transpose()?,
+            passed: false,
+        })
+    }
+}
+
+/// A page of a list.
+pub(super) struct Page {
+    pub(super) entries: Vec<Entry>,
+    pub(super) has_more: bool,
+}
+
+/// Reads a page of at most `limit` entries. A page of large values has fewer.
+pub(super) async fn page(
+    client: &Client,
+    selection: &Selection,
+    limit: usize,
+) -> Result<Found<Page>, Refusal> {
+    let database = &client.database;
+    let (store, claim) =
+        (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
+    let since = Instant::now();
+    let read = attempt!(claim, read_page(&store, &claim, selection, limit).await)?;
+    counted(&store, Operation::List, 1, since, &read);
+    let (entries, bytes) = read?;
+    Ok(Found { entries, claim, bytes })
+}
+
+/// One entry more than the limit shows whether there are more.
+async fn read_page(
+    store: &Store,
+    claim: &Arc<Claim>,
+    selection: &Selection,
+    limit: usize,
+) -> Result<(Page, usize)> {
+    let wanted = Wanted::new();
+    let patience = wanted.patience(store, "kv.list");
+    let (mut scan, mut entries, mut bytes) = (selection.scan(store)?, Vec::new(), 0);
+    loop {
+        let (reading, answer) = Reading::new(Gathering::new(claim, bytes), Gathering::end);
+        let rows = limit + 1 - entries.len();
+        store.scan(scan, rows, patience.clone(), reading, |to, seen, chosen| {
+            if chosen {
+                to.state.take(Some(seen));
+            }
+        });
+        let (step, sum, (rest, done)) = answer.await?;
+        entries.extend(step.into_iter().flatten());
+        (scan, bytes) = (rest, sum);
+        let has_more = entries.len() > limit;
+        let is_long = bytes >= FRAMES_PAGE_BYTES && !entries.is_empty();
+        if done || has_more || is_long {
+            entries.truncate(limit);
+            return Ok((Page { entries, has_more: has_more || !done }, bytes));
+        }
+        patience.check()?;
+    }
+}
+
+/// Counts the selected entries.
+pub(super) async fn count(client: &Client, selection: &Selection) -> Result<u64, Refusal> {
+    let store = store_of(&client.database).await?;
+    let (wanted, since) = (Wanted::new(), Instant::now());
+    let patience = wanted.patience(&store, "kv.count");
+    let scan = selection.scan(&store)?;
+    let count = Pending::of(|reply| store.count(scan, patience, reply)).await;
+    counted(&store, Operation::Count, 1, since, &count);
+    Ok(count?)
+}

@@ -1,0 +1,410 @@
+//! Queues: enqueue, poll, the end of a delivery, statistics.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::Request;
+use hyper::Uri;
+use hyper::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::admit::{Admitted, Endless};
+use super::body::{json, json_body, keys_in, wanted};
+use super::envelope::{as_document, hex};
+use super::events::wait_of;
+use super::media::Form;
+use super::problem::{Answered, Problem, shown};
+use super::schema::{
+    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
+};
+use super::target::{Query, path_in_api};
+use super::write::{Done, commit, value_in};
+use super::written::{Lossy, Stored, ValueError, Written};
+use crate::answer::{Body, whole};
+use crate::data::{Client, store_of};
+use crate::extension::{Asked, received};
+use crate::pending::{Pending, Wanted};
+use openkv_core::model::{
+    Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
+    LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
+    QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, Settlement, Time, WriteParts,
+};
+use openkv_wire::connect::time::to_rfc3339;
+
+/// The queue of a request; without a name the one of `kv.enqueue`.
+pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
+    let name = query.get("queue").unwrap_or_default();
+    if name.len() > QUEUE_NAME_BYTES_MAX {
+        let given = name.len();
+        return Err(Problem::too_large(format!(
+            "queue: too long (max {QUEUE_NAME_BYTES_MAX} bytes): {given} bytes given"
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+/// The number of a message in the path, behind `/queue/messages/` or `/queue/dlq/`.
+pub(super) fn id_in(client: &Client, uri: &Uri) -> Result<i64, Problem> {
+    let id = path_in_api(client, uri).split('/').nth(3).unwrap_or_default();
+    id.parse().map_err(|_| {
+        Problem::bad_request(format!("The id of a message is a number: received {}", shown(id)))
+    })
+}
+
+/// A message to enqueue.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewMessage)]
+pub(super) struct EnqueueBody {
+    #[schema(value_type = serde_json::Value)]
+    pub(super) value: Box<RawValue>,
+    /// It is due in so many ms.
+    pub(super) delay: Option<u64>,
+    /// When it is due, in ms since the epoch; not together with `delay`.
+    pub(super) at: Option<i64>,
+    /// 0 to 9; the highest is delivered first.
+    #[schema(value_type = Option<Priority>, inline)]
+    pub(super) priority: Option<u8>,
+    /// The queue holds at most one message with this key.
+    pub(super) deduplication_key: Option<String>,
+    /// Waiting times before the retries, in ms.
+    pub(super) backoff_schedule: Option<Vec<u32>>,
+    /// How long it is kept when it is dead, in ms.
+    pub(super) dead_retention: Option<u64>,
+    /// The keys that get its value when it dies, at most 10.
+    #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
+    pub(super) keys_if_undelivered: Option<Vec<Box<RawValue>>>,
+}
+
+/// The answer of an enqueue.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Enqueued)]
+pub(super) struct EnqueuedBody {
+    ok: bool,
+    #[schema(value_type = Stamp)]
+    versionstamp: String,
+    /// The number of the message, or of the earlier one with its deduplication key.
+    id: Option<String>,
+    deduplicated: bool,
+}
+
+/// Enqueues a message.
+#[utoipa::path(post, path = "/queue/enqueue", tag = "queues", operation_id = "enqueue",
+    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
+    request_body = EnqueueBody,
+    responses((status = 200, description = "Enqueued.", body = EnqueuedBody)))]
+pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, body) = request.into_parts();
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let (form, asked) = json_body::<EnqueueBody>(&client, &head, body).await?;
+    let value = value_in(form, &asked.value);
+    let message = message_of(queue, value, asked).map_err(Problem::bad_request)?;
+    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    match commit(&client, parts).await? {
+        Done::CheckFailed(_) => Err(Error::internal("a check of a write without checks").into()),
+        Done::Committed(stamp, results) => {
+            let enqueued = results.enqueued.first();
+            json(&EnqueuedBody {
+                ok: true,
+                versionstamp: hex(stamp),
+                id: enqueued.and_then(|message| message.id).map(|id| id.to_string()),
+                deduplicated: enqueued.is_some_and(|message| message.deduplicated),
+            })
+        }
+    }
+}
+
+/// The message of a request.
+///
+/// # Errors
+/// The text of a fault, which begins with the name of the member.
+pub(super) fn message_of(
+    queue: String,
+    value: Result<EncodedValue, Problem>,
+    asked: EnqueueBody,
+) -> Result<Message, String> {
+    let EncodedValue { encoding, bytes: value } =
+        value.map_err(|problem| problem.text().to_owned())?;
+    if encoding != Encoding::Cbor {
+        return Err("value: a message is neither a Uint8Array nor a KvU64".to_owned());
+    }
+    let ms = |name: &str, ms: Option<u64>| {
+        ms.map(i64::try_from).transpose().map_err(|_| format!("{name}: too large"))
+    };
+    let usual = || match queue.as_str() {
+        "" => BACKOFF_DEFAULT_MS.to_vec(),
+        _ => NAMED_BACKOFF_DEFAULT_MS.to_vec(),
+    };
+    let due = match (ms("delay", asked.delay)?, asked.at) {
+        (Some(_), Some(_)) => return Err("at: not together with delay".to_owned()),
+        (delay, None) => Time::After(delay.unwrap_or(0)),
+        (None, Some(at)) => Time::At(at),
+    };
+    let keys = keys_in(asked.keys_if_undelivered.as_deref().unwrap_or_default());
+    let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
+    Ok(Message {
+        due,
+        priority: asked.priority.unwrap_or(0),
+        backoff_ms: asked.backoff_schedule.unwrap_or_else(usual),
+        keys_if_undelivered: keys,
+        deduplication_key: asked.deduplication_key,
+        dead_retention_ms: ms("deadRetention", asked.dead_retention)?,
+        value,
+        queue,
+    })
+}
+
+/// A delivered message.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
+pub(super) struct DeliveryBody<V> {
+    id: String,
+    /// Names the delivery when it ends.
+    lock: String,
+    /// Absent if it cannot be read.
+    #[schema(required = false)]
+    value: V,
+    /// Why the value cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_error: Option<ValueError>,
+    /// The number of deliveries, including this one.
+    attempts: u32,
+    /// RFC 3339.
+    enqueued_at: String,
+}
+
+/// A poll of a queue.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Received)]
+pub(super) struct ReceivedBody<V> {
+    /// `null` if no message was due.
+    message: Option<DeliveryBody<V>>,
+}
+
+pub(super) fn delivered(delivery: &Delivery) -> DeliveryBody<Stored<'_>> {
+    DeliveryBody {
+        id: delivery.id.to_string(),
+        lock: delivery.lock.to_string(),
+        value: Stored(Encoding::Cbor, &delivery.value),
+        value_error: None,
+        attempts: delivery.attempts,
+        enqueued_at: to_rfc3339(delivery.enqueued_ms),
+    }
+}
+
+/// The document of a poll.
+fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<Written> {
+    Written::of(form, 0, &ReceivedBody { message: delivery.map(delivered) })
+}
+
+/// How long a message is locked.
+pub(super) fn lock_of(given: Option<u64>) -> Result<i64, Problem> {
+    let (least, most) = (i64::from(LOCK_DURATION_MS_MIN), i64::from(LOCK_DURATION_MS_MAX));
+    let ms = given.map_or(Some(LOCK_MS), |ms| i64::try_from(ms).ok());
+    ms.filter(|ms| (least..=most).contains(ms)).ok_or_else(|| {
+        let given = given.unwrap_or_default();
+        Problem::bad_request(format!(
+            "lockDuration must be from {least} to {most} ms: {given} given"
+        ))
+    })
+}
+
+/// Takes a message, or waits for one. It is hidden from other consumers until its lock expires.
+#[utoipa::path(get, path = "/queue/poll", tag = "queues", operation_id = "pollQueue",
+    params(
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+        ("lockDuration" = inline(Option<LockDuration>), Query, description = "Ms until another consumer gets the message."),
+        ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a message."),
+    ),
+    responses((status = 200, description = "A message, or none.", content(
+            (ReceivedBody<serde_json::Value> = "application/json"),
+            (ReceivedBody<TypedValue> = "application/vnd.openkv+json")))))]
+pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["queue", "lockDuration", "wait"])?;
+    let form = wanted(&head, Form::OF_DOCUMENTS)?;
+    let asked = Asked {
+        queue: queue_of(&query)?,
+        lock_ms: lock_of(query.number("lockDuration")?)?,
+        wait: wait_of(&query)?,
+        number: number()?,
+    };
+    let lossy = Lossy::default();
+    let of_it = lossy.clone();
+    let document =
+        move |delivery: &Delivery| Ok(received_in(form, Some(delivery))?.finish_for(&of_it));
+    let body = match received(&client, asked, document).await?? {
+        Some(parcel) => Body::Drawn(Box::new(parcel)),
+        None => whole(received_in(form, None)?.finish().0),
+    };
+    let mut polled = as_document(form, body, lossy.is_set());
+    polled.extensions_mut().insert(Endless);
+    Ok(polled)
+}
+
+/// A number for a wait, which no other request has.
+fn number() -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// A delivery.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DeliveryEnd)]
+pub(super) struct AckBody {
+    #[schema(value_type = NumberText)]
+    id: String,
+    /// That of the delivery.
+    #[schema(value_type = NumberText)]
+    lock: String,
+}
+
+/// A delivery that has failed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DeliveryFailure)]
+pub(super) struct NackBody {
+    #[schema(value_type = NumberText)]
+    id: String,
+    /// That of the delivery.
+    #[schema(value_type = NumberText)]
+    lock: String,
+    /// The retry comes after so many ms, instead of the backoff's next interval.
+    #[schema(value_type = Option<Delay>, inline)]
+    delay: Option<u64>,
+    /// Why it failed.
+    error: Option<String>,
+}
+
+/// A delivery whose lock is extended.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = DeliveryExtension)]
+pub(super) struct ExtendBody {
+    #[schema(value_type = NumberText)]
+    id: String,
+    /// That of the delivery.
+    #[schema(value_type = NumberText)]
+    lock: String,
+    /// Ms from now until the lock expires.
+    #[schema(value_type = Option<LockDuration>, inline)]
+    lock_duration: Option<u64>,
+}
+
+/// The number and the lock of a delivery.
+fn delivery(id: &str, lock: &str) -> Result<(i64, i64), Problem> {
+    let number = |name: &str, text: &str| {
+        let number = text.parse::<i64>();
+        number.map_err(|_| {
+            let given = shown(text);
+            Problem::bad_request(format!("{name}: must be that of the delivery: received {given}"))
+        })
+    };
+    Ok((number("id", id)?, number("lock", lock)?))
+}
+
+/// The answer of an end.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeliveryEnded)]
+pub(super) struct Ended {
+    /// Whether the lock still held. If not, another consumer may have the message.
+    ok: bool,
+}
+
+async fn end<B: DeserializeOwned>(
+    client: &Client,
+    (head, body): (Parts, crate::request::RequestBody),
+    ask: impl FnOnce(&B) -> Result<Ask, Problem>,
+) -> Answered {
+    Query::of(&head.uri, &[])?;
+    let (_, asked) = json_body::<B>(client, &head, body).await?;
+    let ask = ask(&asked)?;
+    let (id, lock, extension) = match &ask {
+        Ask::Settle(Settlement { id, lock, .. }) => (*id, *lock, None),
+        Ask::Extend(Renewal { id, lock, lock_ms }) => {
+            (*id, *lock, Some(Duration::from_millis(lock_ms.unsigned_abs())))
+        }
+    };
+    let store = store_of(&client.database).await?;
+    let ok = Pending::of(|reply| store.ask(ask, reply)).await?;
+    match extension.filter(|_| ok) {
+        Some(lock_ends_in) => client.database.deliveries.extended((id, lock), lock_ends_in),
+        // Also if the lock has expired: then the message is no longer this client's.
+        None => client.database.deliveries.ended(&store, (id, lock)),
+    }
+    json(&Ended { ok })
+}
+
+/// Ends a delivery: the message is handled.
+#[utoipa::path(post, path = "/queue/ack", tag = "queues", operation_id = "ack",
+    request_body = AckBody,
+    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
+pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answered {
+    end(&client, request.into_parts(), |asked: &AckBody| {
+        let (id, lock) = delivery(&asked.id, &asked.lock)?;
+        Ok(Ask::Settle(Settlement::new(id, lock, Outcome::Done)))
+    })
+    .await
+}
+
+/// Ends a delivery: the message has failed, and is retried or becomes a dead letter.
+#[utoipa::path(post, path = "/queue/nack", tag = "queues", operation_id = "nack",
+    request_body = NackBody,
+    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
+pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answered {
+    end(&client, request.into_parts(), |asked: &NackBody| {
+        let (id, lock) = delivery(&asked.id, &asked.lock)?;
+        let most = Limits::wide().delay_ms_max as u64;
+        let delay_ms = asked.delay.map(|ms| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
+        let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
+        Ok(Ask::Settle(Settlement {
+            delay_ms,
+            reason,
+            ..Settlement::new(id, lock, Outcome::Failed)
+        }))
+    })
+    .await
+}
+
+/// Extends the lock of a delivery.
+#[utoipa::path(post, path = "/queue/extend", tag = "queues", operation_id = "extend",
+    request_body = ExtendBody,
+    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
+pub(super) async fn extend(client: Extension<Admitted>, request: Request) -> Answered {
+    end(&client, request.into_parts(), |asked: &ExtendBody| {
+        let (id, lock) = delivery(&asked.id, &asked.lock)?;
+        Ok(Ask::Extend(Renewal { id, lock, lock_ms: lock_of(asked.lock_duration)? }))
+    })
+    .await
+}
+
+/// The messages of a queue, by state.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QueueStats)]
+pub(super) struct StatsBody {
+    pending: u64,
+    delayed: u64,
+    processing: u64,
+    dead: u64,
+}
+
+/// Counts the messages of a queue.
+#[utoipa::path(get, path = "/queue/stats", tag = "queues", operation_id = "queueStats",
+    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
+    responses((status = 200, description = "Messages by state.", body = StatsBody)))]
+pub(super) async fn stats(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let store = store_of(&client.database).await?;
+    let wanted = Wanted::new();
+    let patience = wanted.patience(&store, "queue.stats");
+    let stats = Pending::of(|reply| store.queue_stats(queue, patience, reply)).await?;
+    let QueueStats { pending, delayed, processing, dead } = stats;
+    json(&StatsBody { pending, delayed, processing, dead })
+}

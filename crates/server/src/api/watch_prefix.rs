@@ -1,0 +1,365 @@
+//! Changes below a prefix: as events, and by polling.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::Request;
+use hyper::body::Bytes;
+use hyper::http::request::Parts;
+use serde::Serialize;
+use tokio::time::{Instant, timeout};
+use utoipa::ToSchema;
+
+use super::admit::{Admitted, Endless};
+use super::entries::{Selection, page};
+use super::envelope::{as_document, hex};
+use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
+use super::list::limit_of;
+use super::media::Form;
+use super::problem::{Answered, Problem};
+use super::range::Bounds;
+use super::schema::{EntryBody, PageLimit, Stamp, TypedEntryBody, Wait};
+use super::target::Query;
+use super::written::{Lossy, StampDigits, Stored, Written};
+use crate::answer::whole;
+use crate::data::store_of;
+use crate::database::WatchPlace;
+use crate::feed::{self, BATCH_BYTES_MAX, Following};
+use crate::stream::Source;
+use openkv_core::model::{
+    Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Kind, Result, Versionstamp,
+};
+use openkv_store::Store;
+
+/// The entry that a change has left, or that there is none any more.
+fn changed(change: &Change) -> EntryBody<'_> {
+    let key = change.key.as_bytes();
+    match &change.kind {
+        ChangeKind::Deleted | ChangeKind::Expired => EntryBody::absent(key),
+        ChangeKind::ExpirySet { expire_at_ms } => EntryBody::expiry_set(key, *expire_at_ms),
+        ChangeKind::Set { value, expire_at_ms } => {
+            let stored = Some(Stored(value.encoding, &value.bytes));
+            EntryBody::new(key, Versionstamp::new(change.version), stored, *expire_at_ms)
+        }
+    }
+}
+
+/// The event of these entries of a list, or changes of a batch.
+fn change_event<'e>(
+    form: Form,
+    entries: impl Iterator<Item = EntryBody<'e>>,
+    id: Option<&str>,
+) -> Result<String> {
+    let written = Written::of(form, 0, &entries.collect::<Vec<_>>())?;
+    Ok(event("change", &written.into_text(), id))
+}
+
+/// Changes as events.
+struct Events {
+    form: Form,
+    /// An event ends after so many changes, at the end of a commit.
+    limit: usize,
+    /// The listed entries that are newer than the position of the feed. Their changes are not
+    /// reported again.
+    shown: HashMap<Vec<u8>, u64>,
+    /// The newest commit among them.
+    newest: u64,
+}
+
+impl Events {
+    fn is_news(&self, change: &Change) -> bool {
+        self.shown.get(change.key.as_bytes()).is_none_or(|shown| change.version > *shown)
+    }
+}
+
+/// The number of changes of the next event: whole commits.
+fn first_part(changes: &[Change], limit: usize) -> usize {
+    let ends = changes.windows(2).enumerate().position(|(at, two)| {
+        let [change, next] = two else { return false };
+        at + 1 >= limit && next.version != change.version
+    });
+    ends.map_or(changes.len(), |at| at + 1)
+}
+
+impl feed::Form for Events {
+    const TELLS_GAPS: bool = true;
+
+    fn batch(&mut self, version: u64, changes: &[Change]) -> Result<Vec<u8>> {
+        let news: Vec<_> = changes.iter().filter(|change| self.is_news(change)).cloned().collect();
+        if version >= self.newest {
+            self.shown.clear();
+        }
+        let (mut text, mut rest) = (String::new(), news.as_slice());
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(first_part(rest, self.limit));
+            let last = part.last().filter(|_| !behind.is_empty());
+            let id = hex(Versionstamp::new(last.map_or(version, |last| last.version)));
+            text.push_str(&change_event(self.form, part.iter().map(changed), Some(&id))?);
+            rest = behind;
+        }
+        if text.is_empty() {
+            text = ping(Versionstamp::new(version));
+        }
+        Ok(text.into_bytes())
+    }
+
+    /// The client reads the present entries and connects again, from this commit on.
+    fn gap(&mut self, version: u64) -> Result<Vec<u8>> {
+        let stamp = hex(Versionstamp::new(version));
+        let data = format!("{{\"versionstamp\":\"{stamp}\"}}");
+        Ok(event("gap", &data, Some(&stamp)).into_bytes())
+    }
+
+    /// The client connects again and gets the error by status.
+    fn end(&mut self, _error: &Error) -> Option<Bytes> {
+        None
+    }
+
+    fn alive(&self) -> Bytes {
+        silent_ping()
+    }
+}
+
+/// The entries as they are, before the changes.
+struct Listing {
+    client: Admitted,
+    store: Arc<Store>,
+    place: Option<WatchPlace>,
+    whole: Bounds,
+    selection: Selection,
+    /// The commit after which the feed goes on; `None` before the first read.
+    position: Option<u64>,
+    events: Option<Events>,
+    limit: usize,
+    form: Form,
+}
+
+enum Stream {
+    Listing(Box<Listing>),
+    Following(Following<Events>),
+    Ended,
+}
+
+fn range_of(bounds: &Bounds) -> KeyRange {
+    let key = |bytes: &[u8]| Key::from_encoded(bytes.to_vec());
+    KeyRange { start: key(&bounds.start), end: key(&bounds.end) }
+}
+
+impl Listing {
+    /// The next page, and whether it is the last one.
+    async fn page(&mut self) -> Result<(Bytes, bool), Problem> {
+        let position = match self.position {
+            Some(position) => position,
+            None => feed::position(&self.store).await?,
+        };
+        self.position = Some(position);
+        let found = page(&self.client, &self.selection, self.limit).await?;
+        let entries = found.entries.entries;
+        let is_last = !found.entries.has_more || entries.is_empty();
+        if let Some(last) = entries.last().filter(|_| !is_last) {
+            self.selection.bounds.resume(&self.whole.cursor(&last.key), false)?;
+        }
+        if let Some(events) = &mut self.events {
+            for entry in entries.iter().filter(|entry| entry.stamp.version() > position) {
+                events.shown.insert(entry.key.clone(), entry.stamp.version());
+                events.newest = events.newest.max(entry.stamp.version());
+            }
+        }
+        // Before the last page there is no commit from which a client could go on.
+        let id = hex(Versionstamp::new(position));
+        let id = is_last.then_some(id.as_str());
+        let bodies = entries.iter().map(|entry| entry.body(false));
+        let piece = change_event(self.form, bodies, id)?;
+        Ok((found.claim.bytes(piece.into_bytes()), is_last))
+    }
+
+    fn follow(&mut self) -> Option<Following<Events>> {
+        let (place, events) = (self.place.take()?, self.events.take()?);
+        let claim = self.client.database.memory.claim(BATCH_BYTES_MAX);
+        let since = (range_of(&self.whole), self.position);
+        Some(Following::open((self.store.clone(), place), claim, since, events))
+    }
+}
+
+impl Source for Stream {
+    async fn next(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Ended => None,
+            Self::Following(following) => following.next().await,
+            Self::Listing(listing) => {
+                let (piece, is_last) = listing.page().await.ok()?;
+                if is_last {
+                    *self = listing.follow().map_or(Self::Ended, Self::Following);
+                }
+                Some(piece)
+            }
+        }
+    }
+
+    fn alive(&mut self) -> Bytes {
+        match self {
+            Self::Following(following) => following.alive(),
+            Self::Listing(_) | Self::Ended => silent_ping(),
+        }
+    }
+}
+
+/// The range, the position and the form that a request names.
+fn asked(head: &Parts, query: &Query) -> Result<(Bounds, Option<u64>), Problem> {
+    let bounds = Bounds::new(query.key("prefix")?, None, None)?;
+    let since = last_id(head, query)?;
+    let since = since.map(|text| stamp_of("since", &text)).transpose()?;
+    Ok((bounds, since.map(Versionstamp::version)))
+}
+
+/// Follows the changes below a prefix.
+#[utoipa::path(get, path = "/watch/prefix", tag = "watches", operation_id = "watchPrefix",
+    params(
+        ("prefix" = Option<String>, Query, description = "A key, as a literal."),
+        ("initial" = Option<bool>, Query, description = "Begin with the present entries."),
+        ("limit" = inline(Option<PageLimit>), Query, description = "An event ends after so many changes, at the end of a commit."),
+        ("since" = inline(Option<Stamp>), Query, description = "The id of the last event that was received."),
+    ),
+    responses((status = 200, description = "Events: change, ping, gap.",
+        content_type = "text/event-stream", body = String)))]
+pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["prefix", "initial", "limit", "since"])?;
+    let (bounds, since) = asked(&head, &query)?;
+    let (limit, form) = (limit_of(query.number("limit")?)?, form_of(&head));
+    let initial = query.flag("initial")?.unwrap_or(false);
+    let database = &client.database;
+    let place = database.take_watch().await?;
+    let store = store_of(database).await?;
+    let shown = Events { form, limit, shown: HashMap::new(), newest: 0 };
+    // A client that connects again has had the entries.
+    let stream = if initial && since.is_none() {
+        let selection = Selection {
+            bounds: bounds.clone(),
+            reverse: false,
+            keys_only: false,
+            depth: None,
+            filter: None,
+        };
+        Stream::Listing(Box::new(Listing {
+            client: client.0.clone(),
+            store,
+            place: Some(place),
+            whole: bounds,
+            selection,
+            position: None,
+            events: Some(shown),
+            limit,
+            form,
+        }))
+    } else {
+        let claim = database.memory.claim(BATCH_BYTES_MAX);
+        let since = (range_of(&bounds), since);
+        Stream::Following(Following::open((store, place), claim, since, shown))
+    };
+    Ok(events(&client, stream))
+}
+
+/// Changes as the answer of one request.
+#[derive(Clone)]
+struct Polled {
+    form: Form,
+    limit: usize,
+    lossy: Lossy,
+}
+
+impl Polled {
+    fn document(&self, changes: &[Change], version: u64, gap: bool) -> Result<Vec<u8>> {
+        let entries = changes.iter().map(changed).collect();
+        let versionstamp = StampDigits(Versionstamp::new(version));
+        let document = ChangesBody { entries, versionstamp, gap };
+        Ok(Written::of(self.form, 0, &document)?.finish_for(&self.lossy))
+    }
+}
+
+impl feed::Form for Polled {
+    const TELLS_GAPS: bool = true;
+
+    fn batch(&mut self, version: u64, changes: &[Change]) -> Result<Vec<u8>> {
+        let (part, behind) = changes.split_at(first_part(changes, self.limit));
+        let last = part.last().filter(|_| !behind.is_empty());
+        let version = last.map_or(version, |last| last.version);
+        self.document(part, version, false)
+    }
+
+    fn gap(&mut self, version: u64) -> Result<Vec<u8>> {
+        self.document(&[], version, true)
+    }
+
+    fn end(&mut self, error: &Error) -> Option<Bytes> {
+        tracing::debug!(%error, "a poll ended");
+        None
+    }
+}
+
+/// The changes since a commit.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Changes)]
+pub(super) struct ChangesBody<E> {
+    /// In the order of commits; without an entry any more, value and versionstamp are `null`.
+    entries: Vec<E>,
+    /// The `since` of the next request.
+    #[schema(value_type = Stamp)]
+    versionstamp: StampDigits,
+    /// Changes after `since` are no longer logged: read the entries, then go on.
+    gap: bool,
+}
+
+/// Reads the changes below a prefix after a commit, or waits for them.
+#[utoipa::path(get, path = "/watch/prefix/poll", tag = "watches", operation_id = "pollPrefix",
+    params(
+        ("prefix" = Option<String>, Query, description = "A key, as a literal."),
+        ("since" = inline(Option<Stamp>), Query, description = "The versionstamp of the last answer; without it, the answer has the present one."),
+        ("limit" = inline(Option<PageLimit>), Query, description = "The answer ends after so many changes, at the end of a commit."),
+        ("wait" = inline(Option<Wait>), Query, description = "Wait so many ms for a change."),
+    ),
+    responses((status = 200, description = "The changes.", content(
+            (ChangesBody<EntryBody<'static>> = "application/json"),
+            (ChangesBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
+pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri, &["prefix", "since", "limit", "wait"])?;
+    let (bounds, since) = asked(&head, &query)?;
+    let form = super::body::wanted(&head, Form::OF_DOCUMENTS)?;
+    let (limit, wait) = (limit_of(query.number("limit")?)?, wait_of(&query)?);
+    let database = &client.database;
+    let place = database.take_watch().await?;
+    let store = store_of(database).await?;
+    let claim = database.memory.claim(BATCH_BYTES_MAX);
+    let opened = (store, place);
+    let range = range_of(&bounds);
+    let polling = Polled { form, limit, lossy: Lossy::default() };
+    let mut following = Following::open(opened, claim, (range, since), polling.clone());
+    let ended = || Problem::from(Error::new(Kind::Unavailable, "the watch ended: try again"));
+    let mut body = following.next().await.ok_or_else(ended)?;
+    if let Some(since) = since {
+        let deadline = Instant::now() + wait;
+        let look = Duration::from_millis(HTTP_POLL_LOOK_MS);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now()).max(look);
+            match timeout(left, following.next()).await {
+                Ok(piece) => {
+                    body = piece.ok_or_else(ended)?;
+                    break;
+                }
+                // The feed has nothing to report, or it is still reading.
+                Err(_) => {
+                    if let Some(version) = following.idle_at() {
+                        body = polling.document(&[], version.max(since), false)?.into();
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    let mut polled = as_document(form, whole(body), polling.lossy.is_set());
+    polled.extensions_mut().insert(Endless);
+    Ok(polled)
+}

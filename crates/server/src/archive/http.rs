@@ -1,0 +1,104 @@
+//! The connections to object stores: the HTTP client and the trusted certificates of the rest of openkv.
+//!
+//! Without this, `object_store` would bring a second client and a second TLS library.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http_body_util::BodyExt;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector as Tcp;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
+    HttpResponse, HttpResponseBody, HttpService,
+};
+use object_store::{ClientConfigKey, ClientOptions};
+
+use openkv_wire::trust;
+
+/// Shorter than servers keep idle connections.
+const IDLE: Duration = Duration::from_secs(3);
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Longest wait for the head of an answer, or for the next part of its body.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Makes the client of a store.
+#[derive(Debug)]
+pub(super) struct Connector;
+
+#[derive(Debug)]
+struct Service {
+    client: Client<HttpsConnector<Tcp>, HttpRequestBody>,
+    /// Whether requests may go without TLS.
+    plain: bool,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let refuse =
+            |why: String| object_store::Error::Generic { store: "HTTP", source: why.into() };
+        let mut tcp = Tcp::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT));
+        let tls = trust::client_config().map_err(refuse)?;
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        let plain =
+            options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        Ok(HttpClient::new(Service { client, plain }))
+    }
+}
+
+#[derive(Debug)]
+struct Refusal(&'static str);
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+fn late() -> HttpError {
+    HttpError::new(HttpErrorKind::Timeout, Refusal("the server does not answer"))
+}
+
+#[async_trait]
+impl HttpService for Service {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if !self.plain && request.uri().scheme_str() != Some("https") {
+            let why = "the endpoint is not https: set AWS_ALLOW_HTTP=true (or the same of the other store) to \
+                       send the archive without encryption";
+            return Err(HttpError::new(HttpErrorKind::Unknown, Refusal(why)));
+        }
+        let answer = tokio::time::timeout(ANSWER, self.client.request(request)).await;
+        let response = answer.map_err(|_| late())?.map_err(|error| {
+            let kind =
+                if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };
+            HttpError::new(kind, error)
+        })?;
+        let (parts, body) = response.into_parts();
+        let body = body.map_err(|error| {
+            let kind = if error.is_timeout() {
+                HttpErrorKind::Timeout
+            } else {
+                HttpErrorKind::Interrupted
+            };
+            HttpError::new(kind, error)
+        });
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
+    }
+}

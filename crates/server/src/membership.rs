@@ -1,0 +1,259 @@
+//! What a server knows of the other servers in front of one PostgreSQL: the catalog they share, who
+//! leads each database, and their common clock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use super::auth;
+use super::catalog_refresh::CatalogRefresh;
+use super::clock::now_ms;
+use super::records::{Contents, read_page};
+use openkv_client::open::SecretUrl;
+use openkv_core::model::{CLUSTER_POLL_MS, Error, Result};
+use openkv_engines::cluster::Cluster;
+
+/// The changes since the last poll.
+pub(super) struct Changes {
+    /// Whether the catalog has.
+    pub(super) catalog: bool,
+    /// Databases that another server leads from now on, by their names on the database server.
+    pub(super) led_by_others: Vec<String>,
+}
+
+/// The place of this server among others.
+pub(super) struct Membership {
+    cluster: Box<dyn Cluster>,
+    engine: SecretUrl,
+    /// The URL of this server for clients, which is its name among the leaders.
+    advertise: String,
+    /// The revision of the catalog that this server has.
+    revision: AtomicI64,
+    /// The leaders' URLs by database, as of the last poll.
+    leaders: RwLock<HashMap<String, String, RandomState>>,
+    /// How far the clock of the database server is ahead of this machine's, in ms.
+    ahead_ms: AtomicI64,
+    ended: Mutex<bool>,
+    ends: Condvar,
+    /// For requests that would be refused without.
+    pub(super) catalog: CatalogRefresh,
+}
+
+impl Membership {
+    /// A server that has no news yet.
+    pub(super) fn new(cluster: Box<dyn Cluster>, engine: &SecretUrl, advertise: &str) -> Arc<Self> {
+        Arc::new(Self {
+            cluster,
+            engine: engine.clone(),
+            advertise: advertise.to_owned(),
+            revision: AtomicI64::new(0),
+            leaders: RwLock::default(),
+            ahead_ms: AtomicI64::new(0),
+            ended: Mutex::new(false),
+            ends: Condvar::new(),
+            catalog: CatalogRefresh::default(),
+        })
+    }
+
+    /// The key of all servers for the tokens of the data path.
+    pub(super) fn signing_key(&self) -> Result<[u8; 32]> {
+        let key = self.cluster.signing_key(&auth::random()?)?;
+        key.try_into()
+            .map_err(|_| Error::corrupt("openkv.cluster: the signing key has no 32 bytes"))
+    }
+
+    /// The URL of a database on the database server, which this server leads under its own URL.
+    pub(super) fn url_of(&self, name: &str) -> SecretUrl {
+        self.engine.with_parameters(&[("kv", name), ("lead", &self.advertise)])
+    }
+
+    /// The time of the database server, by this machine's clock. Its servers agree on it.
+    pub(super) fn now_ms(&self) -> i64 {
+        now_ms() + self.ahead_ms.load(Ordering::Relaxed)
+    }
+
+    /// The URL of another server that leads a database, as of the last poll.
+    pub(super) fn known_leader(&self, name: &str) -> Option<String> {
+        self.leaders.read().get(name).filter(|leader| **leader != self.advertise).cloned()
+    }
+
+    /// The URL of another server that leads a database at present. Waits for the database server.
+    pub(super) fn leader(&self, name: &str) -> Result<Option<String>> {
+        let leader = self.cluster.leader_of(name)?;
+        let mut leaders = self.leaders.write();
+        match &leader {
+            Some(leader) => leaders.insert(name.to_owned(), leader.clone()),
+            None => leaders.remove(name),
+        };
+        drop(leaders);
+        Ok(leader.filter(|leader| *leader != self.advertise))
+    }
+
+    /// The catalog, and its revision.
+    pub(super) fn read_catalog(&self) -> Result<(i64, Contents)> {
+        let catalog = self.cluster.catalog()?;
+        let contents = match catalog.text.as_slice() {
+            [] => Contents::default(),
+            text => read_page(text, "the catalog in openkv.cluster")?,
+        };
+        Ok((catalog.revision, contents))
+    }
+
+    /// Notes which revision of the catalog this server has.
+    pub(super) fn has_taken(&self, revision: i64) {
+        self.revision.store(revision, Ordering::Release);
+    }
+
+    /// Replaces the catalog that this server has. `false` if another server has changed it.
+    pub(super) fn write_catalog(&self, text: &[u8]) -> Result<bool> {
+        let revision = self.revision.load(Ordering::Acquire);
+        let replaced = self.cluster.replace_catalog(revision, text)?;
+        if replaced {
+            self.has_taken(revision + 1);
+        }
+        Ok(replaced)
+    }
+
+    /// Deletes the data of a database that the catalog does not list any more, once all servers have
+    /// taken that from it.
+    pub(super) fn destroy(&self, name: &str) -> Result<()> {
+        std::thread::sleep(Duration::from_millis(2 * CLUSTER_POLL_MS));
+        self.cluster.empty(name)
+    }
+
+    /// Waits for some time; `false` once the server ends.
+    pub(super) fn wait(&self, longest: Duration) -> bool {
+        let mut ended = self.ended.lock();
+        if !*ended {
+            self.ends.wait_for(&mut ended, longest);
+        }
+        !*ended
+    }
+
+    /// Asks the database server for news.
+    pub(super) fn take_news(&self) -> Result<Changes> {
+        let news = self.cluster.news()?;
+        self.ahead_ms.store(news.now_ms - now_ms(), Ordering::Relaxed);
+        let leaders: HashMap<_, _, RandomState> = news.leaders.into_iter().collect();
+        let before = std::mem::replace(&mut *self.leaders.write(), leaders.clone());
+        let is_new = |(name, leader): &(&String, &String)| {
+            **leader != self.advertise && before.get(*name) != Some(*leader)
+        };
+        let led_by_others = leaders.iter().filter(is_new).map(|(name, _)| name.clone()).collect();
+        let catalog = news.revision != self.revision.load(Ordering::Acquire);
+        Ok(Changes { catalog, led_by_others })
+    }
+
+    /// Ends each [`Membership::wait`].
+    pub(super) fn end(&self) {
+        *self.ended.lock() = true;
+        self.ends.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openkv_engines::cluster::{ClusterDatabase, News, SharedCatalog};
+
+    const HOUR_MS: i64 = 3_600_000;
+    const OWN: &str = "https://a.example";
+
+    /// A database server whose clock is an hour ahead.
+    #[derive(Clone)]
+    struct Fake(Arc<Mutex<News>>);
+
+    impl Cluster for Fake {
+        fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>> {
+            Ok(fresh.to_vec())
+        }
+
+        fn catalog(&self) -> Result<SharedCatalog> {
+            Ok(SharedCatalog { revision: self.0.lock().revision, text: Vec::new() })
+        }
+
+        fn news(&self) -> Result<News> {
+            Ok(News { now_ms: now_ms() + HOUR_MS, ..self.0.lock().clone() })
+        }
+
+        fn replace_catalog(&self, revision: i64, _text: &[u8]) -> Result<bool> {
+            let mut news = self.0.lock();
+            let is_newest = news.revision == revision;
+            news.revision += i64::from(is_newest);
+            Ok(is_newest)
+        }
+
+        fn leader_of(&self, database: &str) -> Result<Option<String>> {
+            let news = self.0.lock();
+            let led = news.leaders.iter().find(|(name, _)| name == database);
+            Ok(led.map(|(_, leader)| leader.clone()))
+        }
+
+        fn empty(&self, _database: &str) -> Result<()> {
+            Ok(())
+        }
+
+        fn databases(&self) -> Result<Vec<ClusterDatabase>> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn member() -> (Arc<Membership>, Fake) {
+        let news = News { revision: 0, now_ms: 0, leaders: Vec::new() };
+        let fake = Fake(Arc::new(Mutex::new(news)));
+        let engine = SecretUrl::from("postgres://h/d?sslmode=disable".to_owned());
+        (Membership::new(Box::new(fake.clone()), &engine, OWN), fake)
+    }
+
+    #[test]
+    fn servers_have_the_time_of_the_database_server() {
+        let (member, _) = member();
+        member.take_news().unwrap();
+        let ahead_ms = member.now_ms() - now_ms();
+        assert!((HOUR_MS - 60_000..=HOUR_MS).contains(&ahead_ms), "{ahead_ms}");
+    }
+
+    #[test]
+    fn another_leader_is_told_once_and_asked_for_at_any_time() {
+        let (member, fake) = member();
+        let lead = |leader: &str| fake.0.lock().leaders = vec![("shop".into(), leader.into())];
+        let told = || member.take_news().unwrap().led_by_others;
+        lead(OWN);
+        assert!(told().is_empty() && member.known_leader("shop").is_none());
+        lead("https://b.example");
+        assert!(member.known_leader("shop").is_none());
+        assert_eq!(member.leader("shop"), Ok(Some("https://b.example".into())));
+        assert_eq!(member.known_leader("shop"), Some("https://b.example".into()));
+        lead("https://c.example");
+        assert_eq!(told(), ["shop"]);
+        assert!(told().is_empty());
+        fake.0.lock().leaders.clear();
+        assert_eq!(member.leader("shop"), Ok(None));
+        assert!(member.known_leader("shop").is_none());
+    }
+
+    #[test]
+    fn a_catalog_that_another_server_has_changed_is_not_replaced() {
+        let (member, fake) = member();
+        assert_eq!(member.write_catalog(b"one"), Ok(true));
+        assert!(!member.take_news().unwrap().catalog, "its own change is no news");
+        assert_eq!(fake.replace_catalog(1, b"of another"), Ok(true));
+        assert_eq!(member.write_catalog(b"two"), Ok(false));
+        assert!(member.take_news().unwrap().catalog);
+        let (revision, contents) = member.read_catalog().unwrap();
+        assert!(contents.databases.is_empty());
+        member.has_taken(revision);
+        assert_eq!(member.write_catalog(b"two"), Ok(true));
+    }
+
+    #[test]
+    fn a_database_is_opened_under_its_name_and_that_of_the_server() {
+        let (member, _) = member();
+        let expected = "postgres://h/d?sslmode=disable&kv=x&lead=https://a.example";
+        assert!(member.url_of("x") == SecretUrl::from(expected.to_owned()));
+    }
+}

@@ -1,0 +1,60 @@
+//! The result of a write that is not committed: a transaction reads its own writes.
+
+use super::answering::Answering;
+use super::{Call, Fault};
+use crate::{Patience, Preview};
+use openkv_core::codec::Malformed;
+use openkv_core::filter::Filter;
+use openkv_core::model::{AtomicWrite, Error, FRAMES_RECORDS_MAX, Result};
+use openkv_wire::protocol::frame::{parse_preview, parse_writes_apart};
+
+/// The filter before a write, and the write.
+fn asked(frame: &[u8], call: &Call) -> Result<(Option<Filter>, AtomicWrite), Fault> {
+    let (asked, frame) = parse_preview(frame)?;
+    let filter = asked.map(|asked| {
+        let now_ms = asked.now_ms.unwrap_or_else(|| call.store.now_ms());
+        Filter::parse(&asked.filter, now_ms)
+    });
+    let filter = filter.transpose()?;
+    let records_max = FRAMES_RECORDS_MAX.max(call.limits.mutations_max);
+    let mut writes = parse_writes_apart(frame, 1, &call.limits, records_max)?;
+    let write = writes.pop().map(|(write, _)| write).transpose()?;
+    let write = write.filter(|write| write.first_key().is_some());
+    Ok((filter, write.ok_or(Malformed::new("a preview of nothing", 0))?))
+}
+
+/// Frame: u8 whether there is a filter (8), if so f64 the value of `$now` and the filter; one write,
+/// without checks, of one key. Answer: u8 whether there is an entry, its stamp(20) if so; u8 whether
+/// there would be one, if so u8 whether it matches the filter, f64 its expiry, u8 encoding and the value.
+pub(super) fn preview(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.transaction");
+    let asked = asked(frame, &call);
+    let Some(((filter, write), Call { store, reply, .. })) = call.parsed(asked) else { return };
+    let long = filter.is_some().then(|| patience.clone());
+    let bounds = patience.clone();
+    let finish = move |(), seen: Result<Preview>| answer(seen?, filter.as_ref(), &bounds);
+    let answering = Answering::new(reply, (), finish).within(&patience);
+    store.preview(write, long, answering);
+}
+
+fn answer(seen: Preview, filter: Option<&Filter>, patience: &Patience) -> Result<Vec<u8>> {
+    let Preview { before, after, expire_at_ms } = seen;
+    let mut out = vec![u8::from(before.is_some())];
+    out.extend(before.iter().flat_map(|stamp| stamp.hex()));
+    out.push(u8::from(after.is_some()));
+    if let Some(value) = after {
+        let goes_on = |_| patience.lasts();
+        let met = filter.map_or(Ok(Some(true)), |filter| {
+            filter.matches_while(value.encoding, &value.bytes, &goes_on)
+        });
+        let met = met.map_err(|error| {
+            Error::corrupt(format!("a value could not be compared with where: {error}"))
+        })?;
+        let met = met.ok_or_else(|| patience.check().err().unwrap_or_else(Error::closed))?;
+        out.push(u8::from(met));
+        out.extend(expire_at_ms.map_or(f64::NAN, |end| end as f64).to_le_bytes());
+        out.push(value.encoding.id());
+        out.extend(value.bytes);
+    }
+    Ok(out)
+}

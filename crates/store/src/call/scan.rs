@@ -1,0 +1,104 @@
+//! Scans with a filter, a depth, expiry times or without values; counts; entries with their expiry; when
+//! an entry expires.
+
+use super::answering::Answering;
+use super::{Call, Fault};
+use crate::{Scan, Store};
+use openkv_core::filter::Filter;
+use openkv_core::model::{Key, Result, Row, Seen};
+use openkv_wire::protocol::frame::{
+    ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
+};
+
+const ABSENT: u8 = 0;
+const STAYS: u8 = 1;
+const ENDS: u8 = 2;
+
+/// The scan of a frame, the request, and the value of `$now` in it.
+fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
+    let request = parse_scan(frame)?;
+    let now_ms = request.now_ms.unwrap_or_else(|| store.now_ms());
+    let filter = request.filter.as_deref().map(|bytes| Filter::parse(bytes, now_ms)).transpose()?;
+    let scan = Scan {
+        start: request.start.as_bytes().to_vec(),
+        end: request.end.as_bytes().to_vec(),
+        reverse: request.reverse,
+        values: !request.keys_only,
+        depth: request.depth,
+        filter,
+        passed: request.passed,
+    };
+    Ok((scan, request, now_ms))
+}
+
+/// One step. Answer: u8 whether the scan is complete, f64 the value of `$now`, u32 length and bytes of
+/// the bound of the next step (its start; in reverse, its end), u32 number of rows, rows.
+pub(super) fn scan(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.list");
+    let asked = asked(frame, &call.store);
+    let Some(((scan, request, now_ms), Call { store, reply, .. })) = call.parsed(asked) else {
+        return;
+    };
+    let (with_expiry, keys_only) = (request.with_expiry, request.keys_only);
+    let finish = move |(rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
+        let (scan, done) = scanned?;
+        let bound = if scan.reverse { &scan.end } else { &scan.start };
+        Ok(scan_answer(done, now_ms, bound, count, &rows))
+    };
+    let answering = Answering::new(reply, (Vec::new(), 0), finish).within(&patience);
+    store.scan(scan, request.limit, patience, answering, move |to, seen, chosen| {
+        let (rows, count) = &mut to.state;
+        *count += 1;
+        if !chosen {
+            let (key, stamp) = (seen.row.key, seen.row.stamp);
+            return put_passed(rows, key, stamp, with_expiry);
+        }
+        let value = if keys_only { &[] } else { seen.row.value };
+        let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
+        put_seen(rows, &seen, with_expiry);
+    });
+}
+
+/// Frame: a scan without limit. Answer: f64 the number of entries.
+pub(super) fn count(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.count");
+    let asked = asked(frame, &call.store);
+    let Some(((scan, ..), Call { store, reply, .. })) = call.parsed(asked) else { return };
+    let finish = |(), count: Result<u64>| Ok((count? as f64).to_le_bytes().to_vec());
+    store.count(scan, patience.clone(), Answering::new(reply, (), finish).within(&patience));
+}
+
+/// Frame: keys, each behind its length. Answer: a row for each, without its key and with its expiry; the
+/// row of an absent entry has no encoding (0).
+pub(super) fn entries(mut frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
+    let mut keys = Vec::new();
+    while let Some((key, rest)) = next_key(frame) {
+        keys.push(Key::from_encoded(key.to_vec()));
+        frame = rest;
+    }
+    let answering = Answering::new(reply, Vec::new(), |rows, read: Result<()>| read.map(|()| rows));
+    store.entries(keys, answering, move |to, seen| {
+        to.holds(answer_bytes_max)?;
+        match seen {
+            Some(seen) => {
+                let row = Row { key: &[], ..seen.row };
+                put_seen(&mut to.state, &Seen { row, ..seen }, true);
+            }
+            None => put_absent(&mut to.state),
+        }
+        Ok(())
+    });
+}
+
+/// Frame: the key. Answer: u8 0 absent, 1 stays, 2 expires; then f64 when, in ms since the epoch.
+pub(super) fn ttl(frame: &[u8], Call { store, reply, .. }: Call) {
+    let finish = |(), ends: Result<Vec<_>>| {
+        Ok(match ends?.pop().flatten() {
+            None => vec![ABSENT],
+            Some(None) => vec![STAYS],
+            Some(Some(end)) => [&[ENDS][..], &(end as f64).to_le_bytes()].concat(),
+        })
+    };
+    let key = Key::from_encoded(frame.to_vec());
+    store.expiries(vec![key], Answering::new(reply, (), finish));
+}

@@ -1,0 +1,77 @@
+//! Distributions: of latencies in ns, and of sizes.
+
+use hdrhistogram::Histogram;
+
+use super::snapshot::{Latency, Spread};
+use openkv_core::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
+
+/// A distribution of values. It allocates at the first value.
+#[derive(Clone, Default)]
+pub(super) struct Distribution {
+    seen: Option<Histogram<u64>>,
+    sum: u64,
+}
+
+impl Distribution {
+    pub(super) fn record(&mut self, value: u64, times: u64) {
+        if self.seen.is_none() {
+            // These constant bounds are valid.
+            self.seen = Histogram::new_with_bounds(1, METRIC_VALUE_MAX, METRIC_DIGITS).ok();
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.saturating_record_n(value, times);
+            self.sum = self.sum.saturating_add(value.saturating_mul(times));
+        }
+    }
+
+    /// The distribution with this sum, in which each value was seen so often.
+    pub(super) fn of(sum: u64, values: &[(u64, u64)]) -> Self {
+        let mut all = Self::default();
+        values.iter().for_each(|(value, times)| all.record(*value, *times));
+        Self { sum, ..all }
+    }
+
+    /// Each value, and how often it was seen. Values of one bucket are one.
+    pub(super) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let seen = self.seen.iter().flat_map(Histogram::iter_recorded);
+        seen.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Adds all values of another one.
+    pub(super) fn add(&mut self, other: &Self) {
+        let sum = self.sum.saturating_add(other.sum);
+        other.values().for_each(|(value, times)| self.record(value, times));
+        self.sum = sum;
+    }
+
+    pub(super) fn spread(&self) -> Option<Spread> {
+        let seen = self.seen.as_ref()?;
+        let at = |quantile| seen.value_at_quantile(quantile) as f64;
+        Some(Spread {
+            count: seen.len(),
+            sum: self.sum as f64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: seen.max() as f64,
+        })
+    }
+
+    /// The distribution as latencies; its values are in ns.
+    pub(super) fn latency(&self) -> Option<Latency> {
+        let ns = self.spread()?;
+        let ms = |value: f64| value / 1e6;
+        Some(Latency {
+            samples: ns.count,
+            sum_ms: ms(ns.sum),
+            p50_ms: ms(ns.p50),
+            p90_ms: ms(ns.p90),
+            p99_ms: ms(ns.p99),
+            max_ms: ms(ns.max),
+        })
+    }
+}

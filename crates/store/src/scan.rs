@@ -1,0 +1,173 @@
+//! Scans in steps: a step visits a bounded number of entries, so that other work runs in between.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Caller, Patience, Store};
+use openkv_core::codec::key;
+use openkv_core::filter::Filter;
+use openkv_core::model::{
+    Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
+};
+use openkv_engines::Snapshot;
+
+/// A filtered range of entries. After a step, it is what is left of the range.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// First key, included.
+    pub start: Vec<u8>,
+    /// Last key, excluded.
+    pub end: Vec<u8>,
+    /// From the end backwards.
+    pub reverse: bool,
+    /// Whether visited entries have values.
+    pub values: bool,
+    /// Bytes of the prefix, and most parts behind it.
+    pub depth: Option<(usize, usize)>,
+    /// The filter for values.
+    pub filter: Option<Filter>,
+    /// Whether entries that do not match are visited too, for callers that must see the whole
+    /// range.
+    pub passed: bool,
+}
+
+impl Store {
+    /// Does one step of a scan: visits up to `limit` entries, each with whether it matches. The
+    /// result is what is left of the scan, and whether it is complete. Without a filter a step is a
+    /// page, so it is a short read.
+    pub fn scan<C: Caller<(Scan, bool)>>(
+        &self,
+        mut scan: Scan,
+        limit: usize,
+        patience: Arc<Patience>,
+        caller: C,
+        mut visit: impl FnMut(&mut C, &Seen<'_>, bool) + Send + 'static,
+    ) {
+        let long = scan.filter.is_some().then(|| patience.clone());
+        self.read(long, caller, move |snapshot, caller| {
+            let mut show = |seen: &Seen<'_>, chosen| visit(caller, seen, chosen);
+            let done = scan.step(snapshot, limit, &patience, &mut show)?;
+            Ok((scan, done))
+        });
+    }
+
+    /// Counts the entries of a scan, step by step.
+    pub fn count(&self, scan: Scan, patience: Arc<Patience>, caller: impl Caller<u64>) {
+        let scan = Scan { values: false, passed: false, ..scan };
+        self.long.send_steps(patience, caller, scan.counted());
+    }
+}
+
+impl Scan {
+    /// All entries, without their values.
+    pub(super) fn all() -> Self {
+        let (start, end) = (Vec::new(), BEHIND_ALL_KEYS.to_vec());
+        Self { start, end, reverse: false, values: false, depth: None, filter: None, passed: false }
+    }
+
+    /// Counts the entries of one more step at each call. Returns the number once all are counted.
+    pub(super) fn counted(
+        mut self,
+    ) -> impl FnMut(&mut dyn Snapshot, &Patience) -> Result<Option<u64>> + Send {
+        let mut count = 0;
+        move |snapshot, patience| {
+            let done = self.step(snapshot, usize::MAX, patience, &mut |_, _| count += 1)?;
+            Ok(done.then_some(count))
+        }
+    }
+
+    /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
+    /// Returns `true` if there are no more.
+    ///
+    /// # Errors
+    /// Those of the engine; `Corrupt` for a value that the filter cannot read; the reason if
+    /// `patience` ends.
+    pub(super) fn step(
+        &mut self,
+        snapshot: &mut dyn Snapshot,
+        limit: usize,
+        patience: &Patience,
+        show: &mut dyn FnMut(&Seen<'_>, bool),
+    ) -> Result<bool> {
+        let (mut rows, mut bytes, mut shown) = (0, 0, 0);
+        let mut stopped = None;
+        let mut failure = None;
+        let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
+        // Reading the clock costs as much as skipping an entry.
+        let looks = if self.filter.is_some() { 1 } else { CLOCK_ROWS };
+        let walk = Walk {
+            start: &self.start,
+            end: &self.end,
+            reverse: self.reverse,
+            values: self.values || self.filter.is_some(),
+        };
+        snapshot.walk(walk, &mut |seen| {
+            let key = seen.row.key;
+            let full = rows == SCAN_STEP_ROWS_MAX || bytes >= SCAN_STEP_BYTES_MAX || shown == limit;
+            let late = || rows > 0 && rows % looks == 0 && Instant::now() >= until;
+            if full || late() {
+                stopped = Some(key.to_vec());
+                return Step::Stop;
+            }
+            rows += 1;
+            bytes += seen.row.value.len();
+            if let Some((prefix_bytes, parts)) = self.depth
+                && let Some(deep) = key::cut(key, prefix_bytes, parts)
+            {
+                if self.passed {
+                    shown += 1;
+                    show(&seen, false);
+                    return Step::Next;
+                }
+                // Skip the subtree or, in reverse, go to the key that it is under.
+                let past = if self.reverse { BEFORE_EXTENSIONS } else { AFTER_EXTENSIONS };
+                return Step::Seek([deep, &[past]].concat());
+            }
+            let goes_on = |_| patience.lasts();
+            let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
+                filter.matches_while(seen.row.encoding, seen.row.value, &goes_on)
+            });
+            match met {
+                Ok(None) => {
+                    failure = patience.check().err().or_else(|| Some(Error::closed()));
+                    return Step::Stop;
+                }
+                Ok(Some(chosen)) => {
+                    if chosen || self.passed {
+                        shown += 1;
+                        show(&seen, chosen);
+                    }
+                }
+                Err(error) => {
+                    failure = Some(Error::corrupt(format!(
+                        "a value could not be compared with where: {error}"
+                    )));
+                    return Step::Stop;
+                }
+            }
+            Step::Next
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let Some(mut next) = stopped else { return Ok(true) };
+        if self.reverse {
+            // The end is excluded, and this key is not visited yet.
+            next.push(BEFORE_EXTENSIONS);
+            self.end = next;
+        } else {
+            self.start = next;
+        }
+        Ok(false)
+    }
+}
+
+/// Entries without a filter between two readings of the clock.
+const CLOCK_ROWS: usize = 64;
+
+/// No part of a key begins with it.
+const BEHIND_ALL_KEYS: [u8; 1] = [0xff];
+
+/// The byte after a key: before all keys that extend it, and after them.
+const BEFORE_EXTENSIONS: u8 = 0x00;
+const AFTER_EXTENSIONS: u8 = 0xff;

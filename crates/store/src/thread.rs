@@ -1,0 +1,33 @@
+//! Work that takes long, on a thread of its own.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use openkv_core::model::Error;
+
+/// Does `work` with `reply` on a thread of this name. If the system starts no thread, `refuse` gets the
+/// reply and the error, which is `Unavailable`.
+pub fn on_thread<R: Send + 'static>(
+    name: &str,
+    reply: R,
+    work: impl FnOnce(R) + Send + 'static,
+    refuse: impl FnOnce(R, Error),
+) {
+    // The work is dropped where its thread cannot be started; the reply must not be.
+    let here = Arc::new(Mutex::new(Some(reply)));
+    let there = here.clone();
+    let run = move || {
+        let reply = there.lock().take();
+        reply.map(work);
+    };
+    if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(run)
+        && let Some(reply) = here.lock().take()
+    {
+        let why = format!(
+            "the thread {name} cannot be started: {error}; try again later, or raise the limit of \
+             threads of the process, its user or its container"
+        );
+        refuse(reply, Error::unavailable(why));
+    }
+}

@@ -1,0 +1,423 @@
+//! Watches: a commit marks those of its keys; a read answers them with entries.
+//!
+//! A caller pulls a watch: each call of `next` gets one state, so a slow caller costs nothing and
+//! sees the newest state when it calls again. A commit only marks the watch. A read then compares
+//! versionstamps to decide whether a visible entry changed: on the writer thread after a commit of
+//! this process, otherwise on the reader thread. A watch of many keys keeps what it has read, so
+//! that a commit of one of them costs one read.
+
+mod known;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::Store;
+use super::external::{Callbacks, External};
+use super::health::{Health, Part, Tries, may_pass};
+use super::read::{ReadJob, Reads, Room};
+use super::write_queue::WriteQueue;
+use known::{Changed, KnownEntries, Span};
+use openkv_core::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
+use openkv_engines::{ExternalCommits, Snapshot};
+
+impl Store {
+    /// Starts a watch of keys. It answers only calls of [`Store::watch_next`]. `room` bounds a
+    /// state; one without room is an error, after which the caller may ask again.
+    pub fn watch(&self, keys: Vec<Key>, raw: bool, room: Option<Arc<dyn Room>>) -> Id {
+        self.watches.add(keys, raw, room)
+    }
+
+    /// Asks for the state of a watch: first the current one, then the next that differs. The reply
+    /// gets `None` when the watch is cancelled. A second call drops the first reply unanswered.
+    pub fn watch_next(&self, id: Id, reply: WatchReply) {
+        self.watches.next(id, reply);
+    }
+
+    /// Whether a watch has not ended.
+    pub fn has_watch(&self, id: Id) -> bool {
+        self.watches.registry.lock().watches.contains_key(&id)
+    }
+
+    /// Ends a watch. A waiting reply gets `None`.
+    pub fn watch_cancel(&self, id: Id) {
+        self.watches.cancel(id);
+    }
+}
+
+/// All watches of a store.
+pub(super) struct Watches {
+    registry: Mutex<Registry>,
+    reads: Reads,
+    env: Arc<dyn Env>,
+    external: Arc<External>,
+    health: Arc<Health>,
+    myself: Weak<Watches>,
+}
+
+#[derive(Default)]
+struct Registry {
+    next_id: Id,
+    watches: HashMap<Id, Watch>,
+    /// The watches of each key, each with the key's place in the watch.
+    by_key: HashMap<Key, Vec<(Id, usize)>>,
+    /// The consecutively announced commits, without an unknown one between them.
+    announced: Span,
+}
+
+struct Watch {
+    keys: Arc<[Key]>,
+    raw: bool,
+    /// The bound of a state, if there is one.
+    room: Option<Arc<dyn Room>>,
+    /// Versionstamps of the last answer; `None` before the first.
+    last: Option<Vec<Option<Versionstamp>>>,
+    state: State,
+    /// A commit may have happened since the last read began.
+    dirty: bool,
+    /// This process wrote one of the keys since the last read began. A raw watch reports that even
+    /// if no entry changed.
+    touched: bool,
+    /// The keys that announced commits wrote since the last read began.
+    changed: Changed,
+    /// The result of the last read, if it is worth keeping and no read is running.
+    known: Option<KnownEntries>,
+    /// Consecutive failed reads.
+    tries: Tries,
+    /// Number of the last read that was started.
+    looks: u64,
+}
+
+enum State {
+    /// No call waits.
+    Idle,
+    /// A call waits for a new state.
+    Waiting(WatchReply),
+    /// A read is running.
+    Reading,
+}
+
+impl Watches {
+    pub(super) fn new(
+        reads: Reads,
+        env: Arc<dyn Env>,
+        health: Arc<Health>,
+        callbacks: impl FnOnce(Weak<Self>) -> Callbacks,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|myself| {
+            let callbacks = callbacks(myself.clone());
+            Self {
+                registry: Mutex::default(),
+                external: External::new(reads.clone(), env.clone(), health.clone(), callbacks),
+                reads,
+                env,
+                health,
+                myself: myself.clone(),
+            }
+        })
+    }
+
+    /// The detection of external commits.
+    pub(super) fn external(&self) -> &External {
+        &self.external
+    }
+
+    pub(super) fn add(&self, keys: Vec<Key>, raw: bool, room: Option<Arc<dyn Room>>) -> Id {
+        let id = {
+            let mut registry = self.registry.lock();
+            registry.next_id += 1;
+            let id = registry.next_id;
+            for (at, key) in keys.iter().enumerate() {
+                registry.by_key.entry(key.clone()).or_default().push((id, at));
+            }
+            let watch = Watch {
+                keys: keys.into(),
+                raw,
+                room,
+                last: None,
+                state: State::Idle,
+                dirty: true,
+                touched: false,
+                changed: Changed::default(),
+                known: None,
+                tries: Tries::default(),
+                looks: 0,
+            };
+            registry.watches.insert(id, watch);
+            id
+        };
+        self.external.hold();
+        id
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.registry.lock().watches.len()
+    }
+
+    pub(super) fn next(&self, id: Id, reply: WatchReply) {
+        let mut registry = self.registry.lock();
+        let Some(watch) = registry.watches.get_mut(&id) else {
+            drop(registry);
+            reply(Ok(None));
+            return;
+        };
+        watch.state = State::Waiting(reply);
+        let look = if watch.dirty { self.look(id, watch) } else { None };
+        drop(registry);
+        self.send(look);
+    }
+
+    pub(super) fn cancel(&self, id: Id) {
+        let removed = {
+            let mut registry = self.registry.lock();
+            let removed = registry.watches.remove(&id);
+            for key in removed.iter().flat_map(|watch| watch.keys.iter()) {
+                if let Some(ids) = registry.by_key.get_mut(key) {
+                    ids.retain(|(other, _)| *other != id);
+                    if ids.is_empty() {
+                        registry.by_key.remove(key);
+                    }
+                }
+            }
+            removed
+        };
+        if let Some(watch) = removed {
+            self.external.release();
+            if watch.tries.have_failed() {
+                self.health.works(Part::Streams);
+            }
+            if let State::Waiting(reply) = watch.state {
+                reply(Ok(None));
+            }
+        }
+    }
+
+    /// Announces the commits after `versions.0` up to `versions.1`, which wrote these keys. Returns
+    /// the reads for waiting calls. The caller runs them, because the writer thread is awake and
+    /// the reader thread would have to be woken.
+    pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
+        self.mark(touched, versions, true)
+    }
+
+    /// Announces commits of other processes.
+    pub(super) fn announce_external(&self, commits: &ExternalCommits) {
+        match commits {
+            ExternalCommits::Unknown => self.wake_all(),
+            ExternalCommits::Known { versions, keys } => {
+                self.send_all(self.mark(keys, *versions, false));
+            }
+        }
+    }
+
+    /// `own`: this process wrote the keys.
+    fn mark(&self, touched: &[Key], versions: (u64, u64), own: bool) -> Vec<ReadJob> {
+        let mut registry = self.registry.lock();
+        registry.announced.add(versions);
+        let Registry { watches, by_key, .. } = &mut *registry;
+        if by_key.is_empty() {
+            return Vec::new();
+        }
+        let mut marked = Vec::new();
+        for (id, at) in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
+            if let Some(watch) = watches.get_mut(id) {
+                watch.dirty = true;
+                watch.touched |= own;
+                watch.changed.add(*at, versions.1, watch.keys.len());
+                marked.push(*id);
+            }
+        }
+        // Reads start after all keys are marked: a read of a part of a commit would show a state
+        // that never existed.
+        marked.dedup();
+        let look = |id: Id| watches.get_mut(&id).and_then(|watch| self.look(id, watch));
+        marked.into_iter().filter_map(look).collect()
+    }
+
+    /// Announces that any key may have changed.
+    fn wake_all(&self) {
+        let mut looks = Vec::new();
+        for (id, watch) in &mut self.registry.lock().watches {
+            watch.dirty = true;
+            looks.extend(self.look(*id, watch));
+        }
+        for look in looks {
+            self.send(Some(look));
+        }
+    }
+
+    /// Ends all watches.
+    pub(super) fn close(&self) {
+        let ids: Vec<Id> = {
+            let registry = self.registry.lock();
+            registry.watches.keys().copied().collect()
+        };
+        for id in ids {
+            self.cancel(id);
+        }
+        self.external.close();
+    }
+
+    /// Fails all waiting calls: changes cannot be detected.
+    pub(super) fn refuse_all(&self, error: &Error) {
+        let mut replies = Vec::new();
+        for watch in self.registry.lock().watches.values_mut() {
+            match std::mem::replace(&mut watch.state, State::Idle) {
+                State::Waiting(reply) => {
+                    watch.dirty = true;
+                    replies.push(reply);
+                }
+                other => watch.state = other,
+            }
+        }
+        replies.into_iter().for_each(|reply| reply(Err(error.clone())));
+    }
+
+    /// Ends the listeners of this process, because messages cannot be detected.
+    pub(super) fn refuse_consumers(&self, writes: &WriteQueue, error: &Error) {
+        let ended = writes.refuse_consumers(error);
+        (0..ended).for_each(|_| self.external.release());
+    }
+
+    /// Runs reads on the reader thread.
+    pub(super) fn send_all(&self, looks: Vec<ReadJob>) {
+        for look in looks {
+            self.send(Some(look));
+        }
+    }
+
+    fn later(&self, id: Id, pause: Duration) {
+        let myself = self.myself.clone();
+        let again = Box::new(move |_snapshot: Result<&mut dyn Snapshot>| {
+            if let Some(watches) = myself.upgrade() {
+                watches.look_again(id);
+            }
+        });
+        self.reads.send_after(pause, self.env.clone(), again);
+    }
+
+    /// Reads a watch again after a failure, if a call still waits.
+    fn look_again(&self, id: Id) {
+        let look = {
+            let mut registry = self.registry.lock();
+            registry.watches.get_mut(&id).and_then(|watch| self.look(id, watch))
+        };
+        self.send(look);
+    }
+
+    /// Must not hold the registry's lock: a closed reader runs the job at once.
+    fn send(&self, look: Option<ReadJob>) {
+        if let Some(look) = look {
+            self.reads.send(self.env.clone(), look);
+        }
+    }
+
+    /// The read that answers a waiting call. The caller holds the registry's lock.
+    fn look(&self, id: Id, watch: &mut Watch) -> Option<ReadJob> {
+        if !matches!(watch.state, State::Waiting(_)) {
+            return None;
+        }
+        let State::Waiting(reply) = std::mem::replace(&mut watch.state, State::Reading) else {
+            return None;
+        };
+        watch.dirty = false;
+        watch.looks += 1;
+        let number = watch.looks;
+        let touched = watch.raw && std::mem::take(&mut watch.touched);
+        let (keys, myself) = (watch.keys.clone(), self.myself.clone());
+        let room = watch.room.clone();
+        Some(Box::new(move |snapshot| match myself.upgrade() {
+            Some(watches) => {
+                let found = snapshot.and_then(|snapshot| {
+                    let known = |version| watches.known(id, version);
+                    known::read(snapshot, &keys, room.as_deref(), known)
+                });
+                watches.looked((id, number), found, touched, reply);
+            }
+            None => reply(Ok(None)),
+        }))
+    }
+
+    /// The known entries of a watch in a snapshot of that commit, and the places to read again.
+    fn known(&self, id: Id, version: u64) -> Option<(KnownEntries, Vec<usize>)> {
+        let mut registry = self.registry.lock();
+        let announced = registry.announced;
+        let watch = registry.watches.get_mut(&id)?;
+        // Taken in any case: a failed read leaves nothing to build on.
+        let known = watch.known.take();
+        let changed = watch.changed.up_to(version)?;
+        let known = known?;
+        known.holds(version, announced, self.env.now_ms()).then_some((known, changed))
+    }
+
+    fn looked(
+        &self,
+        (id, number): (Id, u64),
+        found: Result<(Vec<Option<Entry>>, Option<KnownEntries>)>,
+        touched: bool,
+        reply: WatchReply,
+    ) {
+        let answer = {
+            let mut registry = self.registry.lock();
+            let watch = registry.watches.get_mut(&id);
+            match (watch, found) {
+                (None, _) => Ok(None),
+                // Called again meanwhile: this read's result belongs to the newer call.
+                (Some(watch), _)
+                    if watch.looks != number || !matches!(watch.state, State::Reading) =>
+                {
+                    watch.dirty = true;
+                    watch.touched |= touched;
+                    let look = self.look(id, watch);
+                    drop(registry);
+                    self.send(look);
+                    return;
+                }
+                (Some(watch), Err(error)) => {
+                    // The state is not reported yet.
+                    watch.dirty = true;
+                    watch.touched |= touched;
+                    // The caller of a watch with bounded room asks again itself.
+                    if may_pass(&error) && watch.room.is_none() {
+                        let now = Instant::now();
+                        self.health.failed(Part::Streams, &error, self.env.now_ms());
+                        let pause = watch.tries.failed(now);
+                        if !watch.tries.is_lost(now) {
+                            watch.state = State::Waiting(reply);
+                            drop(registry);
+                            self.later(id, pause);
+                            return;
+                        }
+                        // The caller gets the error.
+                        watch.tries = Tries::default();
+                        self.health.works(Part::Streams);
+                    }
+                    watch.state = State::Idle;
+                    Err(error)
+                }
+                (Some(watch), Ok((entries, known))) => {
+                    if watch.tries.have_failed() {
+                        watch.tries = Tries::default();
+                        self.health.works(Part::Streams);
+                    }
+                    watch.known = known;
+                    let stamps: Vec<_> =
+                        entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
+                    let news = touched || watch.last.as_ref() != Some(&stamps);
+                    if !news {
+                        watch.state = State::Waiting(reply);
+                        let look = if watch.dirty { self.look(id, watch) } else { None };
+                        drop(registry);
+                        self.send(look);
+                        return;
+                    }
+                    watch.last = Some(stamps);
+                    watch.state = State::Idle;
+                    Ok(Some(entries))
+                }
+            }
+        };
+        reply(answer);
+    }
+}

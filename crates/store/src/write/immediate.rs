@@ -1,0 +1,123 @@
+//! Small commits on the thread of their caller: no other thread has to wake.
+//!
+//! Duty: to carry out a few small writes with the writer's state while the writer thread waits.
+//! Invariant: a commit here waits for no thread and no process before it has begun, and begins only if nothing
+//! waits for the writer and the last small commits were short. The engine does no upkeep in it.
+//! Never: work of the queues or of timers; reads for watches, which the reader thread runs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::super::Store;
+use super::super::write_queue::{Submission, writer_failed};
+use super::WriterThread;
+use super::recent::are_small;
+use super::shared::Shared;
+use super::under_way::{Batch, Reply};
+use openkv_core::commit::Work;
+use openkv_core::model::{AtomicWrite, Decision, Result};
+use openkv_engines::Writer;
+
+/// Commits on the thread of a caller.
+pub(crate) trait ImmediateCommits: Send + Sync {
+    /// Carries out the writes of a submission and answers it, on this thread, or gives it back if that
+    /// might take longer than `most`.
+    fn commit(&self, submission: Submission, most: Duration) -> Option<Submission>;
+}
+
+impl<W: Writer> ImmediateCommits for Shared<W> {
+    fn commit(&self, submission: Submission, most: Duration) -> Option<Submission> {
+        let Some(mut place) = self.state.try_lock() else { return Some(submission) };
+        let Some(state) = &mut *place else { return Some(submission) };
+        let tried = catch_unwind(AssertUnwindSafe(|| state.try_commit(submission, most)));
+        tried.unwrap_or_else(|_| {
+            *place = None;
+            drop(place);
+            tracing::error!("a commit ended by a panic; please report this");
+            self.write_queue.fail();
+            // The writer thread finds no state and ends.
+            self.write_queue.ring();
+            None
+        })
+    }
+}
+
+impl<W: Writer> WriterThread<W> {
+    /// Carries out and answers a submission; gives it back if something waits for the writer, or if it may
+    /// take longer than `most`.
+    fn try_commit(&mut self, submission: Submission, most: Duration) -> Option<Submission> {
+        if !self.may_commit(&submission, most) || !self.writer.begin_at_once(submission.durable) {
+            return Some(submission);
+        }
+        let now_ms = self.write_queue.env.now_ms();
+        self.mind_the_clock(now_ms);
+        let due_ms = self.next_due_ms();
+        let mut work = Work::default();
+        let replies = vec![Reply::of(submission, &mut work)];
+        self.draw_seed(&mut work);
+        let batch = Batch::of_callers(&work, replies, Vec::new(), now_ms);
+        self.immediate = true;
+        self.begin(work, Instant::now(), batch);
+        self.immediate = false;
+        // The thread waits for what was due before.
+        if self.next_due_ms() != due_ms {
+            self.next_step = 0;
+            self.write_queue.ring();
+        }
+        None
+    }
+
+    fn may_commit(&self, submission: &Submission, most: Duration) -> bool {
+        let writes = || submission.writes.iter().flatten();
+        // A message may be work for a consumer at once.
+        let is_simple = are_small(writes())
+            && submission.writes.iter().all(Result::is_ok)
+            && writes().all(|write| write.queues().next().is_none());
+        if !(is_simple && self.recent.are_within(most) && self.under_way.is_empty()) {
+            return false;
+        }
+        let waiting = self.write_queue.waiting.lock();
+        let accepts = !waiting.closing && waiting.refusal_of_callers().is_none();
+        let is_idle = waiting.submissions.is_empty()
+            && !self.has_work_alone(&waiting, self.write_queue.env.now_ms());
+        accepts && is_idle
+    }
+
+    fn next_due_ms(&self) -> Option<i64> {
+        self.next_ms(&self.write_queue.waiting.lock().consumers)
+    }
+}
+
+impl Store {
+    /// Carries out writes on this thread and returns one decision for each, in order, if the last small
+    /// commits took at most `most` in the mean. Otherwise as [`Store::commit`], with the reply that `reply` makes.
+    pub fn commit_immediately(
+        &self,
+        writes: Vec<Result<AtomicWrite>>,
+        (durable, busy): (bool, Duration),
+        most: Duration,
+        reply: impl FnOnce() -> Box<dyn FnOnce(Vec<Decision>) + Send>,
+    ) -> Option<Vec<Decision>> {
+        let Some(immediate) = &self.immediate_commits else {
+            self.commit(writes, durable, busy, reply());
+            return None;
+        };
+        let (told, tell) = std::sync::mpsc::channel();
+        let answer: Box<dyn FnOnce(Vec<Decision>) + Send> =
+            Box::new(move |decisions| drop(told.send(decisions)));
+        let count = writes.len();
+        let since = Instant::now();
+        let submission = Submission { writes, durable, busy, reply: answer, since };
+        match immediate.commit(submission, most) {
+            Some(submission) => {
+                self.writes.submit(Submission { reply: reply(), ..submission });
+                None
+            }
+            // Dropped by a panic.
+            None => Some(
+                tell.try_recv()
+                    .unwrap_or_else(|_| vec![Decision::Rejected(writer_failed()); count]),
+            ),
+        }
+    }
+}
