@@ -264,7 +264,7 @@ export const SENTENCES = {
     "Their tokens are refused within {READ_SERVER_TOKEN_MS_MAX} as",
     "of the HTTP API for {READ_SERVER_OUTAGE_MS_MAX}, a token",
     "{DATA_TOKEN_MS_DEFAULT} unless it was changed",
-    "at most one read in {NEARNESS_RETRY_MS} to another one",
+    "at most one read in {ENDPOINT_LATENCY_RETRY_MS} to another one",
     "most {READ_SERVER_COPIES_MAX} are open",
     "every {READ_SERVER_CATALOG_MS} for the UUIDs of databases that it has dropped (it remembers the last {DROPPED_DATABASES_MAX})",
     "at least {TOKEN_CHARS_MIN} visible ASCII characters",

@@ -163,7 +163,7 @@ export const OP_CALCULATE = 0x08;
 export const OP_APPEND = 0x09;
 /** Sets the expiry of an entry. */
 export const OP_SET_EXPIRY = 0x0a;
-/** Places of the record before that get generated UUIDs. */
+/** ByteSpan of the record before that get generated UUIDs. */
 export const OP_PATCHES = 0x0b;
 /** A check of a range. */
 export const OP_CHECK_RANGE = 0x0c;

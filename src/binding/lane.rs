@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::minder::Minded;
 use super::scratch::{self, Scratch};
+use super::snapshot_timeout::TimedReader;
 use crate::call::too_large;
 use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
@@ -42,7 +42,7 @@ pub(super) fn open(
     scratch: Rc<Scratch>,
 ) -> usize {
     LANES.with_borrow_mut(|lanes| {
-        let (reader, counters) = (Minded::new(reader), LocalCounters::new(metrics));
+        let (reader, counters) = (TimedReader::new(reader), LocalCounters::new(metrics));
         let turn = TurnReader { reader, turn_us: None, turns: 0, counters };
         let lane = Some(Lane { scratch, turn, gate });
         let free = lanes.iter_mut().position(|place| place.is_none());
@@ -80,7 +80,7 @@ pub(super) struct Lane {
 
 /// A reader with the clock of the turn.
 struct TurnReader {
-    reader: Arc<Minded>,
+    reader: Arc<TimedReader>,
     /// The time of the first read of this turn, in µs since the epoch.
     turn_us: Option<u64>,
     /// The number of turns with reads so far.
@@ -148,7 +148,7 @@ impl TurnReader {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let mut out = Vec::new();
-        // A separate turn, because the minder may release the snapshot of a long one.
+        // A separate turn, because the snapshot timeout may release the snapshot of a long one.
         self.turns += 1;
         self.reader.begin_turn(self.turns);
         self.reader.reader().read(now_ms, &mut |snapshot| {

@@ -22,10 +22,10 @@ mod get;
 mod handle;
 mod lane;
 mod log;
-mod minder;
 mod restore;
 mod scratch;
 mod server;
+mod snapshot_timeout;
 mod write;
 
 use std::collections::HashMap;

@@ -40,8 +40,14 @@ pub(crate) fn log() -> String {
     fs::read_to_string(folder().join("log")).expect("the log")
 }
 
+/// The folder of the repository: a test of a crate in `crates/` begins two folders below it.
+fn repository() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().find(|folder| folder.join("package.json").exists()).expect("the repository")
+}
+
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/postgres")
+    repository().join("target/postgres")
 }
 
 fn shared_port() -> u16 {
@@ -68,7 +74,7 @@ fn start(folder: &Path) -> u16 {
     let port = free.local_addr().expect("an address").port();
     drop(free);
     let log = folder.join("log");
-    let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kit/postgres.sh"))
+    let mut script = Command::new(repository().join("tests/kit/postgres.sh"))
         .arg(folder)
         .arg(port.to_string())
         .stdin(Stdio::null())

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use self::replicas::{COPIES, Remote, open_copy, open_replica};
 use crate::database::{Database, Replica};
 use crate::remote::{Cancel, Opening};
-use crate::replica::Copy;
+use crate::replica::LocalCopy;
 use openkv_core::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error,
     Key, Kind, PageMemory, Result,
@@ -221,7 +221,7 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             let Some(replica) = replica else { return Ok(Database::Store(store)) };
             let urls = std::slice::from_ref(&url.0);
             let copy = open_copy(urls, replica, None, |copy, prefixes, beat| {
-                Copy::start_in_process(copy, store.clone(), prefixes, beat)
+                LocalCopy::start_in_process(copy, store.clone(), prefixes, beat)
             })?;
             Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Store(store) })))
         }

@@ -18,7 +18,7 @@ const FORMAT_PLAIN: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page {
+struct RecordsDocument {
     format: u32,
     databases: Vec<DatabaseRecord>,
     /// The tokens of the server.
@@ -97,7 +97,11 @@ pub(super) fn write_page(contents: Contents) -> Result<Vec<u8>> {
     };
     let Contents { databases, tokens } = contents;
     let databases = databases.into_iter().map(written).collect();
-    let page = Page { format, databases, tokens: tokens.into_iter().map(token_record).collect() };
+    let page = RecordsDocument {
+        format,
+        databases,
+        tokens: tokens.into_iter().map(token_record).collect(),
+    };
     serde_json::to_vec_pretty(&page).map_err(|error| Error::internal(error.to_string()))
 }
 
@@ -112,7 +116,7 @@ pub(super) fn read_page(text: &[u8], source: &str) -> Result<Contents> {
         );
         return Err(Error::unsupported(why));
     }
-    let page: Page = serde_json::from_slice(text).map_err(unreadable)?;
+    let page: RecordsDocument = serde_json::from_slice(text).map_err(unreadable)?;
     let token = |TokenRecord { id, rights, sha256, created_ms }| {
         let hash = TokenHash::from_text(&sha256)
             .ok_or_else(|| damaged(format!("token {id} has no hash")))?;

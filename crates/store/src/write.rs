@@ -11,9 +11,9 @@
 
 mod deadlines;
 mod immediate;
-mod linger;
 mod recent;
 mod shared;
+mod spin;
 mod sweep;
 mod under_way;
 
@@ -36,14 +36,14 @@ use super::watch::Watches;
 use super::write_queue::{Group, Waiting, WriteQueue, WriterTask};
 use crate::metrics::Metrics;
 pub(super) use immediate::ImmediateCommits;
-use linger::Linger;
 use openkv_core::model::{
     AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Kind, Result, SWEEP_JOINED_ROWS_MAX,
     Settlement,
 };
 use openkv_engines::{ExternalCommits, Reader, Report, Work, Writer};
 use recent::RecentCommits;
-use shared::{Rest, Round, Shared};
+use shared::{Rest, Round, WriterState};
+use spin::Spin;
 use sweep::Pace;
 use under_way::{Batch, Reply, UnderWay, tell};
 
@@ -89,11 +89,11 @@ pub(super) fn start<W: Writer + 'static>(
         closing: false,
         settled_alone: false,
         seen_ms: i64::MIN,
-        linger: Linger::new(available_parallelism().is_ok_and(|threads| threads.get() > 1)),
+        spin: Spin::new(available_parallelism().is_ok_and(|threads| threads.get() > 1)),
         immediate: false,
         recent: RecentCommits::default(),
     };
-    let shared = Arc::new(Shared::new(write_queue, state));
+    let shared = Arc::new(WriterState::new(write_queue, state));
     let here = shared.clone();
     let thread = std::thread::Builder::new()
         .name("openkv-writer".into())
@@ -147,7 +147,7 @@ struct WriterThread<W> {
     /// The last reading of the clock.
     seen_ms: i64,
     /// Whether to spin when a caller has been answered.
-    linger: Linger,
+    spin: Spin,
     /// The batch that is being carried out is one of a caller, on its own thread.
     immediate: bool,
     /// How long the last small commits took.
@@ -240,9 +240,9 @@ impl<W: Writer> WriterThread<W> {
             }
             return Next::Over;
         }
-        if self.linger.begins() {
+        if self.spin.begins() {
             let seen = self.write_queue.arrivals.load(Ordering::Acquire);
-            return Next::Rest(Rest::Linger(seen));
+            return Next::Rest(Rest::Spin(seen));
         }
         Next::Rest(match self.next_ms(&waiting.consumers) {
             None => Rest::Arrival,
@@ -350,7 +350,7 @@ impl<W: Writer> WriterThread<W> {
             return self.answer_in_order(replies);
         }
         if !(replies.is_empty() && asked.is_empty()) {
-            self.linger.answered();
+            self.spin.answered();
         }
         let batch = Batch::of_callers(&work, replies, asked, now_ms);
         self.begin(work, Instant::now() + busy, batch);

@@ -21,7 +21,7 @@ use super::lock_request::LockRequest;
 use super::queue::Consumers;
 use openkv_core::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX,
-    Id, Kind, Result, Settlement, WRITER_LINGER_US,
+    Id, Kind, Result, Settlement, WRITER_SPIN_US,
 };
 use openkv_engines::Writer;
 
@@ -220,8 +220,8 @@ impl WriteQueue {
     }
 
     /// Spins for a moment, or until the number of arrivals differs from `seen`. Returns whether it does.
-    pub(super) fn linger(&self, seen: usize) -> bool {
-        let until = Instant::now() + Duration::from_micros(WRITER_LINGER_US);
+    pub(super) fn spin(&self, seen: usize) -> bool {
+        let until = Instant::now() + Duration::from_micros(WRITER_SPIN_US);
         loop {
             let has_arrived = self.arrivals.load(Ordering::Acquire) != seen;
             if has_arrived || Instant::now() >= until {

@@ -81,7 +81,7 @@ impl Database {
                 store.lane()
             }
             Self::Replica(replica) => replica.copy.store().lane(),
-            Self::Store(_) | Self::Remote(_) => Ok(Box::new(NeverAtHand)),
+            Self::Store(_) | Self::Remote(_) => Ok(Box::new(NoSyncReads)),
         }
     }
 
@@ -282,9 +282,9 @@ impl WeakDatabase {
 }
 
 /// The lane of a database behind a network: an answer is never at hand.
-struct NeverAtHand;
+struct NoSyncReads;
 
-impl Reader for NeverAtHand {
+impl Reader for NoSyncReads {
     fn read(
         &mut self,
         _now_ms: i64,

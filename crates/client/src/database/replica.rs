@@ -13,7 +13,7 @@ pub(super) use self::streams::{Part, part_of};
 use super::Database;
 use super::requests::{HandleOptions, read_answers};
 use crate::remote::{Cancel, Client, CommitReply, SeenNote};
-use crate::replica::{Choice, Copy, Seen, covers};
+use crate::replica::{Choice, LocalCopy, Seen, covers};
 use openkv_core::model::{
     Capabilities, Decision, Error, FRAMES_PAGE_BYTES, Range, Request, Result, Versionstamp,
 };
@@ -27,14 +27,14 @@ use openkv_wire::protocol::frame::{
 /// A replica, as one handle has it.
 pub struct Replica {
     /// The local copy.
-    pub copy: Arc<Copy>,
+    pub copy: Arc<LocalCopy>,
     /// The database that it follows: behind a URL, or on PostgreSQL.
     pub primary: Database,
 }
 
 /// Says whether a read on the thread of the caller may be answered by the replica now.
 pub struct Gate {
-    copy: Arc<Copy>,
+    copy: Arc<LocalCopy>,
     seen: Arc<Seen>,
 }
 
@@ -57,7 +57,7 @@ impl Gate {
 
 /// Notes for a handle what the answers of the server can depend on.
 struct Noting {
-    copy: Arc<Copy>,
+    copy: Arc<LocalCopy>,
     seen: Arc<Seen>,
 }
 

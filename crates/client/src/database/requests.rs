@@ -19,7 +19,7 @@ use openkv_store::{Closing, Store};
 use openkv_wire::protocol::frame::{
     Answer, parse_ranges, parse_requests, parse_writes, parse_writes_apart, push_failed,
 };
-use openkv_wire::protocol::{Command, Trait};
+use openkv_wire::protocol::{Command, CommandFlag};
 
 /// The options of a handle for all of its requests.
 #[derive(Clone)]
@@ -122,7 +122,8 @@ impl Database {
     ) {
         match self {
             Self::Store(store) => {
-                let closing = command.is(Trait::EndsWithHandle).then(|| options.closing.clone());
+                let closing =
+                    command.is(CommandFlag::EndsWithHandle).then(|| options.closing.clone());
                 let reply = match (closing, cancel) {
                     (None, None) => reply,
                     (closing, cancel) => reply.while_wanted(move || {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::{ReplicaTarget, cannot, system, wait_closed_at};
 use crate::database::{Database, Replica};
 use crate::remote::{Cancel, Client, Opening};
-use crate::replica::{Copy, nothing_copied, require_log};
+use crate::replica::{LocalCopy, nothing_copied, require_log};
 use openkv_core::model::{Error, Key, Kind, Result};
 use openkv_engines::memory::MemoryEngine;
 use openkv_engines::sqlite::SqliteEngine;
@@ -42,7 +42,7 @@ pub(super) fn open_replica(
         // The replica goes on when this handle is closed and others are not.
         let copy = open_copy(remote.urls, target, unreached, |copy, prefixes, beat| {
             let client = remote.client(Opening::Later, Cancel::default())?;
-            Copy::start(copy, client, (prefixes, beat), target.advertised.clone(), unreached)
+            LocalCopy::start(copy, client, (prefixes, beat), target.advertised.clone(), unreached)
         })?;
         Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Remote(client) })))
     };
@@ -68,7 +68,7 @@ pub(super) fn open_replica(
 /// The replicas of this process in files, each with the URLs that it follows.
 pub(super) static COPIES: LazyLock<Mutex<Copies>> = LazyLock::new(Mutex::default);
 
-pub(super) type Copies = HashMap<PathBuf, (Weak<Copy>, Vec<String>)>;
+pub(super) type Copies = HashMap<PathBuf, (Weak<LocalCopy>, Vec<String>)>;
 
 /// Opens a replica, or joins the one that this process already has in its file. With `unreached`, only one
 /// that has a complete copy.
@@ -76,8 +76,8 @@ pub(super) fn open_copy(
     urls: &[String],
     target: &ReplicaTarget,
     unreached: Option<&Error>,
-    start: impl FnOnce(Store, Vec<Key>, Duration) -> Result<Arc<Copy>>,
-) -> Result<Arc<Copy>> {
+    start: impl FnOnce(Store, Vec<Key>, Duration) -> Result<Arc<LocalCopy>>,
+) -> Result<Arc<LocalCopy>> {
     let ReplicaTarget { path, busy, prefixes, beat, advertised: _ } = target;
     let is_there = path.as_ref().is_some_and(|path| path.exists());
     if let Some(error) = unreached

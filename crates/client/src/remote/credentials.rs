@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
 use super::backoff;
+use super::endpoint_latency::EndpointLatency;
 pub(super) use super::exchange::Grant;
 use super::exchange::{Exchange, Failure};
-use super::nearness::Nearness;
 use super::transport::{Patience, Transport};
 use openkv_core::model::{
     Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_FIRST_CONNECT_MS_MAX, REMOTE_TIMEOUT_MS_DEFAULT,
@@ -50,7 +50,7 @@ pub(super) struct Credentials {
     /// Whether the server counts as openkv's own until it has answered.
     assumed: bool,
     /// Of the endpoints for eventual reads.
-    pub(super) nearness: Nearness,
+    pub(super) endpoint_latency: EndpointLatency,
 }
 
 /// The last grant.
@@ -120,7 +120,7 @@ impl Credentials {
             current: Mutex::default(),
             exchanging: tokio::sync::Mutex::default(),
             renewing_early: AtomicBool::new(false),
-            nearness: Nearness::default(),
+            endpoint_latency: EndpointLatency::default(),
         })
     }
 

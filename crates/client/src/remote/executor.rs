@@ -44,7 +44,7 @@ const READ_TRY_MIN: Duration = Duration::from_secs(1);
 const UNREACHED_WAIT_MAX: Duration = Duration::from_millis(METADATA_INTERVAL_MS_MIN);
 
 /// A request.
-pub(super) struct Question {
+pub(super) struct HttpRequest {
     pub(super) path: Cow<'static, str>,
     pub(super) eventual: bool,
     pub(super) retry: RetrySafety,
@@ -64,7 +64,7 @@ pub(super) struct Question {
     pub(super) recognised: bool,
 }
 
-impl Question {
+impl HttpRequest {
     /// A request of the protocol.
     pub(super) fn plain(
         path: impl Into<Cow<'static, str>>,
@@ -170,7 +170,7 @@ pub(super) enum Try {
 
 impl Try {
     /// Whether metadata may name another endpoint by now.
-    pub(super) fn casts_doubt(&self) -> bool {
+    pub(super) fn should_refresh_metadata(&self) -> bool {
         match self {
             Self::Unreached(_) | Self::Unavailable(..) | Self::Lost(_) => true,
             Self::Answered(_) | Self::Later(..) | Self::Unauthorized(_) | Self::Refused(_) => false,
@@ -204,20 +204,22 @@ impl RequestExecutor {
     /// too.
     pub(super) async fn execute<T>(
         &self,
-        question: &Question,
+        http_request: &HttpRequest,
         decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
     ) -> Result<(T, bool)> {
         let mut course = Course::default();
         let answer = tokio::select! {
             biased;
             () = self.cancelled() => Err(Error::closed()),
-            answer = self.tries(question, &mut course, decode) => answer,
+            answer = self.tries(http_request, &mut course, decode) => answer,
         };
         let lost = course.lost || course.way.is_taken();
         match answer {
             Ok(answer) => Ok((answer, lost)),
             // A write that may have been executed stays so, whatever the server answered later.
-            Err(error) if lost && question.retry != RetrySafety::Idempotent => Err(unknown(&error)),
+            Err(error) if lost && http_request.retry != RetrySafety::Idempotent => {
+                Err(unknown(&error))
+            }
             Err(error) => Err(error),
         }
     }
@@ -225,12 +227,12 @@ impl RequestExecutor {
     /// As [`RequestExecutor::execute`], once fewer than the maximum of requests are running.
     async fn tries<T>(
         &self,
-        question: &Question,
+        http_request: &HttpRequest,
         course: &mut Course,
         decode: impl Fn(&Grant, &[u8]) -> Result<T, AnswerError>,
     ) -> Result<T> {
         let deadline = Instant::now() + self.timeout;
-        let _place = if question.waits {
+        let _place = if http_request.waits {
             None
         } else if let Ok(Ok(place)) = timeout_at(deadline, self.under_way.acquire()).await {
             Some(place)
@@ -242,28 +244,31 @@ impl RequestExecutor {
         let mut tries = 0;
         loop {
             let grant = self.credentials.current(deadline).await?;
-            if let Some(needs) = &question.needs
+            if let Some(needs) = &http_request.needs
                 && !grant.offers(needs.extension)
             {
                 return Err(self.credentials.lacks(needs.what));
             }
-            let eventual = question.eventual && tries < NEAREST_TRIES;
+            let eventual = http_request.eventual && tries < NEAREST_TRIES;
             let begun = Instant::now();
-            let nearness = &self.credentials.nearness;
-            let near = if eventual { nearness.endpoint(grant.eventual(), begun) } else { None };
+            let endpoint_latency = &self.credentials.endpoint_latency;
+            let near =
+                if eventual { endpoint_latency.endpoint(grant.eventual(), begun) } else { None };
             let Some(endpoint) = near.or_else(|| grant.strong()) else {
                 return Err(self.credentials.no_endpoint());
             };
-            let done = self.once(question, &grant, endpoint, deadline, course).await;
+            let done = self.once(http_request, &grant, endpoint, deadline, course).await;
             if near.is_some() {
                 match &done {
-                    Try::Answered(bytes) => nearness.took(endpoint, begun.elapsed(), bytes.len()),
-                    done if done.casts_doubt() => nearness.failed(endpoint),
+                    Try::Answered(bytes) => {
+                        endpoint_latency.took(endpoint, begun.elapsed(), bytes.len())
+                    }
+                    done if done.should_refresh_metadata() => endpoint_latency.failed(endpoint),
                     _ => {}
                 }
             }
             course.way = Way::default();
-            if done.casts_doubt() {
+            if done.should_refresh_metadata() {
                 self.credentials.doubt(&grant, endpoint);
             } else if matches!(done, Try::Answered(_)) {
                 self.credentials.trust(&grant, endpoint);
@@ -281,7 +286,7 @@ impl RequestExecutor {
                     }
                     Err(AnswerError::Malformed(why)) => {
                         let why = format!("{endpoint} answered what is not KV Connect: {why}");
-                        if question.retry == RetrySafety::Idempotent {
+                        if http_request.retry == RetrySafety::Idempotent {
                             return Err(Error::corrupt(why));
                         }
                         course.lost = true;
@@ -311,7 +316,8 @@ impl RequestExecutor {
                 }
             };
             let error = Error::unavailable(why);
-            if course.lost && question.retry == RetrySafety::Unsafe && !question.recognised {
+            if course.lost && http_request.retry == RetrySafety::Unsafe && !http_request.recognised
+            {
                 return Err(error);
             }
             let wait = backoff::delay(tries, self.env.random()).min(most).max(least);
@@ -327,18 +333,18 @@ impl RequestExecutor {
 
     async fn once(
         &self,
-        question: &Question,
+        http_request: &HttpRequest,
         grant: &Grant,
         endpoint: &str,
         deadline: Instant,
         course: &mut Course,
     ) -> Try {
-        let Ok(uri) = format!("{endpoint}/{}", question.path).parse::<Uri>() else {
+        let Ok(uri) = format!("{endpoint}/{}", http_request.path).parse::<Uri>() else {
             return Try::Refused(Error::corrupt(format!("{endpoint} cannot be requested")));
         };
-        let is_repeated = match question.retry {
-            RetrySafety::Idempotent => !question.patient,
-            RetrySafety::Conditional | RetrySafety::Unsafe => question.recognised,
+        let is_repeated = match http_request.retry {
+            RetrySafety::Idempotent => !http_request.patient,
+            RetrySafety::Conditional | RetrySafety::Unsafe => http_request.recognised,
         };
         let deadline = if is_repeated {
             let now = Instant::now();
@@ -347,14 +353,15 @@ impl RequestExecutor {
         } else {
             deadline
         };
-        let (mut headers, body) = (question.headers(grant, course.lost), question.body.clone());
+        let (mut headers, body) =
+            (http_request.headers(grant, course.lost), http_request.body.clone());
         let seen = self.seen.get().map(|seen| (seen, seen.past()));
         if seen.is_some() {
             let name = HeaderName::from_static(SEEN_HEADER);
             headers.insert(name, HeaderValue::from_static("1"));
         }
         // The servers of extensions are openkv's own, which speak both versions of HTTP.
-        let may_repeat = is_repeated && question.needs.is_some() && !question.waits;
+        let may_repeat = is_repeated && http_request.needs.is_some() && !http_request.waits;
         let posted =
             self.transport.post(&uri, headers, body, deadline, &mut course.way, may_repeat);
         let answer = match posted.await {
@@ -370,7 +377,7 @@ impl RequestExecutor {
             if is.is_some_and(|is| !PROTOBUF.iter().any(|known| is.starts_with(known))) {
                 let is = is.unwrap_or_default();
                 let why = format!("{endpoint} answered what is not KV Connect: content type {is}");
-                return match question.retry {
+                return match http_request.retry {
                     RetrySafety::Idempotent => Try::Refused(Error::corrupt(why)),
                     _ => Try::Lost(why),
                 };
@@ -384,7 +391,7 @@ impl RequestExecutor {
                     }
                     Try::Answered(bytes)
                 }
-                Err(Fault::TooLarge(most)) if question.retry == RetrySafety::Idempotent => {
+                Err(Fault::TooLarge(most)) if http_request.retry == RetrySafety::Idempotent => {
                     Try::Refused(Error::corrupt(format!(
                         "{endpoint} answered more than {most} bytes: ask for less at a time"
                     )))
@@ -393,7 +400,7 @@ impl RequestExecutor {
             };
         }
         let text = refusal(body, deadline).await;
-        match (&question.needs, head.status) {
+        match (&http_request.needs, head.status) {
             // An older server has the extension, but not this later request.
             (Some(needs), StatusCode::NOT_FOUND) => {
                 return Try::Refused(self.credentials.lacks(needs.what));

@@ -5,15 +5,15 @@
 
 use hyper::header::HeaderValue;
 
-use super::executor::{AnswerError, Needs, Question, RequestExecutor, outcome_unknown};
+use super::executor::{AnswerError, HttpRequest, Needs, RequestExecutor, outcome_unknown};
 use openkv_core::model::{Error, Limits, Result};
 use openkv_wire::protocol::extension::{CALL, FRAMES, read_answer, write_limits};
-use openkv_wire::protocol::{Command, Trait};
+use openkv_wire::protocol::{Command, CommandFlag};
 
 /// Whether the answer to a repeated call says that nothing was left to do. The first try may have
 /// done it.
 fn did_nothing(command: Command, answer: &[u8]) -> bool {
-    command.is(Trait::ZeroSaysNothing) && answer.iter().all(|byte| *byte == 0)
+    command.is(CommandFlag::ZeroSaysNothing) && answer.iter().all(|byte| *byte == 0)
 }
 
 /// Calls a command.
@@ -23,15 +23,16 @@ pub(super) async fn call(
     frame: Vec<u8>,
     limits: Limits,
 ) -> Result<Vec<u8>> {
-    let (retry, patient) = (command.retry_safety(), command.is(Trait::WholeTimeout));
+    let (retry, patient) = (command.retry_safety(), command.is(CommandFlag::WholeTimeout));
     let path = format!("{CALL}/{}", command.number());
     let needs = Needs { extension: FRAMES, what: command.feature() };
     let limits = limits_header(&limits);
     // Lock renewals must not wait for other requests. A listener sends one at a time.
-    let waits = command.is(Trait::OutOfTurn);
-    let question =
-        Question { patient, limits, waits, ..Question::extension(path, retry, frame, needs) };
-    let (answer, sent_before) = executor.execute(&question, |_, bytes| answer_of(bytes)).await?;
+    let waits = command.is(CommandFlag::OutOfTurn);
+    let http_request =
+        HttpRequest { patient, limits, waits, ..HttpRequest::extension(path, retry, frame, needs) };
+    let (answer, sent_before) =
+        executor.execute(&http_request, |_, bytes| answer_of(bytes)).await?;
     if sent_before && did_nothing(command, &answer) {
         return Err(outcome_unknown(
             "The answer to a request was lost; sent again, it found nothing left to do. Either it \

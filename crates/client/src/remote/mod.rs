@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`address`], [`sources`] | the URLs of servers, and the choice of one |
 //! | [`credentials`], [`exchange`] | the first metadata exchange, and its renewal |
-//! | [`nearness`] | the choice among several endpoints for eventual reads |
+//! | [`endpoint_latency`] | the choice among several endpoints for eventual reads |
 //! | [`clock`] | the time of the database |
 //! | [`transport`] | HTTP |
 //! | [`executor`] | one request with its retries |
@@ -29,12 +29,12 @@ mod cancel;
 mod clock;
 mod consume;
 mod credentials;
+mod endpoint_latency;
 mod exchange;
 mod executor;
 mod extension;
 mod feed;
 mod follow;
-mod nearness;
 mod order;
 mod read;
 mod receive;
@@ -66,7 +66,7 @@ use openkv_core::model::{
 };
 pub use openkv_wire::connect::wire::Entry;
 use openkv_wire::protocol::extension::FRAMES;
-use openkv_wire::protocol::{Access, Command, Trait};
+use openkv_wire::protocol::{Access, Command, CommandFlag};
 
 /// Gets the rows of each request, or its error, in order.
 pub type ReadReply = Box<dyn FnOnce(Vec<Result<Page>>) + Send>;
@@ -85,7 +85,7 @@ pub struct Client {
     order: order::Order,
     consumers: Arc<consume::Consumers>,
     waits: Arc<receive::Waits>,
-    runtime: Arc<runtime::Shared>,
+    runtime: Arc<runtime::SharedRuntime>,
 }
 
 impl Client {
@@ -161,7 +161,7 @@ impl Client {
         }
         let (executor, frame, limits) = (self.executor.clone(), frame.to_vec(), limits.clone());
         let opening = self.feeds.opening();
-        let mut turn = command.is(Trait::AfterWrites).then(|| self.order.turn(None));
+        let mut turn = command.is(CommandFlag::AfterWrites).then(|| self.order.turn(None));
         let asked = async move {
             let executor = match &mut turn {
                 Some(turn) => turn.come(executor).await?,

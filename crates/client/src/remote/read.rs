@@ -1,13 +1,13 @@
-//! Reads: requests packed into questions. A server answers each question from one snapshot, in the
+//! Reads: requests packed into HTTP requests. A server answers each HTTP request from one snapshot, in the
 //! protocol's own messages or, if the server takes them, in frames, which hold more.
 
-use std::ops::Range as Places;
+use std::ops::Range as ByteSpan;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 use super::credentials::Grant;
-use super::executor::{AnswerError, Needs, Question, RequestExecutor};
+use super::executor::{AnswerError, HttpRequest, Needs, RequestExecutor};
 use super::extension::answer_of;
 use openkv_core::model::{
     Error, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, REMOTE_RANGES_MAX, REMOTE_ROWS_MAX, Range, Request,
@@ -19,7 +19,7 @@ use openkv_wire::protocol::RetrySafety;
 use openkv_wire::protocol::extension;
 use openkv_wire::protocol::frame::{frame_of, parse_answers, push_ranges};
 
-/// Requests that share a question.
+/// Requests that share a HTTP request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pack {
     eventual: bool,
@@ -34,7 +34,7 @@ pub enum Page {
     Entries(Vec<Entry>),
     /// The range answer of an openkv server, as it came and checked. If it says that there is more, it
     /// has at least one row, behind which the next page starts.
-    Frame(Arc<Vec<u8>>, Places<usize>),
+    Frame(Arc<Vec<u8>>, ByteSpan<usize>),
 }
 
 impl Default for Page {
@@ -43,7 +43,7 @@ impl Default for Page {
     }
 }
 
-/// The message format, and the most keys or ranges, and rows, of one question.
+/// The message format, and the most keys or ranges, and rows, of one HTTP request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dialect {
     frames: bool,
@@ -56,7 +56,7 @@ const PLAIN: Dialect =
 const FRAMES: Dialect =
     Dialect { frames: true, ranges_max: FRAMES_RANGES_MAX, rows_max: FRAMES_ROWS_MAX };
 
-/// Executes the requests; their results keep the order. Only requests that share a question share a
+/// Executes the requests; their results keep the order. Only requests that share a HTTP request share a
 /// failure.
 pub(super) async fn carry_out(
     executor: Arc<RequestExecutor>,
@@ -111,14 +111,14 @@ fn is_empty(request: &Request) -> bool {
     }
 }
 
-/// The questions, and the requests that fit none: they need more of one snapshot than a question
+/// The HTTP requests, and the requests that fit none: they need more of one snapshot than a HTTP request
 /// holds.
 struct Packs {
     packs: Vec<Pack>,
-    refused: Vec<(Places<usize>, Error)>,
+    refused: Vec<(ByteSpan<usize>, Error)>,
 }
 
-/// Packs requests into questions: those that need one snapshot together, others as room allows.
+/// Packs requests into HTTP requests: those that need one snapshot together, others as room allows.
 fn pack(requests: &[Request], dialect: Dialect) -> Packs {
     let (mut full, mut refused) = (Vec::new(), Vec::new());
     let mut open = [Pack::default(), Pack { eventual: true, ..Pack::default() }];
@@ -137,7 +137,7 @@ fn pack(requests: &[Request], dialect: Dialect) -> Packs {
 
 fn add(
     requests: &[Request],
-    unit: Places<usize>,
+    unit: ByteSpan<usize>,
     dialect: Dialect,
     open: &mut [Pack; 2],
     full: &mut Vec<Pack>,
@@ -177,10 +177,10 @@ async fn ask(
     }
     let body = write_request(&ranges);
     let eventual = pack.eventual;
-    let question = Question::plain("snapshot_read", RetrySafety::Idempotent, body);
-    let question = Question { eventual, ..question };
+    let http_request = HttpRequest::plain("snapshot_read", RetrySafety::Idempotent, body);
+    let http_request = HttpRequest { eventual, ..http_request };
     let decode = |grant: &Grant, bytes: &[u8]| decode(grant, bytes, &ranges, eventual);
-    let (found, _) = executor.execute(&question, decode).await?;
+    let (found, _) = executor.execute(&http_request, decode).await?;
     Ok(found.into_iter().map(Page::Entries).collect())
 }
 
@@ -192,12 +192,12 @@ async fn ask_in_frames(
     let frame = frame_of(|out| push_ranges(out, ranges));
     let needs = Needs { extension: extension::FRAMES, what: "reads of many keys" };
     let body = extension::with_count(ranges.len(), &frame);
-    let question = Question {
+    let http_request = HttpRequest {
         eventual,
-        ..Question::extension(extension::READ, RetrySafety::Idempotent, body, needs)
+        ..HttpRequest::extension(extension::READ, RetrySafety::Idempotent, body, needs)
     };
     let decode = |_: &Grant, bytes: &[u8]| pages(answer_of(bytes)?, ranges);
-    executor.execute(&question, decode).await.map(|(pages, _)| pages)
+    executor.execute(&http_request, decode).await.map(|(pages, _)| pages)
 }
 
 /// The pages of an answer in frames: its bytes, checked as [`fits`] checks entries.

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch as flag};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff;
-use super::executor::{AnswerError, Needs, Question, RequestExecutor};
+use super::executor::{AnswerError, HttpRequest, Needs, RequestExecutor};
 use super::extension::{answer_of, call};
 use openkv_core::model::{
     ConsumeOptions, Delivery, Id, Kind, LEAVE_MS_MAX, Limits, Outcome, RECEIVE_POLL_MS_MAX,
@@ -107,14 +107,14 @@ impl Waits {
             wait_ms: if once { 0 } else { wait_ms },
         };
         let needs = Needs { extension: QUEUES, what: "receiving from queues" };
-        let question = Question {
+        let http_request = HttpRequest {
             waits: !once,
-            ..Question::extension(RECEIVE, RetrySafety::Idempotent, write_poll(&asked), needs)
+            ..HttpRequest::extension(RECEIVE, RetrySafety::Idempotent, write_poll(&asked), needs)
         };
         let mut tries = 0;
         loop {
             let begun = Instant::now();
-            let asking = executor.execute(&question, |_, bytes| delivery_of(bytes));
+            let asking = executor.execute(&http_request, |_, bytes| delivery_of(bytes));
             tokio::pin!(asking);
             let answer = tokio::select! {
                 answer = &mut asking => answer,

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use openkv_core::model::{Error, Result};
 
 /// Keeps the runtime running.
-pub(super) struct Shared {
+pub(super) struct SharedRuntime {
     pub(super) handle: Handle,
     /// Taken by the end.
     runtime: Option<Runtime>,
@@ -17,7 +17,7 @@ pub(super) struct Shared {
 
 /// Runs tasks on the runtime of remote databases, which runs while this is held.
 #[derive(Clone)]
-pub struct Tasks(pub(super) Arc<Shared>);
+pub struct Tasks(pub(super) Arc<SharedRuntime>);
 
 impl Tasks {
     /// Starts the runtime, if it does not run.
@@ -39,10 +39,10 @@ impl Tasks {
     }
 }
 
-static RUNTIME: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+static RUNTIME: Mutex<Weak<SharedRuntime>> = Mutex::new(Weak::new());
 
 /// The runtime, started on first use.
-pub(super) fn shared() -> Result<Arc<Shared>> {
+pub(super) fn shared() -> Result<Arc<SharedRuntime>> {
     let mut place = RUNTIME.lock();
     if let Some(there) = place.upgrade() {
         return Ok(there);
@@ -54,12 +54,12 @@ pub(super) fn shared() -> Result<Arc<Shared>> {
         .build()
         .map_err(|error| Error::unavailable(format!("no runtime: {error}")))?;
     let handle = runtime.handle().clone();
-    let shared = Arc::new(Shared { handle, runtime: Some(runtime) });
+    let shared = Arc::new(SharedRuntime { handle, runtime: Some(runtime) });
     *place = Arc::downgrade(&shared);
     Ok(shared)
 }
 
-impl Shared {
+impl SharedRuntime {
     /// Runs a task, which keeps the runtime running.
     pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let keep = self.clone();
@@ -70,7 +70,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedRuntime {
     fn drop(&mut self) {
         // The last task may drop it, and a task cannot wait for its own end.
         if let Some(runtime) = self.runtime.take() {

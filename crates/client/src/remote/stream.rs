@@ -243,7 +243,7 @@ async fn stream<F: Follower>(
     }
     let text = refusal(body, deadline).await;
     let judged = judge(endpoint, head.status, &head.headers, &text);
-    if judged.casts_doubt() {
+    if judged.should_refresh_metadata() {
         executor.credentials.doubt(grant, endpoint);
     }
     match judged {

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::executor::{
-    AnswerError, Needs, Question, RequestExecutor, outcome_unknown, repeated_check_failed,
+    AnswerError, HttpRequest, Needs, RequestExecutor, outcome_unknown, repeated_check_failed,
 };
 use super::extension::{answer_of, limits_header};
 use super::order::{WriteSubject, subjects};
@@ -270,17 +270,17 @@ async fn send_all(
         None => (frames.flatten().copied().collect(), FRAMES),
     };
     let needs = Needs { extension, what: "writes beyond Deno KV's" };
-    let question = Question {
+    let http_request = HttpRequest {
         limits: limits_header(limits),
         results: true,
         recognised: ids_ms.is_some(),
-        ..Question::extension(WRITE, retry, with_count(count, &frame), needs)
+        ..HttpRequest::extension(WRITE, retry, with_count(count, &frame), needs)
     };
-    let answer = executor.execute(&question, |_, bytes| {
+    let answer = executor.execute(&http_request, |_, bytes| {
         let outcomes = answer_of(bytes)?;
         let decisions = parse_outcomes(&outcomes, count)
             .map_err(|bad| AnswerError::Malformed(bad.what().to_owned()))?;
-        if question.recognised { all_known(decisions) } else { Ok(decisions) }
+        if http_request.recognised { all_known(decisions) } else { Ok(decisions) }
     });
     answer.await
 }
@@ -303,9 +303,9 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
     let retry = retry_safety::of(&write);
     let (checks, _, messages) = write.parts();
     let (checks, messages) = (checks.len(), messages.len());
-    let question = Question::plain("atomic_write", retry, write_request(write)?);
+    let http_request = HttpRequest::plain("atomic_write", retry, write_request(write)?);
     let (answer, sent_before) = executor
-        .execute(&question, |_, bytes| match read_answer(bytes) {
+        .execute(&http_request, |_, bytes| match read_answer(bytes) {
             Ok(WriteAnswer::Disabled) => {
                 Err(AnswerError::Disabled(Error::denied("Writes are disabled for this database")))
             }

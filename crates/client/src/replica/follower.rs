@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use super::progress::Shared;
+use super::progress::FollowerProgress;
 use crate::remote::LogFollower;
 use openkv_core::model::{
     Advertised, CopiedEntry, Error, Followed, Key, Replacement, Result, Segment,
@@ -20,7 +20,7 @@ const PAGES_MAX: usize = 4;
 /// The follower of a replica.
 pub(super) struct LogTaker {
     store: Weak<Store>,
-    shared: Arc<Shared>,
+    shared: Arc<FollowerProgress>,
     prefixes: Vec<Key>,
     beat: Duration,
     advertised: Option<Advertised>,
@@ -39,12 +39,12 @@ struct State {
 struct Copying {
     place: Followed,
     why: String,
-    pages: mpsc::Sender<Page>,
+    pages: mpsc::Sender<FollowedPage>,
     /// Once the writer thread has stored it.
     stored: Option<oneshot::Receiver<Result<()>>>,
 }
 
-enum Page {
+enum FollowedPage {
     Entries(Vec<CopiedEntry>),
     /// Nothing is missing.
     End,
@@ -53,7 +53,7 @@ enum Page {
 impl LogTaker {
     pub(super) fn new(
         store: &Arc<Store>,
-        shared: Arc<Shared>,
+        shared: Arc<FollowerProgress>,
         (prefixes, beat): (Vec<Key>, Duration),
         advertised: Option<Advertised>,
     ) -> Self {
@@ -103,8 +103,8 @@ impl LogTaker {
             generation: place.origin.incarnation ^ place.version.rotate_left(32) ^ 1,
         };
         let next = Box::new(move || match rest.blocking_recv() {
-            Some(Page::Entries(entries)) => Ok(Some(entries)),
-            Some(Page::End) => Ok(None),
+            Some(FollowedPage::Entries(entries)) => Ok(Some(entries)),
+            Some(FollowedPage::End) => Ok(None),
             None => Err(Error::unavailable("the copy was interrupted")),
         });
         let store = self.store()?;
@@ -122,7 +122,7 @@ impl LogTaker {
         Ok(())
     }
 
-    async fn page(&self, page: Page) -> Result<()> {
+    async fn page(&self, page: FollowedPage) -> Result<()> {
         let pages = self.state.lock().copying.as_ref().map(|copying| copying.pages.clone());
         let pages = pages.ok_or_else(|| Error::corrupt("entries of no copy"))?;
         if pages.send(page).await.is_ok() {
@@ -143,7 +143,7 @@ impl LogTaker {
     }
 
     async fn end_copy(&self) -> Result<()> {
-        self.page(Page::End).await?;
+        self.page(FollowedPage::End).await?;
         let before = self.followed();
         let Copying { place, why, .. } = self.stored().await?;
         let exchanged = before
@@ -179,7 +179,7 @@ impl LogTaker {
     pub(super) async fn follow(&self, message: FollowMessage) -> Result<()> {
         match message {
             FollowMessage::CopyBegins(why, place) => self.begin_copy(why, place),
-            FollowMessage::Entries(entries) => self.page(Page::Entries(entries)).await,
+            FollowMessage::Entries(entries) => self.page(FollowedPage::Entries(entries)).await,
             FollowMessage::CopyEnds => self.end_copy().await,
             FollowMessage::Changes { version, newest, segments } => {
                 self.changes(version, newest, segments).await

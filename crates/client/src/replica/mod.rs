@@ -36,15 +36,15 @@ use openkv_core::model::{
 };
 use openkv_store::Store;
 use openkv_store::metrics::ReplicaFigures;
-use progress::Shared;
+use progress::FollowerProgress;
 
 /// A store that follows a server, for all handles of a process on it.
-pub struct Copy {
+pub struct LocalCopy {
     // Dropped first: the store waits for its work.
     following: Option<Source>,
     follower: Arc<follower::LogTaker>,
     store: Arc<Store>,
-    shared: Arc<Shared>,
+    shared: Arc<FollowerProgress>,
     prefixes: Vec<Key>,
     tasks: Tasks,
 }
@@ -56,7 +56,7 @@ enum Source {
     Store(StoreFollowing),
 }
 
-impl Copy {
+impl LocalCopy {
     /// Starts to follow the server of a client. `beat` is how often the server tells its position;
     /// `advertised` is what the server may tell clients about a server of the copy. With `unreached`, the
     /// server could not be reached just now, and the store is read until it can.
@@ -71,7 +71,7 @@ impl Copy {
         unreached: Option<&Error>,
     ) -> Result<Arc<Self>> {
         let tasks = client.tasks();
-        let shared = Shared::default();
+        let shared = FollowerProgress::default();
         if let Some(error) = unreached {
             let held = tasks.wait_for(follower::followed(&store))?;
             let held = held.filter(|held| held.prefixes == prefixes);
@@ -94,14 +94,14 @@ impl Copy {
         beat: Duration,
     ) -> Result<Arc<Self>> {
         let (tasks, of) = (Tasks::start()?, prefixes.clone());
-        let parts = (store, Shared::default());
+        let parts = (store, FollowerProgress::default());
         Self::following(parts, (prefixes, beat), None, tasks, |follower, tasks| {
             StoreFollowing::start(source, follower, of, beat, tasks).map(Source::Store)
         })
     }
 
     fn following(
-        (store, shared): (Store, Shared),
+        (store, shared): (Store, FollowerProgress),
         (prefixes, beat): (Vec<Key>, Duration),
         advertised: Option<Advertised>,
         tasks: Tasks,
@@ -264,7 +264,7 @@ impl Copy {
     }
 }
 
-impl Copy {
+impl LocalCopy {
     /// Ends it. Waits until the database that it follows is not used any more, so that it can be closed.
     pub fn close(mut self) {
         self.follower.end();
@@ -274,7 +274,7 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for LocalCopy {
     fn drop(&mut self) {
         // The thread of a store may wait for a copy that this ends.
         self.follower.end();

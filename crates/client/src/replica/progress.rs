@@ -88,7 +88,7 @@ impl Progress {
 }
 
 /// The progress that the follower reports and reads look at.
-pub(super) struct Shared {
+pub(super) struct FollowerProgress {
     progress: watch::Sender<Progress>,
     /// As in the progress, for reads that must not take a lock.
     version: AtomicU64,
@@ -96,7 +96,7 @@ pub(super) struct Shared {
     usable: AtomicBool,
 }
 
-impl Default for Shared {
+impl Default for FollowerProgress {
     fn default() -> Self {
         Self {
             progress: watch::Sender::new(Progress::default()),
@@ -107,7 +107,7 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
+impl FollowerProgress {
     pub(super) fn progress(&self) -> Progress {
         self.progress.borrow().clone()
     }
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn two_failures_make_the_server_unreachable_until_a_message() {
-        let shared = Shared::default();
+        let shared = FollowerProgress::default();
         shared.disconnected("no");
         assert!(shared.progress().is_reachable());
         shared.disconnected("no");
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_version_goes_back_only_with_another_epoch() {
-        let shared = Shared::default();
+        let shared = FollowerProgress::default();
         shared.found(9);
         shared.followed(5, false);
         assert_eq!(shared.version(), (9, 0));
@@ -257,7 +257,7 @@ mod tests {
     /// An application that started without its server could not read its own copy.
     #[test]
     fn a_copy_from_before_is_used_while_the_server_is_away() {
-        let shared = Shared::default();
+        let shared = FollowerProgress::default();
         shared.opened_without(Error::closed());
         assert!(!shared.is_usable() && !shared.progress().is_reachable());
         shared.found(9);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn it_is_used_once_it_is_complete_and_not_while_it_is_suspected() {
-        let shared = Shared::default();
+        let shared = FollowerProgress::default();
         shared.found(9);
         assert!(!shared.is_usable());
         shared.followed(9, true);

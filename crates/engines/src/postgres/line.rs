@@ -40,12 +40,12 @@ pub(super) type Value<'a> = dyn ToSql + Sync + 'a;
 
 /// The rows of a statement.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct StatementRows {
     pub(super) rows: Vec<Row>,
 }
 
 /// The answers of statements, in their order.
-pub(super) type Answers = Vec<Result<Answer, Fault>>;
+pub(super) type Answers = Vec<Result<StatementRows, Fault>>;
 
 /// A connection.
 pub(super) struct Line {
@@ -175,7 +175,7 @@ fn started<'a>(
     both.map(|(statement, (_, values))| one(client, statement, values)).collect()
 }
 
-type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
+type Answered<'a> = Pin<Box<dyn Future<Output = Result<StatementRows, Fault>> + Send + 'a>>;
 
 /// Prepares a statement, and makes sure that its arguments have the types of its parameters: a later
 /// refusal by the driver would leave it out of its transaction, and the others would commit.
@@ -205,7 +205,7 @@ fn one<'a>(
         while let Some(row) = stream.try_next().await? {
             rows.push(row);
         }
-        Ok(Answer { rows })
+        Ok(StatementRows { rows })
     })
 }
 

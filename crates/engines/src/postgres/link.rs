@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tokio_postgres::Row;
 
 use super::errors::Fault;
-use super::line::{Answer, Call};
+use super::line::{Call, StatementRows};
 use super::pool::Lent;
 use openkv_core::model::{Error, Result};
 
@@ -31,7 +31,7 @@ impl Link {
     ///
     /// # Errors
     /// The first error; the transaction is aborted then.
-    pub(super) fn run(&self, calls: &[Call<'_>]) -> Result<Vec<Answer>> {
+    pub(super) fn run(&self, calls: &[Call<'_>]) -> Result<Vec<StatementRows>> {
         let answers = self.0.borrow_mut().session.run(calls);
         answers.into_iter().map(|answer| answer.map_err(Fault::into_error)).collect()
     }

@@ -40,7 +40,7 @@ impl PostgresWriter {
     }
 
     /// A transaction of its own, while nothing is under way. The leader does not know what it changes.
-    fn alone(&mut self) -> &mut Direct {
+    fn exclusive(&mut self) -> &mut Direct {
         if let Some(leader) = &self.leader {
             leader.forget();
         }
@@ -74,7 +74,7 @@ impl Writer for PostgresWriter {
     }
 
     fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
-        self.alone().log_changes(deadline)
+        self.exclusive().log_changes(deadline)
     }
 
     fn set_log(
@@ -84,7 +84,7 @@ impl Writer for PostgresWriter {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<u64> {
-        self.alone().set_log(settings, origin, now_ms, deadline)
+        self.exclusive().set_log(settings, origin, now_ms, deadline)
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
@@ -110,7 +110,7 @@ impl Writer for PostgresWriter {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
-        self.alone().change_dead_letters(queue, change, now_ms, deadline)
+        self.exclusive().change_dead_letters(queue, change, now_ms, deadline)
     }
 
     fn delete_message(
@@ -120,7 +120,7 @@ impl Writer for PostgresWriter {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<MessageDeletion> {
-        self.alone().delete_message(queue, id, now_ms, deadline)
+        self.exclusive().delete_message(queue, id, now_ms, deadline)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {

@@ -35,7 +35,7 @@ mod support;
 #[cfg(test)]
 mod tests;
 
-pub(super) use copies::Claim;
+pub(super) use copies::FileClaim;
 
 /// The kinds of locks, whose type differs between systems.
 const READ: c_short = libc::F_RDLCK as c_short;

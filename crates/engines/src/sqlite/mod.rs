@@ -103,13 +103,13 @@ pub struct SqliteEngine {
 #[derive(Clone, Default)]
 pub(super) struct FileClaim {
     #[cfg(unix)]
-    _claim: Option<Arc<locks::Claim>>,
+    _claim: Option<Arc<locks::FileClaim>>,
 }
 
 impl FileClaim {
     fn of(path: &Path) -> Result<Self> {
         #[cfg(unix)]
-        return Ok(Self { _claim: locks::Claim::of(path)?.map(Arc::new) });
+        return Ok(Self { _claim: locks::FileClaim::of(path)?.map(Arc::new) });
         #[cfg(not(unix))]
         return Ok(Self::default());
     }

@@ -105,7 +105,7 @@ impl Parsed {
 
 /// Entries that wait for their commit.
 #[derive(Default)]
-struct Batch {
+struct ImportBatch {
     /// One write for all entries, or one for each if existing entries stay.
     writes: Vec<WriteParts>,
     /// The numbers of the lines of these writes; the first of each.
@@ -129,7 +129,7 @@ struct Importing<'c> {
     overwrite: bool,
     limits: Limits,
     counts: Counts,
-    batch: Batch,
+    batch: ImportBatch,
     /// At most one, so that no batch behind a failed one is committed.
     submitted: Option<Submitted>,
 }
@@ -137,7 +137,7 @@ struct Importing<'c> {
 impl<'c> Importing<'c> {
     fn new(client: &'c Client, store: Arc<Store>, prefix: Option<Key>, overwrite: bool) -> Self {
         let (limits, counts) = (Limits::wide(), Counts::default());
-        let (batch, submitted) = (Batch::default(), None);
+        let (batch, submitted) = (ImportBatch::default(), None);
         Self { client, store, prefix, overwrite, limits, counts, batch, submitted }
     }
 
@@ -169,7 +169,7 @@ impl<'c> Importing<'c> {
     }
 
     fn is_full(&self) -> bool {
-        let Batch { entries, bytes, .. } = self.batch;
+        let ImportBatch { entries, bytes, .. } = self.batch;
         entries >= HTTP_IMPORT_COMMIT_ENTRIES_MAX || bytes >= HTTP_IMPORT_COMMIT_BYTES_MAX
     }
 
@@ -193,7 +193,7 @@ impl<'c> Importing<'c> {
         // Checked alone, so that the error of an entry does not fail others.
         let alone = WriteParts { checks, mutations, ..WriteParts::default() };
         let parts = AtomicWrite::new(alone, &self.limits)?.into_parts();
-        let Batch { writes, lines, entries, bytes: sum } = &mut self.batch;
+        let ImportBatch { writes, lines, entries, bytes: sum } = &mut self.batch;
         match writes.last_mut().filter(|_| self.overwrite) {
             Some(all) => all.mutations.extend(parts.mutations),
             None => {
@@ -208,7 +208,7 @@ impl<'c> Importing<'c> {
 
     /// Hands the batch to the store, once the one before is committed.
     async fn submit(&mut self) -> Result<(), Fault> {
-        let Batch { writes, lines, entries, .. } = std::mem::take(&mut self.batch);
+        let ImportBatch { writes, lines, entries, .. } = std::mem::take(&mut self.batch);
         self.settle().await?;
         let Some(first) = lines.first().copied() else { return Ok(()) };
         let refused = |problem| (first, problem);

@@ -29,7 +29,7 @@ use openkv_core::model::{
 
 /// What a client has seen of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum KnownState {
     Nothing,
     /// The entry of this commit, or that there is none.
     State(Option<Versionstamp>),
@@ -37,7 +37,7 @@ enum Seen {
     UpTo(Versionstamp),
 }
 
-impl Seen {
+impl KnownState {
     fn is(self, stamp: Option<Versionstamp>) -> bool {
         match self {
             Self::Nothing => false,
@@ -61,13 +61,13 @@ impl Id {
     }
 
     /// Of a versionstamp alone, it is not known which keys had no entry: they are told again.
-    fn parse(text: &str, keys: usize) -> Result<(Versionstamp, Vec<Seen>), Problem> {
+    fn parse(text: &str, keys: usize) -> Result<(Versionstamp, Vec<KnownState>), Problem> {
         let (stamp, digits) = text.split_once('.').unwrap_or((text, ""));
         let newest = stamp_of("since", stamp)?;
         let digit = |at: usize| digits.chars().nth(at / 4).and_then(|digit| digit.to_digit(16));
         let seen = |at: usize| match digit(at).map(|bits| bits >> (at % 4) & 1) {
-            Some(0) => Seen::State(None),
-            Some(_) | None => Seen::UpTo(newest),
+            Some(0) => KnownState::State(None),
+            Some(_) | None => KnownState::UpTo(newest),
         };
         Ok((newest, (0..keys).map(seen).collect()))
     }
@@ -77,9 +77,14 @@ impl Id {
 type State<'s> = (&'s Key, Option<&'s StoredEntry>);
 
 /// The states that a client has not seen.
-fn news<'s>(keys: &'s [Key], entries: &'s [Option<StoredEntry>], seen: &[Seen]) -> Vec<State<'s>> {
+fn news<'s>(
+    keys: &'s [Key],
+    entries: &'s [Option<StoredEntry>],
+    seen: &[KnownState],
+) -> Vec<State<'s>> {
     let states = keys.iter().zip(entries.iter().map(Option::as_ref));
-    let is_news = |(_, entry): &State<'_>, seen: &Seen| !seen.is(entry.map(|entry| entry.stamp));
+    let is_news =
+        |(_, entry): &State<'_>, seen: &KnownState| !seen.is(entry.map(|entry| entry.stamp));
     states.zip(seen).filter(|(state, seen)| is_news(state, seen)).map(|(state, _)| state).collect()
 }
 
@@ -101,7 +106,7 @@ fn states(entries: &[Option<StoredEntry>]) -> Vec<Option<Versionstamp>> {
 /// States as events.
 struct Events {
     form: Form,
-    seen: Vec<Seen>,
+    seen: Vec<KnownState>,
     newest: Versionstamp,
     /// Whether the next state is told.
     tells: bool,
@@ -116,7 +121,7 @@ impl watch::Form for Events {
         self.tells = true;
         self.newest =
             states.iter().flatten().copied().max().unwrap_or(self.newest).max(self.newest);
-        self.seen = states.iter().copied().map(Seen::State).collect();
+        self.seen = states.iter().copied().map(KnownState::State).collect();
         let id = Id::text(self.newest, &states);
         if news.is_empty() {
             return Ok(event("ping", "{}", Some(&id)).into_bytes());
@@ -172,7 +177,7 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
     let (keys, initial) = (keys_of(&query)?, query.flag("initial")?.unwrap_or(true));
     let last = last_id(&head, &query)?.map(|id| Id::parse(&id, keys.len())).transpose()?;
     let tells = initial || last.is_some();
-    let unseen = || (Versionstamp::new(0), vec![Seen::Nothing; keys.len()]);
+    let unseen = || (Versionstamp::new(0), vec![KnownState::Nothing; keys.len()]);
     let (newest, seen) = last.unwrap_or_else(unseen);
     let form = Events { form: form_of(&head), seen, newest, tells };
     let watching = Watching::open(&client, (keys, None), false, form).await?;
@@ -193,7 +198,7 @@ pub(super) struct StatesBody<E> {
 /// The state as the answer of one request: empty while nothing differs.
 struct Polled {
     form: Form,
-    seen: Vec<Seen>,
+    seen: Vec<KnownState>,
     lossy: Lossy,
 }
 
@@ -224,11 +229,11 @@ fn polled(form: Form, news: &[State<'_>], states: &[Option<Versionstamp>]) -> Re
 }
 
 /// `versionstamps`: those of the last answer, with commas; `null` for no entry.
-fn seen_of(query: &Query, keys: usize) -> Result<Vec<Seen>, Problem> {
-    let Some(text) = query.get("versionstamps") else { return Ok(vec![Seen::Nothing; keys]) };
+fn seen_of(query: &Query, keys: usize) -> Result<Vec<KnownState>, Problem> {
+    let Some(text) = query.get("versionstamps") else { return Ok(vec![KnownState::Nothing; keys]) };
     let seen = text.split(',').map(|stamp| match stamp.trim() {
-        "null" | "" => Ok(Seen::State(None)),
-        stamp => stamp_of("versionstamps", stamp).map(|stamp| Seen::State(Some(stamp))),
+        "null" | "" => Ok(KnownState::State(None)),
+        stamp => stamp_of("versionstamps", stamp).map(|stamp| KnownState::State(Some(stamp))),
     });
     let seen = seen.collect::<Result<Vec<_>, _>>()?;
     match seen.len() {
@@ -263,7 +268,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
         None => {
             let states: Vec<_> = seen
                 .iter()
-                .map(|seen| if let Seen::State(stamp) = seen { *stamp } else { None })
+                .map(|seen| if let KnownState::State(stamp) = seen { *stamp } else { None })
                 .collect();
             polled(form, &[], &states)?.finish().0.into()
         }

@@ -118,7 +118,7 @@ impl Manifest {
 
 /// The decision of an archiver that begins, about the owner of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum OwnershipDecision {
     /// It becomes the owner.
     Take,
     /// It waits, and looks again.
@@ -141,12 +141,12 @@ pub(super) struct Observed {
 }
 
 /// Decides about the ownership, without trust in any clock of another machine.
-pub(super) fn claim(seen: Observed, lease_ms: u64) -> Claim {
+pub(super) fn claim(seen: Observed, lease_ms: u64) -> OwnershipDecision {
     match seen {
-        Observed { owned: false, .. } | Observed { locked: true, .. } => Claim::Take,
-        Observed { changed: true, .. } => Claim::Refuse,
-        Observed { silent_ms, .. } if silent_ms >= lease_ms => Claim::Take,
-        Observed { .. } => Claim::Wait,
+        Observed { owned: false, .. } | Observed { locked: true, .. } => OwnershipDecision::Take,
+        Observed { changed: true, .. } => OwnershipDecision::Refuse,
+        Observed { silent_ms, .. } if silent_ms >= lease_ms => OwnershipDecision::Take,
+        Observed { .. } => OwnershipDecision::Wait,
     }
 }
 
@@ -162,13 +162,13 @@ mod tests {
         let seen = |owned, changed, silent_ms| {
             claim(Observed { owned, locked: false, changed, silent_ms }, 100)
         };
-        assert_eq!(seen(false, false, 0), Claim::Take);
-        assert_eq!(seen(true, false, 99), Claim::Wait);
-        assert_eq!(seen(true, false, 100), Claim::Take);
-        assert_eq!(seen(true, true, 0), Claim::Refuse);
-        assert_eq!(seen(true, true, 1000), Claim::Refuse);
+        assert_eq!(seen(false, false, 0), OwnershipDecision::Take);
+        assert_eq!(seen(true, false, 99), OwnershipDecision::Wait);
+        assert_eq!(seen(true, false, 100), OwnershipDecision::Take);
+        assert_eq!(seen(true, true, 0), OwnershipDecision::Refuse);
+        assert_eq!(seen(true, true, 1000), OwnershipDecision::Refuse);
         let locked = Observed { owned: true, locked: true, changed: false, silent_ms: 0 };
-        assert_eq!(claim(locked, 100), Claim::Take);
+        assert_eq!(claim(locked, 100), OwnershipDecision::Take);
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl ArchiveOptions {
 
 /// A running archiver. Dropping it stops it, without a wait.
 pub struct Archive {
-    shared: Arc<status::Shared>,
+    shared: Arc<status::ArchiverState>,
 }
 
 impl Archive {
@@ -146,7 +146,7 @@ impl Archive {
         begun: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Self {
         let previous = previous.map(|previous| &*previous.shared);
-        let archive = Self { shared: Arc::new(status::Shared::after(previous)) };
+        let archive = Self { shared: Arc::new(status::ArchiverState::after(previous)) };
         let (shown, to) = (Arc::downgrade(&archive.shared), options.shown_target());
         let is_retried = options.is_private;
         store.show_archive(Box::new(move || shown.upgrade()?.figures(&to, is_retried)));

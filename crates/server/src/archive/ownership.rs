@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use super::manifest::{Archived, Claim, Manifest, Observed, claim};
+use super::manifest::{Archived, Manifest, Observed, OwnershipDecision, claim};
 use super::names::{MANIFEST, Timeline};
 use super::object::FORM;
 use super::target::{Target, Version};
@@ -105,8 +105,8 @@ impl Ownership {
                 silent_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             };
             match claim(seen, u64::try_from(who.lease.as_millis()).unwrap_or(u64::MAX)) {
-                Claim::Refuse => return Err(target.owned()),
-                Claim::Take => {
+                OwnershipDecision::Refuse => return Err(target.owned()),
+                OwnershipDecision::Take => {
                     let manifest = Manifest {
                         // What it writes has this form: older versions refuse the archive as a whole.
                         form: FORM,
@@ -121,7 +121,7 @@ impl Ownership {
                     let lease = who.lease;
                     return Ok(Self { target, manifest, version, renewed, lease, _lock: lock });
                 }
-                Claim::Wait => {
+                OwnershipDecision::Wait => {
                     first.get_or_insert(manifest);
                     if !wait(LOOK.min(who.lease / 4)) {
                         return Err(Error::unavailable(

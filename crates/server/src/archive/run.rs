@@ -18,7 +18,7 @@ use super::plan::{End, Every, Next, Position, Resume, next, resume};
 use super::prune;
 use super::snapshot::{Take, Taken};
 use super::source::{in_snapshot, log_of, source_of, turn_on};
-use super::status::Shared;
+use super::status::ArchiverState;
 use super::target::{Created, Target};
 use super::{ArchiveOptions, closed};
 use openkv_client::database::Database;
@@ -40,7 +40,7 @@ pub(super) struct Archiver {
     store: Weak<Store>,
     options: ArchiveOptions,
     target: Target,
-    shared: Arc<Shared>,
+    shared: Arc<ArchiverState>,
     ownership: Ownership,
     timeline: Timeline,
     position: Position,
@@ -82,7 +82,7 @@ impl Archiver {
     pub(super) fn begin(
         store: &Arc<Store>,
         options: ArchiveOptions,
-        shared: Arc<Shared>,
+        shared: Arc<ArchiverState>,
         id: String,
     ) -> Result<Self> {
         let target = Target::open(&options.target, true)?;
@@ -441,11 +441,11 @@ fn host() -> String {
 }
 
 /// Starts an archiver on a thread of its own. `begun` gets the outcome of the beginning; the archiver works
-/// until [`Shared::stop`], and `ended` gets its end.
+/// until [`ArchiverState::stop`], and `ended` gets its end.
 pub(super) fn start(
     store: Arc<Store>,
     options: ArchiveOptions,
-    shared: Arc<Shared>,
+    shared: Arc<ArchiverState>,
     id: String,
     begun: impl FnOnce(Result<()>) + Send + 'static,
 ) {

@@ -63,12 +63,12 @@ struct Inner {
 }
 
 /// The state of an archiver, and whether it is to stop.
-pub(super) struct Shared {
+pub(super) struct ArchiverState {
     inner: Mutex<Inner>,
     changed: Condvar,
 }
 
-impl Shared {
+impl ArchiverState {
     /// The state of an archiver that begins, with the counts of one of the same database before it.
     pub(super) fn after(previous: Option<&Self>) -> Self {
         let (status, fresh) = match previous {

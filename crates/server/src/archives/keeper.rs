@@ -16,7 +16,7 @@ use hyper::StatusCode;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::plan::{Archiver, Seen, Step, step};
+use super::plan::{Archiver, DatabaseState, Step, step};
 use crate::answer::Refusal;
 use crate::archive::{Archive, ArchiveOptions, Status};
 use crate::archive_policy::ArchivePolicy;
@@ -417,7 +417,7 @@ impl Kept {
         let is_open = database.open_store().is_some();
         let is_idle = archiver == Archiver::None && !is_open;
         let has_changed = is_idle && self.has_changed(database, wanted, now);
-        let seen = Seen {
+        let seen = DatabaseState {
             is_wanted: wanted.is_some(),
             is_open,
             has_changed,

@@ -2,7 +2,7 @@
 
 /// The state of a database, as the keeper sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct DatabaseState {
     /// Whether it is to be archived.
     pub(super) is_wanted: bool,
     /// Whether its clients have it open.
@@ -49,7 +49,7 @@ pub(super) enum Step {
 }
 
 /// Decides what to do about the archiver of a database.
-pub(super) fn step(seen: Seen, archiver: Archiver) -> Step {
+pub(super) fn step(seen: DatabaseState, archiver: Archiver) -> Step {
     match archiver {
         Archiver::Ended => Step::Note,
         Archiver::Runs { is_stopping: true, .. } => Step::Nothing,
@@ -69,9 +69,14 @@ pub(super) fn step(seen: Seen, archiver: Archiver) -> Step {
 mod tests {
     use super::*;
 
-    const SEEN: Seen =
-        Seen { is_wanted: true, is_open: true, has_changed: true, is_due: true, visits_left: 1 };
-    const CLOSED: Seen = Seen { is_open: false, ..SEEN };
+    const SEEN: DatabaseState = DatabaseState {
+        is_wanted: true,
+        is_open: true,
+        has_changed: true,
+        is_due: true,
+        visits_left: 1,
+    };
+    const CLOSED: DatabaseState = DatabaseState { is_open: false, ..SEEN };
 
     fn runs(is_visit: bool, is_settled: bool) -> Archiver {
         Archiver::Runs { is_same: true, is_visit, is_settled, is_stopping: false }
@@ -82,17 +87,20 @@ mod tests {
         assert_eq!(step(SEEN, Archiver::None), Step::Follow);
         assert_eq!(step(SEEN, runs(false, true)), Step::Nothing);
         assert_eq!(step(CLOSED, runs(false, true)), Step::Nothing);
-        assert_eq!(step(Seen { is_wanted: false, ..SEEN }, runs(false, true)), Step::Stop);
-        assert_eq!(step(Seen { is_wanted: false, ..SEEN }, Archiver::None), Step::Nothing);
-        assert_eq!(step(Seen { is_due: false, ..SEEN }, Archiver::None), Step::Nothing);
+        assert_eq!(step(DatabaseState { is_wanted: false, ..SEEN }, runs(false, true)), Step::Stop);
+        assert_eq!(step(DatabaseState { is_wanted: false, ..SEEN }, Archiver::None), Step::Nothing);
+        assert_eq!(step(DatabaseState { is_due: false, ..SEEN }, Archiver::None), Step::Nothing);
         assert_eq!(step(SEEN, Archiver::Ended), Step::Note);
     }
 
     #[test]
     fn a_changed_file_that_nobody_uses_is_visited_a_few_at_a_time() {
         assert_eq!(step(CLOSED, Archiver::None), Step::Visit);
-        assert_eq!(step(Seen { visits_left: 0, ..CLOSED }, Archiver::None), Step::Nothing);
-        assert_eq!(step(Seen { has_changed: false, ..CLOSED }, Archiver::None), Step::Nothing);
+        assert_eq!(step(DatabaseState { visits_left: 0, ..CLOSED }, Archiver::None), Step::Nothing);
+        assert_eq!(
+            step(DatabaseState { has_changed: false, ..CLOSED }, Archiver::None),
+            Step::Nothing
+        );
         assert_eq!(step(CLOSED, runs(true, false)), Step::Nothing);
         assert_eq!(step(CLOSED, runs(true, true)), Step::Stop);
         assert_eq!(step(SEEN, runs(true, true)), Step::Stay);

@@ -14,7 +14,7 @@ use openkv_core::model::{FRAMES_ANSWER_BYTES_MAX, Limits};
 use openkv_store::Store;
 use openkv_store::call::{Call, Fault, Reply, carry_out};
 use openkv_wire::protocol::frame::first_queue;
-use openkv_wire::protocol::{Access, Command, Trait};
+use openkv_wire::protocol::{Access, Command, CommandFlag};
 
 /// The rights that a command needs; `None` if clients may not call it.
 pub(super) fn rights(command: Command) -> Option<Rights> {
@@ -33,14 +33,14 @@ pub(super) async fn call(
     limits: Limits,
     kinds: u8,
 ) -> Result<Answer, Refusal> {
-    if command.is(Trait::FillsStorage) {
+    if command.is(CommandFlag::FillsStorage) {
         has_room(database).await?;
     }
-    if command.is(Trait::FillsQueue) {
+    if command.is(CommandFlag::FillsQueue) {
         has_queue_room(database, first_queue(frame).map_err(malformed)?).await?;
     }
     let mut place = None;
-    if command.is(Trait::OneAtATime) {
+    if command.is(CommandFlag::OneAtATime) {
         let taken = database.checking.clone().try_acquire_owned();
         place = Some(taken.map_err(|_| over("integrity checks at one time", 1, "", 5))?);
     }

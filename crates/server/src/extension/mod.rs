@@ -35,7 +35,7 @@ use openkv_wire::protocol::extension::{
     READ, RECEIVE, REPEATED_HEADER, RESULTS_HEADER, WATCH, WRITE, read_kinds, read_limits,
     write_bad, write_good, write_grant,
 };
-use openkv_wire::protocol::{Command, Trait};
+use openkv_wire::protocol::{Command, CommandFlag};
 
 pub(crate) use consume::{Writing, consuming};
 pub(crate) use receive::{Asked, received};
@@ -76,7 +76,7 @@ impl RequestKind {
     /// Whether a read server can answer it.
     fn is_on_replica(self) -> bool {
         match self {
-            Self::Call(command) => command.is(Trait::OnReplica),
+            Self::Call(command) => command.is(CommandFlag::OnReplica),
             kind => kind.rights() == Rights::Read,
         }
     }
@@ -96,7 +96,7 @@ impl RequestKind {
     fn body_bytes_max(self) -> usize {
         match self {
             Self::Write => FRAMES_WRITE_BYTES_MAX,
-            Self::Call(command) if command.is(Trait::LongFrame) => FRAMES_WRITE_BYTES_MAX,
+            Self::Call(command) if command.is(CommandFlag::LongFrame) => FRAMES_WRITE_BYTES_MAX,
             Self::Feed | Self::Follow | Self::Consume | Self::Receive => SHORT_BYTES_MAX,
             kind if kind.rights() == Rights::Read => FRAMES_READ_BYTES_MAX,
             _ => REQUEST_BYTES_MAX,

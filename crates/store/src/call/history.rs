@@ -7,7 +7,7 @@ use openkv_wire::protocol::frame::{parse_history, push_history_head, push_versio
 
 /// A page of versions.
 #[derive(Default)]
-struct Page {
+struct VersionsPage {
     count: u32,
     more: bool,
     versions: Vec<u8>,
@@ -21,14 +21,14 @@ pub(super) fn history(frame: &[u8], call: Call) {
     let limit = limit.clamp(1, HISTORY_VERSIONS_MAX);
     let Call { store, reply, answer_bytes_max, .. } = call;
     let bytes_max = HISTORY_STEP_BYTES.min(answer_bytes_max);
-    let finish = |page: Page, read: Result<()>| {
+    let finish = |page: VersionsPage, read: Result<()>| {
         read.and(page.lacks.map_or(Ok(()), Err))?;
         let mut answer = Vec::with_capacity(page.versions.len() + 5);
         push_history_head(&mut answer, page.count, page.more);
         answer.extend_from_slice(&page.versions);
         Ok(answer)
     };
-    let answering = Answering::new(reply, Page::default(), finish);
+    let answering = Answering::new(reply, VersionsPage::default(), finish);
     store.versions(key, before, answering, move |to, version| {
         let page = &mut to.state;
         // At least one: the next page starts behind it.

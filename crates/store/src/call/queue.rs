@@ -56,12 +56,12 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
     let Some(((queue, limit, after), call)) = call.parsed(parse_dead_list(frame)) else { return };
     let limit = limit.min(DEAD_LIST_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
-    let finish = |page: Page, read: Result<()>| {
+    let finish = |page: MessagesPage, read: Result<()>| {
         read.and(page.lacks.map_or(Ok(()), Err))?;
         let head = [&page.count.to_le_bytes()[..], &[u8::from(page.more)]].concat();
         Ok([head, page.messages].concat())
     };
-    let answering = Answering::new(reply, Page::default(), finish);
+    let answering = Answering::new(reply, MessagesPage::default(), finish);
     store.dead_letters(queue, after, answering, move |to, letter| {
         let page = &mut to.state;
         let is_next = page.takes(letter.value.len(), limit, answer_bytes_max);
@@ -75,7 +75,7 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
 
 /// A page of messages.
 #[derive(Default)]
-struct Page {
+struct MessagesPage {
     count: u32,
     more: bool,
     messages: Vec<u8>,
@@ -83,7 +83,7 @@ struct Page {
     lacks: Option<Error>,
 }
 
-impl Page {
+impl MessagesPage {
     /// Counts a message with so long a value if the page has room for it; else there are more.
     fn takes(&mut self, value_len: usize, limit: usize, bytes_max: usize) -> bool {
         // At least one: the next page starts behind it.
@@ -99,13 +99,13 @@ pub(super) fn peek(frame: &[u8], call: Call) {
     let Some(((queue, limit, peek), call)) = call.parsed(parse_peek(frame)) else { return };
     let limit = limit.clamp(1, PEEK_MAX as usize);
     let Call { store, reply, answer_bytes_max, .. } = call;
-    let finish = |(page, last): (Page, Option<PeekCursor>), read: Result<()>| {
+    let finish = |(page, last): (MessagesPage, Option<PeekCursor>), read: Result<()>| {
         read.and(page.lacks.map_or(Ok(()), Err))?;
         let cursor = last.filter(|_| page.more).map(PeekCursor::text).unwrap_or_default();
         let head = frame_of(|out| push_peek_head(out, page.count, &cursor));
         Ok([head, page.messages].concat())
     };
-    let answering = Answering::new(reply, (Page::default(), None), finish);
+    let answering = Answering::new(reply, (MessagesPage::default(), None), finish);
     store.peek(queue, peek, answering, move |to, message, cursor| {
         let (page, last) = &mut to.state;
         let is_next = page.takes(message.value.len(), limit, answer_bytes_max);

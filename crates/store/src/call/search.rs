@@ -49,7 +49,7 @@ pub(super) fn search(frame: &[u8], call: Call) {
     let asked = asked(frame, &call, patience.clone());
     let Some(((search, page), Call { store, reply, .. })) = call.parsed(asked) else { return };
     let highlights = search.highlight.is_some();
-    let finish = move |page: Page, used: Result<IndexInfo>| {
+    let finish = move |page: ResultsPage, used: Result<IndexInfo>| {
         let used = used?;
         page.answer(!used.building, if highlights { &used.spec.fields } else { &[] })
     };
@@ -58,25 +58,29 @@ pub(super) fn search(frame: &[u8], call: Call) {
 }
 
 /// The search of a frame, and the page for its hits.
-fn asked(frame: &[u8], call: &Call, patience: Arc<Patience>) -> Result<(Search, Page), Fault> {
+fn asked(
+    frame: &[u8],
+    call: &Call,
+    patience: Arc<Patience>,
+) -> Result<(Search, ResultsPage), Fault> {
     let SearchFrame { search, limit, offset, filter } = parse_search(frame)?;
     search.check(limit, offset)?;
     let now_ms = call.store.now_ms();
     let filter = filter.map(|filter| Filter::parse(&filter, now_ms)).transpose()?;
     let (hits, bytes_max) = (Hits::default(), call.answer_bytes_max);
     let paging = Paging { filter, limit, offset, more: false, taken: 0, failure: None, patience };
-    Ok((search, Page { hits, paging, bytes_max }))
+    Ok((search, ResultsPage { hits, paging, bytes_max }))
 }
 
 /// One page of results.
-struct Page {
+struct ResultsPage {
     hits: Hits,
     paging: Paging,
     /// Most bytes of the answer.
     bytes_max: usize,
 }
 
-impl Page {
+impl ResultsPage {
     fn answer(self, complete: bool, fields: &[String]) -> Result<Vec<u8>> {
         self.paging.failure.map_or(Ok(()), Err)?;
         Ok(self.hits.finish(self.paging.more, complete, fields))
@@ -139,7 +143,7 @@ impl Paging {
 }
 
 /// Claims memory while the page grows.
-impl<F> HitVisitor for Answering<Page, F> {
+impl<F> HitVisitor for Answering<ResultsPage, F> {
     fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
         let choice = self.state.hit(hit);
         match self.reply.holds(self.state.hits.bytes()) {
@@ -153,7 +157,7 @@ impl<F> HitVisitor for Answering<Page, F> {
     }
 }
 
-impl Page {
+impl ResultsPage {
     fn hit(&mut self, hit: &Hit<'_>) -> HitChoice {
         let choice = self.paging.choose(hit);
         if choice != HitChoice::Take {

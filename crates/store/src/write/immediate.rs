@@ -12,7 +12,7 @@ use super::super::Store;
 use super::super::write_queue::{Submission, writer_failed};
 use super::WriterThread;
 use super::recent::are_small;
-use super::shared::Shared;
+use super::shared::WriterState;
 use super::under_way::{Batch, Reply};
 use openkv_core::commit::Work;
 use openkv_core::model::{AtomicWrite, Decision, Result};
@@ -25,7 +25,7 @@ pub(crate) trait ImmediateCommits: Send + Sync {
     fn commit(&self, submission: Submission, most: Duration) -> Option<Submission>;
 }
 
-impl<W: Writer> ImmediateCommits for Shared<W> {
+impl<W: Writer> ImmediateCommits for WriterState<W> {
     fn commit(&self, submission: Submission, most: Duration) -> Option<Submission> {
         let Some(mut place) = self.state.try_lock() else { return Some(submission) };
         let Some(state) = &mut *place else { return Some(submission) };

@@ -17,13 +17,13 @@ use super::WriterThread;
 use openkv_engines::Writer;
 
 /// The place of the state.
-pub(super) struct Shared<W> {
+pub(super) struct WriterState<W> {
     pub(super) write_queue: Arc<WriteQueue>,
     /// `None` after the end of the thread, and after a panic.
     pub(super) state: Mutex<Option<WriterThread<W>>>,
 }
 
-impl<W> Shared<W> {
+impl<W> WriterState<W> {
     pub(super) fn new(write_queue: Arc<WriteQueue>, state: WriterThread<W>) -> Self {
         Self { write_queue, state: Mutex::new(Some(state)) }
     }
@@ -43,7 +43,7 @@ pub(super) enum Round<'q> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rest {
     /// It spins for a moment, until the number of arrivals differs from this one.
-    Linger(usize),
+    Spin(usize),
     /// It sleeps until something arrives.
     Arrival,
     /// It sleeps until something arrives, at most for this time.
@@ -54,9 +54,9 @@ impl Rest {
     /// Returns whether something arrived, if the thread spun for it.
     fn wait(self, write_queue: &WriteQueue, mut waiting: MutexGuard<'_, Waiting>) -> Option<bool> {
         match self {
-            Self::Linger(seen) => {
+            Self::Spin(seen) => {
                 drop(waiting);
-                return Some(write_queue.linger(seen));
+                return Some(write_queue.spin(seen));
             }
             Self::Arrival => write_queue.arrived.wait(&mut waiting),
             Self::For(time) => drop(write_queue.arrived.wait_for(&mut waiting, time)),
@@ -67,7 +67,7 @@ impl Rest {
 
 /// The writer thread. It drops the state at its end and after a panic, and with it the engine's writer, which
 /// rolls its transaction back.
-pub(super) fn serve<W: Writer>(shared: &Shared<W>) {
+pub(super) fn serve<W: Writer>(shared: &WriterState<W>) {
     let write_queue = &*shared.write_queue;
     let mut place = shared.state.lock();
     while let Some(state) = &mut *place {
@@ -78,7 +78,7 @@ pub(super) fn serve<W: Writer>(shared: &Shared<W>) {
                 let spun = rest.wait(write_queue, waiting);
                 place = shared.state.lock();
                 if let (Some(arrived), Some(state)) = (spun, &mut *place) {
-                    state.linger.ended(arrived);
+                    state.spin.ended(arrived);
                 }
             }
             Ok(Round::Over) => *place = None,

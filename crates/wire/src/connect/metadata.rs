@@ -54,7 +54,7 @@ struct Offer {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct MetadataDocument {
     version: u64,
     database_id: String,
     endpoints: Vec<Endpoint>,
@@ -106,7 +106,7 @@ pub fn read_request(body: &[u8]) -> Result<Vec<u64>> {
 /// # Errors
 /// `Internal` if it cannot be written, which is a bug.
 pub fn write_answer(metadata: &Metadata) -> Result<String> {
-    let answer = Answer {
+    let answer = MetadataDocument {
         version: u64::from(metadata.version.number()),
         database_id: metadata.database.to_string(),
         endpoints: metadata.endpoints.clone(),
@@ -132,7 +132,7 @@ pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
             "the server reported unsupported KV Connect metadata version {number}"
         )));
     };
-    let answer: Answer = serde_json::from_slice(body).map_err(not_metadata)?;
+    let answer: MetadataDocument = serde_json::from_slice(body).map_err(not_metadata)?;
     let database = Uuid::try_parse(&answer.database_id).map_err(|_| {
         Error::invalid(format!("the metadata's databaseId is no UUID: '{}'", answer.database_id))
     })?;
@@ -159,7 +159,7 @@ pub fn read_answer(body: &[u8], offered: &[Version]) -> Result<Metadata> {
         ))
     })?;
     let now_ms = answer.time.as_deref().and_then(from_rfc3339);
-    let Answer { endpoints, token, extensions, .. } = answer;
+    let MetadataDocument { endpoints, token, extensions, .. } = answer;
     Ok(Metadata { version, database, endpoints, token, expires_at_ms, extensions, now_ms })
 }
 

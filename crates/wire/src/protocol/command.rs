@@ -119,7 +119,7 @@ pub enum RetrySafety {
 
 /// Properties that only some commands have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trait {
+pub enum CommandFlag {
     /// Closing the handle ends it.
     EndsWithHandle,
     /// One attempt may take the whole timeout: its duration grows with the database, and a second
@@ -207,8 +207,8 @@ macro_rules! define {
                 match self { $(Self::$name => first(&[$(Capability::$capability)?]),)* }
             }
 
-            const fn traits(self) -> &'static [Trait] {
-                match self { $(Self::$name => &[$(Trait::$trait),*],)* }
+            const fn flags(self) -> &'static [CommandFlag] {
+                match self { $(Self::$name => &[$(CommandFlag::$trait),*],)* }
             }
         }
     };
@@ -231,8 +231,8 @@ impl Command {
 
     /// Whether it has the property.
     #[must_use]
-    pub fn is(self, property: Trait) -> bool {
-        self.traits().contains(&property)
+    pub fn is(self, property: CommandFlag) -> bool {
+        self.flags().contains(&property)
     }
 }
 

@@ -29,4 +29,4 @@ pub mod frame;
 pub mod numbers;
 pub mod state;
 
-pub use command::{Access, Command, RetrySafety, Trait};
+pub use command::{Access, Command, CommandFlag, RetrySafety};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use super::Replica;
 use crate::database::HandleOptions;
-use crate::replica::{Copy, Seen, covers};
+use crate::replica::{LocalCopy, Seen, covers};
 use openkv_core::model::{FeedReply, Id, Key, KeyRange, Kind, Result, Versionstamp, WatchReply};
 use openkv_store::Store;
 
@@ -116,6 +116,6 @@ impl Replica {
     }
 }
 
-fn with_store<T>(copy: &Weak<Copy>, ask: impl FnOnce(&Store) -> T) -> Option<T> {
+fn with_store<T>(copy: &Weak<LocalCopy>, ask: impl FnOnce(&Store) -> T) -> Option<T> {
     copy.upgrade().map(|copy| ask(copy.store()))
 }

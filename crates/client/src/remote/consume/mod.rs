@@ -17,7 +17,7 @@ use tokio::sync::{Notify, oneshot, watch as flag};
 use tokio::time::Instant;
 
 use super::executor::RequestExecutor;
-use super::runtime::Shared;
+use super::runtime::SharedRuntime;
 use super::stream::follow;
 use openkv_core::model::{
     ConsumeOptions, Deliver, Delivery, Dispatched, Id, ListenerEnd, Outcome, Reason, Result,
@@ -228,7 +228,7 @@ impl Consumers {
         wanted: (ConsumeOptions, u32),
         callbacks: (Deliver, ListenerEnd),
         executor: &Arc<RequestExecutor>,
-        runtime: &Arc<Shared>,
+        runtime: &Arc<SharedRuntime>,
     ) -> Id {
         let consumer = Arc::new(Consumer::new(wanted, callbacks));
         let id = {

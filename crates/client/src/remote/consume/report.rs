@@ -31,7 +31,7 @@ fn is_retryable(error: &Error) -> bool {
 }
 
 /// The contents of one request.
-struct Batch {
+struct ReportBatch {
     ends: Vec<Settlement>,
     stream: u64,
     granted: u64,
@@ -39,7 +39,7 @@ struct Batch {
 
 impl Consumer {
     /// The next contents to send; `None` if there are none.
-    fn batch(&self) -> Option<Batch> {
+    fn batch(&self) -> Option<ReportBatch> {
         let mut state = self.state.lock();
         let has_credits = state.stream != 0 && state.granted > state.known;
         if state.ends.is_empty() && !has_credits {
@@ -53,11 +53,11 @@ impl Consumer {
         });
         let count = fits.count().max(1).min(state.ends.len());
         let ends = state.ends.drain(..count).collect();
-        Some(Batch { ends, stream: state.stream, granted: state.granted })
+        Some(ReportBatch { ends, stream: state.stream, granted: state.granted })
     }
 
     /// Records that the contents were received, or can never be.
-    fn confirm(&self, batch: &Batch) {
+    fn confirm(&self, batch: &ReportBatch) {
         let mut state = self.state.lock();
         // Credits belong to a stream: contents sent without a stream granted none.
         if batch.stream != 0 && state.stream == batch.stream {
@@ -66,7 +66,7 @@ impl Consumer {
     }
 
     /// Queues the contents again, before later ones.
-    fn requeue(&self, batch: Batch) {
+    fn requeue(&self, batch: ReportBatch) {
         let mut state = self.state.lock();
         state.ends.splice(..0, batch.ends);
     }

@@ -83,13 +83,13 @@ pub const REMOTE_BACKUP_UNIT_BYTES: u64 = 4096;
 
 /// How often an eventual read asks another endpoint than the nearest one, to find out whether that is nearer
 /// by now, in ms.
-pub const NEARNESS_RETRY_MS: u64 = 30_000;
+pub const ENDPOINT_LATENCY_RETRY_MS: u64 = 30_000;
 
 /// Bytes of an answer beyond which its time says nothing about how near its server is.
-pub const NEARNESS_ANSWER_BYTES_MAX: usize = 16 * 1024;
+pub const ENDPOINT_LATENCY_ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// The least time that a failed request counts as, in ms.
-pub const NEARNESS_FAILED_MS: u64 = 1000;
+pub const ENDPOINT_LATENCY_FAILED_MS: u64 = 1000;
 
 /// The share of the newest time in the mean of an endpoint's times.
-pub const NEARNESS_WEIGHT: f64 = 0.2;
+pub const ENDPOINT_LATENCY_WEIGHT: f64 = 0.2;

@@ -30,13 +30,13 @@ pub const BACKGROUND_FAILING_MS_MAX: u64 = 5000;
 
 /// How long the writer thread spins after answering. Waking it costs a quarter of this, and an
 /// answered caller often writes again at once.
-pub const WRITER_LINGER_US: u64 = 50;
+pub const WRITER_SPIN_US: u64 = 50;
 
 /// Times in a row without an arrival after which the writer thread gives spinning up.
-pub const WRITER_LINGER_MISSES_MAX: u32 = 4;
+pub const WRITER_SPIN_MISSES_MAX: u32 = 4;
 
 /// Answers after which it tries again.
-pub const WRITER_LINGER_TRIED_EVERY: u32 = 64;
+pub const WRITER_SPIN_TRIED_EVERY: u32 = 64;
 
 /// Writes in one transaction, unless one call brought more.
 pub const GROUP_WRITES_MAX: usize = 8192;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::batches::{Answers, Batch, Fate, fate};
+use super::batches::{Answers, BatchStatements, Fate, fate};
 use crate::postgres::direct::Direct;
 use crate::postgres::lease::Lease;
 use crate::postgres::line::Statements;
@@ -127,12 +127,12 @@ impl Actor {
     /// # Errors
     /// The error of the server.
     pub fn send(&mut self, commit: Commit) -> Result<std::result::Result<Name, Ending>> {
-        let batch = Batch::of(&self.shared, commit);
+        let batch = BatchStatements::of(&self.shared, commit);
         let mut lent = self.shared.pool.lend(self.deadline())?;
         let (mut calls, mut time_at) = (batch.calls(), batch.time_at());
         let name = match &batch {
-            Batch::Confirm { .. } => None,
-            Batch::Commit { statements, .. } => {
+            BatchStatements::Confirm { .. } => None,
+            BatchStatements::Commit { statements, .. } => {
                 if batch.single().is_some() {
                     // In a transaction of several statements it can be stopped before its COMMIT.
                     calls.insert(0, (BEGIN, vec![]));

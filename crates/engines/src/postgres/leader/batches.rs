@@ -32,7 +32,7 @@ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM openkv.dat
 WHERE id = $1 AND epoch = $2 AND version = $3";
 
 /// The statements of a batch.
-pub(super) enum Batch {
+pub(super) enum BatchStatements {
     /// Nothing but a question: it has no commit.
     Confirm { db: i64, epoch: i64, version: i64 },
     Commit {
@@ -53,7 +53,7 @@ pub(super) enum Fate {
     Interrupted(Option<Error>),
 }
 
-impl Batch {
+impl BatchStatements {
     /// `logs`: whether its changes are logged.
     pub(super) fn of(shared: &Shared, commit: Commit) -> Self {
         let db = shared.db;
@@ -148,7 +148,7 @@ impl Batch {
     }
 }
 
-impl Statements for Batch {
+impl Statements for BatchStatements {
     fn calls(&self) -> Vec<Call<'_>> {
         if let Some(call) = self.single() {
             return vec![call];

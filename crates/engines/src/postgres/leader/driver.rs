@@ -14,7 +14,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use super::batches::{Answers, Batch, Fate, FetchStatement, fate, fetched};
+use super::batches::{Answers, BatchStatements, Fate, FetchStatement, fate, fetched};
 use super::connections::{Connections, Unconnected};
 use super::{Exchange, Submission};
 use crate::postgres::Shared;
@@ -335,7 +335,7 @@ impl Driver {
             return Err(Event::Interrupted);
         }
         let (ticket, versions) = (commit.ticket, (commit.prev, commit.next));
-        let batch = Batch::of(&self.shared, commit);
+        let batch = BatchStatements::of(&self.shared, commit);
         let (answers, time_at) = (batch.answers(), batch.time_at());
         let sent = match self.connections.line_for_commits().await {
             Ok(line) => line.send(batch).await.map_err(Fault::into_error),

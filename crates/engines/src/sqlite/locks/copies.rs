@@ -69,9 +69,9 @@ unsafe extern "C" fn openkv_open_files_1(
 
 /// A file that only this copy may open, until the claim is dropped.
 #[derive(Debug)]
-pub(in crate::sqlite) struct Claim(CString);
+pub(in crate::sqlite) struct FileClaim(CString);
 
-impl Claim {
+impl FileClaim {
     /// Claims a file that has no OFD locks; `None` for one that has them.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for FileClaim {
     fn drop(&mut self) {
         // SAFETY: both names are C strings; nothing is written.
         let _free =

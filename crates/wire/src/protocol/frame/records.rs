@@ -37,7 +37,7 @@ numbers! {
         APPEND = 0x09;
         /// Sets the expiry of an entry.
         SET_EXPIRY = 0x0a;
-        /// Places of the record before that get generated UUIDs.
+        /// ByteSpan of the record before that get generated UUIDs.
         PATCHES = 0x0b;
         /// A check of a range.
         CHECK_RANGE = 0x0c;

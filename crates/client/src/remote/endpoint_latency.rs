@@ -2,7 +2,7 @@
 //!
 //! Duty: remember how long each endpoint took, and choose one for the next read.
 //! Invariant: no request is made for measuring alone. An endpoint that is slower than the chosen one gets a
-//! read when nothing is known of it, and then at most one read in [`NEARNESS_RETRY_MS`] goes to any of them.
+//! read when nothing is known of it, and then at most one read in [`ENDPOINT_LATENCY_RETRY_MS`] goes to any of them.
 //! Never: an endpoint that the metadata does not name.
 
 use std::time::Duration;
@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use openkv_core::model::{
-    NEARNESS_ANSWER_BYTES_MAX, NEARNESS_FAILED_MS, NEARNESS_RETRY_MS, NEARNESS_WEIGHT,
+    ENDPOINT_LATENCY_ANSWER_BYTES_MAX, ENDPOINT_LATENCY_FAILED_MS, ENDPOINT_LATENCY_RETRY_MS,
+    ENDPOINT_LATENCY_WEIGHT,
 };
 
 /// An endpoint is left for another one only if that takes less than this part of its time, so that the reads
@@ -34,7 +35,7 @@ impl Known {
     fn took(&mut self, time: Duration) {
         let ms = time.as_secs_f64() * 1000.0;
         self.mean_ms = Some(match self.mean_ms {
-            Some(mean) if !self.failed => mean + NEARNESS_WEIGHT * (ms - mean),
+            Some(mean) if !self.failed => mean + ENDPOINT_LATENCY_WEIGHT * (ms - mean),
             // After a failure the time before says nothing.
             _ => ms,
         });
@@ -44,7 +45,8 @@ impl Known {
     /// Takes the failure of a request.
     fn fails(&mut self) {
         let before = self.mean_ms.unwrap_or_default();
-        self.mean_ms = Some((2.0 * before).clamp(NEARNESS_FAILED_MS as f64, f64::from(u32::MAX)));
+        self.mean_ms =
+            Some((2.0 * before).clamp(ENDPOINT_LATENCY_FAILED_MS as f64, f64::from(u32::MAX)));
         self.failed = true;
     }
 }
@@ -79,7 +81,7 @@ fn choose(
     if let Some(asked) = unknown {
         return Some(Choice { asked, home });
     }
-    let pause = Duration::from_millis(NEARNESS_RETRY_MS);
+    let pause = Duration::from_millis(ENDPOINT_LATENCY_RETRY_MS);
     let is_due = |at: Option<Instant>| at.is_none_or(|at| now >= at + pause);
     let others = known.iter().enumerate().filter(|(at, of)| *at != home && is_due(of.asked));
     let longest_ago = others.min_by_key(|(_, of)| of.asked).map(|(at, _)| at);
@@ -89,7 +91,7 @@ fn choose(
 
 /// What a handle knows of the endpoints for its eventual reads.
 #[derive(Default)]
-pub(super) struct Nearness(Mutex<State>);
+pub(super) struct EndpointLatency(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -98,7 +100,7 @@ struct State {
     tried: Option<Instant>,
 }
 
-impl Nearness {
+impl EndpointLatency {
     /// The endpoint for the next read, of those that the metadata names.
     pub(super) fn endpoint<'g>(&self, named: &'g [String], now: Instant) -> Option<&'g str> {
         if let [] | [_] = named {
@@ -127,7 +129,7 @@ impl Nearness {
 
     /// Notes the time of an answer. A long one says more about its bytes than about the way.
     pub(super) fn took(&self, endpoint: &str, time: Duration, bytes: usize) {
-        if bytes <= NEARNESS_ANSWER_BYTES_MAX {
+        if bytes <= ENDPOINT_LATENCY_ANSWER_BYTES_MAX {
             self.note(endpoint, |known| known.took(time));
         }
     }
@@ -162,7 +164,7 @@ mod tests {
     /// Reads one after the other, at this interval, from endpoints that take these times. Answers how
     /// often each was asked.
     fn reads(
-        nearness: &Nearness,
+        endpoint_latency: &EndpointLatency,
         times: &[Option<u64>],
         (now, interval): (&mut Instant, u64),
         count: usize,
@@ -170,12 +172,12 @@ mod tests {
         let named = urls(times.len());
         let mut asked = vec![0; times.len()];
         for _ in 0..count {
-            let chosen = nearness.endpoint(&named, *now).unwrap().to_owned();
+            let chosen = endpoint_latency.endpoint(&named, *now).unwrap().to_owned();
             let at = named.iter().position(|url| *url == chosen).unwrap();
             asked[at] += 1;
             match times[at] {
-                Some(time) => nearness.took(&chosen, MS(time), 0),
-                None => nearness.failed(&chosen),
+                Some(time) => endpoint_latency.took(&chosen, MS(time), 0),
+                None => endpoint_latency.failed(&chosen),
             }
             *now += MS(interval);
         }
@@ -189,16 +191,16 @@ mod tests {
             times in vec(1u64..900, 2..12),
             interval in 1u64..200,
         ) {
-            let (nearness, mut now) = (Nearness::default(), Instant::now());
+            let (endpoint_latency, mut now) = (EndpointLatency::default(), Instant::now());
             let given: Vec<_> = times.iter().copied().map(Some).collect();
             let count = 500;
-            let asked = reads(&nearness, &given, (&mut now, interval), count);
+            let asked = reads(&endpoint_latency, &given, (&mut now, interval), count);
             let least = *times.iter().min().unwrap() as f64;
             let near: usize = times.iter().zip(&asked)
                 .filter(|(time, _)| FASTER * **time as f64 <= least)
                 .map(|(_, asked)| asked)
                 .sum();
-            let retries = count as u64 * interval / NEARNESS_RETRY_MS + 1;
+            let retries = count as u64 * interval / ENDPOINT_LATENCY_RETRY_MS + 1;
             prop_assert!(near + times.len() + retries as usize >= count, "{times:?} {asked:?}");
         }
 
@@ -208,18 +210,18 @@ mod tests {
             near in 1u64..100,
             others in vec(300u64..900, 1..8),
         ) {
-            let (nearness, mut now) = (Nearness::default(), Instant::now());
+            let (endpoint_latency, mut now) = (EndpointLatency::default(), Instant::now());
             let with = |first| {
                 let rest = others.iter().copied().map(Some);
                 std::iter::once(first).chain(rest).collect::<Vec<_>>()
             };
             let all = others.len() + 1;
-            reads(&nearness, &with(Some(near)), (&mut now, 1), 50);
-            let asked = reads(&nearness, &with(None), (&mut now, 1), 50);
+            reads(&endpoint_latency, &with(Some(near)), (&mut now, 1), 50);
+            let asked = reads(&endpoint_latency, &with(None), (&mut now, 1), 50);
             prop_assert!(asked[0] <= 2, "{asked:?}");
-            let round = (all as u64 + 1) * NEARNESS_RETRY_MS;
-            reads(&nearness, &with(Some(near)), (&mut now, round / 50), 100);
-            let asked = reads(&nearness, &with(Some(near)), (&mut now, 1), 50);
+            let round = (all as u64 + 1) * ENDPOINT_LATENCY_RETRY_MS;
+            reads(&endpoint_latency, &with(Some(near)), (&mut now, round / 50), 100);
+            let asked = reads(&endpoint_latency, &with(Some(near)), (&mut now, 1), 50);
             prop_assert!(asked[0] >= 48, "{asked:?}");
         }
 
@@ -243,15 +245,19 @@ mod tests {
 
     #[test]
     fn a_read_does_not_wait_for_one_that_is_being_asked_for_the_first_time() {
-        let (nearness, now, named) = (Nearness::default(), Instant::now(), urls(3));
-        assert_eq!(nearness.endpoint(&named, now), Some("http://0"));
-        assert_eq!(nearness.endpoint(&named, now), Some("http://1"));
-        nearness.took("http://1", MS(10), 0);
-        assert_eq!(nearness.endpoint(&named, now), Some("http://2"));
-        assert_eq!(nearness.endpoint(&named, now), Some("http://1"));
-        nearness.took("http://0", MS(1), NEARNESS_ANSWER_BYTES_MAX + 1);
-        assert_eq!(nearness.endpoint(&named, now), Some("http://1"), "a long answer says nothing");
-        assert_eq!(nearness.endpoint(&named[2..], now), Some("http://2"));
-        assert_eq!(nearness.endpoint(&[], now), None);
+        let (endpoint_latency, now, named) = (EndpointLatency::default(), Instant::now(), urls(3));
+        assert_eq!(endpoint_latency.endpoint(&named, now), Some("http://0"));
+        assert_eq!(endpoint_latency.endpoint(&named, now), Some("http://1"));
+        endpoint_latency.took("http://1", MS(10), 0);
+        assert_eq!(endpoint_latency.endpoint(&named, now), Some("http://2"));
+        assert_eq!(endpoint_latency.endpoint(&named, now), Some("http://1"));
+        endpoint_latency.took("http://0", MS(1), ENDPOINT_LATENCY_ANSWER_BYTES_MAX + 1);
+        assert_eq!(
+            endpoint_latency.endpoint(&named, now),
+            Some("http://1"),
+            "a long answer says nothing"
+        );
+        assert_eq!(endpoint_latency.endpoint(&named[2..], now), Some("http://2"));
+        assert_eq!(endpoint_latency.endpoint(&[], now), None);
     }
 }

@@ -16,22 +16,22 @@ use crate::model::LANE_HELD_MS_MAX;
 /// Checks without work after which the thread sleeps.
 const QUIET_LOOKS: u32 = 10;
 
-/// A reader that a lane's thread uses and the minder may release.
-pub(super) struct Minded {
+/// A reader that a lane's thread uses and the snapshot timeout may release.
+pub(super) struct TimedReader {
     reader: Mutex<Box<dyn Reader>>,
     /// The number of the turn that is open; none has the number 0.
     turn: AtomicU64,
 }
 
-/// The readers of all lanes. The minder holds this lock while it releases one, so that a lane that
+/// The readers of all lanes. The snapshot_timeout holds this lock while it releases one, so that a lane that
 /// closes has exclusive use of its reader.
-static LANES: Mutex<Vec<Arc<Minded>>> = Mutex::new(Vec::new());
+static LANES: Mutex<Vec<Arc<TimedReader>>> = Mutex::new(Vec::new());
 static WOKEN: Condvar = Condvar::new();
-/// Whether the minder checks the lanes without being woken.
+/// Whether the snapshot timeout checks the lanes without being woken.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-impl Minded {
+impl TimedReader {
     pub(super) fn new(reader: Box<dyn Reader>) -> Arc<Self> {
         let minded = Arc::new(Self { reader: Mutex::new(reader), turn: AtomicU64::new(0) });
         LANES.lock().push(minded.clone());
@@ -44,8 +44,8 @@ impl Minded {
 
     /// Begins a turn with reads.
     pub(super) fn begin_turn(&self, number: u64) {
-        // Sequentially consistent with the minder's check before it sleeps: either the minder
-        // detects this turn, or this thread detects that the minder sleeps.
+        // Sequentially consistent with the check of the snapshot timeout before it sleeps: either the snapshot timeout
+        // detects this turn, or this thread detects that the snapshot timeout sleeps.
         self.turn.swap(number, Ordering::SeqCst);
         if !AWAKE.load(Ordering::SeqCst) {
             wake();
@@ -61,7 +61,7 @@ impl Minded {
         self.reader.lock().release();
     }
 
-    /// Removes the reader of a closing lane from the minder.
+    /// Removes the reader of a closing lane from the snapshot timeout.
     pub(super) fn forget(self: &Arc<Self>) {
         LANES.lock().retain(|minded| !Arc::ptr_eq(minded, self));
     }
@@ -117,9 +117,9 @@ fn mind() {
 }
 
 /// A lane and the number of its turn.
-type Turn = (*const Minded, u64);
+type Turn = (*const TimedReader, u64);
 
 /// The turns that are open.
-fn open_turns(lanes: &[Arc<Minded>]) -> Vec<Turn> {
+fn open_turns(lanes: &[Arc<TimedReader>]) -> Vec<Turn> {
     lanes.iter().map(|minded| minded.turn()).filter(|(_, number)| *number != 0).collect()
 }

@@ -4,11 +4,11 @@
 //! would take. A caller behind a network does not: there, spinning takes a processor from the threads that
 //! pass its answer on.
 
-use openkv_core::model::{WRITER_LINGER_MISSES_MAX, WRITER_LINGER_TRIED_EVERY};
+use openkv_core::model::{WRITER_SPIN_MISSES_MAX, WRITER_SPIN_TRIED_EVERY};
 
 /// The choice, by what the last times have met.
 #[derive(Debug)]
-pub(super) struct Linger {
+pub(super) struct Spin {
     /// Whether another processor is available to spin on.
     spare: bool,
     /// A caller was just answered.
@@ -17,7 +17,7 @@ pub(super) struct Linger {
     misses: u32,
 }
 
-impl Linger {
+impl Spin {
     pub(super) const fn new(spare: bool) -> Self {
         Self { spare, is_due: false, misses: 0 }
     }
@@ -32,8 +32,8 @@ impl Linger {
         if !std::mem::take(&mut self.is_due) {
             return false;
         }
-        let begins = self.misses < WRITER_LINGER_MISSES_MAX
-            || self.misses.is_multiple_of(WRITER_LINGER_TRIED_EVERY);
+        let begins = self.misses < WRITER_SPIN_MISSES_MAX
+            || self.misses.is_multiple_of(WRITER_SPIN_TRIED_EVERY);
         if !begins {
             self.misses = self.misses.wrapping_add(1);
         }
@@ -51,33 +51,33 @@ mod tests {
     use super::*;
 
     /// How many of some answers are followed by spinning.
-    fn spins(linger: &mut Linger, answers: u32, arrives: bool) -> u32 {
+    fn spins(spin: &mut Spin, answers: u32, arrives: bool) -> u32 {
         let mut count = 0;
         for _ in 0..answers {
-            linger.answered();
-            if linger.begins() {
+            spin.answered();
+            if spin.begins() {
                 count += 1;
-                linger.ended(arrives);
+                spin.ended(arrives);
             }
-            assert!(!linger.begins(), "one answer, one time");
+            assert!(!spin.begins(), "one answer, one time");
         }
         count
     }
 
     #[test]
     fn spinning_that_meets_nothing_is_given_up_and_tried_again() {
-        let mut linger = Linger::new(true);
-        assert_eq!(spins(&mut linger, 100, true), 100);
-        assert_eq!(spins(&mut linger, WRITER_LINGER_MISSES_MAX, false), WRITER_LINGER_MISSES_MAX);
-        let tried = spins(&mut linger, 10 * WRITER_LINGER_TRIED_EVERY, false);
+        let mut spin = Spin::new(true);
+        assert_eq!(spins(&mut spin, 100, true), 100);
+        assert_eq!(spins(&mut spin, WRITER_SPIN_MISSES_MAX, false), WRITER_SPIN_MISSES_MAX);
+        let tried = spins(&mut spin, 10 * WRITER_SPIN_TRIED_EVERY, false);
         assert!((9..=10).contains(&tried), "{tried}");
-        let again = spins(&mut linger, 2 * WRITER_LINGER_TRIED_EVERY, true);
-        assert!(again > WRITER_LINGER_TRIED_EVERY, "{again}");
+        let again = spins(&mut spin, 2 * WRITER_SPIN_TRIED_EVERY, true);
+        assert!(again > WRITER_SPIN_TRIED_EVERY, "{again}");
     }
 
     #[test]
     fn nothing_spins_on_the_only_processor_or_without_an_answer() {
-        assert_eq!(spins(&mut Linger::new(false), 10, true), 0);
-        assert!(!Linger::new(true).begins());
+        assert_eq!(spins(&mut Spin::new(false), 10, true), 0);
+        assert!(!Spin::new(true).begins());
     }
 }
