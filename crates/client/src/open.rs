@@ -521,6 +521,8 @@ fn start(engine: impl openkv_engines::Engine, readonly: bool) -> Result<Arc<Stor
     Store::start(engine, system(), readonly).map(Arc::new)
 }
 
-fn system() -> Arc<dyn Env> {
+/// The machine's clock and random numbers, for a [`Store`] over an engine of the caller.
+#[must_use]
+pub fn system() -> Arc<dyn Env> {
     Arc::new(System { seeds: RandomState::new(), drawn: 0.into() })
 }

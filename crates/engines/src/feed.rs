@@ -53,6 +53,20 @@ impl FeedLog for FeedOfPast {
     }
 }
 
+/// The log of an engine that has none: it is never on. It has the last commit.
+pub(super) struct NoFeed(pub(super) Result<u64>);
+
+impl FeedLog for NoFeed {
+    fn state(&mut self) -> Result<FeedState> {
+        let version = self.0.clone()?;
+        Ok(FeedState { on: false, version, complete: version, removed: version })
+    }
+
+    fn changes(&mut self, _after: u64, _visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// The size of a log, and its extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {

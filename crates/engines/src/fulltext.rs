@@ -16,19 +16,25 @@ pub trait Indexer {
     /// # Errors
     /// `Invalid` for a definition out of bounds, and for a name or prefix of another index; the
     /// errors of [`Writer::begin`](super::Writer::begin).
-    fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo>;
+    fn create_index(&mut self, _request: &IndexRequest, _deadline: Instant) -> Result<IndexInfo> {
+        Err(no_indexes("kv.createIndex"))
+    }
 
     /// Removes an index; `false` if there is none.
     ///
     /// # Errors
     /// Those of [`Writer::begin`](super::Writer::begin).
-    fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool>;
+    fn drop_index(&mut self, _choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
+        Ok(false)
+    }
 
     /// One step of adding entries that are older than their index; `false` once all are indexed.
     ///
     /// # Errors
     /// Those of [`Writer::begin`](super::Writer::begin).
-    fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool>;
+    fn build_indexes(&mut self, _now_ms: i64, _deadline: Instant) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// The part of a [`Snapshot`](super::Snapshot) that searches.
@@ -37,14 +43,22 @@ pub trait Finder {
     ///
     /// # Errors
     /// Errors of the medium.
-    fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>>;
+    fn indexes(&mut self, _count: bool) -> Result<Vec<IndexInfo>> {
+        Ok(Vec::new())
+    }
 
     /// Passes the hits of a search to a visitor, best first: entries of this snapshot that have not
     /// expired. Returns the index that it used.
     ///
     /// # Errors
     /// `Invalid` if no index covers the prefix, and for a malformed query; errors of the medium.
-    fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo>;
+    fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
+        Err(no_indexes("kv.search"))
+    }
+}
+
+fn no_indexes(call: &str) -> Error {
+    Error::unsupported(format!("{call}: this database has no full-text indexes"))
 }
 
 /// The result of creating an index.

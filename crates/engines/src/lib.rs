@@ -7,10 +7,15 @@
 //! nothing. Outcomes are known in the order in which the batches began.
 //! Never: decide the meaning of a write, or call back into the store, except to wake it.
 
+// The example of an engine names this crate as other crates do, and is tested with the others.
+#[cfg(test)]
+extern crate self as openkv_engines;
+
 pub mod cluster;
 mod feed;
 mod fulltext;
 pub mod memory;
+mod no_messages;
 mod packed;
 mod past;
 #[cfg(feature = "postgres")]
@@ -25,12 +30,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use feed::NoFeed;
 pub use feed::{FeedLog, FeedState};
 pub use fulltext::{Finder, Indexer};
+pub use no_messages::NoMessages;
+use no_messages::no_queues;
 pub use openkv_core::commit::{Report, Ticket, Work};
 use openkv_core::model::{
-    Backup, Capabilities, CopiedEntry, DeadLetter, Key, Moment, Needs, Peek, PeekCursor, Peeked,
-    QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
+    Backup, Capabilities, CopiedEntry, DeadLetter, Error, Key, Moment, Needs, Peek, PeekCursor,
+    Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
 };
 pub use past::PastEngine;
 use replication::NoLog;
@@ -74,7 +82,9 @@ pub trait Engine: Maintenance + 'static {
     ///
     /// # Errors
     /// Errors of the operating system.
-    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>>;
+    fn watch_external(&self, _tell: TellExternal) -> Result<Option<ExternalWatch>> {
+        Ok(None)
+    }
 }
 
 /// Commits of other processes, as far as an engine knows them.
@@ -104,7 +114,9 @@ pub trait Maintenance: Send + Sync {
     /// # Errors
     /// `Invalid` if the target exists; `Unsupported` for a database without a file; `Unavailable`
     /// if `step` cancels; errors of the medium.
-    fn backup(&self, to: &Path, step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup>;
+    fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
+        Err(Error::unsupported("kv.backup: this database has no file: export it instead"))
+    }
 
     /// The lengths of the file and of its log; `None` for a database whose snapshots keep no log.
     fn lengths(&self) -> Option<Lengths> {
@@ -115,7 +127,9 @@ pub trait Maintenance: Send + Sync {
     ///
     /// # Errors
     /// `Closed` if `goes_on` returns `false`; errors of the medium.
-    fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>>;
+    fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 }
 
 /// The lengths of a database's file and of its log. The log is not reset while a snapshot needs it.
@@ -190,7 +204,7 @@ pub trait Reader: Send {
     ) -> Result<()>;
 
     /// Ends a snapshot that is kept between reads, so that a writer can reset the log.
-    fn release(&mut self);
+    fn release(&mut self) {}
 
     /// From now on a read that would wait for another process fails with `Unavailable`: for a
     /// thread that must not block.
@@ -223,14 +237,35 @@ pub trait Snapshot: Finder {
     ///
     /// # Errors
     /// Errors of the medium.
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool>;
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let mut found = false;
+        self.walk(
+            Walk { start: key, end: &key_behind(key), reverse: false, values: true },
+            &mut |seen| {
+                found = true;
+                visit(seen.row);
+                Step::Stop
+            },
+        )?;
+        Ok(found)
+    }
 
     /// The expiry of a key's entry, in ms since the epoch. Inner `None`: it does not expire; outer
     /// `None`: there is no entry. Reads no value.
     ///
     /// # Errors
     /// Errors of the medium.
-    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>>;
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
+        let mut found = None;
+        self.walk(
+            Walk { start: key, end: &key_behind(key), reverse: false, values: false },
+            &mut |seen| {
+                found = Some(seen.expire_at_ms);
+                Step::Stop
+            },
+        )?;
+        Ok(found)
+    }
 
     /// Visits the entries with `start <= key < end` in order until `visit` returns `false`.
     ///
@@ -271,7 +306,9 @@ pub trait Snapshot: Finder {
     }
 
     /// The log of changes.
-    fn feed(&mut self) -> Box<dyn FeedLog + '_>;
+    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
+        Box::new(NoFeed(self.stats().map(|stats| stats.stamp.version())))
+    }
 
     /// The replication log.
     ///
@@ -292,13 +329,17 @@ pub trait Snapshot: Finder {
     ///
     /// # Errors
     /// Errors of the medium.
-    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats>;
+    fn queue_stats(&mut self, _queue: &str) -> Result<QueueStats> {
+        Err(no_queues())
+    }
 
     /// The names of the queues with any message or dead letter, the first `count_max`.
     ///
     /// # Errors
     /// Errors of the medium.
-    fn queues(&mut self, count_max: usize) -> Result<Vec<String>>;
+    fn queues(&mut self, _count_max: usize) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// Visits the messages of a queue in the order of [`MessagePlace`](openkv_core::model::MessagePlace), until `visit` returns `false`. Changes
     /// none of them. `visit` also gets the cursor behind each.
@@ -307,10 +348,12 @@ pub trait Snapshot: Finder {
     /// `Unsupported` where another program keeps the messages; errors of the medium.
     fn peek(
         &mut self,
-        queue: &str,
-        peek: Peek,
-        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()>;
+        _queue: &str,
+        _peek: Peek,
+        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
+    ) -> Result<()> {
+        Err(no_queues())
+    }
 
     /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`
     /// returns `false`. Omits those whose retention is over.
@@ -319,16 +362,25 @@ pub trait Snapshot: Finder {
     /// Errors of the medium.
     fn dead_letters(
         &mut self,
-        queue: &str,
-        after: (i64, i64),
-        visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()>;
+        _queue: &str,
+        _after: (i64, i64),
+        _visit: &mut dyn FnMut(DeadLetter) -> bool,
+    ) -> Result<()> {
+        Err(no_queues())
+    }
 
     /// The dead letter with this number, if it belongs to this queue.
     ///
     /// # Errors
     /// Errors of the medium.
-    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>>;
+    fn dead_letter(&mut self, _queue: &str, _id: i64) -> Result<Option<DeadLetter>> {
+        Err(no_queues())
+    }
+}
+
+/// The first key behind a key.
+fn key_behind(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
 }
 
 impl dyn Snapshot + '_ {

@@ -24,15 +24,15 @@ use super::feed::FeedOfPast;
 use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
-    DeadLettersChanged, Engine, ExternalWatch, FeedLog, GoesOn, Maintenance, NextDeadlines,
-    NextEntries, Progress, Reader, ReplicationLog, Report, Snapshot, TellExternal, Work, Writer,
+    DeadLettersChanged, Engine, FeedLog, GoesOn, Maintenance, NextDeadlines, NextEntries, Progress,
+    Reader, ReplicationLog, Report, Snapshot, Work, Writer,
 };
 use messages::Messages;
 use openkv_core::commit::{NewRow, batch, replay};
 use openkv_core::model::{
-    Backup, Capabilities, Capability, Checkpoint, DeadLetter, DeadLetterChange, Error, Followed,
-    Key, LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked,
-    QueueStats, Replacement, Result, Row, Seen, Stats, Step, Vacuumed, Versionstamp, Walk,
+    Backup, Capabilities, Capability, DeadLetter, DeadLetterChange, Error, Followed, Key,
+    LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked, QueueStats,
+    Replacement, Result, Row, Seen, Stats, Step, Versionstamp, Walk,
 };
 use transaction::MemoryTransaction;
 
@@ -75,10 +75,6 @@ impl Maintenance for MemoryEngine {
     fn backup(&self, _to: &Path, _step: &mut dyn FnMut(u64, u64) -> bool) -> Result<Backup> {
         Err(Capabilities::MEMORY.refusal(Capability::Backup))
     }
-
-    fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
 }
 
 impl Engine for MemoryEngine {
@@ -99,10 +95,6 @@ impl Engine for MemoryEngine {
 
     fn writer(&self) -> Result<MemoryWriter> {
         Ok(MemoryWriter(self.0.clone()))
-    }
-
-    fn watch_external(&self, _tell: TellExternal) -> Result<Option<ExternalWatch>> {
-        Ok(None)
     }
 }
 
@@ -167,8 +159,6 @@ impl Reader for MemoryReader {
         let tables = self.tables.read();
         run(&tables, self.past.as_mut(), now_ms, Some(goes_on), job)
     }
-
-    fn release(&mut self) {}
 
     fn never_wait(&mut self) -> Result<()> {
         self.waits = false;
@@ -275,8 +265,8 @@ impl Snapshot for MemorySnapshot<'_> {
     }
 }
 
-/// Visits rows in memory; expired ones are absent.
-fn walk_rows(
+/// Visits rows in memory in the order of their keys; expired ones are absent.
+pub fn walk_rows(
     rows: &BTreeMap<Key, NewRow>,
     now_ms: i64,
     walk: Walk<'_>,
@@ -429,14 +419,6 @@ impl Writer for MemoryWriter {
             tables.log_messages(&[id], false, now_ms)?;
         }
         Ok(deletion)
-    }
-
-    fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {
-        Ok(Vacuumed::default())
-    }
-
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
-        Ok(Checkpoint::default())
     }
 }
 

@@ -184,7 +184,8 @@ macro_rules! laws {
     };
 }
 
-macro_rules! rules_of_every_engine {
+/// The rules of entries: of an engine without logs and queues too.
+macro_rules! rules_of_entries {
     ($fresh:expr) => {
         laws! { $fresh;
             rows {
@@ -215,6 +216,14 @@ macro_rules! rules_of_every_engine {
                 a_new_expiry_takes_effect_inside_a_batch
                 a_relative_expiry_counts_from_the_time_of_the_batch
             }
+        }
+    };
+}
+
+macro_rules! rules_of_every_engine {
+    ($fresh:expr) => {
+        rules_of_entries!($fresh);
+        laws! { $fresh;
             feed {
                 changes_are_logged_only_after_the_log_is_enabled
                 exactly_the_commits_of_a_batch_are_logged
@@ -337,6 +346,14 @@ mod memory {
     rules_of_every_engine!((crate::memory::MemoryEngine::new(), ()));
     rules_of_shared_engines!((crate::memory::MemoryEngine::new(), ()));
     rules_of_search!((crate::memory::MemoryEngine::new(), ()));
+}
+
+/// The engine of `examples/rust`.
+#[path = "../../../examples/rust/src/map_engine.rs"]
+mod map_engine;
+
+mod example {
+    rules_of_entries!((crate::suite::map_engine::MapEngine::default(), ()));
 }
 
 mod sqlite {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::no_messages::no_queues;
 use super::{
     DeadLettersChanged, GoesOn, Indexer, NextDeadlines, NextEntries, Progress, Report, Ticket,
     Wake, Work,
@@ -75,7 +76,9 @@ pub trait Writer: Send + Indexer {
     ///
     /// # Errors
     /// As [`Writer::begin`].
-    fn log_changes(&mut self, deadline: Instant) -> Result<u64>;
+    fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {
+        Err(Error::unsupported("change feeds: this database has no log of changes"))
+    }
 
     /// Changes the settings of the replication log and of history, for every process, in one
     /// transaction. Returns the last commit. A database without a name gets that of `origin`; one that has
@@ -174,13 +177,17 @@ pub trait Writer: Send + Indexer {
     ///
     /// # Errors
     /// Errors of the medium.
-    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>>;
+    fn next_message_ms(&mut self, _queue: &str) -> Result<Option<i64>> {
+        Ok(None)
+    }
 
     /// The number of messages of a queue that wait or are locked.
     ///
     /// # Errors
     /// Errors of the medium.
-    fn queue_depth(&mut self, queue: &str) -> Result<u64>;
+    fn queue_depth(&mut self, _queue: &str) -> Result<u64> {
+        Ok(0)
+    }
 
     /// Changes dead letters of a queue, in one transaction.
     ///
@@ -188,11 +195,13 @@ pub trait Writer: Send + Indexer {
     /// As [`Writer::begin`].
     fn change_dead_letters(
         &mut self,
-        queue: &str,
-        change: &DeadLetterChange,
-        now_ms: i64,
-        deadline: Instant,
-    ) -> Result<DeadLettersChanged>;
+        _queue: &str,
+        _change: &DeadLetterChange,
+        _now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<DeadLettersChanged> {
+        Err(no_queues())
+    }
 
     /// Deletes a message of a queue that waits, or whose lock has expired. It leaves no dead letter
     /// and no value under its `keysIfUndelivered`.
@@ -201,17 +210,21 @@ pub trait Writer: Send + Indexer {
     /// As [`Writer::begin`]; `Unsupported` for a queue that Deno keeps in tables of its own.
     fn delete_message(
         &mut self,
-        queue: &str,
-        id: i64,
-        now_ms: i64,
-        deadline: Instant,
-    ) -> Result<MessageDeletion>;
+        _queue: &str,
+        _id: i64,
+        _now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        Err(no_queues())
+    }
 
     /// Moves commits from the log into the file, as far as readers permit.
     ///
     /// # Errors
     /// Errors of the medium.
-    fn checkpoint(&mut self) -> Result<Checkpoint>;
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        Ok(Checkpoint::default())
+    }
 
     /// Moves all commits from the log into the file and empties the log, unless readers or other processes
     /// prevent it. Waits for them for a short time.
@@ -227,5 +240,7 @@ pub trait Writer: Send + Indexer {
     ///
     /// # Errors
     /// `Closed` if `goes_on` returns `false`, and the database is unchanged; errors of the medium.
-    fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed>;
+    fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {
+        Ok(Vacuumed::default())
+    }
 }

@@ -3,7 +3,7 @@
 use super::Versionstamp;
 
 /// The size of a database. Bytes and pages are zero without a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Bytes of the database, including commits that are only in the log.
     pub database_bytes: u64,

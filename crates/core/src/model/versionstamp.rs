@@ -7,7 +7,7 @@ use std::fmt;
 ///
 /// The first eight bytes count commits, big-endian. The last two are zero in every entry; a check
 /// with others never matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Versionstamp {
     version: u64,
     order: u16,

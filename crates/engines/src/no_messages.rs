@@ -1,0 +1,64 @@
+//! The messages of an engine without queues.
+
+use openkv_core::commit::{LockedMessage, MessageTable};
+use openkv_core::model::{Claim, Delivery, Enqueued, Error, KeptMessage, Message, Reason, Result};
+
+/// The error of an engine without queues.
+pub(super) fn no_queues() -> Error {
+    Error::unsupported("this database has no queues")
+}
+
+/// The messages of an engine that has no queues: none, and none can be added.
+#[derive(Clone, Copy, Debug)]
+pub struct NoMessages;
+
+impl MessageTable for NoMessages {
+    fn acknowledge(&mut self, _id: i64, _lock: i64) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn put_back(&mut self, _id: i64, _lock: i64) -> Result<Option<bool>> {
+        Ok(None)
+    }
+
+    fn locked(&mut self, _id: i64, _lock: i64) -> Result<Option<LockedMessage>> {
+        Ok(None)
+    }
+
+    fn renew(&mut self, _id: i64, _lock: i64, _end_ms: i64) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn expired(&mut self, _queue: &str, _max: usize, _now_ms: i64) -> Result<Vec<LockedMessage>> {
+        Ok(Vec::new())
+    }
+
+    fn retry(&mut self, _locked: &LockedMessage, _due_ms: i64) -> Result<()> {
+        Err(no_queues())
+    }
+
+    fn remove_dead(
+        &mut self,
+        _locked: &LockedMessage,
+        _reason: Option<&Reason>,
+        _now_ms: i64,
+    ) -> Result<()> {
+        Err(no_queues())
+    }
+
+    fn enqueue(&mut self, _message: Message, _now_ms: i64) -> Result<Enqueued> {
+        Err(no_queues())
+    }
+
+    fn claim(&mut self, _claim: &Claim, _now_ms: i64) -> Result<Vec<Delivery>> {
+        Ok(Vec::new())
+    }
+
+    fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
+        Ok(ids.iter().map(|_| None).collect())
+    }
+
+    fn purge(&mut self, _max: usize, _now_ms: i64) -> Result<usize> {
+        Ok(0)
+    }
+}
