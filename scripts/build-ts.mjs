@@ -1,5 +1,6 @@
 // Duty: compiles js/ to dist/ as CommonJS, and js/index.ts with its imports to dist/esm/ as ES
-// modules for bundlers; deletes compiled files whose sources are gone. scripts/build-studio.mjs builds
+// modules for bundlers; the subpaths of the package, js/drivers/ and js/testing/, to both forms side by
+// side, with declarations; deletes compiled files whose sources are gone. scripts/build-studio.mjs builds
 // dist/studio/.
 
 import { spawnSync } from "node:child_process";
@@ -13,6 +14,11 @@ const studio = join(root, "dist", "studio");
 const binding = join(root, "dist", "native", "binding.js");
 const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
 
+/** The folders of js/ whose files are entries of the package beside its main one. */
+const SUBPATHS = ["drivers", "testing"];
+/** The ending of a compiled file. */
+const COMPILED = /\.(?:js|mjs|d\.ts|d\.mts)$/;
+
 /** Compiles the TypeScript. Exits with the compiler's code when it fails. */
 export function buildTypeScript() {
   if (!existsSync(compiler)) {
@@ -21,20 +27,40 @@ export function buildTypeScript() {
   }
   compile("tsconfig.json");
   compile("tsconfig.esm.json");
+  compile("tsconfig.subpaths.json");
+  compileModules("tsconfig.subpaths.json");
   dropOrphans(join(root, "dist"), join(root, "js"));
   dropOrphans(esm, join(root, "js"));
   finishModules();
   finishExports(join(root, "dist"));
 }
 
-function compile(project) {
-  const { status } = spawnSync(process.execPath, [compiler, "-p", project], {
+function compile(project, ...flags) {
+  const { status } = spawnSync(process.execPath, [compiler, "-p", project, ...flags], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (status !== 0) {
     process.exit(status ?? 1);
   }
+}
+
+/**
+ * Compiles the subpaths to `.mjs` and `.d.mts`. They import openkv by its name, which a file finds only
+ * below the package.json with that name: so they are not in dist/esm/, which has one of its own.
+ */
+function compileModules(project) {
+  const out = join(root, "dist", "modules");
+  const form = ["--module", "esnext", "--moduleResolution", "bundler", "--outDir", out];
+  compile(project, ...form);
+  for (const folder of SUBPATHS) {
+    for (const name of readdirSync(join(out, folder))) {
+      const text = readFileSync(join(out, folder, name), "utf8");
+      const path = join(root, "dist", folder, name.replace(/\.(js|ts)$/, ".m$1"));
+      writeFileSync(path, text.replace(/( from "\.[^"]*)\.js";$/gm, '$1.mjs";'));
+    }
+  }
+  rmSync(out, { recursive: true });
 }
 
 /**
@@ -85,8 +111,8 @@ function dropOrphans(compiled, sources) {
       if (path !== esm && path !== studio) {
         dropOrphans(path, join(sources, entry.name));
       }
-    } else if (entry.name.endsWith(".js") && path !== binding) {
-      if (!existsSync(join(sources, entry.name.replace(/\.js$/, ".ts")))) {
+    } else if (COMPILED.test(entry.name) && path !== binding) {
+      if (!existsSync(join(sources, entry.name.replace(COMPILED, ".ts")))) {
         rmSync(path);
       }
     }

@@ -59,7 +59,7 @@ test("the tarballs hold what they should and nothing else", (t) => {
   for (const path of compiled.filter(
     (path) => !["dist/native/binding.js", "dist/esm/package.json"].includes(path),
   )) {
-    const source = path.replace(/^dist\/(?:esm\/)?/, "js/").replace(/\.js$/, ".ts");
+    const source = path.replace(/^dist\/(?:esm\/)?/, "js/").replace(/\.(?:m?js|d\.m?ts)$/, ".ts");
     assert.ok(existsSync(join(root, source)), `${path} has no source`);
   }
   assert.ok(compiled.includes("dist/index.js"));

@@ -21,8 +21,10 @@ test("package.json, Cargo.toml and the lock file name one version", () => {
   assert.equal(lock.packages[""].version, version);
 });
 
+const LOCKED = ["", "__test__/bundlers/", "__test__/integrations/", "__test__/runtime/", "studio/"];
+
 test("the lock files name no registry", () => {
-  for (const folder of ["", "__test__/bundlers/", "__test__/runtime/", "studio/"]) {
+  for (const folder of LOCKED) {
     const { packages } = JSON.parse(read(`${folder}package-lock.json`));
     for (const [path, entry] of Object.entries(packages))
       assert.equal(entry.resolved, undefined, folder + path);
@@ -31,7 +33,7 @@ test("the lock files name no registry", () => {
 
 // npm leaves out an optional package that the registry lacks, and `npm ci` then refuses the lock file.
 test("the lock files have every optional package", () => {
-  for (const folder of ["", "__test__/bundlers/", "__test__/runtime/", "studio/"]) {
+  for (const folder of LOCKED) {
     const { packages } = JSON.parse(read(`${folder}package-lock.json`));
     const named = Object.values(packages).flatMap(({ optionalDependencies = {} }) =>
       Object.keys(optionalDependencies),

@@ -66,6 +66,7 @@ export function steps(root) {
     light("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
     light("peers", npmCi(root, "__test__/peers")),
     light("bundler-packages", npmCi(root, "__test__/bundlers")),
+    light("integration-packages", npmCi(root, "__test__/integrations")),
     light("chromium", chromium()),
     light("python", python()),
 
@@ -121,6 +122,9 @@ export function steps(root) {
     }),
     trial("either", "bundlers", ["node", "__test__/bundlers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "bundler-packages"],
+    }),
+    trial("either", "integrations", ["node", "__test__/integrations/run.mjs"], {
+      needs: ["addon", "ts", "runtimes", "integration-packages"],
     }),
   ];
 }

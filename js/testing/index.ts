@@ -1,0 +1,2 @@
+// Duty: the entry of openkv/testing.
+export {};
