@@ -1,10 +1,12 @@
 // Duty: runs the drivers (openkv/unstorage and so on) under the libraries that they are for, with the suites
-// that those have on npm, and prints how many tests of each suite passed, in each place of a database.
+// that those have on npm, in Node.js, Bun and Deno, and prints how many tests of each suite passed, in
+// each place of a database.
 //
 //   node __test__/integrations/run.mjs               all of them
 //   node __test__/integrations/run.mjs unstorage     only suites with such a name
 //
-// openkv is in node_modules as npm would install it: a driver finds its library beside itself.
+// A suite is a file of vitest, `*.test.mjs`, or a program that prints TAP, `*.tap.mjs`. openkv is in
+// node_modules as npm would install it: a driver finds its library beside itself.
 
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
@@ -13,30 +15,46 @@ import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { packedFiles } from "../../scripts/pack.mjs";
+import { bun, deno } from "../runtime/binaries.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..");
+const results = join(here, "node_modules", ".results");
 const shell = process.platform === "win32";
 /** A hang guard for one run. */
 const RUN_MS_MAX = 240_000;
+/** Most runs wait now and then: for timers, disks and servers. */
+const RUNS_AT_ONCE = 1 + availableParallelism();
+
+const runtimes = {
+  "Node.js": [process.execPath],
+  Bun: [bun(), "--bun"],
+  Deno: [deno(), "run", "-A", "--quiet", "--no-lock"],
+};
 
 install();
+// Only now: it imports openkv as the suites do.
+const { places } = await import("./kit.mjs");
 const wanted = process.argv.slice(2);
 const suites = readdirSync(here)
-  .filter((name) => name.endsWith(".test.mjs"))
+  .filter((name) => /\.(?:test|tap)\.mjs$/.test(name))
   .filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
 if (suites.length === 0) {
   console.error(`No suite is named ${wanted.join(" or ")}.`);
   process.exit(1);
 }
-const results = join(here, "node_modules", ".results");
 rmSync(results, { recursive: true, force: true });
-
-const { status, output } = await vitest();
-console.log(output);
-const summary = suites.flatMap((suite) => told(suite, "Node.js"));
-console.log(`\n${summary.map(({ line }) => line).join("\n")}`);
-process.exit(status === 0 && summary.every(({ ok }) => ok) ? 0 : 1);
+const runs = Object.keys(runtimes).flatMap((runtime) => [
+  ...suites.filter((name) => name.endsWith(".tap.mjs")).flatMap((suite) => taps(suite, runtime)),
+  ...vitest(
+    suites.filter((name) => isFor(name, runtime)),
+    runtime,
+  ),
+]);
+await takeAll(runs);
+const told = runs.flatMap(({ told }) => told).sort((a, b) => a.line.localeCompare(b.line));
+console.log(`\n${told.map(({ line }) => line).join("\n")}`);
+process.exit(told.length > 0 && runs.every(({ ok }) => ok) && told.every(({ ok }) => ok) ? 0 : 1);
 
 /** The packages of this folder, and openkv as it would be published, with the addon of this machine. */
 function install() {
@@ -54,57 +72,101 @@ function install() {
   }
 }
 
-/** Runs the suites by vitest, in processes of their own. */
-function vitest() {
-  return run(process.execPath, [
-    ...[join(here, "node_modules/vitest/vitest.mjs"), "run", "--root", here],
-    ...["--pool=forks", `--maxWorkers=${availableParallelism()}`],
-    ...[
-      "--reporter=default",
-      "--reporter=json",
-      `--outputFile.json=${join(results, "Node.js.json")}`,
-    ],
-    ...suites,
-  ]);
+/** The programs of the page print what Node.js prints. */
+function isFor(suite, runtime) {
+  return (
+    suite.endsWith(".test.mjs") && (runtime === "Node.js" || suite !== "documentation.test.mjs")
+  );
 }
 
-/** How a suite went in each place: the outermost title of its tests. */
-function told(suite, runtime) {
-  const name = basename(suite, ".test.mjs");
+/** The runs of a program that prints TAP, one for each place. */
+function taps(suite, runtime) {
+  return Object.keys(places).map((place) => ({
+    what: `${suite} ${place}, ${runtime}`,
+    runtime,
+    args: [join(here, suite), place],
+    results: (output) => {
+      const [, of = "0"] = /^# tests (\d+)$/m.exec(output) ?? [];
+      const [, passed = "0"] = /^# pass +(\d+)$/m.exec(output) ?? [];
+      return [line(basename(suite, ".tap.mjs"), place, runtime, Number(passed), Number(of))];
+    },
+  }));
+}
+
+/** The run of all suites of vitest, or none. The outermost title of a test is its place. */
+function vitest(files, runtime) {
+  if (files.length === 0) return [];
   const file = join(results, `${runtime}.json`);
-  const { testResults } = existsSync(file)
-    ? JSON.parse(readFileSync(file, "utf8"))
-    : { testResults: [] };
+  return [
+    {
+      what: `vitest, ${runtime}`,
+      runtime,
+      args: [
+        ...[join(here, "node_modules/vitest/vitest.mjs"), "run", "--root", here, "--pool=forks"],
+        ...["--maxWorkers=2", "--reporter=default", "--reporter=json"],
+        ...[`--outputFile.json=${file}`, ...files],
+      ],
+      results: () => {
+        const { testResults } = existsSync(file)
+          ? JSON.parse(readFileSync(file, "utf8"))
+          : { testResults: [] };
+        return files.flatMap((suite) => byPlace(suite, runtime, testResults));
+      },
+    },
+  ];
+}
+
+/** How a suite of vitest went in each place. */
+function byPlace(suite, runtime, testResults) {
+  const name = basename(suite, ".test.mjs");
   const tests = testResults
     .filter((result) => basename(result.name) === suite)
     .flatMap(({ assertionResults }) => assertionResults);
-  const places = grouped(tests);
-  if (places.size === 0) return [{ ok: false, line: `${name}, ${runtime}: no test has run` }];
-  return [...places].map(([place, these]) => {
+  const titles = [...new Set(tests.map(({ ancestorTitles }) => ancestorTitles[0]))];
+  if (titles.length === 0) return [line(name, "", runtime, 0, 0)];
+  return titles.map((place) => {
+    const these = tests.filter(({ ancestorTitles }) => ancestorTitles[0] === place);
     const passed = these.filter(({ status }) => status === "passed").length;
-    const line = `${name} ${place}, ${runtime}: ${passed} of ${these.length} passed`;
-    return { ok: passed === these.length, line };
+    return line(name, place, runtime, passed, these.length);
   });
 }
 
-/** Tests by the place, their outermost title. */
-function grouped(tests) {
-  const places = new Map();
-  for (const test of tests) {
-    const [place] = test.ancestorTitles;
-    places.set(place, [...(places.get(place) ?? []), test]);
-  }
-  return places;
+function line(suite, place, runtime, passed, of) {
+  const ok = passed === of && of > 0;
+  return { ok, line: `${suite} ${place}, ${runtime}: ${passed} of ${of} passed` };
+}
+
+/** Does the runs, so many at once; the output of one that fails is printed in one piece. */
+async function takeAll(these) {
+  const waiting = [...these];
+  const lane = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await take(next);
+  };
+  await Promise.all(Array.from({ length: RUNS_AT_ONCE }, lane));
+}
+
+async function take(one) {
+  const { status, output } = await run([...runtimes[one.runtime], ...one.args], one.runtime);
+  one.told = one.results(output);
+  one.ok = status === 0;
+  const isGood = one.ok && one.told.every(({ ok }) => ok);
+  console.log(isGood ? `--- ${one.what}` : `\n*** ${one.what} (exit ${status}) ***\n${output}`);
 }
 
 /** Runs a program; answers its exit code or signal, and what it printed. */
-function run(command, args) {
+function run([command, ...args], runtime) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: here,
       stdio: ["ignore", "pipe", "pipe"],
       timeout: RUN_MS_MAX,
-      env: { ...process.env, NO_COLOR: "1", CI: "1" },
+      env: {
+        ...process.env,
+        NO_COLOR: "1",
+        CI: "1",
+        DENO_NO_UPDATE_CHECK: "1",
+        OPENKV_TEST_RUNTIME: runtime,
+      },
     });
     let output = "";
     for (const stream of [child.stdout, child.stderr])

@@ -5,16 +5,16 @@ import { createStorage, prefixStorage, restoreSnapshot, snapshot } from "unstora
 import { openKv } from "openkv";
 import { unstorageDriver } from "openkv/unstorage";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import { end, newPath, places } from "./kit.mjs";
+import { databases, end, newPath } from "./kit.mjs";
 
 afterAll(end);
 
-for (const [place, database] of Object.entries(places)) {
+for (const [place, newDatabase] of await databases()) {
   describe(place, () => {
     let options;
     let storage;
-    beforeEach(async () => {
-      options = await database();
+    beforeEach(() => {
+      options = newDatabase();
       storage = createStorage({ driver: unstorageDriver(options) });
     });
     afterEach(() => storage.dispose());
