@@ -54,21 +54,19 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
   constructor(options: OpenKvLevelOptions<K, V> = {}) {
     const { path, open, kv, base, ...forward } = options;
     const isLocal = kv !== undefined || !isServer(path);
-    super(
-      {
-        encodings: { view: true },
-        seek: true,
-        has: true,
-        getSync: isLocal && !isPostgres(path),
-        implicitSnapshots: false,
-        explicitSnapshots: isLocal && (kv !== undefined || open?.history !== undefined),
-        permanence: path !== ":memory:",
-        createIfMissing: false,
-        errorIfExists: false,
-        signals: { iterators: false },
-      },
-      forward,
-    );
+    const manifest = {
+      encodings: { view: true },
+      seek: true,
+      has: true,
+      getSync: isLocal && !isPostgres(path),
+      implicitSnapshots: false,
+      explicitSnapshots: isLocal && (kv !== undefined || open?.history !== undefined),
+      permanence: path !== ":memory:",
+      createIfMissing: false,
+      errorIfExists: false,
+      signals: { iterators: false },
+    };
+    super(manifest, forward);
     this.#database = new Database({ path, open, kv, base }, NAME);
   }
 
@@ -147,15 +145,15 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
     await kv.deleteMany(keys);
   }
 
-  protected _iterator(options: Range & { values?: boolean }): AbstractIterator<this, K, V> {
+  protected _iterator(options: Range & { values?: boolean }): EntryIterator<K, V> {
     return new EntryIterator(this, options, this.#cursor(options, options.values === false));
   }
 
-  protected _keys(options: Range): AbstractKeyIterator<this, K> {
+  protected _keys(options: Range): KeyIterator<K, V> {
     return new KeyIterator(this, options, this.#cursor(options, true));
   }
 
-  protected _values(options: Range): AbstractValueIterator<this, K, V> {
+  protected _values(options: Range): ValueIterator<K, V> {
     return new ValueIterator(this, options, this.#cursor(options, false));
   }
 
@@ -174,6 +172,7 @@ class LevelSnapshot extends AbstractSnapshot {
   #opened: Kv | undefined;
 
   constructor(kv: Kv, options: any) {
+    // @ts-expect-error: its types leave out the argument, which names the owner.
     super(options);
     this.kv = at(kv);
     // Reads reject with it; without reads nobody asks.

@@ -13,7 +13,7 @@ import {
   type SearchItem,
   type SearchOperation,
 } from "@langchain/langgraph-checkpoint";
-import type { Kv } from "openkv";
+import type { Kv, KvSearchResult } from "openkv";
 import { Database, type DatabaseOptions } from "./database.js";
 
 const NAME = "langgraph";
@@ -151,7 +151,10 @@ export class OpenKvMemoryStore extends BaseStore {
     }
     let cursor: string | null = null;
     do {
-      const page = await kv.search<StoredItem>(prefix, words, { limit: SEARCH_PAGE, cursor });
+      const page: KvSearchResult<StoredItem> = await kv.search(prefix, words, {
+        limit: SEARCH_PAGE,
+        cursor,
+      });
       for (const { key, value, score } of page.entries) {
         const namespace = key.slice(length, -1) as string[];
         yield { ...itemOf(namespace, key.at(-1) as string, value), score };

@@ -9,7 +9,7 @@ import {
   type IRateLimiterOptions,
   type RateLimiterStoreAbstract,
 } from "rate-limiter-flexible";
-// The library exports its class for stores only as a type.
+// @ts-expect-error: the library exports its class for stores only as a type.
 import StoreAbstract from "rate-limiter-flexible/lib/RateLimiterStoreAbstract.js";
 import { Database, type DatabaseOptions } from "./database.js";
 

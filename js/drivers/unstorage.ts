@@ -124,7 +124,7 @@ function partsOf(key: string | undefined): string[] {
 
 /** An item of `setItemRaw` as `getItem` gives it: bytes are text. */
 function textOf(value: unknown): unknown {
-  return ArrayBuffer.isView(value) ? new TextDecoder().decode(value) : value;
+  return ArrayBuffer.isView(value) ? new TextDecoder().decode(value as Uint8Array) : value;
 }
 
 /** Tells the changes of a feed until it ends; a feed that fails is a warning of the process. */

@@ -1,2 +1,3 @@
-// Duty: the entry of openkv/testing.
-export {};
+// Duty: the entry of openkv/testing: what the tests of programs with openkv use.
+
+export { faulty, type FaultyOptions } from "./faulty.js";
