@@ -5,7 +5,7 @@
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -27,8 +27,7 @@ export function buildTypeScript() {
   }
   compile("tsconfig.json");
   compile("tsconfig.esm.json");
-  compile("tsconfig.subpaths.json");
-  compileModules("tsconfig.subpaths.json");
+  compileSubpaths("tsconfig.subpaths.json");
   dropOrphans(join(root, "dist"), join(root, "js"));
   dropOrphans(esm, join(root, "js"));
   finishModules();
@@ -46,21 +45,37 @@ function compile(project, ...flags) {
 }
 
 /**
- * Compiles the subpaths to `.mjs` and `.d.mts`. They import openkv by its name, which a file finds only
- * below the package.json with that name: so they are not in dist/esm/, which has one of its own.
+ * Compiles the subpaths to `.js` and `.mjs`, without comments, and their declarations for both. They import
+ * openkv by its name, which a file finds only below the package.json with that name: so their modules are
+ * not in dist/esm/, which has one of its own.
  */
-function compileModules(project) {
+function compileSubpaths(project) {
   const out = join(root, "dist", "modules");
-  const form = ["--module", "esnext", "--moduleResolution", "bundler", "--outDir", out];
-  compile(project, ...form);
+  const code = ["--declaration", "false", "--isolatedDeclarations", "false", "--removeComments"];
+  compile(project, "--emitDeclarationOnly");
+  compile(project, ...code);
+  compile(
+    project,
+    ...code,
+    ...["--module", "esnext", "--moduleResolution", "bundler"],
+    "--outDir",
+    out,
+  );
   for (const folder of SUBPATHS) {
-    for (const name of readdirSync(join(out, folder))) {
-      const text = readFileSync(join(out, folder, name), "utf8");
-      const path = join(root, "dist", folder, name.replace(/\.(js|ts)$/, ".m$1"));
-      writeFileSync(path, text.replace(/( from "\.[^"]*)\.js";$/gm, '$1.mjs";'));
-    }
+    const compiled = join(root, "dist", folder);
+    const declarations = readdirSync(compiled).filter((name) => name.endsWith(".d.ts"));
+    for (const name of declarations) copyModule(join(compiled, name), compiled);
+    for (const name of readdirSync(join(out, folder)))
+      copyModule(join(out, folder, name), compiled);
   }
   rmSync(out, { recursive: true });
+}
+
+/** Copies a file with the ending of a module, with which it also imports the others. */
+function copyModule(file, folder) {
+  const name = basename(file).replace(/\.(js|ts)$/, ".m$1");
+  const text = readFileSync(file, "utf8").replace(/( from "\.[^"]*)\.js";$/gm, '$1.mjs";');
+  writeFileSync(join(folder, name), text);
 }
 
 /**

@@ -30,7 +30,7 @@ describe("of docs/integrations.md", () => {
         timeout: RUN_MS_MAX,
       });
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-      const told = [...source.matchAll(/^console\.log\(.*\); \/\/ (.+)$/gm)].map(
+      const told = [...source.matchAll(/^ *console\.log\(.*\); \/\/ (.+)$/gm)].map(
         ([, line]) => line,
       );
       expect(told.length).toBeGreaterThan(0);

@@ -23,8 +23,13 @@ const results = join(here, "node_modules", ".results");
 const shell = process.platform === "win32";
 /** A hang guard for one run. */
 const RUN_MS_MAX = 240_000;
+/** A hang guard for one test of vitest, and for one condition that it waits for. */
+const TEST_MS_MAX = 60_000;
 /** Most runs wait now and then: for timers, disks and servers. */
 const RUNS_AT_ONCE = 1 + availableParallelism();
+
+/** In Node.js only: the programs of the page print what it prints, and types are the same everywhere. */
+const ONCE = ["documentation.test.mjs", "types.test.mjs"];
 
 const runtimes = {
   "Node.js": [process.execPath],
@@ -72,11 +77,8 @@ function install() {
   }
 }
 
-/** The programs of the page print what Node.js prints. */
 function isFor(suite, runtime) {
-  return (
-    suite.endsWith(".test.mjs") && (runtime === "Node.js" || suite !== "documentation.test.mjs")
-  );
+  return suite.endsWith(".test.mjs") && (runtime === "Node.js" || !ONCE.includes(suite));
 }
 
 /** The runs of a program that prints TAP, one for each place. */
@@ -103,7 +105,8 @@ function vitest(files, runtime) {
       runtime,
       args: [
         ...[join(here, "node_modules/vitest/vitest.mjs"), "run", "--root", here, "--pool=forks"],
-        ...["--maxWorkers=2", "--reporter=default", "--reporter=json"],
+        ...["--maxWorkers=2", `--testTimeout=${TEST_MS_MAX}`, `--hookTimeout=${TEST_MS_MAX}`],
+        ...[`--expect.poll.timeout=${TEST_MS_MAX}`, "--reporter=default", "--reporter=json"],
         ...[`--outputFile.json=${file}`, ...files],
       ],
       results: () => {

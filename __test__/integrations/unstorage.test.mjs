@@ -2,7 +2,7 @@
 // its package, so these cases are written from the documentation of its interface.
 
 import { createStorage, prefixStorage, restoreSnapshot, snapshot } from "unstorage";
-import { openKv } from "openkv";
+import { openKv, serve } from "openkv";
 import { unstorageDriver } from "openkv/unstorage";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { databases, end, newPath } from "./kit.mjs";
@@ -185,5 +185,23 @@ describe("on a file", () => {
     expect(() => unstorageDriver({ path: "a", kv: {} })).toThrow(
       /openkv\/unstorage: give either kv/,
     );
+  });
+});
+
+describe("over a URL", () => {
+  it("an opening that failed is tried again by the next call", async () => {
+    const path = newPath();
+    const accessToken = "a-token-of-this-test";
+    const first = await serve({ path, listen: "127.0.0.1:0", accessToken });
+    await first.close();
+    const storage = createStorage({
+      driver: unstorageDriver({ path: first.url, open: { accessToken } }),
+    });
+    await expect(storage.getItem("a")).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    const second = await serve({ path, listen: `127.0.0.1:${first.port}`, accessToken });
+    await storage.setItem("a", 1);
+    expect(await storage.getItem("a")).toBe(1);
+    await storage.dispose();
+    await second.close();
   });
 });

@@ -75,25 +75,30 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
     return options.snapshot?.kv ?? this.#kv!;
   }
 
+  /** @internal */
   protected async _open(): Promise<void> {
     this.#kv = await this.#database.kv();
   }
 
+  /** @internal */
   protected async _close(): Promise<void> {
     // A database in memory ends with its handle; abstract-level expects it after another open().
     if (this.supports.permanence) await this.#database.close();
   }
 
+  /** @internal */
   protected async _get(key: Uint8Array, options: Range): Promise<Uint8Array | undefined> {
     const kv = await this.#handle(options);
     return (await kv.get<Uint8Array>(this.#database.key(key))).value ?? undefined;
   }
 
+  /** @internal */
   protected _getSync(key: Uint8Array, options: Range): Uint8Array | undefined {
     const kv = options.snapshot === undefined ? this.#kv! : options.snapshot.opened();
     return kv.getSync<Uint8Array>(this.#database.key(key)).value ?? undefined;
   }
 
+  /** @internal */
   protected async _getMany(
     keys: Uint8Array[],
     options: Range,
@@ -101,22 +106,27 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
     return await Promise.all(keys.map((key) => this._get(key, options)));
   }
 
+  /** @internal */
   protected async _has(key: Uint8Array, options: Range): Promise<boolean> {
     return (await this._get(key, options)) !== undefined;
   }
 
+  /** @internal */
   protected async _hasMany(keys: Uint8Array[], options: Range): Promise<boolean[]> {
     return (await this._getMany(keys, options)).map((value) => value !== undefined);
   }
 
+  /** @internal */
   protected async _put(key: Uint8Array, value: Uint8Array): Promise<void> {
     await this.#kv!.set(this.#database.key(key), value);
   }
 
+  /** @internal */
   protected async _del(key: Uint8Array): Promise<void> {
     await this.#kv!.delete(this.#database.key(key));
   }
 
+  /** @internal */
   protected async _batch(operations: Operation[]): Promise<void> {
     const atomic = this.#kv!.atomic();
     for (const operation of operations) {
@@ -127,6 +137,7 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
     await atomic.commit();
   }
 
+  /** @internal */
   protected async _clear(options: Range): Promise<void> {
     const kv = this.#kv!;
     const selector = selectorOf(this.#database.base, options);
@@ -145,18 +156,22 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
     await kv.deleteMany(keys);
   }
 
+  /** @internal */
   protected _iterator(options: Range & { values?: boolean }): EntryIterator<K, V> {
     return new EntryIterator(this, options, this.#cursor(options, options.values === false));
   }
 
+  /** @internal */
   protected _keys(options: Range): KeyIterator<K, V> {
     return new KeyIterator(this, options, this.#cursor(options, true));
   }
 
+  /** @internal */
   protected _values(options: Range): ValueIterator<K, V> {
     return new ValueIterator(this, options, this.#cursor(options, false));
   }
 
+  /** @internal */
   protected _snapshot(options: any): LevelSnapshot {
     return new LevelSnapshot(this.#kv!, options);
   }
@@ -190,6 +205,7 @@ class LevelSnapshot extends AbstractSnapshot {
     );
   }
 
+  /** @internal */
   protected async _close(): Promise<void> {
     await (await this.kv.catch(() => undefined))?.close();
   }

@@ -2,7 +2,7 @@
 // is a range of the database.
 
 import process from "node:process";
-import type { Kv, KvEntryKey, KvKey } from "openkv";
+import type { Kv, KvChanges, KvEntryKey, KvKey } from "openkv";
 import type { Driver, StorageMeta, TransactionOptions, WatchCallback } from "unstorage";
 import { Database, expiry, type DatabaseOptions } from "./database.js";
 
@@ -129,15 +129,19 @@ function textOf(value: unknown): unknown {
 
 /** Tells the changes of a feed until it ends; a feed that fails is a warning of the process. */
 async function follow(
-  feed: ReturnType<Kv["watch"]> & ReadableStream<any>,
+  feed: ReadableStream<KvChanges>,
   tell: (type: "set" | "delete", key: KvEntryKey) => void,
 ): Promise<void> {
   const reader = feed.getReader();
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      for (const { type, key } of next.value.changes) tell(type, key);
+  const read = async (): Promise<KvChanges | undefined> => {
+    try {
+      return (await reader.read()).value;
+    } catch (error) {
+      process.emitWarning(`openkv/${NAME}: a watch has ended: ${(error as Error).message}`);
+      return undefined;
     }
-  } catch (error) {
-    process.emitWarning(`openkv/${NAME}: a watch has ended: ${(error as Error).message}`);
+  };
+  for (let batch = await read(); batch !== undefined; batch = await read()) {
+    for (const { type, key } of batch.changes) tell(type, key);
   }
 }

@@ -1,0 +1,56 @@
+// Duty: how programs use the types of the drivers; types.test.mjs compiles it, by import, and usage.cts by
+// require. Nothing runs it.
+
+import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkpoint";
+import type { AbstractLevel } from "abstract-level";
+import session from "express-session";
+import { Keyv as Keyv6 } from "keyv-6";
+import Keyv from "keyv";
+import { openKv, type Kv } from "openkv";
+import { OpenKvLevel } from "openkv/abstract-level";
+import { OpenKvStore } from "openkv/keyv";
+import { OpenKvMemoryStore, OpenKvSaver } from "openkv/langgraph";
+import { RateLimiterOpenKv } from "openkv/rate-limiter";
+import { OpenKvSessionStore } from "openkv/session";
+import { faulty } from "openkv/testing";
+import byDefault, { unstorageDriver } from "openkv/unstorage";
+import type { RateLimiterRes, RateLimiterStoreAbstract } from "rate-limiter-flexible";
+import { createStorage, type Driver } from "unstorage";
+
+interface User {
+  name: string;
+}
+
+const path = undefined as string | undefined;
+const kv: Kv = await openKv(path);
+
+export const level: AbstractLevel<Uint8Array, string, User> = new OpenKvLevel<string, User>({
+  path,
+  open: { history: "1h" },
+  valueEncoding: "json",
+});
+export const user: User | undefined = await level.get("ada");
+// @ts-expect-error: a key is a string.
+await level.get(1);
+
+new Keyv6({ store: new OpenKvStore({ kv }) });
+new Keyv({ store: new OpenKvStore({ kv: openKv(), base: ["cache", 1] }) });
+
+export const saver: BaseCheckpointSaver = new OpenKvSaver({ kv });
+export const memories: BaseStore = new OpenKvMemoryStore({ kv, fields: ["text"] });
+// @ts-expect-error: fields are texts.
+new OpenKvMemoryStore({ fields: [1] });
+
+const limiter: RateLimiterStoreAbstract = new RateLimiterOpenKv({ kv, points: 1, duration: 1 });
+export const consumed: RateLimiterRes = await limiter.consume("a");
+// @ts-expect-error: points are required.
+new RateLimiterOpenKv({ kv, duration: 1 });
+
+session({ secret: "a", store: new OpenKvSessionStore({ kv, ttl: 60 }) });
+
+export const driver: Driver = unstorageDriver({ kv, ttl: 60 });
+createStorage({ driver: byDefault({ path: ":memory:" }) });
+
+export const failing: Kv = faulty(kv, { seed: 1, conflicts: 0.1, latency: [1, 2] });
+// @ts-expect-error: there is no such option.
+faulty(kv, { conflict: 1 });
