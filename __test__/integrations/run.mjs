@@ -5,8 +5,8 @@
 //   node __test__/integrations/run.mjs               all of them
 //   node __test__/integrations/run.mjs unstorage     only suites with such a name
 //
-// A suite is a file of vitest, `*.test.mjs`, or a program that prints TAP, `*.tap.mjs`. openkv is in
-// node_modules as npm would install it: a driver finds its library beside itself.
+// A suite is a file of vitest, `*.spec.mjs`, or a program that prints TAP, `*.tap.mjs`; `*.test.mjs` are those of
+// `npm test`. openkv is in node_modules as npm would install it: a driver finds its library beside itself.
 
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
@@ -29,7 +29,7 @@ const TEST_MS_MAX = 60_000;
 const RUNS_AT_ONCE = 1 + availableParallelism();
 
 /** In Node.js only: the programs of the page print what it prints, and types are the same everywhere. */
-const ONCE = ["documentation.test.mjs", "types.test.mjs"];
+const ONCE = ["documentation.spec.mjs", "types.spec.mjs"];
 
 const runtimes = {
   "Node.js": [process.execPath],
@@ -42,7 +42,7 @@ install();
 const { places } = await import("./kit.mjs");
 const wanted = process.argv.slice(2);
 const suites = readdirSync(here)
-  .filter((name) => /\.(?:test|tap)\.mjs$/.test(name))
+  .filter((name) => /\.(?:spec|tap)\.mjs$/.test(name))
   .filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
 if (suites.length === 0) {
   console.error(`No suite is named ${wanted.join(" or ")}.`);
@@ -78,7 +78,7 @@ function install() {
 }
 
 function isFor(suite, runtime) {
-  return suite.endsWith(".test.mjs") && (runtime === "Node.js" || !ONCE.includes(suite));
+  return suite.endsWith(".spec.mjs") && (runtime === "Node.js" || !ONCE.includes(suite));
 }
 
 /** The runs of a program that prints TAP, one for each place. */
@@ -121,7 +121,7 @@ function vitest(files, runtime) {
 
 /** How a suite of vitest went in each place. */
 function byPlace(suite, runtime, testResults) {
-  const name = basename(suite, ".test.mjs");
+  const name = basename(suite, ".spec.mjs");
   const tests = testResults
     .filter((result) => basename(result.name) === suite)
     .flatMap(({ assertionResults }) => assertionResults);

@@ -1,4 +1,4 @@
-// Duty: the types of the drivers in a CommonJS module; types.test.mjs compiles it. Nothing runs it.
+// Duty: the types of the drivers in a CommonJS module; types.spec.mjs compiles it. Nothing runs it.
 
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import session = require("express-session");

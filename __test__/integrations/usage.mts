@@ -1,4 +1,4 @@
-// Duty: how programs use the types of the drivers; types.test.mjs compiles it, by import, and usage.cts by
+// Duty: how programs use the types of the drivers; types.spec.mjs compiles it, by import, and usage.cts by
 // require. Nothing runs it.
 
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkpoint";
