@@ -21,8 +21,9 @@ const MINUTE_MS = 60_000;
 /** The whole run's hang guard, in minutes. */
 const TOTAL_MINUTES_MAX = 19;
 
-/** The width of a lane's name in a table, in characters. */
+/** The widths of the names of a lane and of a step in a table, in characters. */
 const LANE_CHARS = 8;
+const STEP_CHARS = 20;
 
 /** Length of the part of the first failure that is repeated at the end, in characters. */
 const REPEATED_CHARS_MAX = 12_000;
@@ -143,10 +144,10 @@ function report() {
   for (const { name, lane } of wanted) {
     const { seconds, end } = results.get(name);
     console.log(
-      `  ${lane.padEnd(LANE_CHARS)}${name.padEnd(13)} ${seconds.toFixed(1).padStart(7)}  ${end}`,
+      `  ${lane.padEnd(LANE_CHARS)}${name.padEnd(STEP_CHARS)} ${seconds.toFixed(1).padStart(7)}  ${end}`,
     );
   }
-  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(19)}`);
+  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(26)}`);
   if (firstFailure !== undefined) {
     const { step, result } = firstFailure;
     console.log(`\nFirst failure: ${step.name}, ${result.end}`);

@@ -126,6 +126,11 @@ for (const [place, newDatabase] of await databases()) {
       expect((await kv.get(["of the application"])).value).toBe(1);
     });
 
+    it("a ttl that is none is refused", () => {
+      for (const ttl of [0, -1, "60", Number.NaN, Number.POSITIVE_INFINITY])
+        expect(() => new OpenKvSessionStore({ kv, ttl })).toThrow(/ttl must be seconds/);
+    });
+
     it("an error is handed to the callback", async () => {
       const closed = await openKv(":memory:");
       await closed.close();

@@ -181,10 +181,20 @@ describe("on a file", () => {
     await kv.close();
   });
 
-  it("a handle and a path together are refused", () => {
-    expect(() => unstorageDriver({ path: "a", kv: {} })).toThrow(
-      /openkv\/unstorage: give either kv/,
-    );
+  it("options that are none are refused, with what to give", async () => {
+    for (const [options, message] of [
+      [{ path: "a", kv: {} }, /openkv\/unstorage: give either kv/],
+      [{ kv: "a" }, /kv must be a handle of openKv/],
+      [{ base: [] }, /base must be a string, or a key of at least one part/],
+      [{ base: 1 }, /base must be/],
+      [{ ttl: "60" }, /ttl must be seconds, a number of at least 0: received 60/],
+    ]) {
+      expect(() => unstorageDriver(options)).toThrow(message);
+    }
+    const storage = createStorage({ driver: unstorageDriver({ path: ":memory:" }) });
+    await expect(storage.setItem("a", 1, { ttl: -1 })).rejects.toThrow(/ttl must be seconds/);
+    expect(await storage.hasItem("a")).toBe(false);
+    await storage.dispose();
   });
 });
 

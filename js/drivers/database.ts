@@ -34,8 +34,18 @@ export class Database {
         `openkv/${name}: give either kv, an open handle, or path and open, not both`,
       );
     }
+    if (kv !== undefined && (typeof kv !== "object" || kv === null)) {
+      throw new TypeError(`openkv/${name}: kv must be a handle of openKv, or a promise of one`);
+    }
     this.#options = options;
-    this.base = typeof base === "string" ? [base] : [...base];
+    const parts: KvKey = typeof base === "string" ? [base] : base;
+    // Below an empty key is everything, which clear() would delete.
+    if (!Array.isArray(parts) || parts.length === 0) {
+      throw new TypeError(
+        `openkv/${name}: base must be a string, or a key of at least one part, as ["cache", 1]`,
+      );
+    }
+    this.base = [...parts];
   }
 
   /** The handle. An opening that failed is tried again by the next call. */
@@ -63,11 +73,4 @@ export class Database {
     this.#opening = undefined;
     await (await opening?.catch(() => undefined))?.close();
   }
-}
-
-/** The options of `set` for a time to live in milliseconds; none, 0 or less: the entry does not expire. */
-export function expiry(ttlMs: number | undefined | null): { expireIn: number } | undefined {
-  return ttlMs === undefined || ttlMs === null || !(ttlMs > 0)
-    ? undefined
-    : { expireIn: Math.ceil(ttlMs) };
 }

@@ -32,8 +32,14 @@ export class OpenKvSessionStore extends session.Store {
 
   constructor(options: OpenKvSessionStoreOptions = {}) {
     super();
+    const { ttl = TTL_SECONDS_DEFAULT } = options;
+    if (!(Number.isFinite(ttl) && ttl > 0)) {
+      throw new TypeError(
+        `openkv/${NAME}: ttl must be seconds, a number above 0: received ${String(ttl)}`,
+      );
+    }
     this.#database = new Database(options, NAME);
-    this.#ttlMs = (options.ttl ?? TTL_SECONDS_DEFAULT) * SECOND_MS;
+    this.#ttlMs = Math.ceil(ttl * SECOND_MS);
   }
 
   override get(id: string, callback: Callback<session.SessionData | null>): void {
@@ -66,7 +72,7 @@ export class OpenKvSessionStore extends session.Store {
   override all(callback: Callback<Sessions>): void {
     answer(callback, async () => {
       const kv = await this.#database.kv();
-      const sessions: Sessions = {};
+      const sessions: Sessions = Object.create(null);
       const prefix = this.#database.base;
       for await (const entry of kv.list<any>({ prefix }, { withExpiry: true, depth: 1 })) {
         sessions[String(entry.key.at(-1))] = withExpiry(entry)!;

@@ -4,7 +4,7 @@
 import process from "node:process";
 import type { Kv, KvChanges, KvEntryKey, KvKey } from "openkv";
 import type { Driver, StorageMeta, TransactionOptions, WatchCallback } from "unstorage";
-import { Database, expiry, type DatabaseOptions } from "./database.js";
+import { Database, type DatabaseOptions } from "./database.js";
 
 const NAME = "unstorage";
 const SEPARATOR = ":";
@@ -31,12 +31,11 @@ export function unstorageDriver(
   options: UnstorageDriverOptions = {},
 ): Driver<UnstorageDriverOptions, Promise<Kv>> {
   const database = new Database(options, NAME);
+  expiry(options.ttl);
   const keyOf = (key: string): KvKey => database.key(...partsOf(key));
   const nameOf = (key: KvEntryKey): string => key.slice(database.base.length).join(SEPARATOR);
-  const ttlOf = (given: TransactionOptions | undefined): { expireIn: number } | undefined => {
-    const seconds: number | undefined = given?.["ttl"] ?? options.ttl;
-    return seconds === undefined ? undefined : expiry(seconds * SECOND_MS);
-  };
+  const ttlOf = (given: TransactionOptions | undefined): { expireIn: number } | undefined =>
+    expiry(given?.["ttl"] ?? options.ttl);
   const watches = new Set<AbortController>();
 
   const get = async (key: string): Promise<any> =>
@@ -116,6 +115,19 @@ export function unstorageDriver(
 }
 
 export default unstorageDriver;
+
+/** As in other drivers, 0 seconds are no time to live. */
+function expiry(seconds: unknown): { expireIn: number } | undefined {
+  if (seconds === undefined || seconds === null || seconds === Number.POSITIVE_INFINITY) {
+    return undefined;
+  }
+  if (typeof seconds !== "number" || !(seconds >= 0)) {
+    throw new TypeError(
+      `openkv/${NAME}: ttl must be seconds, a number of at least 0: received ${String(seconds)}`,
+    );
+  }
+  return seconds === 0 ? undefined : { expireIn: Math.ceil(seconds * SECOND_MS) };
+}
 
 /** The parts of a key, or of a base, which may end with a separator or be none. */
 function partsOf(key: string | undefined): string[] {
