@@ -149,11 +149,15 @@ async function takeAll(these) {
 }
 
 async function take(one) {
+  const started = Date.now();
   const { status, output } = await run([...runtimes[one.runtime], ...one.args], one.runtime);
+  const seconds = ((Date.now() - started) / 1000).toFixed(1);
   one.told = one.results(output);
   one.ok = status === 0;
   const isGood = one.ok && one.told.every(({ ok }) => ok);
-  console.log(isGood ? `--- ${one.what}` : `\n*** ${one.what} (exit ${status}) ***\n${output}`);
+  console.log(
+    isGood ? `--- ${one.what}, ${seconds} s` : `\n*** ${one.what} (exit ${status}) ***\n${output}`,
+  );
 }
 
 /** Runs a program; answers its exit code or signal, and what it printed. */
