@@ -133,6 +133,33 @@ for (const [place, newDatabase] of await databases()) {
       ]);
     });
 
+    it("writes are in the order of their paths and tasks, by code points", async () => {
+      const config = await saver.put(thread("o"), checkpointOf("1"), {}, {});
+      for (const [task, path] of [
+        ["b", "p1"],
+        ["\u{10000}", "p0"],
+        ["\uffee", "p0"],
+        ["a", ""],
+      ])
+        await saver.putWrites(
+          config,
+          [
+            ["c", task],
+            ["d", task],
+          ],
+          task,
+          path,
+        );
+      const { pendingWrites } = await saver.getTuple(config);
+      const tasks = ["a", "\uffee", "\u{10000}", "b"];
+      expect(pendingWrites).toEqual(
+        tasks.flatMap((task) => [
+          [task, "c", task],
+          [task, "d", task],
+        ]),
+      );
+    });
+
     it("checkpoints of all namespaces are listed, the newest first", async () => {
       for (const [at, checkpoint_ns] of ["", "child", ""].entries())
         await saver.put(thread("l", { checkpoint_ns }), checkpointOf(`${at}`), { at }, {});

@@ -7,13 +7,11 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   BaseCheckpointSaver,
-  compareWritesSortKeys,
   copyCheckpoint,
   getCheckpointId,
   maxChannelVersion,
   TASKS,
   WRITES_IDX_MAP,
-  writesSortKey,
   type ChannelVersions,
   type Checkpoint,
   type CheckpointListOptions,
@@ -316,12 +314,13 @@ export class OpenKvSaver extends BaseCheckpointSaver {
   async #pendingWrites(
     writes: [task: string, at: number, write: StoredWrite][],
   ): Promise<CheckpointPendingWrite[]> {
-    const sorted = writes
-      .map(([task, at, write]) => ({ task, write, sort: writesSortKey(write.path, task, at) }))
-      .sort((a, b) => compareWritesSortKeys(a.sort, b.sort));
+    const sorted = writes.sort(
+      ([taskA, atA, a], [taskB, atB, b]) =>
+        byCodePoints(a.path, b.path) || byCodePoints(taskA, taskB) || atA - atB,
+    );
     return await Promise.all(
       sorted.map(
-        async ({ task, write }): Promise<CheckpointPendingWrite> => [
+        async ([task, , write]): Promise<CheckpointPendingWrite> => [
           task,
           write.channel,
           await this.#load(write.value),
@@ -362,4 +361,9 @@ function placeOf(config: RunnableConfig, what: string): { thread: string; namesp
 
 function configOf([thread_id, checkpoint_ns, checkpoint_id]: Place): RunnableConfig {
   return { configurable: { thread_id, checkpoint_ns, checkpoint_id } };
+}
+
+/** The order in which LangGraph applies writes: that of Python's strings. */
+function byCodePoints(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
