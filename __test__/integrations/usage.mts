@@ -3,11 +3,13 @@
 
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkpoint";
 import type { AbstractLevel } from "abstract-level";
+import { betterAuth } from "better-auth";
 import session from "express-session";
 import { Keyv as Keyv6 } from "keyv-6";
 import Keyv from "keyv";
 import { openKv, type Kv } from "openkv";
 import { OpenKvLevel } from "openkv/abstract-level";
+import { openkvAdapter } from "openkv/better-auth";
 import { OpenKvStore } from "openkv/keyv";
 import { OpenKvMemoryStore, OpenKvSaver } from "openkv/langgraph";
 import { RateLimiterOpenKv } from "openkv/rate-limiter";
@@ -32,6 +34,10 @@ export const level: AbstractLevel<Uint8Array, string, User> = new OpenKvLevel<st
 export const user: User | undefined = await level.get("ada");
 // @ts-expect-error: a key is a string.
 await level.get(1);
+
+const adapter = openkvAdapter({ kv });
+betterAuth({ database: adapter });
+await adapter.close();
 
 new Keyv6({ store: new OpenKvStore({ kv }) });
 new Keyv({ store: new OpenKvStore({ kv: openKv(), base: ["cache", 1] }) });

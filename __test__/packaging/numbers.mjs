@@ -161,6 +161,9 @@ export const SENTENCES = {
     "{deno.valueBytesMax}, as Deno's, or up to {wide.valueBytesMax} with `limits`",
     "options of `openKv` on a file; {js/api/open.ts METRICS_FLUSH_MS_DEFAULT} (",
   ],
+  "docs/integrations.md": [
+    "Changes of up to {js/drivers/better-auth-rows.ts BATCH_ROWS_MAX} rows by one call",
+  ],
   "docs/metrics.md": [
     "up to {ARCHIVE_LOOK_MS} if all is well",
     "One of {LATENCY_SAMPLE_READS} reads",
