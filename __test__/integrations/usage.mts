@@ -2,6 +2,7 @@
 // require. Nothing runs it.
 
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkpoint";
+import type { World } from "@workflow/world";
 import type { AbstractLevel } from "abstract-level";
 import { betterAuth } from "better-auth";
 import session from "express-session";
@@ -15,6 +16,7 @@ import { OpenKvMemoryStore, OpenKvSaver } from "openkv/langgraph";
 import { RateLimiterOpenKv } from "openkv/rate-limiter";
 import { OpenKvSessionStore } from "openkv/session";
 import { faulty } from "openkv/testing";
+import { createWorld } from "openkv/workflow";
 import byDefault, { unstorageDriver } from "openkv/unstorage";
 import type { RateLimiterRes, RateLimiterStoreAbstract } from "rate-limiter-flexible";
 import { createStorage, type Driver } from "unstorage";
@@ -56,6 +58,8 @@ session({ secret: "a", store: new OpenKvSessionStore({ kv, ttl: 60 }) });
 
 export const driver: Driver = unstorageDriver({ kv, ttl: 60 });
 createStorage({ driver: byDefault({ path: ":memory:" }) });
+
+export const world: World = createWorld({ kv, concurrency: 1 });
 
 export const failing: Kv = faulty(kv, { seed: 1, conflicts: 0.1, latency: [1, 2] });
 // @ts-expect-error: there is no such option.
