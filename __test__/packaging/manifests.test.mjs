@@ -21,7 +21,14 @@ test("package.json, Cargo.toml and the lock file name one version", () => {
   assert.equal(lock.packages[""].version, version);
 });
 
-const LOCKED = ["", "__test__/bundlers/", "__test__/integrations/", "__test__/runtime/", "studio/"];
+const LOCKED = [
+  "",
+  "__test__/bundlers/",
+  "__test__/integrations/",
+  "__test__/next/",
+  "__test__/runtime/",
+  "studio/",
+];
 
 test("the lock files name no registry", () => {
   for (const folder of LOCKED) {

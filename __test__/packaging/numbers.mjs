@@ -162,6 +162,7 @@ export const SENTENCES = {
     "options of `openKv` on a file; {js/api/open.ts METRICS_FLUSH_MS_DEFAULT} (",
   ],
   "docs/integrations.md": [
+    "Entries go at their `expire`, and after {js/drivers/next.ts KEPT_MS_MAX}.",
     "is repeated\nafter {js/drivers/workflow-queue.ts RETRY_MS_FIRST}, then after twice the time, up to {js/drivers/workflow-queue.ts RETRY_MS_MAX};",
     "Changes of up to {js/drivers/better-auth-rows.ts BATCH_ROWS_MAX} rows by one call",
   ],

@@ -67,6 +67,7 @@ export function steps(root) {
     light("peers", npmCi(root, "__test__/peers")),
     light("bundler-packages", npmCi(root, "__test__/bundlers")),
     light("integration-packages", npmCi(root, "__test__/integrations")),
+    light("next-packages", npmCi(root, "__test__/next")),
     light("chromium", chromium()),
     light("python", python()),
 
@@ -122,6 +123,9 @@ export function steps(root) {
     }),
     trial("either", "bundlers", ["node", "__test__/bundlers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "bundler-packages"],
+    }),
+    trial("either", "next", ["node", "__test__/next/run.mjs"], {
+      needs: ["install", "addon", "ts", "next-packages"],
     }),
     trial("either", "integrations", ["node", "__test__/integrations/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "integration-packages"],
