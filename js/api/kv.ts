@@ -4,9 +4,10 @@ import { AbortableList } from "../read/abortable-list.js";
 import { AtomicOperation } from "../atomic/atomic.js";
 import { KvUuidV7, MAKES_UUID } from "../codec/uuid.js";
 import { missingValue } from "../arguments/check.js";
+import { COMMITS, READS, TRANSACTIONS } from "../instruments/channels.js";
 import { count } from "../read/count.js";
 import { deleteMany } from "../write/delete-many.js";
-import { asksForExpiry, getEntries } from "../read/entries.js";
+import { type GetOptions, get, getMany } from "../read/get.js";
 import { option } from "../arguments/options.js";
 import { persist, touch, ttl } from "../write/expiry.js";
 import { archive } from "../maintenance/archive.js";
@@ -22,7 +23,6 @@ import { listenQueue } from "../queue/deno-queue.js";
 import { paginate } from "../read/paginate.js";
 import { checkpoint, metrics, stats, vacuum } from "../maintenance/maintain.js";
 import { getManySync, getSync } from "../read/read-sync.js";
-import { getLater, getManyLater, getManyNow, getNow } from "../read/reads.js";
 import { COMMIT_VERSIONSTAMP } from "../records/records.js";
 import { closedError, misuse } from "../model/errors.js";
 import { search } from "../search/search.js";
@@ -73,12 +73,6 @@ import { enqueue, remove, set } from "../write/writes.js";
 const DISPOSE: symbol = Symbol.dispose ?? Symbol.for("nodejs.dispose");
 const ASYNC_DISPOSE: symbol = Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose");
 
-interface ReadOptions {
-  consistency?: KvConsistencyLevel | undefined;
-  withExpiry?: boolean | undefined;
-  signal?: AbortSignal | undefined;
-}
-
 export class Kv {
   readonly #session: Session;
   /** Resolves when the database is closed, after a call of close(). */
@@ -93,37 +87,21 @@ export class Kv {
     this.#session = session;
   }
 
-  async get<T = unknown>(key: KvKey, options?: ReadOptions): Promise<any> {
-    if (options != null && option(options, "signal") !== undefined) {
-      return await this.#abortableGet(key, options);
-    }
-    if (asksForExpiry(options)) return (await getEntries(this.#session, [key], options!))[0];
-    const entry = getNow(this.#session, key, options);
-    if (entry !== undefined) return entry as KvEntryMaybe<T>;
-    return (await getLater(this.#session, key, options)) as KvEntryMaybe<T>;
+  get(key: KvKey, options?: GetOptions): Promise<any> {
+    const session = this.#session;
+    return READS.isObserved
+      ? READS.observe(session, "get", { key }, get, session, key, options)
+      : get(session, key, options);
   }
 
-  async getMany<T extends readonly unknown[]>(
+  getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
-    options?: ReadOptions,
+    options?: GetOptions,
   ): Promise<any> {
-    if (options != null && option(options, "signal") !== undefined) {
-      return await this.#abortableGetMany(keys, options);
-    }
-    if (asksForExpiry(options)) return await getEntries(this.#session, keys, options!);
-    const entries =
-      getManyNow(this.#session, keys, options) ??
-      (await getManyLater(this.#session, keys, options));
-    return entries as { [K in keyof T]: KvEntryMaybe<T[K]> };
-  }
-
-  // A method of its own: a closure in get() would cost memory in each call.
-  #abortableGet(key: KvKey, options: ReadOptions): Promise<any> {
-    return abortable("kv.get", options, (rest) => this.get(key, rest));
-  }
-
-  #abortableGetMany(keys: readonly KvKey[], options: ReadOptions): Promise<any> {
-    return abortable("kv.getMany", options, (rest) => this.getMany(keys, rest));
+    const session = this.#session;
+    return READS.isObserved
+      ? READS.observe(session, "getMany", { keys }, getMany, session, keys, options)
+      : getMany(session, keys, options);
   }
 
   #abortableDelete(key: KvKey, options: KvCallOptions): Promise<void> {
@@ -134,14 +112,21 @@ export class Kv {
     key: KvKey,
     options?: { consistency?: KvConsistencyLevel | undefined },
   ): KvEntryMaybe<T> {
-    return getSync(this.#session, key, options) as KvEntryMaybe<T>;
+    const session = this.#session;
+    if (!READS.isObserved) return getSync(session, key, options) as KvEntryMaybe<T>;
+    const event = { operation: "getSync", database: session.database, synchronous: true, key };
+    return READS.traceSync(event, getSync, session, key, options) as KvEntryMaybe<T>;
   }
 
   getManySync<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { consistency?: KvConsistencyLevel | undefined },
   ): { [K in keyof T]: KvEntryMaybe<T[K]> } {
-    return getManySync(this.#session, keys, options) as { [K in keyof T]: KvEntryMaybe<T[K]> };
+    type Entries = { [K in keyof T]: KvEntryMaybe<T[K]> };
+    const session = this.#session;
+    if (!READS.isObserved) return getManySync(session, keys, options) as Entries;
+    const event = { operation: "getManySync", database: session.database, synchronous: true, keys };
+    return READS.traceSync(event, getManySync, session, keys, options) as Entries;
   }
 
   set(
@@ -150,11 +135,23 @@ export class Kv {
     options?: KvExpireOptions & KvCallOptions,
   ): Promise<KvCommitResult> {
     if (arguments.length < 2) return NativePromise.reject(missingValue("kv.set"));
-    return set(this.#session, key, value, options);
+    const session = this.#session;
+    return COMMITS.isObserved
+      ? COMMITS.observe(session, "set", { key }, set, session, key, value, options)
+      : set(session, key, value, options);
   }
 
   // The default keeps `delete.length` at 1, as in Deno.
   delete(key: KvKey, options: KvCallOptions | undefined = undefined): Promise<void> {
+    return COMMITS.isObserved ? this.#observedDelete(key, options) : this.#delete(key, options);
+  }
+
+  #observedDelete(key: KvKey, options: KvCallOptions | undefined): Promise<void> {
+    const run = () => this.#delete(key, options);
+    return COMMITS.observe(this.#session, "delete", { key }, run);
+  }
+
+  #delete(key: KvKey, options: KvCallOptions | undefined): Promise<void> {
     // As in Deno: options that are not an object are ignored.
     if (typeof options !== "object" || options === null) return remove(this.#session, key);
     return this.#abortableDelete(key, options);
@@ -175,27 +172,35 @@ export class Kv {
     selector: KvListSelector,
     options?: { where?: KvFilter<any> | undefined; signal?: AbortSignal | undefined },
   ): Promise<number> {
-    return abortable("kv.count", options, (rest, signal) =>
-      count(this.#session, selector, rest, signal),
-    );
+    const run = () =>
+      abortable("kv.count", options, (rest, signal) =>
+        count(this.#session, selector, rest, signal),
+      );
+    return READS.isObserved ? READS.observe(this.#session, "count", { selector }, run) : run();
   }
 
   paginate<T = unknown>(
     selector: KvListSelector | KvPaginateOptions<any>,
     options?: KvPageOptions<any>,
   ): Promise<KvPage<T>> {
-    return abortablePage("kv.paginate", selector, options, (checked, rest, signal) =>
-      paginate<T>(this.#session, checked, rest, signal),
-    );
+    const run = () =>
+      abortablePage("kv.paginate", selector, options, (checked, rest, signal) =>
+        paginate<T>(this.#session, checked, rest, signal),
+      );
+    return READS.isObserved ? READS.observe(this.#session, "paginate", { selector }, run) : run();
   }
 
   deleteMany(
     which: readonly KvKey[] | KvKey | KvListSelector,
     options?: KvDeleteManyOptions<any>,
   ): Promise<{ count: number; versionstamp: string | null }> {
-    return abortable("kv.deleteMany", options, (rest, signal) =>
-      deleteMany(this.#session, which, rest, signal),
-    );
+    const run = () =>
+      abortable("kv.deleteMany", options, (rest, signal) =>
+        deleteMany(this.#session, which, rest, signal),
+      );
+    return COMMITS.isObserved
+      ? COMMITS.observe(this.#session, "deleteMany", { which }, run)
+      : run();
   }
 
   get replica(): KvReplica | null {
@@ -264,11 +269,13 @@ export class Kv {
     key: KvKey,
     options: KvExpireOptions & KvCallOptions,
   ): Promise<KvCommitResult | KvCommitRefusal> {
-    return abortable("kv.touch", options, (rest) => touch(this.#session, key, rest));
+    const run = () => abortable("kv.touch", options, (rest) => touch(this.#session, key, rest));
+    return COMMITS.isObserved ? COMMITS.observe(this.#session, "touch", { key }, run) : run();
   }
 
   persist(key: KvKey, options?: KvCallOptions): Promise<KvCommitResult | KvCommitRefusal> {
-    return signalled("kv.persist", options, () => persist(this.#session, key));
+    const run = () => signalled("kv.persist", options, () => persist(this.#session, key));
+    return COMMITS.isObserved ? COMMITS.observe(this.#session, "persist", { key }, run) : run();
   }
 
   createIndex(options: KvIndexOptions & KvCallOptions): Promise<KvIndex> {
@@ -288,19 +295,24 @@ export class Kv {
     query: string,
     options?: KvSearchOptions<any>,
   ): Promise<KvSearchResult<T>> {
-    return abortable(
-      "kv.search",
-      options,
-      (rest, signal) =>
-        search(this.#session, prefix, query, rest, signal) as Promise<KvSearchResult<T>>,
-    );
+    const run = () =>
+      abortable(
+        "kv.search",
+        options,
+        (rest, signal) =>
+          search(this.#session, prefix, query, rest, signal) as Promise<KvSearchResult<T>>,
+      );
+    return READS.isObserved ? READS.observe(this.#session, "search", { prefix }, run) : run();
   }
 
   transaction<T>(
     run: (tx: KvTransaction) => T | Promise<T>,
     options?: KvTransactionOptions,
   ): Promise<KvTransactionResult<T>> {
-    return transaction(this.#session, run, options);
+    const session = this.#session;
+    return TRANSACTIONS.isObserved
+      ? TRANSACTIONS.observe(session, "transaction", {}, transaction<T>, session, run, options)
+      : transaction(session, run, options);
   }
 
   stats(options?: {

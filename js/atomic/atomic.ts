@@ -57,6 +57,8 @@ import {
 import { option } from "../arguments/options.js";
 import { checkTouch } from "../write/expiry.js";
 import { checkAtomicEnqueue } from "../queue/queue-options.js";
+import { COMMITS, ENQUEUES } from "../instruments/channels.js";
+import { contextOf, enqueueEvent } from "../write/writes.js";
 import { Session } from "../session/session.js";
 import { abortable } from "../arguments/signal.js";
 import type {
@@ -253,14 +255,36 @@ export class AtomicOperation {
       this.#keep(error);
       return this;
     }
+    return ENQUEUES.isObserved
+      ? this.#observedEnqueue(value, checked)
+      : this.#enqueue(value, checked, null);
+  }
+
+  #observedEnqueue(value: unknown, checked: QueueOptions): this {
+    const event = enqueueEvent(this.#session, "create", checked);
+    const run = () => this.#enqueue(value, checked, contextOf(this.#session, event.headers));
+    return ENQUEUES.traceSync(event, run);
+  }
+
+  #enqueue(value: unknown, checked: QueueOptions, context: Buffer | null): this {
+    const { limits } = this.#session;
     return this.#add(MESSAGES, (writer) => {
       this.#tryKey(() => putEnqueue(writer, checked, limits));
-      putMessage(writer, value, limits);
+      putMessage(writer, value, limits, context);
     });
   }
 
   // The default keeps `commit.length` at 0, as in Deno.
   commit(options: CommitOptions | undefined = undefined): Promise<any> {
+    return COMMITS.isObserved ? this.#observed(options) : this.#start(options);
+  }
+
+  #observed(options: CommitOptions | undefined): Promise<any> {
+    const details = { operations: this.#segments.length };
+    return COMMITS.observe(this.#session, "commit", details, () => this.#start(options));
+  }
+
+  #start(options: CommitOptions | undefined): Promise<any> {
     // As in Deno: options that are not an object are ignored.
     const has = typeof options === "object" && options !== null;
     return has ? this.#commitWith(options) : this.#commit();

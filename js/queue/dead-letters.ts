@@ -2,6 +2,7 @@
 
 import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
+import { valueStart } from "../codec/message-context.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { Writer } from "../codec/writer.js";
 import { putText, readU32 } from "../native/frame.js";
@@ -118,7 +119,8 @@ function readDead(data: Buffer, at: number): { message: DeadMessage; end: number
   };
   const name = data.toString("utf8", ...sized());
   const message = data.toString("utf8", ...sized());
-  const value = decodeValue(ENCODING_CBOR, data, ...sized());
+  const [start, end] = sized();
+  const value = decodeValue(ENCODING_CBOR, data, valueStart(data, start, end), end);
   return {
     message: {
       id: String(data.readDoubleLE(at)),

@@ -5,7 +5,9 @@
 // bounded time, and after their settlements are durable.
 
 import { onAbort } from "../arguments/signal.js";
+import { headersIn } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
+import { PROCESSES, type ProcessOperation } from "../instruments/channels.js";
 import { type Failure, errorOf, readFailure } from "../model/errors.js";
 import { CALL_ACKNOWLEDGED, DELIVERY, DONE, FAILED, RETURNED } from "../native/contract.js";
 import { putText, readU32 } from "../native/frame.js";
@@ -133,12 +135,29 @@ export class Listener implements Receiver {
 
   async #deliver(number: number, message: RawMessage): Promise<void> {
     try {
-      await this.#options.handle(message);
+      await (PROCESSES.isObserved ? this.#observed(message) : this.#options.handle(message));
     } catch (error) {
       this.#settle(number, FAILED, error);
       return;
     }
     this.#settle(number, DONE);
+  }
+
+  /** Runs the handler, and publishes its start and its end. */
+  #observed(message: RawMessage): Promise<void> {
+    const { queue } = this.#options;
+    const { data, start, end } = message;
+    const event: ProcessOperation = {
+      operation: "process",
+      database: this.#session.database,
+      synchronous: false,
+      queue,
+      headers: headersIn(data, start, end),
+      messageId: String(message.id),
+      attempts: message.attempts,
+      enqueuedAt: new Date(message.enqueuedMs),
+    };
+    return PROCESSES.trace(event, () => this.#options.handle(message));
   }
 
   #settle(number: number, outcome: number, error?: unknown): void {

@@ -4,6 +4,7 @@
 
 import { call, callWhileClosing } from "../session/call.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
+import { headersIn } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
 import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
 import { putText } from "../native/frame.js";
@@ -95,6 +96,7 @@ export async function receive(
   session: Session,
   queue: string,
   options: unknown,
+  headers?: Record<string, string>,
 ): Promise<KvMessage | null> {
   const { lockMs, waitMs, signal } = checkReceive(options, session.port.bounds);
   session.requireOpen();
@@ -112,11 +114,20 @@ export async function receive(
   try {
     pending.start(queue, lockMs, waitMs, signal);
     await pending.answered;
-    return await taken(session, pending.answer(), signal);
+    const data = pending.answer();
+    const message = await taken(session, data, signal);
+    if (headers !== undefined && data !== null) Object.assign(headers, headersOf(data));
+    return message;
   } finally {
     session.ending.delete(pending.end);
     pending.ended();
   }
+}
+
+/** The context that the message of an answer carries. */
+function headersOf(data: Buffer): Record<string, string> {
+  const { start, end } = readMessage(data, LOCK_BYTES);
+  return headersIn(data, start, end);
 }
 
 /** The message of an answer, unless no caller waits for it any more. */

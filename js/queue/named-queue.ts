@@ -2,6 +2,7 @@
 
 import { callBehindWrites } from "../session/call.js";
 import { Writer } from "../codec/writer.js";
+import { RECEIVES } from "../instruments/channels.js";
 import { DeadLetters } from "./dead-letters.js";
 import { HandlerFailures } from "./handler-failures.js";
 import { putText } from "../native/frame.js";
@@ -21,7 +22,7 @@ import { type MessageInfo, infoOf } from "./raw-message.js";
 import type { Session } from "../session/session.js";
 import { abortable, signalled } from "../arguments/signal.js";
 import type { KvEnqueueResult } from "../model/types.js";
-import { enqueueChecked } from "../write/writes.js";
+import { send } from "../write/writes.js";
 
 type Handler = (value: any, message: any) => unknown;
 
@@ -61,7 +62,7 @@ export class KvQueue {
     const { limits, port } = session;
     const retention = this.#deadRetention;
     const checked = checkNamedEnqueue(method, this.name, options, limits, port.bounds, retention);
-    return await enqueueChecked(session, value, checked);
+    return await send(session, value, checked);
   }
 
   async listen(handler: Handler, options?: unknown): Promise<void> {
@@ -92,7 +93,12 @@ export class KvQueue {
   }
 
   receive(options?: unknown): Promise<KvMessage | null> {
-    return receive(this.#session, this.name, options);
+    const session = this.#session;
+    if (!RECEIVES.isObserved) return receive(session, this.name, options);
+    const { database } = session;
+    const headers: Record<string, string> = {};
+    const event = { operation: "receive", database, synchronous: false, queue: this.name, headers };
+    return RECEIVES.trace(event, receive, session, this.name, options, headers);
   }
 
   peek(options?: unknown): Promise<PeekedPage> {

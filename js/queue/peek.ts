@@ -2,6 +2,7 @@
 
 import { callBehindWrites } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
+import { valueStart } from "../codec/message-context.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { Writer } from "../codec/writer.js";
 import { CALL_PEEK } from "../native/contract.js";
@@ -59,7 +60,7 @@ function readPeeked(data: Buffer, at: number): { message: PeekedMessage; end: nu
   const state = MESSAGE_STATES[data[at]!]!;
   const message = {
     id: String(number(0)),
-    value: decodeValue(ENCODING_CBOR, data, start, end),
+    value: decodeValue(ENCODING_CBOR, data, valueStart(data, start, end), end),
     state,
     priority: data[at + 1]!,
     attempts: readU32(data, at + 34),

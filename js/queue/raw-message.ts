@@ -2,6 +2,7 @@
 // it crosses back.
 
 import { decodeValue } from "../codec/value/decode.js";
+import { valueStart } from "../codec/message-context.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import type { Writer } from "../codec/writer.js";
 import { putText, readU32 } from "../native/frame.js";
@@ -35,7 +36,7 @@ export function readMessage(data: Buffer, at: number): RawMessage {
 
 /** The value of a message. */
 export function messageValue({ data, start, end }: RawMessage): unknown {
-  return decodeValue(ENCODING_CBOR, data, start, end);
+  return decodeValue(ENCODING_CBOR, data, valueStart(data, start, end), end);
 }
 
 /** The name and the text of an error. Rust shortens a long text. */

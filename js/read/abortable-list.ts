@@ -15,7 +15,7 @@ export class AbortableList<T, E = KvEntry<T>> extends KvListIterator<T, E> {
     options: KvListOptions<any>,
     signal: AbortSignal,
   ) {
-    super(session, selector, options, forKv(signal));
+    super(session, selector, options, forKv(signal, true));
     this.#signal = signal;
   }
 

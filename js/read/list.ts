@@ -8,6 +8,7 @@ import { encodeCursor } from "../codec/cursor.js";
 import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { readStamp, readU32 } from "../native/frame.js";
+import { READS } from "../instruments/channels.js";
 import { refuseArrayUse } from "./list-misuse.js";
 import {
   POINT_HEAD_BYTES,
@@ -48,13 +49,15 @@ interface ListFor {
   readonly passed: boolean;
   /** Ends the step of a scan that is under way when it aborts. */
   readonly signal: AbortSignal | undefined;
+  /** Whether its pages are published; otherwise it is a part of another operation. */
+  readonly observed: boolean;
 }
 
-const FOR_KV = forKv(undefined);
+const FOR_KV = forKv(undefined, true);
 
 /** For a list of `kv`, with the signal of its call. */
-export function forKv(signal: AbortSignal | undefined): ListFor {
-  return { method: "kv.list", passed: false, signal };
+export function forKv(signal: AbortSignal | undefined, observed = false): ListFor {
+  return { method: "kv.list", passed: false, signal, observed };
 }
 
 /** The prototype of all asynchronous iterators. */
@@ -73,6 +76,8 @@ export let scanOf: (list: KvListIterator<any, any>) => Scan | null;
 export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<E> {
   readonly #session: Session;
   readonly #selector: Selector;
+  /** The selector as it was given, for events; null for the list of another method, which has its own. */
+  readonly #given: KvListSelector | null;
   readonly #reverse: boolean;
   readonly #cursorOption: string | null;
   /** The flag for the consistency that a remote database must keep. */
@@ -119,7 +124,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     session: Session,
     given: KvListSelector,
     options: KvListOptions,
-    { method, passed, signal }: ListFor = FOR_KV,
+    { method, passed, signal, observed }: ListFor = FOR_KV,
   ) {
     if (!(session instanceof Session)) {
       throw misuse("KvListIterator can not be constructed: use kv.list() instead");
@@ -127,6 +132,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const checked = checkListOptions(options);
     const { limit, batchSize, reverse, cursor, consistency, depth } = checked;
     this.#session = session;
+    this.#given = observed ? given : null;
     this.#selector = checkSelector(method, given, LIST_OPTIONS);
     this.#reverse = reverse;
     this.#freshness = session.freshness(consistency as KvConsistencyLevel | undefined);
@@ -179,6 +185,18 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   }
 
   next(): Promise<IteratorResult<E, undefined>> {
+    if (this.#rows > 0 || !READS.isObserved || this.#last || this.#given === null) {
+      return this.#next();
+    }
+    return this.#observed();
+  }
+
+  /** A method of its own: a closure in next() would cost memory in each call. */
+  #observed(): Promise<IteratorResult<E, undefined>> {
+    return READS.observe(this.#session, "list", { selector: this.#given }, () => this.#next());
+  }
+
+  #next(): Promise<IteratorResult<E, undefined>> {
     if (this.#tail !== null) return this.#queue();
     try {
       if (this.#rows === 0 && !this.#turnPage()) return this.#queue();

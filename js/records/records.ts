@@ -216,8 +216,13 @@ export function putEnqueue(
   putEnqueueNamedTail(writer, priority, named.deadRetentionMs ?? -1, queue, deduplicationKey);
 }
 
-/** A message's value: u32 length, CBOR. */
-export function putMessage(writer: Writer, value: unknown, limits: Limits): void {
+/** A message's value: u32 length, CBOR. `context` are bytes that are put before it, if there is room. */
+export function putMessage(
+  writer: Writer,
+  value: unknown,
+  limits: Limits,
+  context: Buffer | null = null,
+): void {
   const at = writer.pos;
   writer.u32(0);
   try {
@@ -229,5 +234,19 @@ export function putMessage(writer: Writer, value: unknown, limits: Limits): void
     }
     throw error;
   }
+  const bytes = writer.pos - at - 4;
+  if (context !== null && bytes + context.length <= limits.messageBytesMax) {
+    putBefore(writer, at + 4, context);
+  }
   endValue(writer, at, IN_MESSAGE);
+}
+
+/** Puts bytes before the value that begins at `at` and was written last. */
+function putBefore(writer: Writer, at: number, bytes: Buffer): void {
+  const { length } = bytes;
+  writer.ensure(length);
+  writer.buf.copyWithin(at + length, at, writer.pos);
+  writer.buf.set(bytes, at);
+  writer.pos += length;
+  for (const place of [...(writer.marks ?? []), ...(writer.fills ?? [])]) place.offset += length;
 }

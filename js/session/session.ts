@@ -6,6 +6,7 @@
 import { bare } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Limits } from "../arguments/check.js";
+import { withoutLogin } from "../arguments/location.js";
 import type { When } from "../arguments/moment.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
 import {
@@ -45,7 +46,7 @@ interface SessionSettings {
 
 /** What a session keeps of the options of opening. */
 type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres"> &
-  SessionSettings & { readonly path?: string };
+  SessionSettings & { readonly path?: string; readonly database?: string };
 
 export class Session implements TurnMember, BatchOwner {
   readonly port: Port;
@@ -68,6 +69,8 @@ export class Session implements TurnMember, BatchOwner {
   readonly consistency: KvConsistencyLevel;
   /** The file; empty for a database without one of its own. */
   readonly path: string;
+  /** The database, as events name it: its path, or its URL without user and password. */
+  readonly database: string;
   /**
    * What ends before the database does: archivers, listeners, and waits for a message. Each is told to
    * end, and resolves when it has ended; none rejects.
@@ -121,6 +124,8 @@ export class Session implements TurnMember, BatchOwner {
     this.packs = !this.remote && options.postgres === undefined;
     this.consistency = options.consistency ?? "strong";
     this.path = options.path ?? "";
+    this.database =
+      options.database ?? publicName(options.remote?.urls[0] ?? options.postgres) ?? this.path;
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
     this.immediate = options.commitsHere === true ? port.immediate : null;
@@ -150,7 +155,8 @@ export class Session implements TurnMember, BatchOwner {
     this.flush();
     const { port, native } = this;
     const limits = bare({ ...this.limits });
-    return await Session.#opened(port, bare({ limits }), undefined, (id) =>
+    const { database } = this;
+    return await Session.#opened(port, bare({ limits, database }), undefined, (id) =>
       native.at(port.attachment, id, when.stamp, when.atMs),
     );
   }
@@ -326,6 +332,11 @@ export class Session implements TurnMember, BatchOwner {
     this.native.drain();
     return ended.then(close);
   }
+}
+
+/** The URL of a database without user, password and parameters. */
+function publicName(url: string | undefined): string | undefined {
+  return url === undefined ? undefined : withoutLogin(url).replace(/[?#].*$/s, "");
 }
 
 /** Waits for the event of a closed database. */

@@ -77,6 +77,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
       method,
       passed: true,
       signal: this.#signal,
+      observed: false,
     });
     this.#entries = this.#listed();
   }

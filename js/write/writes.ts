@@ -4,6 +4,8 @@
 import { type QueueOptions, checkQueueOptions } from "../arguments/check.js";
 import { checkSetExpiry, expiryNow } from "../arguments/expiry-options.js";
 import { option } from "../arguments/options.js";
+import { contextBytes } from "../codec/message-context.js";
+import { ENQUEUES, type QueueOperation } from "../instruments/channels.js";
 import { now } from "../model/clock.js";
 import { OP_DELETE } from "../native/contract.js";
 import { putPatches } from "../records/patches.js";
@@ -93,7 +95,33 @@ export async function enqueue(
     | null
     | undefined,
 ): Promise<KvEnqueueResult> {
-  return await enqueueChecked(session, value, checkQueueOptions(options, session.limits));
+  return await send(session, value, checkQueueOptions(options, session.limits));
+}
+
+/** Commits one message, and publishes that where a subscriber wants to know. */
+export function send(
+  session: Session,
+  value: unknown,
+  checked: QueueOptions,
+): Promise<KvEnqueueResult> {
+  if (!ENQUEUES.isObserved) return enqueueChecked(session, value, checked);
+  const event = enqueueEvent(session, "enqueue", checked);
+  return ENQUEUES.trace(event, enqueueChecked, session, value, checked, event.headers);
+}
+
+/** The event of a message that is enqueued. */
+export function enqueueEvent(
+  { database }: Session,
+  operation: "enqueue" | "create",
+  { named }: QueueOptions,
+): QueueOperation {
+  const synchronous = operation === "create";
+  return { operation, database, synchronous, queue: named?.queue ?? "", headers: {} };
+}
+
+/** The bytes of the context that a message carries. */
+export function contextOf({ port }: Session, headers: Record<string, string>): Buffer | null {
+  return contextBytes(headers, port.bounds.messageContextBytesMax);
 }
 
 /** The options with an absolute time, by the clock of this machine: for a remote database. */
@@ -103,10 +131,11 @@ function dueNow(checked: QueueOptions): QueueOptions {
 }
 
 /** Commits one message, into Deno's queue or a named one. */
-export async function enqueueChecked(
+async function enqueueChecked(
   session: Session,
   value: unknown,
   checked: QueueOptions,
+  headers?: Record<string, string>,
 ): Promise<KvEnqueueResult> {
   session.requireOpen();
   const batch = WriteBatch.join(session);
@@ -114,7 +143,8 @@ export async function enqueueChecked(
   const start = batch.begin();
   try {
     putEnqueue(writer, session.remote ? dueNow(checked) : checked, session.limits);
-    putMessage(writer, value, session.limits);
+    const context = headers === undefined ? null : contextOf(session, headers);
+    putMessage(writer, value, session.limits, context);
     if (writer.patches !== null) putPatches(writer);
   } catch (error) {
     batch.abort();

@@ -10,8 +10,8 @@ use super::handle::{Handle, cut, number};
 use crate::model::{
     CONCURRENCY_MAX, ConsumeOptions, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DEAD_RETENTION_MS_MAX,
     DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error, LOCK_DURATION_MS_MAX,
-    LOCK_DURATION_MS_MIN, LOCK_MS, Outcome, PEEK_MAX, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
-    RECEIVE_WAIT_MS_MAX,
+    LOCK_DURATION_MS_MIN, LOCK_MS, MESSAGE_CONTEXT_BYTES_MAX, Outcome, PEEK_MAX, PRIORITY_MAX,
+    QUEUE_NAME_BYTES_MAX, RECEIVE_WAIT_MS_MAX,
 };
 use crate::protocol::frame::{frame_of, parse_queue, parse_reason, push_deliveries, push_received};
 use crate::protocol::numbers::outcome;
@@ -136,6 +136,7 @@ pub(super) fn bounds() -> impl Iterator<Item = (&'static str, f64)> {
     [
         ("queueNameBytesMax", QUEUE_NAME_BYTES_MAX as f64),
         ("deduplicationKeyBytesMax", DEDUPLICATION_KEY_BYTES_MAX as f64),
+        ("messageContextBytesMax", MESSAGE_CONTEXT_BYTES_MAX as f64),
         ("priorityMax", PRIORITY_MAX.into()),
         ("lockMs", LOCK_MS as f64),
         ("lockDurationMsMin", LOCK_DURATION_MS_MIN.into()),

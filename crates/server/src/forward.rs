@@ -14,6 +14,7 @@ use hyper::{Request, Response};
 use super::answer::{Answer, Body, Refusal};
 use super::http_client::HttpClient;
 use super::request::RequestBody;
+use super::trace_context::{TRACEPARENT, TRACESTATE};
 use openkv_core::model::{Error, Kind, Result};
 use openkv_wire::protocol::extension::SEEN_HEADER;
 
@@ -22,7 +23,8 @@ const FORWARDED_HEADER: &str = "x-openkv-forwarded";
 /// Prefix of the headers of the protocols.
 const OWN_PREFIX: &str = "x-";
 /// Headers of a request.
-const ASKED: [HeaderName; 5] = [AUTHORIZATION, CONTENT_TYPE, ACCEPT, IF_MATCH, IF_NONE_MATCH];
+const ASKED: [HeaderName; 7] =
+    [AUTHORIZATION, CONTENT_TYPE, ACCEPT, IF_MATCH, IF_NONE_MATCH, TRACEPARENT, TRACESTATE];
 /// Headers of an answer.
 const ANSWERED: [HeaderName; 7] = [
     CONTENT_TYPE,

@@ -86,6 +86,7 @@ mod stall;
 mod status;
 mod stream;
 mod studio;
+mod trace_context;
 mod unread;
 mod watch;
 

@@ -20,6 +20,7 @@ use hyper::header::{HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use tower_service::Service;
+use tracing::Instrument;
 
 use super::answer::{Answer, Refusal, RoutedBody, text};
 use super::api::Problem;
@@ -28,6 +29,7 @@ use super::held::routed;
 use super::memory::RequestPermit;
 use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read, unencoded};
+use super::trace_context::traceparent_of;
 use super::{
     Serving, admin, api, data, exchange, extension, host, leader, read_entry, seen, studio, unread,
     watch,
@@ -151,6 +153,10 @@ pub(super) fn answer(
     let origin = request.headers().get(ORIGIN).cloned();
     let logged = tracing::enabled!(tracing::Level::DEBUG)
         .then(|| (request.method().clone(), request.uri().path().to_owned(), Instant::now()));
+    let span = match traceparent_of(request.headers()) {
+        Some(traceparent) => tracing::info_span!("request", traceparent),
+        None => tracing::Span::none(),
+    };
     let answered = match has_short_head(&request) {
         true => Ok(routes.all.clone().call(unread::request(request))),
         false => Err(Failure::LongHead),
@@ -170,6 +176,7 @@ pub(super) fn answer(
         }
         answer
     }
+    .instrument(span)
 }
 
 async fn failure_answer(

@@ -695,6 +695,10 @@ export interface components {
             id: string;
             /** @description Names the delivery when it ends. */
             lock: string;
+            /** @description The trace context of the enqueue, as the headers of W3C Trace Context. */
+            traceparent?: string | null;
+            /** @description That of the enqueue. */
+            tracestate?: string | null;
             value?: unknown;
             valueError?: components["schemas"]["ValueError"] | null;
         };
@@ -1193,6 +1197,10 @@ export interface components {
             id: string;
             /** @description Names the delivery when it ends. */
             lock: string;
+            /** @description The trace context of the enqueue, as the headers of W3C Trace Context. */
+            traceparent?: string | null;
+            /** @description That of the enqueue. */
+            tracestate?: string | null;
             /** @description docs/format.md, section 5 */
             value?: {
                 type: string;

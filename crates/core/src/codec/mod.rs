@@ -15,6 +15,7 @@ pub mod framing;
 pub(crate) mod hex;
 pub mod key;
 mod malformed;
+pub mod message_context;
 mod message_log;
 pub mod replaced;
 pub mod transcode;

@@ -15,6 +15,7 @@ use super::transaction::{
     Base, Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered,
 };
 use super::work::{Report, Work};
+use crate::codec::message_context;
 use crate::model::{
     AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue, Enqueued,
     FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Outcome, Reason, Renewal, Result,
@@ -175,7 +176,8 @@ impl<T: Transaction> Batch<'_, T> {
                 report.purge_ahead |= named && locked.message.dead_retention_ms.is_some();
                 messages.remove_dead(&locked, named.then_some(reason), begun.now_ms)?;
                 let LockedMessage { message, encoding, .. } = locked;
-                let value = EncodedValue { encoding, bytes: message.value };
+                let bytes = message_context::value_of(&message.value).to_vec();
+                let value = EncodedValue { encoding, bytes };
                 undelivered.push(Undelivered { keys: message.keys_if_undelivered, value });
             }
         }

@@ -13,6 +13,7 @@ use super::effect::{NewRow, RowEffect};
 use super::journal::Journal;
 use super::placeholders::Uuids;
 use super::transaction::{Base, OldRow};
+use crate::codec::message_context;
 use crate::codec::{cbor, key};
 use crate::model::{
     self, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
@@ -220,7 +221,8 @@ impl<'b> Evaluation<'b> {
         }
         for message in &parts.messages {
             if !message.is_named() || !message.keys_if_undelivered.is_empty() {
-                self.base.accepts(Encoding::Cbor, &message.value)?;
+                let value = message_context::value_of(&message.value);
+                self.base.accepts(Encoding::Cbor, value)?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::statement::{Run, Statement};
 use crate::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
+use openkv_core::codec::message_context;
 use openkv_core::codec::transcode::{to_cbor, to_v8};
 use openkv_core::commit::Undelivered;
 use openkv_core::model::{
@@ -106,8 +107,10 @@ impl DenoQueue {
 
     pub(super) fn enqueue(&mut self, message: &Message, due_ms: i64) -> Result<()> {
         let Message { value, backoff_ms, keys_if_undelivered, .. } = message;
+        // Deno reads the messages of its queue, so they are stored without their context.
+        let value = message_context::value_of(value);
         // A message that could not be decoded is kept in Deno's format.
-        let data = to_v8(value).unwrap_or_else(|_| value.clone());
+        let data = to_v8(value).unwrap_or_else(|_| value.to_vec());
         self.put(due_ms, &data, backoff_ms, keys_if_undelivered)
     }
 

@@ -15,6 +15,7 @@ use super::problem::{Answered, Problem, shown};
 use super::queue::{EnqueueBody, message_of};
 use super::schema::{Key as KeySchema, Lifetime, NewKey, Priority, QueueName, Stamp};
 use super::write::{Done, commit, expiry, value_in};
+use crate::trace_context;
 use openkv_core::codec::{cbor, key};
 use openkv_core::interchange::typed_json;
 use openkv_core::model::{
@@ -168,6 +169,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
     for (at, Object(mutation)) in asked.mutations.into_iter().enumerate() {
         push((&mut parts, &mut uuids), mutation, form, at)?;
     }
+    trace_context::carry(&head.headers, &mut parts);
     let (stamp, failed, results) = match commit(&client, parts).await? {
         Done::Committed(stamp, results) => (Some(stamp), None, results),
         Done::CheckFailed(failed) => (None, Some(failed), Results::default()),

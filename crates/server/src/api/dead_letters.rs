@@ -22,6 +22,7 @@ use super::written::{Stored, ValueError, Written};
 use crate::answer::whole;
 use crate::data::{Client, store_of};
 use crate::pending::{BUSY, Pending};
+use openkv_core::codec::message_context;
 use openkv_core::model::{DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result};
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -51,7 +52,7 @@ pub(super) struct DeadLetterBody<V> {
 fn dead_letter(letter: &DeadLetter) -> DeadLetterBody<Stored<'_>> {
     DeadLetterBody {
         id: letter.id.to_string(),
-        value: Stored(Encoding::Cbor, &letter.value),
+        value: Stored(Encoding::Cbor, message_context::value_of(&letter.value)),
         value_error: None,
         attempts: letter.attempts,
         enqueued_at: to_rfc3339(letter.enqueued_ms),

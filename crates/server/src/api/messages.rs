@@ -19,6 +19,7 @@ use super::target::Query;
 use super::written::{Stored, ValueError};
 use crate::data::store_of;
 use crate::pending::{BUSY, Pending};
+use openkv_core::codec::message_context;
 use openkv_core::model::{
     Encoding, MessageDeletion, MessageState, Peek, PeekCursor, Peeked, Result,
 };
@@ -65,7 +66,7 @@ fn peeked((message, cursor): &(Peeked, PeekCursor)) -> PeekedBody<Stored<'_>> {
     let lock_end_ms = message.lock_end_ms.filter(|_| state == MessageState::Processing);
     PeekedBody {
         id: message.id.to_string(),
-        value: Stored(Encoding::Cbor, &message.value),
+        value: Stored(Encoding::Cbor, message_context::value_of(&message.value)),
         value_error: None,
         state: state.name(),
         priority: message.priority,

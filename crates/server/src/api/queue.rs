@@ -27,6 +27,8 @@ use crate::answer::{Body, whole};
 use crate::data::{Client, store_of};
 use crate::extension::{Asked, received};
 use crate::pending::{Pending, Wanted};
+use crate::trace_context::{self, TRACEPARENT, TRACESTATE, header_of};
+use openkv_core::codec::message_context;
 use openkv_core::model::{
     Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
     LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
@@ -102,7 +104,8 @@ pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> An
     let (form, asked) = json_body::<EnqueueBody>(&client, &head, body).await?;
     let value = value_in(form, &asked.value);
     let message = message_of(queue, value, asked).map_err(Problem::bad_request)?;
-    let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    let mut parts = WriteParts { messages: vec![message], ..WriteParts::default() };
+    trace_context::carry(&head.headers, &mut parts);
     match commit(&client, parts).await? {
         Done::CheckFailed(_) => Err(Error::internal("a check of a write without checks").into()),
         Done::Committed(stamp, results) => {
@@ -175,6 +178,12 @@ pub(super) struct DeliveryBody<V> {
     attempts: u32,
     /// RFC 3339.
     enqueued_at: String,
+    /// The trace context of the enqueue, as the headers of W3C Trace Context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+    /// That of the enqueue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracestate: Option<String>,
 }
 
 /// A poll of a queue.
@@ -189,10 +198,12 @@ pub(super) fn delivered(delivery: &Delivery) -> DeliveryBody<Stored<'_>> {
     DeliveryBody {
         id: delivery.id.to_string(),
         lock: delivery.lock.to_string(),
-        value: Stored(Encoding::Cbor, &delivery.value),
+        value: Stored(Encoding::Cbor, message_context::value_of(&delivery.value)),
         value_error: None,
         attempts: delivery.attempts,
         enqueued_at: to_rfc3339(delivery.enqueued_ms),
+        traceparent: header_of(&delivery.value, &TRACEPARENT),
+        tracestate: header_of(&delivery.value, &TRACESTATE),
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openkv_core::codec::uuid::TEXT_BYTES;
-use openkv_core::codec::{cbor, key};
+use openkv_core::codec::{cbor, key, message_context};
 use openkv_core::model::{
     AtomicWrite, DEAD_RETENTION_MS_MAX, Encoding, Error, Key, Limits, Message, Mutation, Patch,
     Result, Target,
@@ -59,7 +59,7 @@ fn message(message: &Message, limits: &Limits, now_ms: i64) -> Result<()> {
             "deadRetention too large (max {DEAD_RETENTION_MS_MAX} ms): {retention} ms given"
         )));
     }
-    value(&message.value)
+    value(message_context::value_of(&message.value))
 }
 
 /// Whether all places of UUIDs are in text. Each key and value is walked once, however many it has.
@@ -80,7 +80,7 @@ fn patches(write: &AtomicWrite) -> Result<()> {
                 Some((Encoding::V8 | Encoding::Le64 | Encoding::Bytes, _)) | None => false,
             },
             Target::Message(at) => {
-                messages.get(at).is_some_and(|message| are_in_text(&message.value, &offsets))
+                messages.get(at).is_some_and(|message| are_in_message(&message.value, &offsets))
             }
         };
         if !are_good {
@@ -88,6 +88,14 @@ fn patches(write: &AtomicWrite) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// As [`are_in_text`], with offsets that count the context in front of the value.
+fn are_in_message(message: &[u8], offsets: &BTreeSet<usize>) -> bool {
+    let value = message_context::value_of(message);
+    let context_len = message.len() - value.len();
+    let offsets = offsets.iter().map(|offset| offset.checked_sub(context_len));
+    offsets.collect::<Option<_>>().is_some_and(|offsets| are_in_text(value, &offsets))
 }
 
 /// Whether at each offset 36 characters of a string of a value begin. Names of the format have none

@@ -34,6 +34,10 @@ pub const QUEUE_NAME_BYTES_MAX: usize = 256;
 // Public (queues): bytes of a `deduplicationKey`
 pub const DEDUPLICATION_KEY_BYTES_MAX: usize = 1024;
 
+/// Trace context of a message, in UTF-8; a longer one is left out.
+// Public (queues): bytes of the trace context of a message
+pub const MESSAGE_CONTEXT_BYTES_MAX: usize = 1024;
+
 /// Highest priority of a message; the lowest is 0.
 // Public (queues): `priority` of a message
 pub const PRIORITY_MAX: u8 = 9;

@@ -11,7 +11,7 @@ use crate::connect::schema::{
     WRITE_SUCCESS,
 };
 use openkv_core::codec::cbor::{encode_bigint, encode_number};
-use openkv_core::codec::key;
+use openkv_core::codec::{key, message_context};
 use openkv_core::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Kind, Limits, Message, Mutation,
     Operand, Result, Time, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
@@ -133,7 +133,8 @@ fn message_to_wire(message: Message) -> Result<schema::Enqueue> {
         ));
     }
     let Message { due, backoff_ms, keys_if_undelivered, value, .. } = message;
-    let (payload, _) = to_wire(Encoding::Cbor, &value)?;
+    // The protocol has no place for the context of a message.
+    let (payload, _) = to_wire(Encoding::Cbor, message_context::value_of(&value))?;
     let keys = keys_if_undelivered.into_iter().map(Key::into_bytes).collect();
     Ok(schema::Enqueue {
         payload,
