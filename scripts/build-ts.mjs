@@ -1,5 +1,5 @@
 // Duty: compiles js/ to dist/ as CommonJS, and js/index.ts with its imports to dist/esm/ as ES
-// modules for bundlers; the subpaths of the package, js/drivers/ and js/testing/, to both forms side by
+// modules for bundlers; the subpaths of the package, js/drivers/, js/otel/ and js/testing/, to both forms side by
 // side, with declarations; deletes compiled files whose sources are gone. scripts/build-studio.mjs builds
 // dist/studio/.
 
@@ -15,7 +15,7 @@ const binding = join(root, "dist", "native", "binding.js");
 const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
 
 /** The folders of js/ whose files are entries of the package beside its main one. */
-const SUBPATHS = ["drivers", "testing"];
+const SUBPATHS = ["drivers", "otel", "testing"];
 /** The ending of a compiled file. */
 const COMPILED = /\.(?:js|mjs|d\.ts|d\.mts)$/;
 
