@@ -24,7 +24,7 @@ const WITHOUT_AT = {
     "cluster.schema cluster.status",
   "archives have moments of their own: restore --at":
     "archive.run archive.list archive.verify archive.prune",
-  "follows the present": "watch",
+  "follows the present": "watch mcp",
   "counts from the present; get --at prints the expiry": "ttl",
   "names moments itself": "history diff",
   "reads no database": "serve studio shell completion",

@@ -19,7 +19,7 @@ mkdirSync(project);
 describe("of docs/integrations.md", () => {
   const programs = [...page.matchAll(/```js\n(\/\/ (\S+\.mjs)\n.*?)```/gs)];
   it("every block of JavaScript is a program", () => {
-    expect(programs.length).toBe(page.split("```js").length - 1);
+    expect(programs.length).toBe(page.split("```js\n").length - 1);
   });
   for (const [, source, name] of programs) {
     it(name, { timeout: RUN_MS_MAX }, () => {

@@ -29,10 +29,10 @@ const TEST_MS_MAX = 60_000;
 const RUNS_AT_ONCE = 1 + availableParallelism();
 
 /**
- * In Node.js only: the programs of the page print what it prints, types are the same everywhere, and the suite of
- * the Workflow SDK starts Node.js. Its package.json has a small package in place of those that build applications.
+ * In Node.js only: the programs of the page print what it prints, types are the same everywhere, the command line
+ * is a program of Node.js, and the suite of the Workflow SDK starts Node.js. Its package.json has a small package in place of those that build applications.
  */
-const ONCE = ["documentation.spec.mjs", "types.spec.mjs", "workflow.spec.mjs"];
+const ONCE = ["documentation.spec.mjs", "mcp.spec.mjs", "types.spec.mjs", "workflow.spec.mjs"];
 
 const runtimes = {
   "Node.js": [process.execPath],

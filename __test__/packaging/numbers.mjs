@@ -121,6 +121,7 @@ export const SENTENCES = {
     "while less than {DISK_NARROW_BYTES} are free",
     "less than a reserve is free: {DISK_RESERVE_BYTES_MAX}, or a sixteenth of a smaller disk",
   ],
+  "docs/tracing.md": ["They have at most {MESSAGE_CONTEXT_BYTES_MAX};"],
   "docs/faq.md": [
     "a key {deno.keyBytesMax}, a value {deno.valueBytesMax}, a commit {deno.commitBytesMax}.",
     "allows values of {wide.valueBytesMax}, and",
@@ -165,6 +166,7 @@ export const SENTENCES = {
     "Entries go at their `expire`, and after {js/drivers/next.ts KEPT_MS_MAX}.",
     "is repeated\nafter {js/drivers/workflow-queue.ts RETRY_MS_FIRST}, then after twice the time, up to {js/drivers/workflow-queue.ts RETRY_MS_MAX};",
     "Changes of up to {js/drivers/better-auth-rows.ts BATCH_ROWS_MAX} rows by one call",
+    "A result has at most {js/cli/mcp/arguments.ts MCP_ENTRIES_MAX} entries ({js/cli/mcp/arguments.ts MCP_ENTRIES_DEFAULT} by default) and {js/cli/mcp/tools.ts MCP_RESULT_BYTES_MAX};",
   ],
   "docs/metrics.md": [
     "up to {ARCHIVE_LOOK_MS} if all is well",

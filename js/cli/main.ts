@@ -13,6 +13,7 @@ import { addExportCommand } from "./commands/export.js";
 import { addHistoryCommands } from "./commands/history.js";
 import { addImportCommand } from "./commands/import.js";
 import { addMaintenanceCommands } from "./commands/maintain.js";
+import { addMcpCommand } from "./commands/mcp.js";
 import { addQueueCommands } from "./commands/queues.js";
 import { addReadCommands } from "./commands/reads.js";
 import { addPromoteCommand } from "./commands/promote.js";
@@ -75,6 +76,7 @@ export function makeProgram(): Command {
   addArchiveCommands(program);
   addServeCommand(program);
   addStudioCommand(program);
+  addMcpCommand(program);
   addTenantCommands(program);
   addClusterCommands(program);
   addShellCommand(program, { makeProgram, run: outcome });

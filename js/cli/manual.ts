@@ -90,6 +90,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "openkv serve --path near/ --replica-of https://kv.example.com --advertise https://near.example.com",
   ],
   studio: ["openkv studio app.sqlite3", "openkv studio http://127.0.0.1:4512 --no-open"],
+  mcp: [
+    "openkv mcp app.sqlite3",
+    "openkv mcp http://127.0.0.1:4512 --write",
+    "openkv mcp app.sqlite3 --listen 127.0.0.1:8080",
+  ],
   "db list": ["openkv db list --server http://127.0.0.1:4512"],
   "db create": ["openkv db create shop --server http://127.0.0.1:4512 --quota-bytes 1000000000"],
   "db show": ["openkv db show shop --server http://127.0.0.1:4512"],

@@ -105,7 +105,7 @@ export function addServeCommand(program: Command): void {
 const PORT_MAX = 65_535;
 
 /** A host and a port. One that is wrong is reported before anything that it implies, such as a token. */
-function address(text: string): string {
+export function address(text: string): string {
   const port = /^(?:\[[^\]]+\]|[^:[\]]+):(\d{1,5})$/.exec(text)?.[1];
   if (port !== undefined && Number(port) <= PORT_MAX) return text;
   throw new InvalidArgumentError(
