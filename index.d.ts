@@ -2474,6 +2474,17 @@ export interface KvLimits {
   // End of the generated limits.
 }
 
+/** A clock that a database in memory follows ({@link OpenKvOptions.clock}). */
+export interface KvClock {
+  /** The time, in whole milliseconds since the epoch. */
+  now(): number;
+  /**
+   * Calls `move` with each new time, until the returned function is called. The promise of `move` resolves
+   * when the database has done what is due then.
+   */
+  follow(move: (nowMs: number) => Promise<void>): () => void;
+}
+
 /** Options of {@link openKv}. An unknown name is a `TypeError`. */
 export interface OpenKvOptions {
   /**
@@ -2554,6 +2565,11 @@ export interface OpenKvOptions {
    * longer than 0.5 ms to sync, or several callers write, commits run on the writer thread. With `"thread"` they always do.
    */
   lane?: "auto" | "thread" | undefined;
+  /**
+   * For memory only: the clock of the database, instead of the machine's, for tests: `testClock()` of `openkv/testing` makes
+   * one. Expiry, delays, locks, retries and the retention of dead letters are by it. The `wait` of `receive` is in real time.
+   */
+  clock?: KvClock | undefined;
   /**
    * Limits: `"deno"`, the default, those of Deno KV; `"wide"`, those of docs/limits.md for
    * databases that need not run on Deno; or single limits by name, the others being Deno's.

@@ -15,6 +15,7 @@ import { Writer } from "../codec/writer.js";
 import { bare } from "../model/define.js";
 import type { NativeOptions, NativeRemote, NativeReplica } from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
+import { checkClock, followClock } from "../session/clock.js";
 import { Session } from "../session/session.js";
 import type { KvConsistencyLevel, OpenKvOptions } from "../model/types.js";
 import { hrefOf, isAbortSignal } from "../model/brands.js";
@@ -48,6 +49,7 @@ const FILE_OPTIONS = [
   "cacheSize",
   "mmapSize",
   "lane",
+  "clock",
 ];
 const SERVER_OPTIONS = [
   "accessToken",
@@ -98,6 +100,7 @@ export async function openKv(
       "cacheSize",
       "mmapSize",
       "lane",
+      "clock",
     ]);
     if (options.replica === undefined) {
       requireFor("a database on PostgreSQL without the option replica", options, ["consistency"]);
@@ -112,6 +115,8 @@ export async function openKv(
     requireFor("a file or memory", options, SERVER_OPTIONS);
     if (located === MEMORY) {
       requireFor("memory", options, ["encoding", "metrics", "cacheSize", "mmapSize", "lane"]);
+    } else {
+      requireFor("a file: open ':memory:' with it", options, ["clock"]);
     }
     native.path = located;
     native.encoding = checkEncoding(options.encoding);
@@ -123,8 +128,13 @@ export async function openKv(
   }
   const consistency = options.consistency as KvConsistencyLevel | undefined;
   const isFile = native.path !== "" && native.path !== MEMORY;
-  const settings = { consistency, commitsHere: isFile && !native.readonly && lane === "auto" };
-  return new Kv(await Session.open(thread, native, checkSignal(options.signal), settings));
+  const timed = checkClock(options.clock);
+  native.clockMs = timed?.nowMs;
+  const commitsHere = isFile && !native.readonly && lane === "auto";
+  const settings = { consistency, commitsHere, now: timed && (() => timed.clock.now()) };
+  const session = await Session.open(thread, native, checkSignal(options.signal), settings);
+  if (timed !== undefined) await followClock(session, timed.clock);
+  return new Kv(session);
 }
 
 type Given = { [Name in keyof OpenKvOptions]?: unknown };

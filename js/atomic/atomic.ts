@@ -246,8 +246,8 @@ export class AtomicOperation {
   }
 
   enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions | null): this {
-    const { limits, port } = this.#session;
-    const named = checkAtomicEnqueue(options, limits, port.bounds);
+    const { limits, port, now } = this.#session;
+    const named = checkAtomicEnqueue(options, limits, port.bounds, now);
     let checked: QueueOptions;
     try {
       checked = named ?? checkQueueOptions(options as KvEnqueueOptions, limits);

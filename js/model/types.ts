@@ -13,6 +13,7 @@ export type {
   KvCallOptions,
   KvChange,
   KvChanges,
+  KvClock,
   KvCommitRefusal,
   KvCommitResult,
   KvConsistencyLevel,

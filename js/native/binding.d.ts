@@ -19,6 +19,8 @@ export interface NativeOptions {
   log?: NativeLog | undefined;
   /** How long replaced values are to be kept; 0: not at all. Default: as the database has it. */
   historyMs?: number | undefined;
+  /** The time of a database in memory, if its clock is not the machine's. */
+  clockMs?: number | undefined;
   /** Every bound by name. */
   limits: Record<string, number>;
   /** The URL of a database on PostgreSQL. The path is ignored then. */
@@ -69,6 +71,8 @@ export interface NativeHandle {
   getBlocking(count: number, frame: Uint8Array, len: number): Buffer | null;
   page(requestLen: number, out: Uint8Array): number;
   release(): void;
+  /** Sets the clock of a database that was opened with `clockMs`; REPLIED once what is then due is done. */
+  setClock(id: number, nowMs: number): void;
   read(id: number, count: number, frame: Uint8Array, len: number): void;
   write(id: number, count: number, frame: Uint8Array, len: number): void;
   writeImmediately(

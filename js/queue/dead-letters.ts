@@ -81,7 +81,7 @@ export class DeadLetters {
   }
 
   async #purge(options: unknown, signal: AbortSignal | undefined): Promise<number> {
-    const before = checkPurge(options);
+    const before = checkPurge(options, this.#session.now);
     const step = this.#session.port.bounds.deadPurgeRowsMax;
     let purged = 0;
     for (;;) {

@@ -59,9 +59,16 @@ export class KvQueue {
 
   async #enqueue(value: unknown, options: unknown, method: string): Promise<KvEnqueueResult> {
     const session = this.#session;
-    const { limits, port } = session;
-    const retention = this.#deadRetention;
-    const checked = checkNamedEnqueue(method, this.name, options, limits, port.bounds, retention);
+    const { limits, port, now } = session;
+    const checked = checkNamedEnqueue(
+      method,
+      this.name,
+      options,
+      limits,
+      port.bounds,
+      now,
+      this.#deadRetention,
+    );
     return await send(session, value, checked);
   }
 

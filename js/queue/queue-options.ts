@@ -12,7 +12,6 @@ import {
   shown,
 } from "../arguments/check.js";
 import { option, without } from "../arguments/options.js";
-import { now } from "../model/clock.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
 import { timeOfDate } from "../model/brands.js";
@@ -100,6 +99,7 @@ export function checkNamedEnqueue(
   options: unknown,
   limits: Limits,
   bounds: Bounds,
+  now: () => number,
   deadRetention?: number,
 ): QueueOptions {
   const given = checkOptions(method, options, ENQUEUE_OPTIONS);
@@ -109,7 +109,7 @@ export function checkNamedEnqueue(
   const { deduplicationKey: key } = given;
   return {
     delayMs: checkDelay(given.delay, limits),
-    atMs: checkAt(method, given.at, limits),
+    atMs: checkAt(method, given.at, limits, now),
     keysIfUndelivered: checkUndelivered(given.keysIfUndelivered),
     backoffMs: checkBackoff(given.backoffSchedule, limits, NAMED_BACKOFF_DEFAULT_MS),
     named: {
@@ -125,7 +125,12 @@ export function checkNamedEnqueue(
 }
 
 /** A time of delivery, in ms since the epoch. */
-function checkAt(method: string, at: unknown, limits: Limits): number | undefined {
+function checkAt(
+  method: string,
+  at: unknown,
+  limits: Limits,
+  now: () => number,
+): number | undefined {
   if (at == null) return undefined;
   const time = timeOfDate(at);
   const ms = time ?? at;
@@ -147,13 +152,14 @@ export function checkAtomicEnqueue(
   options: unknown,
   limits: Limits,
   bounds: Bounds,
+  now: () => number,
 ): QueueOptions | undefined {
   if (typeof options !== "object" || options === null) return undefined;
   const queue = option(options as { queue?: unknown }, "queue");
   if (queue === undefined) return undefined;
   const method = "atomic().enqueue";
   const name = checkText(`${method}: queue`, queue, bounds.queueNameBytesMax);
-  return checkNamedEnqueue(method, name, without(options, "queue"), limits, bounds);
+  return checkNamedEnqueue(method, name, without(options, "queue"), limits, bounds, now);
 }
 
 function checkLock(method: string, value: unknown, bounds: Bounds, otherwise: number): number {
@@ -324,7 +330,7 @@ export function checkId(method: string, id: unknown): number {
 }
 
 /** The time before which dead letters are purged. */
-export function checkPurge(options: unknown): number {
+export function checkPurge(options: unknown, now: () => number): number {
   const method = "kv.queue().dead.purge";
   const { olderThan } = checkOptions(method, options, ["olderThan", "signal"]);
   const age = optionalInteger(`${method}: olderThan`, olderThan, 0, TIME_MS_MAX, undefined);

@@ -3,6 +3,7 @@
 // Invariant: after close() the native handle is only asked to end consumers of queues and to settle
 // their messages, and is closed when they have ended.
 
+import { now } from "../model/clock.js";
 import { bare } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Limits } from "../arguments/check.js";
@@ -42,6 +43,8 @@ interface SessionSettings {
   readonly consistency?: KvConsistencyLevel | undefined;
   /** Whether short commits may run on this thread. */
   readonly commitsHere?: boolean;
+  /** The clock of the database, if it is not the machine's. */
+  readonly now?: (() => number) | undefined;
 }
 
 /** What a session keeps of the options of opening. */
@@ -69,6 +72,8 @@ export class Session implements TurnMember, BatchOwner {
   readonly consistency: KvConsistencyLevel;
   /** The file; empty for a database without one of its own. */
   readonly path: string;
+  /** The time of the database, in ms since the epoch; of a remote one that of this machine. */
+  readonly now: () => number;
   /** The database, as events name it: its path, or its URL without user and password. */
   readonly database: string;
   /**
@@ -126,6 +131,7 @@ export class Session implements TurnMember, BatchOwner {
     this.path = options.path ?? "";
     this.database =
       options.database ?? publicName(options.remote?.urls[0] ?? options.postgres) ?? this.path;
+    this.now = options.now ?? now;
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
     this.immediate = options.commitsHere === true ? port.immediate : null;
@@ -155,8 +161,8 @@ export class Session implements TurnMember, BatchOwner {
     this.flush();
     const { port, native } = this;
     const limits = bare({ ...this.limits });
-    const { database } = this;
-    return await Session.#opened(port, bare({ limits, database }), undefined, (id) =>
+    const { database, now } = this;
+    return await Session.#opened(port, bare({ limits, database, now }), undefined, (id) =>
       native.at(port.attachment, id, when.stamp, when.atMs),
     );
   }

@@ -22,7 +22,7 @@ use crate::model::{
     self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, LogBounds, LogSettings, PageMemory, Row,
     Setting, Versionstamp, WatchReply, When,
 };
-use crate::open::{ReplicaTarget, Target, close, open_unless};
+use crate::open::{ReplicaTarget, SetClock, Target, close, open_memory, open_unless};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
 use crate::protocol::numbers::mark::EVENTUAL_CALL;
@@ -52,6 +52,8 @@ pub struct NativeOptions {
     pub mmap_bytes: Option<f64>,
     /// How often the metrics are stored in the file, in ms, if they are.
     pub metrics_flush_ms: Option<f64>,
+    /// The time of a database in memory, in ms since the epoch, if its clock is not the machine's.
+    pub clock_ms: Option<f64>,
     /// Every limit by name.
     pub limits: HashMap<String, f64>,
     /// The URL of a database on PostgreSQL; `path` is then ignored.
@@ -149,6 +151,8 @@ pub struct Handle {
     pub(super) options: HandleOptions,
     opened: Opened,
     cancel: Cancel,
+    /// The clock of the database, if it is not the machine's.
+    clock: Option<Arc<SetClock>>,
     /// The database, and the number of this handle's lane.
     open: Option<(Database, usize)>,
     /// The database between the end of everything but the handlers of queues, and `close`.
@@ -209,8 +213,13 @@ impl Handle {
         let log = log_settings(options.log, options.history_ms);
         let durable = options.durability != "normal";
         let handle = HandleOptions::new(durable, busy, limits, max_lag);
-        Ok(Self::opening((events, scratch), id, handle.clone(), move |cancelled| {
-            let database = open_unless(&target, cancelled)?;
+        let clock = options.clock_ms.map(|ms| Arc::new(SetClock::new(ms as i64)));
+        let set = clock.clone();
+        let mut opening = Self::opening((events, scratch), id, handle.clone(), move |cancelled| {
+            let database = match set {
+                Some(clock) => open_memory(clock)?,
+                None => open_unless(&target, cancelled)?,
+            };
             database.note_answers(&handle);
             // A database behind a URL has no such options.
             if let Ok(store) = database.store("log") {
@@ -220,7 +229,9 @@ impl Handle {
                 }
             }
             Ok(database)
-        }))
+        });
+        opening.clock = clock;
+        Ok(opening)
     }
 
     /// A handle on the entries of a moment of the past, right after the commit `stamp` or at the time
@@ -271,6 +282,7 @@ impl Handle {
             options,
             opened,
             cancel,
+            clock: None,
             open: None,
             draining: None,
             settling: WeakDatabase::default(),
@@ -288,10 +300,11 @@ impl Handle {
     fn pick_up(&mut self) {
         if self.open.is_none() && !self.closed {
             let opened = self.opened.lock().take();
+            let clock = self.clock.clone();
             self.open = opened.map(|(database, reader)| {
                 let metrics = database.metrics();
                 let gate = database.gate(&self.options);
-                (database, lane::open((reader, gate), metrics, self.scratch.clone()))
+                (database, lane::open((reader, gate), metrics, clock, self.scratch.clone()))
             });
         }
     }
@@ -358,6 +371,20 @@ impl Handle {
             lane.release();
             0
         });
+    }
+
+    /// Sets the clock of a database that was opened with one; REPLIED once what is then due is done.
+    #[napi(catch_unwind)]
+    pub fn set_clock(&mut self, id: f64, now_ms: f64) {
+        let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
+        if let Some(clock) = &self.clock {
+            clock.set(now_ms as i64);
+        }
+        self.release();
+        match self.database().and_then(|database| database.store("clock").cloned()) {
+            Ok(store) => store.clock_was_set(move |done| reply.tell(done.map(|()| None))),
+            Err(error) => reply.bad(&error),
+        }
     }
 
     /// Reads `count` ranges in the asynchronous lane; READ or READ_FAILED.

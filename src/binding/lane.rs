@@ -13,8 +13,9 @@ use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::{LocalCounters, Metrics};
 use crate::model::{
-    ANSWER_BYTES_MAX, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
+    ANSWER_BYTES_MAX, Env, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
+use crate::open::SetClock;
 use crate::protocol::frame::{Answer, Fill, Out, next_key, parse_ranges, put_point};
 use crate::protocol::numbers::code;
 use crate::protocol::numbers::length::POINT_HEAD_BYTES;
@@ -39,11 +40,12 @@ thread_local! {
 pub(super) fn open(
     (reader, gate): (Box<dyn Reader>, Option<Gate>),
     metrics: Arc<Metrics>,
+    clock: Option<Arc<SetClock>>,
     scratch: Rc<Scratch>,
 ) -> usize {
     LANES.with_borrow_mut(|lanes| {
         let (reader, counters) = (TimedReader::new(reader), LocalCounters::new(metrics));
-        let turn = TurnReader { reader, turn_us: None, turns: 0, counters };
+        let turn = TurnReader { reader, clock, turn_us: None, turns: 0, counters };
         let lane = Some(Lane { scratch, turn, gate });
         let free = lanes.iter_mut().position(|place| place.is_none());
         let number = free.unwrap_or(lanes.len());
@@ -81,6 +83,8 @@ pub(super) struct Lane {
 /// A reader with the clock of the turn.
 struct TurnReader {
     reader: Arc<TimedReader>,
+    /// The clock of the database, if it is not the machine's.
+    clock: Option<Arc<SetClock>>,
     /// The time of the first read of this turn, in µs since the epoch.
     turn_us: Option<u64>,
     /// The number of turns with reads so far.
@@ -109,7 +113,13 @@ impl TurnReader {
         };
         // If the clock was set back, the budget counts as used up.
         let spent = now_us.checked_sub(since).is_none_or(|spent| spent > TURN_BUDGET_US);
-        if spent { None } else { i64::try_from(now_us / 1000).ok() }
+        if spent { None } else { Some(self.time_ms(now)) }
+    }
+
+    /// The time by which entries expire; `machine` is that of the machine.
+    fn time_ms(&self, machine: Duration) -> i64 {
+        let of_machine = || i64::try_from(machine.as_millis()).unwrap_or(i64::MAX);
+        self.clock.as_ref().map_or_else(of_machine, |clock| clock.now_ms())
     }
 
     /// Reads `count` keys, or a page of a list.
@@ -146,7 +156,7 @@ impl TurnReader {
 
     fn get_all(&mut self, keys: &[Key]) -> Result<Vec<u8>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let now_ms = self.time_ms(now);
         let mut out = Vec::new();
         // A separate turn, because the snapshot timeout may release the snapshot of a long one.
         self.turns += 1;

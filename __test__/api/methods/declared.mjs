@@ -12,6 +12,9 @@ const MEMBER = /^  (?:get )?(\w+|\[Symbol\.\w+\])(?:<.*>)?\(/;
 /** A property that works when it is read. */
 const ITERATOR = /^  readonly (\w+): AsyncIterableIterator/;
 
+/** An interface of which callers give the objects. */
+const CALLERS = "KvClock";
+
 /** Each method as "Kv.get", each function as "openKv"; true when it answers a promise. */
 export function declaredMethods() {
   const found = new Map();
@@ -19,7 +22,7 @@ export function declaredMethods() {
   let owner = null;
   lines.forEach((line, at) => {
     const [, type] = OWNER.exec(line) ?? CONSTANT.exec(line) ?? [];
-    if (type !== undefined) owner = type;
+    if (type !== undefined) owner = type === CALLERS ? null : type;
     if (line.startsWith("}")) owner = null;
     const [, name] = FUNCTION.exec(line) ?? [];
     if (name !== undefined) found.set(name, answersPromise(lines, at));

@@ -1,13 +1,13 @@
 //! The composition root: from a path or URL and options to a database. All handles on a file share
 //! one store.
 
+mod env;
 mod replicas;
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
@@ -17,8 +17,8 @@ use crate::database::{Database, Replica};
 use crate::remote::{Cancel, Opening};
 use crate::replica::LocalCopy;
 use openkv_core::model::{
-    Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Env, Error,
-    Key, Kind, PageMemory, Result,
+    Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Error, Key,
+    Kind, PageMemory, Result,
 };
 use openkv_engines;
 use openkv_engines::cluster::Cluster;
@@ -27,6 +27,8 @@ use openkv_engines::memory::MemoryEngine;
 use openkv_engines::postgres::{PostgresCluster, PostgresEngine, Server};
 use openkv_engines::sqlite::{SqliteEngine, agree};
 use openkv_store::Store;
+
+pub use self::env::{SetClock, system};
 
 /// The database to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,24 +119,6 @@ impl From<String> for SecretUrl {
 impl std::fmt::Debug for SecretUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SecretUrl")
-    }
-}
-
-/// The machine's clock and random numbers.
-struct System {
-    seeds: RandomState,
-    drawn: std::sync::atomic::AtomicU64,
-}
-
-impl Env for System {
-    fn now_ms(&self) -> i64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.ok().and_then(|now| i64::try_from(now.as_millis()).ok()).unwrap_or(0)
-    }
-
-    fn random(&self) -> u64 {
-        // Keyed hashes of a counter: the keys come from the operating system.
-        self.seeds.hash_one(self.drawn.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
     }
 }
 
@@ -236,6 +220,15 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             }
         }
     }
+}
+
+/// Opens a new database in memory, whose time is that of a clock.
+///
+/// # Errors
+/// `Unavailable` if no thread can be started.
+pub fn open_memory(clock: Arc<SetClock>) -> Result<Database> {
+    let store = Store::start(MemoryEngine::new(), clock, false)?;
+    Ok(Database::Store(Arc::new(store)))
 }
 
 fn open_file(
@@ -519,10 +512,4 @@ fn joined(path: &Path, readonly: bool) -> Option<(Arc<Store>, Agreed)> {
 
 fn start(engine: impl openkv_engines::Engine, readonly: bool) -> Result<Arc<Store>> {
     Store::start(engine, system(), readonly).map(Arc::new)
-}
-
-/// The machine's clock and random numbers, for a [`Store`] over an engine of the caller.
-#[must_use]
-pub fn system() -> Arc<dyn Env> {
-    Arc::new(System { seeds: RandomState::new(), drawn: 0.into() })
 }
