@@ -17,6 +17,7 @@ module.exports.serve = openkv.serve;
 module.exports.sizeOf = openkv.sizeOf;
 module.exports.KvError = openkv.KvError;
 module.exports.KvConflictError = openkv.KvConflictError;
+module.exports.KvDoNotRetry = openkv.KvDoNotRetry;
 module.exports.KvFeedGapError = openkv.KvFeedGapError;
 module.exports.KvOutcomeUnknownError = openkv.KvOutcomeUnknownError;
 module.exports.BadResource = openkv.BadResource;

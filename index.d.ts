@@ -125,7 +125,8 @@ export interface KvCommitError {
 export interface KvCommitRefusal extends KvCommitError {
   /**
    * The indexes, from 0, of all checks that failed, in the order in which the operation was given
-   * them. Empty for {@link Kv.touch} and {@link Kv.persist}, which have no checks, and behind a
+   * them. The messages of {@link AtomicOperation.ack} are counted behind all checks: with two checks, 2 is
+   * the first message. Empty for {@link Kv.touch} and {@link Kv.persist}, which have no checks, and behind a
    * server that is not openkv's and does not say which of several checks failed.
    */
   failed: number[];
@@ -840,6 +841,32 @@ export interface KvEnqueueOptions {
   backoffSchedule?: readonly number[] | undefined;
 }
 
+/**
+ * A backoff schedule whose intervals double: `base`, twice `base`, and so on, up to `max`. It is the list of
+ * these intervals from the enqueue on.
+ *
+ * @example
+ * const backoffSchedule = { type: "exponential", base: 500, max: 60_000, jitter: 0.5, attempts: 6 };
+ * await kv.queue("mail").enqueue({ to: "ada" }, { backoffSchedule });
+ */
+export interface KvExponentialBackoff {
+  type: "exponential";
+  /** The first interval, in ms, 1 to `limits.backoffIntervalMsMax`. */
+  base: number;
+  /** The longest interval, in ms, `base` to `limits.backoffIntervalMsMax`. Default: the latter. */
+  max?: number | undefined;
+  /**
+   * Each interval is shorter by a random share of up to this, 0 to 1, so that messages that fail together
+   * are not tried again together. Default: 0.
+   */
+  jitter?: number | undefined;
+  /**
+   * The number of deliveries, the first included: 1 to one more than `limits.backoffIntervalsMax`. Default: as many
+   * as possible.
+   */
+  attempts?: number | undefined;
+}
+
 /** Options of {@link KvQueue.enqueue}. An unknown name is a `TypeError`. */
 export interface KvQueueEnqueueOptions {
   /**
@@ -851,19 +878,27 @@ export interface KvQueueEnqueueOptions {
   /**
    * Waiting times before each new delivery of a failed message, in milliseconds; their number and
    * length are limited as in {@link KvEnqueueOptions}. A message that fails when none is left is
-   * dead. Default: `[1000, 5000, 10000]`.
+   * dead. Or a rule for them, {@link KvExponentialBackoff}. Default: `[1000, 5000, 10000]`.
    */
-  backoffSchedule?: readonly number[] | undefined;
+  backoffSchedule?: readonly number[] | KvExponentialBackoff | undefined;
   /** The keys under which its value is stored when it dies, at most ten. Default: none. */
   keysIfUndelivered?: readonly KvKey[] | undefined;
   /**
    * While a message with this key is in the queue, neither done nor dead, another one adds nothing:
-   * `deduplicated` of the result is true. The message of a running handler is in the queue too, so a
-   * handler that enqueues its own key again adds nothing, and its chain ends. Chains of messages keep
-   * the step that is enqueued in an entry instead, and check it (docs/queues.md, "Chains").
+   * `deduplicated` of the result is true. The message of a running handler is in the queue too: a
+   * handler that enqueues its own key again acknowledges its message in the same commit, by {@link
+   * AtomicOperation.ack} (docs/queues.md, "Chains").
    * Not empty, at most 1024 bytes in UTF-8. Default: none.
    */
   deduplicationKey?: string | undefined;
+  /**
+   * What the message does if its `deduplicationKey` is taken. `"drop"`: it adds nothing. `"replace"`: the
+   * message that waits gets the value and all options of this one, but keeps its id and when it is due.
+   * `"debounce"`: its due time too, so that a `delay` begins anew. A message that a consumer has is not
+   * changed: with `"replace"` and `"debounce"` this one is added beside it, and has the key from then on.
+   * Default: `"drop"`.
+   */
+  deduplication?: "drop" | "replace" | "debounce" | undefined;
   /**
    * 0 to 9: of the due messages, those with the highest priority are delivered first. Default: 0.
    */
@@ -872,14 +907,26 @@ export interface KvQueueEnqueueOptions {
   deadRetention?: number | undefined;
 }
 
-/** A message, as the handler of {@link KvQueue.listen} gets it. */
+/** A message that a consumer has, for {@link AtomicOperation.ack}. */
 export interface KvMessageInfo<T = any> {
   /** Its number as text; no other message of the database ever has the same. */
   readonly id: string;
   readonly value: T;
   /** How often it has been delivered, this time included. */
   readonly attempts: number;
+  /** How often it can be delivered again if it fails. With 0 it is dead after this failure. */
+  readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+}
+
+/** A message, as the handler of {@link KvQueue.listen} gets it. */
+export interface KvHandledMessage<T = any> extends KvMessageInfo<T> {
+  /**
+   * Aborts when the handler should stop, because its outcome has no effect any more: `reason.name` is
+   * `"TimeoutError"` after the `timeout` of the listener, and `"LockLost"` if another consumer may have the
+   * message.
+   */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -900,8 +947,14 @@ export interface KvMessage<T = any> extends KvMessageInfo<T> {
    * message dies.
    *
    * @param options.error Kept with the dead letter: an `Error`, or any value as text.
+   * @param options.retry With `false` no other attempt can help: the message dies now. Not together with
+   *   `delay`. Default: true.
    */
-  nack(options?: { delay?: number | undefined; error?: unknown }): Promise<boolean>;
+  nack(options?: {
+    delay?: number | undefined;
+    error?: unknown;
+    retry?: boolean | undefined;
+  }): Promise<boolean>;
   /** Sets the expiry of its lock to `ms` from now, 100 to 86400000 (a day). */
   extend(ms: number): Promise<boolean>;
 }
@@ -1016,8 +1069,8 @@ export interface KvQueue<T = any> {
   /**
    * Handles messages until `signal` aborts or the handle closes. A message is done when the handler
    * returns or its promise resolves. If the handler throws or rejects, or the process dies, the
-   * message is delivered again as its `backoffSchedule` says, and is dead when no interval is left;
-   * the error is kept with it, and reported as `options.onError` says. While a handler runs, the
+   * message is delivered again as its `backoffSchedule` says, and is dead when no interval is left, or at
+   * once after a {@link KvDoNotRetry}; the error is kept with it, and reported as `options.onError` says. While a handler runs, the
    * lock of its message is renewed, so no other consumer gets it. Listeners in all processes share
    * the work in turn.
    *
@@ -1031,6 +1084,9 @@ export interface KvQueue<T = any> {
    * @param options.lockDuration The time after which the message of a dead consumer is delivered
    *   again, in ms, 100 to 86400000 (a day). Default: 5000, less than that of {@link receive}: the
    *   lock is renewed while the handler runs, so it only has to outlast a pause of the process.
+   * @param options.timeout The longest time of a handler, in ms, 1 to 86400000. Then the `signal` of its
+   *   message aborts, and the message fails with an error of the name `"TimeoutError"`; how the handler ends
+   *   has no effect any more. Default: none.
    * @param options.drain How long the end waits for running handlers, in ms, 0 to 86400000. The message
    *   of a handler that runs for longer is delivered again when its lock expires. Default:
    *   `lockDuration`.
@@ -1047,7 +1103,7 @@ export interface KvQueue<T = any> {
    * });
    */
   listen(
-    handler: (value: T, message: KvMessageInfo<T>) => unknown,
+    handler: (value: T, message: KvHandledMessage<T>) => unknown,
     options?: KvListenOptions<T>,
   ): Promise<void>;
 
@@ -1119,6 +1175,7 @@ export interface KvQueue<T = any> {
 export interface KvListenOptions<T = unknown> extends KvCallOptions {
   concurrency?: number | undefined;
   lockDuration?: number | undefined;
+  timeout?: number | undefined;
   drain?: number | undefined;
   onError?: ((error: unknown, message: KvMessageInfo<T>) => unknown) | undefined;
 }
@@ -1264,6 +1321,27 @@ export class AtomicOperation<Checked extends boolean = true> {
    *   .commit();
    */
   enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions): this;
+
+  /**
+   * Acknowledges messages by the commit: they are removed, and everything else of the operation happens,
+   * or nothing happens. If a message is not the consumer's any more, because its lock expired and another
+   * consumer got it, the commit resolves to `{ ok: false }`, and `failed` has its index behind those of all
+   * checks. A handler of {@link KvQueue.listen} returns afterwards as usual. The messages' own
+   * deduplication keys are free for the messages that the operation enqueues.
+   *
+   * @param messages From {@link KvQueue.receive}, or those that the handler of {@link KvQueue.listen} gets.
+   * @throws TypeError for something else.
+   *
+   * @example
+   * await kv.queue("orders").listen(async (order, message) => {
+   *   await kv.atomic()
+   *     .sum(["sold", order.item], 1)
+   *     .enqueue({ invoice: order.id }, { queue: "mail" })
+   *     .ack(message)
+   *     .commit();
+   * });
+   */
+  ack(...messages: KvMessageInfo[]): AtomicOperation;
 
   /**
    * Commits the operation: everything happens, or nothing. Resolves to `{ ok: false }` if a check
@@ -1656,6 +1734,12 @@ export interface KvTransaction {
   mutate(...mutations: KvMutation[]): this;
   /** As {@link AtomicOperation.enqueue}. */
   enqueue(value: unknown, options?: KvEnqueueOptions | KvNamedEnqueueOptions): this;
+
+  /**
+   * As {@link AtomicOperation.ack}. If a message is not the consumer's any more at the commit, the
+   * transaction rejects with {@link KvConflictError}, without another attempt; `messages` has its id.
+   */
+  ack(...messages: KvMessageInfo[]): this;
 }
 
 /**
@@ -2909,7 +2993,8 @@ export class KvError extends Error {
 }
 
 /**
- * Every attempt of a transaction had a conflict: try later. `code` is `"CONFLICT"`.
+ * Every attempt of a transaction had a conflict: try later. Or it was to acknowledge a message whose lock
+ * is lost; it is not tried again then. `code` is `"CONFLICT"`.
  *
  * @example
  * try {
@@ -2931,7 +3016,21 @@ export class KvConflictError extends KvError {
    * something.
    */
   readonly ranges: KvListSelector[];
+  /** The ids of the messages of {@link KvTransaction.ack} whose locks were lost. */
+  readonly messages: string[];
 }
+
+/**
+ * A handler of {@link KvQueue.listen} throws it if no other attempt can help: the message is a dead letter at
+ * once, with this error. Subclasses count too.
+ *
+ * @example
+ * await kv.queue("mail").listen(async ({ to }) => {
+ *   if (!to.includes("@")) throw new KvDoNotRetry(`${to} is no address`);
+ *   await send(to);
+ * });
+ */
+export class KvDoNotRetry extends Error {}
 
 /**
  * A write may or may not have happened: its answer was lost, and to send it again could write

@@ -12,6 +12,7 @@ export {
   sizeOf,
   KvError,
   KvConflictError,
+  KvDoNotRetry,
   KvFeedGapError,
   KvOutcomeUnknownError,
   BadResource,

@@ -6,6 +6,7 @@ export { KvUuidV7 } from "./codec/uuid.js";
 export {
   BadResource,
   KvConflictError,
+  KvDoNotRetry,
   KvError,
   KvFeedGapError,
   KvOutcomeUnknownError,

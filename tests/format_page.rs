@@ -322,6 +322,7 @@ fn messages_are_packed_as_the_page_says() {
         deduplication_key: Some("once".into()),
         dead_retention_ms: Some(60_000),
         value: vec![0xf6],
+        ..Message::default()
     };
     file.write(vec![], vec![message]);
     let row = || {

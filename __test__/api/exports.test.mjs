@@ -13,6 +13,7 @@ const NAMES = [
   "BadResource",
   "Kv",
   "KvConflictError",
+  "KvDoNotRetry",
   "KvError",
   "KvFeedGapError",
   "KvListIterator",

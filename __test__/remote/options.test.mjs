@@ -130,7 +130,7 @@ describe("a signal", () => {
   });
 
   test("cancels a wait for a message and all later ones", async () => {
-    const { mock, kv, abort } = await abortable({ extensions: ["frames-1", "queues-1"] });
+    const { mock, kv, abort } = await abortable({ extensions: ["frames-1", "queues-2"] });
     const asked = silent(mock, "receive");
     const queue = kv.queue("work");
     const receiving = assert.rejects(queue.receive({ wait: 60_000 }), enough);

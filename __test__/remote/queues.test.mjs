@@ -220,7 +220,7 @@ test("a credit freed while a stream opens is granted once it is open", async () 
 
 test("after an immediate empty answer the next request waits for a pause", async () => {
   const mock = await start();
-  mock.metadata = { extensions: ["frames-1", "queues-1"] };
+  mock.metadata = { extensions: ["frames-1", "queues-2"] };
   mock.scripts.receive = (_, response) =>
     reply(response, 200, "application/octet-stream", Buffer.from([0]));
   const kv = await connect(mock);

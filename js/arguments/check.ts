@@ -85,7 +85,14 @@ export function shown(given: unknown): string {
 const READ_OPTIONS = ["consistency", "withExpiry", "signal"];
 const SET_OPTIONS = ["expireIn", "expireAt"];
 const ENQUEUE_OPTIONS = ["delay", "keysIfUndelivered", "backoffSchedule"];
-const NAMED_ONLY = ["queue", "at", "deduplicationKey", "priority", "deadRetention"] as const;
+const NAMED_ONLY = [
+  "queue",
+  "at",
+  "deduplicationKey",
+  "deduplication",
+  "priority",
+  "deadRetention",
+] as const;
 /** The options of lists, those of a transaction among them. */
 export const LIST_OPTIONS = [
   "limit",
@@ -174,6 +181,8 @@ export interface NamedOptions {
   readonly priority: number;
   readonly deadRetentionMs: number | undefined;
   readonly deduplicationKey: string | undefined;
+  /** The number of its mode; 0: a message whose key is taken adds nothing. */
+  readonly deduplication: number;
 }
 
 const NO_KEYS: readonly KvKey[] = [];

@@ -34,7 +34,9 @@ import {
   putSetKey,
   putValue,
 } from "../records/records.js";
+import { type MessageLock, lockOf, putAcknowledge } from "../queue/message-lock.js";
 import {
+  ACKS,
   CHECKS,
   MESSAGES,
   MUTATIONS,
@@ -60,6 +62,7 @@ import { checkAtomicEnqueue } from "../queue/queue-options.js";
 import { COMMITS, ENQUEUES } from "../instruments/channels.js";
 import { contextOf, enqueueEvent } from "../write/writes.js";
 import { Session } from "../session/session.js";
+import type { WriteBatch } from "../session/write-batch.js";
 import { abortable } from "../arguments/signal.js";
 import type {
   AtomicCheck,
@@ -93,6 +96,8 @@ export class AtomicOperation {
   #failure: unknown = undefined;
   /** The key of the record that is being added is wrong. */
   #bad = false;
+  /** The locks of the messages that the commit acknowledges, if any. */
+  #locks: MessageLock[] | null = null;
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
@@ -270,8 +275,17 @@ export class AtomicOperation {
     const { limits } = this.#session;
     return this.#add(MESSAGES, (writer) => {
       this.#tryKey(() => putEnqueue(writer, checked, limits));
-      putMessage(writer, value, limits, context);
+      putMessage(writer, value, checked, limits, context);
     });
+  }
+
+  ack(...messages: unknown[]): this {
+    for (const message of messages) {
+      const lock = lockOf("atomic().ack", message);
+      (this.#locks ??= []).push(lock);
+      this.#add(ACKS, (writer) => putAcknowledge(writer, lock));
+    }
+    return this;
   }
 
   // The default keeps `commit.length` at 0, as in Deno.
@@ -307,12 +321,20 @@ export class AtomicOperation {
     const segments = last === undefined ? records : [...records, last];
     if (session.order.held !== 0 || isOpen(segments)) {
       const [batch, index] = await commitLate(session, segments.slice());
-      return batch.result(index);
+      return this.#resultOf(batch, index);
     }
     const batch = joinSegments(session, segments);
     const index = batch.last;
     await batch.settled;
-    return batch.result(index);
+    return this.#resultOf(batch, index);
+  }
+
+  #resultOf(batch: WriteBatch, index: number): KvAtomicResult | KvCommitRefusal {
+    const result = batch.result(index);
+    if (this.#locks !== null && result.ok) {
+      for (const lock of this.#locks) lock.acknowledged = true;
+    }
+    return result;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: it catches `await kv.atomic()…` without commit().
@@ -381,7 +403,7 @@ export class AtomicOperation {
     }
   }
 
-  /** Checks, then mutations, then messages; each in the order of their calls. */
+  /** Checks, then acknowledgements, then mutations, then messages; each in the order of their calls. */
   #inOrder(): Segment[] {
     if (!this.#sorted) this.#segments.sort((a, b) => a.rank - b.rank);
     this.#sorted = true;

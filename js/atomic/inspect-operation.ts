@@ -11,10 +11,12 @@ import {
   CALCULATE_CLAMP,
   CALCULATE_EXPIRES,
   EXPIRES,
+  OP_ACKNOWLEDGE,
   OP_APPEND,
   OP_CALCULATE,
   OP_CHECK,
   OP_CHECK_RANGE,
+  OP_DEDUPLICATE,
   OP_DELETE,
   OP_END,
   OP_ENQUEUE,
@@ -29,6 +31,7 @@ import {
   OP_WRITE_ID,
   SUFFIXED,
 } from "../native/contract.js";
+import { DEDUPLICATIONS } from "../queue/queue-options.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import { RecordLayout } from "../records/layout.js";
 import { COMMIT_VERSIONSTAMP } from "../records/records.js";
@@ -62,12 +65,14 @@ class Description {
   readonly #buf: Buffer;
   readonly #record = new RecordLayout();
   readonly #print: Print;
+  /** The end of the record, where one that belongs to it may follow. */
+  readonly #next: number;
 
   constructor(segment: Segment, print: Print) {
     this.#segment = segment;
     this.#buf = segment.buf;
     this.#print = print;
-    this.#record.read(segment.buf, segment.start);
+    this.#next = this.#record.read(segment.buf, segment.start);
   }
 
   text(): string {
@@ -99,7 +104,10 @@ class Description {
         return this.#message([], BACKOFF_DEFAULT_MS);
       case OP_ENQUEUE_NAMED:
         return this.#message(this.#namedOptions(), NAMED_BACKOFF_DEFAULT_MS);
+      case OP_ACKNOWLEDGE:
+        return `ack(message ${this.#buf.readDoubleLE(this.#record.messageAt)})`;
       case OP_CHECK_RANGE:
+      case OP_DEDUPLICATE:
       case OP_END:
       case OP_PATCHES:
       case OP_TELL:
@@ -163,6 +171,10 @@ class Description {
     const deadRetention = this.#buf.readDoubleLE(deadRetentionAt);
     const options = [`queue: ${this.#text(queueAt)}`];
     if (deduplicationAt >= 0) options.push(`deduplicationKey: ${this.#text(deduplicationAt)}`);
+    const [mode, number] = this.#buf.subarray(this.#next, this.#segment.end);
+    if (mode === OP_DEDUPLICATE) {
+      options.push(`deduplication: ${this.#print(DEDUPLICATIONS[number])}`);
+    }
     if (priority > 0) options.push(`priority: ${priority}`);
     if (deadRetention >= 0) options.push(`deadRetention: ${deadRetention}`);
     return options;

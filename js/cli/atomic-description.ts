@@ -69,6 +69,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
       "backoffSchedule",
       "keysIfUndelivered",
       "deduplicationKey",
+      "deduplication",
       "priority",
       "deadRetention",
     ],

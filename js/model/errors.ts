@@ -22,22 +22,41 @@ nameOnPrototype(KvError, "KvError");
 export interface Conflict {
   readonly keys: KvEntryKey[];
   readonly ranges: KvListSelector[];
+  /** The ids of the messages to acknowledge whose locks were lost. */
+  readonly messages: string[];
 }
 
-/** Every attempt of a transaction conflicted with other writers. */
+/** Every attempt of a transaction conflicted with other writers, or it was to acknowledge a message whose lock is lost. */
 export class KvConflictError extends KvError {
   /** The keys that the last attempt read with `get` and that have changed. */
   readonly keys: KvEntryKey[];
   /** The selectors of the lists of the last attempt in whose range an entry has changed. */
   readonly ranges: KvListSelector[];
+  /** The ids of the messages that it was to acknowledge and whose locks were lost. */
+  readonly messages: string[];
 
-  constructor(message: string, { keys, ranges }: Conflict) {
+  constructor(message: string, { keys, ranges, messages }: Conflict) {
     super("CONFLICT", message);
     this.keys = keys;
     this.ranges = ranges;
+    this.messages = messages;
   }
 }
 nameOnPrototype(KvConflictError, "KvConflictError");
+
+/** Thrown by a handler: no retry can help, so the message is a dead letter now. */
+export class KvDoNotRetry extends Error {}
+nameOnPrototype(KvDoNotRetry, "KvDoNotRetry");
+
+/** Whether a handler has thrown a {@link KvDoNotRetry}, also one of another copy of this module. */
+export function isDoNotRetry(error: unknown): boolean {
+  if (error instanceof KvDoNotRetry) return true;
+  try {
+    return isError(error) && error.name === "KvDoNotRetry";
+  } catch {
+    return false;
+  }
+}
 
 /** A write may or may not have happened. */
 export class KvOutcomeUnknownError extends KvError {

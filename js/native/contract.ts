@@ -40,6 +40,8 @@ export const LISTEN_END = 9;
 export const REPLIED = 10;
 /** An error record. */
 export const CALL_FAILED = 11;
+/** The lock of a message of a listener is lost; its number. */
+export const LOCK_LOST = 12;
 
 // The mark of a command that a replica may answer, added to its number.
 
@@ -59,6 +61,10 @@ export const DONE = 0;
 export const FAILED = 1;
 /** Nobody has seen the message: it goes back. */
 export const RETURNED = 2;
+/** A commit has acknowledged the message. Only a listener tells so, to take another one. */
+export const ACKNOWLEDGED = 3;
+/** An attempt has failed, and no other one can help. */
+export const DEAD = 4;
 
 // Flags of a range request.
 
@@ -173,6 +179,10 @@ export const OP_ENQUEUE_NAMED = 0x0e;
 export const OP_TELL = 0x0f;
 /** The id by which a server recognises a repetition, once in a write; only from a client over a URL. */
 export const OP_WRITE_ID = 0x10;
+/** Acknowledges a message, if its lock holds. */
+export const OP_ACKNOWLEDGE = 0x11;
+/** What the message of the record before does if its deduplication key is taken. */
+export const OP_DEDUPLICATE = 0x12;
 
 // Flag of the first byte of a record.
 

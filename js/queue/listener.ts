@@ -1,5 +1,6 @@
 // Duty: listening to a queue: takes deliveries, runs the handler, and reports how each ended.
-// Invariant: every delivery is settled exactly once: done when the handler's promise resolves;
+// Invariant: every delivery is settled exactly once: done when the handler's promise resolves, unless a
+// commit has acknowledged its message before;
 // failed when it rejects, when the handler throws, or when the message cannot be read; returned
 // unused when the listener has stopped. The end of a listener comes after the end of its handlers, for a
 // bounded time, and after their settlements are durable.
@@ -8,12 +9,23 @@ import { onAbort } from "../arguments/signal.js";
 import { headersIn } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
 import { PROCESSES, type ProcessOperation } from "../instruments/channels.js";
-import { type Failure, errorOf, readFailure } from "../model/errors.js";
-import { CALL_ACKNOWLEDGED, DELIVERY, DONE, FAILED, RETURNED } from "../native/contract.js";
+import { type Failure, errorOf, isDoNotRetry, readFailure } from "../model/errors.js";
+import {
+  ACKNOWLEDGED,
+  CALL_ACKNOWLEDGED,
+  DEAD,
+  DELIVERY,
+  DONE,
+  FAILED,
+  LOCK_LOST,
+  RETURNED,
+} from "../native/contract.js";
 import { putText, readU32 } from "../native/frame.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
-import { clearTimeout, setTimeout } from "../model/clock.js";
+import { LOCK_BYTES, MessageLock } from "./message-lock.js";
+import { HandlerSignal, lockLost } from "./handler-signal.js";
+import { clearTimeout, setImmediate, setTimeout } from "../model/clock.js";
 import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
 import { type RawMessage, putReason, readMessage } from "./raw-message.js";
@@ -34,8 +46,8 @@ export interface ListenerOptions {
   /** Whether the close of the handle ends the listener as a signal does: once its handlers have ended. */
   readonly closeDrains: boolean;
   /** Rejects when the message was not handled. */
-  handle(message: RawMessage): Promise<void>;
-  /** Whether the reason of a failure is kept with the message. */
+  handle(message: RawMessage, lock: MessageLock, stop: HandlerSignal): Promise<void>;
+  /** Whether the reason of a failure is kept with the message, and may end its retries. */
   readonly keepsReasons: boolean;
 }
 
@@ -51,6 +63,10 @@ export class Listener implements Receiver {
   #over = false;
   #drained: Promise<void> | null = null;
   readonly #running = new Set<Promise<void>>();
+  /** Messages that wait for the end of a handler, whose message its commit has acknowledged. */
+  #waiting: { number: number; message: RawMessage; lock: MessageLock }[] = [];
+  /** Of running handlers, by the numbers of their deliveries. */
+  readonly #signals = new Map<number, { lock: MessageLock; stop: HandlerSignal }>();
 
   constructor(session: Session, options: ListenerOptions) {
     this.#session = session;
@@ -79,6 +95,7 @@ export class Listener implements Receiver {
   #stop(): void {
     if (this.#stopped || this.#over) return;
     this.#stopped = true;
+    this.#returnWaiting();
     this.#session.native.unlisten(this.#id);
   }
 
@@ -106,9 +123,16 @@ export class Listener implements Receiver {
   }
 
   receive(kind: number, data: Buffer | null): void {
+    if (kind === LOCK_LOST && data !== null) {
+      const number = data.readDoubleLE(0);
+      // After the results of commits that arrived before: one of them may have acknowledged the message.
+      setImmediate(() => this.#loseLock(number));
+      return;
+    }
     if (kind !== DELIVERY || data === null) {
       if (data !== null) this.#failure = readFailure(data);
       this.#over = true;
+      this.#returnWaiting();
       this.#session.port.forget(this.#id);
       this.#session.port.settled();
       this.#forgetIfDone();
@@ -118,33 +142,55 @@ export class Listener implements Receiver {
     let at = 4;
     for (let left = readU32(data, 0); left > 0; left--) {
       const number = data.readDoubleLE(at);
-      const message = readMessage(data, at + NUMBER_BYTES);
+      const lockAt = at + NUMBER_BYTES;
+      const message = readMessage(data, lockAt + LOCK_BYTES);
       at = message.end;
+      const lock = new MessageLock(message.id, data, lockAt);
       if (this.#stopped || this.#session.closed) this.#settle(number, RETURNED);
-      else this.#start(number, message);
+      else if (this.#running.size < this.#options.credits) this.#start(number, message, lock);
+      else this.#waiting.push({ number, message, lock });
     }
   }
 
-  #start(number: number, message: RawMessage): void {
-    const running = this.#deliver(number, message).finally(() => {
+  #returnWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { number } of waiting) this.#settle(number, RETURNED);
+  }
+
+  #loseLock(number: number): void {
+    const handling = this.#signals.get(number);
+    if (handling === undefined || handling.lock.acknowledged) return;
+    handling.stop.abort(lockLost(handling.lock));
+  }
+
+  #start(number: number, message: RawMessage, lock: MessageLock): void {
+    const running = this.#deliver(number, message, lock).finally(() => {
       this.#running.delete(running);
+      const next = this.#waiting.shift();
+      if (next !== undefined) this.#start(next.number, next.message, next.lock);
       this.#forgetIfDone();
     });
     this.#running.add(running);
   }
 
-  async #deliver(number: number, message: RawMessage): Promise<void> {
+  async #deliver(number: number, message: RawMessage, lock: MessageLock): Promise<void> {
+    const stop = new HandlerSignal();
+    this.#signals.set(number, { lock, stop });
     try {
-      await (PROCESSES.isObserved ? this.#observed(message) : this.#options.handle(message));
+      const run = () => this.#options.handle(message, lock, stop);
+      await (PROCESSES.isObserved ? this.#observed(message, run) : run());
     } catch (error) {
-      this.#settle(number, FAILED, error);
+      this.#settle(number, lock.acknowledged ? ACKNOWLEDGED : FAILED, error);
       return;
+    } finally {
+      this.#signals.delete(number);
     }
-    this.#settle(number, DONE);
+    this.#settle(number, lock.acknowledged ? ACKNOWLEDGED : DONE);
   }
 
   /** Runs the handler, and publishes its start and its end. */
-  #observed(message: RawMessage): Promise<void> {
+  #observed(message: RawMessage, run: () => Promise<void>): Promise<void> {
     const { queue } = this.#options;
     const { data, start, end } = message;
     const event: ProcessOperation = {
@@ -157,7 +203,7 @@ export class Listener implements Receiver {
       attempts: message.attempts,
       enqueuedAt: new Date(message.enqueuedMs),
     };
-    return PROCESSES.trace(event, () => this.#options.handle(message));
+    return PROCESSES.trace(event, run);
   }
 
   #settle(number: number, outcome: number, error?: unknown): void {
@@ -167,7 +213,8 @@ export class Listener implements Receiver {
     }
     const reason = new Writer();
     putReason(reason, error);
-    this.#session.native.settle(this.#id, number, outcome, reason.buf, reason.pos);
+    const kind = isDoNotRetry(error) ? DEAD : FAILED;
+    this.#session.native.settle(this.#id, number, kind, reason.buf, reason.pos);
   }
 
   #forgetIfDone(): void {

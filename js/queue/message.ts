@@ -8,8 +8,17 @@ import { headersIn } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
 import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
 import { putText } from "../native/frame.js";
-import { CALL_EXTEND, CALL_SETTLE, DONE, FAILED, REPLIED, RETURNED } from "../native/contract.js";
+import {
+  CALL_EXTEND,
+  CALL_SETTLE,
+  DEAD,
+  DONE,
+  FAILED,
+  REPLIED,
+  RETURNED,
+} from "../native/contract.js";
 import { assign } from "../model/define.js";
+import { LOCK_BYTES, LockedMessage, MessageLock } from "./message-lock.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
 import { checkExtend, checkNack, checkReceive } from "./queue-options.js";
@@ -17,24 +26,14 @@ import { type MessageInfo, infoOf, putReason, readMessage } from "./raw-message.
 import type { Session } from "../session/session.js";
 import { onAbort } from "../arguments/signal.js";
 
-/** Bytes of a received message before the message itself: its lock. */
-const LOCK_BYTES = 8;
-
-export class KvMessage implements MessageInfo {
-  readonly id: string;
-  readonly value: any;
-  readonly attempts: number;
-  readonly enqueuedAt: Date;
+export class KvMessage extends LockedMessage {
   readonly #session: Session;
   readonly #lock: MessageLock;
 
   constructor(session: Session, lock: MessageLock, info: MessageInfo) {
+    super(lock, info);
     this.#session = session;
     this.#lock = lock;
-    this.id = info.id;
-    this.value = info.value;
-    this.attempts = info.attempts;
-    this.enqueuedAt = info.enqueuedAt;
   }
 
   async ack(): Promise<boolean> {
@@ -43,9 +42,9 @@ export class KvMessage implements MessageInfo {
   }
 
   async nack(options?: unknown): Promise<boolean> {
-    const { delayMs, error } = checkNack(options, this.#session.limits);
+    const { delayMs, error, retries } = checkNack(options, this.#session.limits);
     this.#session.requireOpen();
-    return await settle(this.#session, this.#lock, FAILED, delayMs, error);
+    return await settle(this.#session, this.#lock, retries ? FAILED : DEAD, delayMs, error);
   }
 
   async extend(ms: number): Promise<boolean> {
@@ -56,18 +55,9 @@ export class KvMessage implements MessageInfo {
   }
 }
 
-/** The lock of a received message. */
-interface MessageLock {
-  readonly id: number;
-  readonly lock: Buffer;
-}
-
-function headOf({ id, lock }: MessageLock): Writer {
+function headOf(lock: MessageLock): Writer {
   const frame = new Writer(SETTLE_BYTES);
-  frame.f64(id);
-  frame.ensure(LOCK_BYTES);
-  frame.buf.set(lock, frame.pos);
-  frame.pos += LOCK_BYTES;
+  lock.put(frame);
   return frame;
 }
 
@@ -85,8 +75,8 @@ async function settle(
 ): Promise<boolean> {
   const frame = headOf(lock);
   frame.u8(outcome);
-  if (outcome === FAILED) {
-    frame.f64(delayMs);
+  if (outcome === FAILED) frame.f64(delayMs);
+  if (outcome === FAILED || outcome === DEAD) {
     putReason(frame, error === undefined ? NO_REASON : error);
   }
   return (await callWhileClosing(session, CALL_SETTLE, frame))[0] === 1;
@@ -142,7 +132,7 @@ async function taken(
     return null;
   }
   const raw = readMessage(data, LOCK_BYTES);
-  const messageLock = { id: raw.id, lock: data.subarray(0, LOCK_BYTES) };
+  const messageLock = new MessageLock(raw.id, data, 0);
   if (session.closed || signal?.aborted) {
     // If that fails, the lock expires by itself.
     await settle(session, messageLock, RETURNED).catch(() => false);

@@ -18,7 +18,8 @@ import {
 } from "./queue-options.js";
 import { Listener } from "./listener.js";
 import { type PeekedPage, peek } from "./peek.js";
-import { type MessageInfo, infoOf } from "./raw-message.js";
+import { HandledMessage, withinTime } from "./handler-signal.js";
+import { infoOf } from "./raw-message.js";
 import type { Session } from "../session/session.js";
 import { abortable, signalled } from "../arguments/signal.js";
 import type { KvEnqueueResult } from "../model/types.js";
@@ -75,7 +76,8 @@ export class KvQueue {
   async listen(handler: Handler, options?: unknown): Promise<void> {
     const session = this.#session;
     const { bounds } = session.port;
-    const { credits, lockMs, drainMs, signal, onError } = checkListen(handler, options, bounds);
+    const checked = checkListen(handler, options, bounds);
+    const { credits, lockMs, drainMs, timeoutMs, signal, onError } = checked;
     session.requireOpen();
     if (signal?.aborted) return;
     const failures = new HandlerFailures(this.name, onError);
@@ -86,10 +88,10 @@ export class KvQueue {
       drainMs,
       closeDrains: true,
       keepsReasons: true,
-      async handle(raw) {
-        const message: MessageInfo = infoOf(raw);
+      async handle(raw, lock, stop) {
+        const message = new HandledMessage(lock, infoOf(raw), stop);
         try {
-          await handler(message.value, message);
+          await withinTime(() => handler(message.value, message), timeoutMs, stop);
         } catch (error) {
           failures.report(error, message);
           throw error;

@@ -11,6 +11,7 @@ import {
   checkUndelivered,
   shown,
 } from "../arguments/check.js";
+import { exponential, isRule } from "./exponential.js";
 import { option, without } from "../arguments/options.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
@@ -88,9 +89,13 @@ const ENQUEUE_OPTIONS = [
   "backoffSchedule",
   "keysIfUndelivered",
   "deduplicationKey",
+  "deduplication",
   "priority",
   "deadRetention",
 ] as const;
+
+/** What a message does whose key is taken, by the numbers in frames. */
+export const DEDUPLICATIONS = ["drop", "replace", "debounce"] as const;
 
 /** The options of an enqueue into the queue `name`. */
 export function checkNamedEnqueue(
@@ -111,7 +116,9 @@ export function checkNamedEnqueue(
     delayMs: checkDelay(given.delay, limits),
     atMs: checkAt(method, given.at, limits, now),
     keysIfUndelivered: checkUndelivered(given.keysIfUndelivered),
-    backoffMs: checkBackoff(given.backoffSchedule, limits, NAMED_BACKOFF_DEFAULT_MS),
+    backoffMs: isRule(given.backoffSchedule)
+      ? exponential(method, given.backoffSchedule, limits, Math.random)
+      : checkBackoff(given.backoffSchedule, limits, NAMED_BACKOFF_DEFAULT_MS),
     named: {
       queue: name,
       priority: optionalInteger(`${method}: priority`, given.priority, 0, bounds.priorityMax, 0),
@@ -120,8 +127,21 @@ export function checkNamedEnqueue(
         key === undefined
           ? undefined
           : checkText(`${method}: deduplicationKey`, key, bounds.deduplicationKeyBytesMax),
+      deduplication: checkDeduplication(method, given.deduplication, key),
     },
   };
+}
+
+function checkDeduplication(method: string, mode: unknown, key: unknown): number {
+  if (mode === undefined) return 0;
+  const number = (DEDUPLICATIONS as readonly unknown[]).indexOf(mode);
+  if (number < 0) {
+    throw invalid(
+      `${method}: deduplication must be "drop", "replace" or "debounce": received ${shown(mode)}`,
+    );
+  }
+  if (key === undefined) throw invalid(`${method}: deduplication needs a deduplicationKey`);
+  return number;
 }
 
 /** A time of delivery, in ms since the epoch. */
@@ -173,6 +193,8 @@ export interface ListenOptions {
   readonly lockMs: number;
   /** Longest wait for running handlers at the end. */
   readonly drainMs: number;
+  /** The longest time of a handler. */
+  readonly timeoutMs: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onError: OnError | undefined;
 }
@@ -182,7 +204,7 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
   if (typeof handler !== "function") {
     throw misuse(`${method}: handler must be a function: received ${shown(handler)}`);
   }
-  const names = ["concurrency", "lockDuration", "drain", "onError", "signal"] as const;
+  const names = ["concurrency", "lockDuration", "timeout", "drain", "onError", "signal"] as const;
   const given = checkOptions(method, options, names);
   const { concurrencyMax } = bounds;
   const lockMs = checkLock(method, given.lockDuration, bounds, bounds.lockMs);
@@ -196,6 +218,13 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
     ),
     lockMs,
     drainMs: checkDrain(method, given.drain, bounds, lockMs),
+    timeoutMs: optionalInteger(
+      `${method}: timeout`,
+      given.timeout,
+      1,
+      bounds.lockDurationMsMax,
+      undefined,
+    ),
     signal: checkSignal(method, given.signal),
     onError: checkOnError(method, given.onError),
   };
@@ -243,13 +272,20 @@ export interface NackOptions {
   /** −1: by the backoff schedule. */
   readonly delayMs: number;
   readonly error: unknown;
+  readonly retries: boolean;
 }
 
 export function checkNack(options: unknown, limits: Limits): NackOptions {
   const method = "message.nack";
-  const { delay, error } = checkOptions(method, options, ["delay", "error"]);
+  const { delay, error, retry } = checkOptions(method, options, ["delay", "error", "retry"]);
   const delayMs = optionalInteger(`${method}: delay`, delay, 0, limits.delayMsMax, -1);
-  return { delayMs, error };
+  if (retry !== undefined && typeof retry !== "boolean") {
+    throw invalid(`${method}: retry must be a boolean: received ${shown(retry)}`);
+  }
+  if (retry === false && delay !== undefined) {
+    throw invalid(`${method}: give either delay or retry: false, not both`);
+  }
+  return { delayMs, error, retries: retry !== false };
 }
 
 export function checkExtend(ms: unknown, bounds: Bounds): number {

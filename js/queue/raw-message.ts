@@ -8,14 +8,15 @@ import type { Writer } from "../codec/writer.js";
 import { putText, readU32 } from "../native/frame.js";
 import { isError } from "../model/brands.js";
 
-/** Bytes of a message before its value: id, time, attempts, the value's length. */
-const MESSAGE_HEAD_BYTES = 24;
+/** Bytes of a message before its value: id, time, attempts, attempts left, the value's length. */
+const MESSAGE_HEAD_BYTES = 28;
 
 /** A message as it crosses; its value is `data[start..end)`. */
 export interface RawMessage {
   readonly id: number;
   readonly enqueuedMs: number;
   readonly attempts: number;
+  readonly attemptsLeft: number;
   readonly data: Buffer;
   readonly start: number;
   readonly end: number;
@@ -28,9 +29,10 @@ export function readMessage(data: Buffer, at: number): RawMessage {
     id: data.readDoubleLE(at),
     enqueuedMs: data.readDoubleLE(at + 8),
     attempts: readU32(data, at + 16),
+    attemptsLeft: readU32(data, at + 20),
     data,
     start,
-    end: start + readU32(data, at + 20),
+    end: start + readU32(data, at + 24),
   };
 }
 
@@ -60,6 +62,7 @@ export interface MessageInfo {
   readonly id: string;
   readonly value: any;
   readonly attempts: number;
+  readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
 }
 
@@ -68,6 +71,7 @@ export function infoOf(raw: RawMessage): MessageInfo {
     id: String(raw.id),
     value: messageValue(raw),
     attempts: raw.attempts,
+    attemptsLeft: raw.attemptsLeft,
     enqueuedAt: new Date(raw.enqueuedMs),
   };
 }

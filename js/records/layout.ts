@@ -10,10 +10,12 @@ import {
   CALCULATE_MAX,
   CALCULATE_MIN,
   EXPIRES,
+  OP_ACKNOWLEDGE,
   OP_APPEND,
   OP_CALCULATE,
   OP_CHECK,
   OP_CHECK_RANGE,
+  OP_DEDUPLICATE,
   OP_DELETE,
   OP_END,
   OP_ENQUEUE,
@@ -51,7 +53,9 @@ export type Op =
   | typeof OP_ENQUEUE_NAMED
   | typeof OP_PATCHES
   | typeof OP_TELL
-  | typeof OP_WRITE_ID;
+  | typeof OP_WRITE_ID
+  | typeof OP_ACKNOWLEDGE
+  | typeof OP_DEDUPLICATE;
 
 /** Offsets of a part that a record does not have. */
 const NONE = -1;
@@ -92,6 +96,9 @@ export class RecordLayout {
   deduplicationAt = NONE;
   patchesAt = NONE;
   idAt = NONE;
+  messageAt = NONE;
+  lockAt = NONE;
+  modeAt = NONE;
 
   /** Reads the record at `at`. Returns where the next one starts. */
   read(buf: Buffer, at: number): number {
@@ -245,6 +252,18 @@ export class RecordLayout {
         if (this.relative) throw unknown(`record ${first}`);
         this.idAt = at;
         at += 16;
+        return at;
+      case OP_ACKNOWLEDGE:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.messageAt = at;
+        at += 8;
+        this.lockAt = at;
+        at += 8;
+        return at;
+      case OP_DEDUPLICATE:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.modeAt = at;
+        at += 1;
         return at;
       default:
         throw unknown(`record ${op satisfies never}`);

@@ -10,7 +10,7 @@ import type { Expiry } from "../arguments/expiry-options.js";
 import { encodeKey, encodeKeyParts, noKey } from "../codec/key.js";
 import { encodeCbor, encodeValue } from "../codec/value/encode.js";
 import type { Writer } from "../codec/writer.js";
-import { SET_EXPIRY_REQUIRED, STAMP_BYTES, SUFFIXED } from "../native/contract.js";
+import { OP_DEDUPLICATE, SET_EXPIRY_REQUIRED, STAMP_BYTES, SUFFIXED } from "../native/contract.js";
 import {
   putCheckHead,
   putEnqueueHead,
@@ -216,10 +216,14 @@ export function putEnqueue(
   putEnqueueNamedTail(writer, priority, named.deadRetentionMs ?? -1, queue, deduplicationKey);
 }
 
-/** A message's value: u32 length, CBOR. `context` are bytes that are put before it, if there is room. */
+/**
+ * A message's value: u32 length, CBOR; and what the message does if its key is taken. `context` are bytes that
+ * are put before the value, if there is room.
+ */
 export function putMessage(
   writer: Writer,
   value: unknown,
+  { named }: QueueOptions,
   limits: Limits,
   context: Buffer | null = null,
 ): void {
@@ -239,6 +243,9 @@ export function putMessage(
     putBefore(writer, at + 4, context);
   }
   endValue(writer, at, IN_MESSAGE);
+  if (named === undefined || named.deduplication === 0) return;
+  writer.u8(OP_DEDUPLICATE);
+  writer.u8(named.deduplication);
 }
 
 /** Puts bytes before the value that begins at `at` and was written last. */

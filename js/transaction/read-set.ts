@@ -134,8 +134,13 @@ export class ReadSet {
     if (given > most) throw overLimit("Too many checks", "checksMax", most, given);
   }
 
+  /** The number of {@link checks}. */
+  get count(): number {
+    return this.#points.size + this.#ranges.filter(({ used }) => used).length;
+  }
+
   /** The changed keys and ranges, by the numbers of the failed checks in {@link checks}. */
-  conflict(failed: readonly number[]): Conflict {
+  conflict(failed: readonly number[]): Pick<Conflict, "keys" | "ranges"> {
     if (this.#broken !== null) return { keys: [keyOf(this.#broken)], ranges: [] };
     const points = [...this.#points.keys()];
     const ranges = this.#ranges.filter(({ used }) => used);

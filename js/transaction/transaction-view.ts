@@ -17,6 +17,7 @@ import { ReadSet } from "./read-set.js";
 import { getLater, getManyLater, getManyNow, getNow, requireKey } from "../read/reads.js";
 import { isSuffixed } from "../records/records.js";
 import type { Session } from "../session/session.js";
+import { type MessageLock, lockOf } from "../queue/message-lock.js";
 import { abortable, abortablePage } from "../arguments/signal.js";
 import { type ListedTransaction, TransactionList } from "./transaction-list.js";
 import type {
@@ -65,6 +66,8 @@ export class Transaction implements KvTransaction {
   readonly #pending: Pending;
   /** Entries that were read, by the bytes of their keys. */
   readonly #entries = new Map<string, Promise<Maybe>>();
+  /** The locks of the messages that the commit acknowledges. */
+  readonly #locks: MessageLock[] = [];
   #ended = false;
 
   constructor(session: Session) {
@@ -235,6 +238,14 @@ export class Transaction implements KvTransaction {
     return this;
   }
 
+  ack(...messages: unknown[]): this {
+    this.#requireActive();
+    const locks = messages.map((message) => lockOf("tx.ack", message));
+    this.#operation.ack(...messages);
+    this.#locks.push(...locks);
+    return this;
+  }
+
   /** Adds a mutation of a key; `blind`: its result does not depend on the stored entry. */
   #write(key: KvKey, blind: boolean, record: (operation: AtomicOperation) => unknown): this {
     this.#requireActive();
@@ -260,7 +271,12 @@ export class Transaction implements KvTransaction {
 
   static {
     isBroken = (tx) => tx.#reads.broken;
-    conflictOf = (tx, failed) => tx.#reads.conflict(failed);
+    conflictOf = (tx, failed) => {
+      const checks = tx.#reads.count;
+      const lost = failed.filter((at) => at >= checks).map((at) => tx.#locks[at - checks]);
+      const read = tx.#reads.conflict(failed.filter((at) => at < checks));
+      return { ...read, messages: [...new Set(lost.map(({ id }) => String(id)))] };
+    };
     end = (tx) => {
       tx.#ended = true;
     };

@@ -39,6 +39,14 @@ export async function transaction<T>(
     const tx = new Transaction(session);
     const done = await attempt(tx, run, signal);
     if (isResult(done)) return done;
+    // A lost lock does not come back.
+    if (done.messages.length > 0) {
+      throw new KvConflictError(
+        `kv.transaction: the lock of message ${done.messages.join(", ")} is lost, so another consumer ` +
+          "may have it: nothing was written",
+        done,
+      );
+    }
     if (lost > maxRetries) {
       throw new KvConflictError(
         `kv.transaction: each of its ${lost} attempts met a change of what it had read ` +

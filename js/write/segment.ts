@@ -24,8 +24,9 @@ import { WriteBatch } from "../session/write-batch.js";
 
 /** The order of records in a write. */
 export const CHECKS = 0;
-export const MUTATIONS = 1;
-export const MESSAGES = 2;
+export const ACKS = 1;
+export const MUTATIONS = 2;
+export const MESSAGES = 3;
 
 export interface Segment {
   readonly rank: number;

@@ -144,7 +144,7 @@ async function enqueueChecked(
   try {
     putEnqueue(writer, session.remote ? dueNow(checked) : checked, session.limits);
     const context = headers === undefined ? null : contextOf(session, headers);
-    putMessage(writer, value, session.limits, context);
+    putMessage(writer, value, checked, session.limits, context);
     if (writer.patches !== null) putPatches(writer);
   } catch (error) {
     batch.abort();

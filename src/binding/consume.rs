@@ -41,31 +41,43 @@ impl Handle {
         };
         let options = options(cut(queue, len), lock_ms);
         let over = move |why| over.end(&ends, id, why);
+        let (gate, events) = (ended.clone(), self.events.clone());
+        let lost = move |number: i64| {
+            // As DELIVERY, it never follows LISTEN_END.
+            let ended = gate.lock();
+            if !*ended {
+                events.send(Event::LockLost, id, Some((number as f64).to_le_bytes().to_vec()));
+            }
+        };
         let listening = options.and_then(|options| {
             self.database()?.listen(options, credits, Box::new(deliver), Box::new(over))
         });
         match listening {
             Ok(listener) => {
+                if let Ok(database) = self.database() {
+                    database.on_lock_lost(listener, Arc::new(lost));
+                }
                 self.consumers.listeners.insert(number(id), (listener, ended));
             }
             Err(error) => self.events.send_error(Event::ListenEnd, id, &error),
         }
     }
 
-    /// Settles a delivery: 0 done, 1 failed, 2 unseen. `reason` is the error of a failure, or
-    /// empty.
+    /// Settles a delivery: 0 done, 1 failed, 2 unseen, 3 acknowledged by a commit, 4 dead. `reason` is the
+    /// error of a failure, or empty.
     #[napi(catch_unwind)]
     pub fn settle(&mut self, id: f64, delivery: f64, outcome: u32, reason: &[u8], len: u32) {
+        let Some((listener, _)) = self.consumers.listeners.get(&number(id)) else { return };
+        let Some(database) = self.to_settle() else { return };
         let outcome = match u8::try_from(outcome) {
             Ok(outcome::DONE) => Outcome::Done,
             Ok(outcome::FAILED) => Outcome::Failed,
+            Ok(outcome::DEAD) => Outcome::Dead,
+            Ok(outcome::ACKNOWLEDGED) => return database.release(*listener, delivery as i64),
             _ => Outcome::Returned,
         };
         let reason = parse_reason(cut(reason, len)).ok();
-        let Some((listener, _)) = self.consumers.listeners.get(&number(id)) else { return };
-        if let Some(database) = self.to_settle() {
-            database.settle(*listener, delivery as i64, outcome, reason);
-        }
+        database.settle(*listener, delivery as i64, outcome, reason);
     }
 
     /// Stops consuming; LISTEN_END. Messages in a handler can still be settled.

@@ -31,11 +31,12 @@ pub(super) enum Event {
     ListenEnd = event::LISTEN_END,
     Replied = event::REPLIED,
     CallFailed = event::CALL_FAILED,
+    LockLost = event::LOCK_LOST,
 }
 
 impl Event {
     /// The event with an error record that replaces this one if its bytes cannot be sent. SETTLED
-    /// has none, because outcomes of writes are short.
+    /// and LOCK_LOST have none, because they are short.
     fn failing(self) -> Option<Self> {
         match self {
             Self::Opened | Self::OpenFailed => Some(Self::OpenFailed),
@@ -43,7 +44,7 @@ impl Event {
             Self::Watch | Self::WatchEnd => Some(Self::WatchEnd),
             Self::Delivery | Self::ListenEnd => Some(Self::ListenEnd),
             Self::Replied | Self::CallFailed => Some(Self::CallFailed),
-            Self::Settled => None,
+            Self::Settled | Self::LockLost => None,
         }
     }
 }

@@ -27,8 +27,9 @@ use openkv::engine::memory::MemoryEngine;
 use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
-    Arith, AtomicWrite, Bounds, Calculation, Check, Decision, EncodedValue, Encoding, Key, Limits,
-    Message, Mutation, Numeric, Operand, Outcome, Time, Versionstamp, WriteParts,
+    Arith, AtomicWrite, Bounds, Calculation, Check, Decision, Deduplication, EncodedValue,
+    Encoding, Key, Limits, Message, Mutation, Numeric, Operand, Outcome, Time, Versionstamp,
+    WriteParts,
 };
 use rng::Rng;
 use sqlite::SqliteFile;
@@ -211,6 +212,7 @@ fn any_message(rng: &mut Rng, messages: &mut u32, now_ms: i64) -> Message {
         queue: if named { rng.pick(&["a", "b"]).to_owned() } else { String::new() },
         priority: if named { rng.pick(&[0, 0, 3, 9]) } else { 0 },
         deduplication_key: (named && rng.below(4) == 0).then(|| rng.pick(&["x", "y"]).to_owned()),
+        deduplication: rng.pick(&Deduplication::ALL),
         dead_retention_ms: (named && rng.below(2) == 0).then(|| rng.pick(&[0, 500, 5000])),
         due: any_time(rng, now_ms, &[0, 0, 10, 3000]),
         backoff_ms: (0..rng.below(3)).map(|_| rng.pick(&[0, 100, 4000])).collect(),
@@ -246,7 +248,10 @@ fn random_work(rng: &mut Rng, pair: &EnginePair<impl Place>) -> differential::Pl
     for held in &pair.held {
         match rng.below(6) {
             0 => settlements.push((held.clone(), Outcome::Done)),
-            1 | 2 => settlements.push((held.clone(), Outcome::Failed)),
+            1 => settlements.push((held.clone(), Outcome::Failed)),
+            2 => {
+                settlements.push((held.clone(), rng.pick(&[Outcome::Failed, Outcome::Dead])));
+            }
             3 => settlements.push((held.clone(), Outcome::Returned)),
             4 => renewals.push(held.clone()),
             _ => {}

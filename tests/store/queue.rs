@@ -100,6 +100,22 @@ fn renewal_keeps_a_message_with_its_handler(database: Database) {
     assert_eq!((consumer.all(), other.all()), (vec![], vec![]));
 }
 
+/// A lock that was renewed before its clock was set back stayed for as long as the clock was set back.
+fn a_clock_that_is_set_back_prolongs_no_lock_of_a_running_handler(database: Database) {
+    let killed = database.listen(1);
+    database.must(enqueue(1..2, START_MS, &[0], &[]));
+    killed.get();
+    database.pass(-20 * LOCK_MS);
+    database.settle_down();
+    database.store().unlisten(killed.id);
+    let other = database.listen(10);
+    database.pass(LOCK_MS - 1);
+    database.settle_down();
+    assert!(other.all().is_empty());
+    database.pass(1);
+    assert_eq!(other.get().1, 1);
+}
+
 fn a_stopped_consumer_keeps_its_messages_until_it_leaves(database: Database) {
     let stopped = database.listen(2);
     database.must(enqueue(1..3, START_MS, &[0], &[]));
@@ -170,6 +186,7 @@ on_both! {
     messages_from_before_the_first_listener_are_delivered
     a_failure_comes_back_by_its_schedule_and_then_dies
     renewal_keeps_a_message_with_its_handler
+    a_clock_that_is_set_back_prolongs_no_lock_of_a_running_handler
     a_stopped_consumer_keeps_its_messages_until_it_leaves
     a_consumer_that_left_loses_its_lock
     messages_of_a_consumer_that_left_may_still_be_settled

@@ -8,6 +8,7 @@ import {
   KEY_WRITE,
   NO_ARGUMENTS,
   NO_OPTIONS,
+  NO_SIZE,
   PART,
   VALUE,
   keyOf,
@@ -167,6 +168,15 @@ export default {
       [(kv) => kv.atomic().enqueue(1, { dellay: 1 }), /'dellay'/],
       [(kv) => kv.atomic().enqueue(1, { queue: "q", prioritys: 1 }), /unknown option 'prioritys'/],
     ],
+  },
+  "AtomicOperation.ack": {
+    closed: AT_COMMIT,
+    wrong: [
+      [(kv) => kv.atomic().ack("7"), /ack: message must be one that receive\(\)/],
+      [(kv) => kv.atomic().ack({ id: "7" }), /ack: message must be one that receive\(\)/],
+    ],
+    over: NO_SIZE,
+    misspelt: NO_OPTIONS,
   },
   "AtomicOperation.commit": {
     closed: (kv) => kv.atomic().commit(),

@@ -96,6 +96,7 @@ export default {
     over: [
       [(q) => q.listen(() => {}, { concurrency: 0 }), /must be an integer from 1 to 1000/],
       [(q) => q.listen(() => {}, { concurrency: 1001 }), /concurrency must be/],
+      [(q) => q.listen(() => {}, { timeout: 0 }), /timeout must be an integer from 1 to 86400000/],
       ...lock((q, options) => q.listen(() => {}, options)),
     ],
     misspelt: [[(q) => q.listen(() => {}, { concurency: 1 }), /unknown option 'concurency'/]],
@@ -183,6 +184,8 @@ export default {
     wrong: [
       [(held) => held.nack(5), /options must be an object/],
       [(held) => held.nack({ delay: "5" }), /delay must be an integer/],
+      [(held) => held.nack({ retry: "no" }), /retry must be a boolean: received the string "no"/],
+      [(held) => held.nack({ retry: false, delay: 5 }), /either delay or retry: false/],
     ],
     over: [[(held) => held.nack({ delay: 31 * DAY_MS }), /delay must be an integer from 0 to/]],
     misspelt: [[(held) => held.nack({ dealy: 5 }), /unknown option 'dealy'/]],

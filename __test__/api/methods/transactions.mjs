@@ -8,6 +8,7 @@ import {
   LONG,
   NO_ARGUMENTS,
   NO_OPTIONS,
+  NO_SIZE,
   PART,
   VALUE,
   keyOf,
@@ -212,5 +213,18 @@ export default {
       [tx((tx) => tx.enqueue(1, { dealy: 1 })), /did you mean 'delay'/],
       [tx((tx) => tx.enqueue(1, { queue: "q", prioritys: 1 })), /unknown option 'prioritys'/],
     ],
+  },
+  "KvTransaction.ack": {
+    closed: Object.assign(
+      async (kv) => {
+        await kv.queue("q").enqueue(1);
+        const message = await kv.queue("q").receive();
+        await kv.transaction((tx) => (kv.close(), void tx.ack(message)));
+      },
+      { closes: true },
+    ),
+    wrong: [[tx((tx) => tx.ack("7")), /ack: message must be one that receive\(\)/]],
+    over: NO_SIZE,
+    misspelt: NO_OPTIONS,
   },
 };

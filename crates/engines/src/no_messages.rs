@@ -1,7 +1,7 @@
 //! The messages of an engine without queues.
 
-use openkv_core::commit::{LockedMessage, MessageTable};
-use openkv_core::model::{Claim, Delivery, Enqueued, Error, KeptMessage, Message, Reason, Result};
+use openkv_core::commit::{LockedMessage, MessageTable, Placed};
+use openkv_core::model::{Claim, Delivery, Error, KeptMessage, Message, Reason, Result};
 
 /// The error of an engine without queues.
 pub(super) fn no_queues() -> Error {
@@ -14,6 +14,10 @@ pub struct NoMessages;
 
 impl MessageTable for NoMessages {
     fn acknowledge(&mut self, _id: i64, _lock: i64) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn is_held(&mut self, _id: i64, _lock: i64) -> Result<bool> {
         Ok(false)
     }
 
@@ -46,7 +50,7 @@ impl MessageTable for NoMessages {
         Err(no_queues())
     }
 
-    fn enqueue(&mut self, _message: Message, _now_ms: i64) -> Result<Enqueued> {
+    fn enqueue(&mut self, _message: Message, _now_ms: i64) -> Result<Placed> {
         Err(no_queues())
     }
 

@@ -7,6 +7,11 @@ pub(super) fn pack_intervals(intervals: &[u32]) -> Vec<u8> {
     intervals.iter().flat_map(|ms| ms.to_le_bytes()).collect()
 }
 
+/// The number of intervals in so many bytes.
+pub(super) fn packed_intervals(bytes: usize) -> usize {
+    bytes / size_of::<u32>()
+}
+
 pub(super) fn unpack_intervals(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four)).collect()
 }

@@ -3,10 +3,12 @@
 //! Each rule is a function over a fresh engine, in the file of its capability; the modules at
 //! the end run all of them for each engine.
 
+mod acknowledging;
 #[cfg(all(feature = "postgres", unix))]
 mod batch_forms;
 mod conflict;
 mod copies;
+mod deduplication;
 mod expiry;
 mod feed;
 mod history;
@@ -242,6 +244,12 @@ macro_rules! rules_of_every_engine {
                 every_commit_is_in_one_segment
                 a_read_before_expiry_has_what_has_expired
             }
+            acknowledging {
+                a_commit_acknowledges_its_messages_or_does_nothing
+            }
+            deduplication {
+                a_message_replaces_the_waiting_one_with_its_key
+            }
             queues {
                 a_delay_counts_from_the_time_of_the_batch
                 a_deduplication_key_is_taken_until_its_message_is_removed
@@ -250,6 +258,7 @@ macro_rules! rules_of_every_engine {
                 the_depth_is_the_number_of_live_messages
                 dead_messages_are_kept_listed_and_purged
                 a_message_is_deleted_while_no_consumer_has_it
+                a_message_that_no_retry_can_help_dies_at_once
                 dead_messages_are_requeued_as_new
                 messages_are_looked_at_and_not_taken
                 peek_lists_in_the_order_of_delivery

@@ -12,7 +12,8 @@ use super::write_queue::{Acknowledged, Lost, WriteQueue};
 use super::{Caller, Patience, Store};
 use openkv_core::model::{
     Ask, ConsumeOptions, DeadLetter, DeadLetterChange, Deliver, Error, Id, LOCK_RENEWAL_MS,
-    MessageDeletion, Outcome, Peek, PeekCursor, Peeked, QueueStats, Reason, Receive, Result,
+    LockLost, MessageDeletion, Outcome, Peek, PeekCursor, Peeked, QueueStats, Reason, Receive,
+    Result,
 };
 use openkv_engines::Writer;
 
@@ -61,6 +62,14 @@ impl Store {
         Ok(id)
     }
 
+    /// Sets the receiver of locks that a listener loses while their handlers run, by the numbers of their
+    /// deliveries.
+    pub fn on_lock_lost(&self, listener: Id, told: LockLost) {
+        if let Some(listener) = self.writes.waiting.lock().consumers.listener(listener) {
+            listener.on_lock_lost(told);
+        }
+    }
+
     /// Sets the total credits of a remote consumer since its start. A smaller total and an unknown
     /// consumer have no effect.
     pub fn grant(&self, listener: Id, granted: u64) {
@@ -87,6 +96,15 @@ impl Store {
         if waiting.refusal.is_none() {
             waiting.settlements.extend(settlement);
         }
+        let _finished = waiting.consumers.forget_finished(self.env.now_ms());
+        drop(waiting);
+        self.writes.ring();
+    }
+
+    /// Returns the credit of a delivery that a commit has acknowledged: nothing is left to be stored.
+    pub fn release(&self, listener: Id, number: i64) {
+        let mut waiting = self.writes.waiting.lock();
+        let _stored = waiting.consumers.settle(listener, number, Outcome::Done, None);
         let _finished = waiting.consumers.forget_finished(self.env.now_ms());
         drop(waiting);
         self.writes.ring();

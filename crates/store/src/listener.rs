@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use openkv_core::model::{
-    ConsumeOptions, Deliver, Delivery, Dispatched, Id, REMOTE_AHEAD_MESSAGES, Renewal,
+    Ack, ConsumeOptions, Deliver, Delivery, Dispatched, Id, LockLost, REMOTE_AHEAD_MESSAGES,
+    Renewal,
 };
 
 /// A consumer that gets messages while it has credits.
@@ -39,8 +40,21 @@ struct Local {
     /// The interval of lock renewals, and the time of the next one.
     renewal_ms: i64,
     renew_at_ms: i64,
-    /// Delivery number → message and the lock it was claimed under.
-    handling: HashMap<i64, (i64, i64)>,
+    /// By delivery number.
+    handling: HashMap<i64, Handled>,
+    /// Told of locks that are lost.
+    lock_lost: Option<LockLost>,
+}
+
+/// A message in a handler.
+struct Handled {
+    message: i64,
+    /// The lock that it was claimed under.
+    lock: i64,
+    /// Another consumer may have the message.
+    lost: bool,
+    /// Its credit is returned already.
+    credited: bool,
 }
 
 /// The handlers run behind a connection. The remote consumer settles messages and renews locks
@@ -72,8 +86,9 @@ impl Listener {
         free: usize,
         renewal_ms: i64,
     ) -> Self {
-        let handling = HashMap::new();
-        let credits = Credits::Local(Local { free, renewal_ms, renew_at_ms: 0, handling });
+        let (handling, lock_lost) = (HashMap::new(), None);
+        let local = Local { free, renewal_ms, renew_at_ms: 0, handling, lock_lost };
+        let credits = Credits::Local(local);
         Self { id, options, deliver: Arc::new(deliver), credits, stage: Stage::Open }
     }
 
@@ -143,7 +158,10 @@ impl Listener {
                     local.renew_at_ms = now_ms + local.renewal_ms;
                 }
                 local.free = local.free.saturating_sub(1);
-                local.handling.insert(number, (delivery.id, delivery.lock));
+                let (message, lock) = (delivery.id, delivery.lock);
+                local
+                    .handling
+                    .insert(number, Handled { message, lock, lost: false, credited: false });
             }
             Credits::Remote(remote) => remote.dispatched += 1,
         }
@@ -153,9 +171,47 @@ impl Listener {
     /// Returns the credit of a delivery, with its message and lock if it was under way here.
     pub(super) fn settle(&mut self, number: i64) -> Option<(i64, i64)> {
         let Credits::Local(local) = &mut self.credits else { return None };
-        let held = local.handling.remove(&number)?;
-        local.free += 1;
-        Some(held)
+        let Handled { message, lock, lost: _, credited } = local.handling.remove(&number)?;
+        local.free += usize::from(!credited);
+        Some((message, lock))
+    }
+
+    /// Returns the credit of a message that a write is about to acknowledge, so that the same transaction can
+    /// claim the next one. JavaScript lets that one wait until the handler has ended, also if the write does
+    /// not commit.
+    pub(super) fn acknowledging(&mut self, ack: Ack) {
+        let Credits::Local(local) = &mut self.credits else { return };
+        let is_it = |of: &&mut Handled| of.message == ack.id && of.lock == ack.lock;
+        if let Some(handled) = local.handling.values_mut().find(is_it)
+            && !handled.credited
+        {
+            handled.credited = true;
+            local.free += 1;
+        }
+    }
+
+    /// Sets the receiver of lost locks.
+    pub(super) fn on_lock_lost(&mut self, told: LockLost) {
+        if let Credits::Local(local) = &mut self.credits {
+            local.lock_lost = Some(told);
+        }
+    }
+
+    /// Renews the locks that are lost no more. The numbers of their messages, with the receiver.
+    pub(super) fn lost(&mut self, renewals: &[Renewal]) -> Option<(LockLost, Vec<i64>)> {
+        let Credits::Local(local) = &mut self.credits else { return None };
+        let is_of = |handled: &Handled| {
+            renewals.iter().any(|of| of.id == handled.message && of.lock == handled.lock)
+        };
+        let mut numbers = Vec::new();
+        for (number, handled) in &mut local.handling {
+            if !handled.lost && is_of(handled) {
+                handled.lost = true;
+                numbers.push(*number);
+            }
+        }
+        let told = local.lock_lost.clone()?;
+        (!numbers.is_empty()).then_some((told, numbers))
     }
 
     /// Sets the total of granted credits.
@@ -177,10 +233,11 @@ impl Listener {
     /// The time of the next lock renewal.
     pub(super) fn renew_at_ms(&self) -> Option<i64> {
         match &self.credits {
-            Credits::Local(local) if self.renews() && !local.handling.is_empty() => {
-                Some(local.renew_at_ms)
+            Credits::Local(local) if self.renews() => {
+                let renews = local.handling.values().any(|handled| !handled.lost);
+                renews.then_some(local.renew_at_ms)
             }
-            _ => None,
+            Credits::Local(_) | Credits::Remote(_) => None,
         }
     }
 
@@ -198,8 +255,9 @@ impl Listener {
         match &mut self.credits {
             Credits::Local(local) if renews && local.renew_at_ms <= now_ms => {
                 local.renew_at_ms = now_ms + local.renewal_ms;
-                let held = local.handling.values();
-                held.map(|(id, lock)| Renewal { id: *id, lock: *lock, lock_ms }).collect()
+                let held = local.handling.values().filter(|handled| !handled.lost);
+                let renewal = |of: &Handled| Renewal { id: of.message, lock: of.lock, lock_ms };
+                held.map(renewal).collect()
             }
             _ => Vec::new(),
         }
@@ -211,7 +269,7 @@ mod tests {
     use super::*;
 
     fn delivery(id: i64) -> Delivery {
-        Delivery { id, lock: 1, attempts: 1, enqueued_ms: 0, value: Vec::new() }
+        Delivery { id, lock: 1, attempts: 1, attempts_left: 0, enqueued_ms: 0, value: Vec::new() }
     }
 
     fn remote(granted: u64, most: u64) -> Listener {
@@ -252,6 +310,46 @@ mod tests {
         listener.leave(1050);
         assert!(listener.renewals(i64::MAX).is_empty() && !listener.is_finished(1099));
         assert!(listener.is_finished(1100));
+    }
+
+    #[test]
+    fn an_acknowledging_write_returns_the_credit_once() {
+        let options = ConsumeOptions { queue: "mail".into(), lock_ms: 100 };
+        let mut listener = Listener::local(1, options, Box::new(|hand| hand), 1, 30);
+        listener.hand(1, delivery(5), 0);
+        listener.acknowledging(Ack { id: 5, lock: 9 });
+        assert_eq!(listener.free(), 0, "another delivery");
+        for _repeated in 0..2 {
+            listener.acknowledging(Ack { id: 5, lock: 1 });
+            assert_eq!(listener.free(), 1);
+        }
+        listener.hand(2, delivery(6), 0);
+        assert_eq!(listener.renewals(50).len(), 2, "its lock may be needed again");
+        assert_eq!(listener.settle(1), Some((5, 1)));
+        assert_eq!(listener.free(), 0);
+        listener.settle(2);
+        assert_eq!(listener.free(), 1);
+    }
+
+    #[test]
+    fn a_lost_lock_is_told_once_and_renewed_no_more() {
+        let options = ConsumeOptions { queue: "mail".into(), lock_ms: 100 };
+        let mut listener = Listener::local(1, options, Box::new(|hand| hand), 2, 30);
+        listener.hand(1, delivery(1), 0);
+        listener.hand(2, delivery(2), 0);
+        let renewals = listener.renewals(50);
+        assert_eq!(renewals.len(), 2);
+        let lost: Vec<_> = renewals.into_iter().filter(|renewal| renewal.id == 2).collect();
+        listener.on_lock_lost(std::sync::Arc::new(drop));
+        let numbers = |listener: &mut Listener| listener.lost(&lost).map(|(_, numbers)| numbers);
+        assert_eq!(numbers(&mut listener), Some(vec![2]));
+        assert_eq!(numbers(&mut listener), None);
+        let renewals = listener.renewals(100);
+        assert_eq!(renewals.iter().map(|of| of.id).collect::<Vec<_>>(), [1]);
+        listener.settle(1);
+        assert_eq!((listener.renew_at_ms(), listener.free()), (None, 1));
+        assert_eq!(listener.settle(2), Some((2, 1)), "its credit comes back with its handler");
+        assert_eq!(listener.free(), 2);
     }
 
     #[test]

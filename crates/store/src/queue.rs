@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::listener::Listener;
 use openkv_core::model::{
-    CLAIM_MESSAGES_MAX, Claim, ConsumeOptions, Deliver, Delivery, Dispatched, Id, Outcome, Reason,
-    Receive, Renewal, Settlement,
+    Ack, CLAIM_MESSAGES_MAX, Claim, ConsumeOptions, Deliver, Delivery, Dispatched, Id, LockLost,
+    Outcome, Reason, Receive, Renewal, Settlement,
 };
 
 /// A remote consumer. It settles its messages with [`super::Store::ask`].
@@ -232,7 +232,17 @@ impl Consumers {
         self.listeners.iter_mut().flat_map(|listener| listener.renewals(now_ms)).collect()
     }
 
-    /// After a failed transaction: the next one repeats its renewals.
+    /// Returns the credit of a message that a write is about to acknowledge.
+    pub(super) fn acknowledging(&mut self, ack: Ack) {
+        self.listeners.iter_mut().for_each(|listener| listener.acknowledging(ack));
+    }
+
+    /// The receivers of locks that were to be renewed and are lost, with the numbers of their messages.
+    pub(super) fn lost(&mut self, renewals: &[Renewal]) -> Vec<(LockLost, Vec<i64>)> {
+        self.listeners.iter_mut().filter_map(|listener| listener.lost(renewals)).collect()
+    }
+
+    /// The next transaction renews all locks: the last one has failed, or its clock was ahead.
     pub(super) fn renew_again(&mut self) {
         self.listeners.iter_mut().for_each(Listener::renew_again);
     }

@@ -274,7 +274,14 @@ mod tests {
         let mut timers = Timers::default();
         ["a", "b"].iter().for_each(|queue| timers.set_queue(queue, Some(0)));
         let claims = vec![claim("a"), claim("a"), claim("b")];
-        let got = || Delivery { id: 1, lock: 1, attempts: 1, enqueued_ms: 0, value: Vec::new() };
+        let got = || Delivery {
+            id: 1,
+            lock: 1,
+            attempts: 1,
+            attempts_left: 0,
+            enqueued_ms: 0,
+            value: Vec::new(),
+        };
         let report = Report { deliveries: vec![vec![got()], vec![], vec![]], ..Report::default() };
         let done = Done { claims, swept: false, purged: false, now_ms: 7 };
         timers.learn(&report, &done);

@@ -230,7 +230,7 @@ impl<W: Writer> WriterThread<W> {
     /// Takes work, while nothing is under way.
     fn drain(&mut self, waiting: &mut Waiting) -> Next {
         let now_ms = self.write_queue.env.now_ms();
-        self.mind_the_clock(now_ms);
+        self.mind_the_clock(&mut waiting.consumers, now_ms);
         if !waiting.submissions.is_empty() || self.has_work_alone(waiting, now_ms) {
             return Next::Work(Box::new(self.take(waiting, now_ms)));
         }
@@ -299,6 +299,8 @@ impl<W: Writer> WriterThread<W> {
         }
         // A claim ends lapsed locks, so this process renews its own locks before, in the same work.
         if group.settles && !waiting.closing {
+            let acks = work.writes.iter().flat_map(AtomicWrite::acks);
+            acks.for_each(|ack| waiting.consumers.acknowledging(*ack));
             let env = &self.write_queue.env;
             let due = |queue: &str| {
                 let enqueued =

@@ -137,6 +137,10 @@ function addEnqueue(program: Command): void {
       "--key <text>",
       "with --queue: a message with a key that is in the queue already is not added",
     )
+    .option(
+      "--deduplication <mode>",
+      "with --key, if it is taken: drop the message, replace the one that waits, or debounce it (default: drop)",
+    )
     .option("--priority <0-9>", "with --queue: the highest are delivered first (default: 0)", count)
     .option(
       "--dead-retention <duration>",
@@ -146,10 +150,15 @@ function addEnqueue(program: Command): void {
     .action(async (given: string, options: EnqueueFlags, command: Command) => {
       const value = options.string ? given : parseWord(given);
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
-      const { key: deduplicationKey, priority, deadRetention } = options;
-      const named = defined({ deduplicationKey, priority, deadRetention });
+      const { key: deduplicationKey, deduplication, priority, deadRetention } = options;
+      const named = defined({ deduplicationKey, deduplication, priority, deadRetention });
       if (queue === undefined && Object.keys(named).length > 0) {
-        command.error("error: --key, --priority and --dead-retention need --queue");
+        command.error(
+          "error: --key, --deduplication, --priority and --dead-retention need --queue",
+        );
+      }
+      if (deduplication !== undefined && deduplicationKey === undefined) {
+        command.error("error: --deduplication needs --key");
       }
       const common = defined({ delay, backoffSchedule, keysIfUndelivered });
       await withDatabase(command, "any", async (kv, style) => {
@@ -170,6 +179,7 @@ interface EnqueueFlags {
   backoff?: number[];
   keysIfUndelivered?: KvKey[];
   key?: string;
+  deduplication?: "drop" | "replace" | "debounce";
   priority?: number;
   deadRetention?: number;
 }

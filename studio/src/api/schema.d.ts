@@ -690,6 +690,11 @@ export interface components {
              * @description The number of deliveries, including this one.
              */
             attempts: number;
+            /**
+             * Format: int32
+             * @description The number of deliveries that can follow, if this one fails.
+             */
+            attemptsLeft: number;
             /** @description RFC 3339. */
             enqueuedAt: string;
             id: string;
@@ -730,6 +735,8 @@ export interface components {
             id: components["schemas"]["Number"];
             /** @description That of the delivery. */
             lock: components["schemas"]["Number"];
+            /** @description `false`: no retry can help, so the message is a dead letter now. Not together with `delay`. */
+            retry?: boolean | null;
         };
         /** @description The outcome of a drop. */
         Dropped: {
@@ -896,6 +903,8 @@ export interface components {
              * @description How long it is kept when it is dead, in ms.
              */
             deadRetention?: number | null;
+            /** @description With `enqueue`: what happens if that key is taken. */
+            deduplication?: string | null;
             /** @description The queue holds at most one message with this key. */
             deduplicationKey?: string | null;
             /**
@@ -958,6 +967,11 @@ export interface components {
              * @description How long it is kept when it is dead, in ms.
              */
             deadRetention?: number | null;
+            /**
+             * @description What happens if that key is taken: `drop` (nothing), `replace` (the message gets this value), or `debounce`
+             *     (and this due time).
+             */
+            deduplication?: string | null;
             /** @description The queue holds at most one message with this key. */
             deduplicationKey?: string | null;
             /**
@@ -1192,6 +1206,11 @@ export interface components {
              * @description The number of deliveries, including this one.
              */
             attempts: number;
+            /**
+             * Format: int32
+             * @description The number of deliveries that can follow, if this one fails.
+             */
+            attemptsLeft: number;
             /** @description RFC 3339. */
             enqueuedAt: string;
             id: string;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use crate::remote;
 use openkv_core::model::{
     Capabilities, Capability, ConsumeOptions, Deliver, Error, FeedReply, Id, Key, KeyRange,
-    ListenerEnd, Outcome, Reason, Receive, Result, Versionstamp, WatchReply,
+    ListenerEnd, LockLost, Outcome, Reason, Receive, Result, Versionstamp, WatchReply,
 };
 use openkv_engines::{GoesOn, Reader, Snapshot};
 use openkv_store::Store;
@@ -228,6 +228,16 @@ impl Database {
     /// Ends a delivery to a listener.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         either!(self.settle(listener, number, outcome, reason))
+    }
+
+    /// Sets the receiver of locks that a listener loses; see [`Store::on_lock_lost`].
+    pub fn on_lock_lost(&self, listener: Id, told: LockLost) {
+        either!(self.on_lock_lost(listener, told))
+    }
+
+    /// Ends a delivery that a commit has acknowledged.
+    pub fn release(&self, listener: Id, number: i64) {
+        either!(self.release(listener, number))
     }
 
     /// A number for [`Database::receive`].

@@ -62,7 +62,8 @@ pub use self::runtime::Tasks;
 pub use self::write::Framed;
 use openkv_core::model::{
     Backup, ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind,
-    Limits, ListenerEnd, Outcome, Reason, Receive, Request, Result, Versionstamp, WatchReply,
+    Limits, ListenerEnd, LockLost, Outcome, Reason, Receive, Request, Result, Versionstamp,
+    WatchReply,
 };
 pub use openkv_wire::connect::wire::Entry;
 use openkv_wire::protocol::extension::FRAMES;
@@ -295,6 +296,16 @@ impl Client {
     /// As [`openkv_store::Store::settle`]. The settlement is sent until the server confirms it.
     pub fn settle(&self, listener: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         self.consumers.settle(listener, number, outcome, reason);
+    }
+
+    /// Sets the receiver of locks that a listener loses, by the numbers of their deliveries.
+    pub fn on_lock_lost(&self, listener: Id, told: LockLost) {
+        self.consumers.on_lock_lost(listener, told);
+    }
+
+    /// Ends a delivery that a commit has acknowledged.
+    pub fn release(&self, listener: Id, number: i64) {
+        self.consumers.release(listener, number);
     }
 
     /// Ends listeners and waits. Pending settlements are still sent; then their `end` is called.

@@ -12,6 +12,10 @@ use openkv_wire::protocol::RetrySafety;
 /// The retry safety of a write.
 pub(super) fn of(write: &AtomicWrite) -> RetrySafety {
     let (checks, mutations, messages) = write.parts();
+    // A lock belongs to one delivery, which ends once.
+    if !write.acks().is_empty() {
+        return RetrySafety::Conditional;
+    }
     if mutations.is_empty() && messages.is_empty() {
         return RetrySafety::Idempotent;
     }

@@ -15,12 +15,12 @@ use super::order::{WriteSubject, subjects};
 use super::retry_safety;
 use super::write_ids::{REPEAT_MAX, all_known, for_one_id, frame_with_ids};
 use openkv_core::model::{
-    AtomicWrite, Decision, Enqueued, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX,
+    AtomicWrite, Decision, Deduplication, Enqueued, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX,
     FRAMES_WRITES_MAX, Kind, Limits, Result, Results,
 };
 use openkv_wire::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use openkv_wire::protocol::RetrySafety;
-use openkv_wire::protocol::extension::{FRAMES, WRITE, WRITE_IDS, with_count};
+use openkv_wire::protocol::extension::{ACKS, FRAMES, QUEUES, WRITE, WRITE_IDS, with_count};
 use openkv_wire::protocol::frame::parse_outcomes;
 
 /// A write and its frame.
@@ -47,15 +47,24 @@ pub(super) async fn carry_out(
     let unanswered = Error::internal("a write was not answered; please report this");
     let mut decisions = vec![Decision::Rejected(unanswered); writes.len()];
     let mut good = Vec::with_capacity(writes.len());
+    let frames = executor.credentials.offers(FRAMES);
+    let lacks_queues = frames && !executor.credentials.offers(QUEUES);
+    let lacks_acks = frames && !executor.credentials.offers(ACKS);
     for ((at, write), place) in writes.into_iter().enumerate().zip(&mut decisions) {
         match write {
+            Ok(Framed { write, .. }) if lacks_queues && deduplicates(&write) => {
+                *place = Decision::Rejected(executor.credentials.lacks("deduplication"));
+            }
+            Ok(Framed { write, .. }) if lacks_acks && !write.acks().is_empty() => {
+                *place = Decision::Rejected(executor.credentials.lacks("ack in a commit"));
+            }
             Ok(write) => good.push((at, write)),
             Err(error) => *place = Decision::Rejected(error),
         }
     }
     let lines = lines(good);
     let mut asked = JoinSet::new();
-    if executor.credentials.offers(FRAMES) {
+    if frames {
         for (retry, requests) in groups(lines) {
             let (executor, limits) = (executor.clone(), limits.clone());
             asked.spawn(async move {
@@ -88,6 +97,12 @@ pub(super) async fn carry_out(
         }
     }
     decisions
+}
+
+/// Whether a message of the write may replace another one.
+fn deduplicates(write: &AtomicWrite) -> bool {
+    let (_, _, messages) = write.parts();
+    messages.iter().any(|message| message.deduplication != Deduplication::Drop)
 }
 
 /// Sorts the writes into lines: two writes of the same key or queue are in one line, in order. A
@@ -141,11 +156,11 @@ struct Room {
 impl Room {
     fn of(framed: &Framed) -> Self {
         let (checks, mutations, messages) = framed.write.parts();
-        let conditions = checks.len() + framed.write.ranges().len();
+        let conditions = checks.len() + framed.write.ranges().len() + framed.write.acks().len();
         let tells = usize::from(framed.write.tells_values());
         // A mutation or message may have a placeholder record. The id and the end are records too.
         let places = framed.write.patches().len();
-        let records = conditions + 2 * (mutations.len() + messages.len()) + places + tells + 2;
+        let records = conditions + 2 * mutations.len() + 3 * messages.len() + places + tells + 2;
         Self { writes: 1, bytes: framed.frame.len(), records }
     }
 

@@ -2,24 +2,27 @@
 //!
 //! 1. Settlements end deliveries.
 //! 2. Renewals extend locks. They come before step 3, so a late renewal still counts.
-//! 3. In the claimed queues deliveries whose lock has expired fail, or get a grace period.
+//! 3. In the claimed queues deliveries whose lock has expired fail, or get a grace period; but not
+//!    those that a write acknowledges.
 //! 4. Writes are decided, in order; then each dead message's value becomes a commit.
 //! 5. The effects on rows and messages are applied.
 //! 6. Claims lock messages that are due, also those that step 5 has added.
 //! 7. Dead letters are purged, expired entries are swept.
 //! 8. Changes are logged, and the last version is stored.
 
-use super::evaluate::{Effects, Evaluation, Sent};
+use std::collections::HashSet;
+
+use super::evaluate::{Acknowledged, Effects, Evaluation, Sent};
 use super::queue::{Failure, retry_at};
 use super::transaction::{
-    Base, Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered,
+    Base, Begun, EntryTable, LockedMessage, MessageTable, Placed, Transaction, Undelivered,
 };
 use super::work::{Report, Work};
 use crate::codec::message_context;
 use crate::model::{
-    AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue, Enqueued,
-    FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Outcome, Reason, Renewal, Result,
-    Settlement,
+    Ack, AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue,
+    Enqueued, FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Outcome, Reason, Renewal,
+    Result, Settlement,
 };
 
 /// Carries out work in a transaction that has begun.
@@ -33,13 +36,16 @@ pub fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Res
         report: Report::default(),
         undelivered: Vec::new(),
         told: Vec::new(),
+        held: HashSet::new(),
     };
     batch.settle(work.settlements)?;
     batch.renew(&work.renewals)?;
+    batch.hold(&work.writes)?;
     batch.fail_expired(&work.claims, work.durable)?;
     let undelivered = std::mem::take(&mut batch.undelivered);
+    let held = std::mem::take(&mut batch.held);
     let base = batch.transaction.entries();
-    let (decisions, mut effects) = decide(base, begun, work.writes, work.seed, undelivered)?;
+    let (decisions, mut effects) = decide(base, begun, work.writes, work.seed, undelivered, held)?;
     batch.report.decisions = decisions;
     batch.apply(&mut effects)?;
     batch.claim(&work.claims)?;
@@ -48,15 +54,18 @@ pub fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Res
 }
 
 /// Decides the writes over the database before the batch. It is pure: an engine may decide before
-/// earlier effects are durable, and discard the result.
+/// earlier effects are durable, and discard the result. `held`: the messages that the writes
+/// acknowledge and whose locks hold.
 pub(super) fn decide(
     base: &mut dyn Base,
     begun: &Begun,
     writes: Vec<AtomicWrite>,
     seed: u64,
     undelivered: Vec<Undelivered>,
+    held: HashSet<Ack>,
 ) -> Result<(Vec<Decision>, Effects)> {
-    let mut evaluation = Evaluation::new(base, begun.version, begun.now_ms).seeded(seed);
+    let evaluation = Evaluation::new(base, begun.version, begun.now_ms);
+    let mut evaluation = evaluation.seeded(seed).holding(held);
     if begun.logs {
         evaluation.keep_changes();
     }
@@ -79,6 +88,8 @@ struct Batch<'t, T> {
     undelivered: Vec<Undelivered>,
     /// The messages for the log, each with its commit; `None`: the last one of the batch.
     told: Vec<(Option<u64>, i64)>,
+    /// The messages that the writes acknowledge and whose locks hold.
+    held: HashSet<Ack>,
 }
 
 impl<T: Transaction> Batch<'_, T> {
@@ -99,12 +110,12 @@ impl<T: Transaction> Batch<'_, T> {
                     self.report.put_back |= named == Some(true);
                     named.is_some()
                 }
-                Outcome::Failed => {
+                Outcome::Failed | Outcome::Dead => {
                     let locked = messages.locked(id, lock)?;
                     let held = locked.is_some();
-                    if let Some(locked) = locked {
-                        let reason = reason.unwrap_or_default();
-                        self.fail(locked, Failure::Reported { delay_ms }, &reason)?;
+                    if let (Some(locked), Some(failure)) = (locked, Failure::of(outcome, delay_ms))
+                    {
+                        self.fail(locked, failure, &reason.unwrap_or_default())?;
                     }
                     held
                 }
@@ -130,6 +141,16 @@ impl<T: Transaction> Batch<'_, T> {
         Ok(())
     }
 
+    /// Looks up the locks of the messages that the writes acknowledge.
+    fn hold(&mut self, writes: &[AtomicWrite]) -> Result<()> {
+        for ack in writes.iter().flat_map(AtomicWrite::acks) {
+            if self.transaction.messages().is_held(ack.id, ack.lock)? {
+                self.held.insert(*ack);
+            }
+        }
+        Ok(())
+    }
+
     fn fail_expired(&mut self, claims: &[Claim], durable: bool) -> Result<()> {
         let now_ms = self.begun.now_ms;
         if self.begun.kept_out {
@@ -149,7 +170,9 @@ impl<T: Transaction> Batch<'_, T> {
         for Claim { queue, .. } in claims {
             let messages = self.transaction.messages();
             let (dead, queued) = messages.fail_shared(queue, CLAIM_MESSAGES_MAX, now_ms)?;
-            let expired = messages.expired(queue, CLAIM_MESSAGES_MAX, now_ms)?;
+            let mut expired = messages.expired(queue, CLAIM_MESSAGES_MAX, now_ms)?;
+            // If their writes do not commit, the next batch finds them.
+            expired.retain(|locked| !self.held.iter().any(|ack| ack.id == locked.id));
             self.report.lost += dead.len() + expired.len();
             self.report.queued |= queued;
             self.undelivered.extend(dead);
@@ -201,16 +224,23 @@ impl<T: Transaction> Batch<'_, T> {
             report.touched.push(key);
         }
         report.queued |= !effects.messages.is_empty();
+        // In the order of the writes, and before the messages of the same write: an acknowledged
+        // message does not keep its deduplication key.
+        let mut acks = effects.acks.drain(..).peekable();
         for Sent { write, version, message } in effects.messages.drain(..) {
-            let enqueued = transaction.messages().enqueue(message, begun.now_ms)?;
-            if let (true, Enqueued { id: Some(id), deduplicated: false }) =
-                (begun.logs_messages, enqueued)
-            {
-                told.push((Some(version), id));
+            while let Some(acked) = acks.next_if(|acked| acked.write <= write) {
+                acknowledge(transaction.messages(), &acked, begun, told)?;
+            }
+            let Placed { enqueued, changed } =
+                transaction.messages().enqueue(message, begun.now_ms)?;
+            if begun.logs_messages {
+                let Enqueued { id, deduplicated } = enqueued;
+                let added = id.filter(|_| !deduplicated);
+                told.extend(changed.into_iter().chain(added).map(|id| (Some(version), id)));
             }
             report.enqueued(write, enqueued);
         }
-        Ok(())
+        acks.try_for_each(|acked| acknowledge(transaction.messages(), &acked, begun, told))
     }
 
     fn claim(&mut self, claims: &[Claim]) -> Result<()> {
@@ -266,12 +296,33 @@ impl<T: Transaction> Batch<'_, T> {
     }
 }
 
-/// The changes of messages by a batch, by commit. A message has one state at the end of the batch.
+/// Removes a message that a write has acknowledged.
+fn acknowledge(
+    messages: &mut impl MessageTable,
+    acked: &Acknowledged,
+    begun: &Begun,
+    told: &mut Vec<(Option<u64>, i64)>,
+) -> Result<()> {
+    let Acknowledged { write: _, version, ack: Ack { id, lock } } = *acked;
+    let held = messages.acknowledge(id, lock)?;
+    debug_assert!(held, "a lock that held before the decision is lost after it");
+    if begun.logs_messages {
+        told.push((Some(version), id));
+    }
+    Ok(())
+}
+
+/// The changes of messages by a batch, by commit. A message has one state at the end of the batch, so only
+/// the last change of each counts.
 fn logged(
     table: &mut impl MessageTable,
-    told: Vec<(Option<u64>, i64)>,
+    mut told: Vec<(Option<u64>, i64)>,
     last: u64,
 ) -> Result<Vec<LoggedMessage>> {
+    let mut seen = HashSet::with_capacity(told.len());
+    told.reverse();
+    told.retain(|(_, id)| seen.insert(*id));
+    told.reverse();
     let (commits, ids): (Vec<_>, Vec<_>) = told.into_iter().unzip();
     let versions = commits.into_iter().map(|commit| commit.unwrap_or(last));
     let kept = table.kept(&ids)?;

@@ -1,5 +1,7 @@
 //! Decides a batch of writes one after the other over a view of the database before the batch.
 
+use std::collections::HashSet;
+
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -16,7 +18,7 @@ use super::transaction::{Base, OldRow};
 use crate::codec::message_context;
 use crate::codec::{cbor, key};
 use crate::model::{
-    self, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
+    self, Ack, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
     Resolved, Result, Results, Tells, Time, Versionstamp, WriteParts, limit,
 };
 
@@ -28,6 +30,9 @@ pub struct Evaluation<'b> {
     /// In the order of arrival, which is often the order of the keys.
     pub(super) rows: IndexMap<Key, RowEffect, RandomState>,
     messages: Vec<Sent>,
+    /// The messages that writes may acknowledge: their locks hold them.
+    held: HashSet<Ack>,
+    acks: Vec<Acknowledged>,
     /// Writes so far, committed or not.
     decided: usize,
     /// Randomness for UUIDs.
@@ -49,6 +54,8 @@ pub struct Effects {
     pub rows: Vec<(Key, RowEffect)>,
     /// Messages to enqueue, in the order of their commits.
     pub messages: Vec<Sent>,
+    /// Messages to remove, in the order of their commits.
+    pub acks: Vec<Acknowledged>,
     /// The changes of the commits, in order; empty without [`Evaluation::keep_changes`].
     pub changes: Vec<model::Change>,
 }
@@ -62,6 +69,17 @@ pub struct Sent {
     pub version: u64,
     /// The message.
     pub message: Message,
+}
+
+/// A message that a write of the batch acknowledges.
+#[derive(Debug)]
+pub struct Acknowledged {
+    /// The number of the write, counted from 0.
+    pub write: usize,
+    /// Its commit.
+    pub version: u64,
+    /// The message, and the lock that holds it.
+    pub ack: Ack,
 }
 
 /// The effect on each key before a write changed it, for undoing a rejected write.
@@ -81,13 +99,14 @@ impl<'b> Evaluation<'b> {
     /// Starts after the commit `version`. `now_ms` is that of the base: an entry that the batch
     /// stores with an expiry in the past is absent, like an expired entry of the base.
     pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
-        let (rows, messages) = (IndexMap::default(), Vec::new());
         Self {
             base,
             version,
             now_ms,
-            rows,
-            messages,
+            rows: IndexMap::default(),
+            messages: Vec::new(),
+            held: HashSet::new(),
+            acks: Vec::new(),
             decided: 0,
             seed: 0,
             uuids: None,
@@ -99,6 +118,12 @@ impl<'b> Evaluation<'b> {
     #[must_use]
     pub fn seeded(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// Sets the messages that the writes name and whose locks hold.
+    #[must_use]
+    pub fn holding(self, held: HashSet<Ack>) -> Self {
+        Self { held, ..self }
     }
 
     /// Records the changes of each commit from now on, for [`Effects::changes`].
@@ -172,7 +197,7 @@ impl<'b> Evaluation<'b> {
         if let Err(reason) = self.all_accepted(&parts) {
             return Ok(Decision::Rejected(reason));
         }
-        let WriteParts { mutations, messages, tells_values, .. } = parts;
+        let WriteParts { mutations, messages, acks, tells_values, .. } = parts;
         let version = self.version + 1;
         let can_fail = mutations.iter().any(Mutation::can_fail);
         let mut undo = Undo::new();
@@ -201,6 +226,11 @@ impl<'b> Evaluation<'b> {
         }
         self.version = version;
         self.journal.keep(version);
+        for ack in acks {
+            if self.held.remove(&ack) {
+                self.acks.push(Acknowledged { write: number, version, ack });
+            }
+        }
         let sent = |message| Sent { write: number, version, message };
         self.messages.extend(messages.into_iter().map(sent));
         Ok(Decision::committed(Versionstamp::new(version), results))
@@ -268,6 +298,7 @@ impl<'b> Evaluation<'b> {
             uuid: self.uuids.as_ref().map(Uuids::last),
             rows,
             messages: self.messages,
+            acks: self.acks,
             changes: self.journal.take(),
         }
     }
@@ -285,6 +316,9 @@ impl<'b> Evaluation<'b> {
                 failed.push(parts.checks.len() + at);
             }
         }
+        let conditions = parts.checks.len() + parts.ranges.len();
+        let lost = |(at, ack)| (!self.held.contains(ack)).then_some(conditions + at);
+        failed.extend(parts.acks.iter().enumerate().filter_map(lost));
         Ok(failed)
     }
 

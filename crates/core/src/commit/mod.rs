@@ -25,10 +25,12 @@ mod transaction;
 mod work;
 
 pub use effect::{NewRow, RowEffect};
-pub use evaluate::{Effects, Evaluation, Sent};
+pub use evaluate::{Acknowledged, Effects, Evaluation, Sent};
 pub use needs::WriteNeeds;
 pub(crate) use speculation::speculate;
 pub use speculation::{Speculation, can_speculate};
 pub use transaction::{Base, OldRow};
-pub use transaction::{Begun, EntryTable, LockedMessage, MessageTable, Transaction, Undelivered};
+pub use transaction::{
+    Begun, EntryTable, LockedMessage, MessageTable, Placed, Transaction, Undelivered,
+};
 pub use work::{Report, Ticket, Work};

@@ -1,6 +1,6 @@
 //! The time at which a failed message is delivered again.
 
-use crate::model::Message;
+use crate::model::{Message, Outcome};
 
 /// How a delivery failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,11 +10,24 @@ pub(super) enum Failure {
         /// The wait instead of the backoff's next interval.
         delay_ms: Option<i64>,
     },
+    /// Its consumer reported that no retry can help.
+    Final,
     /// Its lock expired, because its consumer no longer renews it.
     LockExpired {
         /// The end of the lock, in ms since the epoch.
         end_ms: i64,
     },
+}
+
+impl Failure {
+    /// The failure that a settlement reports, if it reports one.
+    pub(super) fn of(outcome: Outcome, delay_ms: Option<i64>) -> Option<Self> {
+        match outcome {
+            Outcome::Failed => Some(Self::Reported { delay_ms }),
+            Outcome::Dead => Some(Self::Final),
+            Outcome::Done | Outcome::Returned => None,
+        }
+    }
 }
 
 /// The time of the next delivery of a message that has failed at `now_ms` after `attempts`
@@ -33,6 +46,7 @@ pub(super) fn retry_at(
         // The lock has already lasted for some time. In Deno's queue the interval is added.
         Failure::LockExpired { end_ms } if message.is_named() => end_ms,
         Failure::Reported { .. } | Failure::LockExpired { .. } => now_ms + i64::from(*wait_ms),
+        Failure::Final => return None,
     })
 }
 
@@ -55,6 +69,15 @@ mod tests {
         let delayed = Failure::Reported { delay_ms: Some(7) };
         assert_eq!(retry_at(&deno, 2, delayed, 5), Some(12));
         assert_eq!(retry_at(&deno, 3, delayed, 5), None);
+    }
+
+    #[test]
+    fn a_final_failure_leaves_no_retry() {
+        let message = message("mail", &[100, 1000]);
+        let failure = Failure::of(Outcome::Dead, Some(5)).unwrap();
+        assert_eq!(retry_at(&message, 1, failure, 5), None);
+        assert_eq!(Failure::of(Outcome::Failed, None), Some(REPORTED));
+        assert_eq!([Outcome::Done, Outcome::Returned].map(|of| Failure::of(of, None)), [None; 2]);
     }
 
     #[test]

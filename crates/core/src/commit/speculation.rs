@@ -1,6 +1,8 @@
 //! Decides a batch ahead of its durability: the whole report of the batch follows from the writes and
 //! the entries before it, so no transaction has to be open.
 
+use std::collections::HashSet;
+
 use super::batch::decide;
 use super::evaluate::{Effects, Sent};
 use super::transaction::{Base, Begun};
@@ -41,7 +43,8 @@ pub(crate) fn speculate(
     work: &Work,
     last_message: i64,
 ) -> Result<Speculation> {
-    let (decisions, effects) = decide(base, begun, work.writes.clone(), work.seed, Vec::new())?;
+    let (decisions, effects) =
+        decide(base, begun, work.writes.clone(), work.seed, Vec::new(), HashSet::new())?;
     let expiries = effects.rows.iter().filter_map(|(_, effect)| effect.expire_at_ms());
     let mut report = Report {
         decisions,

@@ -111,6 +111,9 @@ pub trait MessageTable {
     /// Deletes the message with this lock; `false` if there is none.
     fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool>;
 
+    /// Whether the lock holds the message.
+    fn is_held(&mut self, id: i64, lock: i64) -> Result<bool>;
+
     /// Returns the message with this lock to the waiting ones without counting the delivery.
     /// Returns whether its queue has a name; `None` if there is no such message.
     fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>>;
@@ -152,8 +155,9 @@ pub trait MessageTable {
         now_ms: i64,
     ) -> Result<()>;
 
-    /// Adds a message, unless a message of its queue that is not dead has its deduplication key.
-    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued>;
+    /// Adds a message, unless a message of its queue that is not dead has its deduplication key; then
+    /// the message's [`crate::model::Deduplication`] says what happens.
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Placed>;
 
     /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
@@ -175,6 +179,32 @@ pub trait MessageTable {
 /// The error of an engine that repeats no log.
 fn only_copies() -> Error {
     Error::unsupported("a database of this kind is no copy of another one")
+}
+
+/// What an enqueue has done.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    /// The result for the caller.
+    pub enqueued: Enqueued,
+    /// An earlier message that it has changed.
+    pub changed: Option<i64>,
+}
+
+impl Placed {
+    /// An enqueue that has added the message, or nothing.
+    pub fn only(id: Option<i64>, deduplicated: bool) -> Self {
+        Self { enqueued: Enqueued { id, deduplicated }, changed: None }
+    }
+
+    /// It was added, and has the deduplication key of an earlier one, which a consumer has.
+    pub fn beside(id: i64, earlier: i64) -> Self {
+        Self { changed: Some(earlier), ..Self::only(Some(id), false) }
+    }
+
+    /// It has replaced an earlier one.
+    pub fn instead(earlier: i64) -> Self {
+        Self { changed: Some(earlier), ..Self::only(Some(earlier), true) }
+    }
 }
 
 /// A locked message, with the fields that a failure needs.

@@ -45,8 +45,8 @@ pub use page_memory::PageMemory;
 pub use peek::{MessagePlace, Peek, PeekCursor, Peeked};
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Ask, Claim, DeadLetter, DeadLetterChange, Delivery, Enqueued, Message, MessageDeletion,
-    MessageState, Outcome, QueueStats, Reason, Renewal, Settlement,
+    Ack, Ask, Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Enqueued, Message,
+    MessageDeletion, MessageState, Outcome, QueueStats, Reason, Renewal, Settlement, attempts_left,
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
@@ -60,8 +60,8 @@ pub use search::{
 };
 pub use sharing::{LeaderCounts, LeaderFigures, Sharing};
 pub use subscription::{
-    Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, Receive,
-    WatchReply,
+    Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, LockLost,
+    Receive, WatchReply,
 };
 pub use time::Time;
 pub use value::{

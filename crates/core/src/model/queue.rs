@@ -17,6 +17,8 @@ pub struct Message {
     pub keys_if_undelivered: Vec<Key>,
     /// A message is not enqueued while its queue holds one with the same deduplication key.
     pub deduplication_key: Option<String>,
+    /// What it does if that key is taken. It is not stored.
+    pub deduplication: Deduplication,
     /// Retention of the dead letter, in ms; `None` until a call removes it.
     pub dead_retention_ms: Option<i64>,
     /// The value, always CBOR.
@@ -30,6 +32,33 @@ impl Message {
     }
 }
 
+/// What a message does whose deduplication key another one has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deduplication {
+    /// It adds nothing.
+    #[default]
+    Drop,
+    /// It takes the place of the other one, with its own value and options but the due time, unless a
+    /// consumer has that one: then it is added, and has the key.
+    Replace,
+    /// As `Replace`, with its own due time.
+    Debounce,
+}
+
+impl Deduplication {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Drop, Self::Replace, Self::Debounce];
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Replace => "replace",
+            Self::Debounce => "debounce",
+        }
+    }
+}
+
 /// The result of an `enqueue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enqueued {
@@ -37,7 +66,7 @@ pub struct Enqueued {
     /// messages have no number.
     pub id: Option<i64>,
     /// Whether the queue already held a message with the same deduplication key, so that none was
-    /// added.
+    /// added. That one may have been replaced.
     pub deduplicated: bool,
 }
 
@@ -63,10 +92,19 @@ pub struct Delivery {
     pub lock: i64,
     /// The number of deliveries, including this one.
     pub attempts: u32,
+    /// The number of deliveries that can follow this one, if it fails.
+    pub attempts_left: u32,
     /// When it was enqueued, in ms since the epoch.
     pub enqueued_ms: i64,
     /// The value, always CBOR.
     pub value: Vec<u8>,
+}
+
+/// The number of deliveries that can follow delivery number `attempts`: each failure uses up one of the
+/// backoff's intervals.
+pub fn attempts_left(intervals: usize, attempts: u32) -> u32 {
+    let used = attempts.saturating_sub(1);
+    u32::try_from(intervals).unwrap_or(u32::MAX).saturating_sub(used)
 }
 
 /// How a delivery ended.
@@ -76,6 +114,8 @@ pub enum Outcome {
     Done,
     /// Failed: it is retried after the next interval of its backoff, or becomes a dead letter.
     Failed,
+    /// Failed for good: it becomes a dead letter, however many intervals are left.
+    Dead,
     /// Not passed to a handler: it stays pending, and no retry is used up.
     Returned,
 }
@@ -152,6 +192,15 @@ pub struct Renewal {
     pub lock: i64,
     /// The new duration of the lock, from now, in ms.
     pub lock_ms: i64,
+}
+
+/// A message that a write acknowledges, if this lock holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ack {
+    /// The message's number.
+    pub id: i64,
+    /// The lock of the delivery.
+    pub lock: i64,
 }
 
 /// A request about a delivered message, from its consumer.

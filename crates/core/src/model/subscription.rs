@@ -57,6 +57,9 @@ pub struct Dispatched {
 /// Receives messages. Returns those that it can no longer accept; no handler has seen them.
 pub type Deliver = Box<dyn Fn(Vec<Dispatched>) -> Vec<Dispatched> + Send + Sync>;
 
+/// Receives the number of a message whose lock is lost while its handler runs.
+pub type LockLost = std::sync::Arc<dyn Fn(i64) + Send + Sync>;
+
 /// Receives the end of a listener, with the error that ended it, if one did.
 pub type ListenerEnd = Box<dyn FnOnce(Result<()>) + Send>;
 

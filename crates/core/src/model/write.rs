@@ -1,8 +1,8 @@
 //! An atomic write: its checks, mutations and messages take effect together or not at all.
 
 use super::{
-    Attempt, Calculation, Deleted, Deletion, EncodedValue, Encoding, Enqueued, Error, Key, Limits,
-    Message, Patch, Resolved, Result, Time, Versionstamp, WriteId, limit,
+    Ack, Attempt, Calculation, Deleted, Deletion, EncodedValue, Encoding, Enqueued, Error, Key,
+    Limits, Message, Patch, Resolved, Result, Time, Versionstamp, WriteId, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -276,6 +276,9 @@ pub struct WriteParts {
     pub checks: Vec<Check>,
     /// Conditions on ranges, numbered after those on keys.
     pub ranges: Vec<RangeCheck>,
+    /// Messages that the commit acknowledges. That their locks hold is a condition, numbered after
+    /// those on ranges.
+    pub acks: Vec<Ack>,
     /// Changes, in order.
     pub mutations: Vec<Mutation>,
     /// Whether the results contain the calculated values.
@@ -308,8 +311,8 @@ impl AtomicWrite {
         limits: &Limits,
         tell: &dyn Fn(&Key) -> String,
     ) -> Result<Self> {
-        let WriteParts { checks, ranges, mutations, messages, .. } = &parts;
-        limit::checks(checks.len() + ranges.len(), limits)?;
+        let WriteParts { checks, ranges, acks, mutations, messages, .. } = &parts;
+        limit::checks(checks.len() + ranges.len() + acks.len(), limits)?;
         limit::checked_rows(ranges.iter().map(|range| range.seen.len()).sum(), limits)?;
         limit::mutations(mutations.len() + messages.len(), limits)?;
 
@@ -358,6 +361,11 @@ impl AtomicWrite {
     /// The ranges that it checks.
     pub fn ranges(&self) -> &[RangeCheck] {
         &self.parts.ranges
+    }
+
+    /// The messages that it acknowledges.
+    pub fn acks(&self) -> &[Ack] {
+        &self.parts.acks
     }
 
     /// Whether the results contain the calculated values.
@@ -410,11 +418,12 @@ impl AtomicWrite {
         self.parts
     }
 
-    /// Whether its keys are all the entries that its decision depends on: it has no range, no
-    /// placeholder and no deduplicated message.
+    /// Whether its keys are all that its decision depends on: it has no range, no placeholder, no
+    /// deduplicated message and acknowledges none.
     #[must_use]
     pub fn names_all_needs(&self) -> bool {
         self.parts.ranges.is_empty()
+            && self.parts.acks.is_empty()
             && self.parts.patches.is_empty()
             && self.parts.deletion.is_none()
             && self.parts.messages.iter().all(|message| message.deduplication_key.is_none())
@@ -485,8 +494,8 @@ pub enum Decision {
     CommittedWith(Versionstamp, Box<Results>),
     /// A step of a deletion of many entries happened.
     Deleted(Deleted),
-    /// These checks did not hold, by index; checks of ranges follow those of keys. Nothing
-    /// happened.
+    /// These checks did not hold, by index; checks of ranges follow those of keys, and locks of
+    /// acknowledged messages those of ranges. Nothing happened.
     CheckFailed(Vec<usize>),
     /// It is invalid; nothing happened.
     Rejected(Error),

@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
-use openkv_core::commit::{LockedMessage, MessageTable};
+use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
-    Claim, DeadLetter, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, LoggedMessage,
-    Message, MessageDeletion, MessagePlace, Peek, PeekCursor, Peeked, QueueStats, Reason, Result,
-    Time,
+    Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage,
+    LoggedMessage, Message, MessageDeletion, MessagePlace, Peek, PeekCursor, Peeked, QueueStats,
+    Reason, Result, Time, attempts_left,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -93,6 +93,13 @@ impl Messages {
             last_ms: None,
         };
         self.put(id, queued);
+    }
+
+    /// Adds a message under a new number.
+    fn add(&mut self, message: Message, now_ms: i64) -> i64 {
+        self.last_id += 1;
+        self.insert(self.last_id, message, now_ms);
+        self.last_id
     }
 
     fn put(&mut self, id: i64, queued: Queued) {
@@ -306,6 +313,10 @@ impl MessageTable for Messages {
         Ok(taken.is_some())
     }
 
+    fn is_held(&mut self, id: i64, lock: i64) -> Result<bool> {
+        Ok(lock != 0 && self.holds(id, lock))
+    }
+
     fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
         let Some(mut queued) = self.take_held(id, lock) else { return Ok(None) };
         queued.lock = 0;
@@ -370,15 +381,34 @@ impl MessageTable for Messages {
         Ok(())
     }
 
-    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
-        if let Some(key) = key_of(&message)
-            && let Some(id) = self.keys.get(&key)
-        {
-            return Ok(Enqueued { id: Some(*id), deduplicated: true });
+    fn enqueue(&mut self, mut message: Message, now_ms: i64) -> Result<Placed> {
+        let earlier = key_of(&message).and_then(|key| self.keys.get(&key).copied());
+        let deduplication = std::mem::take(&mut message.deduplication);
+        let of_earlier = earlier.and_then(|id| Some((id, self.live.get(&id)?)));
+        let Some((earlier, queued)) = of_earlier else {
+            return Ok(Placed::only(Some(self.add(message, now_ms)), false));
+        };
+        let (is_locked, due_ms) = (queued.lock != 0, queued.due_ms);
+        match (deduplication, is_locked) {
+            (Deduplication::Drop, _) => Ok(Placed::only(Some(earlier), true)),
+            (Deduplication::Replace | Deduplication::Debounce, true) => {
+                if let Some(queued) = self.live.get_mut(&earlier) {
+                    queued.message.deduplication_key = None;
+                }
+                Ok(Placed::beside(self.add(message, now_ms), earlier))
+            }
+            (Deduplication::Replace, false) => {
+                message.due = Time::At(due_ms);
+                self.take(earlier);
+                self.insert(earlier, message, now_ms);
+                Ok(Placed::instead(earlier))
+            }
+            (Deduplication::Debounce, false) => {
+                self.take(earlier);
+                self.insert(earlier, message, now_ms);
+                Ok(Placed::instead(earlier))
+            }
         }
-        self.last_id += 1;
-        self.insert(self.last_id, message, now_ms);
-        Ok(Enqueued { id: Some(self.last_id), deduplicated: false })
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
@@ -401,6 +431,7 @@ impl MessageTable for Messages {
                 id,
                 lock: *lock,
                 attempts: queued.attempts,
+                attempts_left: attempts_left(queued.message.backoff_ms.len(), queued.attempts),
                 enqueued_ms: queued.enqueued_ms,
                 value: queued.message.value.clone(),
             });

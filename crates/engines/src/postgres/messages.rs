@@ -10,11 +10,11 @@ use super::kept_messages;
 use super::line::{Call, Value};
 use super::link::Link;
 use super::message_changes::{MessageChanges, change_dead_letters, delete_waiting};
-use crate::packed::{unpack_intervals, unpack_keys};
-use openkv_core::commit::{LockedMessage, MessageTable};
+use crate::packed::{pack_intervals, pack_keys, packed_intervals, unpack_intervals, unpack_keys};
+use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
-    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, KeptMessage, Message, MessageDeletion,
-    Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement,
+    Ack, Claim, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage, Message,
+    MessageDeletion, Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement, attempts_left,
 };
 
 macro_rules! locked_columns {
@@ -51,6 +51,16 @@ WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms <= $3 AND NOT in_grace";
 
 const SAME_KEY: &str = "SELECT id FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
 
+const SAME_KEY_LOCKED: &str =
+    "SELECT id, locked FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
+
+const LEAVE_KEY: &str = "UPDATE openkv.messages SET dedup = NULL WHERE db = $1 AND id = $2";
+
+const REPLACE: &str = "\
+UPDATE openkv.messages SET priority = $3, due_ms = coalesce($4, due_ms), enqueued_ms = $5, \
+dead_retention_ms = $6, backoff_ms = $7, undelivered = $8, v = $9, attempts = 0, first_ms = NULL, \
+last_ms = NULL WHERE db = $1 AND id = $2";
+
 /// One priority after the other, so that messages that are not due yet are not visited.
 const CLAIM: &str = "\
 WITH due AS MATERIALIZED (SELECT m.place FROM generate_series($7::int4, 0, -1) AS p(priority) \
@@ -60,7 +70,7 @@ ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $4) \
 UPDATE openkv.messages AS m SET locked = true, lock = $5, lock_end_ms = $6, in_grace = false, \
 attempts = attempts + 1, first_ms = coalesce(first_ms, $3), last_ms = $3 \
 FROM due WHERE m.ctid = due.place \
-RETURNING m.id, m.attempts, m.enqueued_ms, m.v, m.priority, m.due_ms";
+RETURNING m.id, m.attempts, m.enqueued_ms, m.v, m.priority, m.due_ms, octet_length(m.backoff_ms)";
 
 const PURGE: &str = "\
 WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead WHERE db + 0 = $1 AND purge_ms <= $2 \
@@ -77,10 +87,22 @@ pub(super) struct HeldArguments {
 }
 
 impl HeldArguments {
-    pub(super) fn of(settlements: &[Settlement], renewals: &[Renewal], claims: &[Claim]) -> Self {
+    pub(super) fn of(
+        settlements: &[Settlement],
+        renewals: &[Renewal],
+        acks: &[Ack],
+        claims: &[Claim],
+    ) -> Self {
         let mut held = Self::default();
+        for ack in acks {
+            held.push(ack.id, ack.lock, false);
+        }
         for settlement in settlements {
-            held.push(settlement.id, settlement.lock, settlement.outcome == Outcome::Failed);
+            let fails = match settlement.outcome {
+                Outcome::Failed | Outcome::Dead => true,
+                Outcome::Done | Outcome::Returned => false,
+            };
+            held.push(settlement.id, settlement.lock, fails);
         }
         for renewal in renewals {
             held.push(renewal.id, renewal.lock, false);
@@ -139,7 +161,11 @@ impl Messages {
         for row in held {
             let lock = Cells::of("messages", row).get(1)?;
             let locked = locked_of(row)?;
-            self.held.insert(locked.id, (lock, locked));
+            // A message may be named twice; its value is read only for a failure.
+            let known = self.held.get(&locked.id);
+            if known.is_none_or(|(_, known)| known.message.value.is_empty()) {
+                self.held.insert(locked.id, (lock, locked));
+            }
         }
         for row in first_ends {
             let cells = Cells::of("messages", row);
@@ -223,6 +249,44 @@ impl Messages {
         self.holds(id, lock).then(|| self.held.remove(&id)).flatten().map(|(_, message)| message)
     }
 
+    /// Adds a message under a new number.
+    fn add(&mut self, message: Message, now_ms: i64) -> i64 {
+        self.last_id += 1;
+        if let Some(key) = &message.deduplication_key {
+            self.keys.insert((message.queue.clone(), key.clone()), self.last_id);
+        }
+        self.changes.enqueue(self.last_id, message, now_ms);
+        self.last_id
+    }
+
+    /// The live message with a deduplication key, after the changes so far, and whether a consumer has it.
+    fn stored_with_key(&mut self, queue: &str, key: &str) -> Result<Option<(i64, bool)>> {
+        let (db, queue, key) = (self.db, queue.as_bytes(), key.as_bytes());
+        let rows = self.flush_with((SAME_KEY_LOCKED, vec![&db, &queue, &key]))?;
+        let found = rows.first().map(|row| {
+            let cells = Cells::of("messages", row);
+            Ok((cells.get(0)?, cells.get(1)?))
+        });
+        found.transpose()
+    }
+
+    /// Makes a waiting message this one, as if it had just been enqueued; `due_ms`: its new due time.
+    fn replace(
+        &mut self,
+        id: i64,
+        message: &Message,
+        due_ms: Option<i64>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let (db, priority) = (self.db, i16::from(message.priority));
+        let backoff = pack_intervals(&message.backoff_ms);
+        let undelivered = pack_keys(&message.keys_if_undelivered);
+        let mut values: Vec<&Value<'_>> = vec![&db, &id, &priority, &due_ms, &now_ms];
+        values.extend([&message.dead_retention_ms as &Value<'_>, &backoff, &undelivered]);
+        values.push(&message.value);
+        self.flush_with((REPLACE, values)).map(drop)
+    }
+
     /// The live message with a deduplication key.
     fn with_key(&self, queue: &str, key: &str) -> Result<Option<i64>> {
         if let Some(id) = self.keys.get(&(queue.to_owned(), key.to_owned())) {
@@ -257,11 +321,13 @@ fn locked_of(row: &Row) -> Result<LockedMessage> {
 /// A message of a row of [`CLAIM`], behind what it is ordered by.
 fn claimed_of(row: &Row, lock: i64) -> Result<((i16, i64, i64), Delivery)> {
     let cells = Cells::of("messages", row);
-    let id = cells.get(0)?;
+    let (id, attempts) = (cells.get(0)?, cells.get::<i32>(1)?.cast_unsigned());
+    let backoff_bytes = usize::try_from(cells.get::<i32>(6)?).unwrap_or(0);
     let delivery = Delivery {
         id,
         lock,
-        attempts: cells.get::<i32>(1)?.cast_unsigned(),
+        attempts,
+        attempts_left: attempts_left(packed_intervals(backoff_bytes), attempts),
         enqueued_ms: cells.get(2)?,
         value: cells.get(3)?,
     };
@@ -275,6 +341,10 @@ impl MessageTable for Messages {
             self.delete(id);
         }
         Ok(held)
+    }
+
+    fn is_held(&mut self, id: i64, lock: i64) -> Result<bool> {
+        Ok(self.holds(id, lock))
     }
 
     fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
@@ -332,18 +402,31 @@ impl MessageTable for Messages {
         Ok(())
     }
 
-    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
-        if let Some(key) = &message.deduplication_key
-            && let Some(id) = self.with_key(&message.queue, key)?
-        {
-            return Ok(Enqueued { id: Some(id), deduplicated: true });
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Placed> {
+        let Some(key) = &message.deduplication_key else {
+            return Ok(Placed::only(Some(self.add(message, now_ms)), false));
+        };
+        let due_ms = match message.deduplication {
+            Deduplication::Drop => {
+                return Ok(match self.with_key(&message.queue, key)? {
+                    Some(id) => Placed::only(Some(id), true),
+                    None => Placed::only(Some(self.add(message, now_ms)), false),
+                });
+            }
+            Deduplication::Replace => None,
+            Deduplication::Debounce => Some(message.due.at_ms(now_ms)),
+        };
+        let Some((earlier, is_locked)) = self.stored_with_key(&message.queue, key)? else {
+            return Ok(Placed::only(Some(self.add(message, now_ms)), false));
+        };
+        self.flushed = true;
+        if is_locked {
+            let db = self.db;
+            self.flush_with((LEAVE_KEY, vec![&db, &earlier]))?;
+            return Ok(Placed::beside(self.add(message, now_ms), earlier));
         }
-        self.last_id += 1;
-        if let Some(key) = &message.deduplication_key {
-            self.keys.insert((message.queue.clone(), key.clone()), self.last_id);
-        }
-        self.changes.enqueue(self.last_id, message, now_ms);
-        Ok(Enqueued { id: Some(self.last_id), deduplicated: false })
+        self.replace(earlier, &message, due_ms, now_ms)?;
+        Ok(Placed::instead(earlier))
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {

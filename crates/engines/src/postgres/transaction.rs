@@ -25,7 +25,7 @@ use super::replication::{self, SegmentRow, TurnedOff};
 use openkv_core::codec::change_log;
 use openkv_core::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
 use openkv_core::model::{
-    AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
+    Ack, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
     IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
     POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
     WriteRecord,
@@ -59,19 +59,30 @@ pub(super) struct Purpose<'w> {
     pub(super) needs: WriteNeeds,
     pub(super) settlements: &'w [Settlement],
     pub(super) renewals: &'w [Renewal],
+    pub(super) acks: Vec<Ack>,
     pub(super) claims: &'w [Claim],
 }
 
 impl<'w> Purpose<'w> {
     /// Of a batch. `now_ms`: the time of the caller, which counts in tests only.
     pub(super) fn of(shared: &Shared, work: &'w Work, now_ms: i64, deadline: Instant) -> Self {
-        let Work { writes, settlements, renewals, claims, durable, .. } = work;
+        let Work {
+            writes,
+            settlements,
+            renewals,
+            claims,
+            durable,
+            sweep_max: _,
+            purge_max: _,
+            seed: _,
+        } = work;
         Self {
             durable: *durable,
             bytes: writes.iter().map(AtomicWrite::size_bytes).sum(),
             needs: WriteNeeds::of(writes),
             settlements,
             renewals,
+            acks: writes.iter().flat_map(AtomicWrite::acks).copied().collect(),
             claims,
             ..Self::plain(shared, now_ms, deadline)
         }
@@ -89,6 +100,7 @@ impl<'w> Purpose<'w> {
             needs: WriteNeeds::default(),
             settlements: &[],
             renewals: &[],
+            acks: Vec::new(),
             claims: &[],
         }
     }
@@ -137,10 +149,21 @@ impl OpenTransaction {
     /// may begin again on another connection.
     pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
         let long_wait_ms = long_wait_ms(of.bytes, lent.idle_ms());
-        let Purpose { db, own, durable, now_ms, deadline, needs, .. } = of;
-        let Purpose { settlements, renewals, claims, .. } = of;
+        let Purpose {
+            db,
+            own,
+            durable,
+            bytes: _,
+            now_ms,
+            deadline,
+            needs,
+            settlements,
+            renewals,
+            acks,
+            claims,
+        } = of;
         let fetch = FetchArguments::of(needs);
-        let held = HeldArguments::of(settlements, renewals, claims);
+        let held = HeldArguments::of(settlements, renewals, &acks, claims);
         let wait = deadline.saturating_duration_since(Instant::now());
         let usual = wait.abs_diff(Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)) < USUAL_WAIT;
         let wait_ms = wait.as_millis().max(1).to_string();

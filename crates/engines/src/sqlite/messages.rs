@@ -7,11 +7,11 @@ use super::deno_queue::DenoQueue;
 use super::depths::Depths;
 use super::message_copies::MessageCopies;
 use super::statement::{Run, Statement};
-use crate::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
-use openkv_core::commit::{LockedMessage, MessageTable, Undelivered};
+use crate::packed::{pack_intervals, pack_keys, packed_intervals, unpack_intervals, unpack_keys};
+use openkv_core::commit::{LockedMessage, MessageTable, Placed, Undelivered};
 use openkv_core::model::{
-    Claim, DeadLetterChange, Delivery, Encoding, Enqueued, Error, KeptMessage, LoggedMessage,
-    Message, MessageDeletion, PRIORITY_MAX, Reason, Result,
+    Claim, DeadLetterChange, Deduplication, Delivery, Encoding, Error, KeptMessage, LoggedMessage,
+    Message, MessageDeletion, PRIORITY_MAX, Reason, Result, attempts_left,
 };
 
 /// The queue table of format 2. One index has waiting messages in the order of delivery, the other
@@ -49,8 +49,13 @@ CREATE UNIQUE INDEX openkv_queue_dedup ON openkv_queue (queue, dedup) WHERE dedu
 /// The statements on `openkv_queue`.
 pub(super) struct Messages {
     insert: Statement,
-    /// Finds the message with a deduplication key.
+    /// Finds the message with a deduplication key, and whether a consumer has it.
     same: Statement,
+    /// Takes its deduplication key from a message.
+    leave_key: Statement,
+    /// Makes a waiting message another one.
+    replace: Statement,
+    held: Statement,
     locked: Statement,
     expired: Statement,
     extend_expired: Statement,
@@ -94,7 +99,16 @@ impl Messages {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                  ON CONFLICT (queue, dedup) WHERE dedup IS NOT NULL DO NOTHING",
             )?,
-            same: prepare("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
+            same: prepare(
+                "SELECT id, lock <> 0 FROM openkv_queue WHERE queue = ?1 AND dedup = ?2",
+            )?,
+            leave_key: prepare("UPDATE openkv_queue SET dedup = NULL WHERE id = ?1")?,
+            replace: prepare(
+                "UPDATE openkv_queue SET priority = ?2, due_ms = coalesce(?3, due_ms), \
+                 enqueued_ms = ?4, dead_retention_ms = ?5, backoff_ms = ?6, undelivered = ?7, v = ?8, \
+                 attempts = 0, first_ms = NULL, last_ms = NULL WHERE id = ?1",
+            )?,
+            held: prepare("SELECT 1 FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0")?,
             locked: prepare(locked_where!("id = ?1 AND lock = ?2"))?,
             expired: prepare(locked_where!(
                 "queue = ?1 AND lock_end_ms <= ?2 ORDER BY lock_end_ms, id LIMIT ?3"
@@ -108,7 +122,7 @@ impl Messages {
                  WHERE lock = 0 AND queue = ?1 AND priority < ?2",
             )?,
             due: prepare(
-                "SELECT id, v, attempts, enqueued_ms FROM openkv_queue \
+                "SELECT id, v, attempts, enqueued_ms, length(backoff_ms) FROM openkv_queue \
                  WHERE lock = 0 AND queue = ?1 AND priority = ?2 AND due_ms <= ?3 \
                  ORDER BY due_ms, id LIMIT ?4",
             )?,
@@ -153,6 +167,49 @@ impl Messages {
         // In a file for Deno the messages of Deno's queue move between two tables.
         let kept = self.deno.is_none() || !queue.is_empty();
         self.depths.of(queue, kept)
+    }
+
+    /// Adds a message; `None` if another one has its deduplication key.
+    fn add(&mut self, message: &Message, now_ms: i64) -> Result<Option<i64>> {
+        let backoff = pack_intervals(&message.backoff_ms);
+        let undelivered = pack_keys(&message.keys_if_undelivered);
+        let run = (self.insert.run())
+            .text(1, &message.queue)
+            .int(2, message.priority.into())
+            .int(3, message.due.at_ms(now_ms))
+            .int(4, now_ms)
+            .text_or_null(5, message.deduplication_key.as_deref())
+            .int_or_null(6, message.dead_retention_ms)
+            .blob(7, &backoff)
+            .blob(8, &undelivered)
+            .blob(9, &message.value);
+        let id = run.inserted()?;
+        if id.is_some() {
+            self.depths.came(&message.queue);
+        }
+        Ok(id)
+    }
+
+    /// Makes a waiting message this one, as if it had just been enqueued; `due_ms`: its new due time.
+    fn replace(
+        &mut self,
+        id: i64,
+        message: &Message,
+        due_ms: Option<i64>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let backoff = pack_intervals(&message.backoff_ms);
+        let undelivered = pack_keys(&message.keys_if_undelivered);
+        (self.replace.run())
+            .int(1, id)
+            .int(2, message.priority.into())
+            .int_or_null(3, due_ms)
+            .int(4, now_ms)
+            .int_or_null(5, message.dead_retention_ms)
+            .blob(6, &backoff)
+            .blob(7, &undelivered)
+            .blob(8, &message.value)
+            .finish()
     }
 
     /// Uses the statements on whole messages, which are prepared when they are first needed.
@@ -263,6 +320,10 @@ impl MessageTable for Messages {
         Ok(held)
     }
 
+    fn is_held(&mut self, id: i64, lock: i64) -> Result<bool> {
+        Ok(self.held.run().int(1, id).int(2, lock).first_int()?.is_some())
+    }
+
     fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
         let mut run = self.put_back.run().int(1, id).int(2, lock);
         let named = run.step()?.then(|| run.column_int(0) != 0);
@@ -325,32 +386,38 @@ impl MessageTable for Messages {
         Ok(())
     }
 
-    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Enqueued> {
-        let due_ms = message.due.at_ms(now_ms);
+    fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Placed> {
         if let Some(deno) = self.deno_of(message.is_named()) {
-            deno.enqueue(&message, due_ms)?;
-            return Ok(Enqueued { id: None, deduplicated: false });
+            deno.enqueue(&message, message.due.at_ms(now_ms))?;
+            return Ok(Placed::only(None, false));
         }
-        let backoff = pack_intervals(&message.backoff_ms);
-        let undelivered = pack_keys(&message.keys_if_undelivered);
-        let run = (self.insert.run())
-            .text(1, &message.queue)
-            .int(2, message.priority.into())
-            .int(3, due_ms)
-            .int(4, now_ms)
-            .text_or_null(5, message.deduplication_key.as_deref())
-            .int_or_null(6, message.dead_retention_ms)
-            .blob(7, &backoff)
-            .blob(8, &undelivered)
-            .blob(9, &message.value);
-        if let Some(id) = run.inserted()? {
-            self.depths.came(&message.queue);
-            return Ok(Enqueued { id: Some(id), deduplicated: false });
+        if let Some(id) = self.add(&message, now_ms)? {
+            return Ok(Placed::only(Some(id), false));
         }
         // Another message has the deduplication key.
         let key = message.deduplication_key.as_deref();
-        let id = self.same.run().text(1, &message.queue).text_or_null(2, key).first_int()?;
-        Ok(Enqueued { id, deduplicated: true })
+        let run = self.same.run().text(1, &message.queue).text_or_null(2, key);
+        let Some((earlier, is_locked)) =
+            run.first(|run| (run.column_int(0), run.column_int(1) != 0))?
+        else {
+            return Ok(Placed::only(None, true));
+        };
+        match (message.deduplication, is_locked) {
+            (Deduplication::Drop, _) => Ok(Placed::only(Some(earlier), true)),
+            (Deduplication::Replace | Deduplication::Debounce, true) => {
+                self.leave_key.run().int(1, earlier).finish()?;
+                let id = self.add(&message, now_ms)?;
+                Ok(id.map_or(Placed::only(None, false), |id| Placed::beside(id, earlier)))
+            }
+            (Deduplication::Replace, false) => {
+                self.replace(earlier, &message, None, now_ms)?;
+                Ok(Placed::instead(earlier))
+            }
+            (Deduplication::Debounce, false) => {
+                self.replace(earlier, &message, Some(message.due.at_ms(now_ms)), now_ms)?;
+                Ok(Placed::instead(earlier))
+            }
+        }
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
@@ -367,10 +434,13 @@ impl MessageTable for Messages {
             let run = self.due.run().text(1, queue).int(2, priority);
             let mut run = run.int(3, now_ms).int(4, room as i64);
             while run.step()? {
+                let attempts = u32::try_from(run.column_int(2) + 1).unwrap_or(u32::MAX);
+                let backoff_bytes = usize::try_from(run.column_int(4)).unwrap_or(0);
                 deliveries.push(Delivery {
                     id: run.column_int(0),
                     lock: *lock,
-                    attempts: u32::try_from(run.column_int(2) + 1).unwrap_or(u32::MAX),
+                    attempts,
+                    attempts_left: attempts_left(packed_intervals(backoff_bytes), attempts),
                     enqueued_ms: run.column_int(3),
                     value: run.column_blob(1).to_vec(),
                 });

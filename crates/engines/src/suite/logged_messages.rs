@@ -6,8 +6,8 @@ use super::replication::{assert_gapless, segments};
 use super::*;
 use crate::memory::MemoryEngine;
 use openkv_core::model::{
-    DeadLetterChange, LogBounds, LogSegment, LogSettings, MessageDeletion, Peek, Reason, Segment,
-    Setting,
+    DeadLetterChange, Deduplication, LogBounds, LogSegment, LogSettings, MessageDeletion, Peek,
+    Reason, Segment, Setting,
 };
 
 const QUEUES: [&str; 2] = ["", "mail"];
@@ -75,6 +75,7 @@ fn step(writer: &mut impl Writer, draw: &mut impl FnMut(u64) -> u64, held: &mut 
         due: Time::At(NOW + draw(2).cast_signed()),
         backoff_ms: vec![5; draw(2) as usize],
         deduplication_key: (draw(2) == 0).then(|| format!("key {}", draw(4))),
+        deduplication: Deduplication::ALL[draw(3) as usize],
         dead_retention_ms: (draw(2) == 0).then_some(1 << 40),
         keys_if_undelivered: if draw(2) == 0 { vec![key("undelivered")] } else { vec![] },
         value: vec![draw(200) as u8],

@@ -6,33 +6,33 @@ use openkv_core::model::{
     Peeked, Reason, Renewal, Time,
 };
 
-fn message(value: u8) -> Message {
+pub(super) fn message(value: u8) -> Message {
     Message { queue: "mail".into(), due: Time::At(NOW), value: vec![value], ..Message::default() }
 }
 
-fn enqueue(writer: &mut impl Writer, messages: Vec<Message>) {
+pub(super) fn enqueue(writer: &mut impl Writer, messages: Vec<Message>) {
     commit(writer, vec![atomic(WriteParts { messages, ..WriteParts::default() })]);
 }
 
-fn claim(writer: &mut impl Writer, lock: i64, max: usize, now_ms: i64) -> Vec<Delivery> {
+pub(super) fn claim(writer: &mut impl Writer, lock: i64, max: usize, now_ms: i64) -> Vec<Delivery> {
     claim_of(writer, "mail", lock, 1000, max, now_ms)
 }
 
-fn values(deliveries: &[Delivery]) -> Vec<u8> {
+pub(super) fn values(deliveries: &[Delivery]) -> Vec<u8> {
     deliveries.iter().map(|delivery| delivery.value[0]).collect()
 }
 
-fn end(writer: &mut impl Writer, settlement: Settlement, now_ms: i64) -> Report {
+pub(super) fn end(writer: &mut impl Writer, settlement: Settlement, now_ms: i64) -> Report {
     let settlements = vec![settlement];
     apply_at(writer, Work { settlements, durable: true, ..Work::default() }, now_ms)
 }
 
-fn failed(delivery: &Delivery, reason: &str) -> Settlement {
+pub(super) fn failed(delivery: &Delivery, reason: &str) -> Settlement {
     let reason = Some(Reason::new("Error", reason));
     Settlement { reason, ..Settlement::new(delivery.id, delivery.lock, Outcome::Failed) }
 }
 
-fn stats(engine: &impl Engine, now_ms: i64) -> [u64; 4] {
+pub(super) fn stats(engine: &impl Engine, now_ms: i64) -> [u64; 4] {
     let mut reader = engine.reader().unwrap();
     let found = read(&mut reader, now_ms, |snapshot| snapshot.queue_stats("mail"));
     [found.pending, found.delayed, found.processing, found.dead]
@@ -527,4 +527,20 @@ pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &
     assert_eq!(listed(9), "dead due later");
     writer.change_dead_letters("dead", &DeadLetterChange::Delete(dead.id), NOW, soon()).unwrap();
     assert_eq!(listed(9), "due later");
+}
+
+pub(super) fn a_message_that_no_retry_can_help_dies_at_once(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    enqueue(&mut writer, vec![Message { backoff_ms: vec![0, 0, 0], ..message(1) }]);
+    let [first] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+    assert_eq!((first.attempts, first.attempts_left), (1, 3));
+    end(&mut writer, failed(&first, "once"), NOW);
+    let [second] = claim(&mut writer, 8, 10, NOW).try_into().unwrap();
+    assert_eq!((second.attempts, second.attempts_left), (2, 2));
+    let dead = Settlement { outcome: Outcome::Dead, ..failed(&second, "never") };
+    assert_eq!(end(&mut writer, dead.clone(), NOW).settled, [true]);
+    assert_eq!(end(&mut writer, dead, NOW).settled, [false]);
+    assert_eq!(stats(engine, NOW), [0, 0, 0, 1]);
+    let [letter] = letters(engine, "mail", (0, 0), NOW).try_into().unwrap();
+    assert_eq!((letter.attempts, letter.reason.message()), (2, "never"));
 }

@@ -79,6 +79,8 @@ pub(super) struct MutationBody {
     priority: Option<u8>,
     /// The queue holds at most one message with this key.
     deduplication_key: Option<String>,
+    /// With `enqueue`: what happens if that key is taken.
+    deduplication: Option<String>,
     /// Waiting times before the retries, in ms.
     backoff_schedule: Option<Vec<u32>>,
     /// How long it is kept when it is dead, in ms.
@@ -96,6 +98,7 @@ impl MutationBody {
             || self.at.is_some()
             || self.priority.is_some()
             || self.deduplication_key.is_some()
+            || self.deduplication.is_some()
             || self.backoff_schedule.is_some()
             || self.dead_retention.is_some()
             || self.keys_if_undelivered.is_some()
@@ -287,6 +290,7 @@ fn message(asked: MutationBody, stored: Result<EncodedValue, Problem>) -> Result
         at,
         priority,
         deduplication_key,
+        deduplication: asked.deduplication,
         backoff_schedule: asked.backoff_schedule,
         dead_retention: asked.dead_retention,
         keys_if_undelivered: asked.keys_if_undelivered,

@@ -30,9 +30,10 @@ use crate::pending::{Pending, Wanted};
 use crate::trace_context::{self, TRACEPARENT, TRACESTATE, header_of};
 use openkv_core::codec::message_context;
 use openkv_core::model::{
-    Ask, BACKOFF_DEFAULT_MS, Delivery, EncodedValue, Encoding, Error, LOCK_DURATION_MS_MAX,
-    LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS, Outcome,
-    QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, Settlement, Time, WriteParts,
+    Ask, BACKOFF_DEFAULT_MS, Deduplication, Delivery, EncodedValue, Encoding, Error,
+    LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS,
+    Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, Settlement, Time,
+    WriteParts,
 };
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -72,6 +73,9 @@ pub(super) struct EnqueueBody {
     pub(super) priority: Option<u8>,
     /// The queue holds at most one message with this key.
     pub(super) deduplication_key: Option<String>,
+    /// What happens if that key is taken: `drop` (nothing), `replace` (the message gets this value), or `debounce`
+    /// (and this due time).
+    pub(super) deduplication: Option<String>,
     /// Waiting times before the retries, in ms.
     pub(super) backoff_schedule: Option<Vec<u32>>,
     /// How long it is kept when it is dead, in ms.
@@ -146,6 +150,20 @@ pub(super) fn message_of(
         (delay, None) => Time::After(delay.unwrap_or(0)),
         (None, Some(at)) => Time::At(at),
     };
+    let deduplication = match asked.deduplication.as_deref() {
+        None => Deduplication::Drop,
+        Some(_) if asked.deduplication_key.is_none() => {
+            return Err("deduplication: give a deduplicationKey too".to_owned());
+        }
+        Some(name) => {
+            Deduplication::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+                format!(
+                    "deduplication: must be drop, replace or debounce: received {}",
+                    shown(name)
+                )
+            })?
+        }
+    };
     let keys = keys_in(asked.keys_if_undelivered.as_deref().unwrap_or_default());
     let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
     Ok(Message {
@@ -154,6 +172,7 @@ pub(super) fn message_of(
         backoff_ms: asked.backoff_schedule.unwrap_or_else(usual),
         keys_if_undelivered: keys,
         deduplication_key: asked.deduplication_key,
+        deduplication,
         dead_retention_ms: ms("deadRetention", asked.dead_retention)?,
         value,
         queue,
@@ -176,6 +195,8 @@ pub(super) struct DeliveryBody<V> {
     value_error: Option<ValueError>,
     /// The number of deliveries, including this one.
     attempts: u32,
+    /// The number of deliveries that can follow, if this one fails.
+    attempts_left: u32,
     /// RFC 3339.
     enqueued_at: String,
     /// The trace context of the enqueue, as the headers of W3C Trace Context.
@@ -201,6 +222,7 @@ pub(super) fn delivered(delivery: &Delivery) -> DeliveryBody<Stored<'_>> {
         value: Stored(Encoding::Cbor, message_context::value_of(&delivery.value)),
         value_error: None,
         attempts: delivery.attempts,
+        attempts_left: delivery.attempts_left,
         enqueued_at: to_rfc3339(delivery.enqueued_ms),
         traceparent: header_of(&delivery.value, &TRACEPARENT),
         tracestate: header_of(&delivery.value, &TRACESTATE),
@@ -291,6 +313,8 @@ pub(super) struct NackBody {
     delay: Option<u64>,
     /// Why it failed.
     error: Option<String>,
+    /// `false`: no retry can help, so the message is a dead letter now. Not together with `delay`.
+    retry: Option<bool>,
 }
 
 /// A delivery whose lock is extended.
@@ -374,11 +398,14 @@ pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answe
         let most = Limits::wide().delay_ms_max as u64;
         let delay_ms = asked.delay.map(|ms| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
         let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
-        Ok(Ask::Settle(Settlement {
-            delay_ms,
-            reason,
-            ..Settlement::new(id, lock, Outcome::Failed)
-        }))
+        let outcome = match (asked.retry, asked.delay) {
+            (Some(false), Some(_)) => {
+                return Err(Problem::bad_request("retry: false not together with delay"));
+            }
+            (Some(false), None) => Outcome::Dead,
+            (Some(true) | None, _) => Outcome::Failed,
+        };
+        Ok(Ask::Settle(Settlement { delay_ms, reason, ..Settlement::new(id, lock, outcome) }))
     })
     .await
 }

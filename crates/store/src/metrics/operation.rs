@@ -46,6 +46,9 @@ impl Operation {
     /// The kind of a write.
     #[must_use]
     pub fn of(write: &AtomicWrite) -> Self {
+        if !write.acks().is_empty() {
+            return Self::Atomic;
+        }
         match write.parts() {
             ([], [mutation], []) => match mutation.kind() {
                 MutationKind::Set => Self::Set,

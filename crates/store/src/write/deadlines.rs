@@ -9,9 +9,10 @@ use openkv_engines::Writer;
 
 impl<W: Writer> WriterThread<W> {
     /// Handles a clock that was set back: due times are too far off, so they are read again at
-    /// once.
-    pub(super) fn mind_the_clock(&mut self, now_ms: i64) {
+    /// once, and the locks of running handlers, whose ends are too far off too, are renewed.
+    pub(super) fn mind_the_clock(&mut self, consumers: &mut Consumers, now_ms: i64) {
         if now_ms < self.seen_ms {
+            consumers.renew_again();
             self.timers.ask_anew();
             self.retry_ms = 0;
             self.build_ms = self.build_ms.map(|at| at.min(now_ms));

@@ -50,7 +50,8 @@ impl<W: Writer> WriterThread<W> {
             return Some(submission);
         }
         let now_ms = self.write_queue.env.now_ms();
-        self.mind_the_clock(now_ms);
+        let write_queue = self.write_queue.clone();
+        self.mind_the_clock(&mut write_queue.waiting.lock().consumers, now_ms);
         let due_ms = self.next_due_ms();
         let mut work = Work::default();
         let replies = vec![Reply::of(submission, &mut work)];
@@ -72,7 +73,7 @@ impl<W: Writer> WriterThread<W> {
         // A message may be work for a consumer at once.
         let is_simple = are_small(writes())
             && submission.writes.iter().all(Result::is_ok)
-            && writes().all(|write| write.queues().next().is_none());
+            && writes().all(|write| write.queues().next().is_none() && write.acks().is_empty());
         if !(is_simple && self.recent.are_within(most) && self.under_way.is_empty()) {
             return false;
         }

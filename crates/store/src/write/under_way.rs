@@ -12,7 +12,7 @@ use crate::lock_request::LockRequest;
 use crate::metrics::{Metrics, Notes, Operation};
 use crate::timers::Done;
 use crate::write_queue::{Acknowledged, Submission};
-use openkv_core::model::{Decision, Error, Kind, Result, Settlement};
+use openkv_core::model::{Decision, Error, Kind, Renewal, Result, Settlement};
 use openkv_engines::{Progress, Report, Ticket, Work, Writer};
 
 /// A batch under way, with the receivers of its outcome.
@@ -30,6 +30,8 @@ enum Origin {
         asked: Vec<LockRequest>,
         /// Its settlements that no caller waits for. After a failure they are owed.
         settlements: Vec<Settlement>,
+        /// Its renewals for listeners.
+        renewals: Vec<Renewal>,
         /// The number of writes.
         writes: usize,
     },
@@ -54,7 +56,10 @@ impl Batch {
         let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
         let mut settlements = work.settlements.clone();
         settlements.truncate(work.settlements.len() - asked_settlements);
-        let origin = Origin::Callers { replies, asked, settlements, writes: work.writes.len() };
+        let mut renewals = work.renewals.clone();
+        renewals.truncate(work.renewals.len() - (asked.len() - asked_settlements));
+        let writes = work.writes.len();
+        let origin = Origin::Callers { replies, asked, settlements, renewals, writes };
         Self { origin, done: Done::of(work, now_ms), alone }
     }
 
@@ -137,7 +142,7 @@ impl<W: Writer> WriterThread<W> {
             return Next::Outcomes;
         }
         let now_ms = self.write_queue.env.now_ms();
-        self.mind_the_clock(now_ms);
+        self.mind_the_clock(&mut waiting.consumers, now_ms);
         // The engine reports when there is room again.
         if !self.is_alone()
             && self.writer.has_room()
@@ -169,9 +174,9 @@ impl<W: Writer> WriterThread<W> {
 
     fn complete(&mut self, batch: Batch, outcome: Result<Report>) {
         let Batch { origin, done, .. } = batch;
-        let (replies, asked, settlements, writes) = match origin {
-            Origin::Callers { replies, asked, settlements, writes } => {
-                (replies, asked, settlements, writes)
+        let (replies, asked, settlements, renewals, writes) = match origin {
+            Origin::Callers { replies, asked, settlements, renewals, writes } => {
+                (replies, asked, settlements, renewals, writes)
             }
             Origin::Step => return self.step_ended(&done, outcome),
             Origin::Waiters { replies } => return tell(replies, Vec::new(), &self.metrics),
@@ -182,6 +187,7 @@ impl<W: Writer> WriterThread<W> {
                 self.applying = Tries::default();
                 self.metrics.cached(report.cache_looks);
                 LockRequest::tell(asked, &mut report);
+                self.tell_lost(renewals, &report.renewed);
                 self.announce(&mut report, replies, &done);
                 self.dispatch(&done.claims, report.deliveries, done.now_ms);
             }
@@ -200,6 +206,21 @@ impl<W: Writer> WriterThread<W> {
                 asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
                 lookers.into_iter().for_each(|reply| reply(Err(error.clone())));
             }
+        }
+    }
+}
+
+impl<W: Writer> WriterThread<W> {
+    /// Tells listeners of the locks that could not be renewed.
+    fn tell_lost(&self, mut renewals: Vec<Renewal>, held: &[bool]) {
+        let mut held = held.iter();
+        renewals.retain(|_| held.next() == Some(&false));
+        if renewals.is_empty() {
+            return;
+        }
+        let lost = self.write_queue.waiting.lock().consumers.lost(&renewals);
+        for (told, numbers) in lost {
+            numbers.into_iter().for_each(|number| told(number));
         }
     }
 }

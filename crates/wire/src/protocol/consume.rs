@@ -144,7 +144,7 @@ mod tests {
     fn the_stream_sends_its_number_and_then_messages() {
         let delivery = |len| {
             let value = vec![7; len];
-            Delivery { id: 1, lock: 2, attempts: 3, enqueued_ms: 4, value }
+            Delivery { id: 1, lock: 2, attempts: 3, attempts_left: 0, enqueued_ms: 4, value }
         };
         let dispatched = vec![delivery(3), delivery(0)];
         let mut frames = Frames::up_to(CONSUME_FRAME_BYTES_MAX);

@@ -30,8 +30,9 @@ pub const FRAMES: &str = "frames-1";
 /// The extension that offers change feeds (`protocol::feed`).
 pub const FEEDS: &str = "feeds-1";
 
-/// The extension that offers consumers of queues (`protocol::consume`).
-pub const QUEUES: &str = "queues-1";
+/// The extension that offers consumers of queues (`protocol::consume`). Those of `queues-1` had no
+/// attempts left, no DEAD and no DEDUPLICATE.
+pub const QUEUES: &str = "queues-2";
 
 /// The extension that offers the replication log (`protocol::follow`).
 pub const LOG: &str = "log-1";
@@ -39,12 +40,15 @@ pub const LOG: &str = "log-1";
 /// The extension that offers ids of writes (`model::WriteId`), for databases whose leader remembers them.
 pub const WRITE_IDS: &str = "write-ids-1";
 
+/// The extension that offers writes which acknowledge messages (record ACKNOWLEDGE).
+pub const ACKS: &str = "acks-1";
+
 /// The mark of a server that follows another one. A replica of it follows it, and not the server that it
 /// names for strong reads.
 pub const READ_SERVER: &str = "read-server-1";
 
 /// The extensions that openkv's server offers for every database.
-pub const OFFERED: [&str; 4] = [FRAMES, FEEDS, QUEUES, LOG];
+pub const OFFERED: [&str; 5] = [FRAMES, FEEDS, QUEUES, LOG, ACKS];
 
 /// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";

@@ -102,6 +102,8 @@ numbers! {
         REPLIED = 10;
         /// An error record.
         CALL_FAILED = 11;
+        /// The lock of a message of a listener is lost; its number.
+        LOCK_LOST = 12;
     }
 
     /// The mark of a command that a replica may answer, added to its number.
@@ -124,6 +126,10 @@ numbers! {
         FAILED = 1;
         /// Nobody has seen the message: it goes back.
         RETURNED = 2;
+        /// A commit has acknowledged the message. Only a listener tells so, to take another one.
+        ACKNOWLEDGED = 3;
+        /// An attempt has failed, and no other one can help.
+        DEAD = 4;
     }
 
     /// Flags of a range request.

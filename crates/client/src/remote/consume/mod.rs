@@ -20,8 +20,8 @@ use super::executor::RequestExecutor;
 use super::runtime::SharedRuntime;
 use super::stream::follow;
 use openkv_core::model::{
-    ConsumeOptions, Deliver, Delivery, Dispatched, Id, ListenerEnd, Outcome, Reason, Result,
-    Settlement,
+    ConsumeOptions, Deliver, Delivery, Dispatched, Id, ListenerEnd, LockLost, Outcome, Reason,
+    Result, Settlement,
 };
 
 /// The listeners of one handle.
@@ -41,6 +41,8 @@ struct Consumer {
     deliver: Deliver,
     state: Mutex<State>,
     end: Mutex<Option<ListenerEnd>>,
+    /// Told of locks that are lost.
+    lock_lost: Mutex<Option<LockLost>>,
     /// Notified when a stream is opened.
     opened: Notify,
     /// Notified when there is something to send.
@@ -100,6 +102,7 @@ impl Consumer {
             deliver,
             state: Mutex::default(),
             end: Mutex::new(Some(end)),
+            lock_lost: Mutex::new(None),
             opened: Notify::new(),
             sendable: Notify::new(),
             taken: Notify::new(),
@@ -169,12 +172,23 @@ impl Consumer {
 
     /// Settles a delivery: returns its credit and queues the settlement.
     fn settle(&self, number: i64, outcome: Outcome, reason: Option<Reason>) {
+        self.end_delivery(number, |held| {
+            Some(Settlement { reason, ..Settlement::new(held.id, held.lock, outcome) })
+        });
+    }
+
+    /// Ends a delivery: returns its credit and queues its settlement, if it has one and the lock still
+    /// holds.
+    fn end_delivery(
+        &self,
+        number: i64,
+        settlement: impl FnOnce(&HeldMessage) -> Option<Settlement>,
+    ) {
         let mut state = self.state.lock();
         let Some(held) = state.held.remove(&number) else { return };
         state.granted += 1;
         if !held.lost {
-            let end = Settlement::new(held.id, held.lock, outcome);
-            state.ends.push(Settlement { reason, ..end });
+            state.ends.extend(settlement(&held));
         }
         let is_last = state.held.is_empty();
         drop(state);
@@ -272,6 +286,18 @@ impl Consumers {
     pub(super) fn settle(&self, id: Id, number: i64, outcome: Outcome, reason: Option<Reason>) {
         if let Some(consumer) = self.get(id) {
             consumer.settle(number, outcome, reason);
+        }
+    }
+
+    pub(super) fn on_lock_lost(&self, id: Id, told: LockLost) {
+        if let Some(consumer) = self.get(id) {
+            *consumer.lock_lost.lock() = Some(told);
+        }
+    }
+
+    pub(super) fn release(&self, id: Id, number: i64) {
+        if let Some(consumer) = self.get(id) {
+            consumer.end_delivery(number, |_| None);
         }
     }
 

@@ -143,13 +143,23 @@ impl Consumer {
 
     /// Records the outcome of renewals.
     fn renewed(&self, numbers: &[i64], answer: Result<Vec<u8>>, again: Instant) {
+        let mut lost = Vec::new();
         let mut state = self.state.lock();
         for (at, number) in numbers.iter().enumerate() {
             let Some(held) = state.held.get_mut(number) else { continue };
             match &answer {
-                Ok(flags) => held.lost = flags.get(at) == Some(&0),
+                Ok(flags) if flags.get(at) == Some(&0) => {
+                    held.lost = true;
+                    lost.push(*number);
+                }
+                Ok(_) => {}
                 Err(_) => held.renew_at = again,
             }
+        }
+        drop(state);
+        let told = self.lock_lost.lock().clone();
+        if let Some(told) = told {
+            lost.into_iter().for_each(|number| told(number));
         }
     }
 
@@ -220,7 +230,7 @@ mod tests {
     }
 
     fn message(id: i64) -> Delivery {
-        Delivery { id, lock: id, attempts: 1, enqueued_ms: 0, value: Vec::new() }
+        Delivery { id, lock: id, attempts: 1, attempts_left: 0, enqueued_ms: 0, value: Vec::new() }
     }
 
     #[test]

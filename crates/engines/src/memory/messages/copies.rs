@@ -1,7 +1,9 @@
 //! Whole messages in memory, for the replication log and for followers, which repeat it.
 
 use super::{Dead, Messages, Queued, key_of};
-use openkv_core::model::{DeadLetter, KeptMessage, KeptState, LoggedMessage, Message, Time};
+use openkv_core::model::{
+    DeadLetter, Deduplication, KeptMessage, KeptState, LoggedMessage, Message, Time,
+};
 
 /// The message with this number, without its lock.
 pub(super) fn read(messages: &Messages, id: i64) -> Option<KeptMessage> {
@@ -69,6 +71,7 @@ fn insert(messages: &mut Messages, id: i64, kept: KeptMessage) {
         backoff_ms: kept.backoff_ms,
         keys_if_undelivered: kept.keys_if_undelivered,
         deduplication_key: kept.deduplication_key,
+        deduplication: Deduplication::Drop,
         dead_retention_ms: kept.dead_retention_ms,
         value: kept.value,
     };

@@ -34,10 +34,20 @@ pub enum WriteAnswer {
 /// `Unsupported` for a mutation that the protocol does not have; as [`to_wire`].
 pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
     let parts = write.into_parts();
-    let WriteParts { checks, ranges, mutations, tells_values, messages, patches, deletion, .. } =
-        parts;
+    let WriteParts {
+        checks,
+        ranges,
+        acks,
+        mutations,
+        tells_values,
+        messages,
+        patches,
+        deletion,
+        attempt: _,
+    } = parts;
     let beyond = [
         (!ranges.is_empty(), "lists of a transaction"),
+        (!acks.is_empty(), "ack in a commit"),
         (!patches.is_empty(), "uuidv7()"),
         (deletion.is_some(), "deleteMany"),
         (tells_values, "commit({ values: true })"),

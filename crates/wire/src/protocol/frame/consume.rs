@@ -102,8 +102,8 @@ pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
     Reader::whole(bytes, received)
 }
 
-/// Size of lock, number, time, attempts and the value's length.
-const DELIVERY_BYTES_MIN: usize = 32;
+/// Size of lock, number, time, attempts, attempts left and the value's length.
+const DELIVERY_BYTES_MIN: usize = 36;
 /// Size of kind, number, lock and outcome.
 const ASK_BYTES_MIN: usize = 18;
 
@@ -158,11 +158,18 @@ pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
         Outcome::Failed => {
             out.push(outcome::FAILED);
             push_f64(out, delay_ms.unwrap_or(-1));
-            let reason = reason.as_ref();
-            push_sized(out, reason.map_or("", Reason::name).as_bytes());
-            push_sized(out, reason.map_or("", Reason::message).as_bytes());
+            push_reason(out, reason.as_ref());
+        }
+        Outcome::Dead => {
+            out.push(outcome::DEAD);
+            push_reason(out, reason.as_ref());
         }
     }
+}
+
+fn push_reason(out: &mut Vec<u8>, reason: Option<&Reason>) {
+    push_sized(out, reason.map_or("", Reason::name).as_bytes());
+    push_sized(out, reason.map_or("", Reason::message).as_bytes());
 }
 
 fn push_renewal(out: &mut Vec<u8>, renewal: &Renewal) {
@@ -190,7 +197,14 @@ mod tests {
 
     #[test]
     fn messages_of_a_stream_round_trip() {
-        let of = |id, value| Delivery { id, lock: -id, attempts: 2, enqueued_ms: 5, value };
+        let of = |id, value| Delivery {
+            id,
+            lock: -id,
+            attempts: 2,
+            attempts_left: 7,
+            enqueued_ms: 5,
+            value,
+        };
         let dispatched = vec![of(1, vec![1, 2, 3]), of(2, vec![])];
         let out = frame_of(|out| push_dispatched(out, dispatched.iter()));
         assert_eq!(parse_dispatched(&out), Ok(dispatched));
@@ -213,6 +227,10 @@ mod tests {
                 failed(None),
                 Ask::Extend(Renewal { id: 1, lock: 2, lock_ms: 300 }),
                 failed(Some(0)),
+                Ask::Settle(Settlement {
+                    reason: Some(Reason::new("KvDoNotRetry", "never")),
+                    ..Settlement::new(9, 4, Outcome::Dead)
+                }),
                 settled(Outcome::Returned),
             ],
         };

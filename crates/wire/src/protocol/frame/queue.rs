@@ -22,8 +22,8 @@ pub fn parse_reason(bytes: &[u8]) -> Result<Reason, Malformed> {
     Reader::whole(bytes, reason)
 }
 
-/// Parses f64 id, i64 lock, u8 outcome; after a failure f64 delay in ms (−1: the backoff schedule)
-/// and a reason.
+/// Parses f64 id, i64 lock, u8 outcome; after FAILED f64 delay in ms (−1: the backoff schedule) and a
+/// reason; after DEAD a reason.
 pub fn parse_settlement(bytes: &[u8]) -> Result<Settlement, Malformed> {
     Reader::whole(bytes, settlement)
 }
@@ -36,6 +36,10 @@ pub(super) fn settlement(reader: &mut Reader<'_>) -> Result<Settlement, Malforme
         outcome::FAILED => {
             settlement.outcome = Outcome::Failed;
             settlement.delay_ms = Some(reader.time_ms()?).filter(|ms| *ms >= 0);
+            settlement.reason = Some(reason(reader)?);
+        }
+        outcome::DEAD => {
+            settlement.outcome = Outcome::Dead;
             settlement.reason = Some(reason(reader)?);
         }
         outcome::RETURNED => settlement.outcome = Outcome::Returned,
@@ -58,9 +62,9 @@ pub(super) fn renewal(reader: &mut Reader<'_>) -> Result<Renewal, Malformed> {
 pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
     let lock = reader.i64()?;
     let (id, enqueued_ms) = (reader.time_ms()?, reader.time_ms()?);
-    let attempts = reader.u32()?;
+    let (attempts, attempts_left) = (reader.u32()?, reader.u32()?);
     let value = reader.sized()?.to_vec();
-    Ok(Delivery { id, lock, attempts, enqueued_ms, value })
+    Ok(Delivery { id, lock, attempts, attempts_left, enqueued_ms, value })
 }
 
 /// Parses the name of a queue.
@@ -121,10 +125,11 @@ fn push_message(out: &mut Vec<u8>, delivery: &Delivery) {
     push_f64(out, delivery.id);
     push_f64(out, delivery.enqueued_ms);
     out.extend_from_slice(&delivery.attempts.to_le_bytes());
+    out.extend_from_slice(&delivery.attempts_left.to_le_bytes());
     push_sized(out, &delivery.value);
 }
 
-/// Appends deliveries of a listener, each after its number for settling.
+/// Appends deliveries of a listener, each after its number for settling and its lock.
 pub fn push_deliveries<'a>(
     out: &mut Vec<u8>,
     deliveries: impl ExactSizeIterator<Item = (i64, &'a Delivery)>,
@@ -132,7 +137,7 @@ pub fn push_deliveries<'a>(
     out.extend_from_slice(&(deliveries.len() as u32).to_le_bytes());
     for (number, delivery) in deliveries {
         push_f64(out, number);
-        push_message(out, delivery);
+        push_received(out, delivery);
     }
 }
 

@@ -47,6 +47,10 @@ numbers! {
         TELL = 0x0f;
         /// The id by which a server recognises a repetition, once in a write; only from a client over a URL.
         WRITE_ID = 0x10;
+        /// Acknowledges a message, if its lock holds.
+        ACKNOWLEDGE = 0x11;
+        /// What the message of the record before does if its deduplication key is taken.
+        DEDUPLICATE = 0x12;
     }
 
     /// Flag of the first byte of a record.
@@ -300,6 +304,8 @@ records! {
     Patches = PATCHES { patches: List32<(u8, u32, u64)> }
     Tell = TELL { flags: u8 = tell }
     Id = WRITE_ID { id: [u8; WriteId::BYTES] }
+    Acknowledge = ACKNOWLEDGE { message: i64, lock: [u8; 8] }
+    Deduplicate = DEDUPLICATE { mode: u8 }
 }
 
 /// The mutation of a record. The error says why it is refused.
@@ -337,7 +343,9 @@ pub(super) fn to_mutation(
         | Record::EnqueueNamed(_)
         | Record::Patches(_)
         | Record::Tell(_)
-        | Record::Id(_) => return Err("a record that is no mutation"),
+        | Record::Id(_)
+        | Record::Acknowledge(_)
+        | Record::Deduplicate(_) => return Err("a record that is no mutation"),
     })
 }
 

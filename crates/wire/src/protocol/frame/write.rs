@@ -5,13 +5,13 @@ use std::ops::Range;
 use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
 use super::records::{
-    self, CheckRange, End, Enqueue, EnqueueNamed, Id, Patches, Record, Tell, tell, to_mutation,
-    to_record,
+    self, Acknowledge, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed, Id, Patches, Record,
+    Tell, tell, to_mutation, to_record,
 };
 use openkv_core::codec::{Malformed, key, uuid};
 use openkv_core::model::{
-    AtomicWrite, Attempt, Check, Error, Key, Limits, Message, Mutation, Patch, RangeCheck, Result,
-    Target, Versionstamp, WriteId, WriteParts,
+    Ack, AtomicWrite, Attempt, Check, Deduplication, Error, Key, Limits, Message, Mutation, Patch,
+    RangeCheck, Result, Target, Versionstamp, WriteId, WriteParts,
 };
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
@@ -111,9 +111,22 @@ fn parse_write(
                     backoff_ms: numbers(message.backoff),
                     keys_if_undelivered: keys(message.undelivered),
                     deduplication_key: message.deduplication,
+                    deduplication: Deduplication::Drop,
                     dead_retention_ms: Some(message.dead_retention).filter(|ms| *ms >= 0),
                     value: message.value,
                 });
+            }
+            Record::Acknowledge(Acknowledge { message: id, lock }) => {
+                parts.acks.push(Ack { id, lock: i64::from_le_bytes(lock) });
+            }
+            Record::Deduplicate(Deduplicate { mode }) => {
+                let message = parts.messages.last_mut();
+                let keyed = message.filter(|message| message.deduplication_key.is_some());
+                let mode = Deduplication::ALL.get(usize::from(mode));
+                let (Some(message), Some(mode)) = (keyed, mode) else {
+                    return Err(reader.refused("an unknown deduplication, or one without a key"));
+                };
+                message.deduplication = *mode;
             }
             Record::Tell(Tell { flags: tell::VALUES }) => parts.tells_values = true,
             Record::Tell(_) => return Err(reader.refused("a TELL that asks for nothing")),
@@ -215,6 +228,9 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
         let seen = seen.into_iter().map(|(key, stamp)| (Hex(stamp.hex()), key)).collect();
         Record::CheckRange(CheckRange { from: start, to: end, seen: List32(seen) }).push(out);
     }
+    for Ack { id, lock } in parts.acks {
+        Record::Acknowledge(Acknowledge { message: id, lock: lock.to_le_bytes() }).push(out);
+    }
     for (at, mutation) in parts.mutations.into_iter().enumerate() {
         to_record(mutation).push(out);
         push_patches(
@@ -224,7 +240,11 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
         );
     }
     for (at, message) in parts.messages.into_iter().enumerate() {
+        let deduplication = message.deduplication;
         message_record(message).push(out);
+        if deduplication != Deduplication::Drop {
+            Record::Deduplicate(Deduplicate { mode: deduplication as u8 }).push(out);
+        }
         push_patches(out, &parts.patches, &[(IN_MESSAGE, Target::Message(at))]);
     }
     if parts.tells_values {

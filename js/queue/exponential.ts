@@ -1,0 +1,56 @@
+// Duty: a backoff schedule whose intervals double, as the list of its intervals.
+
+import { invalid, tooLarge } from "../model/errors.js";
+import { type Limits, checkOptions, shown } from "../arguments/check.js";
+
+const OPTIONS = ["type", "base", "max", "jitter", "attempts"] as const;
+
+/** Whether a schedule is given by its rule. */
+export function isRule(schedule: unknown): schedule is object {
+  return typeof schedule === "object" && schedule !== null && !Array.isArray(schedule);
+}
+
+/**
+ * The intervals of a rule: the first is `base`, each later one twice as long, up to `max`. `jitter` shortens
+ * each by up to that share; `random` is from 0 to 1.
+ */
+export function exponential(
+  method: string,
+  rule: object,
+  limits: Limits,
+  random: () => number,
+): number[] {
+  const what = `${method}: backoffSchedule`;
+  const given = checkOptions(what, rule, OPTIONS);
+  if (given.type !== "exponential") {
+    throw invalid(`${what}.type must be "exponential": received ${shown(given.type)}`);
+  }
+  const longest = limits.backoffIntervalMsMax;
+  const base = numberIn(`${what}.base`, given.base, 1, longest);
+  const max = given.max === undefined ? longest : numberIn(`${what}.max`, given.max, base, longest);
+  const jitter = given.jitter ?? 0;
+  if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1)) {
+    throw invalid(`${what}.jitter must be a number from 0 to 1: received ${shown(jitter)}`);
+  }
+  // One attempt more than there are intervals.
+  const most = limits.backoffIntervalsMax + 1;
+  const attempts = given.attempts ?? most;
+  if (typeof attempts === "number" && Number.isInteger(attempts) && attempts > most) {
+    throw tooLarge(
+      `${what}.attempts is too large (max ${most}): ${attempts} given; raise ` +
+        "limits.backoffIntervalsMax of openKv to allow it",
+    );
+  }
+  const intervals = numberIn(`${what}.attempts`, attempts, 1, most) - 1;
+  return Array.from({ length: intervals }, (_, retry) => {
+    const interval = Math.min(base * 2 ** retry, max);
+    return Math.round(interval * (1 - jitter * random()));
+  });
+}
+
+function numberIn(what: string, value: unknown, min: number, max: number): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
+    return value;
+  }
+  throw invalid(`${what} must be an integer from ${min} to ${max}: received ${shown(value)}`);
+}
