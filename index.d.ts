@@ -301,7 +301,10 @@ export type KvFilterValue =
   | Uint8Array
   | KvFilterNow;
 
-/** A `Date`: the time of the call plus `$offset` milliseconds. */
+/**
+ * The time of the call plus `$offset` milliseconds, compared with a `Date`, a number or bigint of milliseconds since
+ * 1970, or a string in ISO 8601 (`toISOString()`).
+ */
 export type KvFilterNow = { $now: true; $offset?: number } | { $now: { $offset?: number } };
 
 /**
@@ -417,11 +420,11 @@ type FilterEqualTo<V> = V extends null | undefined
 /** The operands that a `V` has an order with. */
 type FilterOrdered<V> = IsFree<V> extends true ? NonNullable<KvFilterValue> : FilterOrderedBy<V>;
 type FilterOrderedBy<V> = V extends string
-  ? string
+  ? string | KvFilterNow
   : V extends boolean
     ? boolean
     : V extends number | bigint | KvU64
-      ? number | bigint
+      ? number | bigint | KvFilterNow
       : V extends Date
         ? Date | KvFilterNow
         : V extends ArrayBufferView
@@ -2895,6 +2898,13 @@ export interface ServeOptions {
    * (docs/backup.md#archives-of-a-server). Not for an engine, a read server, or with `readonly`.
    */
   archive?: KvArchiveOptions | undefined;
+  /**
+   * For clients of KeyVal (docs/keyval.md): every part of a key in a path or a query is a string. Default: false, whole
+   * decimal numbers are numbers.
+   */
+  keyvalStrings?: boolean | undefined;
+  /** For clients of KeyVal: how long a message is locked, in milliseconds, from 100 to 86,400,000. Default: 30,000. */
+  keyvalLockDuration?: number | undefined;
   /** The log on standard error. Default: `"none"`. */
   log?: "none" | "text" | "json" | undefined;
 }

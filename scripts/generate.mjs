@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 /** The TypeScript and the tables that follow from declarations in Rust (tests/generated/). */
 const TABLES = ["test", "--no-default-features", "--quiet", "--test", "generated"];
 /** The scripts that write a part of a page in docs/. */
-const PAGES = ["features", "cli-reference", "http-reference"];
+const PAGES = ["features", "cli-reference", "http-reference", "keyval-reference"];
 
 const { status, error } = spawnSync("cargo", TABLES, {
   cwd: root,

@@ -177,6 +177,12 @@ test("every command of docs/http.md prints what the page shows", {
   assert.ok(commands >= 10, `only ${commands} commands`);
 });
 
+test("every command of docs/keyval.md prints what the page shows", {
+  skip: noCurl || noBash,
+}, async () => {
+  assert.ok((await follow("docs/keyval.md", blocksOf(read("docs/keyval.md")))) >= 4);
+});
+
 test("the README's example of curl prints what it shows", { skip: noCurl || noBash }, async () => {
   const blocks = blocksOf(read("README.md")).filter((block) =>
     block.some(({ command }) => command.startsWith("curl ")),

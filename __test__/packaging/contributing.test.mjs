@@ -41,6 +41,7 @@ for (const [example, most] of Object.entries({
 /** The doors that may offer a mutation, which the page names behind the table. */
 const DOORS = [
   "crates/server/src/api/atomic.rs",
+  "crates/server/src/keyval/arithmetic.rs",
   "js/cli/commands/entry.ts",
   "js/cli/atomic-description.ts",
 ];

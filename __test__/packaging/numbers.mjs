@@ -138,7 +138,7 @@ export const SENTENCES = {
   "docs/http.md": [
     "`limit` ({HTTP_LIST_ENTRIES_DEFAULT}, at most {HTTP_LIST_ENTRIES_MAX}), `reverse`",
     "in commits that look at up to {DELETE_STEP_ROWS_MAX} entries each",
-    "for at most {HTTP_BATCH_KEYS_MAX} keys; with `exact`",
+    "as `DELETE`, for at most {HTTP_BATCH_KEYS_MAX} keys",
     "each new state of up to {wide.watchedKeysMax} keys",
     "`limit` changes ({HTTP_LIST_ENTRIES_DEFAULT}, at most {HTTP_LIST_ENTRIES_MAX}), at the end",
     "gets another one within {ALIVE_INTERVAL_MS}.",
@@ -157,10 +157,15 @@ export const SENTENCES = {
     "keeps its copy for {HTTP_BACKUP_KEPT_MS}.",
     "has at most {HTTP_BACKUPS_MAX} copies at one time",
     "delivers up to `concurrency` messages ({HTTP_LISTEN_MESSAGES_DEFAULT}, at most {CONCURRENCY_MAX})",
-    "none; {deno.keyBytesMax} in all",
-    "3, after 1, 5 and 10 s | the same for named queues; Deno's queue has 5, after 0.1, {BACKOFF_DEFAULT_MS.1:s}, {BACKOFF_DEFAULT_MS.2:s}, {BACKOFF_DEFAULT_MS.3:s} and {BACKOFF_DEFAULT_MS.4:s} s",
-    "{deno.valueBytesMax}, as Deno's, or up to {wide.valueBytesMax} with `limits`",
-    "options of `openKv` on a file; {js/api/open.ts METRICS_FLUSH_MS_DEFAULT} (",
+  ],
+  "docs/keyval.md": [
+    "empty ones dropped, at most {KEYVAL_KEY_PARTS_MAX}. Lists",
+    "`limit` is {HTTP_LIST_ENTRIES_DEFAULT} by default and at most {HTTP_LIST_ENTRIES_MAX}.",
+    "retries after {NAMED_BACKOFF_DEFAULT_MS.0:s}, {NAMED_BACKOFF_DEFAULT_MS.1:s} and {NAMED_BACKOFF_DEFAULT_MS.2:s} s by default",
+    "The message is locked for {KEYVAL_LOCK_MS:s} s; its",
+    "(server.md#options), {KEYVAL_LOCK_MS:s} s)",
+    "at most {wide.backoffIntervalsMax} intervals, of up to one hour",
+    "up to {REQUEST_BYTES_MAX}, as a request",
   ],
   "docs/integrations.md": [
     "Entries go at their `expire`, and after {js/drivers/next.ts KEPT_MS_MAX}.",
@@ -401,7 +406,7 @@ export const SENTENCES = {
 
 /** Quantities that no constant decides: of Deno and KeyVal, of examples, of HTTP's library, measured in passing. */
 export const OTHERS = {
-  "docs/http.md": ["`queue.lockDuration`, 30 s", "2,147,483,647 ms"],
+  "docs/keyval.md": ["whole decimal number up to 2^53", "a watch looks every 100 ms"],
   "docs/deno.md": ["about once a minute", "a minute after Deno's deadline", "not a minute later"],
   "README.md": ["an application in 15 minutes"],
   "docs/backup.md": ["in 10.1 s with 107 MiB of resident memory (targets: 30 s, 200 MB)"],

@@ -51,6 +51,8 @@ const OPTIONS: Kinds = {
   dataTokenMs: COUNT,
   connectionsMax: COUNT,
   archive: { to: "string", snapshotEvery: "duration", retention: "duration" },
+  keyvalStrings: "boolean",
+  keyvalLockDuration: COUNT,
   log: ["none", "text", "json"],
 };
 

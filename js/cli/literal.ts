@@ -1,6 +1,7 @@
 // Duty: the keys and values of a command line: literals (literal-grammar.ts) as values of JavaScript.
 // Invariant: what print-literal.ts prints is read to the same value.
 
+import { parseJson } from "../interchange/integers.js";
 import { KvU64 } from "../codec/u64.js";
 import { decodeTyped } from "../interchange/decode.js";
 import {
@@ -100,7 +101,7 @@ function formOf(form: Form, [first, second]: readonly unknown[]): { value: unkno
     case "cbor":
       return first instanceof Uint8Array ? typed("CBOR", base64url(first)) : undefined;
     case "typed":
-      return typeof first === "string" ? { value: decodeTyped(JSON.parse(first)) } : undefined;
+      return typeof first === "string" ? { value: decodeTyped(parseJson(first)) } : undefined;
     default:
       return form satisfies never;
   }

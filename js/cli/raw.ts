@@ -1,6 +1,7 @@
 // Duty: values as bytes on the standard streams: `get --raw` out, `set --raw` and `set --file` in.
 
 import { decodeLine } from "../interchange/decode.js";
+import { parseJson } from "../interchange/integers.js";
 import { WrongUsage } from "./outcome.js";
 import { put } from "./output.js";
 import { plainValue } from "./plain-json.js";
@@ -31,7 +32,7 @@ export function readRaw(bytes: Buffer, kind: Kind): unknown {
     case "text":
       return bytes.toString();
     case "json":
-      return readAs(bytes, "JSON", (text) => JSON.parse(text));
+      return readAs(bytes, "JSON", parseJson);
     case "entry":
       return readAs(bytes, "a line of --json", (text) => decodeLine(text).value);
   }

@@ -2,6 +2,7 @@
 // Invariant: a malformed line throws NdjsonError, which names the fault and its place; it never results
 // in another value.
 
+import { roundedInteger, roundedMessage } from "./integers.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { KvU64 } from "../codec/u64.js";
@@ -48,6 +49,8 @@ export function decodeLine(line: string): ImportedEntry {
   } catch (error) {
     throw new NdjsonError(`not JSON: ${(error as Error).message}`);
   }
+  const integer = roundedInteger(line);
+  if (integer !== undefined) throw new NdjsonError(roundedMessage(integer));
   depth = 0;
   const { key, value, expireAt } = fields(parsed);
   if (!Array.isArray(key) || key.length === 0)

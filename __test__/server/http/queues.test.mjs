@@ -89,7 +89,7 @@ test("a message is deleted while it waits, and not while a consumer has it", asy
   const held = await remove(taken);
   assert.deepEqual([held.status, held.body.code], [409, "CONFLICT"]);
   assert.equal((await remove(due, "other")).status, 404);
-  assert.equal((await remove("x")).status, 400);
+  assert.equal((await remove("x")).status, 404);
   for (const id of [due, later]) {
     assert.deepEqual((await remove(id)).body, { deleted: 1 });
     const again = await remove(id);
@@ -182,9 +182,14 @@ test("queues need the right to write, and their requests are checked", async () 
     ["POST", "/queue/ack", { id: 1, lock: "1" }],
     ["POST", "/queue/extend", { id: "1", lock: "x" }],
     ["GET", "/queue/dlq?cursor=1"],
-    ["GET", "/queue/dlq/x"],
   ]) {
     assert.equal((await call(method, path, { body })).status, 400, path);
+  }
+  for (const id of ["x", "-", "1.5", "99999999999999999999"]) {
+    assert.equal((await call("GET", `/queue/dlq/${id}`)).status, 404, id);
+    assert.equal((await call("DELETE", `/queue/dlq/${id}`)).status, 404, id);
+    assert.equal((await call("POST", `/queue/dlq/${id}/requeue`)).status, 404, id);
+    assert.equal((await call("DELETE", `/queue/messages/${id}`)).status, 404, id);
   }
   const long = await call("GET", `/queue/stats?queue=${"q".repeat(257)}`);
   assert.equal(long.status, 413);
@@ -233,4 +238,52 @@ test("messages of an atomic operation have all options, and the answer names the
     assert.equal(refused.status, 400);
     assert.match(refused.body.detail, fault);
   }
+});
+
+// The message vanished after its last nack, although docs/http.md promised a dead letter.
+test("messages of the queue without a name are dead letters too, and those of kv.enqueue are not", async () => {
+  const { server, call } = await serveApi();
+  const kv = await connect(server);
+  const die = async () => {
+    const { message } = (await call("GET", "/queue/poll?wait=10000")).body;
+    const { id, lock } = message;
+    assert.equal(
+      (await call("POST", "/queue/nack", { body: { id, lock, error: "why" } })).body.ok,
+      true,
+    );
+  };
+  const dead = async () => (await call("GET", "/queue/dlq")).body.messages;
+  await call("POST", "/queue/enqueue", { body: { value: 1, backoffSchedule: [] } });
+  await die();
+  const [letter] = await dead();
+  assert.deepEqual([letter.value, letter.error, letter.attempts], [1, "why", 1]);
+  await call("POST", `/queue/dlq/${letter.id}/requeue`);
+  await die();
+  assert.equal((await dead()).length, 1);
+  const mutations = [{ type: "enqueue", value: 2, backoffSchedule: [] }];
+  await call("POST", "/atomic", { body: { mutations } });
+  await die();
+  await kv.enqueue(3, { backoffSchedule: [] });
+  await die();
+  assert.deepEqual(
+    (await dead()).map(({ value }) => value),
+    [1, 2],
+  );
+  assert.equal((await call("GET", "/queue/stats")).body.dead, 2);
+});
+
+test("in Deno's own files messages of Deno's queue leave no dead letters", async () => {
+  const path = freshPath();
+  copyFileSync(new URL("../../../tests/vectors/files/deno.sqlite3", import.meta.url), path);
+  const { call } = await serveApi({ path });
+  for (let message; ; ) {
+    ({ message } = (await call("GET", "/queue/poll")).body);
+    if (message === null) break;
+    await call("POST", "/queue/ack", { body: { id: message.id, lock: message.lock } });
+  }
+  await call("POST", "/queue/enqueue", { body: { value: 1, backoffSchedule: [] } });
+  const { message } = (await call("GET", "/queue/poll?wait=10000")).body;
+  await call("POST", "/queue/nack", { body: { id: message.id, lock: message.lock } });
+  assert.equal((await call("GET", "/queue/stats")).body.dead, 0);
+  assert.deepEqual((await call("GET", "/queue/dlq")).body.messages, []);
 });

@@ -46,7 +46,7 @@ test("a search has the pages, scores, cursors and snippets of the JavaScript API
     offset: 2,
     highlight: { before: "[", after: "]", ellipsis: "~", terms: 3 },
   };
-  const asked = { prefix: ["p"], query: '"red bike"', ...options };
+  const asked = { prefix: ["p"], query: '"red bike"', mode: "query", ...options };
   const { body } = await call("POST", "/search", { body: asked });
   await same(body, await kv.search(["p"], '"red bike"', options));
   assert.match(body.entries[0].highlights.name, /^\[Red bike\]/);
@@ -78,7 +78,11 @@ test("mistakes of a search are named", async () => {
   const asked = (body) =>
     call("POST", "/search", { body: { prefix: ["p"], query: "red", ...body } });
   for (const [body, fault] of [
-    [{ query: '"' }, /query/],
+    [
+      { query: '"', mode: "query" },
+      /malformed query at position 0: .*AND, OR, NOT and parentheses; with mode=words/,
+    ],
+    [{ mode: "text" }, /mode must be words or query/],
     [{ limit: 0 }, /limit/],
     [{ limit: 1001 }, /limit/],
     [{ cursor: "x" }, /cursor/],
@@ -91,9 +95,44 @@ test("mistakes of a search are named", async () => {
     assert.equal(status, 400, JSON.stringify(body));
     assert.match(problem.detail, fault);
   }
+  const many = await asked({ query: "w ".repeat(129) });
+  assert.deepEqual([many.status, many.body.code], [413, "TOO_LARGE"]);
+  assert.match(many.body.detail, /too many words \(max 128\): 129 given/);
   assert.equal((await call("GET", "/search?prefix=p")).status, 400);
   const none = await call("GET", "/search?prefix=none&query=red");
   assert.equal(none.status, 400, "there is no index");
+});
+
+// An address of mail, C++ and don't were errors of syntax.
+test("by default a query is any text, of which every word is found", async () => {
+  const { server, call } = await serveApi();
+  const kv = await connect(server);
+  await kv.createIndex({ prefix: ["t"], fields: ["text"] });
+  await kv.set(["t", 1], { text: "Learn C++ and don't panic" });
+  await kv.set(["t", 2], { text: "write to ada@x.org AND wait" });
+  const found = async (query, more = "") => {
+    const { body } = await call(
+      "GET",
+      `/search?prefix=t&query=${encodeURIComponent(query)}${more}`,
+    );
+    return body.entries.map(({ key }) => key[1]);
+  };
+  for (const [query, keys] of [
+    ["C++", [1]],
+    ["don't", [1]],
+    ["ada@x.org", [2]],
+    ["AND", [1, 2]],
+    ["panic AND", [1]],
+    ["panic OR wait", []],
+    ['"', []],
+    ["", []],
+    ["(+*:^", []],
+    ["\0", []],
+  ]) {
+    assert.deepEqual((await found(query)).sort(), keys, query);
+    assert.deepEqual((await found(query, "&mode=words")).sort(), keys, query);
+  }
+  assert.deepEqual((await found("panic OR wait", "&mode=query")).sort(), [1, 2]);
 });
 
 test("indexes are created, replaced, listed and dropped", async () => {

@@ -14,6 +14,7 @@
 //! | `slots` | which connections stay at the maximum |
 //! | `route` | from method and path to a handler, authorization |
 //! | `api`, `host` | the HTTP API for any client; the hosts that its requests may name |
+//! | `keyval` | the API of KeyVal, for its clients |
 //! | `studio` | the pages for browsers |
 //! | `exchange`, `data` | metadata; reads and writes |
 //! | `pending` | from the callbacks of a store to futures |
@@ -63,6 +64,7 @@ mod forward;
 mod held;
 mod host;
 mod http_client;
+mod keyval;
 mod leader;
 mod listener;
 mod location;
@@ -97,6 +99,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch as flag;
 
+use keyval::Rules as KeyvalRules;
 use openkv_core::model::{Error, Result, SHUTDOWN_MS_MAX};
 use options::{ServedPath, ServerOptions};
 pub use status::cluster_status;
@@ -118,6 +121,7 @@ struct Serving {
     cors_origin: Option<String>,
     /// With the option `studio`.
     studio: Option<studio::Studio>,
+    keyval: KeyvalRules,
     /// True once the server begins to close.
     closing: flag::Sender<bool>,
     /// When the server started.
@@ -170,6 +174,7 @@ impl Server {
             hosts: host::Hosts::new(address.ip(), plan.hosts),
             cors_origin: plan.cors_origin,
             studio: plan.studio.map(studio::Studio::new),
+            keyval: plan.keyval,
             closing: flag::Sender::new(false),
             begun: tokio::time::Instant::now(),
         });

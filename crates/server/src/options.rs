@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use url::Url;
 
+use super::KeyvalRules;
 use super::archive_policy::ArchivePolicy;
 pub use super::archive_policy::ArchiveRequest;
 use openkv_client::open::{SecretUrl, Target};
@@ -108,6 +109,10 @@ pub struct ServerOptions {
     pub connections_max: Option<usize>,
     /// The archive of the file, or of each database of the folder that has no policy of its own.
     pub archive: Option<ArchiveRequest>,
+    /// For clients of KeyVal: every part of a key in a path or query is a text; otherwise whole numbers are numbers.
+    pub keyval_strings: bool,
+    /// For clients of KeyVal: how long a message is locked, in ms; 30 s if missing.
+    pub keyval_lock_duration: Option<u64>,
     /// The form of the log.
     pub log: LogForm,
 }
@@ -153,6 +158,7 @@ pub(super) struct Plan {
     pub(super) data_token_ms: i64,
     pub(super) connections_max: usize,
     pub(super) archive: Option<ArchivePolicy>,
+    pub(super) keyval: KeyvalRules,
     pub(super) log: LogForm,
 }
 
@@ -220,6 +226,7 @@ impl ServerOptions {
             return Err(Error::invalid("forward is for servers of an engine: give engine too"));
         }
         let archive = self.archive_policy()?;
+        let keyval = KeyvalRules::of(self.keyval_strings, self.keyval_lock_duration)?;
         Ok(Plan {
             forward: self.forward,
             listen,
@@ -240,6 +247,7 @@ impl ServerOptions {
             data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),
             connections_max,
             archive,
+            keyval,
             log: self.log,
             served,
         })
@@ -415,6 +423,7 @@ mod tests {
                 r#"{"path":"a.db","accessToken":"123456789012","connectionsMax":0}"#,
                 "connectionsMax",
             ),
+            (r#"{"path":"a.db","keyvalLockDuration":99}"#, "keyvalLockDuration must be from 100"),
             (r#"{"path":"dir/","adminToken":"123456789012","forward":true}"#, "forward is for"),
             (r#"{"path":"a.db","quotas":{"byte":1}}"#, "unknown field `byte`"),
             (r#"{"path":"a.db","engine":"postgres://h/d"}"#, "path and engine exclude"),

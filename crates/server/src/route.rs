@@ -31,8 +31,8 @@ use super::quota::hold;
 use super::request::{RequestBody, body_of, only, read, unencoded};
 use super::trace_context::traceparent_of;
 use super::{
-    Serving, admin, api, data, exchange, extension, host, leader, read_entry, seen, studio, unread,
-    watch,
+    Serving, admin, api, data, exchange, extension, host, keyval, leader, read_entry, seen, studio,
+    unread, watch,
 };
 use openkv_core::model::{METADATA_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_HEAD_BYTES_MAX};
 
@@ -111,7 +111,7 @@ fn router(serving: &Arc<Serving>) -> Router {
         true => other.layer(from_fn_with_state(serving.clone(), of_known_host)),
         false => other,
     };
-    other.merge(api::router(serving)).with_state(serving.clone())
+    other.merge(api::router(serving)).merge(keyval::router(serving)).with_state(serving.clone())
 }
 
 async fn of_known_host(
@@ -334,6 +334,9 @@ async fn metadata(State(serving): State<Arc<Serving>>, request: Request) -> Resp
     let (head, body) = request.into_parts();
     if let Some(problem) = api::unknown(&serving, head.uri.path()) {
         return problem.into_response();
+    }
+    if let Some(answer) = keyval::unknown(&serving, head.uri.path()) {
+        return answer;
     }
     if head.method != Method::POST && !is_database(&serving, head.uri.path()) {
         return Problem::from(Refusal::not_found()).into_response();

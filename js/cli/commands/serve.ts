@@ -74,6 +74,15 @@ export function addServeCommand(program: Command): void {
       duration,
     )
     .option("--connections-max <count>", "connections at one time (default: 4096)", count)
+    .option(
+      "--keyval-strings",
+      "for clients of KeyVal: whole numbers in paths and queries are texts",
+    )
+    .option(
+      "--keyval-lock-duration <duration>",
+      "for clients of KeyVal: how long a message is locked (default: 30s)",
+      duration,
+    )
     .addOption(
       new Option("--log <form>", "the form of the log on standard error")
         .choices(["none", "text", "json"])
@@ -136,6 +145,8 @@ interface ServeFlags extends QuotaOptions {
   readonly?: boolean;
   dataTokenMs?: number;
   connectionsMax?: number;
+  keyvalStrings?: boolean;
+  keyvalLockDuration?: number;
   log: "none" | "text" | "json";
 }
 
@@ -178,6 +189,8 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     dataTokenMs,
     connectionsMax,
     archive: archiveOf(flags),
+    keyvalStrings: flags.keyvalStrings,
+    keyvalLockDuration: flags.keyvalLockDuration,
     log,
   };
   const present = Object.entries(given).filter(([, value]) => value !== undefined);

@@ -119,24 +119,18 @@ export function write(
 
 export function remove(key: Key, expected: Expected): Promise<void> {
   return conditional(key, async () => {
-    const query = { key: printKey(key), exact: true };
+    const query = { key: printKey(key) };
     await ask("/keys", { method: "DELETE", headers: conditions(expected), query });
   });
 }
 
 /** Deletes entries, with or without all below them. */
-export async function removeMany(keys: readonly Key[], exact: boolean): Promise<number> {
-  const asked = { body: { keys, exact } };
+export async function removeMany(keys: readonly Key[], descendants: boolean): Promise<number> {
+  const asked = { body: { keys, descendants } };
   return (await askJson<{ deleted: number }>("/keys/delete-batch", asked)).deleted;
 }
 
-/** Whether the token may write: it is asked to delete nothing. */
-export async function probeWriting(): Promise<boolean> {
-  try {
-    await removeMany([], true);
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return false;
-    throw error;
-  }
+/** Whether the token may write. */
+export async function tokenMayWrite(): Promise<boolean> {
+  return (await askJson<{ write: boolean }>("/rights", { accept: "application/json" })).write;
 }

@@ -117,8 +117,8 @@ export interface paths {
         /** Writes the entry of `?key=`. */
         put: operations["putEntryOfKey"];
         post?: never;
-        /** Deletes the entry of `?key=` and all entries below it. */
-        delete: operations["deleteEntriesOfKey"];
+        /** Deletes the entry of `?key=`, or all entries below it too. */
+        delete: operations["deleteEntryOfKey"];
         options?: never;
         head?: never;
         patch?: never;
@@ -168,7 +168,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deletes the entries of keys and all entries below them. */
+        /** Deletes the entries of keys, or all entries below them too. */
         post: operations["deleteBatch"];
         delete?: never;
         options?: never;
@@ -223,8 +223,8 @@ export interface paths {
         /** Writes an entry. */
         put: operations["putEntry"];
         post?: never;
-        /** Deletes the entry of a key and all entries below it. */
-        delete: operations["deleteEntries"];
+        /** Deletes the entry of a key, or all entries below it too. */
+        delete: operations["deleteEntry"];
         options?: never;
         head?: never;
         patch?: never;
@@ -470,6 +470,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/rights": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells whether the token may write. */
+        get: operations["rights"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/search": {
         parameters: {
             query?: never;
@@ -666,16 +683,16 @@ export interface components {
         };
         /** @description Keys to delete. */
         DeleteBatchBody: {
-            /** @description Only the entries of the keys, and none below them. */
-            exact?: boolean | null;
+            /** @description Also all entries below the keys: by default only with `where`. */
+            descendants?: boolean | null;
             /** @description At most 1000. */
             keys: components["schemas"]["Key"][];
             where?: components["schemas"]["Filter"] | null;
         };
         /** @description Which entries a deletion of a key takes. */
         DeleteBody: {
-            /** @description Only the entry of the key, and none below it. */
-            exact?: boolean | null;
+            /** @description Also all entries below the key: by default only with `where`. */
+            descendants?: boolean | null;
             where?: components["schemas"]["Filter"] | null;
         };
         /** @description The answer of a deletion. */
@@ -1089,6 +1106,11 @@ export interface components {
         Requeued: {
             ok: boolean;
         };
+        /** @description The rights of a token on the database. */
+        Rights: {
+            /** @description Whether it may write: false for a token that reads, and for a database that is read-only. */
+            write: boolean;
+        };
         /** @description A search. */
         Search: {
             /** @description Where the page before this one ended. */
@@ -1099,6 +1121,11 @@ export interface components {
              * @description Most entries: 1 to 1000, by default 20.
              */
             limit?: number | null;
+            /**
+             * @description `words`, by default: the query is any text, of which every word must be found. `query`: it has the syntax of
+             *     the JavaScript API.
+             */
+            mode?: ("words" | "query") | null;
             /**
              * Format: int64
              * @description Entries to skip.
@@ -1992,13 +2019,13 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
-    deleteEntriesOfKey: {
+    deleteEntryOfKey: {
         parameters: {
             query: {
                 /** @description The key, as a literal of the command line. */
                 key: string;
-                /** @description Only the entry of the key. */
-                exact?: boolean;
+                /** @description Also all entries below the key: by default only with `where`. */
+                descendants?: boolean;
             };
             header?: never;
             path?: never;
@@ -2443,11 +2470,11 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
-    deleteEntries: {
+    deleteEntry: {
         parameters: {
             query?: {
-                /** @description Only the entry of the key. */
-                exact?: boolean;
+                /** @description Also all entries below the key: by default only with `where`. */
+                descendants?: boolean;
             };
             header?: never;
             path: {
@@ -3115,13 +3142,43 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    rights: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rights of the token. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rights"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     searchByQuery: {
         parameters: {
             query: {
                 /** @description A key, as a literal. */
                 prefix?: string;
-                /** @description Words, as in the JavaScript API. */
+                /** @description Words; with `mode=query` a query as in the JavaScript API. */
                 query: string;
+                /** @description `words`, by default: any text, of which every word must be found. `query`: the syntax of the JavaScript API. */
+                mode?: "words" | "query";
                 /** @description Most entries: 1 to 1000, by default 20. */
                 limit?: number;
                 /** @description Entries to skip. */

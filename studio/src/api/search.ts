@@ -57,9 +57,13 @@ export async function dropIndex(name: string): Promise<void> {
   await askJson("/indexes", asked);
 }
 
+/** Any text, of which every word is searched for, or a query with operators. */
+export type Mode = "words" | "query";
+
 export interface Query {
   readonly prefix: Key;
   readonly query: string;
+  readonly mode: Mode;
   readonly where?: unknown;
   readonly cursor?: string;
 }

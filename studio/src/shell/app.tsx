@@ -1,7 +1,7 @@
 // Duty: the frame of all views: navigation, title, the view of the route, dialogs.
 
 import { useEffect } from "preact/hooks";
-import { probeWriting } from "../api/entries";
+import { tokenMayWrite } from "../api/entries";
 import { Confirmation } from "../parts/dialog";
 import icon from "../icon.svg";
 import { openViews } from "./commands";
@@ -27,7 +27,7 @@ export function App() {
   const isKnown = mayWrite.value !== undefined;
   useEffect(() => {
     if (isKnown || (isMany.value && database === "")) return;
-    probeWriting().then((may) => keepRights(database, may), report);
+    tokenMayWrite().then((may) => keepRights(database, may), report);
   }, [database, isKnown]);
   return (
     <div class="shell">

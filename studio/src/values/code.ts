@@ -66,7 +66,7 @@ export function asCurl(doing: Doing, { key, value }: Entry, base: string): strin
   const token = `-H "authorization: Bearer $OPENKV_ACCESS_TOKEN"`;
   const accept = `-H "accept: application/vnd.openkv+json"`;
   if (doing === "get") return `curl ${token} ${accept} ${word(url)}`;
-  if (doing === "delete") return `curl -X DELETE ${token} ${word(`${url}&exact=true`)}`;
+  if (doing === "delete") return `curl -X DELETE ${token} ${word(url)}`;
   const type = `-H "content-type: application/vnd.openkv+json"`;
   return `curl -X PUT ${token} ${type} -d ${word(JSON.stringify(value))} ${word(url)}`;
 }

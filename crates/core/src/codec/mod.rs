@@ -8,6 +8,7 @@
 
 pub mod cbor;
 pub mod change_log;
+pub mod date;
 mod fields;
 pub mod framing;
 #[cfg(test)]

@@ -196,8 +196,9 @@ impl<T: Transaction> Batch<'_, T> {
                 report.put_back |= named && matches!(failure, Failure::Reported { .. });
             }
             None => {
-                report.purge_ahead |= named && locked.message.dead_retention_ms.is_some();
-                messages.remove_dead(&locked, named.then_some(reason), begun.now_ms)?;
+                report.purge_ahead |= locked.message.dead_retention_ms.is_some();
+                let is_kept = locked.message.is_kept_when_dead();
+                messages.remove_dead(&locked, is_kept.then_some(reason), begun.now_ms)?;
                 let LockedMessage { message, encoding, .. } = locked;
                 let bytes = message_context::value_of(&message.value).to_vec();
                 let value = EncodedValue { encoding, bytes };

@@ -54,7 +54,10 @@ fn with_stored(
     match (value.as_le64(), numeric(value)) {
         (Some(stored), _) => exact(op, Some(stored.into()), operand, true, bounds),
         (None, Some(Numeric::BigInt(stored))) => exact(op, Some(stored), operand, false, bounds),
-        (None, other) => Err(mixed(op, "non-U64", other.as_ref(), "a bigint")),
+        (None, other) => {
+            let stored = other.map_or(StoredType::Other, |_| StoredType::Number);
+            Err(mixed(op, "non-U64", stored, OperandType::BigInt))
+        }
     }
 }
 
@@ -62,8 +65,12 @@ fn number_in(op: Arith, value: &EncodedValue) -> Result<f64> {
     match numeric(value) {
         Some(Numeric::Number(stored)) => Ok(stored),
         other => {
-            let bigint = value.as_le64().map(|n| Numeric::BigInt(n.into()));
-            Err(mixed(op, "non-number", other.or(bigint).as_ref(), "a number"))
+            let stored = match (value.as_le64(), other) {
+                (Some(_), _) => StoredType::U64,
+                (None, Some(_)) => StoredType::BigInt,
+                (None, None) => StoredType::Other,
+            };
+            Err(mixed(op, "non-number", stored, OperandType::Number))
         }
     }
 }
@@ -72,17 +79,38 @@ fn numeric(value: &EncodedValue) -> Option<Numeric> {
     (value.encoding == Encoding::Cbor).then(|| number_of(&value.bytes))?
 }
 
+/// What is stored where a calculation does not fit.
+#[derive(Clone, Copy)]
+enum StoredType {
+    Number,
+    BigInt,
+    U64,
+    Other,
+}
+
+/// The operand that does not fit it.
+#[derive(Clone, Copy)]
+enum OperandType {
+    Number,
+    BigInt,
+}
+
 /// The message begins with Deno's text, which programs match on.
-fn mixed(op: Arith, what: &str, stored: Option<&Numeric>, operand: &str) -> Error {
+fn mixed(op: Arith, what: &str, stored: StoredType, operand: OperandType) -> Error {
     let op = op.name();
-    let stored = match stored {
-        Some(Numeric::Number(_)) => "a number",
-        Some(Numeric::BigInt(_)) => "a bigint",
-        None => "no number of any kind",
+    let (stored, advice) = match stored {
+        StoredType::Number => ("a number", "give a number (1)"),
+        StoredType::BigInt => ("a bigint", "give a bigint (1n)"),
+        StoredType::U64 => ("a KvU64", "give a bigint (1n)"),
+        StoredType::Other => ("no number of any kind", "delete it, or store a number there first"),
+    };
+    let operand = match operand {
+        OperandType::Number => "a number",
+        OperandType::BigInt => "a bigint",
     };
     Error::invalid(format!(
         "Failed to perform '{op}' mutation on a {what} value in the database: it is {stored}, \
-         and the operand is {operand}"
+         and the operand is {operand}: {advice}"
     ))
 }
 

@@ -223,6 +223,7 @@ impl Test {
             Self::Exists => true,
             Self::Null => matches!(item, Item::Null | Item::Undefined),
             Self::Empty => is_empty(item),
+            Self::EmptyArray => matches!(item, Item::Array(0, _)),
             Self::In(operands) => operands.iter().any(|operand| operand.equals(item)),
             Self::Greater(operand) => order(operand) == Some(Ordering::Greater),
             Self::GreaterOrEqual(operand) => order(operand).is_some_and(Ordering::is_ge),

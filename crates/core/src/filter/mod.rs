@@ -57,6 +57,8 @@ enum Test {
     Null,
     /// As `Null`, or with a length of zero.
     Empty,
+    /// An array without items.
+    EmptyArray,
     In(Vec<Operand>),
     EqualFolded(Text),
     Greater(Operand),
@@ -73,6 +75,9 @@ enum Test {
 }
 
 impl Filter {
+    /// The operator that an array without items meets, beside those of callers.
+    pub const EMPTY_ARRAY: &str = parse::EMPTY_ARRAY;
+
     /// Parses a filter object: CBOR, as JavaScript encodes it. `$now` is `now_ms`.
     ///
     /// # Errors

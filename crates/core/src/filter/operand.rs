@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use num_bigint::{BigInt, Sign};
 
 use crate::codec::cbor::Item;
+use crate::codec::date;
 
 /// The operand of a comparison.
 #[derive(Clone, Debug)]
@@ -18,6 +19,9 @@ pub(super) enum Operand {
     Bytes(Vec<u8>),
     /// Ms since the epoch.
     Date(f64),
+    /// The present, in ms since the epoch: compared with a Date, with a number or bigint of ms, and with a text in
+    /// ISO 8601.
+    Now(f64),
 }
 
 impl Operand {
@@ -39,6 +43,14 @@ impl Operand {
                 compare_mixed(*b, &item.bigint()?).map(Ordering::reverse)
             }
             (Item::BigInt { .. }, Self::BigInt(b)) => Some(item.bigint()?.cmp(b)),
+            (Item::Number(a) | Item::Date(a), Self::Now(now)) => a.partial_cmp(now),
+            (Item::BigInt { .. }, Self::Now(now)) => {
+                compare_mixed(*now, &item.bigint()?).map(Ordering::reverse)
+            }
+            (Item::Text(a), Self::Now(now)) => {
+                let ms = std::str::from_utf8(a).ok().and_then(date::parse)?;
+                (ms as f64).partial_cmp(now)
+            }
             (Item::Text(a), Self::Text(b)) | (Item::Bytes(a), Self::Bytes(b)) => {
                 Some((*a).cmp(b.as_slice()))
             }

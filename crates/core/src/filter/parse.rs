@@ -18,6 +18,9 @@ const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $between $in $nin $contains $
     $startsWith $endsWith $eqi $nei $containsi $notContainsi $startsWithi $endsWithi $null $empty \
     $notEmpty $exists $and $or $not";
 
+/// For the door of KeyVal, whose `$empty` leaves out objects. It is no part of the language of filters.
+pub(super) const EMPTY_ARRAY: &str = "$emptyArray";
+
 /// Whether a name is that of an operator but for its dollar.
 fn is_operator(name: &[u8]) -> bool {
     OPERATORS.split(' ').any(|known| known.as_bytes().strip_prefix(b"$") == Some(name))
@@ -191,7 +194,7 @@ impl<'v> Parser<'v> {
                 let inner = self.conditions(entries, path, fields, position)?;
                 return Ok(Condition::Not(Box::new(inner)));
             }
-            "$exists" | "$null" | "$empty" | "$notEmpty" => {
+            "$exists" | "$null" | "$empty" | "$notEmpty" | EMPTY_ARRAY => {
                 let Node::Bool(wanted) = self.node(id, position)? else {
                     return self.wrong(id, position, "true or false");
                 };
@@ -199,6 +202,7 @@ impl<'v> Parser<'v> {
                 match text {
                     "$exists" => Test::Exists,
                     "$null" => Test::Null,
+                    EMPTY_ARRAY => Test::EmptyArray,
                     _ => Test::Empty,
                 }
             }
@@ -327,7 +331,7 @@ impl<'v> Parser<'v> {
         entries.iter().any(|(name, _)| name.as_str() == Some("$now"))
     }
 
-    /// `{ $now: true }`, with `$offset` beside it or inside: a Date.
+    /// `{ $now: true }`, with `$offset` beside it or inside.
     fn now(&mut self, entries: Entries<'v>, outer: &Position<'_>) -> Result<Operand> {
         let mut offset = 0.0;
         for (name, id) in entries {
@@ -344,7 +348,7 @@ impl<'v> Parser<'v> {
                 _ => offset = self.offset(name, *id, &position)?,
             }
         }
-        Ok(Operand::Date(self.now_ms as f64 + offset))
+        Ok(Operand::Now(self.now_ms as f64 + offset))
     }
 
     fn offset(&mut self, name: &JsString, id: NodeId, position: &Position<'_>) -> Result<f64> {

@@ -199,6 +199,40 @@ fn dates_are_compared_and_now_is_the_current_time() {
     assert!(!meets(&json!({ "d": 999_000 })));
 }
 
+/// A filter with `$now` on a field of JSON, where times are numbers or texts, matched nothing, and its `$not` everything.
+#[test]
+fn now_is_compared_with_numbers_and_texts_of_times_too() {
+    let past = [
+        Cbor::from(999_000),
+        Cbor::Float(999_000.1),
+        text("1970-01-01T00:16:39.000Z"),
+        bigint(999_000),
+    ];
+    let ahead =
+        [Cbor::from(1_001_000), text("1970-01-01T00:16:41Z"), text("2970"), bigint(1_001_000)];
+    let meets = |at: &Cbor, by: &Json| {
+        let value = encoded(&map(vec![(text("at"), at.clone())]));
+        filter(by).unwrap().matches(Encoding::Cbor, &value).unwrap()
+    };
+    let before = json!({ "at": { "$lt": { "$now": true } } });
+    let after = json!({ "at": { "$gte": { "$now": true, "$offset": 500 } } });
+    let not_before = json!({ "$not": { "at": { "$lt": { "$now": true } } } });
+    for at in &past {
+        assert!(meets(at, &before) && !meets(at, &after) && !meets(at, &not_before), "{at:?}");
+    }
+    for at in &ahead {
+        assert!(!meets(at, &before) && meets(at, &after) && meets(at, &not_before), "{at:?}");
+    }
+    let now = [Cbor::from(1_000_000), text("1970-01-01T00:16:40Z")];
+    assert!(now.iter().all(|at| meets(at, &json!({ "at": { "$now": true } }))));
+    let between =
+        json!({ "at": { "$between": [{ "$now": true, "$offset": -5000 }, { "$now": true }] } });
+    assert!(meets(&past[0], &between) && !meets(&ahead[0], &between));
+    for other in [text("soon"), text("1970-01-01T00:16:39"), Cbor::Bool(true), Cbor::Null] {
+        assert!(!meets(&other, &before) && !meets(&other, &after), "{other:?}");
+    }
+}
+
 #[test]
 fn maps_sets_and_shared_objects_are_stepped_into() {
     let entries = vec![(Cbor::from(1), text("one")), (text("k"), Cbor::from(2))];

@@ -73,6 +73,12 @@ pub fn parse_many(text: &str) -> Result<Vec<Key>> {
     Ok(keys)
 }
 
+/// Whether the text is an array of keys, as [`parse_many`] reads it.
+pub fn is_list(text: &str) -> bool {
+    let mut parser = Parser { text, at: 0 };
+    parser.passes('[') && parser.next_is('[')
+}
+
 /// Whether the text starts like a name and has no character of a literal.
 fn is_word(text: &str) -> bool {
     let starts = text.starts_with(|c: char| c.is_alphabetic() || "_$@".contains(c));

@@ -9,7 +9,6 @@
 //! Never: I/O, a panic, text that is evaluated.
 
 pub mod cbor_document;
-mod date;
 mod json;
 mod json_text;
 pub mod key_json;
@@ -23,8 +22,10 @@ pub mod where_json;
 
 pub use json_text::{push_number, push_text};
 
+use num_bigint::BigInt;
+
 use crate::codec::{cbor, v8};
-use crate::model::{Encoding, Error, Result, Value};
+use crate::model::{BIGINT_TEXT_DIGITS_MAX, Encoding, Error, Result, Value};
 
 /// The value of bytes in CBOR or V8's format.
 fn decode(encoding: Encoding, bytes: &[u8]) -> Result<Value> {
@@ -33,6 +34,30 @@ fn decode(encoding: Encoding, bytes: &[u8]) -> Result<Value> {
         Encoding::Cbor | Encoding::Le64 | Encoding::Bytes => cbor::decode(bytes),
     };
     decoded.map_err(|why| Error::corrupt(why.to_string()))
+}
+
+/// The integer of decimal digits, with or without a minus. The bound keeps the work small, which is quadratic.
+///
+/// ```
+/// use openkv_core::interchange::bigint;
+/// assert_eq!(bigint("-42"), Ok((-42).into()));
+/// assert!(bigint("4.2").is_err() && bigint(&"9".repeat(100_000)).is_err());
+/// ```
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bigint(text: &str) -> std::result::Result<BigInt, String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let refused = || "value must be a string of decimal digits".to_owned();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(refused());
+    }
+    if digits.len() > BIGINT_TEXT_DIGITS_MAX {
+        return Err(format!(
+            "a bigint has at most {BIGINT_TEXT_DIGITS_MAX} digits; write a larger one as CBOR"
+        ));
+    }
+    text.parse().map_err(|_| refused())
 }
 
 /// The number of a `KvU64`.

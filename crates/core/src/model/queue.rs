@@ -5,7 +5,7 @@ use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, Time};
 /// A message as it is enqueued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// The queue; `""` is Deno's, which has no dead messages.
+    /// The queue; `""` is Deno's, whose messages become dead letters only if they have a retention.
     pub queue: String,
     /// Higher priorities are delivered first; 0 to [`super::PRIORITY_MAX`].
     pub priority: u8,
@@ -29,6 +29,12 @@ impl Message {
     /// Whether its queue is a named one, rather than Deno's.
     pub fn is_named(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// Whether it becomes a dead letter when no retry is left. As in Deno, a message of `kv.enqueue` does not;
+    /// other doors to its queue give their messages a retention.
+    pub fn is_kept_when_dead(&self) -> bool {
+        self.is_named() || self.dead_retention_ms.is_some()
     }
 }
 

@@ -10,7 +10,9 @@
 mod division;
 mod query;
 mod text;
+mod words;
 
 pub use division::{divided, undivided};
 pub use query::parse;
 pub use text::Texts;
+pub use words::words;

@@ -70,7 +70,7 @@ impl Asks {
 }
 
 /// Admits requests that read.
-pub(super) async fn reading(
+pub(crate) async fn reading(
     serving: State<Arc<Serving>>,
     request: Request,
     next: Next,
@@ -79,7 +79,7 @@ pub(super) async fn reading(
 }
 
 /// Admits requests for the metrics.
-pub(super) async fn reading_metrics(
+pub(crate) async fn reading_metrics(
     serving: State<Arc<Serving>>,
     request: Request,
     next: Next,
@@ -88,7 +88,7 @@ pub(super) async fn reading_metrics(
 }
 
 /// Admits requests that read messages.
-pub(super) async fn reading_queues(
+pub(crate) async fn reading_queues(
     serving: State<Arc<Serving>>,
     request: Request,
     next: Next,
@@ -97,7 +97,7 @@ pub(super) async fn reading_queues(
 }
 
 /// Admits requests that write.
-pub(super) async fn writing(
+pub(crate) async fn writing(
     serving: State<Arc<Serving>>,
     request: Request,
     next: Next,

@@ -118,7 +118,8 @@ fn none() -> Problem {
 }
 
 fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
-    Ok((queue_of(&Query::of(&head.uri, &["queue"])?)?, id_in(client, &head.uri)?))
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    Ok((queue, id_in(client, &head.uri).ok_or_else(none)?))
 }
 
 /// Reads a dead letter.
@@ -143,7 +144,8 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     Ok(as_document(form, whole(body), lossy))
 }
 
-async fn change(
+/// Changes dead letters. Returns their number.
+pub(crate) async fn change(
     client: &Client,
     queue: String,
     change: DeadLetterChange,
@@ -204,15 +206,20 @@ pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> An
 pub(super) async fn purge(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    json(&Deleted { deleted: purged(&client, &queue).await? })
+}
+
+/// Deletes the dead letters of a queue that there are now. Returns their number.
+pub(crate) async fn purged(client: &Client, queue: &str) -> Result<u64, Problem> {
     // Letters that die meanwhile stay.
     let (before_ms, max) = (crate::clock::now_ms(), DEAD_PURGE_ROWS_MAX);
     let mut deleted = 0;
     loop {
         let step = DeadLetterChange::Purge { before_ms: before_ms.saturating_add(1), max };
-        let count = change(&client, queue.clone(), step).await?;
+        let count = change(client, queue.to_owned(), step).await?;
         deleted += count as u64;
         if count < max {
-            return json(&Deleted { deleted });
+            return Ok(deleted);
         }
     }
 }

@@ -42,18 +42,18 @@ impl Entry {
 
 impl Entry {
     /// The entry in a document; without its value in a list of keys.
-    pub(super) fn body(&self, keys_only: bool) -> EntryBody<'_> {
+    pub(crate) fn body(&self, keys_only: bool) -> EntryBody<'_> {
         let value = (!keys_only).then_some(Stored(self.encoding, &self.value));
         EntryBody::new(&self.key, self.stamp, value, self.expire_at_ms)
     }
 }
 
 /// Entries and their memory.
-pub(super) struct Found<T> {
-    pub(super) entries: T,
-    pub(super) claim: Arc<Claim>,
+pub(crate) struct Found<T> {
+    pub(crate) entries: T,
+    pub(crate) claim: Arc<Claim>,
     /// Bytes of keys and values.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 /// The entries of a read so far.
@@ -131,14 +131,14 @@ async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: &[Key]) -> Result<Ga
 
 /// What a list selects.
 #[derive(Clone, Debug)]
-pub(super) struct Selection {
-    pub(super) bounds: Bounds,
-    pub(super) reverse: bool,
-    pub(super) keys_only: bool,
+pub(crate) struct Selection {
+    pub(crate) bounds: Bounds,
+    pub(crate) reverse: bool,
+    pub(crate) keys_only: bool,
     /// Most parts behind the prefix.
-    pub(super) depth: Option<usize>,
+    pub(crate) depth: Option<usize>,
     /// A filter object in CBOR.
-    pub(super) filter: Option<Vec<u8>>,
+    pub(crate) filter: Option<Vec<u8>>,
 }
 
 impl Selection {
@@ -157,13 +157,13 @@ impl Selection {
 }
 
 /// A page of a list.
-pub(super) struct Page {
-    pub(super) entries: Vec<Entry>,
-    pub(super) has_more: bool,
+pub(crate) struct Page {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) has_more: bool,
 }
 
 /// Reads a page of at most `limit` entries. A page of large values has fewer.
-pub(super) async fn page(
+pub(crate) async fn page(
     client: &Client,
     selection: &Selection,
     limit: usize,
@@ -210,7 +210,7 @@ async fn read_page(
 }
 
 /// Counts the selected entries.
-pub(super) async fn count(client: &Client, selection: &Selection) -> Result<u64, Refusal> {
+pub(crate) async fn count(client: &Client, selection: &Selection) -> Result<u64, Refusal> {
     let store = store_of(&client.database).await?;
     let (wanted, since) = (Wanted::new(), Instant::now());
     let patience = wanted.patience(&store, "kv.count");

@@ -30,9 +30,12 @@ use openkv_core::model::{
     CONDITION_TRIES_MAX, Check, Encoding, Error, Key, Mutation, Versionstamp, WriteParts,
 };
 
+/// How the key of an entry is written.
+pub(crate) const MISSING_KEY: &str = "The key is missing: write /keys/users/123 for strings, or /keys?key=[\"users\",123] for any parts.";
+
 /// The key of a request for one entry.
 fn key(client: &Client, uri: &Uri, query: &Query) -> Result<Key, Problem> {
-    let missing = || Problem::bad_request("The key is missing: in the path, or as ?key=.");
+    let missing = || Problem::bad_request(MISSING_KEY);
     key_of(path_in_api(client, uri), query)?.ok_or_else(missing)
 }
 
@@ -147,8 +150,8 @@ pub(super) async fn put(client: Extension<Admitted>, request: Request) -> Answer
     let (head, body) = request.into_parts();
     let query = Query::of(&head.uri, &["key", "expireIn", "expiresIn"])?;
     let key = key(&client, &head.uri, &query)?;
-    let (expire_in, expires_in) = (query.number("expireIn")?, query.number("expiresIn")?);
-    let expiry = expiry("expireIn", expire_in.or(expires_in))?;
+    let name = if query.get("expireIn").is_some() { "expireIn" } else { "expiresIn" };
+    let expiry = expiry(name, query.number(name)?)?;
     let conditions = Preconditions::of(&head.headers)?;
     let (form, body, _claim) = body_in(&client, &head, body, Form::ALL).await?;
     let value = value_of(form, &body)?;
@@ -214,19 +217,19 @@ async fn conditional(
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct DeleteBody {
-    /// Only the entry of the key, and none below it.
-    exact: Option<bool>,
+    /// Also all entries below the key: by default only with `where`.
+    descendants: Option<bool>,
     /// Only entries whose values match.
     #[serde(rename = "where")]
     #[schema(value_type = Option<Where>)]
     filter: Raw,
 }
 
-/// Deletes the entry of a key and all entries below it.
-#[utoipa::path(delete, path = "/keys/{*path}", tag = "entries", operation_id = "deleteEntries",
+/// Deletes the entry of a key, or all entries below it too.
+#[utoipa::path(delete, path = "/keys/{*path}", tag = "entries", operation_id = "deleteEntry",
     params(
         ("path" = String, Path, description = "The parts of the key, each a string."),
-        ("exact" = Option<bool>, Query, description = "Only the entry of the key."),
+        ("descendants" = Option<bool>, Query, description = "Also all entries below the key: by default only with `where`."),
     ),
     request_body(content = Option<DeleteBody>, content_type = "application/json"),
     responses(
@@ -235,21 +238,21 @@ pub(super) struct DeleteBody {
     ))]
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let query = Query::of(&head.uri, &["key", "exact"])?;
-    let (key, exact) = (key(&client, &head.uri, &query)?, query.flag("exact")?);
+    let query = Query::of(&head.uri, &["key", "descendants"])?;
+    let (key, descendants) = (key(&client, &head.uri, &query)?, query.flag("descendants")?);
     let conditions = Preconditions::of(&head.headers)?;
     let asked: DeleteBody = optional_body(&client, &head, body).await?;
-    let exact = exact.or(asked.exact).unwrap_or(false);
     let filter = filter_in(&asked.filter)?;
+    let descendants = descendants.or(asked.descendants).unwrap_or(filter.is_some());
     if conditions.is_empty() {
-        let deleted = match exact {
-            true => delete_keys(&client, &[key], filter.as_deref()).await?,
-            false => delete_below(&client, &key, filter.as_deref()).await?,
+        let deleted = match descendants {
+            true => delete_below(&client, &key, filter.as_deref()).await?,
+            false => delete_keys(&client, &[key], filter.as_deref()).await?,
         };
         return json(&Deleted { deleted });
     }
-    if !exact || filter.is_some() {
-        let text = "If-Match and If-None-Match are for one entry: add exact=true, without where.";
+    if descendants || filter.is_some() {
+        let text = "If-Match and If-None-Match are for one entry: leave out descendants and where.";
         return Err(Problem::bad_request(text));
     }
     let had = entry(&client, &key).await?.entries.is_some();
@@ -257,11 +260,11 @@ pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Ans
     json(&Deleted { deleted: u64::from(had) })
 }
 
-/// Deletes the entry of `?key=` and all entries below it.
-#[utoipa::path(delete, path = "/keys", tag = "entries", operation_id = "deleteEntriesOfKey",
+/// Deletes the entry of `?key=`, or all entries below it too.
+#[utoipa::path(delete, path = "/keys", tag = "entries", operation_id = "deleteEntryOfKey",
     params(
         ("key" = String, Query, description = "The key, as a literal of the command line."),
-        ("exact" = Option<bool>, Query, description = "Only the entry of the key."),
+        ("descendants" = Option<bool>, Query, description = "Also all entries below the key: by default only with `where`."),
     ),
     request_body(content = Option<DeleteBody>, content_type = "application/json"),
     responses(

@@ -46,7 +46,7 @@ pub(super) struct BatchAnswer<E> {
 }
 
 /// The digits of a versionstamp.
-pub(super) fn hex(stamp: Versionstamp) -> String {
+pub(crate) fn hex(stamp: Versionstamp) -> String {
     String::from_utf8_lossy(&stamp.hex()).into_owned()
 }
 
@@ -94,7 +94,7 @@ async fn apart<T: Send + 'static>(
 }
 
 /// The answer with a document, whose body may still be on its way.
-pub(super) fn as_document(form: Form, body: Body, lossy: bool) -> Answer {
+pub(crate) fn as_document(form: Form, body: Body, lossy: bool) -> Answer {
     let mut answer = answer(StatusCode::OK, form.name(), body);
     if lossy {
         answer.headers_mut().insert(LOSSY, HeaderValue::from_static("true"));
@@ -103,7 +103,7 @@ pub(super) fn as_document(form: Form, body: Body, lossy: bool) -> Answer {
 }
 
 /// The answer with a document within the memory of its client.
-pub(super) fn answered(
+pub(crate) fn answered(
     form: Form,
     (body, lossy): (Vec<u8>, bool),
     claim: &Claim,

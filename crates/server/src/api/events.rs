@@ -24,18 +24,18 @@ const PING: &[u8] = b"event: ping\ndata: {}\n\n";
 
 /// An event. `data` is JSON, which has no ends of lines. A client that connects again sends the
 /// last `id`.
-pub(super) fn event(name: &str, data: &str, id: Option<&str>) -> String {
+pub(crate) fn event(name: &str, data: &str, id: Option<&str>) -> String {
     let id = id.map_or(String::new(), |id| format!("id: {id}\n"));
     format!("event: {name}\n{id}data: {data}\n\n")
 }
 
 /// The event of a position without changes.
-pub(super) fn ping(stamp: Versionstamp) -> String {
+pub(crate) fn ping(stamp: Versionstamp) -> String {
     let stamp = hex(stamp);
     event("ping", &format!("{{\"versionstamp\":\"{stamp}\"}}"), Some(&stamp))
 }
 
-pub(super) fn silent_ping() -> Bytes {
+pub(crate) fn silent_ping() -> Bytes {
     Bytes::from_static(PING)
 }
 

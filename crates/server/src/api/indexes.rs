@@ -10,7 +10,7 @@ use super::admit::Admitted;
 use super::body::{Raw, json, json_body, key_in};
 use super::problem::{Answered, Problem, shown};
 use super::target::Query;
-use crate::data::{has_room, store_of};
+use crate::data::{Client, has_room, store_of};
 use crate::pending::{Pending, Wanted};
 use openkv_core::codec::key;
 use openkv_core::interchange::key_json;
@@ -102,31 +102,34 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
     let (_, asked) = json_body::<IndexBody>(&client, &head, body).await?;
     let prefix = asked.prefix.as_ref().map(|raw| key_in("prefix", raw)).transpose()?;
     let prefix = checked(prefix.unwrap_or_else(|| Key::from_encoded(Vec::new())))?;
-    let tokenizer = match &asked.tokenize {
-        None => Tokenizer::Auto,
-        Some(given) => {
-            let found = Tokenizer::ALL.iter().copied().find(|known| known.name() == given);
-            found.ok_or_else(|| {
-                let known: Vec<_> = Tokenizer::ALL.iter().map(|known| known.name()).collect();
-                let (known, given) = (known.join(", "), shown(given));
-                Problem::bad_request(format!("tokenize must be one of {known}: received {given}"))
-            })?
-        }
-    };
+    let tokenizer = asked.tokenize.as_deref().map_or(Ok(Tokenizer::Auto), tokenizer_of)?;
     let name = asked.name.map_or_else(|| name_of(&prefix), Ok)?;
     let (fields, prefix_lengths) = (asked.fields, asked.prefix_lengths);
     let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
-    spec.check()?;
+    let (is_default, replace) = (asked.tokenize.is_none(), asked.replace.unwrap_or(true));
+    json(&IndexAnswer::of(made(&client, IndexRequest { spec, is_default, replace }).await?)?)
+}
+
+/// The tokenizer of a name.
+pub(crate) fn tokenizer_of(given: &str) -> Result<Tokenizer, Problem> {
+    let found = Tokenizer::ALL.iter().copied().find(|known| known.name() == given);
+    found.ok_or_else(|| {
+        let known: Vec<_> = Tokenizer::ALL.iter().map(|known| known.name()).collect();
+        let (known, given) = (known.join(", "), shown(given));
+        Problem::bad_request(format!("tokenize must be one of {known}: received {given}"))
+    })
+}
+
+/// Creates an index.
+pub(crate) async fn made(client: &Client, request: IndexRequest) -> Result<IndexInfo, Problem> {
+    request.spec.check()?;
     has_room(&client.database).await?;
     let store = store_of(&client.database).await?;
-    let (is_default, replace) = (asked.tokenize.is_none(), asked.replace.unwrap_or(true));
-    let request = IndexRequest { spec, is_default, replace };
-    let made = Pending::of(|reply| store.create_index(request, reply)).await?;
-    json(&IndexAnswer::of(made)?)
+    Ok(Pending::of(|reply| store.create_index(request, reply)).await?)
 }
 
 /// The default name: a unique text of the prefix, as `kv.createIndex` makes it.
-fn name_of(prefix: &Key) -> Result<String> {
+pub(crate) fn name_of(prefix: &Key) -> Result<String> {
     let parts = key::decode(prefix.as_bytes()).map_err(|why| Error::invalid(why.to_string()))?;
     let texts = parts.into_iter().map(|part| match part {
         KeyPart::String(text) => Ok(serde_json::Value::from(text).to_string()),
@@ -165,12 +168,17 @@ fn checked(prefix: Key) -> Result<Key, Problem> {
     responses((status = 200, description = "All indexes.", body = IndexesAnswer)))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     Query::of(request.uri(), &[])?;
+    let found = all(&client).await?;
+    let indexes = found.into_iter().map(IndexAnswer::of).collect::<Result<_>>()?;
+    json(&IndexesAnswer { indexes })
+}
+
+/// The indexes of the database.
+pub(crate) async fn all(client: &Client) -> Result<Vec<IndexInfo>, Problem> {
     let store = store_of(&client.database).await?;
     let wanted = Wanted::new();
     let patience = wanted.patience(&store, "kv.listIndexes");
-    let found = Pending::of(|reply| store.indexes(Some(patience), reply)).await?;
-    let indexes = found.into_iter().map(IndexAnswer::of).collect::<Result<_>>()?;
-    json(&IndexesAnswer { indexes })
+    Ok(Pending::of(|reply| store.indexes(Some(patience), reply)).await?)
 }
 
 /// Drops an index, by its prefix or its name.

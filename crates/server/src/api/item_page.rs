@@ -15,7 +15,7 @@ use openkv_core::model::{Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Resu
 use openkv_store::{Room, Store};
 
 /// The items of a page, while they are read.
-pub(super) struct Page<T> {
+pub(crate) struct Page<T> {
     items: Vec<T>,
     bytes: usize,
     limit: usize,
@@ -25,10 +25,10 @@ pub(super) struct Page<T> {
 }
 
 /// The caller of the read of a page.
-pub(super) type PageReading<T> = Reading<Page<T>, (), (Vec<T>, bool)>;
+pub(crate) type PageReading<T> = Reading<Page<T>, (), (Vec<T>, bool)>;
 
 /// The items of a page, and whether there are more.
-pub(super) struct Items<T> {
+pub(crate) struct Items<T> {
     items: Vec<T>,
     more: bool,
     claim: Arc<Claim>,
@@ -36,7 +36,7 @@ pub(super) struct Items<T> {
 
 impl<T: Send + 'static> Page<T> {
     /// Reads a page of at most `limit` items: `read` has the store pass them to [`Page::take`].
-    pub(super) async fn read(
+    pub(crate) async fn read(
         client: &Client,
         limit: usize,
         read: impl FnOnce(&Store, PageReading<T>),
@@ -51,7 +51,7 @@ impl<T: Send + 'static> Page<T> {
     }
 
     /// Takes an item with so long a value; `false` at the end of the page.
-    pub(super) fn take(&mut self, item: T, value_len: usize) -> bool {
+    pub(crate) fn take(&mut self, item: T, value_len: usize) -> bool {
         let bytes = self.bytes + value_len;
         let is_full = !self.items.is_empty() && bytes > FRAMES_PAGE_BYTES;
         self.more = self.items.len() == self.limit || is_full;
@@ -70,6 +70,19 @@ impl<T: Send + 'static> Page<T> {
 }
 
 impl<T> Items<T> {
+    pub(crate) fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// Whether the read ended at a bound of the page.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more
+    }
+
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
     /// The answer with the document that `page` makes of the items and of the cursor of the page behind
     /// them, which is that of the last item.
     pub(super) fn answer<'p, D: Serialize>(

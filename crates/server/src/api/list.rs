@@ -305,15 +305,15 @@ pub(super) struct DeleteBatchBody {
     /// At most 1000.
     #[schema(value_type = Vec<KeySchema>, max_items = 1000)]
     keys: Vec<Box<RawValue>>,
-    /// Only the entries of the keys, and none below them.
-    exact: Option<bool>,
+    /// Also all entries below the keys: by default only with `where`.
+    descendants: Option<bool>,
     /// Only entries whose values match.
     #[serde(rename = "where")]
     #[schema(value_type = Option<Where>)]
     filter: Raw,
 }
 
-/// Deletes the entries of keys and all entries below them.
+/// Deletes the entries of keys, or all entries below them too.
 #[utoipa::path(post, path = "/keys/delete-batch", tag = "lists", operation_id = "deleteBatch",
     request_body = DeleteBatchBody,
     responses((status = 200, description = "The number of deleted entries.", body = Deleted)))]
@@ -321,14 +321,27 @@ pub(super) async fn delete_batch(client: Extension<Admitted>, request: Request) 
     let (head, body) = request.into_parts();
     let (_, asked) = json_body::<DeleteBatchBody>(&client, &head, body).await?;
     let (keys, filter) = (checked(&asked.keys)?, filter_in(&asked.filter)?);
+    let descendants = asked.descendants.unwrap_or(filter.is_some());
+    json(&Deleted { deleted: delete_all(&client, &keys, descendants, filter.as_deref()).await? })
+}
+
+/// Deletes the entries of keys, with or without all entries below them. Returns their number.
+pub(crate) async fn delete_all(
+    client: &Client,
+    keys: &[Key],
+    descendants: bool,
+    filter: Option<&[u8]>,
+) -> Result<u64, Problem> {
     client.database.owe_operations(keys.len().saturating_sub(1) as u64);
-    if asked.exact == Some(true) {
-        let deleted = delete_keys(&client, &keys, filter.as_deref()).await?;
-        return json(&Deleted { deleted });
+    if keys.is_empty() {
+        return Ok(0);
+    }
+    if !descendants {
+        return delete_keys(client, keys, filter).await;
     }
     let mut deleted = 0;
-    for key in &keys {
-        deleted += delete_below(&client, key, filter.as_deref()).await?;
+    for key in keys {
+        deleted += delete_below(client, key, filter).await?;
     }
-    json(&Deleted { deleted })
+    Ok(deleted)
 }

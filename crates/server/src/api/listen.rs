@@ -13,14 +13,13 @@ use hyper::body::Bytes;
 
 use super::admit::Admitted;
 use super::events::{EVENT_TYPE, as_events, event, form_of, silent_ping};
-use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::queue::{delivered, lock_of, queue_of};
 use super::schema::{LockDuration, QueueName};
 use super::target::Query;
 use super::written::Written;
 use crate::answer::{Body, answer};
-use crate::data::store_of;
+use crate::data::{Client, store_of};
 use crate::database::Database;
 use crate::extension::{Writing, consuming};
 use openkv_core::model::{
@@ -48,15 +47,32 @@ pub(super) async fn listen(client: Extension<Admitted>, request: Request) -> Ans
         )));
     }
     let lock_ms = lock_of(query.number("lockDuration")?)?;
+    let options = ConsumeOptions { queue: queue_of(&query)?, lock_ms };
+    let form = form_of(&head);
+    let told = move |delivery: &Delivery| {
+        let written = Written::of(form, 0, &delivered(delivery))?;
+        Ok(event("message", &written.into_text(), None))
+    };
+    stream(&client, options, asked, Box::new(told)).await
+}
+
+/// The event of a message.
+pub(crate) type Told = Box<dyn Fn(&Delivery) -> Result<String> + Send + Sync>;
+
+/// Delivers up to `asked` messages that are not settled, as events.
+pub(crate) async fn stream(
+    client: &Client,
+    options: ConsumeOptions,
+    asked: u64,
+    told: Told,
+) -> Answered {
     let database = client.database.clone();
     let store = Arc::downgrade(&store_of(&database).await?);
-    let lock = Duration::from_millis(lock_ms.unsigned_abs());
-    let events =
-        Arc::new(Events { form: form_of(&head), lock, database, store, stream: OnceLock::new() });
-    let options = ConsumeOptions { queue: queue_of(&query)?, lock_ms };
+    let lock = Duration::from_millis(options.lock_ms.unsigned_abs());
+    let events = Arc::new(Events { told, lock, database, store, stream: OnceLock::new() });
     // The first credits come once the stream has its number.
     let consumer = RemoteConsumer { options, credits: 0, most: asked };
-    let (id, mut stream) = consuming(&client, consumer, events.clone()).await?;
+    let (id, mut stream) = consuming(client, consumer, events.clone()).await?;
     events.begin(id, asked);
     stream.opened = Some(silent_ping());
     Ok(as_events(answer(StatusCode::OK, EVENT_TYPE, Body::Drawn(Box::new(stream)))))
@@ -64,7 +80,7 @@ pub(super) async fn listen(client: Extension<Admitted>, request: Request) -> Ans
 
 /// Messages as events.
 struct Events {
-    form: Form,
+    told: Told,
     lock: Duration,
     database: Arc<Database>,
     store: Weak<Store>,
@@ -85,8 +101,7 @@ impl Writing for Events {
     fn messages(&self, drawn: &[Delivery]) -> Result<Vec<u8>> {
         let mut text = String::new();
         for delivery in drawn {
-            let written = Written::of(self.form, 0, &delivered(delivery))?;
-            text.push_str(&event("message", &written.into_text(), None));
+            text.push_str(&(self.told)(delivery)?);
         }
         if let Some(id) = self.stream.get() {
             self.database.deliveries.add(*id, drawn, self.lock);

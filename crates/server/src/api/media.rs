@@ -2,7 +2,7 @@
 
 /// The form of values in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Plain JSON, which may simplify values.
     Json,
     /// The typed JSON of docs/format.md §5.
@@ -22,7 +22,7 @@ impl Form {
     pub(super) const ALL: &[Self] = &[Self::Json, Self::Typed, Self::Cbor, Self::Bytes];
 
     /// The media type.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Json => "application/json",
             Self::Typed => "application/vnd.openkv+json",

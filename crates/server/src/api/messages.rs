@@ -100,13 +100,13 @@ fn state_of(query: &Query) -> Result<Option<MessageState>, Problem> {
     ))]
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let (queue, id) = (queue_of(&Query::of(&head.uri, &["queue"])?)?, id_in(&client, &head.uri)?);
+    let none = || Problem::new(StatusCode::NOT_FOUND, "The queue has no such message that waits.");
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let id = id_in(&client, &head.uri).ok_or_else(none)?;
     let store = store_of(&client.database).await?;
     match Pending::of(|reply| store.delete_message(queue, id, BUSY, reply)).await? {
         MessageDeletion::Deleted => json(&Deleted { deleted: 1 }),
-        MessageDeletion::Absent => {
-            Err(Problem::new(StatusCode::NOT_FOUND, "The queue has no such message that waits."))
-        }
+        MessageDeletion::Absent => Err(none()),
         MessageDeletion::Locked => {
             let text = "A consumer has the message: acknowledge it there, or wait for the end of its lock.";
             Err(Problem::new(StatusCode::CONFLICT, text))

@@ -70,7 +70,7 @@ async fn all(serving: &Arc<Serving>, head: &Parts) -> Answered {
     Ok::<_, Problem>(exposed(&head.headers, exposition_of_many(&snapshots, &archives)?))
 }
 
-async fn snapshot(store: &Store) -> Result<MetricsSnapshot> {
+pub(crate) async fn snapshot(store: &Store) -> Result<MetricsSnapshot> {
     Pending::of(|reply| store.metrics_snapshot(reply)).await
 }
 

@@ -14,46 +14,47 @@
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
-mod admit;
+pub(super) mod admit;
 mod atomic;
 mod backup;
 mod body;
 mod byte_range;
-mod dead_letters;
+pub(super) mod dead_letters;
 mod deletion;
 mod document;
-mod entries;
-mod entry;
-mod envelope;
-mod events;
+pub(super) mod entries;
+pub(super) mod entry;
+pub(super) mod envelope;
+pub(super) mod events;
 mod export;
 mod history;
 mod import;
-mod indexes;
-mod item_page;
+pub(super) mod indexes;
+pub(super) mod item_page;
 mod lines;
-mod list;
-mod listen;
-mod media;
+pub(super) mod list;
+pub(super) mod listen;
+pub(super) mod media;
 mod messages;
-mod metrics;
+pub(super) mod metrics;
 mod page;
 mod placeholders;
 mod precondition;
-mod problem;
-mod queue;
-mod range;
-mod schema;
-mod search;
+pub(super) mod problem;
+pub(super) mod queue;
+pub(super) mod range;
+mod rights;
+pub(super) mod schema;
+pub(super) mod search;
 mod target;
-mod watch_keys;
-mod watch_prefix;
-mod write;
-mod written;
+pub(super) mod watch_keys;
+pub(super) mod watch_prefix;
+pub(super) mod write;
+pub(super) mod written;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -117,6 +118,7 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(watch_keys::poll),
         routes!(watch_prefix::watch),
         routes!(watch_prefix::poll),
+        routes!(rights::rights),
     ];
     let compression =
         CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN));
@@ -185,8 +187,11 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
 pub(super) fn unknown(serving: &Serving, path: &str) -> Option<Problem> {
     let place = if serving.catalog.is_folder() { 2 } else { 1 };
     let is_within = path.split('/').nth(place) == Some("api");
-    is_within
-        .then(|| Problem::new(StatusCode::NOT_FOUND, "There is no such route: see /openapi.json."))
+    let text = match path.ends_with("/api/keys/") {
+        true => entry::MISSING_KEY,
+        false => "There is no such route: see /openapi.json.",
+    };
+    is_within.then(|| Problem::new(StatusCode::NOT_FOUND, text))
 }
 
 async fn not_allowed(State(serving): State<Arc<Serving>>, request: Request) -> Problem {

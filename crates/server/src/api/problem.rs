@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::schema::EntryBody;
 use crate::answer::{Answer, Refusal, answer, whole};
-use openkv_core::model::{Capability, Error, KEY_PRINT_CHARS_MAX};
+use openkv_core::model::{Capability, Error, KEY_PRINT_CHARS_MAX, Kind};
 
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
 
@@ -34,8 +34,12 @@ pub(super) struct Stopped {
     pub(super) skipped: u64,
 }
 
+/// The text of a problem, beside its answer, for a door that answers errors in another form.
+#[derive(Clone, Debug)]
+pub(crate) struct Told(pub(crate) String);
+
 /// The result of a handler.
-pub(super) type Answered = Result<Answer, Problem>;
+pub(crate) type Answered = Result<Answer, Problem>;
 
 /// The body of an error (RFC 9457).
 #[derive(Serialize, ToSchema)]
@@ -77,7 +81,7 @@ impl Problem {
         Refusal::new(status, text).into()
     }
 
-    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(text: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
@@ -90,7 +94,7 @@ impl Problem {
     }
 
     /// More bytes or items than a limit.
-    pub(super) fn too_large(text: impl Into<String>) -> Self {
+    pub(crate) fn too_large(text: impl Into<String>) -> Self {
         Error::too_large(text).into()
     }
 
@@ -112,11 +116,16 @@ impl Problem {
         Self { refusal, stopped: Some(stopped), ..self }
     }
 
-    pub(super) fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.refusal.status
     }
 
-    pub(super) fn text(&self) -> &str {
+    /// The kind of an error of the store.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        self.refusal.kind
+    }
+
+    pub(crate) fn text(&self) -> &str {
         self.refusal.text()
     }
 
@@ -150,6 +159,7 @@ impl Problem {
         // Its members are text and JSON, which always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut answer = answer(status, PROBLEM_TYPE, whole(body));
+        answer.extensions_mut().insert(Told(self.refusal.text().to_owned()));
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
         if let Some(seconds) = retry_after_s {
@@ -182,7 +192,7 @@ impl From<Error> for Problem {
 }
 
 /// A text of a request, quoted and cut.
-pub(super) fn shown(given: &str) -> String {
+pub(crate) fn shown(given: &str) -> String {
     serde_json::Value::from(given.chars().take(KEY_PRINT_CHARS_MAX).collect::<String>()).to_string()
 }
 
@@ -193,6 +203,9 @@ fn in_words(message: &str) -> String {
     for (method, route) in ROUTES {
         text = text.replace(method, route);
     }
+    if message.contains(MALFORMED_QUERY) {
+        text.push_str(QUERY_ADVICE);
+    }
     if let Some(at) = text.find(LIMIT_ADVICE) {
         let name = text.get(at + LIMIT_ADVICE.len()..).unwrap_or_default();
         if let Some(end) = name.find(LIMIT_ADVICE_END) {
@@ -202,8 +215,9 @@ fn in_words(message: &str) -> String {
     text
 }
 
-/// The methods that messages of the store name, and the routes that do the same.
-const ROUTES: [(&str, &str); 10] = [
+/// What messages of the store name, and the routes and JSON that do the same.
+const ROUTES: [(&str, &str); 11] = [
+    ("a bigint (1n)", "a bigint ({\"type\":\"bigint\",\"value\":\"1\"})"),
     ("kv.createIndex({ prefix, fields })", "POST /indexes"),
     ("kv.createIndex: ", ""),
     ("kv.search: ", ""),
@@ -215,6 +229,11 @@ const ROUTES: [(&str, &str); 10] = [
     ("kv.list", "GET /keys"),
     ("kv.enqueue()", "POST /queue/enqueue"),
 ];
+
+/// A part of the message about the syntax of a search, and what explains the syntax.
+const MALFORMED_QUERY: &str = "malformed query at position ";
+const QUERY_ADVICE: &str = "; a query has words, \"phrases in quotes\", beginnings*, field:word, AND, OR, NOT and \
+                            parentheses; with mode=words any text is searched for";
 
 /// The advice about a limit of a handle, around the limit's name. Those of a request are fixed.
 const LIMIT_ADVICE: &str = "; raise limits.";
@@ -257,7 +276,15 @@ mod tests {
                 "kv.search: no index covers this prefix; make one first with kv.createIndex({ prefix, fields })",
                 "no index covers this prefix; make one first with POST /indexes",
             ),
-            ("kv.search: malformed query at position 3: x", "malformed query at position 3: x"),
+            (
+                "kv.search: malformed query at position 3: x",
+                "malformed query at position 3: x; a query has words, \"phrases in quotes\", beginnings*, \
+                 field:word, AND, OR, NOT and parentheses; with mode=words any text is searched for",
+            ),
+            (
+                "it is a bigint, and the operand is a number: give a bigint (1n)",
+                "it is a bigint, and the operand is a number: give a bigint ({\"type\":\"bigint\",\"value\":\"1\"})",
+            ),
             ("where: too large", "where: too large"),
         ] {
             assert_eq!(in_words(told), words);

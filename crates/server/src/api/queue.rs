@@ -30,10 +30,10 @@ use crate::pending::{Pending, Wanted};
 use crate::trace_context::{self, TRACEPARENT, TRACESTATE, header_of};
 use openkv_core::codec::message_context;
 use openkv_core::model::{
-    Ask, BACKOFF_DEFAULT_MS, Deduplication, Delivery, EncodedValue, Encoding, Error,
-    LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message, NAMED_BACKOFF_DEFAULT_MS,
-    Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result, Settlement, Time,
-    WriteParts,
+    Ask, BACKOFF_DEFAULT_MS, DEAD_RETENTION_MS_MAX, Deduplication, Delivery, EncodedValue,
+    Encoding, Error, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message,
+    NAMED_BACKOFF_DEFAULT_MS, Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result,
+    Settlement, Time, WriteParts,
 };
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -49,12 +49,10 @@ pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
     Ok(name.to_owned())
 }
 
-/// The number of a message in the path, behind `/queue/messages/` or `/queue/dlq/`.
-pub(super) fn id_in(client: &Client, uri: &Uri) -> Result<i64, Problem> {
-    let id = path_in_api(client, uri).split('/').nth(3).unwrap_or_default();
-    id.parse().map_err(|_| {
-        Problem::bad_request(format!("The id of a message is a number: received {}", shown(id)))
-    })
+/// The number of a message in the path, behind `/queue/messages/` or `/queue/dlq/`. `None` for a text that is the id
+/// of none.
+pub(super) fn id_in(client: &Client, uri: &Uri) -> Option<i64> {
+    path_in_api(client, uri).split('/').nth(3)?.parse().ok()
 }
 
 /// A message to enqueue.
@@ -166,6 +164,9 @@ pub(super) fn message_of(
     };
     let keys = keys_in(asked.keys_if_undelivered.as_deref().unwrap_or_default());
     let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
+    // Nobody could see why a message of this queue was never handled, if it left nothing behind.
+    let retention = ms("deadRetention", asked.dead_retention)?;
+    let kept = queue.is_empty().then_some(DEAD_RETENTION_MS_MAX.cast_signed());
     Ok(Message {
         due,
         priority: asked.priority.unwrap_or(0),
@@ -173,7 +174,7 @@ pub(super) fn message_of(
         keys_if_undelivered: keys,
         deduplication_key: asked.deduplication_key,
         deduplication,
-        dead_retention_ms: ms("deadRetention", asked.dead_retention)?,
+        dead_retention_ms: retention.or(kept),
         value,
         queue,
     })
@@ -235,7 +236,7 @@ fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<Written> {
 }
 
 /// How long a message is locked.
-pub(super) fn lock_of(given: Option<u64>) -> Result<i64, Problem> {
+pub(crate) fn lock_of(given: Option<u64>) -> Result<i64, Problem> {
     let (least, most) = (i64::from(LOCK_DURATION_MS_MIN), i64::from(LOCK_DURATION_MS_MAX));
     let ms = given.map_or(Some(LOCK_MS), |ms| i64::try_from(ms).ok());
     ms.filter(|ms| (least..=most).contains(ms)).ok_or_else(|| {
@@ -266,13 +267,23 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
         wait: wait_of(&query)?,
         number: number()?,
     };
+    polled(&client, asked, form, move |delivery| received_in(form, delivery)).await
+}
+
+/// Takes a message, and answers with the document of it or of none.
+pub(crate) async fn polled(
+    client: &Client,
+    asked: Asked,
+    form: Form,
+    document: impl Fn(Option<&Delivery>) -> Result<Written> + Send + Sync + 'static,
+) -> Answered {
     let lossy = Lossy::default();
     let of_it = lossy.clone();
-    let document =
-        move |delivery: &Delivery| Ok(received_in(form, Some(delivery))?.finish_for(&of_it));
-    let body = match received(&client, asked, document).await?? {
+    let none = document(None)?;
+    let taken = move |delivery: &Delivery| Ok(document(Some(delivery))?.finish_for(&of_it));
+    let body = match received(client, asked, taken).await?? {
         Some(parcel) => Body::Drawn(Box::new(parcel)),
-        None => whole(received_in(form, None)?.finish().0),
+        None => whole(none.finish().0),
     };
     let mut polled = as_document(form, body, lossy.is_set());
     polled.extensions_mut().insert(Endless);
@@ -280,7 +291,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
 }
 
 /// A number for a wait, which no other request has.
-fn number() -> Result<u64> {
+pub(crate) fn number() -> Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| Error::internal(error.to_string()))?;
     Ok(u64::from_le_bytes(bytes))
@@ -359,7 +370,11 @@ async fn end<B: DeserializeOwned>(
 ) -> Answered {
     Query::of(&head.uri, &[])?;
     let (_, asked) = json_body::<B>(client, &head, body).await?;
-    let ask = ask(&asked)?;
+    json(&Ended { ok: settle(client, ask(&asked)?).await? })
+}
+
+/// Settles or extends a delivery. Returns whether its lock still held.
+pub(crate) async fn settle(client: &Client, ask: Ask) -> Result<bool, Problem> {
     let (id, lock, extension) = match &ask {
         Ask::Settle(Settlement { id, lock, .. }) => (*id, *lock, None),
         Ask::Extend(Renewal { id, lock, lock_ms }) => {
@@ -373,7 +388,7 @@ async fn end<B: DeserializeOwned>(
         // Also if the lock has expired: then the message is no longer this client's.
         None => client.database.deliveries.ended(&store, (id, lock)),
     }
-    json(&Ended { ok })
+    Ok(ok)
 }
 
 /// Ends a delivery: the message is handled.
@@ -439,10 +454,14 @@ pub(super) struct StatsBody {
 pub(super) async fn stats(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let QueueStats { pending, delayed, processing, dead } = stats_of(&client, queue).await?;
+    json(&StatsBody { pending, delayed, processing, dead })
+}
+
+/// The messages of a queue, by state.
+pub(crate) async fn stats_of(client: &Client, queue: String) -> Result<QueueStats, Problem> {
     let store = store_of(&client.database).await?;
     let wanted = Wanted::new();
     let patience = wanted.patience(&store, "queue.stats");
-    let stats = Pending::of(|reply| store.queue_stats(queue, patience, reply)).await?;
-    let QueueStats { pending, delayed, processing, dead } = stats;
-    json(&StatsBody { pending, delayed, processing, dead })
+    Ok(Pending::of(|reply| store.queue_stats(queue, patience, reply)).await?)
 }

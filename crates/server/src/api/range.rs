@@ -16,27 +16,21 @@ const CURSOR_OF_START: &[u8] = &[0];
 
 /// The keys from `start` (included) to `end` (excluded).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
-    pub(super) start: Vec<u8>,
-    pub(super) end: Vec<u8>,
+pub(crate) struct Bounds {
+    pub(crate) start: Vec<u8>,
+    pub(crate) end: Vec<u8>,
     /// Bytes that cursors leave out: those of the prefix, or that both bounds have in common.
-    pub(super) common: usize,
+    pub(crate) common: usize,
 }
 
 impl Bounds {
     /// The range of a prefix, of a prefix with one bound, or of two bounds; all keys without any.
-    pub(super) fn new(
+    pub(crate) fn new(
         prefix: Option<Key>,
         start: Option<Key>,
         end: Option<Key>,
     ) -> Result<Self, Problem> {
-        let max = Limits::wide().range_key_bytes_max;
-        let bounds = [&prefix, &start, &end].into_iter().flatten();
-        if let Some(bytes) = bounds.map(Key::len).find(|bytes| *bytes > max) {
-            return Err(Problem::too_large(format!(
-                "Key too large for read (max {max} bytes): {bytes} bytes given"
-            )));
-        }
+        Self::check_len([&prefix, &start, &end].into_iter().flatten().map(Key::len))?;
         let (prefix, start, end) = match (prefix, start, end) {
             (None, Some(start), Some(end)) => {
                 let (start, end) = (start.into_bytes(), end.into_bytes());
@@ -79,14 +73,42 @@ impl Bounds {
         })
     }
 
+    /// The keys that extend the prefix and are between the bounds; any of the three may be missing.
+    pub(crate) fn within(
+        prefix: Option<Key>,
+        start: Option<Key>,
+        end: Option<Key>,
+    ) -> Result<Self, Problem> {
+        let mut bounds = Self::new(prefix, None, None)?;
+        let given = [&start, &end].into_iter().flatten().map(Key::len);
+        Self::check_len(given)?;
+        if let Some(start) = start {
+            bounds.start = bounds.start.max(start.into_bytes());
+        }
+        if let Some(end) = end {
+            bounds.end = bounds.end.min(end.into_bytes());
+        }
+        bounds.end = bounds.end.max(bounds.start.clone());
+        Ok(bounds)
+    }
+
+    fn check_len(mut given: impl Iterator<Item = usize>) -> Result<(), Problem> {
+        let max = Limits::wide().range_key_bytes_max;
+        given.find(|bytes| *bytes > max).map_or(Ok(()), |bytes| {
+            Err(Problem::too_large(format!(
+                "Key too large for read (max {max} bytes): {bytes} bytes given"
+            )))
+        })
+    }
+
     /// The key and all keys below it.
-    pub(super) fn of_key_and_below(key: &Key) -> (Key, Key) {
+    pub(crate) fn of_key_and_below(key: &Key) -> (Key, Key) {
         let end = [key.as_bytes(), &[BEHIND_PREFIX]].concat();
         (key.clone(), Key::from_encoded(end))
     }
 
     /// The rest of the range behind a cursor.
-    pub(super) fn resume(&mut self, cursor: &str, reverse: bool) -> Result<(), Problem> {
+    pub(crate) fn resume(&mut self, cursor: &str, reverse: bool) -> Result<(), Problem> {
         let rest = BASE64_URL_SAFE.decode(cursor);
         let rest = rest.map_err(|_| Problem::wrong_cursor(cursor))?;
         let common = self.start.get(..self.common).unwrap_or_default();
@@ -106,7 +128,7 @@ impl Bounds {
     }
 
     /// The cursor of a key.
-    pub(super) fn cursor(&self, key: &[u8]) -> String {
+    pub(crate) fn cursor(&self, key: &[u8]) -> String {
         let rest = key.get(self.common..).unwrap_or_default();
         BASE64_URL_SAFE.encode(if rest.is_empty() { CURSOR_OF_START } else { rest })
     }

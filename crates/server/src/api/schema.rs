@@ -163,6 +163,9 @@ schemas! {
     QueueState as "QueueState" uses [] =
         json!({ "type": "string", "enum": ["pending", "delayed", "processing"] });
 
+    SearchMode as "SearchMode" uses [] =
+        json!({ "type": "string", "enum": ["words", "query"], "default": "words" });
+
     /// The number of a message, or the lock of a delivery: beyond the integers of JSON.
     Number as "Number" uses [] = json!({ "type": "string", "pattern": "^-?[0-9]+$" });
 
@@ -191,7 +194,7 @@ schemas! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Entry)]
-pub(super) struct EntryBody<'e> {
+pub(crate) struct EntryBody<'e> {
     #[schema(value_type = Key)]
     key: KeyBytes<'e>,
     /// Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
@@ -214,7 +217,7 @@ pub(super) struct EntryBody<'e> {
 
 impl<'e> EntryBody<'e> {
     /// An entry; without a value the one of a list of keys.
-    pub(super) fn new(
+    pub(crate) fn new(
         key: &'e [u8],
         stamp: Versionstamp,
         value: Option<Stored<'e>>,
@@ -230,7 +233,7 @@ impl<'e> EntryBody<'e> {
     }
 
     /// There is no entry of a key.
-    pub(super) fn absent(key: &'e [u8]) -> Self {
+    pub(crate) fn absent(key: &'e [u8]) -> Self {
         let (value, versionstamp) = (Some(None), Some(None));
         Self { key: KeyBytes(key), value, value_error: None, versionstamp, expire_at: None }
     }

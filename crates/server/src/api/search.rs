@@ -16,8 +16,8 @@ use super::body::{Raw, filter_in, json_body, key_in, wanted};
 use super::entries::Entry;
 use super::envelope::answered;
 use super::media::Form;
-use super::problem::{Answered, Problem};
-use super::schema::{EntryBody, TypedEntryBody};
+use super::problem::{Answered, Problem, shown};
+use super::schema::{EntryBody, SearchMode, TypedEntryBody};
 use super::target::Query;
 use super::written::Written;
 use crate::answer::Refusal;
@@ -29,6 +29,7 @@ use openkv_core::model::{
     FRAMES_ANSWER_BYTES_MAX, HTTP_SEARCH_ENTRIES_DEFAULT, HTTP_SNIPPET_TERMS_DEFAULT, Highlight,
     Hit, HitChoice, HitVisitor, IndexInfo, Key, Result, Search,
 };
+use openkv_core::search::words;
 use openkv_store::call::Paging;
 use openkv_store::metrics::Operation;
 use openkv_store::{Caller, Patience, Room, Store};
@@ -42,6 +43,10 @@ pub(super) struct SearchBody {
     #[schema(value_type = Option<Vec<serde_json::Value>>)]
     prefix: Raw,
     query: String,
+    /// `words`, by default: the query is any text, of which every word must be found. `query`: it has the syntax of
+    /// the JavaScript API.
+    #[schema(value_type = Option<SearchMode>, inline)]
+    mode: Option<String>,
     /// Most entries: 1 to 1000, by default 20.
     limit: Option<u64>,
     /// Entries to skip.
@@ -135,7 +140,8 @@ pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Ans
 #[utoipa::path(get, path = "/search", tag = "search", operation_id = "searchByQuery",
     params(
         ("prefix" = Option<String>, Query, description = "A key, as a literal."),
-        ("query" = String, Query, description = "Words, as in the JavaScript API."),
+        ("query" = String, Query, description = "Words; with `mode=query` a query as in the JavaScript API."),
+        ("mode" = inline(Option<SearchMode>), Query, description = "`words`, by default: any text, of which every word must be found. `query`: the syntax of the JavaScript API."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most entries: 1 to 1000, by default 20."),
         ("offset" = Option<u64>, Query, description = "Entries to skip."),
         ("cursor" = Option<String>, Query, description = "Where the page before this one ended."),
@@ -146,11 +152,12 @@ pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Ans
             (SearchPage<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn by_query(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let names = &["prefix", "query", "limit", "offset", "cursor", "highlight"];
+    let names = &["prefix", "query", "mode", "limit", "offset", "cursor", "highlight"];
     let query = Query::of(&head.uri, names)?;
     let text = query.get("query").ok_or_else(|| Problem::bad_request("query is missing"))?;
     let asked = SearchBody {
         query: text.to_owned(),
+        mode: query.get("mode").map(str::to_owned),
         limit: query.number("limit")?,
         offset: query.number("offset")?,
         cursor: query.get("cursor").map(str::to_owned),
@@ -188,17 +195,31 @@ fn place_of(cursor: &str) -> Result<(f64, i64), Problem> {
     parts.ok_or_else(|| Problem::wrong_cursor(cursor))
 }
 
+/// The query of a request. A text of words has each of them in quotes.
+fn query_of(asked: &SearchBody) -> Result<String, Problem> {
+    match asked.mode.as_deref() {
+        None | Some("words") => Ok(words(&asked.query)?),
+        Some("query") => Ok(asked.query.clone()),
+        Some(given) => {
+            let given = shown(given);
+            Err(Problem::bad_request(format!("mode must be words or query: received {given}")))
+        }
+    }
+}
+
 /// What a search asks for.
-struct Asked {
-    search: Search,
-    limit: usize,
-    offset: usize,
-    filter: Option<Filter>,
+pub(crate) struct Asked {
+    pub(crate) search: Search,
+    pub(crate) limit: usize,
+    pub(crate) offset: usize,
+    /// In CBOR.
+    pub(crate) filter: Option<Vec<u8>>,
+    /// The answer is an array of entries, and no page.
+    pub(crate) bare: bool,
 }
 
 async fn page(client: &Client, head: &Parts, prefix: Option<Key>, asked: SearchBody) -> Answered {
     let form = wanted(head, Form::OF_DOCUMENTS)?;
-    let store = store_of(&client.database).await?;
     let after = asked.cursor.as_deref().filter(|cursor| !cursor.is_empty());
     if after.is_some() && asked.offset.is_some() {
         return Err(Problem::bad_request("offset and cursor exclude each other: give one of them"));
@@ -208,15 +229,21 @@ async fn page(client: &Client, head: &Parts, prefix: Option<Key>, asked: SearchB
     let offset = offset.map_or(0, number);
     let search = Search {
         prefix: prefix.unwrap_or_else(|| Key::from_encoded(Vec::new())),
-        query: asked.query,
+        query: query_of(&asked)?,
         after: after.map(place_of).transpose()?,
         highlight: asked.highlight.and_then(HighlightBody::marks),
     };
-    search.check(limit, offset)?;
     let filter = filter_in(&asked.filter)?;
-    let filter = filter.map(|bytes| Filter::parse(&bytes, store.now_ms())).transpose()?;
-    let asked = Asked { search, limit, offset, filter };
-    let found = found(client, &store, &asked, form).await?;
+    answer(client, Asked { search, limit, offset, filter, bare: false }, form).await
+}
+
+/// Searches, and answers the hits.
+pub(crate) async fn answer(client: &Client, asked: Asked, form: Form) -> Answered {
+    asked.search.check(asked.limit, asked.offset)?;
+    let store = store_of(&client.database).await?;
+    let filter = asked.filter.as_deref();
+    let filter = filter.map(|bytes| Filter::parse(bytes, store.now_ms())).transpose()?;
+    let found = found(client, &store, (&asked, filter), form).await?;
     answered(form, found.body, &found.claim)
 }
 
@@ -229,12 +256,12 @@ struct Found {
 async fn found(
     client: &Client,
     store: &Store,
-    asked: &Asked,
+    (asked, filter): (&Asked, Option<Filter>),
     form: Form,
 ) -> Result<Found, Refusal> {
     let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let since = Instant::now();
-    let done = attempt!(claim, once(store, &claim, asked, form).await)?;
+    let done = attempt!(claim, once(store, &claim, (asked, filter.clone()), form).await)?;
     store.metrics().answered(Operation::Search, 1, done.is_ok(), since);
     Ok(Found { body: done?, claim })
 }
@@ -242,13 +269,13 @@ async fn found(
 async fn once(
     store: &Store,
     claim: &Arc<Claim>,
-    asked: &Asked,
+    (asked, filter): (&Asked, Option<Filter>),
     form: Form,
 ) -> Result<(Vec<u8>, bool)> {
     let wanted = Wanted::new();
     let patience = wanted.patience(store, "kv.search");
     let (completion, answer) = pending();
-    let (limit, offset, filter) = (asked.limit, asked.offset, asked.filter.clone());
+    let (limit, offset) = (asked.limit, asked.offset);
     let paging = Paging {
         filter,
         limit,
@@ -268,6 +295,7 @@ async fn once(
         patience: patience.clone(),
         form,
         has_snippets: asked.search.highlight.is_some(),
+        bare: asked.bare,
         completion,
     };
     store.search(asked.search.clone(), patience, finding);
@@ -292,6 +320,7 @@ struct Finding {
     patience: Arc<Patience>,
     form: Form,
     has_snippets: bool,
+    bare: bool,
     completion: Completion<(Vec<u8>, bool)>,
 }
 
@@ -342,6 +371,10 @@ impl Caller<IndexInfo> for Finding {
 impl Finding {
     /// The body, and whether it is not the same as what is stored.
     fn document(&self, index: &IndexInfo) -> Result<(Vec<u8>, bool)> {
+        if self.bare {
+            let entries: Vec<_> = self.entries.iter().map(|hit| hit.entry.body(false)).collect();
+            return Ok(Written::of(self.form, 0, &entries)?.finish());
+        }
         let last = self.last.filter(|_| self.paging.more);
         let cursor = last.map(|(score, number)| {
             let bytes = [score.to_le_bytes(), number.to_le_bytes()].concat();

@@ -9,7 +9,7 @@ use super::problem::{Problem, shown};
 use crate::data::Client;
 use openkv_core::codec::key;
 use openkv_core::interchange::key_literal;
-use openkv_core::model::Key;
+use openkv_core::model::{Key, KeyPart};
 
 /// What the path of an entry begins with, inside the API.
 const ENTRY: &str = "/keys/";
@@ -41,7 +41,16 @@ impl Query {
 
     /// A key as a literal of the command line, or as JSON.
     pub(super) fn key(&self, name: &str) -> Result<Option<Key>, Problem> {
-        self.get(name).map(key_literal::parse).transpose().map_err(|error| error.at(name).into())
+        self.get(name).map(|text| unambiguous(name, text)).transpose()
+    }
+
+    /// Keys as an array of literals, or one key.
+    pub(super) fn keys(&self, name: &str) -> Result<Option<Vec<Key>>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        if key_literal::is_list(text) {
+            return Ok(Some(key_literal::parse_many(text).map_err(|error| error.at(name))?));
+        }
+        Ok(Some(vec![unambiguous(name, text)?]))
     }
 
     /// A whole number.
@@ -67,6 +76,20 @@ impl Query {
             ))),
         }
     }
+}
+
+/// The key of a parameter. A text with slashes that is no literal could be a path or one part, so it is refused.
+fn unambiguous(name: &str, text: &str) -> Result<Key, Problem> {
+    let key = key_literal::parse(text).map_err(|error| error.at(name))?;
+    if !text.contains('/') || key != key::encode(&[KeyPart::String(text.to_owned())])? {
+        return Ok(key);
+    }
+    let parts: Vec<_> = text.split('/').filter(|part| !part.is_empty()).map(shown).collect();
+    Err(Problem::bad_request(format!(
+        "{name}: {text} is no key: write [{}] for one of parts, or [{}] for one part with slashes",
+        parts.join(","),
+        shown(text),
+    )))
 }
 
 /// The path of a request inside the API of its database.
@@ -112,7 +135,6 @@ mod tests {
 
     use super::*;
     use openkv_core::interchange::where_json;
-    use openkv_core::model::KeyPart;
 
     /// What a client may send: all that the HTTP library accepts as a URL.
     fn uri() -> impl Strategy<Value = Uri> {
@@ -132,7 +154,7 @@ mod tests {
             if let Ok(query) = Query::of(&uri, &["key", "keys", "prefix", "where", "limit", "exact"]) {
                 let _ = (key_of(uri.path(), &query), query.key("prefix"), query.number("limit"));
                 let _ = (query.flag("exact"), query.get("where").map(where_json::parse));
-                let _ = query.get("keys").map(key_literal::parse_many);
+                let _ = query.keys("keys");
             }
         }
 
@@ -149,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn a_parameter_is_the_literal_that_was_encoded(text in ".{0,40}") {
+        fn a_parameter_is_the_literal_that_was_encoded(text in "[^/]{0,40}") {
             let encoded = utf8_percent_encode(&text, NON_ALPHANUMERIC);
             let uri: Uri = format!("/keys?key={encoded}").parse().unwrap();
             let query = Query::of(&uri, &["key"]).unwrap();
@@ -179,6 +201,10 @@ mod tests {
             ("/keys?key=%5B%5D", None),
             ("/keys?key=%5B", None),
             ("/keys?key=a&key=b", None),
+            ("/keys?key=users/123", None),
+            ("/keys?key=%2Ftmp", None),
+            ("/keys?key=%22a/b%22", Some(r#"["a/b"]"#)),
+            ("/keys?key=%5B%22a/b%22,1%5D", Some(r#"["a/b",1]"#)),
             ("/keys?other=a", None),
             ("/keys", None),
         ] {

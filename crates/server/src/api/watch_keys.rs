@@ -22,14 +22,13 @@ use crate::answer::whole;
 use crate::data::Client;
 use crate::stream::Source;
 use crate::watch::{self, Watching};
-use openkv_core::interchange::key_literal;
 use openkv_core::model::{
     Entry as StoredEntry, Error, Key, Limits, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
 };
 
 /// What a client has seen of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KnownState {
+pub(crate) enum KnownState {
     Nothing,
     /// The entry of this commit, or that there is none.
     State(Option<Versionstamp>),
@@ -141,8 +140,12 @@ impl watch::Form for Events {
 }
 
 fn keys_of(query: &Query) -> Result<Vec<Key>, Problem> {
-    let text = query.get("keys").ok_or_else(|| Problem::bad_request("keys: is missing"))?;
-    let keys = key_literal::parse_many(text).map_err(|error| error.at("keys"))?;
+    let keys = query.keys("keys")?.ok_or_else(|| Problem::bad_request("keys: is missing"))?;
+    checked(keys)
+}
+
+/// Keys within the bounds of a watch.
+pub(crate) fn checked(keys: Vec<Key>) -> Result<Vec<Key>, Problem> {
     let limits = Limits::wide();
     let (count, max) = (keys.len(), limits.watched_keys_max);
     if count == 0 || count > max {
@@ -176,12 +179,31 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
     let query = Query::of(&head.uri, &["keys", "initial", "since"])?;
     let (keys, initial) = (keys_of(&query)?, query.flag("initial")?.unwrap_or(true));
     let last = last_id(&head, &query)?.map(|id| Id::parse(&id, keys.len())).transpose()?;
+    follow(&client, keys, initial, last, form_of(&head)).await
+}
+
+/// The states that a client has seen, from the `id` of an event; `None` for a text that is none.
+pub(crate) fn seen_until(id: &str, keys: &[Key]) -> Option<LastSeen> {
+    Id::parse(id, keys.len()).ok()
+}
+
+/// The newest commit that a client has seen, and what it has seen of each key.
+pub(crate) type LastSeen = (Versionstamp, Vec<KnownState>);
+
+/// Follows the newest state of keys, as events.
+pub(crate) async fn follow(
+    client: &Client,
+    keys: Vec<Key>,
+    initial: bool,
+    last: Option<LastSeen>,
+    form: Form,
+) -> Answered {
     let tells = initial || last.is_some();
     let unseen = || (Versionstamp::new(0), vec![KnownState::Nothing; keys.len()]);
     let (newest, seen) = last.unwrap_or_else(unseen);
-    let form = Events { form: form_of(&head), seen, newest, tells };
-    let watching = Watching::open(&client, (keys, None), false, form).await?;
-    Ok(events(&client, watching))
+    let form = Events { form, seen, newest, tells };
+    let watching = Watching::open(client, (keys, None), false, form).await?;
+    Ok(events(client, watching))
 }
 
 /// The states of keys.

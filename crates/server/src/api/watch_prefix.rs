@@ -1,6 +1,6 @@
 //! Changes below a prefix: as events, and by polling.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,10 +33,23 @@ use openkv_core::model::{
 };
 use openkv_store::Store;
 
+/// What a stream reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reports {
+    /// Every change, with expiries.
+    Changes,
+    /// Values alone. Behind a gap the client begins again, with the present entries.
+    Values,
+}
+
 /// The entry that a change has left, or that there is none any more.
-fn changed(change: &Change) -> EntryBody<'_> {
+fn changed(change: &Change, reports: Reports) -> EntryBody<'_> {
     let key = change.key.as_bytes();
     match &change.kind {
+        ChangeKind::Set { value, .. } if reports == Reports::Values => {
+            let stored = Some(Stored(value.encoding, &value.bytes));
+            EntryBody::new(key, Versionstamp::new(change.version), stored, None)
+        }
         ChangeKind::Deleted | ChangeKind::Expired => EntryBody::absent(key),
         ChangeKind::ExpirySet { expire_at_ms } => EntryBody::expiry_set(key, *expire_at_ms),
         ChangeKind::Set { value, expire_at_ms } => {
@@ -59,6 +72,9 @@ fn change_event<'e>(
 /// Changes as events.
 struct Events {
     form: Form,
+    reports: Reports,
+    /// The ranges that are watched, if the feed has more keys than these.
+    ranges: Vec<Bounds>,
     /// An event ends after so many changes, at the end of a commit.
     limit: usize,
     /// The listed entries that are newer than the position of the feed. Their changes are not
@@ -70,7 +86,12 @@ struct Events {
 
 impl Events {
     fn is_news(&self, change: &Change) -> bool {
-        self.shown.get(change.key.as_bytes()).is_none_or(|shown| change.version > *shown)
+        let key = change.key.as_bytes();
+        let is_value = !matches!(change.kind, ChangeKind::ExpirySet { .. });
+        let is_within = |range: &Bounds| *range.start <= *key && *key < *range.end;
+        (is_value || self.reports == Reports::Changes)
+            && (self.ranges.is_empty() || self.ranges.iter().any(is_within))
+            && self.shown.get(key).is_none_or(|shown| change.version > *shown)
     }
 }
 
@@ -91,12 +112,13 @@ impl feed::Form for Events {
         if version >= self.newest {
             self.shown.clear();
         }
+        let told = |change| changed(change, self.reports);
         let (mut text, mut rest) = (String::new(), news.as_slice());
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(first_part(rest, self.limit));
             let last = part.last().filter(|_| !behind.is_empty());
             let id = hex(Versionstamp::new(last.map_or(version, |last| last.version)));
-            text.push_str(&change_event(self.form, part.iter().map(changed), Some(&id))?);
+            text.push_str(&change_event(self.form, part.iter().map(told), Some(&id))?);
             rest = behind;
         }
         if text.is_empty() {
@@ -107,6 +129,10 @@ impl feed::Form for Events {
 
     /// The client reads the present entries and connects again, from this commit on.
     fn gap(&mut self, version: u64) -> Result<Vec<u8>> {
+        if self.reports == Reports::Values {
+            // Without an id the client does not go on where changes are missing.
+            return Ok(event("gap", "{}", Some("")).into_bytes());
+        }
         let stamp = hex(Versionstamp::new(version));
         let data = format!("{{\"versionstamp\":\"{stamp}\"}}");
         Ok(event("gap", &data, Some(&stamp)).into_bytes())
@@ -127,8 +153,12 @@ struct Listing {
     client: Admitted,
     store: Arc<Store>,
     place: Option<WatchPlace>,
+    /// The range that is listed, and those behind it.
     whole: Bounds,
+    further: VecDeque<Bounds>,
     selection: Selection,
+    /// The range of the feed.
+    followed: KeyRange,
     /// The commit after which the feed goes on; `None` before the first read.
     position: Option<u64>,
     events: Option<Events>,
@@ -140,6 +170,11 @@ enum Stream {
     Listing(Box<Listing>),
     Following(Following<Events>),
     Ended,
+}
+
+/// All entries of a range.
+fn all_of(bounds: Bounds) -> Selection {
+    Selection { bounds, reverse: false, keys_only: false, depth: None, filter: None }
 }
 
 fn range_of(bounds: &Bounds) -> KeyRange {
@@ -157,9 +192,17 @@ impl Listing {
         self.position = Some(position);
         let found = page(&self.client, &self.selection, self.limit).await?;
         let entries = found.entries.entries;
-        let is_last = !found.entries.has_more || entries.is_empty();
-        if let Some(last) = entries.last().filter(|_| !is_last) {
-            self.selection.bounds.resume(&self.whole.cursor(&last.key), false)?;
+        let is_end = !found.entries.has_more || entries.is_empty();
+        let mut is_last = false;
+        match entries.last().filter(|_| !is_end) {
+            Some(last) => self.selection.bounds.resume(&self.whole.cursor(&last.key), false)?,
+            None => match self.further.pop_front() {
+                Some(next) => {
+                    self.whole = next.clone();
+                    self.selection = all_of(next);
+                }
+                None => is_last = true,
+            },
         }
         if let Some(events) = &mut self.events {
             for entry in entries.iter().filter(|entry| entry.stamp.version() > position) {
@@ -170,7 +213,16 @@ impl Listing {
         // Before the last page there is no commit from which a client could go on.
         let id = hex(Versionstamp::new(position));
         let id = is_last.then_some(id.as_str());
-        let bodies = entries.iter().map(|entry| entry.body(false));
+        let reports = self.events.as_ref().map_or(Reports::Changes, |events| events.reports);
+        let bodies = entries.iter().map(|entry| match reports {
+            Reports::Changes => entry.body(false),
+            Reports::Values => EntryBody::new(
+                &entry.key,
+                entry.stamp,
+                Some(Stored(entry.encoding, &entry.value)),
+                None,
+            ),
+        });
         let piece = change_event(self.form, bodies, id)?;
         Ok((found.claim.bytes(piece.into_bytes()), is_last))
     }
@@ -178,7 +230,7 @@ impl Listing {
     fn follow(&mut self) -> Option<Following<Events>> {
         let (place, events) = (self.place.take()?, self.events.take()?);
         let claim = self.client.database.memory.claim(BATCH_BYTES_MAX);
-        let since = (range_of(&self.whole), self.position);
+        let since = (self.followed.clone(), self.position);
         Some(Following::open((self.store.clone(), place), claim, since, events))
     }
 }
@@ -230,36 +282,64 @@ pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answ
     let (bounds, since) = asked(&head, &query)?;
     let (limit, form) = (limit_of(query.number("limit")?)?, form_of(&head));
     let initial = query.flag("initial")?.unwrap_or(false);
+    let reports = Reports::Changes;
+    let asked = Follow { ranges: vec![bounds], since, initial, limit, form, reports };
+    follow(&client, asked).await
+}
+
+/// The changes that a client wants to follow.
+pub(crate) struct Follow {
+    /// Ranges of keys that do not overlap, at least one.
+    pub(crate) ranges: Vec<Bounds>,
+    /// The commit up to which the client has every change.
+    pub(crate) since: Option<u64>,
+    /// Whether the stream begins with the present entries. A client that has a position has had them.
+    pub(crate) initial: bool,
+    /// An event ends after so many changes, at the end of a commit.
+    pub(crate) limit: usize,
+    pub(crate) form: Form,
+    pub(crate) reports: Reports,
+}
+
+/// Follows changes, as events.
+pub(crate) async fn follow(client: &Admitted, asked: Follow) -> Answered {
+    let Follow { ranges, since, initial, limit, form, reports } = asked;
     let database = &client.database;
     let place = database.take_watch().await?;
     let store = store_of(database).await?;
-    let shown = Events { form, limit, shown: HashMap::new(), newest: 0 };
-    // A client that connects again has had the entries.
-    let stream = if initial && since.is_none() {
-        let selection = Selection {
-            bounds: bounds.clone(),
-            reverse: false,
-            keys_only: false,
-            depth: None,
-            filter: None,
-        };
-        Stream::Listing(Box::new(Listing {
-            client: client.0.clone(),
+    let followed = range_around(&ranges);
+    let (shown, newest) = (HashMap::new(), 0);
+    let mut further: VecDeque<_> = ranges.iter().cloned().collect();
+    let ranges = if ranges.len() > 1 { ranges } else { Vec::new() };
+    let shown = Events { form, reports, ranges, limit, shown, newest };
+    let stream = match further.pop_front() {
+        Some(first) if initial && since.is_none() => Stream::Listing(Box::new(Listing {
+            client: client.clone(),
             store,
             place: Some(place),
-            whole: bounds,
-            selection,
+            whole: first.clone(),
+            further,
+            selection: all_of(first),
+            followed,
             position: None,
             events: Some(shown),
             limit,
             form,
-        }))
-    } else {
-        let claim = database.memory.claim(BATCH_BYTES_MAX);
-        let since = (range_of(&bounds), since);
-        Stream::Following(Following::open((store, place), claim, since, shown))
+        })),
+        _ => {
+            let claim = database.memory.claim(BATCH_BYTES_MAX);
+            Stream::Following(Following::open((store, place), claim, (followed, since), shown))
+        }
     };
-    Ok(events(&client, stream))
+    Ok(events(client, stream))
+}
+
+/// The range from the first key of all to the last one.
+fn range_around(ranges: &[Bounds]) -> KeyRange {
+    let start = ranges.iter().map(|range| &range.start).min();
+    let end = ranges.iter().map(|range| &range.end).max();
+    let key = |bytes: Option<&Vec<u8>>| Key::from_encoded(bytes.cloned().unwrap_or_default());
+    KeyRange { start: key(start), end: key(end) }
 }
 
 /// Changes as the answer of one request.
@@ -272,7 +352,7 @@ struct Polled {
 
 impl Polled {
     fn document(&self, changes: &[Change], version: u64, gap: bool) -> Result<Vec<u8>> {
-        let entries = changes.iter().map(changed).collect();
+        let entries = changes.iter().map(|change| changed(change, Reports::Changes)).collect();
         let versionstamp = StampDigits(Versionstamp::new(version));
         let document = ChangesBody { entries, versionstamp, gap };
         Ok(Written::of(self.form, 0, &document)?.finish_for(&self.lossy))

@@ -54,7 +54,7 @@ fn of_cbor(body: &[u8]) -> Result<EncodedValue, Problem> {
 }
 
 /// The expiry of an entry that expires in so many ms.
-pub(super) fn expiry(name: &str, ms: Option<u64>) -> Result<Option<Time>, Problem> {
+pub(crate) fn expiry(name: &str, ms: Option<u64>) -> Result<Option<Time>, Problem> {
     let max = TIME_MS_MAX;
     let time = |ms: u64| i64::try_from(ms).ok().filter(|ms| (1..=max).contains(ms));
     match ms {
@@ -66,14 +66,14 @@ pub(super) fn expiry(name: &str, ms: Option<u64>) -> Result<Option<Time>, Proble
 }
 
 /// The outcome of a write.
-pub(super) enum Done {
+pub(crate) enum Done {
     Committed(Versionstamp, Results),
     /// By index: the checks that did not hold.
     CheckFailed(Vec<usize>),
 }
 
 /// Commits a write, within the quotas.
-pub(super) async fn commit(client: &Client, parts: WriteParts) -> Result<Done, Problem> {
+pub(crate) async fn commit(client: &Client, parts: WriteParts) -> Result<Done, Problem> {
     let (database, limits, now_ms) = (&client.database, Limits::wide(), now_ms());
     let write = validate_untrusted(AtomicWrite::new(parts, &limits)?, &limits, now_ms)?;
     has_room_for(database, &write).await?;

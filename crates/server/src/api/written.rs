@@ -30,7 +30,7 @@ const CBOR_NULL: u8 = 0xf6;
 const CBOR_FALSE: u8 = 0xf4;
 
 /// A document. It is complete when [`Written::of`] returns it.
-pub(super) struct Written {
+pub(crate) struct Written {
     out: Out,
     /// The members so far of the object that is written.
     members: u64,
@@ -57,12 +57,12 @@ enum Spliced {
 
 /// The bytes of a key: an array of its parts.
 #[derive(Clone, Copy)]
-pub(super) struct KeyBytes<'e>(pub(super) &'e [u8]);
+pub(crate) struct KeyBytes<'e>(pub(crate) &'e [u8]);
 
 /// A stored value. As a member that cannot be read, it does not fail the document: the member
 /// `valueError` takes its place, with the code and the text of the error.
 #[derive(Clone, Copy)]
-pub(super) struct Stored<'e>(pub(super) Encoding, pub(super) &'e [u8]);
+pub(crate) struct Stored<'e>(pub(crate) Encoding, pub(crate) &'e [u8]);
 
 /// The expiry of an entry: a time in plain JSON, ms in the other forms.
 #[derive(Clone, Copy, Serialize)]
@@ -70,11 +70,11 @@ pub(super) struct ExpiryMs(pub(super) i64);
 
 /// The digits of a versionstamp.
 #[derive(Clone, Copy)]
-pub(super) struct StampDigits(pub(super) Versionstamp);
+pub(crate) struct StampDigits(pub(crate) Versionstamp);
 
 /// Why the value of an entry or of a message cannot be read. The other members are as they are stored.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ValueError {
+pub(crate) struct ValueError {
     /// What happened, for programs.
     code: &'static str,
     /// For people; may change in any release.
@@ -137,7 +137,7 @@ struct Mark {
 
 impl Written {
     /// Writes a document of about so many bytes; 0 if that is not known.
-    pub(super) fn of(form: Form, bytes: usize, document: &impl Serialize) -> Result<Self> {
+    pub(crate) fn of(form: Form, bytes: usize, document: &impl Serialize) -> Result<Self> {
         let out = match form {
             Form::Json => Out::Plain(String::with_capacity(bytes)),
             Form::Typed => Out::Typed(String::with_capacity(bytes)),
@@ -152,7 +152,7 @@ impl Written {
     }
 
     /// The bytes, and whether a value is not the same as the stored one.
-    pub(super) fn finish(self) -> (Vec<u8>, bool) {
+    pub(crate) fn finish(self) -> (Vec<u8>, bool) {
         let bytes = match self.out {
             Out::Plain(text) | Out::Typed(text) => text.into_bytes(),
             Out::Cbor(bytes) => bytes,
@@ -168,7 +168,7 @@ impl Written {
     }
 
     /// The text of a document in JSON; empty in CBOR.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         match self.out {
             Out::Plain(text) | Out::Typed(text) => text,
             Out::Cbor(_) => String::new(),

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::snapshot::{Latency, Spread};
+use super::snapshot::{LATENCY_BOUNDS_MS, Latency, Spread};
 use openkv_core::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
 
 /// A distribution of values. It allocates at the first value.
@@ -61,6 +61,11 @@ impl Distribution {
         })
     }
 
+    /// The number of values up to this one.
+    fn count_within(&self, value: u64) -> u64 {
+        self.seen.as_ref().map_or(0, |seen| seen.count_between(0, value))
+    }
+
     /// The distribution as latencies; its values are in ns.
     pub(super) fn latency(&self) -> Option<Latency> {
         let ns = self.spread()?;
@@ -72,6 +77,7 @@ impl Distribution {
             p90_ms: ms(ns.p90),
             p99_ms: ms(ns.p99),
             max_ms: ms(ns.max),
+            within: LATENCY_BOUNDS_MS.map(|bound| self.count_within(bound * 1_000_000)),
         })
     }
 }

@@ -21,6 +21,6 @@ pub use local_counters::LocalCounters;
 pub use operation::Operation;
 pub use shared_counters::{Metrics, Notes, OwnCounters};
 pub use snapshot::{
-    ArchiveFigures, Batches, Cache, Depth, Holders, IndexSize, Latency, Leader, MetricsSnapshot,
-    Operations, ReplicaFigures, Sizes, Spread, Transactions, Waiting,
+    ArchiveFigures, Batches, Cache, Depth, Holders, IndexSize, LATENCY_BOUNDS_MS, Latency, Leader,
+    MetricsSnapshot, Operations, ReplicaFigures, Sizes, Spread, Transactions, Waiting,
 };

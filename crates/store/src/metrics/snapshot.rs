@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use openkv_core::model::{LeaderFigures, Sharing};
 
+/// The bounds of a histogram of latencies, in ms.
+pub const LATENCY_BOUNDS_MS: [u64; 11] = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000];
+
 /// All metrics.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -122,6 +125,9 @@ pub struct Latency {
     pub p99_ms: f64,
     /// The maximum.
     pub max_ms: f64,
+    /// Timed operations of at most so many ms, by [`LATENCY_BOUNDS_MS`].
+    #[serde(skip)]
+    pub within: [u64; LATENCY_BOUNDS_MS.len()],
 }
 
 /// Transactions that contained writes.

@@ -1,7 +1,15 @@
 // Duty: a query on an index, and its hits with the matches marked.
 
 import { useState } from "preact/hooks";
-import { type Hit, type Hits, type Index, MARKS, type Query, search } from "../../api/search";
+import {
+  type Hit,
+  type Hits,
+  type Index,
+  MARKS,
+  type Mode,
+  type Query,
+  search,
+} from "../../api/search";
 import { Empty } from "../../parts/empty";
 import { KeyView } from "../../parts/key-view";
 import { hrefOf } from "../../shell/router";
@@ -22,11 +30,12 @@ interface Found {
 
 export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
   const [query, setQuery] = useState("");
+  const [mode, setMode] = useState<Mode>("words");
   const [where, setWhere] = useState("");
   const [found, setFound] = useState<Found>();
   const run = reporting(async () => {
     const filter = where === "" ? {} : { where: parseWhere(where) };
-    const asked = { prefix: index.prefix, query, ...filter };
+    const asked = { prefix: index.prefix, query, mode, ...filter };
     setFound({ asked, hits: await search(asked) });
   });
   // Of the query that was asked: the fields may have other words by now.
@@ -55,11 +64,19 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
               <option key={prefix}>{prefix}</option>
             ))}
           </select>
+          <select
+            aria-label="Mode"
+            value={mode}
+            onChange={(event) => setMode(event.currentTarget.value as Mode)}
+          >
+            <option value="words">Words</option>
+            <option value="query">Query</option>
+          </select>
           <input
             class="grow"
             data-find
             aria-label="Words"
-            placeholder="Words: name:bik* NOT blue"
+            placeholder={mode === "words" ? "Words: any text" : "Query: name:bik* NOT blue"}
             value={query}
             onInput={(event) => setQuery(event.currentTarget.value)}
           />
@@ -81,7 +98,7 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
       {hits?.entries.length === 0 && (
         <Empty
           what="Nothing is found."
-          next="Try fewer words, a beginning such as bik*, or no filter."
+          next="Try fewer words, a beginning such as bik* in a query, or no filter."
         />
       )}
       <ol class="hits" aria-label="Hits">

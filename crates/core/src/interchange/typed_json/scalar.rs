@@ -2,11 +2,11 @@
 
 use num_bigint::BigInt;
 
-use crate::interchange::date;
+use crate::codec::date;
+use crate::interchange::bigint;
 use crate::interchange::json_text::{from_base64, push_base64url, push_number, push_string};
 use crate::model::{
-    BIGINT_TEXT_BITS_MAX, BIGINT_TEXT_DIGITS_MAX, Buffer, JsString, Node, NodeId, RegExp, Value,
-    ViewClass,
+    BIGINT_TEXT_BITS_MAX, Buffer, JsString, Node, NodeId, RegExp, Value, ViewClass,
 };
 
 /// Appends a value; `false`, without a change, if the form has none for it.
@@ -161,16 +161,7 @@ pub(super) fn integer(value: Option<&Node>) -> Result<BigInt, String> {
         Some(Node::String(text)) => text.as_str().unwrap_or_default(),
         _ => "",
     };
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("value must be a string of decimal digits".to_owned());
-    }
-    if digits.len() > BIGINT_TEXT_DIGITS_MAX {
-        return Err(format!(
-            "a bigint has at most {BIGINT_TEXT_DIGITS_MAX} digits; write a larger one as CBOR"
-        ));
-    }
-    text.parse().map_err(|_| "value must be a string of decimal digits".to_owned())
+    bigint(text)
 }
 
 pub(super) fn bytes(value: Option<&Node>) -> Result<Vec<u8>, String> {

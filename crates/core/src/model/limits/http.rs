@@ -54,3 +54,14 @@ pub const HTTP_SEARCH_ENTRIES_DEFAULT: usize = 20;
 
 /// Terms of a snippet, if the request names no number.
 pub const HTTP_SNIPPET_TERMS_DEFAULT: u8 = 32;
+
+/// Parts of a key in a request of a client of KeyVal.
+// Public (a server): parts of a key for a client of KeyVal
+pub const KEYVAL_KEY_PARTS_MAX: usize = 20;
+
+/// Nesting of a JSON document in which a client of KeyVal may write placeholders and filters.
+pub const KEYVAL_JSON_DEPTH_MAX: usize = 64;
+
+/// Attempts of an atomic operation of a client of KeyVal whose results the server computes, while other writers change its
+/// entries.
+pub const KEYVAL_TRIES_MAX: usize = 64;

@@ -7,6 +7,10 @@ pub const LOCK_MS: i64 = 5000;
 /// same interval.
 pub const DENO_RUNNING_MS: i64 = 60_000;
 
+/// Lock of a message for a client of KeyVal, whose acknowledgements do not extend it.
+// Public (a server): default `keyvalLockDuration`, in ms
+pub const KEYVAL_LOCK_MS: i64 = 30_000;
+
 /// Interval of renewing the lock of a message while its handler runs.
 pub const LOCK_RENEWAL_MS: i64 = 1500;
 

@@ -12,7 +12,7 @@ use openkv_core::model::{Encoding, Error};
 
 /// Why a document is not written.
 #[derive(Debug)]
-pub(in crate::api) enum Fault {
+pub(crate) enum Fault {
     /// A stored value cannot be read.
     Unreadable(Error),
     Failed(Error),
@@ -38,7 +38,7 @@ fn unknown<T>(what: &str) -> Result<T, Fault> {
 }
 
 /// The items of an array under construction.
-pub(in crate::api) struct Items<'w>(&'w mut Written);
+pub(crate) struct Items<'w>(&'w mut Written);
 
 impl SerializeSeq for Items<'_> {
     type Ok = ();
@@ -57,7 +57,7 @@ impl SerializeSeq for Items<'_> {
 }
 
 /// The members of an object under construction.
-pub(in crate::api) struct Members<'w> {
+pub(crate) struct Members<'w> {
     pub(super) written: &'w mut Written,
     /// Those of the object around it.
     pub(super) outer: u64,

@@ -17,7 +17,7 @@ const CYCLE_DAYS: i64 = 146_097;
 const EPOCH_DAYS: i64 = 719_468;
 
 /// Appends the time as `Date.prototype.toISOString` does.
-pub(super) fn push(out: &mut String, ms: i64) {
+pub fn push(out: &mut String, ms: i64) {
     let (days, rest) = (ms.div_euclid(DAY_MS), ms.rem_euclid(DAY_MS));
     // Years begin in March here, so that a leap day is the last of its year.
     let day = days + EPOCH_DAYS;
@@ -39,7 +39,7 @@ pub(super) fn push(out: &mut String, ms: i64) {
 
 /// The time in ms since the epoch: a date alone is in UTC, a time has `Z` or an offset. `None` for
 /// anything else.
-pub(super) fn parse(text: &str) -> Option<i64> {
+pub fn parse(text: &str) -> Option<i64> {
     let mut reader = Reader(text.as_bytes());
     let sign = reader.takes(b"+-");
     let year = reader.digits(if sign.is_some() { 6 } else { 4 })?;
