@@ -1,4 +1,4 @@
-// Duty: writes the last section of docs/http.md, every route with its parameters and answers, from the
+// Duty: writes the last section of docs/http.md, every route with its parameters and their bounds, from the
 // OpenAPI document of a server. `npm run generate` runs it.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const page = fileURLToPath(new URL("../docs/http.md", import.meta.url));
-const HEAD = "## All routes and parameters\n";
+const HEAD = "## All parameters\n";
 const METHODS = ["get", "put", "post", "delete"];
 const TOKEN = "token-of-the-reference";
 
@@ -38,14 +38,13 @@ export function operations({ paths }) {
 
 /** The section, with its heading. */
 export function reference(openapi) {
-  const rows = operations(openapi).map(
-    ({ method, path, operation }) =>
-      `| \`${method} ${path}\` | ${operation.summary} | ${parameters(operation)} | ${answers(operation)} |`,
-  );
+  const rows = operations(openapi)
+    .filter(({ operation }) => (operation.parameters ?? []).length > 0)
+    .map(({ method, path, operation }) => `| \`${method} ${path}\` | ${parameters(operation)} |`);
   return [
     HEAD,
-    "Written by `scripts/http-reference.mjs` from `/openapi.json`, which has the types. `/docs` of a server shows them.\n",
-    "| route | does | parameters | answers 200 with |\n|---|---|---|---|",
+    "Written by `scripts/http-reference.mjs` from `/openapi.json`, which has the bodies and answers too. `?`: may be left out.\n",
+    "| route | parameters (default) |\n|---|---|",
     ...rows,
     "",
   ].join("\n");
@@ -59,25 +58,11 @@ export async function written() {
   return before + reference(await document());
 }
 
-function parameters({ parameters = [], requestBody }) {
+function parameters({ parameters }) {
   const named = parameters.map(({ name, required, schema }) => {
     const { minimum, maximum, default: usual } = schema;
     const range = maximum === undefined ? "" : ` ${minimum} to ${maximum}`;
     return `\`${name}${required ? "" : "?"}\`${range}${usual === undefined ? "" : ` (${usual})`}`;
   });
-  const body = Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) =>
-    nameOf(schema, type),
-  );
-  const bodies = [...new Set(body)].join(" or ");
-  return [...named, ...(bodies === "" ? [] : [`body: ${bodies}`])].join(", ");
-}
-
-function answers({ responses }) {
-  const types = Object.entries(responses[200]?.content ?? {});
-  return types.map(([type, { schema }]) => nameOf(schema, type)).join(", ");
-}
-
-function nameOf(schema, type) {
-  const name = schema?.$ref?.split("/").at(-1);
-  return name === undefined || name === "Binary" ? `\`${type}\`` : `\`${name}\``;
+  return named.join(", ");
 }
