@@ -235,9 +235,9 @@ mod tests {
             ],
         };
         let out = frame_of(|out| push_lock_update(out, &update));
-        assert_eq!(parse_lock_update(&out, 5), Ok(update));
-        no_part_is_parsed(&out, |bytes| parse_lock_update(bytes, 5));
-        assert!(parse_lock_update(&out, 4).is_err());
+        assert_eq!(parse_lock_update(&out, 6), Ok(update));
+        no_part_is_parsed(&out, |bytes| parse_lock_update(bytes, 6));
+        assert!(parse_lock_update(&out, 5).is_err());
         let out = frame_of(|out| push_lock_update(out, &LockUpdate::default()));
         assert_eq!(parse_lock_update(&out, 0), Ok(LockUpdate::default()));
     }
