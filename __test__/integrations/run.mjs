@@ -4,6 +4,7 @@
 //
 //   node __test__/integrations/run.mjs               all of them
 //   node __test__/integrations/run.mjs unstorage     only suites with such a name
+//   node __test__/integrations/run.mjs --quick       in Bun and Deno on a file only
 //
 // A suite is a file of vitest, `*.spec.mjs`, or a program that prints TAP, `*.tap.mjs`; `*.test.mjs` are those of
 // `npm test`. openkv is in node_modules as npm would install it: a driver finds its library beside itself.
@@ -14,6 +15,7 @@ import { availableParallelism } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { packedFiles } from "../../scripts/pack.mjs";
 import { bun, deno } from "../runtime/binaries.mjs";
 
@@ -43,7 +45,10 @@ const runtimes = {
 install();
 // Only now: it imports openkv as the suites do.
 const { places } = await import("./kit.mjs");
-const wanted = process.argv.slice(2);
+const { values, positionals: wanted } = parseArgs({
+  options: { quick: { type: "boolean" } },
+  allowPositionals: true,
+});
 const suites = readdirSync(here)
   .filter((name) => /\.(?:spec|tap)\.mjs$/.test(name))
   .filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
@@ -84,9 +89,14 @@ function isFor(suite, runtime) {
   return suite.endsWith(".spec.mjs") && (runtime === "Node.js" || !ONCE.includes(suite));
 }
 
+/** The places of a database in which a runtime runs the suites. */
+function placesOf(runtime) {
+  return values.quick && runtime !== "Node.js" ? ["on a file"] : Object.keys(places);
+}
+
 /** The runs of a program that prints TAP, one for each place. */
 function taps(suite, runtime) {
-  return Object.keys(places).map((place) => ({
+  return placesOf(runtime).map((place) => ({
     what: `${suite} ${place}, ${runtime}`,
     runtime,
     args: [join(here, suite), place],
@@ -176,6 +186,7 @@ function run([command, ...args], runtime) {
         CI: "1",
         DENO_NO_UPDATE_CHECK: "1",
         OPENKV_TEST_RUNTIME: runtime,
+        OPENKV_TEST_PLACES: placesOf(runtime).join(","),
       },
     });
     let output = "";

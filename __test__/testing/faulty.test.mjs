@@ -215,5 +215,5 @@ test("options that are none are refused with what they may be", async () => {
 
 test("import and require give out the same names", () => {
   const required = createRequire(import.meta.url)("../../dist/testing/index.js");
-  assert.deepEqual(Object.keys(required), ["faulty"]);
+  assert.deepEqual(Object.keys(required), ["faulty", "testClock"]);
 });

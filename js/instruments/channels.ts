@@ -3,7 +3,12 @@
 // no memory.
 // Never: the token of a server, or a password, in an event.
 
-import { type Channel, channel, tracingChannel } from "node:diagnostics_channel";
+import {
+  type Channel,
+  type TracingChannel,
+  channel,
+  tracingChannel,
+} from "node:diagnostics_channel";
 
 /** The members that every event has. */
 export interface Operation {
@@ -42,12 +47,13 @@ interface Named {
 
 /** One kind of operation: its channels are those of `tracingChannel("openkv:NAME")`. */
 export class Instrument {
-  readonly #name: string;
+  /** Kept, because Bun loses a channel that nobody holds between two of its subscribers. */
+  readonly #channels: TracingChannel<Operation>;
   readonly #start: Channel;
 
   constructor(name: string) {
-    this.#name = `openkv:${name}`;
-    this.#start = channel(`tracing:${this.#name}:start`);
+    this.#channels = tracingChannel(`openkv:${name}`);
+    this.#start = channel(`tracing:openkv:${name}:start`);
   }
 
   /** Whether a subscriber wants to know of operations that start. */
@@ -73,7 +79,7 @@ export class Instrument {
     run: (...args: Args) => Promise<T>,
     ...args: Args
   ): Promise<T> {
-    return tracingChannel(this.#name).tracePromise(() => runIn(event, run, args), event);
+    return this.#channels.tracePromise(() => runIn(event, run, args), event);
   }
 
   /** As {@link trace}, for an operation that ends before its call returns. */
@@ -82,7 +88,7 @@ export class Instrument {
     run: (...args: Args) => T,
     ...args: Args
   ): T {
-    return tracingChannel(this.#name).traceSync(() => runIn(event, run, args), event);
+    return this.#channels.traceSync(() => runIn(event, run, args), event);
   }
 }
 

@@ -127,7 +127,7 @@ export function steps(root) {
     trial("either", "next", ["node", "__test__/next/run.mjs"], {
       needs: ["install", "addon", "ts", "next-packages"],
     }),
-    trial("either", "integrations", ["node", "__test__/integrations/run.mjs"], {
+    trial("either", "integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
       needs: ["addon", "ts", "runtimes", "integration-packages"],
     }),
   ];

@@ -80,7 +80,7 @@ export function addServeCommand(program: Command): void {
     )
     .option(
       "--keyval-lock-duration <duration>",
-      "for clients of KeyVal: how long a message is locked (default: 30s)",
+      `for clients of KeyVal: how long a message is locked: ${UNITS} (default: 30s)`,
       duration,
     )
     .addOption(
