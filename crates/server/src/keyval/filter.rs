@@ -4,6 +4,8 @@
 //! do not hold, and `$not` of such a condition does not hold either. So a negation is moved inwards, to the conditions
 //! on one value.
 
+use std::cell::Cell;
+
 use serde_json::value::RawValue;
 
 use super::bigint::typed;
@@ -11,6 +13,7 @@ use super::json::{Tree, number_text, quoted};
 use crate::api::problem::Problem;
 use openkv_core::filter::Filter;
 use openkv_core::interchange::where_json;
+use openkv_core::model::WHERE_JSON_BYTES_MAX;
 
 /// A condition that never holds.
 const NEVER: &str = r#"{"$or":[]}"#;
@@ -29,11 +32,14 @@ pub(super) fn of_json(raw: Option<&RawValue>, now_ms: i64) -> Result<Option<Vec<
 
 fn translated(raw: &RawValue, now_ms: i64) -> Result<String, Problem> {
     let tree = Tree::of("where", raw)?;
-    Translator { now_ms }.conditions(&tree, "where", false)
+    let left = Cell::new(WHERE_JSON_BYTES_MAX);
+    Translator { now_ms, left }.conditions(&tree, "where", false)
 }
 
 struct Translator {
     now_ms: i64,
+    /// Bytes that the conditions to come may have: each repeats the path of its field.
+    left: Cell<usize>,
 }
 
 fn refused<T>(place: &str, what: &str) -> Result<T, Problem> {
@@ -139,6 +145,10 @@ impl Translator {
         place: &str,
         negated: bool,
     ) -> Result<String, Problem> {
+        let Some(left) = self.left.get().checked_sub(path.len()) else {
+            return refused("where", "its conditions are too long: use fewer, or shorter names");
+        };
+        self.left.set(left);
         let holds =
             |operator: &str, operand: &str| format!(r#"{{{path}:{{"{operator}":{operand}}}}}"#);
         // Of a value that is there.

@@ -20,6 +20,8 @@ use openkv_core::search::words;
 /// The query of a text: words, all of which must be found, or one of those around OR. As in KeyVal, the operators apply
 /// from left to right.
 pub(super) fn query_of(text: &str) -> Result<String, Problem> {
+    // The bounds of all words, before the query grows by each.
+    words(text)?;
     let (mut query, mut is_or, mut ends_with_or) = (String::new(), false, false);
     let nothing = words("")?;
     for token in text.split_whitespace() {

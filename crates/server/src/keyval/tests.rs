@@ -162,6 +162,16 @@ fn conditions_are_those_of_keyval() {
     assert!(holds(&deep, "1").unwrap_err().contains("nested too deeply"));
 }
 
+/// Each condition repeats the path of its field, and each word the query before it: a body of 2 MiB had
+/// them make terabytes.
+#[test]
+fn what_grows_with_its_square_has_a_bound() {
+    let operators: Vec<_> = (0..20_000).map(|n| format!("\"$ne\":{n}")).collect();
+    let long = format!("{{\"{}\":{{{}}}}}", "x".repeat(1 << 20), operators.join(","));
+    assert!(holds(&long, "1").unwrap_err().contains("too long"));
+    assert!(search::query_of(&"a ".repeat(1 << 20)).is_err());
+}
+
 #[test]
 fn operators_of_a_search_apply_from_left_to_right() {
     for (text, expected) in [
