@@ -124,9 +124,9 @@ export function remove(key: Key, expected: Expected): Promise<void> {
   });
 }
 
-/** Deletes entries, with or without all below them. */
-export async function removeMany(keys: readonly Key[], descendants: boolean): Promise<number> {
-  const asked = { body: { keys, descendants } };
+/** Deletes entries; not what is below them. */
+export async function removeMany(keys: readonly Key[]): Promise<number> {
+  const asked = { body: { keys } };
   return (await askJson<{ deleted: number }>("/keys/delete-batch", asked)).deleted;
 }
 

@@ -36,6 +36,6 @@ export async function deleteMarked(keys: readonly Key[]): Promise<boolean> {
     action: `Delete ${keys.length}`,
   });
   if (!isSure) return false;
-  say(`Deleted ${await removeMany(keys, true)} entries`);
+  say(`Deleted ${await removeMany(keys)} entries`);
   return true;
 }
