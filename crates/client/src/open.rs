@@ -20,7 +20,6 @@ use openkv_core::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Error, Key,
     Kind, PageMemory, Result,
 };
-use openkv_engines;
 use openkv_engines::cluster::Cluster;
 use openkv_engines::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
