@@ -40,15 +40,29 @@ test("another process leads after the leader was killed", async () => {
 
 test("a leader that stops beyond its lease is refused, and its commits are not lost", {
   skip,
-}, async () => {
-  const url = (await sharedPostgres()).url();
-  const load = await startLoad(lead(url, "one"), { processes: 1 });
+}, async (t) => {
+  const server = await sharedPostgres();
+  const url = server.url();
+  const proxy = await startProxy(server);
+  t.after(() => proxy.close());
+  const far = url.replace(`:${server.port}`, `:${proxy.port}`);
+  const load = await startLoad(lead(far, "one"), { processes: 1 });
   await load.progress(COMMITS);
   const second = await load.add(lead(url, "two"), 8);
   const [first] = load.workers;
+  // It stops while a commit is on its way, which reaches the server once another process leads.
+  await new Promise((resolve) => {
+    proxy.watch = ({ query }) => {
+      if (!query?.startsWith(COMMITS_AT_ONCE)) return undefined;
+      resolve();
+      return "hold";
+    };
+  });
   first.pause();
+  proxy.watch = () => undefined;
   await load.progress(COMMITS, load.workers.indexOf(second));
   await sleep(BEYOND_LEASE_MS);
+  proxy.release();
   first.resume();
   await load.progress(COMMITS, load.workers.indexOf(second));
   await load.stop();
