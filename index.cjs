@@ -20,4 +20,5 @@ module.exports.KvConflictError = openkv.KvConflictError;
 module.exports.KvDoNotRetry = openkv.KvDoNotRetry;
 module.exports.KvFeedGapError = openkv.KvFeedGapError;
 module.exports.KvOutcomeUnknownError = openkv.KvOutcomeUnknownError;
+module.exports.KvValidationError = openkv.KvValidationError;
 module.exports.BadResource = openkv.BadResource;

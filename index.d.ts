@@ -1347,6 +1347,20 @@ export class AtomicOperation<Checked extends boolean = true> {
   ack(...messages: KvMessageInfo[]): AtomicOperation;
 
   /**
+   * Inserts a document of a collection, as {@link KvCollection.insert} does: under a check that its id is free.
+   *
+   * @throws KvValidationError if the schema refuses the document; TypeError for something that is no collection.
+   *
+   * @example
+   * await kv.atomic().insert(orders, order).sum(["sold", order.item], 1).enqueue(order.id).commit();
+   */
+  insert<T, Input, Id>(
+    collection: KvCollection<T, Input, Id>,
+    value: Input,
+    options?: KvExpireOptions & { id?: Id },
+  ): AtomicOperation;
+
+  /**
    * Commits the operation: everything happens, or nothing. Resolves to `{ ok: false }` if a check
    * failed. A second call commits it again. An empty operation commits too, and takes a
    * versionstamp.
@@ -1700,10 +1714,10 @@ export interface KvTransaction {
     options: KvListOptions<T>,
   ): KvTransactionListIterator<KvTransactionEntry<T> | KvTransactionKeyEntry>;
 
-  /** Counts the entries, or those that match `where`; all are read, as by {@link list}. */
+  /** Counts the entries, or those that match; all are read, as by {@link list}. */
   count<T = unknown>(
     selector: KvListSelector,
-    options?: { where?: KvFilter<T> | undefined } & KvCallOptions,
+    options?: { where?: KvFilter<T> | undefined; depth?: number | undefined } & KvCallOptions,
   ): Promise<number>;
 
   /** As {@link Kv.paginate}, by {@link list}. */
@@ -1743,6 +1757,239 @@ export interface KvTransaction {
    * transaction rejects with {@link KvConflictError}, without another attempt; `messages` has its id.
    */
   ack(...messages: KvMessageInfo[]): this;
+}
+
+/**
+ * A schema of the [Standard Schema](https://standardschema.dev) v1: those of zod, valibot, arktype and others.
+ */
+export interface KvStandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => unknown;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** What a schema finds wrong in a document. */
+export interface KvSchemaIssue {
+  readonly message: string;
+  /** The way to the property. */
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** What a collection checks documents by: a schema, or a function that returns the document or throws. */
+export type KvSchema<Input = any, Output = any> =
+  | KvStandardSchema<Input, Output>
+  | ((value: Input) => Output);
+
+/** What a schema takes. */
+export type KvSchemaInput<S> = S extends { readonly "~standard": { readonly types?: infer Types } }
+  ? NonNullable<Types> extends { readonly input: infer Input }
+    ? Input
+    : never
+  : S extends (value: infer Input) => unknown
+    ? Input
+    : never;
+
+/** What a schema returns, and a collection stores. */
+export type KvSchemaOutput<S> = S extends { readonly "~standard": { readonly types?: infer Types } }
+  ? NonNullable<Types> extends { readonly output: infer Output }
+    ? Output
+    : never
+  : S extends (value: any) => infer Output
+    ? Output
+    : never;
+
+/** How documents get their ids; see {@link KvCollectionOptions.id}. */
+export type KvCollectionId<T> =
+  | "uuidv7"
+  | "ulid"
+  | (keyof T & string)
+  | ((value: T) => KvEntryKeyPart);
+
+/** The type of the ids. */
+export type KvIdOf<T, Id> = Id extends "uuidv7" | "ulid"
+  ? string
+  : Id extends (value: any) => infer Part
+    ? Part
+    : Id extends keyof T
+      ? T[Id]
+      : KvEntryKeyPart;
+
+/** Options of {@link Kv.collection}. An unknown name is a `TypeError`. */
+export interface KvCollectionOptions<S extends KvSchema, Id> {
+  /** Checks each document before it is written. It must answer at once: a promise is a `TypeError`. */
+  schema: S;
+  /**
+   * The last part of a document's key. The name of a property, whose value is a string, number, bigint, boolean
+   * or `Uint8Array`; a function of the document; or `"uuidv7"` or `"ulid"`, which make a new id for each document.
+   * These two names are never properties: write `(user) => user.ulid`.
+   */
+  id: Id;
+  /**
+   * The version of the schema, a positive integer. Above 1, the property `__version` of stored documents has it.
+   * Default: 1.
+   */
+  version?: number | undefined;
+  /**
+   * Makes a document of this version from one of an earlier version, when it is read; the schema checks the result.
+   * Default: the document as it is, checked by the schema.
+   */
+  migrate?: ((old: any, from: number) => unknown) | undefined;
+}
+
+/** A document of a collection. */
+export interface KvDocument<T, Id = KvEntryKeyPart> {
+  id: Id;
+  /** The key of its entry: the prefix of the collection and the id. */
+  key: KvEntryKey;
+  value: T;
+  versionstamp: string;
+}
+
+/** A document as a transaction reads it; `versionstamp` is `null` for a write of its own. */
+export interface KvTransactionDocument<T, Id = KvEntryKeyPart> {
+  id: Id;
+  key: KvEntryKey;
+  value: T;
+  versionstamp: string | null;
+}
+
+/** Options of the writes of a {@link KvCollection}. */
+export interface KvDocumentWriteOptions extends KvExpireOptions {
+  /**
+   * The versionstamp that the document has now. If it has another one, or none, the write fails with
+   * {@link KvConflictError}. Default: any.
+   */
+  expectedVersion?: string | undefined;
+}
+
+/** Documents that match, as an iterable that can be narrowed. Each method returns a new one. */
+export interface KvDocuments<T, D> extends AsyncIterable<D> {
+  /** At most so many, a positive integer. */
+  limit(count: number): KvDocuments<T, D>;
+  /** From the last id to the first. */
+  reverse(): KvDocuments<T, D>;
+  /** The first one, or `null`. */
+  first(): Promise<D | null>;
+  /** All of them, in memory. */
+  toArray(): Promise<D[]>;
+  /** Their number, without a limit. */
+  count(): Promise<number>;
+  /** A page of them; `limit` is the size of the page, 100 by default. */
+  page(options?: { cursor?: string | undefined }): Promise<{
+    documents: D[];
+    /** Where the next page begins; `null` if there is none. */
+    cursor: string | null;
+  }>;
+}
+
+/** What a collection and its view of a transaction read. */
+export interface KvCollectionReads<T, D, Id> {
+  /** The document of an id, or `null`. */
+  get(id: Id): Promise<D | null>;
+  /** The documents of some ids, in their order; `null` for an absent one. Ten of them are read in one state. */
+  getMany(ids: readonly Id[]): Promise<(D | null)[]>;
+  /** The first document, by id, that matches. */
+  find(where: KvFilter<T>): Promise<D | null>;
+  /** The documents that match, by id. */
+  findMany(where: KvFilter<T>, options?: { limit?: number | undefined }): Promise<D[]>;
+  /** The documents that match, to be narrowed. */
+  where(where: KvFilter<T>): KvDocuments<T, D>;
+  /** All documents. */
+  list(): KvDocuments<T, D>;
+  /** The number of documents, or of those that match. */
+  count(where?: KvFilter<T>): Promise<number>;
+}
+
+/**
+ * Documents of one kind below a prefix: each is an entry whose key is the prefix and an id. Entries with more
+ * parts behind the prefix do not belong to it. {@link Kv.collection} returns it.
+ */
+export interface KvCollection<T = any, Input = T, Id = any>
+  extends KvCollectionReads<T, KvDocument<T, Id>, Id> {
+  readonly prefix: KvEntryKey;
+  /** The key of a document. */
+  key(id: Id): KvEntryKey;
+
+  /**
+   * Writes a new document. Rejects with {@link KvValidationError} if the schema refuses it, and with
+   * {@link KvConflictError} if its id is taken. For a collection that makes ids, `id` gives one.
+   */
+  insert(value: Input, options?: KvExpireOptions & { id?: Id }): Promise<KvDocument<T, Id>>;
+  /** Writes new documents in one commit: all or none. */
+  insertMany(values: readonly Input[], options?: KvExpireOptions): Promise<KvDocument<T, Id>[]>;
+  /**
+   * Changes a document: reads it, adds the properties of `change` or calls it, checks the result by the schema, and
+   * commits, again if another writer was faster. Returns `null` if there is none. A property that is `undefined`
+   * is removed. Without `expireIn` or `expireAt` the document does not expire any more, as with {@link Kv.set}.
+   */
+  update(
+    id: Id,
+    change: Partial<T> | ((value: T) => T),
+    options?: KvDocumentWriteOptions,
+  ): Promise<KvDocument<T, Id> | null>;
+  /** Writes a document, whether there is one of its id or not. */
+  upsert(value: Input, options?: KvDocumentWriteOptions & { id?: Id }): Promise<KvDocument<T, Id>>;
+  /** Writes a document in place of one of that id; returns `null`, and writes nothing, if there is none. */
+  replace(
+    id: Id,
+    value: Input,
+    options?: KvDocumentWriteOptions,
+  ): Promise<KvDocument<T, Id> | null>;
+  /** Deletes a document; false if there is none. */
+  delete(id: Id, options?: { expectedVersion?: string | undefined }): Promise<boolean>;
+
+  /** The document of an id, and again after each change; `null` when it is absent. */
+  watch(id: Id, options?: KvCallOptions): ReadableStream<KvDocument<T, Id> | null>;
+  /** The changes of the documents, as {@link Kv.watch} has those of a selector. */
+  changes(
+    options?: { since?: string | undefined } & KvCallOptions,
+  ): ReadableStream<KvDocumentChanges<T, Id>>;
+
+  /** The collection as a transaction reads and writes it. */
+  in(tx: KvTransaction): KvTransactionCollection<T, Input, Id>;
+
+  /**
+   * Writes all documents of earlier versions anew, a step at a time. It can be ended and called again: documents
+   * of the present version are not touched. An entry keeps its expiry.
+   */
+  migrateAll(options?: {
+    /** Called after each step with the number of documents so far. */
+    onProgress?: ((progress: { migrated: number }) => void) | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<{ migrated: number }>;
+}
+
+/** A batch of {@link KvCollection.changes}: a {@link KvChanges} whose changes have the ids of documents. */
+export interface KvDocumentChanges<T, Id> extends Omit<KvChanges<T>, "changes"> {
+  /** Empty if the batch has only changes of other entries below the prefix. */
+  changes: (KvChange<T> & { id: Id })[];
+}
+
+/** A {@link KvCollection} in a transaction: the commit of the transaction writes. */
+export interface KvTransactionCollection<T = any, Input = T, Id = any>
+  extends KvCollectionReads<T, KvTransactionDocument<T, Id>, Id> {
+  insert(
+    value: Input,
+    options?: KvExpireOptions & { id?: Id },
+  ): Promise<KvTransactionDocument<T, Id>>;
+  update(
+    id: Id,
+    change: Partial<T> | ((value: T) => T),
+    options?: KvDocumentWriteOptions,
+  ): Promise<KvTransactionDocument<T, Id> | null>;
+  upsert(
+    value: Input,
+    options?: KvDocumentWriteOptions & { id?: Id },
+  ): Promise<KvTransactionDocument<T, Id>>;
+  replace(
+    id: Id,
+    value: Input,
+    options?: KvDocumentWriteOptions,
+  ): Promise<KvTransactionDocument<T, Id> | null>;
+  delete(id: Id, options?: { expectedVersion?: string | undefined }): Promise<boolean>;
 }
 
 /**
@@ -1988,8 +2235,8 @@ export class Kv implements Disposable, AsyncDisposable {
   ): KvListIterator<T, KvEntry<T> | KvKeyEntry>;
 
   /**
-   * Counts the entries, or those that match `where`, in Rust, in steps of up to 8192 entries; other
-   * reads run between the steps. A commit during the count may be counted or not.
+   * Counts the entries, or those that match `where` and `depth` as in {@link KvListOptions}, in Rust, in steps of up
+   * to 8192 entries; other reads run between the steps. A commit during the count may be counted or not.
    *
    * Rejects with `TypeError` for an invalid selector, `where` or unknown option; with {@link KvError}
    * of code `UNAVAILABLE` after 5 minutes (one minute at a server); else as {@link get}.
@@ -1999,7 +2246,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   count<T = unknown>(
     selector: KvListSelector,
-    options?: { where?: KvFilter<T> | undefined } & KvCallOptions,
+    options?: { where?: KvFilter<T> | undefined; depth?: number | undefined } & KvCallOptions,
   ): Promise<number>;
 
   /**
@@ -2187,6 +2434,23 @@ export class Kv implements Disposable, AsyncDisposable {
    * for await (const { indexed, total } of index.progress) console.log(indexed, "of", total);
    */
   createIndex(options: KvIndexOptions): Promise<KvIndex>;
+
+  /**
+   * Returns the documents of one kind below a prefix, typed and checked by a schema (docs/collections.md). It reads
+   * and writes nothing by itself.
+   *
+   * @throws TypeError for a wrong prefix or option.
+   *
+   * @example
+   * const users = kv.collection(["users"], { schema: User, id: "id" });
+   * const ada = await users.insert({ id: "ada", email: "ada@example.com", age: 36 });
+   * await users.update(ada.id, { age: 37 });
+   * for await (const { value } of users.where({ age: { $gte: 18 } })) console.log(value.email);
+   */
+  collection<S extends KvSchema, const Id extends KvCollectionId<KvSchemaOutput<S>>>(
+    prefix: KvKey,
+    options: KvCollectionOptions<S, Id>,
+  ): KvCollection<KvSchemaOutput<S>, KvSchemaInput<S>, KvIdOf<KvSchemaOutput<S>, Id>>;
 
   /**
    * Returns all full-text indexes, in the order of their names. It counts their documents, which
@@ -3041,6 +3305,23 @@ export class KvConflictError extends KvError {
  * });
  */
 export class KvDoNotRetry extends Error {}
+
+/**
+ * The schema of a {@link KvCollection} has refused a document. `code` is `"INVALID"`.
+ *
+ * @example
+ * try {
+ *   await users.insert(body);
+ * } catch (error) {
+ *   if (!(error instanceof KvValidationError)) throw error;
+ *   response.status(400).json(error.issues);
+ * }
+ */
+export class KvValidationError extends TypeError {
+  private constructor();
+  readonly code: "INVALID";
+  readonly issues: readonly KvSchemaIssue[];
+}
 
 /**
  * A write may or may not have happened: its answer was lost, and to send it again could write

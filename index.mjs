@@ -15,5 +15,6 @@ export {
   KvDoNotRetry,
   KvFeedGapError,
   KvOutcomeUnknownError,
+  KvValidationError,
   BadResource,
 } from "./index.cjs";

@@ -10,6 +10,7 @@ export {
   KvError,
   KvFeedGapError,
   KvOutcomeUnknownError,
+  KvValidationError,
 } from "./model/errors.js";
 export { Kv } from "./api/kv.js";
 export { KvListIterator } from "./read/list.js";

@@ -18,6 +18,7 @@ const NAMES = [
   "KvFeedGapError",
   "KvListIterator",
   "KvOutcomeUnknownError",
+  "KvValidationError",
   "KvU64",
   "KvUuidV7",
   "openKv",

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import archives from "./methods/archives.mjs";
+import collections from "./methods/collections.mjs";
 import { all, onEveryKind, onNearReplica, onReplica } from "./databases.mjs";
 import { declaredMethods } from "./methods/declared.mjs";
 import { CLOSED } from "./methods/expected.mjs";
@@ -26,6 +27,7 @@ const rows = {
   ...files,
   ...replicas,
   ...archives,
+  ...collections,
 };
 const KINDS = ["closed", "wrong", "over", "misspelt"];
 

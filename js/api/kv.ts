@@ -5,6 +5,7 @@ import { AtomicOperation } from "../atomic/atomic.js";
 import { KvUuidV7, MAKES_UUID } from "../codec/uuid.js";
 import { missingValue } from "../arguments/check.js";
 import { COMMITS, READS, TRANSACTIONS } from "../instruments/channels.js";
+import { KvCollection } from "../collection/collection.js";
 import { count } from "../read/count.js";
 import { deleteMany } from "../write/delete-many.js";
 import { type GetOptions, get, getMany } from "../read/get.js";
@@ -280,6 +281,10 @@ export class Kv {
 
   createIndex(options: KvIndexOptions & KvCallOptions): Promise<KvIndex> {
     return abortable("kv.createIndex", options, (rest) => createIndex(this.#session, rest));
+  }
+
+  collection(prefix: KvKey, options: unknown): any {
+    return new KvCollection(this, prefix, options);
   }
 
   listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]> {

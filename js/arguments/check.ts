@@ -310,6 +310,25 @@ function withinLimits(schedule: readonly number[], limits: Limits): readonly num
   return fits ? schedule : schedule.slice(0, most).map((ms) => Math.min(ms, longest));
 }
 
+/** Checks the option depth. */
+function checkDepth(depth: unknown): number | undefined {
+  if (depth === undefined || (isPositiveInteger(depth) && depth <= DEPTH_MAX)) return depth;
+  throw invalid(`depth must be a positive integer: received ${shown(depth)}`);
+}
+
+/** Checks the option depth of a method: it counts from the end of a prefix. */
+export function checkDepthBelow(
+  method: string,
+  depth: unknown,
+  { prefix }: { prefix?: unknown },
+): number | undefined {
+  const checked = checkDepth(depth);
+  if (checked !== undefined && prefix === undefined) {
+    throw invalid(`${method}: depth counts the parts behind a prefix: give a prefix`);
+  }
+  return checked;
+}
+
 /** Checked options of a list. */
 export interface ListOptions {
   readonly limit: number | undefined;
@@ -342,13 +361,10 @@ export function checkListOptions(options: object | null): ListOptions {
   }
   checkFlag("keysOnly", keysOnly);
   checkFlag("withExpiry", withExpiry);
-  if (depth !== undefined && !(isPositiveInteger(depth) && depth <= DEPTH_MAX)) {
-    throw invalid(`depth must be a positive integer: received ${shown(depth)}`);
-  }
   return {
     where,
     keysOnly: keysOnly === true,
-    depth,
+    depth: checkDepth(depth),
     withExpiry: withExpiry === true,
     limit,
     batchSize: batchSize ?? undefined,

@@ -56,6 +56,7 @@ import {
   checkExpiry,
   checkSetExpiry,
 } from "../arguments/expiry-options.js";
+import { insertBy } from "../collection/collection.js";
 import { option } from "../arguments/options.js";
 import { checkTouch } from "../write/expiry.js";
 import { checkAtomicEnqueue } from "../queue/queue-options.js";
@@ -285,6 +286,11 @@ export class AtomicOperation {
       (this.#locks ??= []).push(lock);
       this.#add(ACKS, (writer) => putAcknowledge(writer, lock));
     }
+    return this;
+  }
+
+  insert(collection: object, value: unknown, options?: unknown): this {
+    insertBy(this, collection, value, options);
     return this;
   }
 

@@ -5,7 +5,7 @@
 import { isError } from "./brands.js";
 import { CODES, type KvErrorCode, type KvInputErrorCode } from "./error-codes.js";
 import { assign, defineProperty } from "./define.js";
-import type { KvEntryKey, KvListSelector } from "./types.js";
+import type { KvEntryKey, KvListSelector, KvSchemaIssue } from "./types.js";
 
 /** A failure of the database, rather than of the call's arguments. */
 export class KvError extends Error {
@@ -57,6 +57,18 @@ export function isDoNotRetry(error: unknown): boolean {
     return false;
   }
 }
+
+/** A schema has refused a document of a collection. */
+export class KvValidationError extends TypeError {
+  readonly code = "INVALID";
+  readonly issues: readonly KvSchemaIssue[];
+
+  constructor(message: string, issues: readonly KvSchemaIssue[]) {
+    super(message);
+    this.issues = issues;
+  }
+}
+nameOnPrototype(KvValidationError, "KvValidationError");
 
 /** A write may or may not have happened. */
 export class KvOutcomeUnknownError extends KvError {

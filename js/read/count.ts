@@ -1,7 +1,7 @@
 // Duty: count: the addon counts the entries, without their values.
 
 import { call } from "../session/call.js";
-import { checkOptions, requireSelector } from "../arguments/check.js";
+import { checkDepthBelow, checkOptions, requireSelector } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import { CALL_COUNT } from "../native/contract.js";
 import { boundsOf, checkSelector } from "./range.js";
@@ -10,7 +10,7 @@ import type { Session } from "../session/session.js";
 import type { KvListSelector } from "../model/types.js";
 import { encodeWhere } from "./where.js";
 
-const OPTIONS = ["where", "signal"] as const;
+const OPTIONS = ["where", "depth", "signal"] as const;
 
 export async function count(
   session: Session,
@@ -18,7 +18,7 @@ export async function count(
   options: unknown,
   signal?: AbortSignal,
 ): Promise<number> {
-  const { where } = checkOptions("kv.count", options, OPTIONS);
+  const { where, depth } = checkOptions("kv.count", options, OPTIONS);
   requireSelector("kv.count", "a selector", selector);
   const checked = checkSelector("kv.count", selector, OPTIONS);
   const bounds = boundsOf(checked, session.limits.rangeKeyBytesMax);
@@ -26,7 +26,7 @@ export async function count(
   const scan = {
     where: encodeWhere("kv.count", where),
     keysOnly: true,
-    depth: undefined,
+    depth: checkDepthBelow("kv.count", depth, checked),
     withExpiry: false,
     passed: false,
   };

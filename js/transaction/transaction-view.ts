@@ -45,7 +45,7 @@ interface ReadOptions {
 const READ_OPTIONS = ["consistency", "signal"] as const;
 /** What a transaction reads is checked by its commit, so it must not be old. */
 const STRONG = { consistency: "strong" } as const;
-const COUNT_OPTIONS = ["where", "signal"] as const;
+const COUNT_OPTIONS = ["where", "depth", "signal"] as const;
 
 type Operand = bigint | number | KvU64;
 type Maybe = KvTransactionEntryMaybe<any>;
@@ -165,9 +165,9 @@ export class Transaction implements KvTransaction {
     options: unknown,
     signal: AbortSignal | undefined,
   ): Promise<number> {
-    const { where } = checkOptions("tx.count", options, COUNT_OPTIONS);
+    const { where, depth } = checkOptions("tx.count", options, COUNT_OPTIONS);
     checkSelector("tx.count", selector, COUNT_OPTIONS);
-    const chosen = where === undefined ? {} : { where };
+    const chosen = { ...(where !== undefined && { where }), ...(depth !== undefined && { depth }) };
     let count = 0;
     const counted = this.#list(selector, { keysOnly: true, signal, ...chosen }, "tx.count");
     for await (const _ of counted) count++;

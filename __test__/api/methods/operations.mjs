@@ -15,6 +15,7 @@ import {
   keys,
 } from "./expected.mjs";
 
+const users = (kv) => kv.collection(["users"], { schema: (value) => value, id: "id" });
 const commit = (add) => (kv) => add(kv.atomic()).commit();
 /** The bad keys of every method of an operation: told at the commit. */
 const badKey = (add) => [
@@ -168,6 +169,18 @@ export default {
       [(kv) => kv.atomic().enqueue(1, { dellay: 1 }), /'dellay'/],
       [(kv) => kv.atomic().enqueue(1, { queue: "q", prioritys: 1 }), /unknown option 'prioritys'/],
     ],
+  },
+  "AtomicOperation.insert": {
+    closed: AT_COMMIT,
+    wrong: [
+      [
+        (kv) => kv.atomic().insert({}, {}),
+        /a collection of kv\.collection\(\): received an object/,
+      ],
+      [(kv) => kv.atomic().insert(users(kv), {}), /the document has no id/],
+    ],
+    over: AT_COMMIT,
+    misspelt: [[(kv) => kv.atomic().insert(users(kv), { id: 1 }, { expire: 1 }), /unknown option/]],
   },
   "AtomicOperation.ack": {
     closed: AT_COMMIT,

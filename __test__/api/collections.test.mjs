@@ -1,0 +1,328 @@
+// Duty: collections: what they store, find and change, on a handle and in a transaction.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { KvConflictError, KvError, KvValidationError, openKv } from "../../index.mjs";
+import { onEveryKind } from "./databases.mjs";
+
+/** A schema of the Standard Schema: an object with a text `email`, whose case is folded. */
+const User = {
+  "~standard": {
+    version: 1,
+    vendor: "test",
+    validate(value) {
+      if (typeof value?.email !== "string") {
+        return { issues: [{ message: "expected a text", path: [{ key: "email" }] }] };
+      }
+      return { value: { ...value, email: value.email.toLowerCase() } };
+    },
+  },
+};
+const free = (value) => value;
+const ids = (documents) => documents.map(({ id }) => id);
+
+async function filled(fresh) {
+  const kv = await fresh();
+  const users = kv.collection(["users"], { schema: User, id: "id" });
+  await users.insertMany([
+    { id: "ada", email: "Ada@Example.com", age: 36 },
+    { id: "bob", email: "bob@example.com", age: 17 },
+    { id: "eve", email: "eve@example.com", age: 54 },
+  ]);
+  return { kv, users };
+}
+
+onEveryKind("collections", (fresh) => {
+  test("a document is an entry below the prefix, as the schema returns it", async () => {
+    const { kv, users } = await filled(fresh);
+    const { value, versionstamp } = await kv.get(["users", "ada"]);
+    assert.deepEqual(value, { id: "ada", email: "ada@example.com", age: 36 });
+    assert.deepEqual(users.key("ada"), ["users", "ada"]);
+    const document = { id: "ada", key: ["users", "ada"], value, versionstamp };
+    assert.deepEqual(await users.get("ada"), document);
+    assert.equal(await users.get("nobody"), null);
+  });
+
+  test("entries further below the prefix do not belong to a collection", async () => {
+    const { kv, users } = await filled(fresh);
+    await kv.set(["users", "ada", "posts", 1], { email: "deep" });
+    assert.deepEqual(ids(await users.list().toArray()), ["ada", "bob", "eve"]);
+    assert.deepEqual(await users.findMany({ email: "deep" }), []);
+    assert.equal(await users.count(), 3);
+    assert.equal(await kv.transaction((tx) => users.in(tx).count()).then((done) => done.value), 3);
+  });
+
+  test("documents are found, counted and read in pages", async () => {
+    const { users } = await filled(fresh);
+    assert.equal((await users.find({ email: "bob@example.com" })).id, "bob");
+    assert.equal(await users.find({ email: "nobody" }), null);
+    const adults = users.where({ age: { $gte: 18 } });
+    assert.deepEqual(ids(await adults.toArray()), ["ada", "eve"]);
+    assert.deepEqual(ids(await adults.reverse().toArray()), ["eve", "ada"]);
+    assert.deepEqual(ids(await users.findMany({ age: { $gte: 18 } }, { limit: 1 })), ["ada"]);
+    assert.equal(await adults.limit(1).count(), 2);
+    assert.equal((await adults.reverse().first()).id, "eve");
+    const seen = [];
+    let cursor;
+    for (let page = 1; cursor !== null; page++) {
+      const one = await users.list().limit(2).page({ cursor });
+      seen.push(...ids(one.documents));
+      cursor = one.cursor;
+      assert.equal(cursor === null, page === 2);
+    }
+    assert.deepEqual(seen, ["ada", "bob", "eve"]);
+    const many = Array.from({ length: 25 }, (_, i) => (i === 24 ? "eve" : `no${i}`));
+    const found = await users.getMany(many);
+    assert.deepEqual([found.length, found[0], found[24].id], [25, null, "eve"]);
+  });
+
+  test("a document that the schema refuses is not written", async () => {
+    const { kv, users } = await filled(fresh);
+    const refused = (error) => {
+      assert.ok(error instanceof KvValidationError && error instanceof TypeError);
+      assert.equal(error.name, "KvValidationError");
+      assert.equal(error.code, "INVALID");
+      assert.match(error.message, /^\w+: email: expected a text$/);
+      assert.equal(error.issues[0].message, "expected a text");
+      return true;
+    };
+    await assert.rejects(users.insert({ id: "x" }), refused);
+    await assert.rejects(users.insertMany([{ id: "y", email: "y" }, { id: "x" }]), refused);
+    await assert.rejects(users.upsert({ id: "ada" }), refused);
+    await assert.rejects(users.replace("ada", { id: "ada" }), refused);
+    await assert.rejects(users.update("ada", { email: 5 }), refused);
+    assert.throws(() => kv.atomic().insert(users, { id: "x" }), refused);
+    assert.deepEqual(ids(await users.list().toArray()), ["ada", "bob", "eve"]);
+    assert.equal((await users.get("ada")).value.email, "ada@example.com");
+  });
+
+  test("an id is taken once, and insertMany inserts all or none", async () => {
+    const { kv, users } = await filled(fresh);
+    const taken = (error) => {
+      assert.ok(error instanceof KvConflictError);
+      assert.deepEqual(error.keys, [["users", "ada"]]);
+      return true;
+    };
+    const ada = { id: "ada", email: "other" };
+    await assert.rejects(users.insert(ada), taken);
+    await assert.rejects(users.insertMany([{ id: "new", email: "n" }, ada]), taken);
+    await assert.rejects(
+      kv.transaction((tx) => users.in(tx).insert(ada)),
+      taken,
+    );
+    assert.equal((await kv.atomic().insert(users, ada).set(["n"], 1).commit()).ok, false);
+    assert.equal(await users.count(), 3);
+    assert.equal(
+      (
+        await kv
+          .atomic()
+          .insert(users, { ...ada, id: "new" })
+          .commit()
+      ).ok,
+      true,
+    );
+    assert.equal((await users.get("new")).value.email, "other");
+  });
+
+  test("update merges, calls, removes, and answers null for none", async () => {
+    const { users } = await filled(fresh);
+    const older = await users.update("ada", { age: 37, city: "London" });
+    assert.deepEqual(older.value, { id: "ada", email: "ada@example.com", age: 37, city: "London" });
+    assert.deepEqual(await users.get("ada"), older);
+    const { value } = await users.update("ada", { city: undefined });
+    assert.ok(!Object.hasOwn(value, "city"));
+    await users.update("ada", (user) => ({ ...user, age: user.age + 1 }));
+    assert.equal((await users.get("ada")).value.age, 38);
+    assert.equal(await users.update("nobody", { age: 1 }), null);
+    await assert.rejects(users.update("ada", { id: "eve" }), /has the id .*"eve", and not .*"ada"/);
+  });
+
+  test("updates at the same time all count", async () => {
+    const { users } = await filled(fresh);
+    const older = (user) => ({ ...user, age: user.age + 1 });
+    await Promise.all(Array.from({ length: 8 }, () => users.update("bob", older)));
+    assert.equal((await users.get("bob")).value.age, 25);
+  });
+
+  test("upsert, replace and delete", async () => {
+    const { users } = await filled(fresh);
+    await users.upsert({ id: "zoe", email: "z" });
+    await users.upsert({ id: "zoe", email: "z2" });
+    assert.equal((await users.get("zoe")).value.email, "z2");
+    assert.equal((await users.replace("bob", { id: "bob", email: "b" })).value.age, undefined);
+    assert.equal(await users.replace("nobody", { id: "nobody", email: "n" }), null);
+    assert.equal(await users.delete("bob"), true);
+    assert.equal(await users.delete("bob"), false);
+    assert.deepEqual(ids(await users.list().toArray()), ["ada", "eve", "zoe"]);
+  });
+
+  test("a write with an expected version fails if there is another one", async () => {
+    const { users } = await filled(fresh);
+    const { versionstamp } = await users.get("ada");
+    const { versionstamp: next } = await users.update(
+      "ada",
+      { age: 1 },
+      { expectedVersion: versionstamp },
+    );
+    const stale = { expectedVersion: versionstamp };
+    const ada = { id: "ada", email: "x" };
+    for (const write of [
+      () => users.update("ada", { age: 2 }, stale),
+      () => users.upsert(ada, stale),
+      () => users.replace("ada", ada, stale),
+      () => users.delete("ada", stale),
+    ]) {
+      await assert.rejects(
+        write,
+        (error) => error instanceof KvConflictError && /it is 0/.test(error.message),
+      );
+    }
+    await assert.rejects(users.upsert({ id: "no", email: "n" }, stale), /there is none/);
+    assert.equal((await users.get("ada")).versionstamp, next);
+    assert.equal(await users.delete("ada", { expectedVersion: next }), true);
+  });
+
+  test("collections, sums and messages change in one commit", async () => {
+    const { kv, users } = await filled(fresh);
+    const orders = kv.collection(["orders"], { schema: free, id: "ulid" });
+    const { value: order } = await kv.transaction(async (tx) => {
+      const buyer = await users.in(tx).update("ada", (user) => ({ ...user, orders: 1 }));
+      assert.deepEqual(
+        (await users.in(tx).get("ada")).value,
+        buyer.value,
+        "it reads its own write",
+      );
+      tx.sum(["sold"], 1n);
+      return await orders.in(tx).insert({ buyer: "ada" });
+    });
+    assert.equal(order.versionstamp, null);
+    assert.equal((await orders.get(order.id)).value.buyer, "ada");
+    assert.equal((await users.get("ada")).value.orders, 1);
+    await assert.rejects(
+      kv.transaction(async (tx) => {
+        await users.in(tx).delete("ada");
+        throw new Error("changed my mind");
+      }),
+      /changed my mind/,
+    );
+    assert.notEqual(await users.get("ada"), null);
+  });
+
+  test("made ids sort by time, and a caller may give one", async () => {
+    const kv = await fresh();
+    const shapes = {
+      ulid: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/,
+      uuidv7: /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    };
+    for (const [id, shape] of Object.entries(shapes)) {
+      const things = kv.collection([id], { schema: free, id });
+      const made = await things.insertMany([{ n: 1 }, { n: 2 }]);
+      for (const thing of made) assert.match(thing.id, shape);
+      assert.notEqual(made[0].id, made[1].id);
+      await things.insert({ n: 3 }, { id: "own" });
+      assert.deepEqual((await things.get("own")).value, { n: 3 });
+    }
+    const pairs = kv.collection(["pairs"], { schema: free, id: ([left]) => left });
+    await pairs.insert([7n, "seven"]);
+    assert.deepEqual((await pairs.get(7n)).value, [7n, "seven"]);
+  });
+
+  test("earlier versions are migrated when they are read, and all by migrateAll", async () => {
+    const { kv, users } = await filled(fresh);
+    await users.upsert({ id: "brief", email: "b" }, { expireIn: 3_600_000 });
+    const { expireAt } = await kv.ttl(["users", "brief"]);
+    const migrate = ({ email, ...rest }, from) => ({ ...rest, email, contact: [email], from });
+    const options = { schema: User, id: "id", version: 2, migrate };
+    const newer = kv.collection(["users"], options);
+    assert.deepEqual((await newer.get("bob")).value.contact, ["bob@example.com"]);
+    assert.equal(
+      (await kv.get(["users", "bob"])).value.contact,
+      undefined,
+      "reading writes nothing",
+    );
+    const steps = [];
+    assert.deepEqual(
+      await newer.migrateAll({ onProgress: ({ migrated }) => steps.push(migrated) }),
+      { migrated: 4 },
+    );
+    assert.deepEqual(steps, [4]);
+    assert.deepEqual((await kv.get(["users", "bob"])).value.contact, ["bob@example.com"]);
+    assert.deepEqual(await kv.ttl(["users", "brief"]), { expireAt });
+    assert.deepEqual(await newer.migrateAll(), { migrated: 0 });
+    assert.deepEqual(Object.keys((await newer.get("bob")).value).sort(), [
+      "age",
+      "contact",
+      "email",
+      "from",
+      "id",
+    ]);
+    await assert.rejects(users.get("bob"), (error) => {
+      assert.ok(error instanceof KvError && error.code === "UNSUPPORTED");
+      assert.match(error.message, /has version 2 of the schema, and this program has 1/);
+      return true;
+    });
+  });
+
+  test("a watch has the document after each change", async () => {
+    const { users } = await filled(fresh);
+    const reader = users.watch("ada").getReader();
+    assert.equal((await reader.read()).value.value.age, 36);
+    await users.update("ada", { age: 37 });
+    assert.equal((await reader.read()).value.value.age, 37);
+    await users.delete("ada");
+    assert.equal((await reader.read()).value, null);
+    await reader.cancel();
+  });
+
+  test("changes has those of documents", async () => {
+    const { kv, users } = await filled(fresh);
+    const reader = users.changes().getReader();
+    await kv.set(["users", "ada", "deep"], 1);
+    await users.update("ada", { age: 1 });
+    await users.delete("bob");
+    const seen = [];
+    while (seen.length < 2) {
+      const { value } = await reader.read();
+      for (const change of value.changes) seen.push([change.type, change.id, change.value?.age]);
+    }
+    await reader.cancel();
+    assert.deepEqual(seen, [
+      ["set", "ada", 1],
+      ["delete", "bob", undefined],
+    ]);
+  });
+});
+
+test("an asynchronous schema is refused, and nothing is written", async () => {
+  const kv = await openKv(":memory:");
+  const schema = {
+    "~standard": { version: 1, vendor: "test", validate: async (value) => ({ value }) },
+  };
+  for (const late of [schema, async (value) => value]) {
+    const things = kv.collection(["things"], { schema: late, id: "ulid" });
+    await assert.rejects(
+      things.insert({}),
+      /the schema is asynchronous: make what it has to wait for/,
+    );
+    assert.equal(await things.count(), 0);
+  }
+  const broken = async () => Promise.reject(new Error("late"));
+  const things = kv.collection(["things"], { schema: broken, id: "ulid" });
+  await assert.rejects(things.insert({}), /asynchronous/);
+  await kv.close();
+});
+
+test("more than one step of a migration counts each document once", async () => {
+  const kv = await openKv(":memory:");
+  const old = kv.collection(["n"], { schema: free, id: "n" });
+  for (let at = 0; at < 250; at += 50) {
+    await old.insertMany(Array.from({ length: 50 }, (_, i) => ({ n: at + i })));
+  }
+  const newer = kv.collection(["n"], { schema: free, id: "n", version: 3 });
+  const ending = new AbortController();
+  const onProgress = () => ending.abort(new Error("stopped"));
+  await assert.rejects(newer.migrateAll({ onProgress, signal: ending.signal }), /stopped/);
+  assert.deepEqual(await newer.migrateAll(), { migrated: 150 });
+  assert.equal(await kv.count({ prefix: ["n"] }, { where: { __version: 3 } }), 250);
+  await kv.close();
+});

@@ -1,0 +1,218 @@
+// Duty: a collection of a handle: its reads, and its writes, each in a commit of its own.
+
+import { checkOptions, shown } from "../arguments/check.js";
+import { misuse } from "../model/errors.js";
+import {
+  type Definition,
+  type Prepared,
+  VERSION,
+  define,
+  keyOf,
+  prepare,
+  present,
+} from "./definition.js";
+import { type Document, type Reader, documentOf } from "./documents.js";
+import { TransactionCollection, type Writer, checkWrite, taken } from "./in-transaction.js";
+import { CollectionReads } from "./reads.js";
+import type {
+  KvCallOptions,
+  KvChanges,
+  KvCommitRefusal,
+  KvCommitResult,
+  KvEntryKey,
+  KvEntryMaybe,
+  KvExpireOptions,
+  KvKey,
+} from "../model/types.js";
+
+/** The methods of a handle that a collection calls. */
+export interface Handle extends Reader {
+  atomic(): Operation;
+  transaction<T>(
+    run: (tx: any) => Promise<T>,
+    options?: KvCallOptions,
+  ): Promise<KvCommitResult & { value: T }>;
+  watch(watched: any, options?: object): ReadableStream<any>;
+}
+
+/** The methods of an atomic operation that insert. */
+export interface Operation {
+  check(check: { key: KvEntryKey; versionstamp: null }): Operation;
+  set(key: KvEntryKey, value: unknown, options?: KvExpireOptions): Operation;
+  commit(): Promise<KvCommitResult | KvCommitRefusal>;
+}
+
+/** Documents of a step of {@link KvCollection.migrateAll}. */
+const MIGRATED_DOCUMENTS = 100;
+
+let definitionOf: (collection: KvCollection) => Definition;
+
+export class KvCollection extends CollectionReads {
+  readonly #kv: Handle;
+  readonly #definition: Definition;
+
+  constructor(kv: Handle, prefix: KvKey, options: unknown) {
+    const definition = define(prefix, options);
+    super(definition, kv);
+    this.#kv = kv;
+    this.#definition = definition;
+  }
+
+  static {
+    definitionOf = (collection) => collection.#definition;
+  }
+
+  get prefix(): KvEntryKey {
+    return [...this.#definition.prefix];
+  }
+
+  key(id: unknown): KvEntryKey {
+    return keyOf(this.#definition, "key", id);
+  }
+
+  async insert(input: unknown, options?: unknown): Promise<Document> {
+    const { id, expiry } = checkWrite("insert", options);
+    const prepared = prepare(this.#definition, "insert", input, id);
+    const [document] = await this.#insert("insert", [prepared], expiry);
+    return document;
+  }
+
+  async insertMany(inputs: readonly unknown[], options?: unknown): Promise<Document[]> {
+    const { expiry } = checkWrite("insertMany", options);
+    if (!Array.isArray(inputs)) {
+      throw misuse(`insertMany: an array of documents: received ${shown(inputs)}`);
+    }
+    const prepared = inputs.map((input) => prepare(this.#definition, "insertMany", input));
+    return prepared.length === 0 ? [] : await this.#insert("insertMany", prepared, expiry);
+  }
+
+  async #insert(
+    method: string,
+    prepared: readonly Prepared[],
+    expiry: KvExpireOptions,
+  ): Promise<Document[]> {
+    const operation = this.#kv.atomic();
+    for (const one of prepared) putInsert(operation, one, expiry);
+    const result = await operation.commit();
+    if (!result.ok) throw taken(method, prepared[result.failed[0]].key);
+    const { versionstamp } = result;
+    return prepared.map(({ id, key, value }) => ({ id, key, value, versionstamp }));
+  }
+
+  update(id: unknown, change: unknown, options?: unknown): Promise<Document | null> {
+    return this.#commit((own) => own.update(id, change, options));
+  }
+
+  async upsert(input: unknown, options?: unknown): Promise<Document> {
+    return (await this.#commit((own) => own.upsert(input, options)))!;
+  }
+
+  replace(id: unknown, input: unknown, options?: unknown): Promise<Document | null> {
+    return this.#commit((own) => own.replace(id, input, options));
+  }
+
+  async delete(id: unknown, options?: unknown): Promise<boolean> {
+    const { value } = await this.#kv.transaction((tx) => this.in(tx).delete(id, options));
+    return value;
+  }
+
+  async #commit(
+    write: (own: TransactionCollection) => Promise<Document | null>,
+  ): Promise<Document | null> {
+    const { value, versionstamp } = await this.#kv.transaction((tx) => write(this.in(tx)));
+    return value && { ...value, versionstamp };
+  }
+
+  in(tx: Writer): TransactionCollection {
+    return new TransactionCollection(this.#definition, tx);
+  }
+
+  watch(id: unknown, options: KvCallOptions = {}): ReadableStream<Document | null> {
+    const states = this.#kv.watch([keyOf(this.#definition, "watch", id)], options);
+    const one = ([entry]: readonly KvEntryMaybe<unknown>[]) =>
+      documentOf(this.#definition, "watch", entry);
+    return states.pipeThrough(mapped(one));
+  }
+
+  changes(options: { since?: string | undefined } & KvCallOptions = {}): ReadableStream<object> {
+    const { prefix } = this.#definition;
+    const parts = prefix.length + 1;
+    const batches = this.#kv.watch({ prefix }, options);
+    const own = ({ changes, ...rest }: KvChanges) => ({
+      ...rest,
+      changes: changes
+        .filter(({ key }) => key.length === parts)
+        .map((change) => ({
+          ...change,
+          id: change.key[parts - 1],
+          value:
+            change.type === "set"
+              ? present(this.#definition, "changes", change.value)
+              : change.value,
+        })),
+    });
+    return batches.pipeThrough(mapped(own));
+  }
+
+  async migrateAll(options?: object): Promise<{ migrated: number }> {
+    const given = checkOptions("migrateAll", options, ["onProgress", "signal"]);
+    const { onProgress } = given;
+    const signal = given.signal as AbortSignal | undefined;
+    if (onProgress !== undefined && typeof onProgress !== "function") {
+      throw misuse(`migrateAll: onProgress must be a function: received ${shown(onProgress)}`);
+    }
+    const { prefix, version } = this.#definition;
+    let migrated = 0;
+    if (version === 1) return { migrated };
+    const where = { $not: { [VERSION]: { $gte: version } } };
+    for (;;) {
+      signal?.throwIfAborted();
+      const chosen = { where, depth: 1, limit: MIGRATED_DOCUMENTS, withExpiry: true };
+      const { value } = await this.#kv.transaction(
+        async (tx) => {
+          let count = 0;
+          for await (const { key, value: stored, expireAt } of tx.list({ prefix }, chosen)) {
+            const document = present(this.#definition, "migrateAll", stored);
+            const id = key[key.length - 1];
+            const written = prepare(this.#definition, "migrateAll", document, id);
+            tx.set(key, written.stored, expireAt === null ? {} : { expireAt });
+            count++;
+          }
+          return count;
+        },
+        { signal },
+      );
+      if (value === 0) return { migrated };
+      migrated += value;
+      onProgress?.({ migrated });
+    }
+  }
+}
+
+/** Adds the insertion of a document to an atomic operation. */
+function putInsert(operation: Operation, { key, stored }: Prepared, expiry: KvExpireOptions): void {
+  operation.check({ key, versionstamp: null });
+  operation.set(key, stored, expiry);
+}
+
+/** Adds the insertion of a document of a collection to an atomic operation. */
+export function insertBy(
+  operation: Operation,
+  collection: unknown,
+  input: unknown,
+  options: unknown,
+): void {
+  if (!(collection instanceof KvCollection)) {
+    throw misuse(
+      `atomic().insert: expected a collection of kv.collection(): received ${shown(collection)}`,
+    );
+  }
+  const { id, expiry } = checkWrite("insert", options);
+  putInsert(operation, prepare(definitionOf(collection), "insert", input, id), expiry);
+}
+
+function mapped<From, To>(map: (from: From) => To): TransformStream<From, To> {
+  return new TransformStream<From, To>({
+    transform: (from, controller) => controller.enqueue(map(from)),
+  });
+}
