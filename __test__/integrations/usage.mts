@@ -1,6 +1,9 @@
 // Duty: how programs use the types of the drivers; types.spec.mjs compiles it, by import, and usage.cts by
 // require. Nothing runs it.
 
+import { type } from "arktype";
+import * as v from "valibot";
+import * as z from "zod";
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkpoint";
 import type { World } from "@workflow/world";
 import type { AbstractLevel } from "abstract-level";
@@ -64,3 +67,25 @@ export const world: World = createWorld({ kv, concurrency: 1 });
 export const failing: Kv = faulty(kv, { seed: 1, conflicts: 0.1, latency: [1, 2] });
 // @ts-expect-error: there is no such option.
 faulty(kv, { conflict: 1 });
+
+// Collections have the types of what their schemas take and return.
+const people = {
+  zod: kv.collection(["people"], {
+    schema: z.object({ id: z.string(), age: z.number().default(18) }),
+    id: "id",
+  }),
+  valibot: kv.collection(["people"], {
+    schema: v.object({ id: v.string(), age: v.optional(v.number(), 18) }),
+    id: "id",
+  }),
+  arktype: kv.collection(["people"], {
+    schema: type({ id: "string", age: "number = 18" }),
+    id: "id",
+  }),
+};
+for (const each of [people.zod, people.valibot, people.arktype]) {
+  const { id, value } = await each.insert({ id: "ada" });
+  console.log(id satisfies string, value.age satisfies number);
+  // @ts-expect-error: an id is a text.
+  await each.insert({ id: 1 });
+}
