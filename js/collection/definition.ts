@@ -88,7 +88,7 @@ export function keyOf({ prefix }: Definition, method: string, id: unknown): KvEn
 }
 
 function isPart(part: unknown): part is KvEntryKeyPart {
-  return PART_TYPES.has(typeof part) || part instanceof Uint8Array;
+  return PART_TYPES.has(typeof part) || ArrayBuffer.isView(part);
 }
 
 /** Checks a document by the schema. `given` is the id that the caller names. */

@@ -42,9 +42,14 @@ function standard(own: unknown): Validate {
 }
 
 function refusePromise(method: string, result: unknown): unknown {
-  if (result instanceof Promise) {
+  const { then } = (result ?? {}) as { then?: unknown };
+  if (typeof then === "function") {
     // Its rejection is not a second error of the program.
-    result.catch(() => {});
+    then.call(
+      result,
+      () => {},
+      () => {},
+    );
     throw misuse(
       `${method}: the schema is asynchronous: make what it has to wait for before, and check that by the schema`,
     );
