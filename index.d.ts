@@ -1907,11 +1907,11 @@ export interface KvCollectionReads<T, D, Id> {
  * Documents of one kind below a prefix: each is an entry whose key is the prefix and an id. Entries with more
  * parts behind the prefix do not belong to it. {@link Kv.collection} returns it.
  */
-export interface KvCollection<T = any, Input = T, Id = any>
+export interface KvCollection<T = any, Input = T, Id = any, Prefix extends KvEntryKey = KvEntryKey>
   extends KvCollectionReads<T, KvDocument<T, Id>, Id> {
-  readonly prefix: KvEntryKey;
+  readonly prefix: Prefix;
   /** The key of a document. */
-  key(id: Id): KvEntryKey;
+  key(id: Id): [...Prefix, Id];
 
   /**
    * Writes a new document. Rejects with {@link KvValidationError} if the schema refuses it, and with
@@ -1966,6 +1966,29 @@ export interface KvCollection<T = any, Input = T, Id = any>
 export interface KvDocumentChanges<T, Id> extends Omit<KvChanges<T>, "changes"> {
   /** Empty if the batch has only changes of other entries below the prefix. */
   changes: (KvChange<T> & { id: Id })[];
+}
+
+/** The keys of the documents of a collection. */
+export type KvDocumentKey<C> =
+  C extends KvCollection<any, any, infer Id, infer Prefix> ? readonly [...Prefix, Id] : never;
+
+/** The one of some collections whose documents have a key. */
+type CollectionOf<C, K> = { [N in keyof C]: K extends KvDocumentKey<C[N]> ? C[N] : never }[keyof C];
+
+/** A handle that knows only the keys of some collections ({@link Kv.schema}). */
+export interface KvTypedKeys<C extends Record<string, KvCollection>> {
+  readonly collections: Readonly<C>;
+  /** The entry of a document. */
+  get<const K extends KvDocumentKey<C[keyof C]>>(
+    key: K,
+  ): Promise<KvEntryMaybe<CollectionOf<C, K> extends KvCollection<infer T, any> ? T : never>>;
+  /** Writes a document, whether there is one or not, checked by the schema of its collection. */
+  set<const K extends KvDocumentKey<C[keyof C]>>(
+    key: K,
+    value: CollectionOf<C, K> extends KvCollection<any, infer Input> ? Input : never,
+    options?: KvExpireOptions,
+  ): Promise<KvCommitResult>;
+  delete(key: KvDocumentKey<C[keyof C]>): Promise<void>;
 }
 
 /** A {@link KvCollection} in a transaction: the commit of the transaction writes. */
@@ -2447,10 +2470,27 @@ export class Kv implements Disposable, AsyncDisposable {
    * await users.update(ada.id, { age: 37 });
    * for await (const { value } of users.where({ age: { $gte: 18 } })) console.log(value.email);
    */
-  collection<S extends KvSchema, const Id extends KvCollectionId<KvSchemaOutput<S>>>(
-    prefix: KvKey,
+  collection<
+    S extends KvSchema,
+    const Id extends KvCollectionId<KvSchemaOutput<S>>,
+    const Prefix extends KvEntryKey,
+  >(
+    prefix: Prefix,
     options: KvCollectionOptions<S, Id>,
-  ): KvCollection<KvSchemaOutput<S>, KvSchemaInput<S>, KvIdOf<KvSchemaOutput<S>, Id>>;
+  ): KvCollection<KvSchemaOutput<S>, KvSchemaInput<S>, KvIdOf<KvSchemaOutput<S>, Id>, Prefix>;
+
+  /**
+   * Returns a handle for programs that want all keys checked: it takes the keys of the documents of these
+   * collections alone, and values that their schemas take.
+   *
+   * @throws TypeError for something that is no collection.
+   *
+   * @example
+   * const db = kv.schema({ users, orders });
+   * await db.set(["users", "ada"], { id: "ada", email: "ada@example.com", age: 36 });
+   * const { value } = await db.get(["users", "ada"]);
+   */
+  schema<C extends Record<string, KvCollection>>(collections: C): KvTypedKeys<C>;
 
   /**
    * Returns all full-text indexes, in the order of their names. It counts their documents, which

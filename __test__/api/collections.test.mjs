@@ -263,6 +263,21 @@ onEveryKind("collections", (fresh) => {
     });
   });
 
+  test("a schema of a handle reads and writes documents by their keys", async () => {
+    const { kv, users } = await filled(fresh);
+    const pairs = kv.collection(["pairs", 1n], { schema: free, id: ([left]) => left });
+    const db = kv.schema({ users, pairs });
+    await db.set(["users", "zoe"], { id: "zoe", email: "Z" }, { expireIn: 60_000 });
+    assert.equal((await db.get(["users", "zoe"])).value.email, "z", "as the schema returns it");
+    assert.notEqual((await kv.ttl(["users", "zoe"])).expireAt, null);
+    await db.set(["pairs", 1n, 2], [2, "two"]);
+    assert.deepEqual((await pairs.get(2)).value, [2, "two"]);
+    await db.delete(["users", "zoe"]);
+    assert.equal((await db.get(["users", "zoe"])).value, null);
+    await assert.rejects(db.set(["users", "zoe"], { id: "zoe" }), KvValidationError);
+    assert.equal(db.collections.users, users);
+  });
+
   test("a watch has the document after each change", async () => {
     const { users } = await filled(fresh);
     const reader = users.watch("ada").getReader();

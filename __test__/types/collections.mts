@@ -70,3 +70,15 @@ pairs.get(7);
 kv.collection(["users"], { schema: UserSchema, id: "uid" });
 // @ts-expect-error: the ids of documents cannot be objects
 kv.collection(["users"], { schema: UserSchema, id: (user) => user.address });
+
+const db = kv.schema({ users, logs, pairs });
+await db.set(["users", "ada"], { id: "ada", email: "a" });
+// @ts-expect-error: no such property
+await db.set(["users", "ada"], { id: "ada", nmae: "a" });
+// @ts-expect-error: no such key
+await db.get(["user", "ada"]);
+// @ts-expect-error: ids are bigints
+await db.delete(["pairs", 7]);
+export const age: number | undefined = (await db.get(["users", "ada"])).value?.age;
+export const pair: [bigint, string] | null = (await db.get(["pairs", 7n])).value;
+export const key: [string, string] = users.key("ada");

@@ -6,6 +6,7 @@ import { KvUuidV7, MAKES_UUID } from "../codec/uuid.js";
 import { missingValue } from "../arguments/check.js";
 import { COMMITS, READS, TRANSACTIONS } from "../instruments/channels.js";
 import { KvCollection } from "../collection/collection.js";
+import { TypedKeys } from "../collection/typed-keys.js";
 import { count } from "../read/count.js";
 import { deleteMany } from "../write/delete-many.js";
 import { type GetOptions, get, getMany } from "../read/get.js";
@@ -285,6 +286,10 @@ export class Kv {
 
   collection(prefix: KvKey, options: unknown): any {
     return new KvCollection(this, prefix, options);
+  }
+
+  schema(collections: Record<string, unknown>): any {
+    return new TypedKeys(this, collections);
   }
 
   listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]> {

@@ -45,7 +45,12 @@ export interface Operation {
 /** Documents of a step of {@link KvCollection.migrateAll}. */
 const MIGRATED_DOCUMENTS = 100;
 
-let definitionOf: (collection: KvCollection) => Definition;
+export let definitionOf: (collection: KvCollection) => Definition;
+
+/** Whether `kv.collection` has made it. */
+export function isCollection(given: unknown): given is KvCollection {
+  return given instanceof KvCollection;
+}
 
 export class KvCollection extends CollectionReads {
   readonly #kv: Handle;
@@ -202,7 +207,7 @@ export function insertBy(
   input: unknown,
   options: unknown,
 ): void {
-  if (!(collection instanceof KvCollection)) {
+  if (!isCollection(collection)) {
     throw misuse(
       `atomic().insert: expected a collection of kv.collection(): received ${shown(collection)}`,
     );

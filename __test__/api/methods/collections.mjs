@@ -14,6 +14,7 @@ import {
 const schema = (value) => value;
 const users = (kv) => kv.collection(["users"], { schema, id: "id" });
 const documents = (kv) => users(kv).list();
+const typed = (kv) => kv.schema({ users: users(kv) });
 /** Calls on the collection in a transaction, which commits nothing. */
 const inTransaction = (call) => (collection, kv) =>
   (kv ?? collection).transaction((tx) => call(users(kv ?? collection).in(tx)));
@@ -204,6 +205,45 @@ export default {
     misspelt: [[(own) => own.migrateAll({ onProgess: 1 }), /unknown option 'onProgess'/]],
   },
   ...rowsOf("KvTransactionCollection", writes, ofTransaction),
+  "Kv.schema": {
+    closed: "it reads nothing by itself",
+    wrong: [
+      [(kv) => kv.schema(), /expected an object of collections: received undefined/],
+      [(kv) => kv.schema({ users: ["users"] }), /users must be a collection of kv\.collection\(\)/],
+    ],
+    over: NO_SIZE,
+    misspelt: NO_ARGUMENTS,
+  },
+  "KvTypedKeys.get": {
+    of: typed,
+    closed: (db) => db.get(["users", 1]),
+    wrong: [
+      [
+        (db) => db.get(["user", 1]),
+        /no collection has the key \["user",1\]: known are \["users","…"\]/,
+      ],
+      [(db) => db.get("users"), /no collection has the key/],
+    ],
+    over: [[(db) => db.get(["users", TOO_LONG]), KEY_READ]],
+    misspelt: "it takes no options",
+  },
+  "KvTypedKeys.set": {
+    of: typed,
+    closed: (db) => db.set(["users", 1], { id: 1 }),
+    wrong: [
+      [(db) => db.set(["users", 1, 2], { id: 1 }), /no collection has the key/],
+      [(db) => db.set(["users", 1], { id: 2 }), /has the id 2, and not 1/],
+    ],
+    over: [[(db) => db.set(["users", 1], { id: 1, text: BIG }), VALUE]],
+    misspelt: [[(db) => db.set(["users", 1], { id: 1 }, { ttl: 1 }), /write expireIn/]],
+  },
+  "KvTypedKeys.delete": {
+    of: typed,
+    closed: (db) => db.delete(["users", 1]),
+    wrong: [[(db) => db.delete([]), /no collection has the key/]],
+    over: [[(db) => db.delete(["users", TOO_LONG]), KEY_WRITE]],
+    misspelt: "it takes no options",
+  },
   "KvDocuments.limit": {
     of: documents,
     closed: NO_HANDLE,

@@ -8,7 +8,7 @@ const OWNER = /^export (?:class|interface) (\w+)/;
 const FUNCTION = /^export function (\w+)/;
 /** What is called inside an exported constant that is a function too. */
 const CONSTANT = /^export const (\w+): \{/;
-const MEMBER = /^  (?:get )?(\w+|\[Symbol\.\w+\])(?:<.*>)?\(/;
+const MEMBER = /^  (?:get )?(\w+|\[Symbol\.\w+\])(?:(?:<.*>)?\(|<$)/;
 /** A property that works when it is read. */
 const ITERATOR = /^  readonly (\w+): AsyncIterableIterator/;
 
