@@ -1,6 +1,7 @@
 // Duty: openkv/otel with OpenTelemetry's own SDK: spans and metrics by the semantic conventions, and the context
 // of an enqueue in the handler, in every place of a database.
 
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { SpanKind, SpanStatusCode, context, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -98,6 +99,20 @@ for (const [place, database] of await databases()) {
         expect(commit.attributes["server.address"]).toBe("127.0.0.1");
         expect(commit.attributes["server.port"]).toBeGreaterThan(0);
       }
+    });
+
+    it("a request to a server carries the span of its operation", async () => {
+      const sent = [];
+      const see = ({ headers }) => sent.push(headers.traceparent);
+      subscribe("openkv:request", see);
+      await kv.get([base, "a"]);
+      await kv.count({ prefix: [base, "none"] });
+      unsubscribe("openkv:request", see);
+      const of = (name) => {
+        const { traceId, spanId } = named(`${name} ${base}`)[0].spanContext();
+        return `00-${traceId}-${spanId}-01`;
+      };
+      expect(sent).toEqual(place === "over a URL" ? [of("get"), of("count")] : []);
     });
 
     it("a failure and a conflict are told apart", async () => {

@@ -114,3 +114,23 @@ export const ENQUEUES = new Instrument("enqueue");
 export const RECEIVES = new Instrument("receive");
 /** Handlers of messages. */
 export const PROCESSES = new Instrument("process");
+
+/** What is published of a request to a server, before it is handed over. */
+export interface RequestEvent {
+  readonly database: string;
+  /** The headers that the request carries: subscribers put those of the active context in. */
+  readonly headers: Record<string, string>;
+}
+
+/** Requests to servers. */
+const REQUESTS = channel("openkv:request");
+
+/** The headers of the context in which a request to a server begins, one in each line. */
+export function requestContext(database: string): string {
+  if (!REQUESTS.hasSubscribers) return "";
+  const headers: Record<string, unknown> = {};
+  REQUESTS.publish({ database, headers });
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join("\n");
+}

@@ -73,6 +73,8 @@ export interface NativeHandle {
   release(): void;
   /** Sets the clock of a database that was opened with `clockMs`; REPLIED once what is then due is done. */
   setClock(id: number, nowMs: number): void;
+  /** The trace context of the requests that are handed over next, a header in each line; empty: none. */
+  trace(headers: string): void;
   read(id: number, count: number, frame: Uint8Array, len: number): void;
   write(id: number, count: number, frame: Uint8Array, len: number): void;
   writeImmediately(

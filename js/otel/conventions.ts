@@ -20,6 +20,11 @@ export interface Event {
   run?: <T>(operation: () => T) => T;
 }
 
+/** What is published of a request to a server. */
+export interface RequestEvent {
+  readonly headers: Record<string, string>;
+}
+
 const SYSTEM = "openkv";
 /** The kind of spans of queues, and the type of the operation, by the operation. */
 const MESSAGING: Readonly<Record<string, readonly [SpanKind, string]>> = {
@@ -29,6 +34,12 @@ const MESSAGING: Readonly<Record<string, readonly [SpanKind, string]>> = {
   process: [SpanKind.CONSUMER, "process"],
 };
 const URL_START = /^[a-z]+:\/\//i;
+const HTTP_URL = /^https?:\/\//i;
+
+/** Whether the database is behind a URL of a server, to which its requests go. */
+export function isRemote({ database }: Event): boolean {
+  return HTTP_URL.test(database);
+}
 
 export function kindOf(event: Event): SpanKind {
   return MESSAGING[event.operation]?.[0] ?? SpanKind.CLIENT;

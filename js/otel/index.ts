@@ -3,7 +3,7 @@
 // Invariant: an operation has one span, which ends with it; a message carries the context of its enqueue.
 // Never: a key or a value in a span.
 
-import { tracingChannel } from "node:diagnostics_channel";
+import { channel, tracingChannel } from "node:diagnostics_channel";
 import {
   type Attributes,
   type Context,
@@ -19,11 +19,21 @@ import {
   propagation,
   trace,
 } from "@opentelemetry/api";
-import { type Event, attributesOf, errorType, kindOf, nameOf } from "./conventions.js";
+import {
+  type Event,
+  type RequestEvent,
+  attributesOf,
+  errorType,
+  isRemote,
+  kindOf,
+  nameOf,
+} from "./conventions.js";
 
 const NAME = "openkv";
 const VERSION = "0.1.0";
 const CHANNELS = ["read", "commit", "transaction", "enqueue", "receive", "process"];
+/** Kept, because Bun loses a channel that nobody holds. */
+const REQUESTS = channel("openkv:request");
 /** Bounds of the buckets of durations, in seconds, as the conventions for databases have them. */
 const BOUNDARIES_S = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
 
@@ -98,6 +108,7 @@ export class OpenKvInstrumentation {
     this.#isEnabled = true;
     for (const name of CHANNELS)
       tracingChannel(`openkv:${name}`).subscribe(this.#subscribers as any);
+    REQUESTS.subscribe(carryContext);
   }
 
   /** Observes no more operations; those under way still end. */
@@ -106,6 +117,7 @@ export class OpenKvInstrumentation {
     this.#isEnabled = false;
     for (const name of CHANNELS)
       tracingChannel(`openkv:${name}`).unsubscribe(this.#subscribers as any);
+    REQUESTS.unsubscribe(carryContext);
   }
 
   /** The provider of the spans. Default: the global one. */
@@ -140,7 +152,9 @@ export class OpenKvInstrumentation {
     const span = tracer.startSpan(nameOf(event, attributes), options, parent);
     const within = trace.setSpan(parent, span);
     if (kind === SpanKind.PRODUCER) propagation.inject(within, event.headers);
-    if (kind === SpanKind.CONSUMER || event.operation === "transaction") {
+    // A request to a server carries the context in which it is made.
+    const isParent = kind === SpanKind.CONSUMER || event.operation === "transaction";
+    if (isParent || isRemote(event)) {
       event.run = (operation) => context.with(within, operation);
     }
     this.#observed.set(event, { span, attributes, startedMs: performance.now() });
@@ -202,6 +216,11 @@ export class OpenKvInstrumentation {
         instruments.database.record(seconds, attributes);
     }
   }
+}
+
+/** Puts the active context into the headers of a request to a server. */
+function carryContext(event: unknown): void {
+  propagation.inject(context.active(), (event as RequestEvent).headers);
 }
 
 /** The attributes of a span that have too many values for metrics. */

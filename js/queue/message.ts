@@ -179,8 +179,11 @@ class PendingReceive implements Receiver {
     session.flush();
     const name = new Writer(SETTLE_BYTES);
     putText(name, queue);
+    const { context, native } = session;
     try {
-      session.native.receive(this.#id, lockMs, waitMs === 0, name.buf, name.pos);
+      if (context !== "") native.trace(context);
+      native.receive(this.#id, lockMs, waitMs === 0, name.buf, name.pos);
+      if (context !== "") native.trace("");
     } catch (error) {
       this.#end(bugOf(error));
       return;

@@ -7,6 +7,8 @@ import type { Port } from "../native/port.js";
 export interface BatchOwner {
   readonly port: Port;
   readonly native: NativeHandle;
+  /** The trace context of a request that begins here; empty for a local database. */
+  readonly context: string;
   /** The batches of reads that the addon has not answered. */
   readsUnderWay: number;
   /** The error that a caller gets for a failure. */

@@ -74,13 +74,16 @@ class PendingCall implements Receiver {
     const length = frame?.pos ?? 0;
     // Sends earlier calls first.
     this.#session.flush();
+    const { context } = this.#session;
     try {
+      if (context !== "") native.trace(context);
       if (signal === undefined) {
         native.call(this.#id, command, buf, length);
       } else {
         this.#unfollow = onAbort(signal, () => native.cancel(this.#id));
         native.callCancellable(this.#id, command, buf, length);
       }
+      if (context !== "") native.trace("");
     } catch (error) {
       this.#end(bugOf(error));
     }

@@ -35,9 +35,12 @@ export class ReadBatch implements Receiver {
   #id = 0;
   #resolve!: () => void;
   readonly #owner: BatchOwner;
+  /** The trace context of its first read. */
+  readonly #context: string;
 
   constructor(owner: BatchOwner) {
     this.#owner = owner;
+    this.#context = owner.context;
     this.#writer = spare ?? new Writer();
     this.#writer.pos = 0;
     spare = null;
@@ -80,7 +83,9 @@ export class ReadBatch implements Receiver {
     owner.port.pending();
     this.#id = owner.port.register(this);
     try {
+      if (this.#context !== "") owner.native.trace(this.#context);
       owner.native.read(this.#id, this.#count, writer.buf, writer.pos);
+      if (this.#context !== "") owner.native.trace("");
     } catch (error) {
       this.#settle(bugOf(error));
     }

@@ -22,6 +22,7 @@ import {
 import type { NativeHandle, NativeOptions } from "../native/binding.js";
 import type { ImmediateCommits } from "../native/immediate-commits.js";
 import { readU32 } from "../native/frame.js";
+import { requestContext } from "../instruments/channels.js";
 import type { KvConsistencyLevel } from "../model/types.js";
 import type { Port, Receiver } from "../native/port.js";
 import type { TurnMember } from "../native/turns.js";
@@ -202,6 +203,11 @@ export class Session implements TurnMember, BatchOwner {
   /** The number of a command that reads, with the mark that a replica may answer it. */
   readCommand(command: number, consistency?: KvConsistencyLevel | null): number {
     return this.replica && this.freshness(consistency) !== 0 ? command | EVENTUAL_CALL : command;
+  }
+
+  /** The trace context of a request that begins here; empty for a local database. */
+  get context(): string {
+    return this.remote ? requestContext(this.database) : "";
   }
 
   /** Throws when the handle is closed. */

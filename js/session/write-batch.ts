@@ -88,6 +88,8 @@ export class WriteBatch implements Receiver {
   #resolve!: () => void;
   /** Created by the first write. */
   #ticket: Ticket | null = null;
+  /** The trace context of its first write. */
+  readonly #context: string;
   readonly #owner: Owner;
   /** An earlier batch that must be submitted first: it was busy when this one was started. */
   readonly #after: WriteBatch | null;
@@ -104,6 +106,7 @@ export class WriteBatch implements Receiver {
 
   constructor(owner: Owner, after: WriteBatch | null) {
     this.#owner = owner;
+    this.#context = owner.context;
     this.#after = after;
     this.writer = spares.pop() ?? new Writer();
     this.writer.pos = 0;
@@ -201,7 +204,9 @@ export class WriteBatch implements Receiver {
     const { buf, pos } = this.writer;
     const end = this.busy ? this.#mark : pos;
     if (this.#place() !== "here") {
+      if (this.#context !== "") native.trace(this.#context);
       native.write(this.#id, this.#count, buf, end);
+      if (this.#context !== "") native.trace("");
       return null;
     }
     const scratch = port.useScratch();

@@ -387,6 +387,14 @@ impl Handle {
         }
     }
 
+    /// Sets the trace context of the requests that are handed over next, as lines of headers; empty: none.
+    #[napi(catch_unwind)]
+    pub fn trace(&mut self, headers: String) {
+        if let Ok(database) = self.database() {
+            database.trace(&headers);
+        }
+    }
+
     /// Reads `count` ranges in the asynchronous lane; READ or READ_FAILED.
     #[napi(catch_unwind)]
     pub fn read(&mut self, id: f64, count: u32, frame: &[u8], len: u32) {

@@ -111,6 +111,15 @@ impl Database {
         }
     }
 
+    /// Sets the trace context of the requests that are sent next, if they go to a server.
+    pub fn trace(&self, headers: &str) {
+        match self {
+            Self::Store(_) => {}
+            Self::Remote(client) => client.trace(headers),
+            Self::Replica(replica) => replica.primary.trace(headers),
+        }
+    }
+
     /// The store of a database in this process.
     ///
     /// # Errors

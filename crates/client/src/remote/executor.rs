@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::backoff;
 use super::cancel::Cancel;
 use super::credentials::{Credentials, Grant};
+use super::trace::TraceHeaders;
 use super::transport::{Fault, Transport, Way, collect, is_failure, refusal, retry_after};
 use openkv_core::model::{
     Env, Error, Kind, METADATA_INTERVAL_MS_MIN, REMOTE_ANSWER_BYTES_MAX, REMOTE_REQUESTS_MAX,
@@ -141,6 +142,8 @@ pub(super) struct RequestExecutor {
     under_way: Arc<Semaphore>,
     cancel: Cancel,
     pub(super) seen: Arc<OnceLock<Arc<dyn SeenNote>>>,
+    /// The context of its requests.
+    trace: Option<TraceHeaders>,
 }
 
 /// The progress of a request.
@@ -188,12 +191,17 @@ impl RequestExecutor {
     ) -> Self {
         let under_way = Arc::new(Semaphore::new(REMOTE_REQUESTS_MAX));
         let seen = Arc::default();
-        Self { transport, credentials, env, timeout, under_way, cancel, seen }
+        Self { transport, credentials, env, timeout, under_way, cancel, seen, trace: None }
     }
 
     /// The same executor for a call that has waited this long already.
     pub(super) fn later_by(&self, waited: Duration) -> Self {
         Self { timeout: self.timeout.saturating_sub(waited), ..self.clone() }
+    }
+
+    /// The same executor for requests of a trace context.
+    pub(super) fn within(&self, trace: TraceHeaders) -> Self {
+        Self { trace: Some(trace), ..self.clone() }
     }
 
     pub(super) async fn cancelled(&self) {
@@ -355,6 +363,9 @@ impl RequestExecutor {
         };
         let (mut headers, body) =
             (http_request.headers(grant, course.lost), http_request.body.clone());
+        if let Some(trace) = &self.trace {
+            trace.add_to(&mut headers);
+        }
         let seen = self.seen.get().map(|seen| (seen, seen.past()));
         if seen.is_some() {
             let name = HeaderName::from_static(SEEN_HEADER);

@@ -20,6 +20,7 @@
 //! | [`order`] | the order of dependent writes |
 //! | [`stream`], [`watch`], [`feed`], [`consume`] | streams from the server |
 //! | [`follow`] | the replication log, for replicas |
+//! | [`trace`] | the trace context of requests |
 //! | [`extension`], [`backup`] | calls of openkv's own servers; the download of a backup |
 
 mod address;
@@ -42,6 +43,7 @@ mod retry_safety;
 mod runtime;
 mod sources;
 mod stream;
+mod trace;
 mod transport;
 mod watch;
 mod write;
@@ -50,6 +52,7 @@ mod write_ids;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use self::backup::Destination;
@@ -86,6 +89,8 @@ pub struct Client {
     order: order::Order,
     consumers: Arc<consume::Consumers>,
     waits: Arc<receive::Waits>,
+    /// The context of the requests that are handed over now.
+    trace: Mutex<Option<trace::TraceHeaders>>,
     runtime: Arc<runtime::SharedRuntime>,
 }
 
@@ -129,12 +134,27 @@ impl Client {
         let (watches, feeds) = (watch::Watches::default(), feed::Feeds::default());
         let order = order::Order::default();
         let (consumers, waits) = (Arc::default(), Arc::default());
-        Ok(Arc::new(Self { executor, watches, feeds, order, consumers, waits, runtime }))
+        let trace = Mutex::default();
+        Ok(Arc::new(Self { executor, watches, feeds, order, consumers, waits, trace, runtime }))
     }
 
     /// From now on asks the server which commits its answers can depend on. Only the first one is kept.
     pub fn note_seen(&self, note: Arc<dyn SeenNote>) {
         let _kept = self.executor.seen.set(note);
+    }
+
+    /// From now on requests carry the trace context of this text, a header in each line; without one again
+    /// after an empty text. Streams and the requests of listeners carry none.
+    pub fn trace(&self, headers: &str) {
+        *self.trace.lock() = trace::TraceHeaders::parse(headers);
+    }
+
+    /// The executor of a request that is handed over now.
+    fn executor(&self) -> Arc<executor::RequestExecutor> {
+        match &*self.trace.lock() {
+            None => self.executor.clone(),
+            Some(trace) => Arc::new(self.executor.within(trace.clone())),
+        }
     }
 
     /// The error for a feature that the server does not offer.
@@ -160,7 +180,7 @@ impl Client {
         if let Access::Local(why) = command.access() {
             return reply(Err(extension::is_local(command, why)));
         }
-        let (executor, frame, limits) = (self.executor.clone(), frame.to_vec(), limits.clone());
+        let (executor, frame, limits) = (self.executor(), frame.to_vec(), limits.clone());
         let opening = self.feeds.opening();
         let mut turn = command.is(CommandFlag::AfterWrites).then(|| self.order.turn(None));
         let asked = async move {
@@ -215,14 +235,14 @@ impl Client {
 
     /// Executes reads. Those of one call share a snapshot.
     pub fn read(&self, requests: Vec<Request>, reply: ReadReply) {
-        let executor = self.executor.clone();
+        let executor = self.executor();
         self.runtime.spawn(async move { reply(read::carry_out(executor, requests).await) });
     }
 
     /// Executes writes: many in one request if the server takes frames, otherwise one in each.
     /// Writes that change or check the same key keep the order of the calls.
     pub fn commit(&self, writes: Vec<Result<Framed>>, limits: &Limits, reply: CommitReply) {
-        let (executor, limits) = (self.executor.clone(), limits.clone());
+        let (executor, limits) = (self.executor(), limits.clone());
         let opening = self.feeds.opening();
         let subjects = writes.iter().flatten().flat_map(|of| order::subjects(&of.write));
         let mut turn = self.order.turn(Some(subjects.collect()));
@@ -331,7 +351,7 @@ impl Client {
 
     /// As [`openkv_store::Store::receive`].
     pub fn receive(&self, id: Id, options: ConsumeOptions, once: bool, reply: Receive) {
-        let (executor, waits) = (self.executor.clone(), self.waits.clone());
+        let (executor, waits) = (self.executor(), self.waits.clone());
         waits.add(id);
         self.runtime.spawn(waits.receive(executor, (id, options, once), reply));
     }
