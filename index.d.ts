@@ -1492,6 +1492,29 @@ export interface KvMetrics {
   replica?: KvReplicaMetrics;
   /** The archivers of this process, or of the server; left out without any. */
   archives?: KvArchiveMetrics[];
+  /** The slowest operations of the last hour, the slowest first: at most 64, of 10 ms or more. */
+  slowest: KvSlowOperation[];
+}
+
+/** An operation that was slow, or several that were answered together. */
+export interface KvSlowOperation {
+  /** The kind of the operation, or of the first one. */
+  operation: KvOperationName;
+  /** Its key, or its first key, as a literal: `["users",42n]`. */
+  key?: string;
+  /**
+   * In place of a key: the parts that all of its keys have in common, as a literal, or the first parts of a
+   * key of more than 64 bytes.
+   */
+  prefix?: string;
+  /** Operations that were answered together. */
+  times: number;
+  /** Whether it ended with an error. */
+  failed: boolean;
+  /** Its time in milliseconds, its waiting included. */
+  durationMs: number;
+  /** When it ended, in milliseconds since the epoch. */
+  atMs: number;
 }
 
 /** What an archiver has done since it was started, and how far it is. */

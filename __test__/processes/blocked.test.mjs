@@ -5,6 +5,8 @@
 // holders could renew them.
 
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { HANG_MS, guard, sleep, until } from "../kit/time.mjs";
@@ -12,7 +14,7 @@ import { bun } from "../runtime/binaries.mjs";
 import { startChild } from "./children.mjs";
 import { newPath } from "./peer/file.mjs";
 import { startPeer } from "./peer/start.mjs";
-import { openKv } from "./target.mjs";
+import { openKv, serve } from "./target.mjs";
 
 const LOCKER = new URL("./blocked/locker.mjs", import.meta.url);
 const MESSAGES = 8;
@@ -21,6 +23,13 @@ const LOCK_MS = 2000;
 const LATE_MS = 50;
 /** Handlers run beyond the block, for as long as a lock that was not renewed would show. */
 const HANDLE_MS = 3.5 * LOCK_MS;
+
+/** How long the blocked work waits at least: longer than the slow log needs. */
+const SLOW_MS = 50;
+/** The clock of the machine may step between two looks. */
+const CLOCK_MS = 5;
+
+const ADMIN_TOKEN = "an-admin-token-of-tests";
 
 /** Has another process hold the write lock of the file; answers what ends that. */
 async function block(t, path) {
@@ -90,4 +99,78 @@ test("a vacuum that waits behind a write does not begin once its caller has give
   };
   assert.deepEqual(await until(counted, "the vacuum is answered"), { count: 1, errors: 1 });
   await kv.vacuum();
+});
+
+test("the slow log has what waited, and the counters alone do not tell its keys", async (t) => {
+  const path = newPath();
+  const kv = await openKv(path, { busyTimeout: HANG_MS });
+  t.after(() => kv.close());
+  await kv.set(["fast"], "a value that is secret");
+  const free = await block(t, path);
+  const begunMs = Date.now();
+  const long = ["users", "x".repeat(100), 1];
+  const written = [kv.set(["users", 42n], "a value that is secret")];
+  await new Promise(setImmediate);
+  written.push(kv.set(long, 1), kv.deleteMany({ prefix: ["sessions", true] }));
+  await sleep(SLOW_MS);
+  await free();
+  await Promise.all(written);
+  const { slowest } = await kv.metrics();
+  for (const { durationMs, atMs, failed, times } of slowest) {
+    assert.ok(durationMs >= SLOW_MS, `${durationMs} ms`);
+    assert.ok(atMs >= begunMs + SLOW_MS - CLOCK_MS, `${atMs} is after ${begunMs}`);
+    assert.equal(failed, false);
+    assert.ok(times >= 1);
+  }
+  assert.deepEqual(
+    slowest.map(({ durationMs }) => durationMs),
+    slowest.map(({ durationMs }) => durationMs).sort((a, b) => b - a),
+  );
+  const names = slowest.map(({ operation, key, prefix }) => [operation, key ?? null, prefix]);
+  const has = (...one) => assert.ok(isIncluded(names, one), JSON.stringify(names));
+  has("set", '["users",42n]', undefined);
+  has("set", null, '["users"]');
+  has("deleteMany", null, '["sessions",true]');
+  assert.equal(isIncluded(names, ["set", '["fast"]', undefined]), false);
+  assert.doesNotMatch(JSON.stringify(slowest), /secret|xxx/);
+  const text = await kv.metrics({ format: "prometheus" });
+  assert.doesNotMatch(text, /users|sessions/);
+});
+
+function isIncluded(all, one) {
+  return all.some((other) => JSON.stringify(other) === JSON.stringify(one));
+}
+
+test("a server tells the slow log to readers, and to no token for metrics", async (t) => {
+  const folder = `${newPath()}/`;
+  const server = await serve({ path: folder, listen: "127.0.0.1:0", adminToken: ADMIN_TOKEN });
+  t.after(() => server.close());
+  const json = async (route, token, init) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    return await (await fetch(server.url + route, { headers, ...init })).json();
+  };
+  const post = (body) => ({ method: "POST", body: JSON.stringify(body) });
+  const admin = "/v1/admin/databases";
+  const { token } = await json(admin, ADMIN_TOKEN, post({ name: "shop" }));
+  const tokens = `${admin}/shop/tokens`;
+  const made = (rights) => json(tokens, ADMIN_TOKEN, post({ rights }));
+  const [reader, scraper] = [await made("read"), await made("metrics")];
+  const kv = await openKv(`${server.url}/shop`, { accessToken: token });
+  t.after(() => kv.close());
+  await kv.set(["fast"], 1);
+  const [file] = readdirSync(folder, { recursive: true }).filter((name) => /sqlite3$/.test(name));
+  const free = await block(t, join(folder, file));
+  const written = kv.set(["slow"], 1);
+  await sleep(SLOW_MS);
+  await free();
+  await written;
+  for (const { slowest } of [await kv.metrics(), await json("/shop/api/metrics", reader.token)]) {
+    assert.deepEqual(
+      slowest.map(({ operation, key, times }) => [operation, key, times]),
+      [["set", '["slow"]', 1]],
+    );
+  }
+  const told = await json("/shop/api/metrics", scraper.token);
+  assert.equal(told.commits, 2);
+  assert.equal("slowest" in told, false);
 });

@@ -11,7 +11,7 @@ use super::snapshot_timeout::TimedReader;
 use crate::call::too_large;
 use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
-use crate::metrics::{LocalCounters, Metrics};
+use crate::metrics::{LocalCounters, Metrics, Subject};
 use crate::model::{
     ANSWER_BYTES_MAX, Env, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
@@ -122,10 +122,11 @@ impl TurnReader {
         self.clock.as_ref().map_or_else(of_machine, |clock| clock.now_ms())
     }
 
-    /// Reads `count` keys, or a page of a list.
+    /// Reads `count` keys, or a page of a list. `about` is called for a slow read.
     fn read(
         &mut self,
         (count, is_list): (usize, bool),
+        about: impl FnOnce() -> Subject,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<i32>,
     ) -> i32 {
         let Some(now_ms) = self.admit() else { return Code::WouldBlock as i32 };
@@ -140,14 +141,14 @@ impl TurnReader {
                 // JavaScript repeats a read whose answer does not fit; only the repetition is
                 // counted.
                 if answer >= Code::Miss as i32 {
-                    self.counters.end(is_list, count as u64, true, since);
+                    self.counters.end((is_list, count as u64), true, since, about);
                 }
                 answer
             }
             // JavaScript repeats it in the asynchronous lane, which waits.
             Err(error) if error.kind() == Kind::Unavailable => Code::WouldBlock as i32,
             Err(error) => {
-                self.counters.end(is_list, count as u64, false, since);
+                self.counters.end((is_list, count as u64), false, since, about);
                 scratch::keep_error(&error);
                 Code::Error as i32
             }
@@ -200,7 +201,7 @@ impl Lane {
                 return Code::NotHere as i32;
             }
             let mut out = Fill::new(room);
-            turn.read((1, false), &mut |snapshot| {
+            turn.read((1, false), || Subject::key(key), &mut |snapshot| {
                 let mut fits = true;
                 let found = snapshot.get(key, &mut |row| {
                     fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
@@ -224,7 +225,9 @@ impl Lane {
                 return Code::NotHere as i32;
             }
             let mut out = Fill::new(room);
-            turn.read((count, false), &mut |snapshot| points(snapshot, (request, count), &mut out))
+            turn.read((count, false), || first_of(request), &mut |snapshot| {
+                points(snapshot, (request, count), &mut out)
+            })
         };
         scratch.lend(request_len, get_many).unwrap_or_else(misuse)
     }
@@ -250,7 +253,8 @@ impl Lane {
                 read => break read,
             }
         };
-        self.turn.counters.end(false, keys.len() as u64, read.is_ok(), since);
+        let about = || keys.first().map_or(Subject::NONE, |key| Subject::key(key.as_bytes()));
+        self.turn.counters.end((false, keys.len() as u64), read.is_ok(), since, about);
         read
     }
 
@@ -265,11 +269,16 @@ impl Lane {
             return Code::NotHere as i32;
         }
         let mut out = Fill::new(out);
-        self.turn.read((1, true), &mut |snapshot| {
+        self.turn.read((1, true), || Subject::range(range), &mut |snapshot| {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })
     }
+}
+
+/// What a request of keys is about: its first key.
+fn first_of(request: &[u8]) -> Subject {
+    next_key(request).map_or(Subject::NONE, |(key, _)| Subject::key(key))
 }
 
 /// Whether a replica may answer all keys of a request.

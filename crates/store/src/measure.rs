@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Store;
 use super::health::Part;
@@ -57,6 +58,7 @@ impl Store {
     /// All metrics at one moment. The reader thread counts messages and documents for it.
     pub fn metrics_snapshot(&self, reply: Box<dyn FnOnce(Result<MetricsSnapshot>) + Send>) {
         let own = self.metrics.own();
+        let slowest = Some(own.slowest((Instant::now(), self.env.now_ms())));
         let is_kept = self.is_keeping_metrics();
         let holders = self.holders();
         let failing = self.failing();
@@ -66,7 +68,7 @@ impl Store {
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
         self.read(None, reply, move |snapshot, _| {
             let taken = take(snapshot, own, is_kept, holders)?;
-            Ok(MetricsSnapshot { parts, replica, archives, ..taken })
+            Ok(MetricsSnapshot { parts, replica, archives, slowest, ..taken })
         });
     }
 }

@@ -80,6 +80,17 @@ pub fn cut(bytes: &[u8], prefix_bytes: usize, parts: usize) -> Option<&[u8]> {
     if reader.at < bytes.len() { bytes.get(..reader.at) } else { None }
 }
 
+/// The longest start of these bytes that is an encoded key.
+pub fn whole_parts(bytes: &[u8]) -> &[u8] {
+    let mut reader = Reader { bytes, at: 0 };
+    loop {
+        let end = reader.at;
+        if !matches!(reader.next_part(), Ok(Some(_))) {
+            return bytes.get(..end).unwrap_or_default();
+        }
+    }
+}
+
 /// Whether the part at offset `at` of an encoded key is bytes or text, so that its characters can
 /// be replaced by as many others.
 pub fn is_text_at(bytes: &[u8], at: usize) -> bool {

@@ -1,12 +1,13 @@
 //! Keys as literals, as in a command line and in `?key=` of a URL: `["users",42,42n,u8"00ff",true]`,
 //! or one part alone. Text that is no literal is a string: `/tmp/x`, `2026-01-01`.
 //!
-//! Invariant: accepts the keys that `js/cli/literal.ts` accepts, with the same errors.
+//! Invariant: [`parse`] reads what [`print()`] writes as the same key, and accepts the keys that `js/cli/literal.ts` accepts, with the same errors.
 //! Never: text that is evaluated.
 
 use num_bigint::{BigInt, BigUint};
 
 use super::json::push_wtf8;
+use super::json_text::{push_number, push_text};
 use super::key_json::without_surrogates;
 use crate::codec::key;
 use crate::model::{Error, JsString, KEY_LITERAL_BYTES_MAX, Key, KeyPart, Result};
@@ -45,6 +46,48 @@ pub fn parse(text: &str) -> Result<Key> {
         Err(error) if starts_literal(text) => Err(error),
         Err(_) => key::encode(&[KeyPart::String(text.to_owned())]),
     }
+}
+
+/// The literal of a key. Bytes that are no key are printed as bytes.
+///
+/// ```
+/// use openkv_core::interchange::key_literal::{parse, print};
+/// let key = parse(r#"["users", -42n, u8"00ff", -0, NaN]"#)?;
+/// assert_eq!(print(key.as_bytes()), r#"["users",-42n,u8"00ff",-0,NaN]"#);
+/// assert_eq!(parse(&print(key.as_bytes()))?, key);
+/// # Ok::<(), openkv_core::model::Error>(())
+/// ```
+pub fn print(key: &[u8]) -> String {
+    let Ok(parts) = key::decode(key) else { return printed_bytes(key) };
+    let parts: Vec<String> = parts.iter().map(printed).collect();
+    format!("[{}]", parts.join(","))
+}
+
+fn printed(part: &KeyPart) -> String {
+    match part {
+        KeyPart::String(text) => {
+            let mut out = String::new();
+            push_text(&mut out, text);
+            out
+        }
+        KeyPart::Number(n) if n.is_nan() => "NaN".to_owned(),
+        KeyPart::Number(n) if n.is_infinite() && *n < 0.0 => "-Infinity".to_owned(),
+        KeyPart::Number(n) if n.is_infinite() => "Infinity".to_owned(),
+        KeyPart::Number(n) if *n == 0.0 && n.is_sign_negative() => "-0".to_owned(),
+        KeyPart::Number(n) => {
+            let mut out = String::new();
+            push_number(&mut out, *n);
+            out
+        }
+        KeyPart::BigInt(n) => format!("{n}n"),
+        KeyPart::Bytes(bytes) => printed_bytes(bytes),
+        KeyPart::Bool(b) => b.to_string(),
+    }
+}
+
+fn printed_bytes(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("u8\"{digits}\"")
 }
 
 /// The keys of an array of keys, or of one key: `[["users",42],["config"]]`.

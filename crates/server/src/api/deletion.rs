@@ -10,7 +10,7 @@ use super::range::Bounds;
 use crate::data::{Client, store_of};
 use crate::pending::{BUSY, Pending, Wanted};
 use openkv_core::model::{Among, Beyond, Deletion, Error, FilterResults, Key, Limits};
-use openkv_store::call::{ManyDeletion, delete};
+use openkv_store::call::{ManyDeletion, delete, subject_of};
 use openkv_store::metrics::Operation;
 
 /// The answer of a deletion.
@@ -61,10 +61,12 @@ async fn delete_among(
         limits: Limits::wide(),
         patience: wanted.patience(&store, "kv.deleteMany"),
     };
+    let subject = subject_of(&asked.deletion.among);
     let outcome = Pending::of(|reply| {
         delete(&store, asked, move |outcome| reply(outcome.map_err(Error::from)));
     });
     let outcome = outcome.await;
-    store.metrics().answered(Operation::DeleteMany, 1, outcome.is_ok(), since);
+    let metrics = store.metrics();
+    metrics.answered(Operation::DeleteMany, (1, outcome.is_ok()), since, || subject);
     Ok(outcome?.0)
 }

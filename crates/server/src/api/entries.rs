@@ -14,7 +14,7 @@ use openkv_core::filter::Filter;
 use openkv_core::model::{
     Encoding, Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Key, Result, Seen, Versionstamp,
 };
-use openkv_store::metrics::Operation;
+use openkv_store::metrics::{Operation, Subject};
 use openkv_store::{Room, Scan, Store};
 
 /// An entry.
@@ -91,8 +91,14 @@ impl Gathering {
 }
 
 /// Counts an operation among the metrics of its database.
-fn counted<T>(store: &Store, operation: Operation, times: u64, since: Instant, read: &Result<T>) {
-    store.metrics().answered(operation, times, read.is_ok(), since);
+fn counted<T>(
+    store: &Store,
+    operation: Operation,
+    (times, since): (u64, Instant),
+    read: &Result<T>,
+    about: impl FnOnce() -> Subject,
+) {
+    store.metrics().answered(operation, (times, read.is_ok()), since, about);
 }
 
 /// Reads the entries of keys from one snapshot, in their order; `None` where there is none.
@@ -105,7 +111,8 @@ pub(crate) async fn entries(
         (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
     let since = Instant::now();
     let read = attempt!(claim, read_keys(&store, &claim, keys).await)?;
-    counted(&store, Operation::GetWithExpiry, keys.len() as u64, since, &read);
+    let about = || keys.first().map_or(Subject::NONE, |key| Subject::key(key.as_bytes()));
+    counted(&store, Operation::GetWithExpiry, (keys.len() as u64, since), &read, about);
     let (entries, bytes, ()) = read?;
     Ok(Found { entries, claim, bytes })
 }
@@ -173,7 +180,7 @@ pub(crate) async fn page(
         (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
     let since = Instant::now();
     let read = attempt!(claim, read_page(&store, &claim, selection, limit).await)?;
-    counted(&store, Operation::List, 1, since, &read);
+    counted(&store, Operation::List, (1, since), &read, || selection.bounds.subject());
     let (entries, bytes) = read?;
     Ok(Found { entries, claim, bytes })
 }
@@ -216,6 +223,6 @@ pub(crate) async fn count(client: &Client, selection: &Selection) -> Result<u64,
     let patience = wanted.patience(&store, "kv.count");
     let scan = selection.scan(&store)?;
     let count = Pending::of(|reply| store.count(scan, patience, reply)).await;
-    counted(&store, Operation::Count, 1, since, &count);
+    counted(&store, Operation::Count, (1, since), &count, || selection.bounds.subject());
     Ok(count?)
 }

@@ -25,7 +25,7 @@ use openkv_core::interchange::ndjson;
 use openkv_core::model::{
     ANSWER_PIECE_BYTES, Error, HTTP_EXPORT_MS_MAX, HTTP_EXPORTS_MAX, Result, SHORT_BYTES_MAX, Seen,
 };
-use openkv_store::metrics::Operation;
+use openkv_store::metrics::{Operation, Subject};
 use openkv_store::{Caller, Store};
 use std::sync::Arc;
 
@@ -60,7 +60,8 @@ pub(super) async fn export(client: Extension<Admitted>, request: Request) -> Ans
     let most = Duration::from_millis(HTTP_EXPORT_MS_MAX);
     let patience = store.patience("export", most, Some(pieces.liveness()));
     pieces.within(&patience);
-    let exporting = Exporting::new(&client, &store, pieces, place);
+    let subject = bounds.subject();
+    let exporting = Exporting::new(&client, &store, (pieces, subject), place);
     store.long_walk((bounds.start, bounds.end), patience, exporting, Exporting::take);
     let body = Body::Checked(Box::new(body.begun().await?));
     let mut exported = answer(StatusCode::OK, LINES_TYPE, body);
@@ -77,6 +78,7 @@ struct Exporting {
     fault: Option<Error>,
     store: Arc<Store>,
     since: Instant,
+    subject: Subject,
     _place: OwnedSemaphorePermit,
 }
 
@@ -84,11 +86,12 @@ impl Exporting {
     fn new(
         client: &Client,
         store: &Arc<Store>,
-        pieces: PieceSender,
+        (pieces, subject): (PieceSender, Subject),
         place: OwnedSemaphorePermit,
     ) -> Self {
         Self {
             pieces,
+            subject,
             lines: String::with_capacity(ANSWER_PIECE_BYTES),
             claim: client.database.memory.claim(usize::MAX),
             fault: None,
@@ -146,7 +149,8 @@ impl Exporting {
 impl Caller<()> for Exporting {
     fn end(mut self, walked: Result<()>) {
         let walked = self.fault.take().map_or(walked, Err);
-        self.store.metrics().answered(Operation::List, 1, walked.is_ok(), self.since);
+        let metrics = self.store.metrics();
+        metrics.answered(Operation::List, (1, walked.is_ok()), self.since, || self.subject);
         match walked {
             Ok(()) if self.flush() => self.pieces.end(),
             Ok(()) => {}

@@ -13,6 +13,7 @@ use super::admit::{Admitted, authorized};
 use super::body::json;
 use super::problem::{Answered, Problem};
 use crate::answer::{Answer, answer, whole};
+use crate::auth::Rights;
 use crate::data::store_of;
 use crate::pending::Pending;
 use crate::{Serving, admin};
@@ -25,11 +26,16 @@ const OPEN_METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; ch
 
 /// The metrics of the database.
 #[utoipa::path(get, path = "/metrics", tag = "operation", operation_id = "metrics",
-    responses((status = 200, description = "The counters, as `kv.metrics()` has them.",
-        body = Object)))]
+    responses((status = 200, description = "The counters, as `kv.metrics()` has them, without `slowest` for a \
+        token with the rights `metrics`.", body = Object)))]
 pub(super) async fn of_database(client: Extension<Admitted>) -> Answered {
     let store = store_of(&client.database).await?;
-    json(&snapshot(&store).await?)
+    let mut snapshot = snapshot(&store).await?;
+    // It has keys.
+    if client.grant.rights < Rights::Read {
+        snapshot.slowest = None;
+    }
+    json(&snapshot)
 }
 
 /// The metrics of the database as Prometheus' text, or OpenMetrics.

@@ -7,6 +7,7 @@ use base64::prelude::BASE64_URL_SAFE;
 use super::problem::{Problem, shown};
 use openkv_core::codec::key;
 use openkv_core::model::{Key, Limits};
+use openkv_store::metrics::Subject;
 
 /// The first byte behind every tag of a part: it ends the keys of a prefix.
 const BEHIND_PREFIX: u8 = 0xff;
@@ -90,6 +91,11 @@ impl Bounds {
         }
         bounds.end = bounds.end.max(bounds.start.clone());
         Ok(bounds)
+    }
+
+    /// What an operation on the range is about.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::span(&self.start, &self.end)
     }
 
     fn check_len(mut given: impl Iterator<Item = usize>) -> Result<(), Problem> {

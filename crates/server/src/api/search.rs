@@ -31,7 +31,7 @@ use openkv_core::model::{
 };
 use openkv_core::search::words;
 use openkv_store::call::Paging;
-use openkv_store::metrics::Operation;
+use openkv_store::metrics::{Operation, Subject};
 use openkv_store::{Caller, Patience, Room, Store};
 
 /// A search.
@@ -262,7 +262,8 @@ async fn found(
     let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let since = Instant::now();
     let done = attempt!(claim, once(store, &claim, (asked, filter.clone()), form).await)?;
-    store.metrics().answered(Operation::Search, 1, done.is_ok(), since);
+    let about = || Subject::prefix(asked.search.prefix.as_bytes());
+    store.metrics().answered(Operation::Search, (1, done.is_ok()), since, about);
     Ok(Found { body: done?, claim })
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::{Call, Fault};
+use crate::metrics::Subject;
 use crate::{Caller, Look, Patience, Store};
 use openkv_core::filter::Filter;
 use openkv_core::model::{
@@ -55,12 +56,22 @@ struct Progress {
 pub(super) fn delete_many(frame: &[u8], call: Call) {
     let patience = call.patience("kv.deleteMany");
     let Some(((mut deletion, atomic), call)) = call.parsed(parse_deletion(frame)) else { return };
-    let Call { store, reply, durable, busy, limits, .. } = call;
+    let Call { store, mut reply, durable, busy, limits, .. } = call;
+    reply.about(subject_of(&deletion.among));
     deletion.now_ms = store.now_ms();
     let asked = ManyDeletion { deletion, atomic, durable, busy, limits, patience };
     delete(&store, asked, move |outcome| {
         reply.tell(outcome.map(|(count, stamp)| deleted_answer(count, stamp)));
     });
+}
+
+/// What a deletion is about: its range, or its first key.
+#[must_use]
+pub fn subject_of(among: &Among) -> Subject {
+    match among {
+        Among::Span { start, end } => Subject::span(start.as_bytes(), end.as_bytes()),
+        Among::Keys(keys) => keys.first().map_or(Subject::NONE, |key| Subject::key(key.as_bytes())),
+    }
 }
 
 /// Deletes entries, commit by commit. `end` gets the outcome. After a panic it is dropped instead.

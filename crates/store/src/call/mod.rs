@@ -34,7 +34,7 @@ use openkv_core::model::{Error, Limits};
 use openkv_wire::protocol::Command;
 
 pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
-pub use deletion::{ManyDeletion, delete};
+pub use deletion::{ManyDeletion, delete, subject_of};
 pub use read::{read, read_immediately};
 pub use reply::{Fault, Reply};
 pub use search::Paging;

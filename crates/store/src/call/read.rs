@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::answering::Answering;
 use super::{Call, too_large};
 use crate::Rows;
-use crate::metrics::{Metrics, Operation};
+use crate::metrics::{Metrics, Operation, Subject};
 use openkv_core::model::{Range, Result};
 use openkv_wire::protocol::frame::Answer;
 
@@ -57,16 +57,19 @@ struct Asked {
     keys: u64,
     pages: u64,
     since: Instant,
+    /// What the first range is about.
+    subject: Subject,
 }
 
 impl Asked {
     fn of(ranges: &[Range]) -> Self {
         let keys = ranges.iter().filter(|range| range.is_point()).count() as u64;
-        Self { keys, pages: ranges.len() as u64 - keys, since: Instant::now() }
+        let subject = ranges.first().map_or(Subject::NONE, Subject::range);
+        Self { keys, pages: ranges.len() as u64 - keys, since: Instant::now(), subject }
     }
 
     fn count(&self, metrics: &Metrics, is_ok: bool) {
-        metrics.answered(Operation::Get, self.keys, is_ok, self.since);
-        metrics.answered(Operation::List, self.pages, is_ok, self.since);
+        metrics.answered(Operation::Get, (self.keys, is_ok), self.since, || self.subject);
+        metrics.answered(Operation::List, (self.pages, is_ok), self.since, || self.subject);
     }
 }

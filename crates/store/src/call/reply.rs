@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::metrics::{Metrics, Operation};
+use crate::metrics::{Metrics, Operation, Subject};
 use crate::{CallerLiveness, Patience, Room};
 use openkv_core::codec::Malformed;
 use openkv_core::model::{Error, Kind};
@@ -64,12 +64,15 @@ pub struct Reply {
     room: Option<Arc<dyn Room>>,
     /// The operation that the answer is counted as, and when it began.
     counts: Option<(Arc<Metrics>, Operation, Instant)>,
+    /// What the operation is about.
+    subject: Subject,
 }
 
 impl Reply {
     /// A reply that calls this with the answer, empty for one without bytes.
     pub fn new(answer: impl FnOnce(Result<Vec<u8>, Fault>) + Send + 'static) -> Self {
-        Self { answer: Some(Box::new(answer)), wanted: None, room: None, counts: None }
+        let (answer, subject) = (Some(Box::new(answer) as Answer), Subject::NONE);
+        Self { answer, wanted: None, room: None, counts: None, subject }
     }
 
     /// From now on reads ask this before they begin, and reads in steps before each step.
@@ -124,9 +127,14 @@ impl Reply {
         self.counts = Some((metrics.clone(), operation, Instant::now()));
     }
 
+    /// Names the keys of the operation, for the slow log.
+    pub(super) fn about(&mut self, subject: Subject) {
+        self.subject = subject;
+    }
+
     fn answer(&mut self, answer: Result<Vec<u8>, Fault>) {
         if let Some((metrics, operation, since)) = &self.counts {
-            metrics.answered(*operation, 1, answer.is_ok(), *since);
+            metrics.answered(*operation, (1, answer.is_ok()), *since, || self.subject);
         }
         if let Some(tell) = self.answer.take() {
             tell(answer);

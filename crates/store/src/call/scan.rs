@@ -3,6 +3,7 @@
 
 use super::answering::Answering;
 use super::{Call, Fault};
+use crate::metrics::Subject;
 use crate::{Scan, Store};
 use openkv_core::filter::Filter;
 use openkv_core::model::{Key, Result, Row, Seen};
@@ -36,9 +37,10 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
 pub(super) fn scan(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
     let asked = asked(frame, &call.store);
-    let Some(((scan, request, now_ms), Call { store, reply, .. })) = call.parsed(asked) else {
+    let Some(((scan, request, now_ms), Call { store, mut reply, .. })) = call.parsed(asked) else {
         return;
     };
+    reply.about(Subject::span(&scan.start, &scan.end));
     let (with_expiry, keys_only) = (request.with_expiry, request.keys_only);
     let finish = move |(rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
         let (scan, done) = scanned?;
@@ -63,15 +65,17 @@ pub(super) fn scan(frame: &[u8], call: Call) {
 pub(super) fn count(frame: &[u8], call: Call) {
     let patience = call.patience("kv.count");
     let asked = asked(frame, &call.store);
-    let Some(((scan, ..), Call { store, reply, .. })) = call.parsed(asked) else { return };
+    let Some(((scan, ..), Call { store, mut reply, .. })) = call.parsed(asked) else { return };
+    reply.about(Subject::span(&scan.start, &scan.end));
     let finish = |(), count: Result<u64>| Ok((count? as f64).to_le_bytes().to_vec());
     store.count(scan, patience.clone(), Answering::new(reply, (), finish).within(&patience));
 }
 
 /// Frame: keys, each behind its length. Answer: a row for each, without its key and with its expiry; the
 /// row of an absent entry has no encoding (0).
-pub(super) fn entries(mut frame: &[u8], Call { store, reply, answer_bytes_max, .. }: Call) {
+pub(super) fn entries(mut frame: &[u8], Call { store, mut reply, answer_bytes_max, .. }: Call) {
     let mut keys = Vec::new();
+    reply.about(next_key(frame).map_or(Subject::NONE, |(key, _)| Subject::key(key)));
     while let Some((key, rest)) = next_key(frame) {
         keys.push(Key::from_encoded(key.to_vec()));
         frame = rest;
@@ -91,7 +95,8 @@ pub(super) fn entries(mut frame: &[u8], Call { store, reply, answer_bytes_max, .
 }
 
 /// Frame: the key. Answer: u8 0 absent, 1 stays, 2 expires; then f64 when, in ms since the epoch.
-pub(super) fn ttl(frame: &[u8], Call { store, reply, .. }: Call) {
+pub(super) fn ttl(frame: &[u8], Call { store, mut reply, .. }: Call) {
+    reply.about(Subject::key(frame));
     let finish = |(), ends: Result<Vec<_>>| {
         Ok(match ends?.pop().flatten() {
             None => vec![ABSENT],

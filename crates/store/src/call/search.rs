@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::answering::Answering;
 use super::{Call, Fault, too_large};
 use crate::Patience;
+use crate::metrics::Subject;
 use openkv_core::codec::key;
 use openkv_core::filter::Filter;
 use openkv_core::model::{Error, Hit, HitChoice, HitVisitor, IndexInfo, Result, Search};
@@ -47,7 +48,8 @@ pub(super) fn list(frame: &[u8], call: Call) {
 pub(super) fn search(frame: &[u8], call: Call) {
     let patience = call.patience("kv.search");
     let asked = asked(frame, &call, patience.clone());
-    let Some(((search, page), Call { store, reply, .. })) = call.parsed(asked) else { return };
+    let Some(((search, page), Call { store, mut reply, .. })) = call.parsed(asked) else { return };
+    reply.about(Subject::prefix(search.prefix.as_bytes()));
     let highlights = search.highlight.is_some();
     let finish = move |page: ResultsPage, used: Result<IndexInfo>| {
         let used = used?;

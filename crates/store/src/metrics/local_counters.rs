@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::Operation;
 use super::counters::Count;
 use super::shared_counters::{Metrics, ns};
+use super::slow::{SLOW_NS, Slow, Subject};
 use openkv_core::model::{LATENCY_SAMPLE_READS, LATENCY_SAMPLES_MAX};
 
 /// The counters of one lane. Dropping them merges them.
@@ -40,8 +41,14 @@ impl LocalCounters {
         }
     }
 
-    /// Counts answered reads: keys or pages.
-    pub fn end(&mut self, is_list: bool, times: u64, good: bool, since: Option<Instant>) {
+    /// Counts answered reads: keys or pages. `about` is called for slow ones.
+    pub fn end(
+        &mut self,
+        (is_list, times): (bool, u64),
+        good: bool,
+        since: Option<Instant>,
+        about: impl FnOnce() -> Subject,
+    ) {
         let count = if is_list { &mut self.lists } else { &mut self.gets };
         count.answered += times;
         if !good {
@@ -49,7 +56,11 @@ impl LocalCounters {
         }
         if let Some(since) = since {
             let operation = if is_list { Operation::List } else { Operation::Get };
-            self.samples.push((operation, ns(since)));
+            let ns = ns(since);
+            if ns >= SLOW_NS {
+                self.metrics.slow(Slow { operation, subject: about(), times, good, since, ns });
+            }
+            self.samples.push((operation, ns));
             if self.samples.len() >= LATENCY_SAMPLES_MAX {
                 self.merge();
             }

@@ -8,8 +8,10 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use super::Operation;
 use super::counters::{Count, Counters, KINDS, OperationCounters};
 use super::kept::{FlushId, Kept};
+use super::slow::{SLOW_NS, Slow, SlowId, SlowLog, Subject};
 use super::snapshot::{
-    Cache, Depth, Holders, IndexSize, MetricsSnapshot, Operations, Sizes, Transactions,
+    Cache, Depth, Holders, IndexSize, MetricsSnapshot, Operations, Sizes, SlowOperation,
+    Transactions,
 };
 use openkv_core::model::Decision;
 
@@ -26,6 +28,7 @@ struct State {
     flushes: u64,
     /// A random number, if the database keeps the counters.
     process: u64,
+    slow: SlowLog,
 }
 
 /// The counters of a process at one moment, before those that the database keeps are read.
@@ -87,17 +90,32 @@ impl Metrics {
     }
 
     /// Counts operations of one kind that were answered together; `since` is when they were
-    /// requested.
-    pub fn answered(&self, operation: Operation, times: u64, good: bool, since: Instant) {
+    /// requested. `about` is called for slow ones.
+    pub fn answered(
+        &self,
+        operation: Operation,
+        (times, good): (u64, bool),
+        since: Instant,
+        about: impl FnOnce() -> Subject,
+    ) {
         if times == 0 {
             return;
         }
         let ns = ns(since);
-        if let Some(of_kind) = self.fresh().of_kind(operation) {
+        let mut state = self.0.lock();
+        if let Some(of_kind) = state.fresh.of_kind(operation) {
             of_kind.count += times;
             of_kind.errors += if good { 0 } else { times };
             of_kind.latency.record(ns, times);
         }
+        if ns >= SLOW_NS {
+            state.slow.note(Slow { operation, subject: about(), times, good, since, ns });
+        }
+    }
+
+    /// Notes a slow operation that a lane counts.
+    pub(super) fn slow(&self, slow: Slow) {
+        self.0.lock().slow.note(slow);
     }
 
     /// Adds the counts and sampled times of a lane.
@@ -116,10 +134,20 @@ impl Metrics {
         }
     }
 
-    /// Adds the outcomes of one submission's writes, which were answered just now.
-    pub fn noted(&self, notes: &Notes) {
+    /// Adds the outcomes of one submission's writes, which were answered just now. Slow ones of one transaction
+    /// are one entry of the slow log, `slow`.
+    pub fn noted(&self, notes: &Notes, slow: &mut Option<SlowId>) {
         let ns = ns(notes.since);
-        let mut counters = self.fresh();
+        let mut state = self.0.lock();
+        if ns >= SLOW_NS
+            && let Some(entry) = notes.slow(ns)
+        {
+            match *slow {
+                None => *slow = Some(state.slow.note(entry)),
+                Some(id) => state.slow.join(id, entry.times),
+            }
+        }
+        let counters = &mut state.fresh;
         counters.commits += notes.commits;
         counters.conflicts += notes.conflicts;
         counters.rejections += notes.rejections;
@@ -152,9 +180,15 @@ impl Metrics {
 }
 
 impl OwnCounters {
+    /// The slowest operations. `now`: the same moment by both clocks.
+    #[must_use]
+    pub fn slowest(&self, now: (Instant, i64)) -> Vec<SlowOperation> {
+        self.0.slow.shown(now)
+    }
+
     /// With those that the database keeps.
     fn with_kept(self, kept: Option<&str>) -> Counters {
-        let Self(State { fresh, taken, flushes, process }) = self;
+        let Self(State { fresh, taken, flushes, process, slow: _ }) = self;
         let mut kept = kept.map(Kept::parse).unwrap_or_default();
         if let Some((flush, counters)) = taken {
             kept.add(flush, &counters);
@@ -203,6 +237,7 @@ impl OwnCounters {
             leader: None,
             replica: None,
             archives: Vec::new(),
+            slowest: None,
             parts: Vec::new(),
         }
     }
@@ -211,6 +246,10 @@ impl OwnCounters {
 /// The outcomes of the writes of one submission.
 pub struct Notes {
     since: Instant,
+    /// What its first write is about.
+    subject: Subject,
+    /// The kind of its first write.
+    first: Option<Operation>,
     kinds: [(u32, u32); KINDS],
     commits: u64,
     conflicts: u64,
@@ -218,14 +257,23 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// For writes that were submitted at `since`.
+    /// For writes that were submitted at `since`; `subject` is that of the first one.
     #[must_use]
-    pub fn new(since: Instant) -> Self {
-        Self { since, kinds: [(0, 0); KINDS], commits: 0, conflicts: 0, rejections: 0 }
+    pub fn new(since: Instant, subject: Subject) -> Self {
+        let (kinds, first) = ([(0, 0); KINDS], None);
+        Self { since, subject, first, kinds, commits: 0, conflicts: 0, rejections: 0 }
+    }
+
+    /// The entry of the slow log; `None` without a write.
+    fn slow(&self, ns: u64) -> Option<Slow> {
+        let Self { since, subject, first, commits, conflicts, rejections, .. } = *self;
+        let (times, good) = (commits + conflicts + rejections, rejections == 0);
+        Some(Slow { operation: first?, subject, times, good, since, ns })
     }
 
     /// Counts one write.
     pub fn write(&mut self, operation: Operation, decision: &Decision) {
+        self.first.get_or_insert(operation);
         let rejected = matches!(decision, Decision::Rejected(_));
         match decision {
             Decision::Rejected(_) => self.rejections += 1,

@@ -47,6 +47,9 @@ pub struct MetricsSnapshot {
     /// The archivers of this process.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveFigures>,
+    /// The slowest operations of the last hour, the slowest first. `None` for a reader who may not see keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<Vec<SlowOperation>>,
     /// Background parts by name, and whether each fails. `kv.stats()` has them as an object, with
     /// the errors.
     #[serde(skip)]
@@ -107,6 +110,28 @@ pub struct Operations {
     pub errors: u64,
     /// Their latency; `None` before the first timed operation.
     pub latency: Option<Latency>,
+}
+
+/// An operation that was slow, or several that were answered together.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlowOperation {
+    /// The kind of the operation, or of the first one.
+    pub operation: &'static str,
+    /// Its key, or its first key, as a literal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// In place of a key: the parts that all of its keys have in common, or the first parts of a long key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Operations that were answered together.
+    pub times: u64,
+    /// Whether it ended with an error.
+    pub failed: bool,
+    /// Its time, its waiting included.
+    pub duration_ms: f64,
+    /// When it ended, in ms since the epoch.
+    pub at_ms: i64,
 }
 
 /// The latency of operations.

@@ -9,10 +9,12 @@ use super::recent::is_small;
 use super::{Next, Rest, Waiting, WriterThread};
 use crate::health::Tries;
 use crate::lock_request::LockRequest;
-use crate::metrics::{Metrics, Notes, Operation};
+use crate::metrics::{Metrics, Notes, Operation, Subject};
 use crate::timers::Done;
 use crate::write_queue::{Acknowledged, Submission};
-use openkv_core::model::{Decision, Error, Kind, Renewal, Result, Settlement};
+use openkv_core::model::{
+    AtomicWrite, Decision, Error, Kind, Mutation, Renewal, Result, Settlement,
+};
 use openkv_engines::{Progress, Report, Ticket, Work, Writer};
 
 /// A batch under way, with the receivers of its outcome.
@@ -239,6 +241,8 @@ pub(super) struct Reply {
     pub(super) tell: Box<dyn FnOnce(Vec<Decision>) + Send>,
     /// Time of submission.
     pub(super) since: Instant,
+    /// What its first write is about.
+    pub(super) subject: Subject,
 }
 
 impl Reply {
@@ -247,6 +251,7 @@ impl Reply {
         let Submission { writes, durable, reply, since, .. } = submission;
         work.durable |= durable;
         let mut places = Vec::with_capacity(writes.len());
+        let subject = writes.iter().flatten().next().map_or(Subject::NONE, subject_of);
         for write in writes {
             places.push(write.map(|write| {
                 let operation = Operation::of(&write);
@@ -254,8 +259,16 @@ impl Reply {
                 operation
             }));
         }
-        Self { places, tell: reply, since }
+        Self { places, tell: reply, since, subject }
     }
+}
+
+/// What a write is about: the key of its first mutation, or else of its first check.
+fn subject_of(write: &AtomicWrite) -> Subject {
+    let (checks, mutations, _) = write.parts();
+    let checked = || checks.first().map(|check| &check.key);
+    let key = mutations.first().map(Mutation::key).or_else(checked);
+    key.map_or(Subject::NONE, |key| Subject::key(key.as_bytes()))
 }
 
 /// Answers every submission with the engine's decisions and the errors from before.
@@ -271,8 +284,9 @@ pub(super) fn fail(replies: Vec<Reply>, error: &Error, metrics: &Metrics) {
 }
 
 fn answer(replies: Vec<Reply>, metrics: &Metrics, mut next: impl FnMut() -> Decision) {
-    for Reply { places, tell, since } in replies {
-        let mut notes = Notes::new(since);
+    let mut slow = None;
+    for Reply { places, tell, since, subject } in replies {
+        let mut notes = Notes::new(since, subject);
         let decisions = places.into_iter().map(|place| {
             let (operation, decision) = match place {
                 Ok(operation) => (operation, next()),
@@ -282,7 +296,7 @@ fn answer(replies: Vec<Reply>, metrics: &Metrics, mut next: impl FnMut() -> Deci
             decision
         });
         let decisions = decisions.collect();
-        metrics.noted(&notes);
+        metrics.noted(&notes, &mut slow);
         tell(decisions);
     }
 }

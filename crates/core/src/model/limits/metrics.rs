@@ -23,3 +23,17 @@ pub const METRIC_LAST_FLUSH_MS_MAX: u64 = 1000;
 /// Queues whose messages are counted for metrics, the first ones by name.
 // Public (metrics): queues whose messages `metrics` counts, the first by name
 pub const METRIC_QUEUES_MAX: usize = 1000;
+
+/// From this time on an operation is in the slow log, in ms, if it is among the slowest.
+// Public (metrics): milliseconds from which an operation is in `slowest` of `metrics`
+pub const SLOW_OPERATION_MS_MIN: u64 = 10;
+
+/// Operations in the slow log.
+// Public (metrics): operations in `slowest`
+pub const SLOW_OPERATIONS_MAX: usize = 64;
+
+/// Longest stay of an operation in the slow log, in ms.
+pub const SLOW_OPERATION_AGE_MS: u64 = 3_600_000;
+
+/// Bytes of the encoded key of an operation in the slow log. Of a longer key it has the parts that fit.
+pub const SLOW_KEY_BYTES_MAX: usize = 64;
