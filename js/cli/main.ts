@@ -23,6 +23,7 @@ import { addServeCommand } from "./commands/serve.js";
 import { addShellCommand } from "./commands/shell.js";
 import { addStudioCommand } from "./commands/studio.js";
 import { addTenantCommands } from "./commands/tenants.js";
+import { addTopCommand } from "./commands/top.js";
 import { addWriteCommands } from "./commands/writes.js";
 import { DONE, INTERRUPTED, NOT_DONE, WRONG_USAGE } from "./exit-codes.js";
 import { LiteralError, QUOTING } from "./literal.js";
@@ -71,6 +72,7 @@ export function makeProgram(): Command {
   addImportCommand(program);
   addCopyCommand(program);
   addMaintenanceCommands(program);
+  addTopCommand(program);
   addRestoreCommand(program);
   addPromoteCommand(program);
   addArchiveCommands(program);

@@ -77,6 +77,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   check: [`${ON} check`],
   stats: [`${ON} stats --entries`],
   vacuum: [`${ON} vacuum`],
+  top: [
+    "openkv top http://127.0.0.1:4512",
+    "openkv top app.sqlite3 --once --json",
+    "openkv top app.sqlite3 --sizes --depth 2",
+  ],
   shell: [`${ON} shell`, `${ON} shell < commands.txt`],
   completion: [
     "source <(openkv completion bash)",

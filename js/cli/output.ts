@@ -11,6 +11,10 @@ import { printKeyPart, printLiteral } from "./print-literal.js";
 import { askShell, printsOutput } from "./shell-context.js";
 import { plainKey, plainLine, plainValue } from "./plain-json.js";
 
+/** The size of a terminal that does not say it. */
+const SCREEN_ROWS = 24;
+const SCREEN_COLUMNS = 80;
+
 /** The style of the output. */
 export interface Style {
   readonly json: boolean;
@@ -56,6 +60,13 @@ export function put(output: string | Uint8Array): Promise<void> {
 /** Prints one line of plain text or JSON. */
 export function print(line: string): Promise<void> {
   return put(`${visible(line)}\n`);
+}
+
+/** Replaces what is on the terminal by these lines; those that do not fit are cut. */
+export function redraw(lines: readonly string[]): Promise<void> {
+  const { rows = SCREEN_ROWS, columns = SCREEN_COLUMNS } = process.stdout;
+  const shown = lines.slice(0, rows - 1).map((line) => visible(line).slice(0, columns - 1));
+  return put(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
 }
 
 /** Prints lines whose parts are visible, and may be coloured. */
