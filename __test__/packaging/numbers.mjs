@@ -75,6 +75,9 @@ export const SENTENCES = {
     "(option `log.retention`, {LOG_RETENTION_MS} unless set)",
   ],
   "docs/cli.md": [
+    "anew every {js/cli/commands/top.ts INTERVAL_MS_DEFAULT} (`--interval`)",
+    "it reads up to {js/cli/top/changes.ts CHANGES_MAX} changes",
+    "is milliseconds (default: {js/cli/commands/top.ts INTERVAL_MS_DEFAULT:s}s)",
     "Of bytes the first {js/cli/print-literal.ts BYTES_PRINTED_MAX} are printed",
     "most entries, up to {SEARCH_ENTRIES_MAX} (default: {js/search/search.ts LIMIT_DEFAULT})",
     "(default: {BACKOFF_DEFAULT_MS.0:ms}ms,{BACKOFF_DEFAULT_MS.1:s}s,{BACKOFF_DEFAULT_MS.2:s}s,{BACKOFF_DEFAULT_MS.3:s}s,{BACKOFF_DEFAULT_MS.4:minutes}m)",
@@ -136,6 +139,7 @@ export const SENTENCES = {
     "in steps of {POSTGRES_EMPTY_STEP_ROWS}.",
   ],
   "docs/http.md": [
+    "after up to {HTTP_SIZES_ENTRIES_MAX} entries",
     "`limit` ({HTTP_LIST_ENTRIES_DEFAULT}, at most {HTTP_LIST_ENTRIES_MAX}), `reverse`",
     "in commits that look at up to {DELETE_STEP_ROWS_MAX} entries each",
     "as `DELETE`, for at most {HTTP_BATCH_KEYS_MAX} keys",
@@ -174,6 +178,10 @@ export const SENTENCES = {
     "A result has at most {js/cli/mcp/arguments.ts MCP_ENTRIES_MAX} entries ({js/cli/mcp/arguments.ts MCP_ENTRIES_DEFAULT} by default) and {js/cli/mcp/tools.ts MCP_RESULT_BYTES_MAX};",
   ],
   "docs/metrics.md": [
+    "Each took {SLOW_OPERATION_MS_MIN} or more, its waiting included; the list\nhas at most {SLOW_OPERATIONS_MAX}.",
+    "of a key of more than {SLOW_KEY_BYTES_MAX} its first parts",
+    "is timed once in {LATENCY_SAMPLE_READS}, so",
+    "A write copies up to {SLOW_KEY_BYTES_MAX} of its first",
     "up to {ARCHIVE_LOOK_MS} if all is well",
     "One of {LATENCY_SAMPLE_READS} reads",
     "for the first {METRIC_QUEUES_MAX} queues",
@@ -331,6 +339,8 @@ export const SENTENCES = {
     "hidden from consumers for {studio/src/api/queues.ts LOOK_MS};",
   ],
   "index.d.ts": [
+    "the slowest first: at most {SLOW_OPERATIONS_MAX}, of {SLOW_OPERATION_MS_MIN} or more.",
+    "key of more than {SLOW_KEY_BYTES_MAX}.",
     "At most {deno.keyBytesMax} when encoded",
     "Default: `[{BACKOFF_DEFAULT_MS.0}, {BACKOFF_DEFAULT_MS.1}, {BACKOFF_DEFAULT_MS.2}, {BACKOFF_DEFAULT_MS.3}, {BACKOFF_DEFAULT_MS.4}]`",
     "until the handle closes, up to {js/queue/deno-queue.ts CREDITS} at a time",

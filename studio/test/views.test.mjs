@@ -18,6 +18,68 @@ test("the overview has counts, charts and queues", async () => {
   });
 });
 
+test("the key space is measured when it is asked for, below a prefix too, and can be cancelled", async () => {
+  const { url } = await served(async (kv) => {
+    await kv.set(["users", 1n, "name"], "x".repeat(3000));
+    await kv.set(["users", "ada", "name"], "Ada");
+    await kv.set(["logo"], 1);
+  });
+  await onPage(url, { hash: "/overview", token: readToken, allow: [/403/] }, async (page) => {
+    const space = page.getByRole("region", { name: "Key space", exact: true });
+    await space.getByText("are not measured").waitFor();
+    await space.getByRole("button", { name: "Measure", exact: true }).click();
+    await space.getByText("3 entries").waitFor();
+    const rows = () => space.locator("tbody tr").allInnerTexts();
+    const cells = async () => (await rows()).map((row) => row.split(/\s*\t\s*/).slice(0, 3));
+    assert.deepEqual(await cells(), [
+      ['["users"]', "2", "3.0 KiB"],
+      ['["logo"]', "1", "7 B"],
+    ]);
+    await space.getByRole("button", { name: 'Measure below ["users"]' }).click();
+    await space.getByText("2 entries").waitFor();
+    assert.deepEqual(
+      (await cells()).map(([prefix]) => prefix),
+      ['["users",1n]', '["users","ada"]'],
+    );
+    await shoot(page, "key-space");
+    // The second part of the range is never answered.
+    await page.route("**/api/sizes*", (route) => {
+      if (route.request().url().includes("cursor=")) return undefined;
+      const prefixes = [{ prefix: '["users"]', entries: 5, bytes: 70 }];
+      return route.fulfill({ json: { prefixes, cursor: "AA==" } });
+    });
+    await space.getByRole("button", { name: "All keys" }).click();
+    await space.getByText("5 entries, reading…").waitFor();
+    await space.getByRole("button", { name: "Cancel" }).click();
+    await space.getByText("5 entries, cancelled").waitFor();
+    assert.deepEqual(await cells(), [['["users"]', "5", "70 B"]]);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await space.getByRole("link", { name: '["users"]' }).click();
+    await page.getByRole("textbox", { name: "Prefix" }).waitFor();
+    assert.equal(await page.getByRole("textbox", { name: "Prefix" }).inputValue(), '["users"]');
+  });
+});
+
+test("the overview has the slowest operations with their keys", async () => {
+  const { url } = await served(demo);
+  await onPage(url, { hash: "/overview" }, async (page) => {
+    await page.route("**/api/metrics", async (route) => {
+      const response = await route.fetch();
+      const slow = { times: 1, failed: false, durationMs: 51.4, atMs: 0 };
+      const slowest = [
+        { operation: "set", key: '["users",42n]', ...slow },
+        { operation: "list", prefix: '["carts"]', ...slow, times: 3, failed: true },
+      ];
+      await route.fulfill({ response, json: { ...(await response.json()), slowest } });
+    });
+    const log = page.getByRole("region", { name: "Slowest of the last hour" });
+    await log.getByText('["users",42n]').waitFor();
+    await log.getByText("list ×3 failed").waitFor();
+    await log.getByText('["carts"] and below').waitFor();
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+});
+
 test("messages are enqueued, taken, given back and deleted", async () => {
   const { url, kv } = await served();
   await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {

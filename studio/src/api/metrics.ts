@@ -21,6 +21,17 @@ export interface Depth {
   readonly dead: number;
 }
 
+/** An operation that was slow. */
+export interface SlowOperation {
+  readonly operation: string;
+  readonly key?: string;
+  readonly prefix?: string;
+  readonly times: number;
+  readonly failed: boolean;
+  readonly durationMs: number;
+  readonly atMs: number;
+}
+
 export interface Metrics {
   readonly operations: Readonly<
     Record<string, { count: number; errors: number; latency: Latency | null }>
@@ -35,6 +46,8 @@ export interface Metrics {
   readonly indexes: Readonly<Record<string, unknown>>;
   readonly databaseBytes: number | null;
   readonly walBytes: number | null;
+  /** Missing on servers of earlier versions. */
+  readonly slowest?: readonly SlowOperation[];
   readonly cache: { readonly hits: number; readonly misses: number; readonly hitRate: number };
 }
 

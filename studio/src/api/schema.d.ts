@@ -505,6 +505,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sizes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells entries and bytes of each prefix of a range. */
+        get: operations["sizes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/watch": {
         parameters: {
             query?: never;
@@ -1053,6 +1070,27 @@ export interface components {
             messages: components["schemas"]["PeekedMessage"][];
         };
         Prefix: components["schemas"]["KeyPart"][];
+        /** @description What is below a prefix, in the part of the range that was read. */
+        PrefixSize: {
+            /**
+             * Format: int64
+             * @description Bytes of their keys and values, as they are stored.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Entries.
+             */
+            entries: number;
+            /** @description A key, as a literal. */
+            prefix: string;
+        };
+        /** @description The sizes of the prefixes in a part of a range, in the order of their keys. */
+        PrefixSizes: {
+            /** @description Where the rest of the range begins; `null` at its end. The first prefix of the rest may be the last one here. */
+            cursor?: string | null;
+            prefixes: components["schemas"]["PrefixSize"][];
+        };
         /** @description The body of an error (RFC 9457). */
         Problem: {
             /** @description What happened, for programs. */
@@ -2532,7 +2570,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The counters, as `kv.metrics()` has them. */
+            /** @description The counters, as `kv.metrics()` has them, without `slowest` for a token with the rights `metrics`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3249,6 +3287,41 @@ export interface operations {
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    sizes: {
+        parameters: {
+            query?: {
+                /** @description A key, as a literal. */
+                prefix?: string;
+                /** @description Parts of a prefix behind `prefix`, by default 1. */
+                depth?: number;
+                /** @description Where the part before this one ended. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sizes of the prefixes in a part of the range. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PrefixSizes"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];

@@ -114,7 +114,7 @@ impl Range {
     }
 }
 
-fn depth_of(depth: Option<u64>) -> Result<Option<usize>, Problem> {
+pub(super) fn depth_of(depth: Option<u64>) -> Result<Option<usize>, Problem> {
     let number = |depth: u64| usize::try_from(depth).ok().filter(|depth| *depth > 0);
     let refused = || Problem::bad_request("depth must be at least 1: 0 given");
     depth.map(|depth| number(depth).ok_or_else(refused)).transpose()

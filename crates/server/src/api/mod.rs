@@ -14,7 +14,7 @@
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -50,6 +50,7 @@ pub(super) mod range;
 mod rights;
 pub(super) mod schema;
 pub(super) mod search;
+mod sizes;
 mod target;
 pub(super) mod watch_keys;
 pub(super) mod watch_prefix;
@@ -106,6 +107,7 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(list::paginate_query, list::paginate),
         routes!(list::batch),
         routes!(history::list),
+        routes!(sizes::sizes),
         routes!(search::by_query, search::search),
     ];
     let queues = [routes!(messages::list), routes!(dead_letters::list), routes!(dead_letters::get)];

@@ -9,6 +9,8 @@ import { Depths } from "../../parts/depths";
 import { Empty } from "../../parts/empty";
 import { size, whole } from "../../parts/figures";
 import { report } from "../../shell/toasts";
+import { KeySpace } from "./key-space";
+import { SlowLog } from "./slow-log";
 
 /** Operations that are listed as the slowest. */
 const SLOWEST = 6;
@@ -62,6 +64,8 @@ export function Overview() {
         <Queues metrics={last} />
         <Slowest metrics={last} />
       </div>
+      <SlowLog metrics={last} />
+      <KeySpace />
     </div>
   );
 }

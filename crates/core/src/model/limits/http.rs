@@ -6,6 +6,15 @@ pub const HTTP_LIST_ENTRIES_DEFAULT: usize = 100;
 /// Most entries of a page of a list.
 pub const HTTP_LIST_ENTRIES_MAX: usize = 1000;
 
+/// Entries after which an answer with the sizes of prefixes ends.
+pub const HTTP_SIZES_ENTRIES_MAX: usize = 10_000;
+
+/// Prefixes after which such an answer ends.
+pub const HTTP_SIZES_PREFIXES_MAX: usize = 1000;
+
+/// Entries of one of the reads that it consists of.
+pub const HTTP_SIZES_STEP_ENTRIES: usize = 500;
+
 /// Most keys of a batch.
 pub const HTTP_BATCH_KEYS_MAX: usize = 1000;
 
