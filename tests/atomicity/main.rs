@@ -28,8 +28,8 @@ use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
     Arith, AtomicWrite, Bounds, Calculation, Check, Decision, Deduplication, EncodedValue,
-    Encoding, Key, Limits, Message, Mutation, Numeric, Operand, Outcome, Time, Versionstamp,
-    WriteParts,
+    Encoding, Key, LimitAlgorithm, Limiting, Limits, Message, Mutation, Numeric, Operand, Outcome,
+    Time, Versionstamp, WriteParts,
 };
 use rng::Rng;
 use sqlite::SqliteFile;
@@ -163,7 +163,7 @@ fn any_time(rng: &mut Rng, now_ms: i64, waits_ms: &[i64]) -> Time {
 
 fn any_mutation(rng: &mut Rng, pair: &EnginePair<impl Place>, seen: &[Seen]) -> Mutation {
     let key = any_key(rng, seen);
-    match rng.below(15) {
+    match rng.below(17) {
         0..=4 => Mutation::Set {
             key,
             suffixed: rng.below(6) == 0,
@@ -186,6 +186,13 @@ fn any_mutation(rng: &mut Rng, pair: &EnginePair<impl Place>, seen: &[Seen]) -> 
         11 => {
             let (calculation, expiry) = (any_calculation(rng), any_end(rng, pair));
             Mutation::Calculate { key, calculation, expiry }
+        }
+        12 | 13 => {
+            let algorithm = rng.pick(&LimitAlgorithm::ALL);
+            let (limit, cost) = (rng.pick(&[0, 2, 5]), rng.pick(&[1, 1, 3]));
+            let limiting =
+                Limiting::new(algorithm, limit, rng.pick(&[20, 1000]), cost, rng.below(5) == 0);
+            Mutation::Limit { key, limiting: limiting.expect("a rule within the bounds") }
         }
         _ => {
             let op = rng.pick(&[Arith::Sum, Arith::Sum, Arith::Min, Arith::Max]);

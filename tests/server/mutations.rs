@@ -59,6 +59,11 @@ fn sample(kind: MutationKind) -> Sample {
         MutationKind::SetExpiry => {
             Sample { record: with(&[10, 0], &[]), unreadable: None, in_kv_connect: false }
         }
+        MutationKind::Limit => {
+            let rule = [5_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat();
+            let head = [&[27, 0, 0][..], &rule, &1000_f64.to_le_bytes()].concat();
+            Sample { record: with(&head, &[]), unreadable: None, in_kv_connect: false }
+        }
     }
 }
 

@@ -16,11 +16,13 @@ use super::retry_safety;
 use super::write_ids::{REPEAT_MAX, all_known, for_one_id, frame_with_ids};
 use openkv_core::model::{
     AtomicWrite, Decision, Deduplication, Enqueued, Error, FRAMES_GROUP_BYTES, FRAMES_RECORDS_MAX,
-    FRAMES_WRITES_MAX, Kind, Limits, Result, Results,
+    FRAMES_WRITES_MAX, Kind, Limits, MutationKind, Result, Results,
 };
 use openkv_wire::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use openkv_wire::protocol::RetrySafety;
-use openkv_wire::protocol::extension::{ACKS, FRAMES, QUEUES, WRITE, WRITE_IDS, with_count};
+use openkv_wire::protocol::extension::{
+    ACKS, FRAMES, LIMITERS, QUEUES, WRITE, WRITE_IDS, with_count,
+};
 use openkv_wire::protocol::frame::parse_outcomes;
 
 /// A write and its frame.
@@ -50,6 +52,7 @@ pub(super) async fn carry_out(
     let frames = executor.credentials.offers(FRAMES);
     let lacks_queues = frames && !executor.credentials.offers(QUEUES);
     let lacks_acks = frames && !executor.credentials.offers(ACKS);
+    let lacks_limiters = frames && !executor.credentials.offers(LIMITERS);
     for ((at, write), place) in writes.into_iter().enumerate().zip(&mut decisions) {
         match write {
             Ok(Framed { write, .. }) if lacks_queues && deduplicates(&write) => {
@@ -57,6 +60,9 @@ pub(super) async fn carry_out(
             }
             Ok(Framed { write, .. }) if lacks_acks && !write.acks().is_empty() => {
                 *place = Decision::Rejected(executor.credentials.lacks("ack in a commit"));
+            }
+            Ok(Framed { write, .. }) if lacks_limiters && takes_from_limiter(&write) => {
+                *place = Decision::Rejected(executor.credentials.lacks("limiter"));
             }
             Ok(write) => good.push((at, write)),
             Err(error) => *place = Decision::Rejected(error),
@@ -103,6 +109,12 @@ pub(super) async fn carry_out(
 fn deduplicates(write: &AtomicWrite) -> bool {
     let (_, _, messages) = write.parts();
     messages.iter().any(|message| message.deduplication != Deduplication::Drop)
+}
+
+/// Whether the write takes from a limiter.
+fn takes_from_limiter(write: &AtomicWrite) -> bool {
+    let (_, mutations, _) = write.parts();
+    mutations.iter().any(|mutation| mutation.kind() == MutationKind::Limit)
 }
 
 /// Sorts the writes into lines: two writes of the same key or queue are in one line, in order. A

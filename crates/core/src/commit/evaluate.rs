@@ -13,6 +13,7 @@ use super::calculate::calculate;
 use super::conflict;
 use super::effect::{NewRow, RowEffect};
 use super::journal::Journal;
+use super::limiting::{self, Taken};
 use super::placeholders::Uuids;
 use super::transaction::{Base, OldRow};
 use crate::codec::message_context;
@@ -89,6 +90,8 @@ type Undo = Vec<(Key, Option<RowEffect>)>;
 enum Change {
     /// The key gets this effect.
     Leaves(Key, RowEffect),
+    /// A limiter has answered, and the key gets this effect if the take was allowed.
+    Limited(Option<(Key, RowEffect)>, EncodedValue),
     /// There is no entry to change, and the mutation does not need one.
     Nothing,
     /// There is no entry, and the mutation needs one: the write fails as by a check.
@@ -208,10 +211,13 @@ impl<'b> Evaluation<'b> {
                     if let (Some(tells), RowEffect::Stored(row)) = (tells, &effect) {
                         results.values.push(reported_value(tells, &row.value));
                     }
-                    self.journal.note(&key, &effect, version);
-                    let keep = can_fail.then(|| key.clone());
-                    let before = self.rows.insert(key, effect);
-                    undo.extend(keep.map(|key| (key, before)));
+                    self.leave(key, effect, version, can_fail.then_some(&mut undo));
+                }
+                Ok(Change::Limited(left, answer)) => {
+                    results.values.extend(tells.map(|_| answer));
+                    if let Some((key, effect)) = left {
+                        self.leave(key, effect, version, can_fail.then_some(&mut undo));
+                    }
                 }
                 Ok(Change::Nothing) => {}
                 Ok(Change::Lost) => {
@@ -236,6 +242,18 @@ impl<'b> Evaluation<'b> {
         Ok(Decision::committed(Versionstamp::new(version), results))
     }
 
+    /// Gives a key its effect, and keeps the one before for undoing it.
+    fn leave(&mut self, key: Key, effect: RowEffect, version: u64, undo: Option<&mut Undo>) {
+        self.journal.note(&key, &effect, version);
+        match undo {
+            None => drop(self.rows.insert(key, effect)),
+            Some(undo) => {
+                let before = self.rows.insert(key.clone(), effect);
+                undo.push((key, before));
+            }
+        }
+    }
+
     /// Checks that the database can store the values that a write brings. A value that a mutation
     /// computes is a number, or is checked when it is computed.
     fn all_accepted(&self, parts: &WriteParts) -> Result<()> {
@@ -246,7 +264,8 @@ impl<'b> Evaluation<'b> {
                 | Mutation::Arith { .. }
                 | Mutation::Calculate { .. }
                 | Mutation::Append { .. }
-                | Mutation::SetExpiry { .. } => {}
+                | Mutation::SetExpiry { .. }
+                | Mutation::Limit { .. } => {}
             }
         }
         for message in &parts.messages {
@@ -360,6 +379,16 @@ impl<'b> Evaluation<'b> {
                     Ok(stored(key, value, end_ms(expiry).or_else(|| row?.expire_at_ms)))
                 })
             }
+            Mutation::Limit { key, limiting } => self.entry_of(&key)?.and_then(|row| {
+                let Taken { stored: state, outcome } =
+                    limiting::take(&limiting, row.as_ref().map(|row| &row.value), now_ms)
+                        .map_err(|error| at_key(&error, &key))?;
+                let left = state.map(|(value, end_ms)| {
+                    let row = NewRow { version, value, expire_at_ms: Some(end_ms) };
+                    (key, RowEffect::Stored(row))
+                });
+                Ok(Change::Limited(left, outcome))
+            }),
             Mutation::SetExpiry { key, expiry, required } => {
                 let expire_at_ms = end_ms(expiry);
                 Ok(match (self.version_of(&key)?, self.rows.get(&key)) {
@@ -396,7 +425,7 @@ impl<'b> Evaluation<'b> {
 /// The part of a stored value that the caller gets.
 fn reported_value(tells: Tells, value: &EncodedValue) -> EncodedValue {
     match tells {
-        Tells::Number => value.clone(),
+        Tells::Number | Tells::Limiter => value.clone(),
         Tells::Length => {
             let length = cbor::array_length(&value.bytes).unwrap_or(0);
             let bytes = cbor::encode_number(f64::from(length));

@@ -15,6 +15,7 @@ mod conflict;
 mod effect;
 mod evaluate;
 mod journal;
+mod limiting;
 mod needs;
 mod placeholders;
 mod queue;

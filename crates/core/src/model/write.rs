@@ -2,7 +2,8 @@
 
 use super::{
     Ack, Attempt, Calculation, Deleted, Deletion, EncodedValue, Encoding, Enqueued, Error, Key,
-    Limits, Message, Patch, Resolved, Result, Time, Versionstamp, WriteId, limit,
+    LIMITER_STATE_BYTES_MAX, Limiting, Limits, Message, Patch, Resolved, Result, Time,
+    Versionstamp, WriteId, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -114,6 +115,13 @@ pub enum Mutation {
         /// Whether a missing entry fails the write like a check; otherwise it is ignored.
         required: bool,
     },
+    /// Takes from a limiter. Without enough points the entry stays as it is, and the write commits.
+    Limit {
+        /// The key.
+        key: Key,
+        /// The rule, and what is taken.
+        limiting: Limiting,
+    },
 }
 
 /// Declares the kinds of mutations together with [`Mutation::kind`], so that no kind is missing, and
@@ -161,6 +169,7 @@ kinds! {
     Calculate "sum, min and max",
     Append "append and prepend",
     SetExpiry "touch and persist",
+    Limit "limiter",
 }
 
 /// What a result reports of a mutation.
@@ -170,6 +179,8 @@ pub(crate) enum Tells {
     Number,
     /// The length of the stored array.
     Length,
+    /// What a limiter answers.
+    Limiter,
 }
 
 /// Bytes that a versionstamp adds to an encoded key: tag, 20 digits, terminator.
@@ -185,6 +196,7 @@ impl Mutation {
             Self::Arith { operand, .. } => Some(operand.bytes.len()),
             Self::Calculate { calculation, .. } => Some(calculation.size_bytes()),
             Self::Append { items, .. } => Some(items.len()),
+            Self::Limit { .. } => Some(LIMITER_STATE_BYTES_MAX),
         };
         (self.key().len() + suffix, value)
     }
@@ -193,7 +205,10 @@ impl Mutation {
     pub(crate) fn can_fail(&self) -> bool {
         match self {
             Self::Set { .. } | Self::Delete { .. } => false,
-            Self::Arith { .. } | Self::Calculate { .. } | Self::Append { .. } => true,
+            Self::Arith { .. }
+            | Self::Calculate { .. }
+            | Self::Append { .. }
+            | Self::Limit { .. } => true,
             Self::SetExpiry { required, .. } => *required,
         }
     }
@@ -206,7 +221,8 @@ impl Mutation {
             Self::Delete { .. }
             | Self::Arith { .. }
             | Self::Calculate { .. }
-            | Self::SetExpiry { .. } => None,
+            | Self::SetExpiry { .. }
+            | Self::Limit { .. } => None,
         }
     }
 
@@ -215,7 +231,10 @@ impl Mutation {
         match self {
             Self::Set { .. } | Self::Delete { .. } => None,
             Self::SetExpiry { .. } => Some(false),
-            Self::Arith { .. } | Self::Calculate { .. } | Self::Append { .. } => Some(true),
+            Self::Arith { .. }
+            | Self::Calculate { .. }
+            | Self::Append { .. }
+            | Self::Limit { .. } => Some(true),
         }
     }
 
@@ -227,7 +246,8 @@ impl Mutation {
             Self::Delete { .. }
             | Self::Arith { .. }
             | Self::Calculate { .. }
-            | Self::Append { .. } => true,
+            | Self::Append { .. }
+            | Self::Limit { .. } => true,
             Self::SetExpiry { .. } => false,
         }
     }
@@ -240,7 +260,8 @@ impl Mutation {
             Self::Delete { .. }
             | Self::Arith { .. }
             | Self::Calculate { .. }
-            | Self::SetExpiry { .. } => None,
+            | Self::SetExpiry { .. }
+            | Self::Limit { .. } => None,
         }
     }
 
@@ -257,6 +278,7 @@ impl Mutation {
         match self {
             Self::Arith { .. } | Self::Calculate { .. } => Some(Tells::Number),
             Self::Append { .. } => Some(Tells::Length),
+            Self::Limit { .. } => Some(Tells::Limiter),
             Self::Set { .. } | Self::Delete { .. } | Self::SetExpiry { .. } => None,
         }
     }
@@ -440,8 +462,8 @@ impl AtomicWrite {
 pub struct Results {
     /// UUIDs, with their placeholders.
     pub resolved: Vec<Resolved>,
-    /// If requested: for each mutation that calculates or appends, in order, the stored number or
-    /// the length of the stored array.
+    /// If requested: for each mutation that calculates, appends or takes from a limiter, in order, the stored
+    /// number, the length of the stored array, or the answer of the limiter.
     pub values: Vec<EncodedValue>,
     /// The result for each message, in order.
     pub enqueued: Vec<Enqueued>,

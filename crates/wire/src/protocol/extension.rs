@@ -43,12 +43,15 @@ pub const WRITE_IDS: &str = "write-ids-1";
 /// The extension that offers writes which acknowledge messages (record ACKNOWLEDGE).
 pub const ACKS: &str = "acks-1";
 
+/// The extension that offers limiters (record LIMIT).
+pub const LIMITERS: &str = "limiters-1";
+
 /// The mark of a server that follows another one. A replica of it follows it, and not the server that it
 /// names for strong reads.
 pub const READ_SERVER: &str = "read-server-1";
 
 /// The extensions that openkv's server offers for every database.
-pub const OFFERED: [&str; 5] = [FRAMES, FEEDS, QUEUES, LOG, ACKS];
+pub const OFFERED: [&str; 6] = [FRAMES, FEEDS, QUEUES, LOG, ACKS, LIMITERS];
 
 /// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";

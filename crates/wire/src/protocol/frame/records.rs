@@ -8,8 +8,8 @@ use super::reader::Reader;
 use crate::protocol::numbers::{Group, Number, numbers};
 use openkv_core::codec::{Malformed, cbor};
 use openkv_core::model::{
-    Arith, Bounds, Calculation, EncodedValue, Encoding, Key, Mutation, Numeric, Operand, Time,
-    WriteId,
+    Arith, Bounds, Calculation, EncodedValue, Encoding, Key, LimitAlgorithm, Limiting, Mutation,
+    Numeric, Operand, Time, WriteId,
 };
 
 numbers! {
@@ -51,6 +51,8 @@ numbers! {
         ACKNOWLEDGE = 0x11;
         /// What the message of the record before does if its deduplication key is taken.
         DEDUPLICATE = 0x12;
+        /// Takes from a limiter.
+        LIMIT = 0x1b;
     }
 
     /// Flag of the first byte of a record.
@@ -93,6 +95,12 @@ numbers! {
         EXPIRES = 1;
         /// The write fails its check if there is no entry.
         REQUIRED = 2;
+    }
+
+    /// Flags of a LIMIT.
+    limit: u8, "LIMIT_" {
+        /// It only tells, and takes nothing.
+        PEEK = 1;
     }
 
     /// Flags of a TELL.
@@ -306,6 +314,7 @@ records! {
     Id = WRITE_ID { id: [u8; WriteId::BYTES] }
     Acknowledge = ACKNOWLEDGE { message: i64, lock: [u8; 8] }
     Deduplicate = DEDUPLICATE { mode: u8 }
+    Limit = LIMIT { flags: u8 = limit, algorithm: u8, limit: u32, cost: u32, per: i64, key: Key }
 }
 
 /// The mutation of a record. The error says why it is refused.
@@ -336,6 +345,14 @@ pub(super) fn to_mutation(
             expiry: expiry(time),
             required: flags & set_expiry::REQUIRED != 0,
         },
+        Record::Limit(Limit { flags, algorithm, limit, cost, per, key }) => {
+            let algorithm = LimitAlgorithm::ALL.get(usize::from(algorithm));
+            let algorithm = *algorithm.ok_or("an unknown algorithm of a limiter")?;
+            let peek = flags & limit::PEEK != 0;
+            let limiting = Limiting::new(algorithm, limit, per, cost, peek)
+                .map_err(|_| "a rule of a limiter that is out of bounds")?;
+            Mutation::Limit { key, limiting }
+        }
         Record::End(_)
         | Record::Check(_)
         | Record::CheckRange(_)
@@ -390,6 +407,18 @@ pub(super) fn to_record(mutation: Mutation) -> Record {
         Mutation::SetExpiry { key, expiry: time, required } => {
             let flags = flag(required, set_expiry::REQUIRED);
             Record::SetExpiry(SetExpiry { flags, time, key })
+        }
+        Mutation::Limit { key, limiting } => {
+            let is_algorithm = |of: &LimitAlgorithm| *of == limiting.algorithm();
+            let algorithm = LimitAlgorithm::ALL.iter().position(is_algorithm).unwrap_or_default();
+            Record::Limit(Limit {
+                flags: flag(limiting.is_peek(), limit::PEEK),
+                algorithm: algorithm as u8,
+                limit: limiting.limit(),
+                cost: limiting.cost(),
+                per: limiting.per_ms(),
+                key,
+            })
         }
     }
 }
