@@ -667,10 +667,10 @@ export class KvUuidV7 {
  */
 export interface KvExpireOptions {
   /**
-   * Milliseconds from the commit to the expiry, a non-negative integer. 0: the entry is absent at
-   * once.
+   * Time from the commit to the expiry: milliseconds, a non-negative integer, or a text (`"1h"`). 0: the
+   * entry is absent at once.
    */
-  expireIn?: number | undefined;
+  expireIn?: KvDuration | undefined;
   /**
    * The time of the expiry: a date, or milliseconds since the epoch. If it has passed, the entry is
    * absent at once, and replaces the previous entry. `null` means the same as leaving it out.
@@ -689,6 +689,110 @@ export interface KvSumOptions<N extends number | bigint = number | bigint> exten
    * Default: false, which fails the commit.
    */
   clamp?: boolean | undefined;
+}
+
+/**
+ * A duration: an integer of milliseconds, or a text of numbers with units (`ms`, `s`, `m`, `h`, `d`): `"30s"`,
+ * `"1h30m"`, `"7d"`.
+ */
+export type KvDuration = number | string;
+
+/** Options of {@link Kv.lease}. */
+export interface KvLeaseOptions {
+  /**
+   * How long the lease is held without a renewal: after this time another caller gets the lease of a process that
+   * has died or hangs. At least 100 ms. It is renewed three times in this time. Default: 10 s.
+   */
+  ttl?: KvDuration | undefined;
+  /**
+   * How long to wait for the lease while another caller has it: a duration, `true` for as long as it takes, or
+   * `false` for not at all. Default: true.
+   */
+  wait?: KvDuration | boolean | undefined;
+  /** Ends the wait: the call rejects with the reason. It has no effect on a lease that is held. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * A lease that this caller holds, from {@link Kv.lease}. It is renewed in the background until it is released or
+ * lost, or the handle is closed. It does not keep the process alive.
+ */
+export interface KvLease extends AsyncDisposable {
+  /** Its key. */
+  readonly key: KvKey;
+  /**
+   * The fencing token: the versionstamp of the acquisition, 20 hexadecimal digits. Each later acquisition of the key
+   * has a greater one, also after a release; texts of this form compare as their numbers do.
+   */
+  readonly token: string;
+  /**
+   * Aborted when the lease is not held any more: it was released; its entry has expired or was changed; or it was not
+   * renewed within its `ttl` by the monotonic clock of this process. Its reason is a {@link KvError} with the code
+   * `CONFLICT` if the lease was lost. A process that hangs learns of this late: what must not happen without the
+   * lease belongs into a commit with {@link AtomicOperation.checkLease}.
+   */
+  readonly signal: AbortSignal;
+  /** Lets go of the lease, for the next caller. Resolves to whether it was held until then. */
+  release(): Promise<boolean>;
+}
+
+/** Options of {@link Kv.limiter}. */
+export interface KvLimiterOptions {
+  /** The points in `per`, from 0, which allows none, to 1000000000. */
+  limit: number;
+  /** The time of the limit. */
+  per: KvDuration;
+  /**
+   * How it counts. `"fixed"`: a window of `per` begins with the first take, and has `limit` points. `"sliding"`: as
+   * fixed windows one after the other, with the points of the previous one counted by the part of it that the last
+   * `per` still covers, as if they were spread evenly. `"token-bucket"`: a bucket of `limit` points, filled evenly
+   * with `limit` points in `per`. Default: `"fixed"`.
+   */
+  algorithm?: "fixed" | "sliding" | "token-bucket" | undefined;
+}
+
+/** The answer of a limiter. */
+export interface KvLimit {
+  /** Whether the points were there. */
+  allowed: boolean;
+  /** The `limit` of the limiter. */
+  limit: number;
+  /** The points that are left. */
+  remaining: number;
+  /**
+   * Milliseconds until the same take is allowed, if no other one comes before; 0 if it is allowed; `Infinity` if it
+   * has more points than `limit`.
+   */
+  retryAfter: number;
+  /** Milliseconds until all points are back, if none are taken; 0 if all are there. */
+  resetAfter: number;
+}
+
+/** A limiter of one key, from {@link Kv.limiter}. */
+export interface KvLimiter {
+  /**
+   * Takes `cost` points, 1 to 1000000000, or none if there are not enough. Default: 1. One commit, which reads
+   * nothing before. Rejects with `TypeError` if the key holds a value that no limiter has stored; else as {@link
+   * AtomicOperation.commit}.
+   */
+  take(cost?: number): Promise<KvLimit>;
+  /** What {@link take} would answer. Takes nothing; it is a commit too, which changes no entry. */
+  peek(cost?: number): Promise<KvLimit>;
+  /** Gives all points back: deletes the entry. */
+  reset(): Promise<void>;
+}
+
+/** Options of {@link Kv.once}. */
+export interface KvOnceOptions {
+  /** How long the result is kept. Default: until its entry is deleted. */
+  ttl?: KvDuration | undefined;
+  /** The `ttl` of the lease under which the function runs. Default: 10 s. */
+  leaseTtl?: KvDuration | undefined;
+  /**
+   * Ends the wait for another caller's run. A function that runs already is not ended: it gets the signal of its
+   * lease.
+   */
+  signal?: AbortSignal | undefined;
 }
 
 /** Options of {@link Kv.createIndex}. */
@@ -829,7 +933,7 @@ export interface KvEnqueueOptions {
   /**
    * The time from the commit to the first delivery, in milliseconds, at most 30 days. Default: 0.
    */
-  delay?: number | undefined;
+  delay?: KvDuration | undefined;
   /**
    * The keys under which the value is stored when the last delivery has failed, at most ten.
    * Default: none.
@@ -841,7 +945,7 @@ export interface KvEnqueueOptions {
    * `limits.backoffIntervalMsMax` (an hour). Default: `[100, 1000, 5000, 30000, 60000]`, as far as
    * these limits allow it.
    */
-  backoffSchedule?: readonly number[] | undefined;
+  backoffSchedule?: readonly KvDuration[] | undefined;
 }
 
 /**
@@ -854,10 +958,10 @@ export interface KvEnqueueOptions {
  */
 export interface KvExponentialBackoff {
   type: "exponential";
-  /** The first interval, in ms, 1 to `limits.backoffIntervalMsMax`. */
-  base: number;
-  /** The longest interval, in ms, `base` to `limits.backoffIntervalMsMax`. Default: the latter. */
-  max?: number | undefined;
+  /** The first interval, 1 ms to `limits.backoffIntervalMsMax`. */
+  base: KvDuration;
+  /** The longest interval, `base` to `limits.backoffIntervalMsMax`. Default: the latter. */
+  max?: KvDuration | undefined;
   /**
    * Each interval is shorter by a random share of up to this, 0 to 1, so that messages that fail together
    * are not tried again together. Default: 0.
@@ -875,7 +979,7 @@ export interface KvQueueEnqueueOptions {
   /**
    * The time from the commit to the first delivery, in milliseconds, at most 30 days. Default: 0.
    */
-  delay?: number | undefined;
+  delay?: KvDuration | undefined;
   /** The time of the first delivery: a date, or ms since the epoch. Not together with `delay`. */
   at?: Date | number | undefined;
   /**
@@ -883,7 +987,7 @@ export interface KvQueueEnqueueOptions {
    * length are limited as in {@link KvEnqueueOptions}. A message that fails when none is left is
    * dead. Or a rule for them, {@link KvExponentialBackoff}. Default: `[1000, 5000, 10000]`.
    */
-  backoffSchedule?: readonly number[] | KvExponentialBackoff | undefined;
+  backoffSchedule?: readonly KvDuration[] | KvExponentialBackoff | undefined;
   /** The keys under which its value is stored when it dies, at most ten. Default: none. */
   keysIfUndelivered?: readonly KvKey[] | undefined;
   /**
@@ -907,7 +1011,7 @@ export interface KvQueueEnqueueOptions {
    */
   priority?: number | undefined;
   /** How long a dead message is kept, in milliseconds. Default: that of {@link Kv.queue}. */
-  deadRetention?: number | undefined;
+  deadRetention?: KvDuration | undefined;
 }
 
 /** A message that a consumer has, for {@link AtomicOperation.ack}. */
@@ -954,12 +1058,12 @@ export interface KvMessage<T = any> extends KvMessageInfo<T> {
    *   `delay`. Default: true.
    */
   nack(options?: {
-    delay?: number | undefined;
+    delay?: KvDuration | undefined;
     error?: unknown;
     retry?: boolean | undefined;
   }): Promise<boolean>;
   /** Sets the expiry of its lock to `ms` from now, 100 to 86400000 (a day). */
-  extend(ms: number): Promise<boolean>;
+  extend(ms: KvDuration): Promise<boolean>;
 }
 
 /** The number of messages of a queue in each state. */
@@ -1045,7 +1149,7 @@ export interface KvDeadLetters<T = any> {
    * at most.
    */
   purge(options?: {
-    olderThan?: number | undefined;
+    olderThan?: KvDuration | undefined;
     signal?: AbortSignal | undefined;
   }): Promise<number>;
 }
@@ -1177,16 +1281,16 @@ export interface KvQueue<T = any> {
 /** The options of {@link KvQueue.listen}. */
 export interface KvListenOptions<T = unknown> extends KvCallOptions {
   concurrency?: number | undefined;
-  lockDuration?: number | undefined;
-  timeout?: number | undefined;
-  drain?: number | undefined;
+  lockDuration?: KvDuration | undefined;
+  timeout?: KvDuration | undefined;
+  drain?: KvDuration | undefined;
   onError?: ((error: unknown, message: KvMessageInfo<T>) => unknown) | undefined;
 }
 
 /** The options of {@link KvQueue.receive}. */
 export interface KvReceiveOptions extends KvCallOptions {
-  lockDuration?: number | undefined;
-  wait?: number | undefined;
+  lockDuration?: KvDuration | undefined;
+  wait?: KvDuration | undefined;
 }
 
 /** The options of {@link KvQueue.peek}. */
@@ -1359,6 +1463,19 @@ export class AtomicOperation<Checked extends boolean = true> {
     value: Input,
     options?: KvExpireOptions & { id?: Id },
   ): AtomicOperation;
+
+  /**
+   * Adds a check that a lease is held: if it has expired, was released or belongs to another caller at the commit,
+   * nothing happens.
+   *
+   * @param lease From {@link Kv.lease}, or that of the function of {@link Kv.once}.
+   * @throws TypeError for something else.
+   *
+   * @example
+   * await using lease = await kv.lease(["jobs", "report"]);
+   * const { ok } = await kv.atomic().checkLease(lease).set(["report"], "done").commit();
+   */
+  checkLease(lease: KvLease): AtomicOperation;
 
   /**
    * Commits the operation: everything happens, or nothing. Resolves to `{ ok: false }` if a check
@@ -1674,7 +1791,7 @@ export interface KvTransactionOptions {
    * first conflict a random time below `initial`, after each further conflict below twice as much,
    * never more than `max`. Default: `{ initial: 2, max: 250 }`.
    */
-  retryDelay?: { initial?: number | undefined; max?: number | undefined } | undefined;
+  retryDelay?: { initial?: KvDuration | undefined; max?: KvDuration | undefined } | undefined;
   /** Ends the transaction between two steps; it rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
@@ -1780,6 +1897,12 @@ export interface KvTransaction {
    * transaction rejects with {@link KvConflictError}, without another attempt; `messages` has its id.
    */
   ack(...messages: KvMessageInfo[]): this;
+
+  /**
+   * As {@link AtomicOperation.checkLease}: rejects with {@link KvError} (code `CONFLICT`) if the lease is not held, and
+   * the commit happens only if it still is.
+   */
+  checkLease(lease: KvLease): Promise<void>;
 }
 
 /**
@@ -2246,6 +2369,63 @@ export class Kv implements Disposable, AsyncDisposable {
   ): Promise<KvTransactionResult<T>>;
 
   /**
+   * Acquires a lease: a lock that all processes on the database share, and that ends by itself when its holder dies or
+   * hangs. Waits for it unless `wait` bounds that, and resolves to `null` after this time. Time is that of the
+   * database. The order in which waiting callers get it is not defined.
+   *
+   * The lease is an entry under `key`, which expires; to overwrite or delete it takes the lease away.
+   *
+   * Rejects with `TypeError` for an argument or option of the wrong kind, and if the key holds another value; with the
+   * reason of an aborted `signal`; with `UNSUPPORTED` if the server behind a URL is not openkv's; else as {@link
+   * AtomicOperation.commit}.
+   *
+   * @example
+   * await using lease = await kv.lease(["jobs", "cleanup"], { ttl: "30s" });
+   * while (!lease.signal.aborted) {
+   *   const { ok } = await kv.atomic().checkLease(lease).sum(["cleaned"], 1).commit();
+   *   if (!ok) break; // another process has the lease
+   *   if ((await kv.get<number>(["cleaned"])).value === 3) break;
+   * }
+   */
+  lease(
+    key: KvKey,
+    options: KvLeaseOptions & { wait: KvDuration | false },
+  ): Promise<KvLease | null>;
+  lease(key: KvKey, options?: KvLeaseOptions & { wait?: true | undefined }): Promise<KvLease>;
+  lease(key: KvKey, options?: KvLeaseOptions): Promise<KvLease | null>;
+
+  /**
+   * A limiter of the calls of all processes on the database. Its state is an entry under `key`, which expires when all
+   * points are back. Making one costs nothing: make one for each key that you limit.
+   *
+   * @throws TypeError for an argument or option of the wrong kind.
+   *
+   * @example
+   * const { allowed, retryAfter } = await kv.limiter(["login", ip], { limit: 5, per: "1m" }).take();
+   * if (!allowed) throw new Error(`too many attempts: try again in ${retryAfter} ms`);
+   */
+  limiter(key: KvKey, options: KvLimiterOptions): KvLimiter;
+
+  /**
+   * Runs a function at most once at a time over all processes on the database, and keeps its result under `key`.
+   * Callers meanwhile wait for the result, and later callers get it without a run. If the function throws, the call
+   * rejects with its error, nothing is kept, and the next waiting caller runs its function. When the process of a run
+   * dies or hangs, another caller runs its function after `leaseTtl`.
+   *
+   * The function gets the lease: its effects belong into commits with {@link AtomicOperation.checkLease}, and its
+   * signal is aborted when the run should end. Rejects with {@link KvError} (code `CONFLICT`) if the lease was lost;
+   * the result is not kept then. Otherwise rejects as {@link Kv.lease} and {@link Kv.set}.
+   *
+   * @example
+   * const price = await kv.once(["prices", "tea"], () => askTheShop("tea"), { ttl: "10m" });
+   */
+  once<T>(
+    key: KvKey,
+    run: (lease: KvLease) => T | Promise<T>,
+    options?: KvOnceOptions,
+  ): Promise<Awaited<T>>;
+
+  /**
    * Lists entries in key order.
    *
    * With `where`, `keysOnly`, `depth` or `withExpiry`, Rust selects the entries, in steps that read
@@ -2379,7 +2559,7 @@ export class Kv implements Disposable, AsyncDisposable {
    */
   listenQueue(
     handler: (value: any) => void | Promise<void>,
-    options?: KvCallOptions & { drain?: number | undefined },
+    options?: KvCallOptions & { drain?: KvDuration | undefined },
   ): Promise<void>;
 
   /**
@@ -2395,7 +2575,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * @example
    * const mail = kv.queue<{ to: string }>("mail", { deadRetention: 7 * 86_400_000 });
    */
-  queue<T = any>(name?: string, options?: { deadRetention?: number | undefined }): KvQueue<T>;
+  queue<T = any>(name?: string, options?: { deadRetention?: KvDuration | undefined }): KvQueue<T>;
 
   /**
    * Watches up to ten keys (`limits.watchedKeysMax`): the stream yields the state of all of them
@@ -2754,9 +2934,9 @@ export interface KvArchiveOptions {
   /** A folder, which is created, or the URL of a place in an object store. */
   to: string;
   /** How often a snapshot is taken: ms, or a text like `"6h"`. A restore begins with one. Default: `"24h"`. */
-  snapshotEvery?: number | string | undefined;
+  snapshotEvery?: KvDuration | undefined;
   /** How long the archive reaches back; older objects are removed. Default: `"30d"`. */
-  retention?: number | string | undefined;
+  retention?: KvDuration | undefined;
 }
 
 /** A running archiver of {@link Kv.archive}. */
@@ -2919,7 +3099,7 @@ export interface OpenKvOptions {
    * with code `UNAVAILABLE`. Default: 5000. The time includes waiting for earlier writes of this
    * process.
    */
-  busyTimeout?: number | undefined;
+  busyTimeout?: KvDuration | undefined;
   /**
    * For a file only (on PostgreSQL it is `"cbor"`): the encoding of its values. `"cbor"`, the default of a new file, has a form
    * for every value. `"v8"` is the format of Deno KV, so that Deno can open the file too; it has no
@@ -2934,7 +3114,9 @@ export interface OpenKvOptions {
    * `flushInterval` milliseconds (default: 10000, at least 100) if there is anything new, and when the last handle is
    * closed; a process that dies loses what it has counted since. A `TypeError` with `readonly`.
    */
-  metrics?: { persistent?: boolean | undefined; flushInterval?: number | undefined } | undefined;
+  metrics?:
+    | { persistent?: boolean | undefined; flushInterval?: KvDuration | undefined }
+    | undefined;
   /**
    * For a file of openkv's own, memory, or PostgreSQL: whether the database keeps a replication log, all committed changes in
    * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
@@ -2946,7 +3128,7 @@ export interface OpenKvOptions {
   log?:
     | boolean
     | {
-        retention?: number | string | undefined;
+        retention?: KvDuration | undefined;
         maxBytes?: number | undefined;
         messages?: boolean | undefined;
       }
@@ -2956,7 +3138,7 @@ export interface OpenKvOptions {
    * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the replication log. The history
    * begins when it is turned on. The database remembers the setting; `false` turns it off and deletes the history.
    */
-  history?: number | string | false | undefined;
+  history?: KvDuration | false | undefined;
   /**
    * For a file only: bytes of the page cache of each connection to it, from 65536 to 64 GiB. A handle has one connection;
    * a file has further ones for its writer and its background reads. A read that finds its page here costs less than half of
@@ -3002,7 +3184,7 @@ export interface OpenKvOptions {
    * have happened. A watch continues for as long as it is read. Without the option, opening fails with the
    * first reason why the server is not reached (docs/remote.md). Default: 10000.
    */
-  timeout?: number | undefined;
+  timeout?: KvDuration | undefined;
   /**
    * For a URL only: cancels all calls in progress, and closes the handle. Opening, reads, writes
    * that were not sent yet and all later calls reject with the signal's reason; a write that may
@@ -3041,7 +3223,7 @@ export interface OpenKvOptions {
    * would be older goes to the server, or rejects with `UNAVAILABLE` while that cannot be reached. The
    * server tells the replica its position every two seconds, or four times within `maxLag`. Default: any age.
    */
-  maxLag?: number | string | undefined;
+  maxLag?: KvDuration | undefined;
 }
 
 /** How far a replica is. */

@@ -21,6 +21,10 @@ import { history } from "../read/history.js";
 import { KvListIterator } from "../read/list.js";
 import { KvQueue } from "../queue/named-queue.js";
 import { KvReplica } from "../read/replica.js";
+import { lease } from "../lease/acquire.js";
+import type { KvLease } from "../lease/held-lease.js";
+import { KvLimiter } from "../limiter/limiter.js";
+import { once } from "../once/once.js";
 import { listenQueue } from "../queue/deno-queue.js";
 import { paginate } from "../read/paginate.js";
 import { checkpoint, metrics, stats, vacuum } from "../maintenance/maintain.js";
@@ -323,6 +327,22 @@ export class Kv {
     return TRANSACTIONS.isObserved
       ? TRANSACTIONS.observe(session, "transaction", {}, transaction<T>, session, run, options)
       : transaction(session, run, options);
+  }
+
+  lease(key: KvKey, options?: object): Promise<any> {
+    return lease(this.#session, key, options);
+  }
+
+  limiter(key: KvKey, options: object): KvLimiter {
+    return new KvLimiter(this.#session, key, options);
+  }
+
+  once<T>(
+    key: KvKey,
+    run: (lease: KvLease) => T | Promise<T>,
+    options?: object,
+  ): Promise<Awaited<T>> {
+    return once<T>(this.#session, key, run, options) as Promise<Awaited<T>>;
   }
 
   stats(options?: {

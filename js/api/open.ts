@@ -4,7 +4,7 @@ import { invalid, misuse } from "../model/errors.js";
 import process from "node:process";
 import { type Limits, checkConsistency, checkOptions, nameOf, shown } from "../arguments/check.js";
 import { Kv } from "./kv.js";
-import { checkDuration } from "../arguments/duration.js";
+import { checkDuration, inMs } from "../arguments/duration.js";
 import { nameText } from "../arguments/names.js";
 import { has, optionsOf } from "../arguments/options.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
@@ -238,8 +238,9 @@ function checkSignal(signal: unknown): AbortSignal | undefined {
   return signal;
 }
 
-function checkTimeout(ms: unknown): number {
-  if (ms === undefined) return TIMEOUT_MS_DEFAULT;
+function checkTimeout(given: unknown): number {
+  if (given === undefined) return TIMEOUT_MS_DEFAULT;
+  const ms = inMs(given);
   if (isWhole(ms, 1, BUSY_TIMEOUT_MS_MAX)) return ms;
   throw invalid(
     `timeout must be an integer from 1 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
@@ -275,7 +276,7 @@ function checkEncoding(encoding: unknown): "cbor" | "v8" | undefined {
 /** How often metrics are stored; undefined if they are not. */
 function checkMetrics(given: unknown): number | undefined {
   if (given === undefined) return undefined;
-  const { persistent = false, flushInterval: ms = METRICS_FLUSH_MS_DEFAULT } = checkOptions(
+  const { persistent = false, flushInterval = METRICS_FLUSH_MS_DEFAULT } = checkOptions(
     "openKv: metrics",
     given,
     ["persistent", "flushInterval"],
@@ -283,6 +284,7 @@ function checkMetrics(given: unknown): number | undefined {
   if (typeof persistent !== "boolean") {
     throw invalid(`metrics.persistent must be a boolean: received ${shown(persistent)}`);
   }
+  const ms = inMs(flushInterval);
   if (!isWhole(ms, METRICS_FLUSH_MS_MIN, BUSY_TIMEOUT_MS_MAX)) {
     throw invalid(
       `metrics.flushInterval must be an integer from ${METRICS_FLUSH_MS_MIN} to ` +
@@ -297,8 +299,9 @@ function checkReadonly(readonly: unknown): boolean {
   throw invalid(`readonly must be a boolean: received ${shown(readonly)}`);
 }
 
-function checkBusyTimeout(ms: unknown): number {
-  if (ms === undefined) return BUSY_TIMEOUT_MS_DEFAULT;
+function checkBusyTimeout(given: unknown): number {
+  if (given === undefined) return BUSY_TIMEOUT_MS_DEFAULT;
+  const ms = inMs(given);
   if (isWhole(ms, 0, BUSY_TIMEOUT_MS_MAX)) return ms;
   throw invalid(
     `busyTimeout must be an integer from 0 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +

@@ -3,12 +3,15 @@
 
 import { invalid, misuse, tooLarge, coded } from "../model/errors.js";
 import { atCommit } from "./at-commit.js";
+import { inMs } from "./duration.js";
 import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
 import { option, optionsOf } from "./options.js";
-import { timeOfDate } from "../model/brands.js";
+import { nameOf, shown } from "./shown.js";
 import type { KvKey } from "../model/types.js";
 import { BACKOFF_DEFAULT_MS } from "../model/limits.js";
+
+export { nameOf, shown } from "./shown.js";
 
 /** The limits of a handle, by their names in the option `limits` of `openKv`. */
 export type Limits = Readonly<Record<string, number>>;
@@ -49,37 +52,6 @@ export function missingValue(method: string): TypeError {
   return misuse(
     `${method}: the value is missing: write ${method}(key, value), with undefined if that is to be stored`,
   );
-}
-
-/** The type of a value, for messages that must not have the value itself, and for Deno's. */
-export function nameOf(given: unknown): string {
-  if (given === null || typeof given !== "object") {
-    return given === null ? "null" : typeof given;
-  }
-  try {
-    const name: unknown = given.constructor?.name;
-    if (typeof name === "string" && name !== "") return quote(name).slice(1, -1);
-  } catch {
-    // A getter or a proxy of the caller's.
-  }
-  return "object";
-}
-
-/**
- * A refused value, for messages: the literals that look like another type have their type, so that
- * "5000" and 5000n do not read as 5000. Numbers read as in Deno.
- */
-export function shown(given: unknown): string {
-  if (typeof given === "function") return "a function";
-  if (typeof given === "string" || typeof given === "bigint" || typeof given === "symbol") {
-    return `the ${typeof given} ${printGiven(given)}`;
-  }
-  if (typeof given !== "object" || given === null) return String(given);
-  if (Array.isArray(given)) return `the array ${printKey(given)}`;
-  if (Number.isNaN(timeOfDate(given))) return "an invalid Date";
-  const name = nameOf(given);
-  if (name === "Object") return "an object";
-  return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
 }
 
 const READ_OPTIONS = ["consistency", "withExpiry", "signal"];
@@ -134,8 +106,9 @@ export function checkSetOptions(options: object): void {
 }
 
 /** The upper bound is that of the resulting time ({@link expiryAfter} of expiry-options.ts). */
-export function checkExpireIn(expireIn: unknown): number | undefined {
-  if (expireIn === undefined) return undefined;
+export function checkExpireIn(given: unknown): number | undefined {
+  if (given === undefined) return undefined;
+  const expireIn = inMs(given);
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
     throw invalid(`expireIn must be a non-negative integer: received ${shown(expireIn)}`);
   }
@@ -231,8 +204,9 @@ export function checkQueueOptions(
 
 const MS_PER_DAY = 86_400_000;
 
-export function checkDelay(delay: unknown, limits: Limits): number {
-  if (delay == null) return 0;
+export function checkDelay(given: unknown, limits: Limits): number {
+  if (given == null) return 0;
+  const delay = inMs(given);
   if (typeof delay !== "number" && typeof delay !== "bigint") {
     const received = `delay is ${printGiven(delay)}, and no number of milliseconds`;
     throw wrongShape("integer", delay, received);
@@ -288,7 +262,8 @@ export function checkBackoff(
         "raise limits.backoffIntervalsMax of openKv to allow it",
     );
   }
-  return itemsOf<unknown>(schedule).map((interval, index) => {
+  return itemsOf<unknown>(schedule).map((given, index) => {
+    const interval = inMs(given);
     if (typeof interval !== "number") {
       const received = `backoffSchedule[${index}] is ${printGiven(interval)}`;
       throw wrongShape("integer", interval, `${received}, and no number of milliseconds`);

@@ -1,8 +1,8 @@
 // Duty: durations as options name them: milliseconds, or a text like "7d" or "1h30m".
 
 import { invalid } from "../model/errors.js";
-import { shown } from "./check.js";
 import { DURATION_MS_MAX } from "../model/limits.js";
+import { shown } from "./shown.js";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -14,12 +14,30 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 
 /** A duration in milliseconds. `name` is that of the option, for errors. */
 export function checkDuration(name: string, given: unknown): number {
+  return checkDurationIn(name, given, 1, DURATION_MS_MAX);
+}
+
+/** A duration from `min` to `max` ms. */
+export function checkDurationIn(name: string, given: unknown, min: number, max: number): number {
   const ms = typeof given === "string" ? parseDuration(given) : given;
-  if (Number.isInteger(ms) && (ms as number) >= 1 && (ms as number) <= DURATION_MS_MAX) {
-    return ms as number;
-  }
-  throw invalid(
-    `${name} must be a duration from 1 ms to ${DURATION_MS_MAX} ms (36525d), as an integer of milliseconds or ` +
+  if (Number.isInteger(ms) && (ms as number) >= min && (ms as number) <= max) return ms as number;
+  throw noDuration(name, given, min, max);
+}
+
+/**
+ * A text with units as its milliseconds. Anything else is left to the check of the option, whose bounds and texts are
+ * its own: those of Deno.
+ */
+export function inMs(given: unknown): unknown {
+  if (typeof given !== "string") return given;
+  const ms = parseDuration(given);
+  return Number.isNaN(ms) ? given : ms;
+}
+
+function noDuration(name: string, given: unknown, min: number, max: number): TypeError {
+  const most = max === DURATION_MS_MAX ? `${max} ms (36525d)` : `${max} ms`;
+  return invalid(
+    `${name} must be a duration from ${min} ms to ${most}, as an integer of milliseconds or ` +
       `as a text with a unit (ms, s, m, h, d), for example "7d" or "1h30m": received ${shown(given)}`,
   );
 }

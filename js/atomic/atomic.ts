@@ -34,6 +34,7 @@ import {
   putSetKey,
   putValue,
 } from "../records/records.js";
+import { requireLease } from "../lease/held-lease.js";
 import { type MessageLock, lockOf, putAcknowledge } from "../queue/message-lock.js";
 import {
   ACKS,
@@ -134,6 +135,11 @@ export class AtomicOperation {
     return this.#segments.filter(({ rank }) => rank === CHECKS).length;
   }
 
+  checkLease(lease: unknown): this {
+    const { key, token: versionstamp } = requireLease("atomic().checkLease", lease);
+    return this.check({ key, versionstamp });
+  }
+
   mutate(...mutations: KvMutation[]): this {
     for (let i = 0; i < mutations.length; i++) this.#mutate(mutations[i], i);
     return this;
@@ -156,8 +162,9 @@ export class AtomicOperation {
         requireValue(mutation, at);
         const { value } = mutation;
         const { expireIn, expireAt } = expiryOf(mutation);
-        // As in Deno: an expireIn that is not a number is ignored.
-        const expiry = typeof expireIn === "number" ? { expireIn, expireAt } : { expireAt };
+        // As in Deno: an expireIn that is not a number is ignored. A text is a duration, or refused.
+        const isDuration = typeof expireIn === "number" || typeof expireIn === "string";
+        const expiry = isDuration ? { expireIn, expireAt } : { expireAt };
         this.#set(key, value, checkExpiry(expiry));
         return;
       }

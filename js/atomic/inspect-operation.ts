@@ -21,6 +21,7 @@ import {
   OP_END,
   OP_ENQUEUE,
   OP_ENQUEUE_NAMED,
+  OP_LIMIT,
   OP_MAX,
   OP_MIN,
   OP_PATCHES,
@@ -109,6 +110,7 @@ class Description {
       case OP_CHECK_RANGE:
       case OP_DEDUPLICATE:
       case OP_END:
+      case OP_LIMIT:
       case OP_PATCHES:
       case OP_TELL:
       case OP_WRITE_ID:

@@ -28,6 +28,18 @@ export const IMMEDIATE_WRITES_MAX = 16;
 /** Characters of a key in a message. */
 export const KEY_PRINT_CHARS_MAX = 100;
 
+/** The default of the `ttl` of a lease. */
+export const LEASE_TTL_MS_DEFAULT = 10000;
+
+/** The smallest `ttl` of a lease. */
+export const LEASE_TTL_MS_MIN = 100;
+
+/** The largest cost of a take from a limiter. */
+export const LIMITER_COST_MAX = 1000000000;
+
+/** The largest `limit` of a limiter. */
+export const LIMITER_LIMIT_MAX = 1000000000;
+
 /** The largest `mmapSize`. */
 export const MMAP_BYTES_MAX = 2147418112;
 

@@ -183,6 +183,8 @@ export const OP_WRITE_ID = 0x10;
 export const OP_ACKNOWLEDGE = 0x11;
 /** What the message of the record before does if its deduplication key is taken. */
 export const OP_DEDUPLICATE = 0x12;
+/** Takes from a limiter. */
+export const OP_LIMIT = 0x1b;
 
 // Flag of the first byte of a record.
 
@@ -220,6 +222,11 @@ export const APPEND_EXPIRES = 2;
 export const SET_EXPIRY_EXPIRES = 1;
 /** The write fails its check if there is no entry. */
 export const SET_EXPIRY_REQUIRED = 2;
+
+// Flags of a LIMIT.
+
+/** It only tells, and takes nothing. */
+export const LIMIT_PEEK = 1;
 
 // Flags of a TELL.
 

@@ -2,6 +2,7 @@
 
 import { invalid, tooLarge } from "../model/errors.js";
 import { type Limits, checkOptions, shown } from "../arguments/check.js";
+import { inMs } from "../arguments/duration.js";
 
 const OPTIONS = ["type", "base", "max", "jitter", "attempts"] as const;
 
@@ -26,22 +27,23 @@ export function exponential(
     throw invalid(`${what}.type must be "exponential": received ${shown(given.type)}`);
   }
   const longest = limits.backoffIntervalMsMax;
-  const base = numberIn(`${what}.base`, given.base, 1, longest);
-  const max = given.max === undefined ? longest : numberIn(`${what}.max`, given.max, base, longest);
+  const base = numberIn(`${what}.base`, inMs(given.base), 1, longest);
+  const most = inMs(given.max);
+  const max = most === undefined ? longest : numberIn(`${what}.max`, most, base, longest);
   const jitter = given.jitter ?? 0;
   if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1)) {
     throw invalid(`${what}.jitter must be a number from 0 to 1: received ${shown(jitter)}`);
   }
   // One attempt more than there are intervals.
-  const most = limits.backoffIntervalsMax + 1;
-  const attempts = given.attempts ?? most;
-  if (typeof attempts === "number" && Number.isInteger(attempts) && attempts > most) {
+  const attemptsMax = limits.backoffIntervalsMax + 1;
+  const attempts = given.attempts ?? attemptsMax;
+  if (typeof attempts === "number" && Number.isInteger(attempts) && attempts > attemptsMax) {
     throw tooLarge(
-      `${what}.attempts is too large (max ${most}): ${attempts} given; raise ` +
+      `${what}.attempts is too large (max ${attemptsMax}): ${attempts} given; raise ` +
         "limits.backoffIntervalsMax of openKv to allow it",
     );
   }
-  const intervals = numberIn(`${what}.attempts`, attempts, 1, most) - 1;
+  const intervals = numberIn(`${what}.attempts`, attempts, 1, attemptsMax) - 1;
   return Array.from({ length: intervals }, (_, retry) => {
     const interval = Math.min(base * 2 ** retry, max);
     return Math.round(interval * (1 - jitter * random()));

@@ -12,6 +12,7 @@ import {
   shown,
 } from "../arguments/check.js";
 import { exponential, isRule } from "./exponential.js";
+import { checkDurationIn } from "../arguments/duration.js";
 import { option, without } from "../arguments/options.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
@@ -63,6 +64,17 @@ function optionalInteger<Default>(
   return value === undefined ? otherwise : checkInteger(what, value, min, max);
 }
 
+/** As {@link optionalInteger}, of ms: a text with units is a duration. */
+function optionalMs<Default>(
+  what: string,
+  value: unknown,
+  min: number,
+  max: number,
+  otherwise: Default,
+): number | Default {
+  return value === undefined ? otherwise : checkDurationIn(what, value, min, max);
+}
+
 export function checkQueueName(name: unknown, bounds: Bounds): string {
   return checkText("kv.queue: name", name, bounds.queueNameBytesMax);
 }
@@ -74,13 +86,7 @@ export function checkQueueDefaults(options: unknown, bounds: Bounds): number | u
 }
 
 function checkRetention(method: string, value: unknown, bounds: Bounds): number | undefined {
-  return optionalInteger(
-    `${method}: deadRetention`,
-    value,
-    0,
-    bounds.deadRetentionMsMax,
-    undefined,
-  );
+  return optionalMs(`${method}: deadRetention`, value, 0, bounds.deadRetentionMsMax, undefined);
 }
 
 const ENQUEUE_OPTIONS = [
@@ -185,7 +191,7 @@ export function checkAtomicEnqueue(
 function checkLock(method: string, value: unknown, bounds: Bounds, otherwise: number): number {
   const { lockDurationMsMin, lockDurationMsMax } = bounds;
   const what = `${method}: lockDuration`;
-  return optionalInteger(what, value, lockDurationMsMin, lockDurationMsMax, otherwise);
+  return optionalMs(what, value, lockDurationMsMin, lockDurationMsMax, otherwise);
 }
 
 export interface ListenOptions {
@@ -218,7 +224,7 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
     ),
     lockMs,
     drainMs: checkDrain(method, given.drain, bounds, lockMs),
-    timeoutMs: optionalInteger(
+    timeoutMs: optionalMs(
       `${method}: timeout`,
       given.timeout,
       1,
@@ -244,7 +250,7 @@ export function checkListenQueue(
 }
 
 function checkDrain(method: string, value: unknown, bounds: Bounds, otherwise: number): number {
-  return optionalInteger(`${method}: drain`, value, 0, bounds.lockDurationMsMax, otherwise);
+  return optionalMs(`${method}: drain`, value, 0, bounds.lockDurationMsMax, otherwise);
 }
 
 function checkOnError(method: string, onError: unknown): OnError | undefined {
@@ -263,7 +269,7 @@ export function checkReceive(options: unknown, bounds: Bounds): ReceiveOptions {
   const given = checkOptions(method, options, ["lockDuration", "wait", "signal"]);
   return {
     lockMs: checkLock(method, given.lockDuration, bounds, RECEIVE_LOCK_MS),
-    waitMs: optionalInteger(`${method}: wait`, given.wait, 0, bounds.receiveWaitMsMax, 0),
+    waitMs: optionalMs(`${method}: wait`, given.wait, 0, bounds.receiveWaitMsMax, 0),
     signal: checkSignal(method, given.signal),
   };
 }
@@ -278,7 +284,7 @@ export interface NackOptions {
 export function checkNack(options: unknown, limits: Limits): NackOptions {
   const method = "message.nack";
   const { delay, error, retry } = checkOptions(method, options, ["delay", "error", "retry"]);
-  const delayMs = optionalInteger(`${method}: delay`, delay, 0, limits.delayMsMax, -1);
+  const delayMs = optionalMs(`${method}: delay`, delay, 0, limits.delayMsMax, -1);
   if (retry !== undefined && typeof retry !== "boolean") {
     throw invalid(`${method}: retry must be a boolean: received ${shown(retry)}`);
   }
@@ -290,7 +296,8 @@ export function checkNack(options: unknown, limits: Limits): NackOptions {
 
 export function checkExtend(ms: unknown, bounds: Bounds): number {
   const { lockDurationMsMin, lockDurationMsMax } = bounds;
-  return checkInteger("message.extend: ms", ms, lockDurationMsMin, lockDurationMsMax);
+  const what = "message.extend: ms";
+  return checkDurationIn(what, ms, lockDurationMsMin, lockDurationMsMax);
 }
 
 const CURSOR = /^(\d{1,16})-(\d{1,16})$/;
@@ -369,6 +376,6 @@ export function checkId(method: string, id: unknown): number {
 export function checkPurge(options: unknown, now: () => number): number {
   const method = "kv.queue().dead.purge";
   const { olderThan } = checkOptions(method, options, ["olderThan", "signal"]);
-  const age = optionalInteger(`${method}: olderThan`, olderThan, 0, TIME_MS_MAX, undefined);
+  const age = optionalMs(`${method}: olderThan`, olderThan, 0, TIME_MS_MAX, undefined);
   return age === undefined ? TIME_MS_MAX : Math.max(0, now() - age);
 }

@@ -10,6 +10,7 @@ import {
   CALCULATE_MAX,
   CALCULATE_MIN,
   EXPIRES,
+  LIMIT_PEEK,
   OP_ACKNOWLEDGE,
   OP_APPEND,
   OP_CALCULATE,
@@ -20,6 +21,7 @@ import {
   OP_END,
   OP_ENQUEUE,
   OP_ENQUEUE_NAMED,
+  OP_LIMIT,
   OP_MAX,
   OP_MIN,
   OP_PATCHES,
@@ -55,7 +57,8 @@ export type Op =
   | typeof OP_TELL
   | typeof OP_WRITE_ID
   | typeof OP_ACKNOWLEDGE
-  | typeof OP_DEDUPLICATE;
+  | typeof OP_DEDUPLICATE
+  | typeof OP_LIMIT;
 
 /** Offsets of a part that a record does not have. */
 const NONE = -1;
@@ -65,6 +68,7 @@ const CALCULATE_FLAGS = CALCULATE_MIN | CALCULATE_MAX | CALCULATE_CLAMP | CALCUL
 const APPEND_FLAGS = APPEND_FRONT | APPEND_EXPIRES;
 const SET_EXPIRY_FLAGS = SET_EXPIRY_EXPIRES | SET_EXPIRY_REQUIRED;
 const TELL_FLAGS = TELL_VALUES;
+const LIMIT_FLAGS = LIMIT_PEEK;
 
 /**
  * Offsets in the buffer of the last record read. A part that this record may lack is at -1 then, and so are the
@@ -99,6 +103,10 @@ export class RecordLayout {
   messageAt = NONE;
   lockAt = NONE;
   modeAt = NONE;
+  algorithmAt = NONE;
+  limitAt = NONE;
+  costAt = NONE;
+  perAt = NONE;
 
   /** Reads the record at `at`. Returns where the next one starts. */
   read(buf: Buffer, at: number): number {
@@ -265,6 +273,20 @@ export class RecordLayout {
         this.modeAt = at;
         at += 1;
         return at;
+      case OP_LIMIT:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.readFlags(buf[at++], LIMIT_FLAGS);
+        this.algorithmAt = at;
+        at += 1;
+        this.limitAt = at;
+        at += 4;
+        this.costAt = at;
+        at += 4;
+        this.perAt = at;
+        at += 8;
+        this.keyStart = at + 4;
+        at = this.keyEnd = at + 4 + readU32(buf, at);
+        return at;
       default:
         throw unknown(`record ${op satisfies never}`);
     }
@@ -406,4 +428,11 @@ export function putEnqueueNamedTail(
   putText(writer, queue);
   writer.u8(deduplication === undefined ? 0 : 1);
   if (deduplication !== undefined) putText(writer, deduplication);
+}
+
+/** Starts a record LIMIT: flags, algorithm. */
+export function putLimitHead(writer: Writer, flags: number, algorithm: number): void {
+  writer.u8(OP_LIMIT);
+  writer.u8(flags);
+  writer.u8(algorithm);
 }

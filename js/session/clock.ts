@@ -8,6 +8,7 @@ import { NativePromise } from "../model/native-promise.js";
 import type { KvClock } from "../model/types.js";
 import { REPLIED } from "../native/contract.js";
 import type { Receiver } from "../native/port.js";
+import { ringAlarms } from "./alarm.js";
 import type { Session } from "./session.js";
 
 /** The clock of an option, whose time it tells too. */
@@ -31,6 +32,7 @@ export function checkClock(clock: unknown): { clock: KvClock; nowMs: number } | 
  * has that of the present, if the clock was moved meanwhile.
  */
 export async function followClock(session: Session, clock: KvClock): Promise<void> {
+  session.clock = clock;
   const unfollow = clock.follow((nowMs) => moveTo(session, nowMs));
   session.ending.add(async () => unfollow());
   await moveTo(session, clock.now());
@@ -46,6 +48,7 @@ async function moveTo(session: Session, nowMs: number): Promise<void> {
   setting.start(nowMs);
   await setting.done;
   if (setting.failure !== null && !session.closed) throw session.errorOf(setting.failure);
+  await ringAlarms(session, nowMs);
 }
 
 /** Waits for the event that what is due is done. */

@@ -23,9 +23,10 @@ import type { NativeHandle, NativeOptions } from "../native/binding.js";
 import type { ImmediateCommits } from "../native/immediate-commits.js";
 import { readU32 } from "../native/frame.js";
 import { requestContext } from "../instruments/channels.js";
-import type { KvConsistencyLevel } from "../model/types.js";
+import type { KvClock, KvConsistencyLevel } from "../model/types.js";
 import type { Port, Receiver } from "../native/port.js";
 import type { TurnMember } from "../native/turns.js";
+import type { Alarm } from "./alarm.js";
 import type { BatchOwner } from "./batch-owner.js";
 import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
@@ -73,6 +74,9 @@ export class Session implements TurnMember, BatchOwner {
   readonly consistency: KvConsistencyLevel;
   /** The file; empty for a database without one of its own. */
   readonly path: string;
+  /** The clock that the database was given, if any, and what waits for its time. */
+  clock: KvClock | null = null;
+  readonly alarms = new Set<Alarm>();
   /** The time of the database, in ms since the epoch; of a remote one that of this machine. */
   readonly now: () => number;
   /** The database, as events name it: its path, or its URL without user and password. */

@@ -17,6 +17,7 @@ import { ReadSet } from "./read-set.js";
 import { getLater, getManyLater, getManyNow, getNow, requireKey } from "../read/reads.js";
 import { isSuffixed } from "../records/records.js";
 import type { Session } from "../session/session.js";
+import { lost, requireLease } from "../lease/held-lease.js";
 import { type MessageLock, lockOf } from "../queue/message-lock.js";
 import { abortable, abortablePage } from "../arguments/signal.js";
 import { type ListedTransaction, TransactionList } from "./transaction-list.js";
@@ -244,6 +245,13 @@ export class Transaction implements KvTransaction {
     this.#operation.ack(...messages);
     this.#locks.push(...locks);
     return this;
+  }
+
+  async checkLease(lease: unknown): Promise<void> {
+    const { key, token } = requireLease("tx.checkLease", lease);
+    const { versionstamp } = await this.get(key);
+    if (versionstamp !== token)
+      throw lost("tx.checkLease", key, "its entry is not that of the lease");
   }
 
   /** Adds a mutation of a key; `blind`: its result does not depend on the stored entry. */

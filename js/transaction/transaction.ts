@@ -8,6 +8,7 @@ import {
   backoffMs,
 } from "./backoff.js";
 import { checkOptions, shown } from "../arguments/check.js";
+import { inMs } from "../arguments/duration.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { type Conflict, KvConflictError, invalid, misuse } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
@@ -112,8 +113,8 @@ function checkRetryDelay(given: unknown): RetryDelay {
 
 function checkMs(what: string, given: unknown): number | undefined {
   if (given === undefined) return undefined;
-  if (typeof given === "number" && given >= 0 && given <= TRANSACTION_RETRY_DELAY_MS_MAX)
-    return given;
+  const ms = inMs(given);
+  if (typeof ms === "number" && ms >= 0 && ms <= TRANSACTION_RETRY_DELAY_MS_MAX) return ms;
   throw invalid(
     `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: received ${shown(given)}`,
   );

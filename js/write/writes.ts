@@ -16,6 +16,7 @@ import { abortable } from "../arguments/signal.js";
 import type {
   KvCallOptions,
   KvCommitResult,
+  KvDuration,
   KvEnqueueResult,
   KvExpireOptions,
   KvKey,
@@ -91,7 +92,7 @@ export async function enqueue(
   session: Session,
   value: unknown,
   options:
-    | { delay?: number | undefined; keysIfUndelivered?: readonly KvKey[] | undefined }
+    | { delay?: KvDuration | undefined; keysIfUndelivered?: readonly KvKey[] | undefined }
     | null
     | undefined,
 ): Promise<KvEnqueueResult> {

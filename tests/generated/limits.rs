@@ -9,13 +9,15 @@ use openkv::model::{self, Limits};
 use crate::{path, table};
 
 /// The order of the groups on the page.
-const GROUPS: [&str; 10] = [
+const GROUPS: [&str; 12] = [
     "reads",
     "filters",
     "texts",
     "deletions",
     "search",
     "queues",
+    "leases",
+    "limiters",
     "feeds",
     "opening",
     "metrics",
@@ -141,6 +143,10 @@ shared! {
     "Bytes of the frame of an inline commit." IMMEDIATE_BYTES_MAX;
     "Writes of the batch of an inline commit." IMMEDIATE_WRITES_MAX;
     "Characters of a key in a message." KEY_PRINT_CHARS_MAX;
+    "The default of the `ttl` of a lease." LEASE_TTL_MS_DEFAULT;
+    "The smallest `ttl` of a lease." LEASE_TTL_MS_MIN;
+    "The largest cost of a take from a limiter." LIMITER_COST_MAX;
+    "The largest `limit` of a limiter." LIMITER_LIMIT_MAX;
     "The largest `mmapSize`." MMAP_BYTES_MAX;
     "Waiting times before the retries of a message of a named queue." NAMED_BACKOFF_DEFAULT_MS;
     "The largest `limit` of `paginate`." PAGE_ENTRIES_MAX;

@@ -116,7 +116,7 @@ fn token_bucket(rule: &Limiting, state: State, now: i128) -> (Answer, State, i12
         let allowed = lacks <= limit * per;
         (allowed, if allowed && !rule.is_peek() { lacks } else { lacked })
     };
-    let filled_ms = |parts: i128| (parts + limit - 1) / limit.max(1);
+    let filled_ms = |parts: i128| (parts + limit.max(1) - 1) / limit.max(1);
     let answer = Answer {
         allowed,
         remaining: (limit * per - lacks) / per,

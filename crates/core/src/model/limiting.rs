@@ -1,6 +1,6 @@
 //! The rule of a limiter, and how it counts.
 
-use super::{Error, LIMITER_COST_MAX, LIMITER_LIMIT_MAX, LIMITER_PER_MS_MAX, Result};
+use super::{Error, LIMITER_COST_MAX, LIMITER_LIMIT_MAX, DURATION_MS_MAX, Result};
 
 /// How a limiter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl Limiting {
         if limit > LIMITER_LIMIT_MAX {
             return Err(refused("limit", 0, LIMITER_LIMIT_MAX.into(), limit.into()));
         }
-        if !(1..=LIMITER_PER_MS_MAX).contains(&per_ms) {
-            return Err(refused("per, in ms,", 1, LIMITER_PER_MS_MAX, per_ms));
+        if !(1..=DURATION_MS_MAX).contains(&per_ms) {
+            return Err(refused("per, in ms,", 1, DURATION_MS_MAX, per_ms));
         }
         if !(1..=LIMITER_COST_MAX).contains(&cost) {
             return Err(refused("cost", 1, LIMITER_COST_MAX.into(), cost.into()));

@@ -8,9 +8,5 @@ pub const LIMITER_LIMIT_MAX: u32 = 1_000_000_000;
 // Public (limiters): largest cost of a take
 pub const LIMITER_COST_MAX: u32 = 1_000_000_000;
 
-/// Longest time of a limit, in ms.
-// Public (limiters): longest `per`, in ms: a hundred years
-pub const LIMITER_PER_MS_MAX: i64 = super::DURATION_MS_MAX;
-
 /// Bytes that the state of a limiter counts as in a write: its largest state has fewer.
 pub const LIMITER_STATE_BYTES_MAX: usize = 48;

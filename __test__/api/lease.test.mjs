@@ -1,0 +1,165 @@
+// Duty: kv.lease: one holder at a time, tokens that grow, and checks that fail when the lease is gone, wherever the
+// database is.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testClock } from "openkv/testing";
+import { guard, HANG_MS, until } from "../kit/time.mjs";
+import { onEveryKind, open } from "./databases.mjs";
+
+const KEY = ["jobs", "report"];
+const aborted = (signal) =>
+  guard(
+    new Promise((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener("abort", resolve);
+    }),
+    HANG_MS,
+    "the end of a lease",
+  );
+
+onEveryKind("leases", (fresh) => {
+  test("one caller holds it, the next one gets it with a greater token", async () => {
+    const kv = await fresh();
+    const first = await kv.lease(KEY);
+    assert.deepEqual(first.key, KEY);
+    assert.equal(first.token, (await kv.get(KEY)).versionstamp);
+    assert.equal(await kv.lease(KEY, { wait: false }), null);
+    assert.equal(await kv.lease(KEY, { wait: "20ms" }), null);
+    const waiting = kv.lease(KEY);
+    assert.equal(await first.release(), true);
+    assert.equal(first.signal.aborted, true);
+    assert.equal(await first.release(), false);
+    const second = await waiting;
+    assert.ok(second.token > first.token, `${second.token} is after ${first.token}`);
+    await second.release();
+    const third = await kv.lease(KEY);
+    assert.ok(third.token > second.token);
+    await third[Symbol.asyncDispose ?? Symbol.for("nodejs.asyncDispose")]();
+    assert.equal((await kv.get(KEY)).versionstamp, null);
+  });
+
+  test("many callers have it one after the other", async () => {
+    const kv = await fresh();
+    const tokens = [];
+    let holders = 0;
+    const work = async () => {
+      const lease = await kv.lease(KEY);
+      assert.equal(++holders, 1);
+      const { ok } = await kv.atomic().checkLease(lease).sum(["done"], 1).commit();
+      assert.equal(ok, true);
+      tokens.push(lease.token);
+      holders--;
+      await lease.release();
+    };
+    await guard(Promise.all(Array.from({ length: 8 }, work)), HANG_MS, "eight holders");
+    assert.deepEqual(tokens, tokens.toSorted());
+    assert.equal(new Set(tokens).size, 8);
+    assert.equal((await kv.get(["done"])).value, 8);
+  });
+
+  test("it is renewed while it is held", async () => {
+    const kv = await fresh();
+    const lease = await kv.lease(KEY, { ttl: 300 });
+    const { expireAt: before } = await kv.ttl(KEY);
+    await until(async () => (await kv.ttl(KEY)).expireAt > before, "a renewal");
+    assert.equal(lease.signal.aborted, false);
+    assert.equal((await kv.get(KEY)).versionstamp, lease.token, "a renewal keeps the token");
+    await lease.release();
+  });
+
+  test("a lease that is taken away is lost: its checks fail and its signal is aborted", async () => {
+    const kv = await fresh();
+    const lease = await kv.lease(KEY, { ttl: 300 });
+    await kv.delete(KEY);
+    const { ok } = await kv.atomic().checkLease(lease).set(["x"], 1).commit();
+    assert.equal(ok, false);
+    await assert.rejects(
+      kv.transaction(async (tx) => {
+        await tx.checkLease(lease);
+        tx.set(["x"], 1);
+      }),
+      { name: "KvError", code: "CONFLICT", message: /the lease of \["jobs", "report"\] is lost/ },
+    );
+    await aborted(lease.signal);
+    assert.equal(lease.signal.reason.code, "CONFLICT");
+    assert.equal((await kv.get(["x"])).value, null);
+    assert.equal(await lease.release(), false);
+  });
+
+  test("a transaction under a lease commits", async () => {
+    const kv = await fresh();
+    const lease = await kv.lease(KEY);
+    const { ok } = await kv.transaction(async (tx) => {
+      await tx.checkLease(lease);
+      tx.set(["x"], (await tx.get(["x"])).value ?? 1);
+    });
+    assert.equal(ok, true);
+    await lease.release();
+  });
+
+  test("a wait ends with its signal, and leaves nothing behind", async () => {
+    const kv = await fresh();
+    const lease = await kv.lease(KEY);
+    const stop = new AbortController();
+    const waiting = kv.lease(KEY, { signal: stop.signal });
+    stop.abort(new Error("enough"));
+    await assert.rejects(waiting, { message: "enough" });
+    await assert.rejects(kv.lease(KEY, { signal: AbortSignal.abort(new Error("no")) }), {
+      message: "no",
+    });
+    await lease.release();
+    assert.equal((await kv.get(KEY)).versionstamp, null);
+  });
+
+  test("an entry that is no lease is refused, and stays", async () => {
+    const kv = await fresh();
+    await kv.set(KEY, "mine");
+    await assert.rejects(kv.lease(KEY), {
+      name: "TypeError",
+      code: "INVALID",
+      message: /kv\.lease: \["jobs", "report"\] holds a value that is no lease/,
+    });
+    assert.equal((await kv.get(KEY)).value, "mine");
+  });
+});
+
+test("a handle that is closed lets go of its leases", async () => {
+  const kv = await open(":memory:");
+  const other = await open(":memory:");
+  await other.close();
+  const lease = await kv.lease(KEY);
+  const closed = kv.close();
+  assert.equal(lease.signal.aborted, true);
+  await closed;
+});
+
+test("leases have the time of a given clock", async () => {
+  const clock = testClock();
+  const kv = await open(":memory:", { clock });
+  const lease = await kv.lease(KEY, { ttl: "30s" });
+  for (let step = 0; step < 10; step++) await clock.advance(20_000);
+  assert.equal(lease.signal.aborted, false, "it was renewed");
+  assert.equal((await kv.get(KEY)).versionstamp, lease.token);
+
+  const waiting = kv.lease(KEY, { ttl: "30s" });
+  // A process that hangs for longer than the lease.
+  await clock.advance(30_000);
+  assert.equal(lease.signal.aborted, true);
+  assert.equal(lease.signal.reason.code, "CONFLICT");
+  const next = await guard(waiting, HANG_MS, "the next holder");
+  assert.ok(next.token > lease.token);
+  const { ok } = await kv.atomic().checkLease(lease).set(["x"], 1).commit();
+  assert.equal(ok, false);
+  const late = kv.lease(KEY, { wait: "5s" });
+  // The wait has begun when the entry was read.
+  await kv.get(KEY);
+  await until(() => clock.advance(1000).then(() => pending(late)), "the end of the wait");
+  assert.equal(await late, null);
+  await next.release();
+});
+
+async function pending(promise) {
+  const open = Symbol("open");
+  return (await Promise.race([promise, Promise.resolve(open)])) !== open;
+}

@@ -1,0 +1,136 @@
+// Duty: kv.lease: waits for the entry of a lease to be free, and stores it.
+// Invariant: an acquisition that its caller does not get is released.
+
+import { randomUUID } from "node:crypto";
+import { checkOptions, requireKey } from "../arguments/check.js";
+import { checkDurationIn } from "../arguments/duration.js";
+import { checkSignal, onAbort } from "../arguments/signal.js";
+import { printKey } from "../codec/key-text.js";
+import { codeOf, invalid } from "../model/errors.js";
+import { DURATION_MS_MAX, LEASE_TTL_MS_DEFAULT, LEASE_TTL_MS_MIN } from "../model/limits.js";
+import { get } from "../read/get.js";
+import { setAlarm, timeOf } from "../session/alarm.js";
+import type { Session } from "../session/session.js";
+import { watch } from "../watch/watch.js";
+import type { KvEntry, KvEntryMaybe, KvKey } from "../model/types.js";
+import { KvLease } from "./held-lease.js";
+import { entryOf, isLeaseValue, storeEntry } from "./lease-entry.js";
+
+const STRONG = { consistency: "strong" } as const;
+
+/** How a lease is acquired. */
+export interface Acquisition {
+  readonly ttlMs: number;
+  /** How long to wait for it; undefined: as long as it takes. */
+  readonly waitMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  /** What to do with an entry that is no lease: it ends the wait, or throws. */
+  readonly other: (entry: KvEntry<unknown>) => void;
+}
+
+/** A lease; the entry that ended the wait; or null, if the time is over. */
+export type Acquired = KvLease | KvEntry<unknown> | null;
+
+export async function lease(
+  session: Session,
+  key: KvKey,
+  options: unknown,
+): Promise<KvLease | null> {
+  const method = "kv.lease";
+  requireKey(method, key);
+  const { ttl, wait, signal } = checkOptions(method, options, ["ttl", "wait", "signal"]);
+  const other = ({ key: of }: KvEntry<unknown>): void => {
+    throw invalid(
+      `${method}: ${printKey(of as KvKey)} holds a value that is no lease: choose another key, or delete it`,
+    );
+  };
+  const acquired = await acquire(session, [...key], {
+    ttlMs: checkTtl(`${method}: ttl`, ttl),
+    waitMs: checkWait(`${method}: wait`, wait),
+    signal: checkSignal(method, signal),
+    other,
+  });
+  return acquired as KvLease | null;
+}
+
+/** The time after which a lease ends that is not renewed. */
+export function checkTtl(what: string, ttl: unknown): number {
+  if (ttl === undefined) return LEASE_TTL_MS_DEFAULT;
+  return checkDurationIn(what, ttl, LEASE_TTL_MS_MIN, DURATION_MS_MAX);
+}
+
+function checkWait(what: string, wait: unknown): number | undefined {
+  if (wait === undefined || wait === true) return undefined;
+  return wait === false ? 0 : checkDurationIn(what, wait, 0, DURATION_MS_MAX);
+}
+
+export async function acquire(
+  session: Session,
+  key: KvKey,
+  { ttlMs, waitMs, signal, other }: Acquisition,
+): Promise<Acquired> {
+  signal?.throwIfAborted();
+  const entry = entryOf(key, session.limits);
+  const value = { lease: randomUUID(), ttl: ttlMs };
+  const startMs = timeOf(session);
+  /** Set before the first try whose outcome is unknown: from then on the entry may be ours. */
+  let unknownMs: number | null = null;
+
+  /** Tries once. Null: the entry of another caller is there. */
+  const attempt = async (): Promise<KvLease | null> => {
+    const sentMs = timeOf(session);
+    try {
+      const result = await storeEntry(session, key, entry, value);
+      if (!result.ok) return null;
+      return new KvLease(session, key, entry, result.versionstamp, ttlMs, sentMs);
+    } catch (error) {
+      if (codeOf(error) !== "OUTCOME_UNKNOWN") throw error;
+      unknownMs ??= sentMs;
+      return null;
+    }
+  };
+
+  /** What a state of the entry means: null is to go on waiting. */
+  const look = async (found: KvEntryMaybe<unknown>): Promise<Acquired> => {
+    if (found.versionstamp === null) return await attempt();
+    if (!isLeaseValue(found.value)) {
+      other(found);
+      return found;
+    }
+    if (unknownMs === null || found.value.lease !== value.lease) return null;
+    return new KvLease(session, key, entry, found.versionstamp, ttlMs, unknownMs);
+  };
+
+  const first = (await attempt()) ?? (await look(await get(session, key, STRONG)));
+  const acquired = first ?? (waitMs === 0 ? null : await wait());
+  if (signal?.aborted) {
+    if (acquired instanceof KvLease) await acquired.release();
+    throw signal.reason;
+  }
+  return acquired;
+
+  /** Looks at each state of the entry until the time is over. */
+  async function wait(): Promise<Acquired> {
+    const stop = new AbortController();
+    const unfollow = signal === undefined ? () => {} : onAbort(signal, () => stop.abort());
+    const leftMs = waitMs === undefined ? null : waitMs - (timeOf(session) - startMs);
+    const cancel =
+      leftMs === null ? () => {} : setAlarm(session, Math.max(leftMs, 0), () => stop.abort());
+    const states = watch(session, [key], { raw: false, signal: stop.signal }).getReader();
+    try {
+      for (;;) {
+        const { done, value: state } = await states.read();
+        if (done) {
+          if (!stop.signal.aborted) session.requireOpen();
+          return null;
+        }
+        const acquired = await look(state[0]);
+        if (acquired !== null) return acquired;
+      }
+    } finally {
+      cancel();
+      unfollow();
+      await states.cancel();
+    }
+  }
+}
