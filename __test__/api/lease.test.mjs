@@ -79,7 +79,7 @@ onEveryKind("leases", (fresh) => {
         await tx.checkLease(lease);
         tx.set(["x"], 1);
       }),
-      { name: "KvError", code: "CONFLICT", message: /the lease of \["jobs", "report"\] is lost/ },
+      { name: "KvError", code: "CONFLICT", message: /the lease of \["jobs", ?"report"\] is lost/ },
     );
     await aborted(lease.signal);
     assert.equal(lease.signal.reason.code, "CONFLICT");
@@ -118,7 +118,7 @@ onEveryKind("leases", (fresh) => {
     await assert.rejects(kv.lease(KEY), {
       name: "TypeError",
       code: "INVALID",
-      message: /kv\.lease: \["jobs", "report"\] holds a value that is no lease/,
+      message: /kv\.lease: \["jobs", ?"report"\] holds a value that is no lease/,
     });
     assert.equal((await kv.get(KEY)).value, "mine");
   });

@@ -102,7 +102,8 @@ export async function acquire(
   };
 
   const first = (await attempt()) ?? (await look(await get(session, key, STRONG)));
-  const acquired = first ?? (waitMs === 0 ? null : await wait());
+  const waits = waitMs !== 0 && !signal?.aborted;
+  const acquired = first ?? (waits ? await wait() : null);
   if (signal?.aborted) {
     if (acquired instanceof KvLease) await acquired.release();
     throw signal.reason;
@@ -116,20 +117,37 @@ export async function acquire(
     const leftMs = waitMs === undefined ? null : waitMs - (timeOf(session) - startMs);
     const cancel =
       leftMs === null ? () => {} : setAlarm(session, Math.max(leftMs, 0), () => stop.abort());
-    const states = watch(session, [key], { raw: false, signal: stop.signal }).getReader();
     try {
       for (;;) {
-        const { done, value: state } = await states.read();
-        if (done) {
-          if (!stop.signal.aborted) session.requireOpen();
-          return null;
-        }
-        const acquired = await look(state[0]);
-        if (acquired !== null) return acquired;
+        const acquired = await follow(stop.signal);
+        if (acquired !== undefined) return acquired;
       }
     } finally {
       cancel();
       unfollow();
+    }
+  }
+
+  /**
+   * Looks at the states of a watch until one ends the wait, and until a try has failed: undefined then. After that the
+   * watch may have seen the last state already: a lease that another process acquires and releases between two looks
+   * leaves the key as it was. A new watch begins with the state of its beginning, and no lease has the versionstamp of
+   * another one.
+   */
+  async function follow(stop: AbortSignal): Promise<Acquired | undefined> {
+    const states = watch(session, [key], { signal: stop }).getReader();
+    try {
+      for (;;) {
+        const { done, value: state } = await states.read();
+        if (done) {
+          if (!stop.aborted) session.requireOpen();
+          return null;
+        }
+        const acquired = await look(state[0]);
+        if (acquired !== null) return acquired;
+        if (state[0].versionstamp === null) return undefined;
+      }
+    } finally {
       await states.cancel();
     }
   }
