@@ -9,6 +9,7 @@ import { all, onEveryKind, onNearReplica, onReplica } from "./databases.mjs";
 import { declaredMethods } from "./methods/declared.mjs";
 import { CLOSED } from "./methods/expected.mjs";
 import files from "./methods/files.mjs";
+import leases from "./methods/leases.mjs";
 import operations from "./methods/operations.mjs";
 import queues from "./methods/queues.mjs";
 import reads from "./methods/reads.mjs";
@@ -28,6 +29,7 @@ const rows = {
   ...replicas,
   ...archives,
   ...collections,
+  ...leases,
 };
 const KINDS = ["closed", "wrong", "over", "misspelt"];
 

@@ -436,7 +436,7 @@ onEveryKind("named queues", (fresh) => {
     ["enqueue", (q) => q.enqueue(1, { deduplicationKey: "" }), /must not be empty/],
     ["enqueue", (q) => q.enqueue(1, { deduplicationKey: 5 }), /must be a string/],
     ["enqueue", (q) => q.enqueue(1, { deduplicationKey: "é".repeat(513) }), /max 1024 bytes/],
-    ["enqueue", (q) => q.enqueue(1, { deadRetention: -1 }), /deadRetention must be an integer/],
+    ["enqueue", (q) => q.enqueue(1, { deadRetention: -1 }), /deadRetention must be a duration/],
     ["peek", (q) => q.peek({ limit: 0 }), /limit must be an integer from 1/],
     [
       "peek",
@@ -453,9 +453,9 @@ onEveryKind("named queues", (fresh) => {
     ["listen", (q) => q.listen(() => {}, { lockDuration: 99 }), /from 100 to 86400000/],
     ["listen", (q) => q.listen(() => {}, { signal: {} }), /must be an AbortSignal/],
     ["listen", (q) => q.listen(() => {}, { concurency: 1 }), /unknown option 'concurency'/],
-    ["receive", (q) => q.receive({ wait: -1 }), /wait must be an integer/],
+    ["receive", (q) => q.receive({ wait: -1 }), /wait must be a duration/],
     ["receive", (q) => q.receive({ wait: Number.POSITIVE_INFINITY }), /received Infinity/],
-    ["receive", (q) => q.receive({ lockDuration: "5" }), /lockDuration must be an integer/],
+    ["receive", (q) => q.receive({ lockDuration: "5" }), /lockDuration must be a duration/],
     ["receive", (q) => q.receive({ signal: 5 }), /must be an AbortSignal/],
     ["receive", (q) => q.receive({ waits: 1 }), /unknown option 'waits'/],
     ["dead.list", (q) => q.dead.list({ limit: 0 }), /from 1 to 1000/],
@@ -471,7 +471,7 @@ onEveryKind("named queues", (fresh) => {
     ["dead.get", (q) => q.dead.get("0x1"), /received the string "0x1"/],
     ["dead.requeue", (q) => q.dead.requeue(), /received undefined/],
     ["dead.delete", (q) => q.dead.delete("-1"), /must be the id of a message/],
-    ["dead.purge", (q) => q.dead.purge({ olderThan: -1 }), /olderThan must be an integer/],
+    ["dead.purge", (q) => q.dead.purge({ olderThan: -1 }), /olderThan must be a duration/],
     ["dead.purge", (q) => q.dead.purge({ older: 1 }), /unknown option 'older'/],
   ];
   test("what is refused: arguments", async () => {
@@ -483,9 +483,9 @@ onEveryKind("named queues", (fresh) => {
     await queue.enqueue("m");
     const message = await queue.receive();
     for (const ms of [99, 86_400_001, "5", undefined, Number.NaN]) {
-      await assert.rejects(message.extend(ms), /ms must be an integer from 100/);
+      await assert.rejects(message.extend(ms), /ms must be a duration from 100 ms/);
     }
-    await assert.rejects(message.nack({ delay: -1 }), /delay must be an integer/);
+    await assert.rejects(message.nack({ delay: -1 }), /delay must be a duration/);
     await assert.rejects(message.nack({ dealy: 1 }), /unknown option 'dealy'/);
     assert.equal(await message.ack(), true);
     assert.equal((await queue.stats()).total, 0);
@@ -498,7 +498,7 @@ onEveryKind("named queues", (fresh) => {
       assert.throws(() => kv.queue(name), { name: "TypeError", message: /^kv\.queue: name / });
     }
     assert.throws(() => kv.queue("a", { deadRetension: 1 }), /unknown option 'deadRetension'/);
-    assert.throws(() => kv.queue("a", { deadRetention: 0.5 }), /deadRetention must be an integer/);
+    assert.throws(() => kv.queue("a", { deadRetention: 0.5 }), /deadRetention must be a duration/);
     for (const options of [{ priority: 1 }, { at: 1 }, { deduplicationKey: "k" }, { queue: "a" }]) {
       await assert.rejects(kv.enqueue(1, options), /is for named queues: use kv.queue/);
     }

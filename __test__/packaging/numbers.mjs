@@ -74,6 +74,7 @@ export const SENTENCES = {
     "archives what is left, for {ARCHIVE_END_MS_MAX} at most",
     "(option `log.retention`, {LOG_RETENTION_MS} unless set)",
   ],
+  "docs/coordination.md": ["runs after `leaseTtl` ({LEASE_TTL_MS_DEFAULT} by default)"],
   "docs/cli.md": [
     "anew every {js/cli/commands/top.ts INTERVAL_MS_DEFAULT} (`--interval`)",
     "it reads up to {js/cli/top/changes.ts CHANGES_MAX} changes",
@@ -411,6 +412,8 @@ export const SENTENCES = {
     "it waits. Default: {CONNECTIONS_MAX_DEFAULT}.",
     "(for at most {SHUTDOWN_MS_MAX})",
     "({DATABASE_WATCHES_MAX}).",
+    "At least {LEASE_TTL_MS_MIN}. It is renewed three times in this time. Default: {LEASE_TTL_MS_DEFAULT}.",
+    "under which the function runs. Default: {LEASE_TTL_MS_DEFAULT}.",
   ],
 };
 
@@ -448,7 +451,7 @@ export const OTHERS = {
     "1.6 µs, 50 µs and 3.9 ms, on one key 1.6 µs, 29 µs and 1.2 ms",
     "at least 1 ms, 2.4 ms and 48 ms",
   ],
-  "docs/recipes.md": ["The counter of a minute"],
+  "docs/coordination.md": ["Five attempts in a minute", "for an hour"],
   "docs/remote.md": [
     "not sooner than after a second",
 
@@ -468,5 +471,8 @@ export const OTHERS = {
   "index.d.ts": [
     "work up to 64 MiB", // __test__/api/wide.test.mjs
     '(`"5s"`)',
+    'with units (`ms`, `s`, `m`, `h`, `d`): `"30s"`',
+    '["jobs", "cleanup"], { ttl: "30s" }',
+    "The first interval, 1 ms to",
   ],
 };

@@ -18,6 +18,8 @@ import {
   type KvErrorCode,
   type KvInputErrorCode,
   type KvKey,
+  type KvLease,
+  type KvLimit,
   type KvLimits,
   type KvListenOptions,
   KvListIterator,
@@ -119,10 +121,32 @@ export async function writing(kv: Kv): Promise<void> {
   await kv.set(["a"]);
   // @ts-expect-error there is no such option
   await kv.set(["a"], 1, { expiresIn: 5 });
-  // @ts-expect-error milliseconds are a number
-  await kv.set(["a"], 1, { expireIn: "5" });
+  await kv.set(["a"], 1, { expireIn: "1h30m" });
+  // @ts-expect-error a duration is a number or a text
+  await kv.set(["a"], 1, { expireIn: true });
   // @ts-expect-error there is no such option
   await kv.enqueue(1, { dealy: 5 });
+}
+
+export async function leases(kv: Kv) {
+  const lease = await kv.lease(["a"], { ttl: "30s" });
+  same<typeof lease, KvLease>(true);
+  const maybe = await kv.lease(["a"], { wait: "5s" });
+  same<typeof maybe, KvLease | null>(true);
+  // @ts-expect-error it may be null
+  maybe.token;
+  await kv.atomic().checkLease(lease).set(["b"], 1).commit();
+  await kv.transaction(async (tx) => await tx.checkLease(lease));
+  // @ts-expect-error a lease is needed
+  kv.atomic().checkLease({ key: ["a"] });
+  const limit = await kv.limiter(["a"], { limit: 5, per: "1m", algorithm: "sliding" }).take(2);
+  same<typeof limit, KvLimit>(true);
+  // @ts-expect-error per is missing
+  kv.limiter(["a"], { limit: 5 });
+  // @ts-expect-error there is no such algorithm
+  kv.limiter(["a"], { limit: 5, per: 1, algorithm: "leaky" });
+  const length = await kv.once(["a"], async (held) => held.token.length, { ttl: "1h" });
+  same<typeof length, number>(true);
 }
 
 export async function atomically(kv: Kv, entry: KvEntryMaybe<User>): Promise<void> {

@@ -6,6 +6,7 @@ import { codeOf, invalid, misuse, tooLarge } from "../model/errors.js";
 import { isTypeError } from "../model/brands.js";
 import { printGiven } from "../codec/key-text.js";
 import { isAtCommit } from "../arguments/at-commit.js";
+import { inMs } from "../arguments/duration.js";
 import {
   type QueueOptions,
   checkCheck,
@@ -162,8 +163,8 @@ export class AtomicOperation {
         requireValue(mutation, at);
         const { value } = mutation;
         const { expireIn, expireAt } = expiryOf(mutation);
-        // As in Deno: an expireIn that is not a number is ignored. A text is a duration, or refused.
-        const isDuration = typeof expireIn === "number" || typeof expireIn === "string";
+        // As in Deno: an expireIn that is not a number, nor a text with units, is ignored.
+        const isDuration = typeof inMs(expireIn) === "number";
         const expiry = isDuration ? { expireIn, expireAt } : { expireAt };
         this.#set(key, value, checkExpiry(expiry));
         return;

@@ -139,6 +139,10 @@ export class KvLease {
   }
 }
 
+export interface KvLease {
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
 /** The error of a lease that another caller may have. */
 export function lost(method: string, key: KvKey, why: string): KvError {
   return new KvError(

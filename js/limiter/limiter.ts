@@ -43,6 +43,8 @@ export class KvLimiter {
 
   constructor(session: Session, key: KvKey, options: unknown) {
     requireKey("kv.limiter", key);
+    if (key.length === 0) throw invalid("kv.limiter: key cannot be empty");
+    session.requireOpen();
     this.#session = session;
     this.#key = [...key];
     this.#rule = checkRule(options);

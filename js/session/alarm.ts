@@ -3,13 +3,7 @@
 // Invariant: an alarm does not keep the process alive.
 
 import { clearTimeout, elapsed, setTimeout } from "../model/clock.js";
-import type { Session } from "./session.js";
-
-/** What waits for the time of a given clock. */
-export interface Alarm {
-  readonly atMs: number;
-  readonly ring: () => void | Promise<void>;
-}
+import type { Alarm, Session } from "./session.js";
 
 /** The longest wait of a timer, in ms. A longer alarm rings early, so the owner of one looks at the time. */
 const TIMER_MS_MAX = 0x7fff_ffff;

@@ -26,7 +26,6 @@ import { requestContext } from "../instruments/channels.js";
 import type { KvClock, KvConsistencyLevel } from "../model/types.js";
 import type { Port, Receiver } from "../native/port.js";
 import type { TurnMember } from "../native/turns.js";
-import type { Alarm } from "./alarm.js";
 import type { BatchOwner } from "./batch-owner.js";
 import { ProgramOrder } from "./program-order.js";
 import { ReadBatch } from "./read-batch.js";
@@ -52,6 +51,12 @@ interface SessionSettings {
 /** What a session keeps of the options of opening. */
 type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres"> &
   SessionSettings & { readonly path?: string; readonly database?: string };
+
+/** What waits for the time of a given clock. */
+export interface Alarm {
+  readonly atMs: number;
+  readonly ring: () => void | Promise<void>;
+}
 
 export class Session implements TurnMember, BatchOwner {
   readonly port: Port;

@@ -35,7 +35,10 @@ const byId = (name, of = dead) => ({
 });
 
 const lock = (call) => [
-  [(on) => call(on, { lockDuration: 99 }), /lockDuration must be an integer from 100 to 86400000/],
+  [
+    (on) => call(on, { lockDuration: 99 }),
+    /lockDuration must be a duration from 100 ms to 86400000 ms/,
+  ],
   [(on) => call(on, { lockDuration: DAY_MS + 1 }), /lockDuration must be/],
 ];
 
@@ -48,11 +51,11 @@ export default {
       [(kv) => kv.queue(""), /name must not be empty/],
       [(kv) => kv.queue("\ud800"), /name must be well-formed/],
       [(kv) => kv.queue("q", 5), /options must be an object/],
-      [(kv) => kv.queue("q", { deadRetention: "1" }), /deadRetention must be an integer/],
+      [(kv) => kv.queue("q", { deadRetention: "1" }), /deadRetention must be a duration/],
     ],
     over: [
       [(kv) => kv.queue("é".repeat(129)), /name is too long \(max 256 bytes\): 258 bytes/],
-      [(kv) => kv.queue("q", { deadRetention: 9e15 }), /deadRetention must be an integer/],
+      [(kv) => kv.queue("q", { deadRetention: 9e15 }), /deadRetention must be a duration/],
     ],
     misspelt: [[(kv) => kv.queue("q", { deadRetentoin: 1 }), /unknown option 'deadRetentoin'/]],
   },
@@ -69,7 +72,7 @@ export default {
       [(q) => q.enqueue(1, { deduplicationKey: 5 }), /deduplicationKey must be a string/],
       [(q) => q.enqueue(1, { deduplicationKey: "" }), /deduplicationKey must not be empty/],
       [(q) => q.enqueue(1, { priority: 1.5 }), /priority must be an integer from 0 to 9/],
-      [(q) => q.enqueue(1, { deadRetention: null }), /deadRetention must be an integer/],
+      [(q) => q.enqueue(1, { deadRetention: null }), /deadRetention must be a duration/],
       [(q) => q.enqueue(1, { keysIfUndelivered: [[]] }), /key cannot be empty/],
     ],
     over: [
@@ -96,7 +99,10 @@ export default {
     over: [
       [(q) => q.listen(() => {}, { concurrency: 0 }), /must be an integer from 1 to 1000/],
       [(q) => q.listen(() => {}, { concurrency: 1001 }), /concurrency must be/],
-      [(q) => q.listen(() => {}, { timeout: 0 }), /timeout must be an integer from 1 to 86400000/],
+      [
+        (q) => q.listen(() => {}, { timeout: 0 }),
+        /timeout must be a duration from 1 ms to 86400000 ms/,
+      ],
       ...lock((q, options) => q.listen(() => {}, options)),
     ],
     misspelt: [[(q) => q.listen(() => {}, { concurency: 1 }), /unknown option 'concurency'/]],
@@ -106,12 +112,12 @@ export default {
     closed: (q) => q.receive(),
     wrong: [
       [(q) => q.receive(5), /options must be an object/],
-      [(q) => q.receive({ wait: "1" }), /wait must be an integer/],
+      [(q) => q.receive({ wait: "1" }), /wait must be a duration/],
       [(q) => q.receive({ signal: 5 }), /signal must be an AbortSignal/],
     ],
     over: [
-      [(q) => q.receive({ wait: DAY_MS + 1 }), /wait must be an integer from 0 to 86400000/],
-      [(q) => q.receive({ wait: -1 }), /wait must be an integer/],
+      [(q) => q.receive({ wait: DAY_MS + 1 }), /wait must be a duration from 0 ms to 86400000 ms/],
+      [(q) => q.receive({ wait: -1 }), /wait must be a duration/],
       ...lock((q, options) => q.receive(options)),
     ],
     misspelt: [[(q) => q.receive({ wiat: 1 }), /unknown option 'wiat'/]],
@@ -163,11 +169,11 @@ export default {
     closed: (letters) => letters.purge(),
     wrong: [
       [(letters) => letters.purge(5), /options must be an object/],
-      [(letters) => letters.purge({ olderThan: "1" }), /olderThan must be an integer/],
+      [(letters) => letters.purge({ olderThan: "1" }), /olderThan must be a duration/],
     ],
     over: [
-      [(letters) => letters.purge({ olderThan: 9e15 }), /olderThan must be an integer/],
-      [(letters) => letters.purge({ olderThan: -1 }), /olderThan must be an integer/],
+      [(letters) => letters.purge({ olderThan: 9e15 }), /olderThan must be a duration/],
+      [(letters) => letters.purge({ olderThan: -1 }), /olderThan must be a duration/],
     ],
     misspelt: [[(letters) => letters.purge({ olderthan: 1 }), /unknown option 'olderthan'/]],
   },
@@ -183,23 +189,26 @@ export default {
     closed: (held) => held.nack(),
     wrong: [
       [(held) => held.nack(5), /options must be an object/],
-      [(held) => held.nack({ delay: "5" }), /delay must be an integer/],
+      [(held) => held.nack({ delay: "5" }), /delay must be a duration/],
       [(held) => held.nack({ retry: "no" }), /retry must be a boolean: received the string "no"/],
       [(held) => held.nack({ retry: false, delay: 5 }), /either delay or retry: false/],
     ],
-    over: [[(held) => held.nack({ delay: 31 * DAY_MS }), /delay must be an integer from 0 to/]],
+    over: [[(held) => held.nack({ delay: 31 * DAY_MS }), /delay must be a duration from 0 ms to/]],
     misspelt: [[(held) => held.nack({ dealy: 5 }), /unknown option 'dealy'/]],
   },
   "KvMessage.extend": {
     of: message,
     closed: (held) => held.extend(1000),
     wrong: [
-      [(held) => held.extend(), /ms must be an integer from 100 to 86400000: received undefined/],
-      [(held) => held.extend("1000"), /ms must be an integer/],
+      [
+        (held) => held.extend(),
+        /ms must be a duration from 100 ms to 86400000 ms.*: received undefined/,
+      ],
+      [(held) => held.extend("1000"), /ms must be a duration/],
     ],
     over: [
-      [(held) => held.extend(99), /ms must be an integer/],
-      [(held) => held.extend(DAY_MS + 1), /ms must be an integer/],
+      [(held) => held.extend(99), /ms must be a duration/],
+      [(held) => held.extend(DAY_MS + 1), /ms must be a duration/],
     ],
     misspelt: NO_OPTIONS,
   },

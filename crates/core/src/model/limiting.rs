@@ -1,6 +1,6 @@
 //! The rule of a limiter, and how it counts.
 
-use super::{Error, LIMITER_COST_MAX, LIMITER_LIMIT_MAX, DURATION_MS_MAX, Result};
+use super::{DURATION_MS_MAX, Error, LIMITER_COST_MAX, LIMITER_LIMIT_MAX, Result};
 
 /// How a limiter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
