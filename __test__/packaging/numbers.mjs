@@ -451,7 +451,11 @@ export const OTHERS = {
     "1.6 µs, 50 µs and 3.9 ms, on one key 1.6 µs, 29 µs and 1.2 ms",
     "at least 1 ms, 2.4 ms and 48 ms",
   ],
-  "docs/coordination.md": ["Five attempts in a minute", "for an hour"],
+  "docs/coordination.md": [
+    '`wait: "5s"` bounds the wait',
+    "quotas of a day",
+    '`lockDuration: "30s"`',
+  ],
   "docs/remote.md": [
     "not sooner than after a second",
 
