@@ -19,7 +19,7 @@ const { seconds, dir } = parseArgs({
 const IN_FLIGHT = 100;
 const RULE = { limit: 1_000_000_000, per: "1h" };
 /** The takes a second to reach, by the number of keys. */
-const TARGETS = { 1: 100_000, 10_000: 60_000 };
+const TARGETS = { 1: 100_000, 10000: 60_000 };
 
 /** Takes a second of `take(n)`, with so many in flight. */
 async function rate(take) {
