@@ -105,6 +105,13 @@ const calls = {
     await (await kv.queue("jobs").receive()).ack();
     await kv.queue("jobs").dead.list();
   },
+  "`lease`, `checkLease`": async (kv) => {
+    const lease = await kv.lease(["lease"]);
+    await kv.atomic().checkLease(lease).set(["a"], 1).commit();
+    await lease.release();
+  },
+  "`limiter`": (kv) => kv.limiter(["limiter"], { limit: 5, per: "1h" }).take(),
+  "`once`": (kv) => kv.once(["once"], () => 1),
   "`createIndex`, `listIndexes`, `dropIndex`": async (kv) => {
     await kv.createIndex({ ...index, prefix: ["other"], name: "other" });
     await kv.listIndexes();
