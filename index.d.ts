@@ -1012,6 +1012,61 @@ export interface KvQueueEnqueueOptions {
   priority?: number | undefined;
   /** How long a dead message is kept, in milliseconds. Default: that of {@link Kv.queue}. */
   deadRetention?: KvDuration | undefined;
+  /**
+   * The longest time of its handlers, in ms, 1 to 86400000, as the `timeout` of {@link KvQueue.listen}, in place
+   * of that one. {@link KvQueue.receive} has no handler, so it has no effect there. Default: the listener's.
+   */
+  timeout?: KvDuration | undefined;
+}
+
+/** When a schedule is due, for {@link KvQueue.schedule}: by a cron pattern, or at an interval. */
+export type KvScheduleTiming = (
+  | {
+      /**
+       * Five fields (minute, hour, day of the month, month, weekday), six with seconds in front, or seven with
+       * years behind: `*`, lists, ranges, steps, names (`MON`, `JAN`), `L` (the last day), `W` (the nearest
+       * weekday), `#` (`MON#1`, the first Monday), and `@daily` and the like. At most 256 bytes.
+       */
+      cron: string;
+      /** The IANA name of the time zone of the pattern. Default: `"UTC"`. */
+      timeZone?: string | undefined;
+    }
+  | {
+      /** The interval in ms, 10 to 31536000000 (a year). The due times are its multiples since 1970, in UTC. */
+      every: number;
+      /** Added to each due time, in ms, less than `every`. Default: 0. */
+      offset?: number | undefined;
+    }
+) & {
+  /**
+   * What happens for due times that no process could keep for 10 s or longer, because none had the database open:
+   * `"skip"`: they give no message; `"once"`: one message for all of them; `"all"`: each gives its message.
+   * Default: `"once"`.
+   */
+  missed?: "skip" | "once" | "all" | undefined;
+};
+
+/** What each message of a schedule is, beside its value: the options of an enqueue without a due time. */
+export type KvScheduleOptions = Omit<KvQueueEnqueueOptions, "delay" | "at">;
+
+/** A schedule, as {@link KvQueue.schedules} lists it. */
+export interface KvSchedule<T = any> {
+  name: string;
+  /** Its pattern; absent if it has an interval. */
+  cron?: string;
+  /** The time zone of the pattern. */
+  timeZone?: string;
+  /** Its interval in ms; absent if it has a pattern. */
+  every?: number;
+  /** What is added to the multiples of the interval, in ms. */
+  offset?: number;
+  missed: "skip" | "once" | "all";
+  /** Its next due time. */
+  nextAt: Date;
+  /** The priority of its messages. */
+  priority: number;
+  /** The value of its messages. */
+  value: T;
 }
 
 /** A message that a consumer has, for {@link AtomicOperation.ack}. */
@@ -1024,13 +1079,15 @@ export interface KvMessageInfo<T = any> {
   /** How often it can be delivered again if it fails. With 0 it is dead after this failure. */
   readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+  /** The schedule that has made it, and the due time for which; `null` for a message that was enqueued. */
+  readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
 }
 
 /** A message, as the handler of {@link KvQueue.listen} gets it. */
 export interface KvHandledMessage<T = any> extends KvMessageInfo<T> {
   /**
    * Aborts when the handler should stop, because its outcome has no effect any more: `reason.name` is
-   * `"TimeoutError"` after the `timeout` of the listener, and `"LockLost"` if another consumer may have the
+   * `"TimeoutError"` after the `timeout` of the message or of the listener, and `"LockLost"` if another consumer may have the
    * message.
    */
   readonly signal: AbortSignal;
@@ -1274,6 +1331,53 @@ export interface KvQueue<T = any> {
    */
   delete(id: string, options?: KvCallOptions): Promise<boolean>;
 
+  /**
+   * Sets a schedule: the queue gets a message with this value at each due time. The schedule is kept in the database,
+   * and each due time gives one message, however many processes have the database open and whichever of them
+   * restarts. A message is made by any process that has the database open for writing; none needs a listener for
+   * it. Resolves when it is durable, to whether it has changed anything: to set the same schedule
+   * again changes nothing, so every process may set it at its start. Another timing, value or option under the same name
+   * replaces the schedule; the next due time is then the first of the new timing after now.
+   *
+   * Rejects as {@link enqueue}, with {@link KvError} of code `UNSUPPORTED` on a server that does not know schedules, and
+   * with `TypeError` for a pattern that is invalid or never fires, an unknown time zone, and an interval that is out of
+   * bounds.
+   *
+   * @param name 1 to 256 bytes in UTF-8 without control characters; other queues may have schedules of the same name.
+   *
+   * @example
+   * await kv.queue("mail").schedule(
+   *   "report",
+   *   { cron: "0 8 * * MON-FRI", timeZone: "Europe/Berlin" },
+   *   { kind: "report" },
+   * );
+   */
+  schedule(
+    name: string,
+    timing: KvScheduleTiming,
+    value: T,
+    options?: KvScheduleOptions & KvCallOptions,
+  ): Promise<boolean>;
+
+  /**
+   * Removes a schedule. Messages that it has made stay. Resolves to whether there was one. Rejects as {@link enqueue}.
+   */
+  unschedule(name: string, options?: KvCallOptions): Promise<boolean>;
+
+  /**
+   * Returns a page of its schedules, by their next due time. `cursor` continues behind the page, and is `null` at the
+   * end. A schedule that becomes due between two pages may be in both. Rejects as {@link Kv.get}.
+   *
+   * @param options.limit 1 to 1000. Default: 100.
+   *
+   * @example
+   * const { schedules } = await kv.queue("mail").schedules();
+   * for (const { name, cron, nextAt } of schedules) console.log(name, cron, nextAt);
+   */
+  schedules(
+    options?: KvSchedulesOptions,
+  ): Promise<{ schedules: KvSchedule<T>[]; cursor: string | null }>;
+
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
   stats(options?: KvCallOptions): Promise<KvQueueStats>;
 }
@@ -1296,6 +1400,12 @@ export interface KvReceiveOptions extends KvCallOptions {
 /** The options of {@link KvQueue.peek}. */
 export interface KvPeekOptions extends KvCallOptions {
   state?: "pending" | "delayed" | "processing" | undefined;
+  limit?: number | undefined;
+  cursor?: string | null | undefined;
+}
+
+/** The options of {@link KvQueue.schedules}. */
+export interface KvSchedulesOptions extends KvCallOptions {
   limit?: number | undefined;
   cursor?: string | null | undefined;
 }

@@ -130,6 +130,15 @@ onBoth("messages go into named queues and come out", async (people) => {
   assert.equal(one.out.match(/state pending/g).length, 1, one.out);
   assert.equal((await on("queue", "peek", "mail", "--state", "delayed")).out, "");
   assert.equal((await on("queue", "peek", "mail", "--state", "gone")).code, 2);
+  const schedule = ["queue", "schedule", "mail", "daily", "{ n: 1 }"];
+  const cron = ["--cron", "0 8 * * MON", "--time-zone", "Asia/Tokyo"];
+  assert.deepEqual(parsed(await on(...schedule, ...cron, "--json")), [{ changed: true }]);
+  assert.equal((await on(...schedule, ...cron)).err, "unchanged\n");
+  assert.equal((await on(...schedule)).code, 2, "neither --cron nor --every");
+  const [daily] = parsed(await on("queue", "schedules", "mail", "--json"));
+  assert.deepEqual([daily.name, daily.timeZone, daily.value], ["daily", "Asia/Tokyo", { n: 1 }]);
+  assert.equal((await on("queue", "unschedule", "mail", "daily")).err, "removed\n");
+  assert.equal((await on("queue", "unschedule", "mail", "daily")).code, 1);
   await on("enqueue", "'unwanted'", "--queue", "mail", "--delay", "60000");
   const [{ id }] = parsed(await on("queue", "peek", "mail", "--state", "delayed", "--json"));
   assert.deepEqual(parsed(await on("queue", "delete", "mail", id, "--json")), [

@@ -122,7 +122,13 @@ test("bash completes commands, options and what they take", {
   assert.equal(code, 0);
   const cases = [
     ["openkv wat", ["watch"]],
-    ["openkv queue ", ["list", "stats", "peek", "delete", "receive", "listen"]],
+    [
+      "openkv queue ",
+      [
+        ...["list", "stats", "peek", "delete", "schedule", "unschedule", "schedules"],
+        ...["receive", "listen"],
+      ],
+    ],
     ["openkv queue peek mail --state ", ["pending", "delayed", "processing"]],
     ["openkv -d queue queue re", ["receive"]],
     ["openkv queue receive mail --wa", ["--wait"]],

@@ -156,6 +156,8 @@ export interface NamedOptions {
   readonly deduplicationKey: string | undefined;
   /** The number of its mode; 0: a message whose key is taken adds nothing. */
   readonly deduplication: number;
+  /** The longest time of a handler. */
+  readonly timeoutMs: number | undefined;
 }
 
 const NO_KEYS: readonly KvKey[] = [];

@@ -63,7 +63,7 @@ import { option } from "../arguments/options.js";
 import { checkTouch } from "../write/expiry.js";
 import { checkAtomicEnqueue } from "../queue/queue-options.js";
 import { COMMITS, ENQUEUES } from "../instruments/channels.js";
-import { contextOf, enqueueEvent } from "../write/writes.js";
+import { contextFor, enqueueEvent } from "../write/writes.js";
 import { Session } from "../session/session.js";
 import type { WriteBatch } from "../session/write-batch.js";
 import { abortable } from "../arguments/signal.js";
@@ -271,12 +271,13 @@ export class AtomicOperation {
     }
     return ENQUEUES.isObserved
       ? this.#observedEnqueue(value, checked)
-      : this.#enqueue(value, checked, null);
+      : this.#enqueue(value, checked, contextFor(this.#session, checked, null));
   }
 
   #observedEnqueue(value: unknown, checked: QueueOptions): this {
     const event = enqueueEvent(this.#session, "create", checked);
-    const run = () => this.#enqueue(value, checked, contextOf(this.#session, event.headers));
+    const run = () =>
+      this.#enqueue(value, checked, contextFor(this.#session, checked, event.headers));
     return ENQUEUES.traceSync(event, run);
   }
 

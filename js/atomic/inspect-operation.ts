@@ -17,6 +17,8 @@ import {
   OP_CHECK,
   OP_CHECK_RANGE,
   OP_DEDUPLICATE,
+  OP_SCHEDULE,
+  OP_UNSCHEDULE,
   OP_DELETE,
   OP_END,
   OP_ENQUEUE,
@@ -112,6 +114,8 @@ class Description {
       case OP_END:
       case OP_LIMIT:
       case OP_PATCHES:
+      case OP_SCHEDULE:
+      case OP_UNSCHEDULE:
       case OP_TELL:
       case OP_WRITE_ID:
         return `record ${op}`;

@@ -43,6 +43,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "queue list": [`${ON} queue list`],
   "queue stats": [`${ON} queue stats mail`],
   "queue delete": [`${ON} queue delete mail 42`],
+  "queue schedule": [
+    `${ON} queue schedule mail report '{ kind: "daily" }' --cron "0 8 * * MON-FRI" --time-zone Europe/Berlin`,
+  ],
+  "queue unschedule": [`${ON} queue unschedule mail report`],
+  "queue schedules": [`${ON} queue schedules mail`],
   "queue peek": [`${ON} queue peek mail --state delayed --limit 10`],
   "queue receive": [`${ON} queue receive mail --wait 10s`],
   "queue listen": [`${ON} queue listen mail --json`],

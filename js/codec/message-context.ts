@@ -1,5 +1,5 @@
-// Duty: the trace context of a message: headers in front of its encoded value (docs/format.md §2), both
-// directions.
+// Duty: the context of a message: lines in front of its encoded value (docs/format.md §2), both directions. They
+// are the headers of its trace, the bound of its handlers, and the schedule that has made it.
 // Never: a part of the value that a handler gets; a reason to refuse a message.
 
 import { Buffer } from "node:buffer";
@@ -42,13 +42,51 @@ export function contextBytes(
   return Buffer.concat([HEAD, Buffer.from(head), Buffer.from(text, "latin1")]);
 }
 
+/** The names of the lines that are openkv's own. */
+const TIMEOUT = "openkv-timeout";
+const SCHEDULE = "openkv-schedule";
+const DUE = "openkv-due";
+const DELAY = "openkv-delay";
+
+/** The line that bounds the handlers of a message. */
+export function timeoutHeader(timeoutMs: number): Record<string, string> {
+  return { [TIMEOUT]: String(timeoutMs) };
+}
+
+/** What openkv itself says about the message `data[start..end)`. */
+export interface OwnContext {
+  /** The longest time of a handler. */
+  readonly timeoutMs: number | undefined;
+  /** The schedule that has made it, and for which due time. */
+  readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
+}
+
+const NOTHING: OwnContext = { timeoutMs: undefined, schedule: null };
+
+export function ownContext(data: Buffer, start: number, end: number): OwnContext {
+  if (valueStart(data, start, end) === start) return NOTHING;
+  const { [TIMEOUT]: timeout, [SCHEDULE]: name, [DUE]: due } = linesIn(data, start, end);
+  const dueMs = Number(due);
+  return {
+    timeoutMs: Number(timeout) > 0 ? Number(timeout) : undefined,
+    schedule:
+      name !== undefined && Number.isFinite(dueMs) ? { name, dueAt: new Date(dueMs) } : null,
+  };
+}
+
 /** Where the value of the message `data[start..end)` begins. */
 export function valueStart(data: Buffer, start: number, end: number): number {
   return end - start > HEAD.length && data[start] === HEAD[0] ? behind(data, start, end) : start;
 }
 
-/** The headers of the message `data[start..end)`. */
+/** The headers of the message `data[start..end)`, without openkv's own lines. */
 export function headersIn(data: Buffer, start: number, end: number): Record<string, string> {
+  const headers = linesIn(data, start, end);
+  for (const name of [TIMEOUT, SCHEDULE, DUE, DELAY]) delete headers[name];
+  return headers;
+}
+
+function linesIn(data: Buffer, start: number, end: number): Record<string, string> {
   const valueAt = valueStart(data, start, end);
   const headers: Record<string, string> = {};
   if (valueAt === start) return headers;

@@ -185,6 +185,10 @@ export const OP_ACKNOWLEDGE = 0x11;
 export const OP_DEDUPLICATE = 0x12;
 /** Takes from a limiter. */
 export const OP_LIMIT = 0x1b;
+/** Makes the message of the record before that of a schedule, which is set. */
+export const OP_SCHEDULE = 0x13;
+/** Removes a schedule. */
+export const OP_UNSCHEDULE = 0x14;
 
 // Flag of the first byte of a record.
 
@@ -268,6 +272,7 @@ export const CALL_CONSUME_END = 39;
 export const CALL_ACKNOWLEDGED = 40;
 export const CALL_PEEK = 41;
 export const CALL_DELETE_MESSAGE = 42;
+export const CALL_SCHEDULES = 43;
 export const CALL_CREATE_INDEX = 50;
 export const CALL_DROP_INDEX = 51;
 export const CALL_LIST_INDEXES = 52;

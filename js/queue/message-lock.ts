@@ -49,6 +49,7 @@ export class LockedMessage implements MessageInfo {
   readonly attempts: number;
   readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+  readonly schedule: MessageInfo["schedule"];
   readonly #lock: MessageLock;
 
   constructor(lock: MessageLock, info: MessageInfo) {
@@ -58,6 +59,7 @@ export class LockedMessage implements MessageInfo {
     this.attempts = info.attempts;
     this.attemptsLeft = info.attemptsLeft;
     this.enqueuedAt = info.enqueuedAt;
+    this.schedule = info.schedule;
   }
 
   static {

@@ -1,6 +1,7 @@
-// Duty: kv.queue(name): enqueue, listen, receive, peek, delete, stats, and its dead letters.
+// Duty: kv.queue(name): enqueue, listen, receive, peek, delete, stats, its schedules and its dead letters.
 
 import { callBehindWrites } from "../session/call.js";
+import { ownContext } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
 import { RECEIVES } from "../instruments/channels.js";
 import { DeadLetters } from "./dead-letters.js";
@@ -20,6 +21,7 @@ import { Listener } from "./listener.js";
 import { type PeekedPage, peek } from "./peek.js";
 import { HandledMessage, withinTime } from "./handler-signal.js";
 import { infoOf } from "./raw-message.js";
+import { Schedules, type SchedulesPage } from "./schedules.js";
 import type { Session } from "../session/session.js";
 import { abortable, signalled } from "../arguments/signal.js";
 import type { KvEnqueueResult } from "../model/types.js";
@@ -43,6 +45,7 @@ export class KvQueue {
   readonly dead: DeadLetters;
   readonly #session: Session;
   readonly #deadRetention: number | undefined;
+  readonly #schedules: Schedules;
 
   constructor(session: Session, name: unknown, options: unknown) {
     session.requireOpen();
@@ -51,6 +54,7 @@ export class KvQueue {
     this.#deadRetention = checkQueueDefaults(options, bounds);
     this.#session = session;
     this.dead = new DeadLetters(session, this.name);
+    this.#schedules = new Schedules(session, this.name);
   }
 
   enqueue(value: unknown, options?: unknown): Promise<KvEnqueueResult> {
@@ -90,8 +94,10 @@ export class KvQueue {
       keepsReasons: true,
       async handle(raw, lock, stop) {
         const message = new HandledMessage(lock, infoOf(raw), stop);
+        const own = ownContext(raw.data, raw.start, raw.end);
         try {
-          await withinTime(() => handler(message.value, message), timeoutMs, stop);
+          const longest = own.timeoutMs ?? timeoutMs;
+          await withinTime(() => handler(message.value, message), longest, stop);
         } catch (error) {
           failures.report(error, message);
           throw error;
@@ -116,6 +122,18 @@ export class KvQueue {
 
   stats(options?: unknown): Promise<QueueStats> {
     return signalled("kv.queue().stats", options, (signal) => this.#stats(signal));
+  }
+
+  schedule(name: string, timing: unknown, value: unknown, options?: unknown): Promise<boolean> {
+    return this.#schedules.set(name, timing, value, options, this.#deadRetention);
+  }
+
+  unschedule(name: string, options?: unknown): Promise<boolean> {
+    return this.#schedules.remove(name, options);
+  }
+
+  schedules(options?: unknown): Promise<SchedulesPage> {
+    return this.#schedules.list(options);
   }
 
   delete(id: string, options?: unknown): Promise<boolean> {

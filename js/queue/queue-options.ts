@@ -32,7 +32,7 @@ const DEAD_LIST = 100;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Text that is not empty, of at most so many bytes in UTF-8. */
-function checkText(what: string, text: unknown, bytesMax: number): string {
+export function checkText(what: string, text: unknown, bytesMax: number): string {
   if (typeof text !== "string") {
     throw invalid(`${what} must be a string: received ${shown(text)}`);
   }
@@ -76,7 +76,16 @@ function optionalMs<Default>(
 }
 
 export function checkQueueName(name: unknown, bounds: Bounds): string {
-  return checkText("kv.queue: name", name, bounds.queueNameBytesMax);
+  return checkName("kv.queue: name", name, bounds);
+}
+
+/** The name of a queue. Those of openkv's own queues begin with U+0001. */
+function checkName(what: string, name: unknown, bounds: Bounds): string {
+  const text = checkText(what, name, bounds.queueNameBytesMax);
+  if (text.startsWith("\u0001")) {
+    throw invalid(`${what} must not begin with U+0001, as those of openkv's own queues do`);
+  }
+  return text;
 }
 
 /** The options that `kv.queue` itself takes. */
@@ -98,6 +107,7 @@ const ENQUEUE_OPTIONS = [
   "deduplication",
   "priority",
   "deadRetention",
+  "timeout",
 ] as const;
 
 /** What a message does whose key is taken, by the numbers in frames. */
@@ -134,6 +144,7 @@ export function checkNamedEnqueue(
           ? undefined
           : checkText(`${method}: deduplicationKey`, key, bounds.deduplicationKeyBytesMax),
       deduplication: checkDeduplication(method, given.deduplication, key),
+      timeoutMs: checkTimeout(method, given.timeout, bounds),
     },
   };
 }
@@ -184,7 +195,7 @@ export function checkAtomicEnqueue(
   const queue = option(options as { queue?: unknown }, "queue");
   if (queue === undefined) return undefined;
   const method = "atomic().enqueue";
-  const name = checkText(`${method}: queue`, queue, bounds.queueNameBytesMax);
+  const name = checkName(`${method}: queue`, queue, bounds);
   return checkNamedEnqueue(method, name, without(options, "queue"), limits, bounds, now);
 }
 
@@ -224,16 +235,15 @@ export function checkListen(handler: unknown, options: unknown, bounds: Bounds):
     ),
     lockMs,
     drainMs: checkDrain(method, given.drain, bounds, lockMs),
-    timeoutMs: optionalMs(
-      `${method}: timeout`,
-      given.timeout,
-      1,
-      bounds.lockDurationMsMax,
-      undefined,
-    ),
+    timeoutMs: checkTimeout(method, given.timeout, bounds),
     signal: checkSignal(method, given.signal),
     onError: checkOnError(method, given.onError),
   };
+}
+
+/** The longest time of a handler. */
+function checkTimeout(method: string, value: unknown, bounds: Bounds): number | undefined {
+  return optionalMs(`${method}: timeout`, value, 1, bounds.lockDurationMsMax, undefined);
 }
 
 /** The options of `kv.listenQueue`. */
@@ -353,13 +363,29 @@ export function checkPeek(options: unknown, bounds: Bounds): PeekOptions {
       `${method}: state must be "pending", "delayed" or "processing": received ${shown(state)}`,
     );
   }
-  if (cursor != null && !(typeof cursor === "string" && PEEK_CURSOR.test(cursor))) {
-    throw invalid(`${method}: cursor must be one that peek() gave: received ${shown(cursor)}`);
-  }
   return {
     limit: optionalInteger(`${method}: limit`, limit, 1, bounds.peekMax, PEEK),
     state: state as MessageState | undefined,
-    cursor: cursor ?? "",
+    cursor: checkCursor(method, "peek", cursor),
+  };
+}
+
+function checkCursor(method: string, name: string, cursor: unknown): string {
+  if (cursor == null) return "";
+  if (typeof cursor === "string" && PEEK_CURSOR.test(cursor)) return cursor;
+  throw invalid(`${method}: cursor must be one that ${name}() gave: received ${shown(cursor)}`);
+}
+
+/** The options of `kv.queue().schedules`. */
+export function checkSchedulesPage(
+  method: string,
+  options: unknown,
+  bounds: Bounds,
+): Pick<PeekOptions, "limit" | "cursor"> {
+  const { limit, cursor } = checkOptions(method, options, ["limit", "cursor", "signal"]);
+  return {
+    limit: optionalInteger(`${method}: limit`, limit, 1, bounds.schedulesListMax, PEEK),
+    cursor: checkCursor(method, "schedules", cursor),
   };
 }
 

@@ -2,7 +2,7 @@
 // it crosses back.
 
 import { decodeValue } from "../codec/value/decode.js";
-import { valueStart } from "../codec/message-context.js";
+import { ownContext, valueStart } from "../codec/message-context.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import type { Writer } from "../codec/writer.js";
 import { putText, readU32 } from "../native/frame.js";
@@ -64,6 +64,7 @@ export interface MessageInfo {
   readonly attempts: number;
   readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+  readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
 }
 
 export function infoOf(raw: RawMessage): MessageInfo {
@@ -73,5 +74,6 @@ export function infoOf(raw: RawMessage): MessageInfo {
     attempts: raw.attempts,
     attemptsLeft: raw.attemptsLeft,
     enqueuedAt: new Date(raw.enqueuedMs),
+    schedule: ownContext(raw.data, raw.start, raw.end).schedule,
   };
 }

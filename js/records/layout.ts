@@ -25,10 +25,12 @@ import {
   OP_MAX,
   OP_MIN,
   OP_PATCHES,
+  OP_SCHEDULE,
   OP_SET,
   OP_SET_EXPIRY,
   OP_SUM,
   OP_TELL,
+  OP_UNSCHEDULE,
   OP_WRITE_ID,
   RELATIVE,
   SET_EXPIRY_EXPIRES,
@@ -58,7 +60,9 @@ export type Op =
   | typeof OP_WRITE_ID
   | typeof OP_ACKNOWLEDGE
   | typeof OP_DEDUPLICATE
-  | typeof OP_LIMIT;
+  | typeof OP_LIMIT
+  | typeof OP_SCHEDULE
+  | typeof OP_UNSCHEDULE;
 
 /** Offsets of a part that a record does not have. */
 const NONE = -1;
@@ -107,6 +111,12 @@ export class RecordLayout {
   limitAt = NONE;
   costAt = NONE;
   perAt = NONE;
+  missedAt = NONE;
+  everyAt = NONE;
+  offsetAt = NONE;
+  cronAt = NONE;
+  zoneAt = NONE;
+  nameAt = NONE;
 
   /** Reads the record at `at`. Returns where the next one starts. */
   read(buf: Buffer, at: number): number {
@@ -287,6 +297,31 @@ export class RecordLayout {
         this.keyStart = at + 4;
         at = this.keyEnd = at + 4 + readU32(buf, at);
         return at;
+      case OP_SCHEDULE:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.missedAt = at;
+        at += 1;
+        this.everyAt = at;
+        at += 8;
+        this.offsetAt = at;
+        at += 8;
+        this.cronAt = NONE;
+        if (buf[at++] !== 0) {
+          this.cronAt = at;
+          at += 4 + readU32(buf, at);
+        }
+        this.zoneAt = at;
+        at += 4 + readU32(buf, at);
+        this.nameAt = at;
+        at += 4 + readU32(buf, at);
+        return at;
+      case OP_UNSCHEDULE:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.queueAt = at;
+        at += 4 + readU32(buf, at);
+        this.nameAt = at;
+        at += 4 + readU32(buf, at);
+        return at;
       default:
         throw unknown(`record ${op satisfies never}`);
     }
@@ -435,4 +470,30 @@ export function putLimitHead(writer: Writer, flags: number, algorithm: number): 
   writer.u8(OP_LIMIT);
   writer.u8(flags);
   writer.u8(algorithm);
+        return at;
+/** Starts a record SCHEDULE: missed, every, offset, cron, zone, name. */
+export function putScheduleHead(
+  writer: Writer,
+  missed: number,
+  every: number,
+  offset: number,
+  cron: string | undefined,
+  zone: string,
+  name: string,
+): void {
+  writer.u8(OP_SCHEDULE);
+  writer.u8(missed);
+  writer.f64(every);
+  writer.f64(offset);
+  writer.u8(cron === undefined ? 0 : 1);
+  if (cron !== undefined) putText(writer, cron);
+  putText(writer, zone);
+  putText(writer, name);
+}
+
+/** Starts a record UNSCHEDULE: queue, name. */
+export function putUnscheduleHead(writer: Writer, queue: string, name: string): void {
+  writer.u8(OP_UNSCHEDULE);
+  putText(writer, queue);
+  putText(writer, name);
 }

@@ -239,7 +239,9 @@ export function putMessage(
     throw error;
   }
   const bytes = writer.pos - at - 4;
-  if (context !== null && bytes + context.length <= limits.messageBytesMax) {
+  // A bound of the handlers is never left out: the addon refuses a message that is too large with it.
+  const isNeeded = named?.timeoutMs !== undefined;
+  if (context !== null && (isNeeded || bytes + context.length <= limits.messageBytesMax)) {
     putBefore(writer, at + 4, context);
   }
   endValue(writer, at, IN_MESSAGE);

@@ -4,7 +4,8 @@
 import { type QueueOptions, checkQueueOptions } from "../arguments/check.js";
 import { checkSetExpiry, expiryNow } from "../arguments/expiry-options.js";
 import { option } from "../arguments/options.js";
-import { contextBytes } from "../codec/message-context.js";
+import { contextBytes, timeoutHeader } from "../codec/message-context.js";
+import type { Writer } from "../codec/writer.js";
 import { ENQUEUES, type QueueOperation } from "../instruments/channels.js";
 import { now } from "../model/clock.js";
 import { OP_DELETE } from "../native/contract.js";
@@ -120,9 +121,16 @@ export function enqueueEvent(
   return { operation, database, synchronous, queue: named?.queue ?? "", headers: {} };
 }
 
-/** The bytes of the context that a message carries. */
-export function contextOf({ port }: Session, headers: Record<string, string>): Buffer | null {
-  return contextBytes(headers, port.bounds.messageContextBytesMax);
+/** The bytes of the context that a message carries: the bound of its handlers, and the headers of its trace. */
+export function contextFor(
+  { port }: Session,
+  { named }: QueueOptions,
+  headers: Record<string, string> | null,
+): Buffer | null {
+  const timeoutMs = named?.timeoutMs;
+  if (timeoutMs === undefined && headers === null) return null;
+  const own = timeoutMs === undefined ? {} : timeoutHeader(timeoutMs);
+  return contextBytes({ ...own, ...headers }, port.bounds.messageContextBytesMax);
 }
 
 /** The options with an absolute time, by the clock of this machine: for a remote database. */
@@ -138,14 +146,24 @@ async function enqueueChecked(
   checked: QueueOptions,
   headers?: Record<string, string>,
 ): Promise<KvEnqueueResult> {
+  return await commitMessage(session, (writer) => {
+    putEnqueue(writer, session.remote ? dueNow(checked) : checked, session.limits);
+    const context = contextFor(session, checked, headers ?? null);
+    putMessage(writer, value, checked, session.limits, context);
+  });
+}
+
+/** Commits the records of one message, which `put` writes. */
+export async function commitMessage(
+  session: Session,
+  put: (writer: Writer) => void,
+): Promise<KvEnqueueResult> {
   session.requireOpen();
   const batch = WriteBatch.join(session);
   const { writer } = batch;
   const start = batch.begin();
   try {
-    putEnqueue(writer, session.remote ? dueNow(checked) : checked, session.limits);
-    const context = headers === undefined ? null : contextOf(session, headers);
-    putMessage(writer, value, checked, session.limits, context);
+    put(writer);
     if (writer.patches !== null) putPatches(writer);
   } catch (error) {
     batch.abort();

@@ -216,6 +216,7 @@ impl Plan {
             claims: self.claims.iter().map(claim).collect(),
             sweep_max: self.sweep_max,
             purge_max: self.purge_max,
+            fires: false,
             durable: self.durable,
             seed: lock.cast_unsigned(),
         }

@@ -224,6 +224,7 @@ fn any_message(rng: &mut Rng, messages: &mut u32, now_ms: i64) -> Message {
         due: any_time(rng, now_ms, &[0, 0, 10, 3000]),
         backoff_ms: (0..rng.below(3)).map(|_| rng.pick(&[0, 100, 4000])).collect(),
         keys_if_undelivered: (0..rng.below(3)).map(|_| key(rng.below(KEYS))).collect(),
+        schedule: None,
         value: messages.to_be_bytes().to_vec(),
     }
 }

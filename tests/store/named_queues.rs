@@ -190,7 +190,65 @@ fn the_callback_is_dropped_with_its_consumer(database: Database) {
     assert_eq!(other.get().1, 0);
 }
 
+/// After the clock was set back by an hour, a message that a killed worker had locked for 1.5 s, and one that was
+/// delayed by 2 s, stayed for the whole hour.
+fn a_clock_that_is_set_back_lets_locks_and_delays_count_by_length(database: Database) {
+    const HOUR_MS: i64 = 3_600_000;
+    database.must(mail(1..2, START_MS));
+    let lost = database.receive("mail", 1500, true).1.get().expect("open").expect("a message");
+    let message = |due, value| Message {
+        queue: "mail".into(),
+        due,
+        value: vec![value],
+        ..Message::default()
+    };
+    let messages = vec![message(Time::At(START_MS + 3000), 3), message(Time::After(2000), 2)];
+    let parts = WriteParts { messages, ..WriteParts::default() };
+    database.must(AtomicWrite::new(parts, &Limits::default()).expect("within the limits"));
+    let waiting: Vec<_> = (0..2).map(|_| database.receive("mail", LOCK_MS, false)).collect();
+    database.settle_down();
+
+    database.pass(-HOUR_MS);
+    database.settle_down();
+    database.pass(1499);
+    database.settle_down();
+    assert_eq!(waiting[0].1.now(), None);
+    database.pass(1);
+    let again = waiting[0].1.get().expect("open").expect("a message");
+    assert_eq!((again.id, again.attempts), (lost.id, 2));
+    assert_eq!(database.ask(done(&again)), Ok(true));
+    database.pass(499);
+    database.settle_down();
+    assert_eq!(waiting[1].1.now(), None);
+    database.pass(1);
+    let delayed = waiting[1].1.get().expect("open").expect("a message");
+    assert_eq!(delayed.value.last(), Some(&2));
+    assert_eq!(database.ask(done(&delayed)), Ok(true));
+
+    // A date is a date.
+    let dated = database.receive("mail", LOCK_MS, false);
+    database.pass(HOUR_MS - 2000 + 2999);
+    database.settle_down();
+    assert_eq!(dated.1.now(), None);
+    database.pass(1);
+    assert_eq!(dated.1.get().expect("open").expect("a message").value, [3]);
+}
+
+/// The same where a consumer begins after the step.
+fn a_later_consumer_finds_times_that_are_too_far_ahead(database: Database) {
+    database.must(mail(1..2, START_MS));
+    let lost = database.receive("mail", 1500, true).1.get().expect("open").expect("a message");
+    database.clock_only(-3_600_000);
+    let waiting = database.receive("mail", LOCK_MS, false);
+    database.settle_down();
+    database.pass(1500);
+    let again = waiting.1.get().expect("open").expect("a message");
+    assert_eq!((again.id, again.attempts), (lost.id, 2));
+}
+
 on_both! {
+    a_clock_that_is_set_back_lets_locks_and_delays_count_by_length
+    a_later_consumer_finds_times_that_are_too_far_ahead
     a_remote_consumer_settles_renews_and_gets_credits_by_calls
     the_callback_is_dropped_with_its_consumer
     one_look_is_answered_at_once

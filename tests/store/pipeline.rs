@@ -128,6 +128,7 @@ fn call(work: &Work) -> Call {
         claims: work.claims.clone(),
         sweep_max: work.sweep_max,
         purge_max: work.purge_max,
+        fires: work.fires,
         ..Work::default()
     };
     let writes = work.writes.len();

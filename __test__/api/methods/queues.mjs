@@ -146,6 +146,45 @@ export default {
     misspelt: [[(q) => q.peek({ limt: 1 }), /unknown option 'limt'/]],
   },
   "KvQueue.delete": byId("delete", queue),
+  "KvQueue.schedule": {
+    of: queue,
+    closed: (q) => q.schedule("s", { every: 60_000 }, 1),
+    wrong: [
+      [(q) => q.schedule(5, { every: 60_000 }, 1), /name must be a string/],
+      [(q) => q.schedule("s", 5, 1), /timing must be/],
+      [(q) => q.schedule("s", { cron: 5 }, 1), /cron must be a string/],
+      [(q) => q.schedule("s", { every: "5" }, 1), /every must be an integer/],
+      [(q) => q.schedule("s", { every: 60_000 }, 1, 5), /options must be an object/],
+      [(q) => q.schedule("s", { every: 60_000 }, () => {}), /./],
+    ],
+    over: [
+      [(q) => q.schedule("x".repeat(257), { every: 60_000 }, 1), /name is too long/],
+      [(q) => q.schedule("s", { every: 9 }, 1), /every must be from 10/],
+      [(q) => q.schedule("s", { every: 60_000 }, 1, { priority: 10 }), /priority must be/],
+    ],
+    misspelt: [
+      [(q) => q.schedule("s", { evry: 60_000 }, 1), /unknown option 'evry'/],
+      [(q) => q.schedule("s", { every: 60_000 }, 1, { priorty: 1 }), /unknown option 'priorty'/],
+    ],
+  },
+  "KvQueue.unschedule": {
+    of: queue,
+    closed: (q) => q.unschedule("s"),
+    wrong: [[(q) => q.unschedule(5), /name must be a string/]],
+    over: [[(q) => q.unschedule("x".repeat(257)), /name is too long/]],
+    misspelt: [[(q) => q.unschedule("s", { signl: 1 }), /unknown option 'signl'/]],
+  },
+  "KvQueue.schedules": {
+    of: queue,
+    closed: (q) => q.schedules(),
+    wrong: [
+      [(q) => q.schedules(5), /options must be an object/],
+      [(q) => q.schedules({ limit: "5" }), /limit must be an integer/],
+      [(q) => q.schedules({ cursor: "x" }), /cursor must be one that schedules\(\) gave/],
+    ],
+    over: [[(q) => q.schedules({ limit: 1001 }), /limit must be an integer from 1 to 1000/]],
+    misspelt: [[(q) => q.schedules({ limt: 1 }), /unknown option 'limt'/]],
+  },
   "KvDeadLetters.list": {
     of: dead,
     closed: (letters) => letters.list(),

@@ -287,3 +287,47 @@ test("in Deno's own files messages of Deno's queue leave no dead letters", async
   assert.equal((await call("GET", "/queue/stats")).body.dead, 0);
   assert.deepEqual((await call("GET", "/queue/dlq")).body.messages, []);
 });
+
+test("schedules are set, listed and removed", async () => {
+  const { call } = await serveApi();
+  const at = (name) => `/queue/schedules/${name}?queue=mail`;
+  const daily = { cron: "0 8 * * MON-FRI", timeZone: "Europe/Berlin" };
+  const set = async (name, body) => await call("PUT", at(name), { body });
+  assert.deepEqual((await set("a%20b", { value: 1, ...daily })).body, { changed: true });
+  assert.deepEqual((await set("a%20b", { value: 1, ...daily })).body, { changed: false });
+  assert.equal((await set("often", { value: 2, every: 20, priority: 3 })).body.changed, true);
+  const list = async (more = "") => (await call("GET", `/queue/schedules?queue=mail${more}`)).body;
+  const { schedules, cursor, hasMore } = await list();
+  assert.deepEqual([cursor, hasMore], [null, false]);
+  const [often, berlin] = schedules;
+  assert.deepEqual(
+    [often.name, often.every, often.offset, often.missed, often.priority, often.value],
+    ["often", 20, 0, "once", 3, 2],
+  );
+  assert.deepEqual([berlin.name, berlin.cron, berlin.timeZone], ["a b", ...Object.values(daily)]);
+  assert.ok(Date.parse(berlin.nextAt) > Date.now());
+  const first = await list("&limit=1");
+  assert.equal(first.hasMore, true);
+  const rest = await list(`&cursor=${encodeURIComponent(first.cursor)}`);
+  assert.ok(rest.schedules.some(({ name }) => name === "a b"));
+  const polled = await call("GET", "/queue/poll?queue=mail&wait=30000");
+  assert.equal(polled.body.message.value, 2);
+  for (const [body, text] of [
+    [{ value: 1, cron: "0 0 30 2 *" }, /never fires/],
+    [{ value: 1, cron: "* * * * *", timeZone: "Mars/Base" }, /timeZone/],
+    [{ value: 1, every: 9 }, /every must be from 10/],
+    [{ value: 1 }, /either cron or every/],
+    [{ value: 1, every: 20, missed: "some" }, /missed/],
+    [{ value: 1, every: 20, timeout: 0 }, /timeout/],
+  ]) {
+    const refused = await set("bad", body);
+    assert.equal(refused.status, 400, JSON.stringify(refused.body));
+    assert.match(refused.body.detail, text);
+  }
+  assert.equal(
+    (await call("PUT", "/queue/schedules/s", { body: { value: 1, every: 20 } })).status,
+    400,
+  );
+  assert.deepEqual((await call("DELETE", at("often"))).body, { changed: true });
+  assert.equal((await call("DELETE", at("often"))).status, 404);
+});

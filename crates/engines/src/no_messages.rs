@@ -54,6 +54,10 @@ impl MessageTable for NoMessages {
         Err(no_queues())
     }
 
+    fn with_key(&mut self, _queue: &str, _key: &str) -> Result<Option<i64>> {
+        Ok(None)
+    }
+
     fn claim(&mut self, _claim: &Claim, _now_ms: i64) -> Result<Vec<Delivery>> {
         Ok(Vec::new())
     }

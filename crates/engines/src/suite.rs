@@ -18,6 +18,7 @@ mod queues;
 mod range;
 mod replication;
 mod rows;
+mod schedules;
 mod search;
 #[cfg(all(feature = "postgres", unix))]
 #[path = "../../../tests/kit/postgres.rs"]
@@ -246,6 +247,12 @@ macro_rules! rules_of_every_engine {
             }
             acknowledging {
                 a_commit_acknowledges_its_messages_or_does_nothing
+            }
+            schedules {
+                a_due_time_gives_one_message
+                a_long_pause_is_made_up_in_steps
+                the_same_schedule_again_is_no_change
+                what_cannot_fire_stays_or_is_refused
             }
             deduplication {
                 a_message_replaces_the_waiting_one_with_its_key

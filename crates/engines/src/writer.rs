@@ -218,6 +218,15 @@ pub trait Writer: Send + Indexer {
         Err(no_queues())
     }
 
+    /// Lets locks, retries and delays of a queue that end later than their own length from now count by that length:
+    /// the clock was set back since. A date at which a message is due stays.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`].
+    fn bound_times(&mut self, _queue: &str, _now_ms: i64, _deadline: Instant) -> Result<()> {
+        Ok(())
+    }
+
     /// Moves commits from the log into the file, as far as readers permit.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use hyper::header::{HeaderMap, HeaderName};
 
-use openkv_core::codec::message_context::{split, with_context};
+use openkv_core::codec::message_context::{split, with_lines};
 use openkv_core::model::{Target, WriteParts};
 
 /// The headers, which are passed on as they are.
@@ -36,7 +36,11 @@ pub(super) fn carry(headers: &HeaderMap, parts: &mut WriteParts) {
     }
     let mut context_lens = Vec::with_capacity(parts.messages.len());
     for message in &mut parts.messages {
-        let carrying = with_context(&context, &message.value);
+        // A schedule that is set again is compared with the one that is kept, so it carries none.
+        let carrying = match &message.schedule {
+            None => with_lines(&context, &message.value),
+            Some(_) => message.value.clone(),
+        };
         context_lens.push(carrying.len() - message.value.len());
         message.value = carrying;
     }

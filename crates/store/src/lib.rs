@@ -45,6 +45,7 @@ mod read;
 mod reads;
 mod replication;
 mod scan;
+mod schedules;
 mod search;
 mod thread;
 mod timers;
@@ -75,6 +76,7 @@ pub use queue::{RemoteConsumer, remote_number};
 pub use read::Room;
 pub use reads::{Caller, Rows};
 pub use scan::Scan;
+pub use schedules::ListedSchedule;
 pub use thread::on_thread;
 pub use write_queue::{Acknowledged, Lost};
 

@@ -10,7 +10,7 @@ use crate::metrics::{
     ArchiveFigures, Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters,
     ReplicaFigures, Sizes,
 };
-use openkv_core::model::{METRIC_QUEUES_MAX, Result};
+use openkv_core::model::{METRIC_QUEUES_MAX, Result, is_own_queue};
 use openkv_engines::Snapshot;
 
 /// Says how far a replica is.
@@ -83,7 +83,8 @@ fn take(
     let stats = seen.stats()?;
     let sizes = Sizes { database_bytes: stats.database_bytes, wal_bytes: stats.log_bytes };
     let mut queues = BTreeMap::new();
-    for queue in seen.queues(METRIC_QUEUES_MAX)? {
+    let of_callers = |queue: &String| !is_own_queue(queue);
+    for queue in seen.queues(METRIC_QUEUES_MAX)?.into_iter().filter(of_callers) {
         let of = seen.queue_stats(&queue)?;
         let depth = Depth {
             pending: of.pending,

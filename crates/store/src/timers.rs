@@ -90,6 +90,8 @@ pub(super) struct Done {
     swept: bool,
     /// It purges dead letters.
     purged: bool,
+    /// It makes the messages of schedules.
+    fired: bool,
     /// The time for which the transaction runs.
     pub(super) now_ms: i64,
 }
@@ -97,7 +99,7 @@ pub(super) struct Done {
 impl Done {
     pub(super) fn of(work: &Work, now_ms: i64) -> Self {
         let (swept, purged) = (work.sweep_max > 0, work.purge_max > 0);
-        Self { claims: work.claims.clone(), swept, purged, now_ms }
+        Self { claims: work.claims.clone(), swept, purged, fired: work.fires, now_ms }
     }
 }
 
@@ -107,6 +109,10 @@ pub(super) struct Timers {
     pub(super) expiry: Due,
     /// The earliest end of a dead letter's retention.
     pub(super) purge: Due,
+    /// The earliest due time of a schedule.
+    pub(super) schedules: Due,
+    /// When to read it from the engine again.
+    schedules_refresh_ms: i64,
     /// When messages may be claimed, by queue.
     queues: HashMap<String, Due>,
     /// When to read all three from the engine again.
@@ -116,7 +122,14 @@ pub(super) struct Timers {
 impl Default for Timers {
     fn default() -> Self {
         let now = Due::at(Some(0));
-        Self { expiry: now, purge: now, queues: HashMap::new(), refresh_ms: 0 }
+        Self {
+            expiry: now,
+            purge: now,
+            schedules: Due::at(None),
+            schedules_refresh_ms: 0,
+            queues: HashMap::new(),
+            refresh_ms: 0,
+        }
     }
 }
 
@@ -124,7 +137,12 @@ impl Timers {
     /// The earliest due time.
     pub(super) fn next_ms(&self, consumers: &Consumers) -> Option<i64> {
         let message = consumers.open_queues().filter_map(|queue| self.queue(queue).next_ms());
-        let own = [self.expiry.next_ms(), self.purge.next_ms(), Some(self.refresh_ms)];
+        let own = [
+            self.expiry.next_ms(),
+            self.purge.next_ms(),
+            self.schedules.next_ms(),
+            Some(self.refresh_ms),
+        ];
         message.chain(own.into_iter().flatten()).min()
     }
 
@@ -140,10 +158,10 @@ impl Timers {
 
     /// Makes the due times stale, because anything may have changed.
     pub(super) fn ask_anew(&mut self) {
-        self.refresh_ms = 0;
+        (self.refresh_ms, self.schedules_refresh_ms) = (0, 0);
         self.queues
             .values_mut()
-            .chain([&mut self.expiry, &mut self.purge])
+            .chain([&mut self.expiry, &mut self.purge, &mut self.schedules])
             .for_each(Due::forget_tries);
     }
 
@@ -152,6 +170,17 @@ impl Timers {
         self.expiry.at_ms = deadlines.expiry_ms;
         self.purge.at_ms = deadlines.purge_ms;
         self.refresh_ms = now_ms + DEADLINES_REFRESH_MS;
+    }
+
+    /// Whether to read the due time of the schedules from the engine.
+    pub(super) fn schedules_are_stale(&self, now_ms: i64) -> bool {
+        self.schedules_refresh_ms <= now_ms
+    }
+
+    /// Records the engine's due time of the schedules.
+    pub(super) fn set_schedules(&mut self, at_ms: Option<i64>, now_ms: i64) {
+        self.schedules.at_ms = at_ms;
+        self.schedules_refresh_ms = now_ms + DEADLINES_REFRESH_MS;
     }
 
     /// Records the engine's due time of a queue.
@@ -171,7 +200,7 @@ impl Timers {
 
     /// Updates the due times after a transaction.
     pub(super) fn learn(&mut self, report: &Report, done: &Done) {
-        let Done { ref claims, swept, purged, now_ms } = *done;
+        let Done { ref claims, swept, purged, fired, now_ms } = *done;
         let changed = report.queued || report.purge_ahead;
         if changed || !claims.is_empty() || swept || purged {
             // Some message may be due earlier, and the claimed ones are locked or gone.
@@ -188,6 +217,14 @@ impl Timers {
         }
         if purged {
             self.purge.found(report.purged, now_ms);
+        }
+        if fired || report.scheduled {
+            (self.refresh_ms, self.schedules_refresh_ms) = (0, 0);
+        }
+        if fired {
+            self.schedules.found(report.fired, now_ms);
+        } else if report.scheduled {
+            self.schedules.forget_tries();
         }
         if let Some(end_ms) = report.expiry_ms {
             self.expiry.no_later_than(end_ms);
@@ -214,6 +251,9 @@ impl Timers {
         if done.purged {
             self.purge.failed(error, done.now_ms);
         }
+        if done.fired {
+            self.schedules.failed(error, done.now_ms);
+        }
     }
 
     /// After a failure: no timed work, and none for these queues, before this time.
@@ -221,6 +261,7 @@ impl Timers {
         self.refresh_ms = at_ms;
         self.expiry.not_before(at_ms);
         self.purge.not_before(at_ms);
+        self.schedules.not_before(at_ms);
         for queue in queues {
             let mut due = self.queue(queue);
             due.not_before(at_ms);
@@ -283,7 +324,7 @@ mod tests {
             value: Vec::new(),
         };
         let report = Report { deliveries: vec![vec![got()], vec![], vec![]], ..Report::default() };
-        let done = Done { claims, swept: false, purged: false, now_ms: 7 };
+        let done = Done { claims, swept: false, purged: false, fired: false, now_ms: 7 };
         timers.learn(&report, &done);
         assert_eq!(timers.queue("a").next_ms(), Some(0));
         assert_eq!(timers.queue("b").next_ms(), Some(7 + FRUITLESS_PAUSE_MS));

@@ -17,7 +17,7 @@ mod spin;
 mod sweep;
 mod under_way;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{JoinHandle, available_parallelism};
@@ -89,6 +89,7 @@ pub(super) fn start<W: Writer + 'static>(
         closing: false,
         settled_alone: false,
         seen_ms: i64::MIN,
+        bounded: HashSet::new(),
         spin: Spin::new(available_parallelism().is_ok_and(|threads| threads.get() > 1)),
         immediate: false,
         recent: RecentCommits::default(),
@@ -146,6 +147,8 @@ struct WriterThread<W> {
     settled_alone: bool,
     /// The last reading of the clock.
     seen_ms: i64,
+    /// Queues whose times are not too far ahead: looked at since the clock was last set back.
+    bounded: HashSet<String>,
     /// Whether to spin when a caller has been answered.
     spin: Spin,
     /// The batch that is being carried out is one of a caller, on its own thread.
@@ -180,7 +183,8 @@ enum Next {
 
 impl<W: Writer> WriterThread<W> {
     /// The steps of timed work, once a round.
-    const STEPS: [fn(&mut Self); 4] = [Self::sweep, Self::purge, Self::build, Self::look_ahead];
+    const STEPS: [fn(&mut Self); 5] =
+        [Self::fire, Self::sweep, Self::purge, Self::build, Self::look_ahead];
 
     /// Does one piece of work, if there is any.
     fn round<'q>(&mut self, write_queue: &'q WriteQueue) -> Round<'q> {
@@ -309,7 +313,7 @@ impl<W: Writer> WriterThread<W> {
             };
             work.claims = waiting.consumers.claims(due);
             for claim in &mut work.claims {
-                claim.lock = (env.random() >> 1).cast_signed().max(1);
+                claim.lock = Claim::lock_of(env.random(), claim.lock_ms);
             }
         }
         // A few deletions share a transaction with other work; many have steps of their own.

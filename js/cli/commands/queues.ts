@@ -75,6 +75,8 @@ export function addQueueCommands(program: Command): void {
       });
     });
 
+  addSchedules(queue);
+
   queue
     .command("receive")
     .description("print one message and acknowledge it; exit code 1 if none is due")
@@ -115,6 +117,92 @@ export function addQueueCommands(program: Command): void {
     });
 }
 
+function addSchedules(queue: Command): void {
+  queue
+    .command("schedule")
+    .description("set a schedule: the queue gets a message at each due time")
+    .argument("<name>", "the queue")
+    .argument("<schedule>", "the name of the schedule; another one of this name is replaced")
+    .argument("<value>", "the value of its messages: a literal, or else a string")
+    .option("--cron <pattern>", "the due times: five fields, or six with seconds in front")
+    .option("--time-zone <name>", "with --cron: the IANA name of its zone (default: UTC)")
+    .option("--every <duration>", `in place of --cron: the interval, ${UNITS}`, duration)
+    .option("--offset <duration>", "with --every: added to each due time (default: 0)", duration)
+    .addOption(
+      new Option(
+        "--missed <rule>",
+        "messages for times that no process kept (default: once)",
+      ).choices(["skip", "once", "all"]),
+    )
+    .option("--key <text>", "a message with a key that is in the queue already is not added")
+    .option("--priority <0-9>", "the highest are delivered first (default: 0)", count)
+    .option("--timeout <duration>", `longest time of a handler: ${UNITS}`, duration)
+    .action(
+      async (
+        name: string,
+        schedule: string,
+        given: string,
+        flags: ScheduleFlags,
+        command: Command,
+      ) => {
+        const { cron, timeZone, every, offset, missed, key, priority, timeout } = flags;
+        if ((cron === undefined) === (every === undefined)) {
+          command.error("error: give either --cron or --every");
+        }
+        const timing = defined({ cron, timeZone, every, offset, missed });
+        const options = defined({ deduplicationKey: key, priority, timeout });
+        await withDatabase(command, "any", async (kv, style) => {
+          const value = parseWord(given);
+          const changed = await kv.queue(name).schedule(schedule, timing, value, options);
+          if (style.json) await print(JSON.stringify({ changed }));
+          else note(changed ? "scheduled" : "unchanged");
+        });
+      },
+    );
+
+  queue
+    .command("unschedule")
+    .description("remove a schedule; the messages that it has made stay")
+    .argument("<name>", "the queue")
+    .argument("<schedule>", "the name of the schedule")
+    .action(async (name: string, schedule: string, _: unknown, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const removed = await kv.queue(name).unschedule(schedule);
+        if (style.json) await print(JSON.stringify({ removed }));
+        if (!removed) throw new NotDone("the queue has no such schedule");
+        if (!style.json) note("removed");
+      });
+    });
+
+  queue
+    .command("schedules")
+    .description("print the schedules of a queue by their next due times")
+    .argument("<name>", "the queue")
+    .option("-n, --limit <count>", "most schedules (default: all)", count)
+    .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
+      await withDatabase(command, "existing", async (kv, style) => {
+        const page = async (of: object) => {
+          const { schedules, cursor } = await kv.queue(name).schedules(of);
+          return { messages: schedules, cursor };
+        };
+        for await (const { value, ...facts } of paged(page, limit)) {
+          await printValued({ ...facts }, value, style);
+        }
+      });
+    });
+}
+
+interface ScheduleFlags {
+  cron?: string;
+  timeZone?: string;
+  every?: number;
+  offset?: number;
+  missed?: string;
+  key?: string;
+  priority?: number;
+  timeout?: number;
+}
+
 function addEnqueue(program: Command): void {
   program
     .command("enqueue")
@@ -147,14 +235,15 @@ function addEnqueue(program: Command): void {
       `with --queue: time to keep it as a dead letter: ${UNITS} (default: until it is removed)`,
       duration,
     )
+    .option("--timeout <duration>", `with --queue: longest time of a handler: ${UNITS}`, duration)
     .action(async (given: string, options: EnqueueFlags, command: Command) => {
       const value = options.string ? given : parseWord(given);
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
-      const { key: deduplicationKey, deduplication, priority, deadRetention } = options;
-      const named = defined({ deduplicationKey, deduplication, priority, deadRetention });
+      const { key: deduplicationKey, deduplication, priority, deadRetention, timeout } = options;
+      const named = defined({ deduplicationKey, deduplication, priority, deadRetention, timeout });
       if (queue === undefined && Object.keys(named).length > 0) {
         command.error(
-          "error: --key, --deduplication, --priority and --dead-retention need --queue",
+          "error: --key, --deduplication, --priority, --dead-retention and --timeout need --queue",
         );
       }
       if (deduplication !== undefined && deduplicationKey === undefined) {
@@ -182,6 +271,7 @@ interface EnqueueFlags {
   deduplication?: "drop" | "replace" | "debounce";
   priority?: number;
   deadRetention?: number;
+  timeout?: number;
 }
 
 interface PeekFlags {

@@ -33,6 +33,22 @@ export interface PeekedMessages {
   readonly cursor: string | null;
 }
 
+export interface Schedule {
+  readonly name: string;
+  readonly cron?: string;
+  readonly timeZone?: string;
+  readonly every?: number;
+  readonly offset?: number;
+  readonly missed: string;
+  readonly nextAt: string;
+  readonly value: Node;
+}
+
+export interface SchedulesPage {
+  readonly schedules: readonly Schedule[];
+  readonly cursor: string | null;
+}
+
 export interface DeadLetter {
   readonly id: string;
   readonly value: Node;
@@ -101,6 +117,16 @@ export async function peek(
 /** Deletes a message that no consumer has. */
 export async function deleteMessage(queue: string, id: string): Promise<void> {
   await ask("/queue/messages/{id}", { method: "DELETE", id, query: { queue } });
+}
+
+export async function schedules(queue: string, cursor?: string): Promise<SchedulesPage> {
+  const query = { queue, limit: PAGE_MESSAGES, cursor };
+  const page = await askJson<SchedulesPage>("/queue/schedules", { query });
+  return { ...page, schedules: page.schedules.map(readable) };
+}
+
+export async function unschedule(queue: string, name: string): Promise<void> {
+  await ask("/queue/schedules/{name}", { method: "DELETE", name, query: { queue } });
 }
 
 export async function deadLetters(queue: string, cursor?: string): Promise<DeadLetters> {

@@ -29,6 +29,8 @@ export interface Asked {
   readonly method?: string;
   /** What stands for `{id}` in the path. */
   readonly id?: string;
+  /** What stands for `{name}` in the path. */
+  readonly name?: string;
   /** A body, sent as typed JSON. */
   readonly body?: unknown;
   /** A body that is sent as it is, and its type. */
@@ -43,7 +45,9 @@ export interface Asked {
 /** Sends a request to the API of the present database. */
 export function ask(path: Path, asked: Asked = {}): Promise<Response> {
   const { database } = route.value;
-  const whole = path.replace("{id}", encodeURIComponent(asked.id ?? ""));
+  const whole = path
+    .replace("{id}", encodeURIComponent(asked.id ?? ""))
+    .replace("{name}", encodeURIComponent(asked.name ?? ""));
   return send(apiBase(database) + whole, database, asked);
 }
 

@@ -453,6 +453,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the schedules of a queue by their next due times. */
+        get: operations["listSchedules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/schedules/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Sets a schedule: the queue gets a message at each due time. The same schedule again changes nothing; another one of
+         *     the same name replaces it.
+         */
+        put: operations["setSchedule"];
+        post?: never;
+        /** Removes a schedule. The messages that it has made stay. */
+        delete: operations["removeSchedule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/stats": {
         parameters: {
             query?: never;
@@ -1017,6 +1055,55 @@ export interface components {
             keysIfUndelivered?: unknown[][] | null;
             /** @description 0 to 9; the highest is delivered first. */
             priority?: number | null;
+            /**
+             * Format: int32
+             * @description The longest time of a handler of `listen`, in ms, at most a day.
+             */
+            timeout?: number | null;
+            value: unknown;
+        };
+        /** @description A schedule to set: a cron pattern or an interval, and what its messages are. */
+        NewSchedule: {
+            /** @description Waiting times before the retries, in ms. */
+            backoffSchedule?: number[] | null;
+            /** @description Five fields, or six with seconds in front; not together with `every`. */
+            cron?: string | null;
+            /**
+             * Format: int64
+             * @description How long a message is kept when it is dead, in ms.
+             */
+            deadRetention?: number | null;
+            /** @description What happens if that key is taken. */
+            deduplication?: string | null;
+            /** @description Of its messages, the queue holds at most one with this key. */
+            deduplicationKey?: string | null;
+            /**
+             * Format: int64
+             * @description The interval, in ms.
+             */
+            every?: number | null;
+            /** @description The keys that get the value of a message when it dies, at most 10. */
+            keysIfUndelivered?: unknown[][] | null;
+            /**
+             * @description What happens for due times that no process could keep: `skip`, `once` (one message for all; the default), or
+             *     `all`.
+             */
+            missed?: string | null;
+            /**
+             * Format: int64
+             * @description What is added to the multiples of the interval, in ms.
+             */
+            offset?: number | null;
+            /** @description 0 to 9. */
+            priority?: number | null;
+            /** @description The IANA name of the pattern's time zone; by default `UTC`. */
+            timeZone?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time of a handler of `listen`, in ms.
+             */
+            timeout?: number | null;
+            /** @description The value of its messages. */
             value: unknown;
         };
         Number: string;
@@ -1148,6 +1235,39 @@ export interface components {
         Rights: {
             /** @description Whether it may write: false for a token that reads, and for a database that is read-only. */
             write: boolean;
+        };
+        /** @description A schedule. */
+        Schedule: {
+            /** @description Absent if it has an interval. */
+            cron?: string | null;
+            /**
+             * Format: int64
+             * @description In ms; absent if it has a cron pattern.
+             */
+            every?: number | null;
+            missed: string;
+            name: string;
+            /** @description Its next due time, RFC 3339. */
+            nextAt: string;
+            /** Format: int64 */
+            offset?: number | null;
+            /** Format: int32 */
+            priority: number;
+            timeZone?: string | null;
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
+        };
+        /** @description The answer of a change of a schedule. */
+        ScheduleChanged: {
+            /** @description Whether it has changed anything. */
+            changed: boolean;
+        };
+        /** @description A page of schedules. */
+        Schedules: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            schedules: components["schemas"]["Schedule"][];
         };
         /** @description A search. */
         Search: {
@@ -1425,6 +1545,37 @@ export interface components {
         /** @description A poll of a queue. */
         TypedReceived: {
             message?: components["schemas"]["TypedDelivery"] | null;
+        };
+        /** @description A schedule. */
+        TypedSchedule: {
+            /** @description Absent if it has an interval. */
+            cron?: string | null;
+            /**
+             * Format: int64
+             * @description In ms; absent if it has a cron pattern.
+             */
+            every?: number | null;
+            missed: string;
+            name: string;
+            /** @description Its next due time, RFC 3339. */
+            nextAt: string;
+            /** Format: int64 */
+            offset?: number | null;
+            /** Format: int32 */
+            priority: number;
+            timeZone?: string | null;
+            /** @description docs/format.md, section 5 */
+            value?: {
+                type: string;
+            };
+            valueError?: components["schemas"]["ValueError"] | null;
+        };
+        /** @description A page of schedules. */
+        TypedSchedules: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            hasMore: boolean;
+            schedules: components["schemas"]["TypedSchedule"][];
         };
         /** @description A page of a search. */
         TypedSearchPage: {
@@ -3140,6 +3291,133 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listSchedules: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+                /** @description Most schedules: 1 to 1000, by default 100. */
+                limit?: number;
+                /** @description Where the page before this one ended. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of schedules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/cbor": components["schemas"]["Binary"];
+                    "application/json": components["schemas"]["Schedules"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedSchedules"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["PayloadTooLarge"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    setSchedule: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/cbor": components["schemas"]["Binary"];
+                "application/json": components["schemas"]["NewSchedule"];
+                "application/vnd.openkv+json": components["schemas"]["NewSchedule"];
+            };
+        };
+        responses: {
+            /** @description Set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    removeSchedule: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The queue has no such schedule. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             421: components["responses"]["MisdirectedRequest"];

@@ -21,7 +21,7 @@ use openkv_core::model::{
 use openkv_wire::connect::wire::atomic_write::{WriteAnswer, read_answer, write_request};
 use openkv_wire::protocol::RetrySafety;
 use openkv_wire::protocol::extension::{
-    ACKS, FRAMES, LIMITERS, QUEUES, WRITE, WRITE_IDS, with_count,
+    ACKS, FRAMES, LIMITERS, QUEUES, SCHEDULES, WRITE, WRITE_IDS, with_count,
 };
 use openkv_wire::protocol::frame::parse_outcomes;
 
@@ -51,6 +51,7 @@ pub(super) async fn carry_out(
     let mut good = Vec::with_capacity(writes.len());
     let frames = executor.credentials.offers(FRAMES);
     let lacks_queues = frames && !executor.credentials.offers(QUEUES);
+    let lacks_schedules = frames && !executor.credentials.offers(SCHEDULES);
     let lacks_acks = frames && !executor.credentials.offers(ACKS);
     let lacks_limiters = frames && !executor.credentials.offers(LIMITERS);
     for ((at, write), place) in writes.into_iter().enumerate().zip(&mut decisions) {
@@ -63,6 +64,9 @@ pub(super) async fn carry_out(
             }
             Ok(Framed { write, .. }) if lacks_limiters && takes_from_limiter(&write) => {
                 *place = Decision::Rejected(executor.credentials.lacks("limiter"));
+            }
+            Ok(Framed { write, .. }) if lacks_schedules && schedules(&write) => {
+                *place = Decision::Rejected(executor.credentials.lacks("schedules"));
             }
             Ok(write) => good.push((at, write)),
             Err(error) => *place = Decision::Rejected(error),
@@ -115,6 +119,12 @@ fn deduplicates(write: &AtomicWrite) -> bool {
 fn takes_from_limiter(write: &AtomicWrite) -> bool {
     let (_, mutations, _) = write.parts();
     mutations.iter().any(|mutation| mutation.kind() == MutationKind::Limit)
+}
+
+/// Whether the write sets or removes a schedule.
+fn schedules(write: &AtomicWrite) -> bool {
+    let (_, _, messages) = write.parts();
+    messages.iter().any(|message| message.schedule.is_some())
 }
 
 /// Sorts the writes into lines: two writes of the same key or queue are in one line, in order. A

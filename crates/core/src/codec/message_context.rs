@@ -1,4 +1,5 @@
-//! The trace context of a message: the headers of W3C Trace Context at its enqueue, for its handler.
+//! The context of a message, for its handler: the headers of W3C Trace Context at its enqueue, the bound of its
+//! handlers, and the schedule that has made it.
 //!
 //! Duty: puts them in front of an encoded value, and takes them off (docs/format.md §2). The bytes
 //! after them are the value, unchanged.
@@ -9,6 +10,11 @@ use crate::model::MESSAGE_CONTEXT_BYTES_MAX;
 /// CBOR tag 27 (generic object) on an array of three items, the first of which is `"Message"`. No value
 /// begins with these bytes.
 const HEAD: &[u8] = b"\xd8\x1b\x83\x67Message";
+/// Names of the lines that are openkv's own.
+const TIMEOUT: &str = "openkv-timeout";
+const DELAY: &str = "openkv-delay";
+const SCHEDULE: &str = "openkv-schedule";
+const DUE: &str = "openkv-due";
 /// First bytes of a CBOR text of up to 23 bytes, and of those with a length of one and of two bytes.
 const SHORT_TEXT: u8 = 0x60;
 const TEXT_U8: u8 = 0x78;
@@ -50,6 +56,61 @@ pub fn with_context(context: &str, value: &[u8]) -> Vec<u8> {
     message
 }
 
+/// A message with more lines in its context. Lines for which [`MESSAGE_CONTEXT_BYTES_MAX`] has no room are left out.
+#[must_use]
+pub fn with_lines(lines: &str, message: &[u8]) -> Vec<u8> {
+    let (context, value) = split(message);
+    let both = match (context, lines) {
+        ("", lines) => lines.to_owned(),
+        (context, "") => context.to_owned(),
+        (context, lines) => format!("{context}\n{lines}"),
+    };
+    let fits = both.len() <= MESSAGE_CONTEXT_BYTES_MAX;
+    with_context(if fits { &both } else { context }, value)
+}
+
+/// The line of a context that has the delay of the message, in ms.
+#[must_use]
+pub fn delay_line(delay_ms: i64) -> String {
+    format!("{DELAY}: {delay_ms}")
+}
+
+/// The delay with which a message was enqueued, in ms; `None` for a date.
+#[must_use]
+pub fn delay_of(message: &[u8]) -> Option<i64> {
+    line(split(message).0, DELAY)?.parse().ok()
+}
+
+/// The line of a context that bounds the handlers of the message, in ms.
+#[must_use]
+pub fn timeout_line(timeout_ms: u32) -> String {
+    format!("{TIMEOUT}: {timeout_ms}")
+}
+
+/// The lines of a context that say which schedule has made the message, and for which due time.
+#[must_use]
+pub fn schedule_lines(name: &str, due_ms: i64) -> String {
+    format!("{DUE}: {due_ms}\n{SCHEDULE}: {name}")
+}
+
+/// The schedule that has made a message, and the due time, in ms since the epoch.
+#[must_use]
+pub fn schedule_of(message: &[u8]) -> Option<(&str, i64)> {
+    let (context, _) = split(message);
+    Some((line(context, SCHEDULE)?, line(context, DUE)?.parse().ok()?))
+}
+
+/// The bound of the handlers of a message, in ms.
+#[must_use]
+pub fn timeout_of(message: &[u8]) -> Option<u32> {
+    line(split(message).0, TIMEOUT)?.parse().ok()
+}
+
+fn line<'c>(context: &'c str, name: &str) -> Option<&'c str> {
+    let mut lines = context.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(named, _)| *named == name).map(|(_, value)| value)
+}
+
 fn read(message: &[u8]) -> Option<(&str, &[u8])> {
     let (&first, rest) = message.strip_prefix(HEAD)?.split_first()?;
     let (length, rest, least) = match first {
@@ -83,6 +144,18 @@ mod tests {
             let context = "x".repeat(length);
             assert_eq!(split(&with_context(&context, value)), (context.as_str(), &value[..]));
         }
+    }
+
+    #[test]
+    fn lines_are_added_to_a_context_while_there_is_room() {
+        let message = with_lines(&schedule_lines("report", 7), &with_context("a: 1", b"\x01"));
+        let message = with_lines(&timeout_line(1500), &message);
+        assert_eq!(schedule_of(&message), Some(("report", 7)));
+        assert_eq!(timeout_of(&message), Some(1500));
+        assert_eq!(split(&message).1, b"\x01");
+        assert!(split(&message).0.starts_with("a: 1\n"));
+        assert_eq!(with_lines(&"x".repeat(MESSAGE_CONTEXT_BYTES_MAX), &message), message);
+        assert_eq!((schedule_of(b"\x01"), timeout_of(b"\x01")), (None, None));
     }
 
     #[test]

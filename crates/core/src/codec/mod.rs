@@ -19,6 +19,7 @@ mod malformed;
 pub mod message_context;
 mod message_log;
 pub mod replaced;
+pub mod schedule;
 pub mod transcode;
 pub mod uuid;
 pub mod v8;

@@ -6,14 +6,16 @@
 //!    those that a write acknowledges.
 //! 4. Writes are decided, in order; then each dead message's value becomes a commit.
 //! 5. The effects on rows and messages are applied.
-//! 6. Claims lock messages that are due, also those that step 5 has added.
-//! 7. Dead letters are purged, expired entries are swept.
-//! 8. Changes are logged, and the last version is stored.
+//! 6. Schedules that are due make their messages.
+//! 7. Claims lock messages that are due, also those that steps 5 and 6 have added.
+//! 8. Dead letters are purged, expired entries are swept.
+//! 9. Changes are logged, and the last version is stored.
 
 use std::collections::HashSet;
 
 use super::evaluate::{Acknowledged, Effects, Evaluation, Sent};
 use super::queue::{Failure, retry_at};
+use super::schedules;
 use super::transaction::{
     Base, Begun, EntryTable, LockedMessage, MessageTable, Placed, Transaction, Undelivered,
 };
@@ -21,8 +23,8 @@ use super::work::{Report, Work};
 use crate::codec::message_context;
 use crate::model::{
     Ack, AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue,
-    Enqueued, FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Outcome, Reason, Renewal,
-    Result, Settlement,
+    Enqueued, FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Message, Outcome, Reason,
+    Renewal, Result, Settlement, Time,
 };
 
 /// Carries out work in a transaction that has begun.
@@ -48,6 +50,9 @@ pub fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Res
     let (decisions, mut effects) = decide(base, begun, work.writes, work.seed, undelivered, held)?;
     batch.report.decisions = decisions;
     batch.apply(&mut effects)?;
+    if work.fires {
+        batch.fire()?;
+    }
     batch.claim(&work.claims)?;
     batch.purge_and_sweep(&mut effects, work.purge_max, work.sweep_max)?;
     batch.finish(effects)
@@ -229,11 +234,12 @@ impl<T: Transaction> Batch<'_, T> {
         // message does not keep its deduplication key.
         let mut acks = effects.acks.drain(..).peekable();
         for Sent { write, version, message } in effects.messages.drain(..) {
+            let is_schedule = message.schedule.is_some();
             while let Some(acked) = acks.next_if(|acked| acked.write <= write) {
                 acknowledge(transaction.messages(), &acked, begun, told)?;
             }
-            let Placed { enqueued, changed } =
-                transaction.messages().enqueue(message, begun.now_ms)?;
+            let Placed { enqueued, changed } = place(transaction.messages(), message, begun)?;
+            report.scheduled |= is_schedule;
             if begun.logs_messages {
                 let Enqueued { id, deduplicated } = enqueued;
                 let added = id.filter(|_| !deduplicated);
@@ -242,6 +248,19 @@ impl<T: Transaction> Batch<'_, T> {
             report.enqueued(write, enqueued);
         }
         acks.try_for_each(|acked| acknowledge(transaction.messages(), &acked, begun, told))
+    }
+
+    /// Other processes notice only commits, and the messages may be for their consumers.
+    fn fire(&mut self) -> Result<()> {
+        let fired = schedules::fire(self.transaction.messages(), self.begun.now_ms)?;
+        self.report.fired = fired.schedules;
+        self.report.scheduled |= fired.schedules > 0;
+        self.report.queued |= fired.messages > 0;
+        self.report.put_back |= fired.schedules > 0;
+        for id in fired.changed {
+            self.tell(None, id);
+        }
+        Ok(())
     }
 
     fn claim(&mut self, claims: &[Claim]) -> Result<()> {
@@ -294,6 +313,21 @@ impl<T: Transaction> Batch<'_, T> {
         }
         report.versions = (begun.version, version);
         Ok(report)
+    }
+}
+
+/// Enqueues a message, or changes a schedule.
+fn place(messages: &mut impl MessageTable, mut message: Message, begun: &Begun) -> Result<Placed> {
+    match message.schedule.take() {
+        Some(change) => schedules::change(messages, message, *change, begun.now_ms),
+        None => {
+            // If the clock is set back, the delay counts, and not the date.
+            if let Time::After(delay_ms @ 1..) = message.due {
+                let line = message_context::delay_line(delay_ms);
+                message.value = message_context::with_lines(&line, &message.value);
+            }
+            messages.enqueue(message, begun.now_ms)
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::codec::message_context;
 use crate::codec::{cbor, key};
 use crate::model::{
     self, Ack, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Results, Tells, Time, Versionstamp, WriteParts, limit,
+    Resolved, Result, Results, ScheduleChange, Tells, Time, Versionstamp, WriteParts, limit,
 };
 
 /// A batch under evaluation.
@@ -269,6 +269,9 @@ impl<'b> Evaluation<'b> {
             }
         }
         for message in &parts.messages {
+            if let Some(ScheduleChange::Set(schedule)) = message.schedule.as_deref() {
+                schedule.first_after(self.now_ms)?;
+            }
             if !message.is_named() || !message.keys_if_undelivered.is_empty() {
                 let value = message_context::value_of(&message.value);
                 self.base.accepts(Encoding::Cbor, value)?;

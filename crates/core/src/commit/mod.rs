@@ -21,6 +21,7 @@ mod placeholders;
 mod queue;
 mod range;
 pub mod replay;
+mod schedules;
 mod speculation;
 mod transaction;
 mod work;

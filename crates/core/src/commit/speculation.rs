@@ -22,13 +22,23 @@ pub struct Speculation {
 /// that its decision depends on.
 #[must_use]
 pub fn can_speculate(work: &Work) -> bool {
-    let Work { writes, settlements, renewals, claims, sweep_max, purge_max, durable: _, seed: _ } =
-        work;
+    let Work {
+        writes,
+        settlements,
+        renewals,
+        claims,
+        sweep_max,
+        purge_max,
+        fires,
+        durable: _,
+        seed: _,
+    } = work;
     let alone = !settlements.is_empty()
         || !renewals.is_empty()
         || !claims.is_empty()
         || *sweep_max > 0
-        || *purge_max > 0;
+        || *purge_max > 0
+        || *fires;
     !alone && writes.iter().all(|write| write.names_all_needs())
 }
 

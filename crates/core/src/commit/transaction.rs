@@ -159,11 +159,14 @@ pub trait MessageTable {
     /// the message's [`crate::model::Deduplication`] says what happens.
     fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Placed>;
 
+    /// The message of a queue that is not dead and has this deduplication key.
+    fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>>;
+
     /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
 
     /// These messages without their locks, in the order of `ids`, which are distinct; `None` for one that is gone.
-    /// Only for a log that has messages.
+    /// For a log that has messages, and for schedules.
     fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>>;
 
     /// Makes messages what another copy's log says, whatever they are here.

@@ -19,6 +19,8 @@ pub struct Work {
     pub sweep_max: usize,
     /// Maximum number of dead letters to purge.
     pub purge_max: usize,
+    /// Whether schedules that are due make their messages.
+    pub fires: bool,
     /// Whether the answer waits for the sync. An engine sets it if a lock of the claimed queues has
     /// expired, because the value of a dead message is then a commit for which no caller chose a
     /// durability.
@@ -36,6 +38,7 @@ impl Work {
             && self.claims.is_empty()
             && self.sweep_max == 0
             && self.purge_max == 0
+            && !self.fires
     }
 }
 
@@ -77,6 +80,10 @@ pub struct Report {
     pub purged: usize,
     /// Whether a message died here whose retention ends later.
     pub purge_ahead: bool,
+    /// The number of schedules that were due and are moved to their next due time.
+    pub fired: usize,
+    /// Whether schedules were set, removed or moved.
+    pub scheduled: bool,
     /// The number of cache hits and misses.
     pub cache_looks: (u64, u64),
 }

@@ -3,7 +3,7 @@
 
 use super::{
     DEDUPLICATION_KEY_BYTES_MAX, Error, Key, Limits, Message, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
-    Result,
+    Result, is_own_queue,
 };
 
 /// A limit.
@@ -99,6 +99,9 @@ pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
     let limit = Limit { words, name: "undeliveredKeysMax", max, unit: "" };
     limit.hold(message.keys_if_undelivered.len(), &no_key)?;
     named("queue: name too long", QUEUE_NAME_BYTES_MAX, " bytes", message.queue.len())?;
+    if is_own_queue(&message.queue) {
+        return Err(own_queue());
+    }
     let key_len = message.deduplication_key.as_ref().map_or(0, String::len);
     named("deduplicationKey too long", DEDUPLICATION_KEY_BYTES_MAX, " bytes", key_len)?;
     if message.priority > PRIORITY_MAX {
@@ -108,6 +111,11 @@ pub(super) fn message(message: &Message, limits: &Limits) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// The error for the name of a queue that openkv keeps for itself.
+pub fn own_queue() -> Error {
+    Error::invalid("queue: a name must not begin with U+0001, as those of openkv's own queues do")
 }
 
 /// Checks a bound of named queues, which no option raises.

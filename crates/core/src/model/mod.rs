@@ -22,6 +22,7 @@ mod placeholder;
 mod queue;
 mod read;
 mod replication;
+mod schedule;
 mod search;
 mod sharing;
 mod subscription;
@@ -39,6 +40,7 @@ pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use feed::{Change, ChangeKind, KeyRange, Logged};
 pub use key::{Key, KeyPart};
+pub use limit::own_queue;
 pub use limiting::{LimitAlgorithm, Limiting};
 pub use limits::*;
 pub use logged_message::{KeptMessage, KeptState, LoggedMessage};
@@ -55,6 +57,9 @@ pub use replication::{
     Advertised, BEFORE_EXPIRY_MS, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds,
     LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment,
     Setting, When,
+};
+pub use schedule::{
+    Firing, Missed, Schedule, ScheduleChange, Timing, check_name, is_own_queue, schedule_key,
 };
 pub use search::{
     Highlight, Hit, HitChoice, HitVisitor, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Search,

@@ -1,6 +1,8 @@
 //! Queue messages and their states: waiting, delivered, acknowledged, dead.
 
-use super::{DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, Time};
+use super::{
+    DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, LOCK_LENGTH_MASK, ScheduleChange, Time,
+};
 
 /// A message as it is enqueued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,9 @@ pub struct Message {
     pub deduplication: Deduplication,
     /// Retention of the dead letter, in ms; `None` until a call removes it.
     pub dead_retention_ms: Option<i64>,
+    /// With it the message is not enqueued, but set as what each message of a schedule is, or the schedule is
+    /// removed. It is not stored.
+    pub schedule: Option<Box<ScheduleChange>>,
     /// The value, always CBOR.
     pub value: Vec<u8>,
 }
@@ -87,6 +92,15 @@ pub struct Claim {
     pub lock_ms: i64,
     /// The lock of the deliveries; unique to this claim and not 0.
     pub lock: i64,
+}
+
+impl Claim {
+    /// A lock for a claim of this duration, from 64 random bits.
+    #[must_use]
+    pub fn lock_of(random: u64, lock_ms: i64) -> i64 {
+        let random = (random >> 1).cast_signed() & !LOCK_LENGTH_MASK;
+        (random | lock_ms.clamp(1, LOCK_LENGTH_MASK)).max(1)
+    }
 }
 
 /// A message delivered to one consumer, and hidden from all others until its lock expires.

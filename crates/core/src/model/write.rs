@@ -441,14 +441,15 @@ impl AtomicWrite {
     }
 
     /// Whether its keys are all that its decision depends on: it has no range, no placeholder, no
-    /// deduplicated message and acknowledges none.
+    /// deduplicated message and no schedule, and acknowledges no message.
     #[must_use]
     pub fn names_all_needs(&self) -> bool {
         self.parts.ranges.is_empty()
             && self.parts.acks.is_empty()
             && self.parts.patches.is_empty()
             && self.parts.deletion.is_none()
-            && self.parts.messages.iter().all(|message| message.deduplication_key.is_none())
+            && (self.parts.messages.iter())
+                .all(|message| message.deduplication_key.is_none() && message.schedule.is_none())
     }
 
     /// Whether the commit generates UUIDs for it.

@@ -6,11 +6,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
+use openkv_core::codec::message_context;
 use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
     Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage,
-    LoggedMessage, Message, MessageDeletion, MessagePlace, Peek, PeekCursor, Peeked, QueueStats,
-    Reason, Result, Time, attempts_left,
+    LOCK_LENGTH_MASK, LoggedMessage, Message, MessageDeletion, MessagePlace, Peek, PeekCursor,
+    Peeked, QueueStats, Reason, Result, Time, attempts_left,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -225,6 +226,33 @@ impl Messages {
         }
     }
 
+    /// Lets times that end later than their own length from now count by it. Returns the messages that are due at
+    /// another time.
+    pub(super) fn bound_times(&mut self, queue: &str, now_ms: i64) -> Vec<i64> {
+        let of_queue = self.live.iter().filter(|(_, queued)| queued.message.queue == queue);
+        let late = of_queue.filter(|(_, of)| of.last_ms.unwrap_or(of.enqueued_ms) > now_ms);
+        let ids: Vec<i64> = late.map(|(id, _)| *id).collect();
+        let mut changed = Vec::new();
+        for id in ids {
+            let Some(mut queued) = self.take(id) else { continue };
+            if queued.lock != 0 {
+                queued.lock_end_ms =
+                    queued.lock_end_ms.min(now_ms + (queued.lock & LOCK_LENGTH_MASK));
+            } else {
+                let length_ms = match queued.last_ms {
+                    Some(last_ms) => Some(queued.due_ms.saturating_sub(last_ms)),
+                    None => message_context::delay_of(&queued.message.value),
+                };
+                if let Some(length_ms) = length_ms {
+                    queued.due_ms = queued.due_ms.min(now_ms.saturating_add(length_ms));
+                    changed.push(id);
+                }
+            }
+            self.put(id, queued);
+        }
+        changed
+    }
+
     pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
         let mut stats = QueueStats::default();
         for (_, due_ms, _) in self.waiting.get(queue).into_iter().flatten() {
@@ -409,6 +437,10 @@ impl MessageTable for Messages {
                 Ok(Placed::instead(earlier))
             }
         }
+    }
+
+    fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>> {
+        Ok(self.keys.get(&(queue.to_owned(), key.to_owned())).copied())
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {

@@ -287,8 +287,8 @@ impl Messages {
         self.flush_with((REPLACE, values)).map(drop)
     }
 
-    /// The live message with a deduplication key.
-    fn with_key(&self, queue: &str, key: &str) -> Result<Option<i64>> {
+    /// The live message with a deduplication key, without sending the changes so far.
+    fn known_with_key(&self, queue: &str, key: &str) -> Result<Option<i64>> {
         if let Some(id) = self.keys.get(&(queue.to_owned(), key.to_owned())) {
             return Ok(Some(*id).filter(|id| !self.changes.deletes(*id)));
         }
@@ -408,7 +408,7 @@ impl MessageTable for Messages {
         };
         let due_ms = match message.deduplication {
             Deduplication::Drop => {
-                return Ok(match self.with_key(&message.queue, key)? {
+                return Ok(match self.known_with_key(&message.queue, key)? {
                     Some(id) => Placed::only(Some(id), true),
                     None => Placed::only(Some(self.add(message, now_ms)), false),
                 });
@@ -427,6 +427,10 @@ impl MessageTable for Messages {
         }
         self.replace(earlier, &message, due_ms, now_ms)?;
         Ok(Placed::instead(earlier))
+    }
+
+    fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>> {
+        Ok(self.stored_with_key(queue, key)?.map(|(id, _)| id))
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {

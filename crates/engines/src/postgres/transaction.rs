@@ -74,6 +74,7 @@ impl<'w> Purpose<'w> {
             durable,
             sweep_max: _,
             purge_max: _,
+            fires: _,
             seed: _,
         } = work;
         Self {

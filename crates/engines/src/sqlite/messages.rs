@@ -212,6 +212,11 @@ impl Messages {
             .finish()
     }
 
+    /// A statement that is rarely needed.
+    pub(super) fn beside(&self, sql: &str) -> Result<Statement> {
+        self.remove.beside(sql)
+    }
+
     /// Uses the statements on whole messages, which are prepared when they are first needed.
     fn copies<T>(&mut self, used: impl FnOnce(&mut MessageCopies) -> Result<T>) -> Result<T> {
         let copies = match self.copies.take() {
@@ -418,6 +423,10 @@ impl MessageTable for Messages {
                 Ok(Placed::instead(earlier))
             }
         }
+    }
+
+    fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>> {
+        self.same.run().text(1, queue).text(2, key).first_int()
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {

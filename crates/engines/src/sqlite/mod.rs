@@ -7,6 +7,7 @@
 //! process.
 
 mod backup;
+mod clock;
 mod connection;
 mod contention;
 mod copying;

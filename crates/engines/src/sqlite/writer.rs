@@ -505,6 +505,19 @@ impl Writer for SqliteWriter {
         Ok(deletion)
     }
 
+    fn bound_times(&mut self, queue: &str, now_ms: i64, deadline: Instant) -> Result<()> {
+        if !self.messages.is_ahead(queue, now_ms)? {
+            return Ok(());
+        }
+        let version = self.within(true, now_ms, deadline, |writer, now_ms| {
+            let before = writer.start()?;
+            let changed = writer.messages.bound_times(queue, now_ms)?;
+            writer.log_messages(before, &changed, false, now_ms)
+        })?;
+        self.own.left(version);
+        Ok(())
+    }
+
     fn empty_log(&mut self) -> Result<()> {
         self.log_length.empty(&self.connection)
     }

@@ -6,8 +6,8 @@ use super::replication::{assert_gapless, segments};
 use super::*;
 use crate::memory::MemoryEngine;
 use openkv_core::model::{
-    DeadLetterChange, Deduplication, LogBounds, LogSegment, LogSettings, MessageDeletion, Peek,
-    Reason, Segment, Setting,
+    DeadLetterChange, Deduplication, LogBounds, LogSegment, LogSettings, MessageDeletion, Missed,
+    Peek, Reason, SCHEDULES_QUEUE, Schedule, ScheduleChange, Segment, Setting, Timing,
 };
 
 const QUEUES: [&str; 2] = ["", "mail"];
@@ -28,7 +28,7 @@ type Messages = BTreeMap<i64, String>;
 fn messages_in(reader: &mut impl Reader) -> Messages {
     read(reader, NOW, |snapshot| {
         let mut found = Messages::new();
-        for queue in QUEUES {
+        for queue in [QUEUES[0], QUEUES[1], SCHEDULES_QUEUE] {
             snapshot.peek(queue, Peek::default(), &mut |message, _| {
                 let attempts = message.lock_end_ms.is_none().then_some(message.attempts);
                 let facts = (message.priority, attempts, message.enqueued_ms, message.due_ms);
@@ -78,9 +78,10 @@ fn step(writer: &mut impl Writer, draw: &mut impl FnMut(u64) -> u64, held: &mut 
         deduplication: Deduplication::ALL[draw(3) as usize],
         dead_retention_ms: (draw(2) == 0).then_some(1 << 40),
         keys_if_undelivered: if draw(2) == 0 { vec![key("undelivered")] } else { vec![] },
+        schedule: None,
         value: vec![draw(200) as u8],
     };
-    match draw(8) {
+    match draw(10) {
         0 | 1 => {
             let many = 1 + draw(3);
             let one = |draw: &mut dyn FnMut(u64) -> u64| {
@@ -111,6 +112,25 @@ fn step(writer: &mut impl Writer, draw: &mut impl FnMut(u64) -> u64, held: &mut 
             apply_at(writer, Work { settlements, durable: true, ..Work::default() }, NOW);
         }
         6 => {
+            let name = format!("schedule {}", draw(3));
+            let timing = Timing::Every { every_ms: 10 + draw(2).cast_signed(), offset_ms: 0 };
+            let set = Schedule::new(name.clone(), timing, Missed::All).unwrap();
+            let change = match draw(3) {
+                0 => ScheduleChange::Remove(name),
+                _ => ScheduleChange::Set(set),
+            };
+            let (queue, schedule) = ("mail".to_owned(), Some(Box::new(change)));
+            let message = Message { queue, schedule, ..message(draw) };
+            commit(
+                writer,
+                vec![atomic(WriteParts { messages: vec![message], ..WriteParts::default() })],
+            );
+        }
+        7 => {
+            let work = Work { fires: true, durable: true, ..Work::default() };
+            apply_at(writer, work, NOW + draw(40).cast_signed());
+        }
+        8 => {
             let id = 1 + draw(20).cast_signed();
             let change = match draw(3) {
                 0 => DeadLetterChange::Requeue(id),

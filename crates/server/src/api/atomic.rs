@@ -294,6 +294,7 @@ fn message(asked: MutationBody, stored: Result<EncodedValue, Problem>) -> Result
         backoff_schedule: asked.backoff_schedule,
         dead_retention: asked.dead_retention,
         keys_if_undelivered: asked.keys_if_undelivered,
+        timeout: None,
     };
     message_of(queue.unwrap_or_default(), stored, body)
 }

@@ -14,7 +14,7 @@
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `schedules`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -48,6 +48,7 @@ pub(super) mod problem;
 pub(super) mod queue;
 pub(super) mod range;
 mod rights;
+mod schedules;
 pub(super) mod schema;
 pub(super) mod search;
 mod sizes;
@@ -110,7 +111,12 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(sizes::sizes),
         routes!(search::by_query, search::search),
     ];
-    let queues = [routes!(messages::list), routes!(dead_letters::list), routes!(dead_letters::get)];
+    let queues = [
+        routes!(messages::list),
+        routes!(schedules::list),
+        routes!(dead_letters::list),
+        routes!(dead_letters::get),
+    ];
     let others = [
         routes!(entry::get),
         routes!(list::count_query, list::count_body),
@@ -156,6 +162,7 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(queue::nack),
         routes!(queue::extend),
         routes!(messages::delete),
+        routes!(schedules::set, schedules::remove),
         routes!(dead_letters::purge),
         routes!(dead_letters::delete),
         routes!(dead_letters::requeue),

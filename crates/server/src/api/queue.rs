@@ -33,7 +33,7 @@ use openkv_core::model::{
     Ask, BACKOFF_DEFAULT_MS, DEAD_RETENTION_MS_MAX, Deduplication, Delivery, EncodedValue,
     Encoding, Error, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message,
     NAMED_BACKOFF_DEFAULT_MS, Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result,
-    Settlement, Time, WriteParts,
+    Settlement, Time, WriteParts, is_own_queue, own_queue,
 };
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -45,6 +45,9 @@ pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
         return Err(Problem::too_large(format!(
             "queue: too long (max {QUEUE_NAME_BYTES_MAX} bytes): {given} bytes given"
         )));
+    }
+    if is_own_queue(name) {
+        return Err(own_queue().into());
     }
     Ok(name.to_owned())
 }
@@ -81,6 +84,8 @@ pub(super) struct EnqueueBody {
     /// The keys that get its value when it dies, at most 10.
     #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
     pub(super) keys_if_undelivered: Option<Vec<Box<RawValue>>>,
+    /// The longest time of a handler of `listen`, in ms, at most a day.
+    pub(super) timeout: Option<u32>,
 }
 
 /// The answer of an enqueue.
@@ -164,6 +169,17 @@ pub(super) fn message_of(
     };
     let keys = keys_in(asked.keys_if_undelivered.as_deref().unwrap_or_default());
     let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
+    let value = match asked.timeout {
+        None => value,
+        Some(ms @ 1..=LOCK_DURATION_MS_MAX) => {
+            message_context::with_lines(&message_context::timeout_line(ms), &value)
+        }
+        Some(ms) => {
+            return Err(format!(
+                "timeout: must be from 1 to {LOCK_DURATION_MS_MAX} ms: {ms} given"
+            ));
+        }
+    };
     // Nobody could see why a message of this queue was never handled, if it left nothing behind.
     let retention = ms("deadRetention", asked.dead_retention)?;
     let kept = queue.is_empty().then_some(DEAD_RETENTION_MS_MAX.cast_signed());
@@ -175,6 +191,7 @@ pub(super) fn message_of(
         deduplication_key: asked.deduplication_key,
         deduplication,
         dead_retention_ms: retention.or(kept),
+        schedule: None,
         value,
         queue,
     })

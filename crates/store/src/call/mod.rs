@@ -22,6 +22,7 @@ mod read;
 mod replica;
 mod reply;
 mod scan;
+mod schedules;
 mod search;
 mod validate_untrusted;
 

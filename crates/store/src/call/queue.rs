@@ -75,17 +75,17 @@ pub(super) fn dead_list(frame: &[u8], call: Call) {
 
 /// A page of messages.
 #[derive(Default)]
-struct MessagesPage {
-    count: u32,
-    more: bool,
-    messages: Vec<u8>,
+pub(super) struct MessagesPage {
+    pub(super) count: u32,
+    pub(super) more: bool,
+    pub(super) messages: Vec<u8>,
     /// There was no memory for more.
-    lacks: Option<Error>,
+    pub(super) lacks: Option<Error>,
 }
 
 impl MessagesPage {
     /// Counts a message with so long a value if the page has room for it; else there are more.
-    fn takes(&mut self, value_len: usize, limit: usize, bytes_max: usize) -> bool {
+    pub(super) fn takes(&mut self, value_len: usize, limit: usize, bytes_max: usize) -> bool {
         // At least one: the next page starts behind it.
         let is_full = self.count > 0 && self.messages.len() + value_len > bytes_max;
         self.more = self.count as usize == limit || is_full;

@@ -11,7 +11,7 @@ use openkv_core::codec::uuid::TEXT_BYTES;
 use openkv_core::codec::{cbor, key, message_context};
 use openkv_core::model::{
     AtomicWrite, DEAD_RETENTION_MS_MAX, Encoding, Error, Key, Limits, Message, Mutation, Patch,
-    Result, Target,
+    Result, ScheduleChange, Target,
 };
 
 /// The write, if everything in it is well formed.
@@ -46,6 +46,10 @@ fn mutation(mutation: &Mutation) -> Result<()> {
 }
 
 fn message(message: &Message, limits: &Limits, now_ms: i64) -> Result<()> {
+    // The removal of a schedule has no value.
+    if let Some(ScheduleChange::Remove(_)) = message.schedule.as_deref() {
+        return Ok(());
+    }
     message.keys_if_undelivered.iter().try_for_each(well_formed)?;
     let max = limits.delay_ms_max;
     if message.due.at_ms(now_ms) > now_ms.saturating_add(i64::try_from(max).unwrap_or(i64::MAX)) {

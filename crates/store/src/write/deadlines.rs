@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Consumers, Part, Tries, WriterThread};
-use openkv_core::model::{Error, FRUITLESS_PAUSE_MS, INDEX_BUILD_BUSY_MS};
+use openkv_core::model::{Error, FRUITLESS_PAUSE_MS, INDEX_BUILD_BUSY_MS, SCHEDULES_QUEUE};
 use openkv_engines::Writer;
 
 impl<W: Writer> WriterThread<W> {
@@ -13,6 +13,7 @@ impl<W: Writer> WriterThread<W> {
     pub(super) fn mind_the_clock(&mut self, consumers: &mut Consumers, now_ms: i64) {
         if now_ms < self.seen_ms {
             consumers.renew_again();
+            self.bounded.clear();
             self.timers.ask_anew();
             self.retry_ms = 0;
             self.build_ms = self.build_ms.map(|at| at.min(now_ms));
@@ -76,6 +77,7 @@ impl<W: Writer> WriterThread<W> {
                 }
                 self.timers.set(&deadlines, now_ms);
                 self.build_ms = deadlines.building.then(|| self.build_ms.unwrap_or(now_ms));
+                self.look_at_schedules(now_ms);
                 self.look_at_queues(now_ms);
                 let _finished = self.write_queue.waiting.lock().consumers.forget_finished(now_ms);
             }
@@ -95,10 +97,27 @@ impl<W: Writer> WriterThread<W> {
         }
     }
 
+    /// A copy makes no messages: the database that it follows does.
+    fn look_at_schedules(&mut self, now_ms: i64) {
+        if self.follows || !self.timers.schedules_are_stale(now_ms) {
+            return;
+        }
+        match self.writer.next_message_ms(SCHEDULES_QUEUE) {
+            Ok(at) => self.timers.set_schedules(at, now_ms),
+            Err(error) => {
+                self.health.failed(Part::Agenda, &error, now_ms);
+                tracing::warn!(%error, "reading the due time of the schedules");
+                self.could_not_ask(&error, now_ms);
+            }
+        }
+    }
+
     fn look_at_queues(&mut self, now_ms: i64) {
         let queues = self.queues();
         self.timers.keep_queues(&queues);
+        self.bounded.retain(|queue| queues.contains(queue));
         for queue in &queues {
+            self.bound_times(queue, now_ms);
             match self.writer.next_message_ms(queue) {
                 Ok(at) => self.timers.set_queue(queue, at),
                 Err(error) => {
@@ -110,6 +129,21 @@ impl<W: Writer> WriterThread<W> {
             }
         }
         self.asking = Tries::default();
+    }
+
+    /// Lets the times of a queue that are too far ahead count by their length, if no look has shown that none is.
+    fn bound_times(&mut self, queue: &str, now_ms: i64) {
+        if self.follows || self.bounded.contains(queue) {
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_millis(FRUITLESS_PAUSE_MS.unsigned_abs());
+        match self.writer.bound_times(queue, now_ms, deadline) {
+            Ok(()) => drop(self.bounded.insert(queue.to_owned())),
+            // The next look tries again.
+            Err(error) => {
+                tracing::warn!(%error, "the times of a queue after the clock was set back")
+            }
+        }
     }
 
     /// After a failure: timed work waits for a pause.

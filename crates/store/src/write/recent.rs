@@ -24,6 +24,7 @@ pub(super) fn is_small(work: &Work) -> bool {
         && work.claims.is_empty()
         && work.sweep_max == 0
         && work.purge_max == 0
+        && !work.fires
 }
 
 /// The durations of the last small commits.

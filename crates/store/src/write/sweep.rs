@@ -1,4 +1,4 @@
-//! Deletes expired entries and purges dead letters after their retention.
+//! Deletes expired entries, purges dead letters after their retention, and makes the messages of schedules.
 //!
 //! Each step is a transaction of its own, between those that callers wait for. It never waits for
 //! another process, because an expired entry is absent to reads whether or not it is deleted. The
@@ -35,6 +35,15 @@ impl<W: Writer> WriterThread<W> {
         }
     }
 
+    /// Makes the messages of the schedules that are due, if any are. Only a synced transaction: another process sees the
+    /// messages at once.
+    pub(super) fn fire(&mut self) {
+        let now_ms = self.write_queue.env.now_ms();
+        if self.timers.schedules.is_over(now_ms) {
+            self.step(Work { fires: true, durable: true, ..Work::default() }, now_ms);
+        }
+    }
+
     fn step(&mut self, work: Work, now_ms: i64) {
         let batch = Batch::of_step(&work, now_ms);
         self.begin(work, Instant::now(), batch);
@@ -53,7 +62,7 @@ impl<W: Writer> WriterThread<W> {
             Err(error) => {
                 if error.kind() != Kind::Unavailable {
                     self.metrics.transaction(0, false);
-                    tracing::warn!(%error, "deleting expired entries");
+                    tracing::warn!(%error, "a step of timed work");
                 }
                 self.timers.failed(done, &error);
             }

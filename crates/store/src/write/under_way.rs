@@ -54,7 +54,8 @@ impl Batch {
             && work.renewals.is_empty()
             && work.claims.is_empty()
             && work.sweep_max == 0
-            && work.purge_max == 0);
+            && work.purge_max == 0
+            && !work.fires);
         let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
         let mut settlements = work.settlements.clone();
         settlements.truncate(work.settlements.len() - asked_settlements);

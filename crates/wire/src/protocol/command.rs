@@ -75,6 +75,8 @@ macro_rules! commands {
             Peek = 41, queue::peek, Read, Idempotent, [], [], [], "peek of queues";
             /// Deletes a message that no consumer has.
             DeleteMessage = 42, queue::delete, Write, Conditional, [ZeroSaysNothing], [], [], "deletion of messages";
+            /// A page of the schedules of a queue.
+            Schedules = 43, schedules::list, Read, Idempotent, [], [], [], "schedules";
             /// Creates a full-text index, unless the same one exists.
             CreateIndex = 50, search::create, Write, Conditional, [FillsStorage], [], [], "search";
             /// Drops an index.

@@ -9,7 +9,8 @@ use crate::protocol::frame::{
 use openkv_core::codec::framing::framed;
 use openkv_core::model::{
     CONCURRENCY_MAX, CONSUME_FRAME_BYTES_MAX, Delivery, Error, LOCK_DURATION_MS_MAX,
-    LOCK_DURATION_MS_MIN, QUEUE_NAME_BYTES_MAX, RECEIVE_POLL_MS_MAX, Result,
+    LOCK_DURATION_MS_MIN, QUEUE_NAME_BYTES_MAX, RECEIVE_POLL_MS_MAX, Result, is_own_queue,
+    own_queue,
 };
 
 /// A message of the stream.
@@ -60,6 +61,9 @@ pub fn read_poll(bytes: &[u8]) -> Result<Poll> {
 }
 
 fn check(queue: &str, lock_ms: i64) -> Result<()> {
+    if is_own_queue(queue) {
+        return Err(own_queue());
+    }
     if queue.len() > QUEUE_NAME_BYTES_MAX {
         return Err(Error::invalid(format!(
             "The name of a queue is too long (max {QUEUE_NAME_BYTES_MAX} bytes): {} bytes",

@@ -46,12 +46,15 @@ pub const ACKS: &str = "acks-1";
 /// The extension that offers limiters (record LIMIT).
 pub const LIMITERS: &str = "limiters-1";
 
+/// The extension that offers schedules of queues (records SCHEDULE and UNSCHEDULE).
+pub const SCHEDULES: &str = "schedules-1";
+
 /// The mark of a server that follows another one. A replica of it follows it, and not the server that it
 /// names for strong reads.
 pub const READ_SERVER: &str = "read-server-1";
 
 /// The extensions that openkv's server offers for every database.
-pub const OFFERED: [&str; 6] = [FRAMES, FEEDS, QUEUES, LOG, ACKS, LIMITERS];
+pub const OFFERED: [&str; 7] = [FRAMES, FEEDS, QUEUES, LOG, ACKS, LIMITERS, SCHEDULES];
 
 /// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";

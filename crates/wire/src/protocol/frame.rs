@@ -16,6 +16,7 @@ mod queue;
 mod reader;
 pub mod records;
 mod scan;
+mod schedule;
 mod search;
 mod write;
 
@@ -47,6 +48,7 @@ pub use scan::{
     PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
     put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,
 };
+pub use schedule::{parse_schedules, push_schedule};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use write::{
     Placed, WRITE_ID_RECORD_BYTES, parse_writes, parse_writes_apart, push_write, push_write_id,

@@ -8,6 +8,7 @@ import { DeadLettersOf } from "./dead-letters";
 import { EnqueueForm } from "./enqueue-form";
 import { Look } from "./look";
 import { MessagesOf } from "./messages";
+import { SchedulesOf } from "./schedules";
 
 export function Queues() {
   const samples = useSamples();
@@ -46,6 +47,7 @@ export function Queues() {
         <Look key={`look ${queue}`} queue={queue} />
       </div>
       <MessagesOf key={`messages ${queue}`} queue={queue} depth={known[queue]} />
+      {queue !== "" && <SchedulesOf key={`schedules ${queue}`} queue={queue} />}
       <DeadLettersOf
         key={`${queue} ${loads}`}
         queue={queue}

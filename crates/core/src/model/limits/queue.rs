@@ -11,6 +11,10 @@ pub const DENO_RUNNING_MS: i64 = 60_000;
 // Public (a server): default `keyvalLockDuration`, in ms
 pub const KEYVAL_LOCK_MS: i64 = 30_000;
 
+/// The bits of a lock that have its duration at the claim, in ms: it counts if the clock is set back.
+pub const LOCK_LENGTH_MASK: i64 = (1 << 27) - 1;
+const _: () = assert!(LOCK_DURATION_MS_MAX as i64 <= LOCK_LENGTH_MASK);
+
 /// Interval of renewing the lock of a message while its handler runs.
 pub const LOCK_RENEWAL_MS: i64 = 1500;
 
@@ -116,3 +120,35 @@ pub const DEAD_NAME_BYTES_MAX: usize = 256;
 /// Message of the error of a dead message, in UTF-8; a longer one is truncated.
 // Public (queues): bytes of its message; the rest is cut off
 pub const DEAD_MESSAGE_BYTES_MAX: usize = 4096;
+
+/// The queue whose messages are the schedules of all queues. No caller can name a queue that begins as it does.
+pub const SCHEDULES_QUEUE: &str = "\u{1}schedules";
+
+/// Name of a schedule, in UTF-8.
+// Public (queues): bytes of the name of a schedule
+pub const SCHEDULE_NAME_BYTES_MAX: usize = 256;
+
+/// Cron pattern of a schedule, in UTF-8.
+// Public (queues): bytes of `cron` of a schedule
+pub const CRON_BYTES_MAX: usize = 256;
+
+/// Shortest interval of a schedule.
+// Public (queues): shortest `every` of a schedule, in ms
+pub const SCHEDULE_INTERVAL_MS_MIN: i64 = 10;
+
+/// Longest interval of a schedule: a year.
+// Public (queues): longest `every` of a schedule, in ms
+pub const SCHEDULE_INTERVAL_MS_MAX: i64 = 365 * 86_400_000;
+
+/// A due time is missed if no process keeps it for this long. A shorter delay, as by a restart, loses none.
+pub const SCHEDULE_MISSED_MS: i64 = 10_000;
+
+/// Messages of schedules that one transaction makes.
+pub const SCHEDULE_FIRES_MAX: usize = 1000;
+
+/// When a schedule that this version cannot read is tried again: one of a later version may have set it.
+pub const SCHEDULE_UNREADABLE_MS: i64 = 60_000;
+
+/// Schedules of one page of a list.
+// Public (queues): `limit` of `schedules`
+pub const SCHEDULES_LIST_MAX: u32 = 1000;

@@ -73,6 +73,7 @@ fn insert(messages: &mut Messages, id: i64, kept: KeptMessage) {
         deduplication_key: kept.deduplication_key,
         deduplication: Deduplication::Drop,
         dead_retention_ms: kept.dead_retention_ms,
+        schedule: None,
         value: kept.value,
     };
     match kept.state {

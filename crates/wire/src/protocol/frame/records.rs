@@ -53,6 +53,10 @@ numbers! {
         DEDUPLICATE = 0x12;
         /// Takes from a limiter.
         LIMIT = 0x1b;
+        /// Makes the message of the record before that of a schedule, which is set.
+        SCHEDULE = 0x13;
+        /// Removes a schedule.
+        UNSCHEDULE = 0x14;
     }
 
     /// Flag of the first byte of a record.
@@ -315,6 +319,15 @@ records! {
     Acknowledge = ACKNOWLEDGE { message: i64, lock: [u8; 8] }
     Deduplicate = DEDUPLICATE { mode: u8 }
     Limit = LIMIT { flags: u8 = limit, algorithm: u8, limit: u32, cost: u32, per: i64, key: Key }
+    Schedule = SCHEDULE {
+        missed: u8,
+        every: i64,
+        offset: i64,
+        cron: Option<String>,
+        zone: String,
+        name: String,
+    }
+    Unschedule = UNSCHEDULE { queue: String, name: String }
 }
 
 /// The mutation of a record. The error says why it is refused.
@@ -362,7 +375,9 @@ pub(super) fn to_mutation(
         | Record::Tell(_)
         | Record::Id(_)
         | Record::Acknowledge(_)
-        | Record::Deduplicate(_) => return Err("a record that is no mutation"),
+        | Record::Deduplicate(_)
+        | Record::Schedule(_)
+        | Record::Unschedule(_) => return Err("a record that is no mutation"),
     })
 }
 

@@ -6,12 +6,13 @@ use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
 use super::records::{
     self, Acknowledge, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed, Id, Patches, Record,
-    Tell, tell, to_mutation, to_record,
+    Schedule, Tell, Unschedule, tell, to_mutation, to_record,
 };
 use openkv_core::codec::{Malformed, key, uuid};
 use openkv_core::model::{
-    Ack, AtomicWrite, Attempt, Check, Deduplication, Error, Key, Limits, Message, Mutation, Patch,
-    RangeCheck, Result, Target, Versionstamp, WriteId, WriteParts,
+    self, Ack, AtomicWrite, Attempt, Check, Deduplication, Error, Key, Limits, Message, Missed,
+    Mutation, Patch, RangeCheck, Result, ScheduleChange, Target, Timing, Versionstamp, WriteId,
+    WriteParts,
 };
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
@@ -113,6 +114,7 @@ fn parse_write(
                     deduplication_key: message.deduplication,
                     deduplication: Deduplication::Drop,
                     dead_retention_ms: Some(message.dead_retention).filter(|ms| *ms >= 0),
+                    schedule: None,
                     value: message.value,
                 });
             }
@@ -127,6 +129,27 @@ fn parse_write(
                     return Err(reader.refused("an unknown deduplication, or one without a key"));
                 };
                 message.deduplication = *mode;
+            }
+            Record::Schedule(schedule) => {
+                let message = parts.messages.last_mut();
+                let named = message.filter(|of| of.is_named() && of.schedule.is_none());
+                let missed = Missed::ALL.get(usize::from(schedule.missed));
+                let (Some(message), Some(missed)) = (named, missed) else {
+                    return Err(reader.refused("a schedule without a message of a named queue"));
+                };
+                match parse_schedule(schedule, *missed) {
+                    Ok(schedule) => {
+                        message.schedule = Some(Box::new(ScheduleChange::Set(schedule)));
+                    }
+                    Err(error) => invalid = invalid.or(Some(error)),
+                }
+            }
+            Record::Unschedule(Unschedule { queue, name }) => {
+                if queue.is_empty() {
+                    return Err(reader.refused("a queue without a name"));
+                }
+                let schedule = Some(Box::new(ScheduleChange::Remove(name)));
+                parts.messages.push(Message { queue, schedule, ..Message::default() });
             }
             Record::Tell(Tell { flags: tell::VALUES }) => parts.tells_values = true,
             Record::Tell(_) => return Err(reader.refused("a TELL that asks for nothing")),
@@ -148,6 +171,16 @@ fn parse_write(
             }
         }
     }
+}
+
+/// A cron pattern counts rather than an interval.
+fn parse_schedule(record: Schedule, missed: Missed) -> Result<model::Schedule> {
+    let Schedule { missed: _, every, offset, cron, zone, name } = record;
+    let timing = match cron {
+        Some(pattern) => Timing::Cron { pattern, zone },
+        None => Timing::Every { every_ms: every, offset_ms: offset },
+    };
+    model::Schedule::new(name, timing, missed)
 }
 
 /// Counts records, and placeholders, against those that are left.
@@ -239,11 +272,22 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
             &[(IN_KEY, Target::Key(at)), (IN_VALUE, Target::Value(at))],
         );
     }
-    for (at, message) in parts.messages.into_iter().enumerate() {
+    for (at, mut message) in parts.messages.into_iter().enumerate() {
         let deduplication = message.deduplication;
+        let schedule = match message.schedule.take().map(|change| *change) {
+            Some(ScheduleChange::Remove(name)) => {
+                Record::Unschedule(Unschedule { queue: message.queue, name }).push(out);
+                continue;
+            }
+            Some(ScheduleChange::Set(schedule)) => Some(schedule_record(&schedule)),
+            None => None,
+        };
         message_record(message).push(out);
         if deduplication != Deduplication::Drop {
             Record::Deduplicate(Deduplicate { mode: deduplication as u8 }).push(out);
+        }
+        if let Some(schedule) = schedule {
+            schedule.push(out);
         }
         push_patches(out, &parts.patches, &[(IN_MESSAGE, Target::Message(at))]);
     }
@@ -260,6 +304,18 @@ pub fn push_write_id(out: &mut Vec<u8>, id: WriteId) {
 
 /// Size of the record of an id.
 pub const WRITE_ID_RECORD_BYTES: usize = 1 + WriteId::BYTES;
+
+fn schedule_record(schedule: &model::Schedule) -> Record {
+    let (missed, name) = (schedule.missed() as u8, schedule.name().to_owned());
+    Record::Schedule(match schedule.timing().clone() {
+        Timing::Cron { pattern, zone } => {
+            Schedule { missed, every: 0, offset: 0, cron: Some(pattern), zone, name }
+        }
+        Timing::Every { every_ms: every, offset_ms: offset } => {
+            Schedule { missed, every, offset, cron: None, zone: String::new(), name }
+        }
+    })
+}
 
 fn message_record(message: Message) -> Record {
     let is_named = message.is_named();
