@@ -470,7 +470,8 @@ export function putLimitHead(writer: Writer, flags: number, algorithm: number): 
   writer.u8(OP_LIMIT);
   writer.u8(flags);
   writer.u8(algorithm);
-        return at;
+}
+
 /** Starts a record SCHEDULE: missed, every, offset, cron, zone, name. */
 export function putScheduleHead(
   writer: Writer,
