@@ -26,7 +26,7 @@ function sources(folder, ending) {
 
 for (const [example, most] of Object.entries({
   "a mutation": 12,
-  "a list option": 13,
+  "a list option": 8,
   "a route of the HTTP API": 4,
   "a metric": 3,
   "a limit": 1,
@@ -38,12 +38,16 @@ for (const [example, most] of Object.entries({
   });
 }
 
-/** The doors that may offer a mutation, which the page names behind the table. */
+/** The doors that may offer a mutation or a list option, which the page names behind the tables. */
 const DOORS = [
   "crates/server/src/api/atomic.rs",
   "crates/server/src/keyval/arithmetic.rs",
   "js/cli/commands/entry.ts",
   "js/cli/atomic-description.ts",
+  "crates/server/src/api/entries.rs",
+  "crates/server/src/api/list.rs",
+  "js/cli/commands/reads.ts",
+  "js/cli/mcp/tools.ts",
 ];
 /** Generated from the others. */
 const GENERATED = ["js/native/contract.ts", "js/records/layout.ts"];
@@ -62,4 +66,22 @@ test("the example of a mutation names every source that knows append", () => {
     assert.ok(named.includes(path) || DOORS.includes(path), `${path} is not in the example`);
   }
   for (const path of DOORS) assert.ok(page.includes(`\`${path}\``), path);
+});
+
+test("the example of a list option names every source that knows depth", () => {
+  const rust = sources("crates/", ".rs").filter((path) => {
+    // The HTTP API is a door, as the command line is below.
+    if (path.startsWith("crates/server/")) return false;
+    const [code] = read(path).split("#[cfg(test)]\nmod tests");
+    return /\bScan(?:Request)?\b/.test(code) && /\.depth\b|\bdepth:|scan::DEPTH/.test(code);
+  });
+  const folders = ["arguments", "read", "session", "transaction", "write"];
+  const js = folders
+    .flatMap((folder) => sources(`js/${folder}/`, ".ts"))
+    .filter((path) => /\bdepth\b|\bSCAN_DEPTH\b/.test(read(path)));
+  const named = filesOf("a list option");
+  assert.ok(js.length > 0 && rust.length > 0);
+  for (const path of [...rust, ...js]) {
+    assert.ok(named.includes(path) || DOORS.includes(path), `${path} is not in the example`);
+  }
 });

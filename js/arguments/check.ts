@@ -1,7 +1,7 @@
 // Duty: checks option objects, with the texts of Deno KV. Keys and values are checked when they are
 // encoded; their sizes are compared with the limits of the handle there.
 
-import { invalid, misuse, tooLarge, coded } from "../model/errors.js";
+import { invalid, misuse, tooLarge } from "../model/errors.js";
 import { atCommit } from "./at-commit.js";
 import { inMs } from "./duration.js";
 import { printGiven, printKey, quote } from "../codec/key-text.js";
@@ -65,21 +65,6 @@ const NAMED_ONLY = [
   "priority",
   "deadRetention",
 ] as const;
-/** The options of lists, those of a transaction among them. */
-export const LIST_OPTIONS = [
-  "limit",
-  "cursor",
-  "reverse",
-  "consistency",
-  "batchSize",
-  "where",
-  "keysOnly",
-  "depth",
-  "withExpiry",
-  "signal",
-] as const;
-/** The signal of a list is checked before. */
-const CHECKED_LIST_OPTIONS = LIST_OPTIONS.filter((name) => name !== "signal");
 const WATCH_OPTIONS = ["raw", "signal"];
 const CHECK_PROPERTIES = ["key", "versionstamp", "value"];
 const MUTATION_PROPERTIES = ["key", "type", "value", "expireIn", "expireAt"];
@@ -287,75 +272,8 @@ function withinLimits(schedule: readonly number[], limits: Limits): readonly num
   return fits ? schedule : schedule.slice(0, most).map((ms) => Math.min(ms, longest));
 }
 
-/** Checks the option depth. */
-function checkDepth(depth: unknown): number | undefined {
-  if (depth === undefined || (isPositiveInteger(depth) && depth <= DEPTH_MAX)) return depth;
-  throw invalid(`depth must be a positive integer: received ${shown(depth)}`);
-}
-
-/** Checks the option depth of a method: it counts from the end of a prefix. */
-export function checkDepthBelow(
-  method: string,
-  depth: unknown,
-  { prefix }: { prefix?: unknown },
-): number | undefined {
-  const checked = checkDepth(depth);
-  if (checked !== undefined && prefix === undefined) {
-    throw invalid(`${method}: depth counts the parts behind a prefix: give a prefix`);
-  }
-  return checked;
-}
-
-/** Checked options of a list. */
-export interface ListOptions {
-  readonly limit: number | undefined;
-  readonly batchSize: number | undefined;
-  readonly reverse: boolean;
-  readonly cursor: unknown;
-  readonly consistency: unknown;
-  readonly where: unknown;
-  readonly keysOnly: boolean;
-  readonly depth: number | undefined;
-  readonly withExpiry: boolean;
-}
-
-export function checkListOptions(options: object | null): ListOptions {
-  if (options === null) {
-    throw misuse("Cannot read options of a list: received null; leave them out, or give an object");
-  }
-  const given = optionsOf(options, CHECKED_LIST_OPTIONS);
-  const { limit, batchSize, reverse, cursor, consistency } = given;
-  const { where, keysOnly, depth, withExpiry } = given;
-  refuseMistaken(options, LIST_OPTIONS);
-  if (limit !== undefined && !isPositiveInteger(limit)) {
-    throw coded("INVALID", new Error(`Limit must be a positive integer: received ${shown(limit)}`));
-  }
-  if (batchSize != null && !isPositiveInteger(batchSize)) {
-    throw coded(
-      "INVALID",
-      new Error(`batchSize must be a positive integer: received ${shown(batchSize)}`),
-    );
-  }
-  checkFlag("keysOnly", keysOnly);
-  checkFlag("withExpiry", withExpiry);
-  return {
-    where,
-    keysOnly: keysOnly === true,
-    depth: checkDepth(depth),
-    withExpiry: withExpiry === true,
-    limit,
-    batchSize: batchSize ?? undefined,
-    // As in Deno: only `true` counts.
-    reverse: reverse === true,
-    cursor,
-    consistency,
-  };
-}
-
-/** A key has fewer parts than this. */
-const DEPTH_MAX = 0xffff;
-
-function checkFlag(name: string, value: unknown): void {
+/** An option that is true or false. */
+export function checkFlag(name: string, value: unknown): void {
   if (value === undefined || typeof value === "boolean") return;
   throw invalid(`${name} must be a boolean: received ${shown(value)}`);
 }
@@ -368,10 +286,6 @@ export function checkWatchOptions(options: { raw?: unknown; since?: unknown }): 
     throw misuse("kv.watch: since is for a selector: keys tell their newest state");
   }
   return raw;
-}
-
-function isPositiveInteger(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value > 0;
 }
 
 /** A key for a method that Deno does not have: the message names the method. */

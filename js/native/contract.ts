@@ -77,30 +77,6 @@ export const EVENTUAL = 64;
 /** For a remote database: from the same snapshot as the previous request. */
 export const TOGETHER = 128;
 
-// Flags of a scan.
-
-/** The order is descending. */
-export const SCAN_REVERSE = 1;
-/** Rows have no values. */
-export const SCAN_KEYS = 2;
-/** A depth follows. */
-export const SCAN_DEPTH = 4;
-/** A filter follows. */
-export const SCAN_WHERE = 8;
-/** Rows have expiries. */
-export const SCAN_EXPIRY = 16;
-/** Entries that are not selected are rows too, without value and with encoding 0. */
-export const SCAN_PASSED = 32;
-
-// Flags of a deletion of many.
-
-/** Keys follow, not a range. */
-export const DELETE_KEYS = 1;
-/** One commit deletes all. */
-export const DELETE_ATOMIC = 2;
-/** A filter follows. */
-export const DELETE_WHERE = 8;
-
 // Statuses of an outcome.
 
 /** Committed: the versionstamp follows. */
@@ -144,6 +120,30 @@ export const STAMP_BYTES = 20;
 export const POINT_HEAD_BYTES = 21;
 /** What precedes the rows of a range answer: their number and the `more` byte. */
 export const RANGE_HEAD_BYTES = 5;
+
+// Flags of a scan.
+
+/** The order is descending. */
+export const SCAN_REVERSE = 1;
+/** Rows have no values. */
+export const SCAN_KEYS = 2;
+/** A depth follows: u32 length of the prefix in bytes, u32 maximum number of parts after it. */
+export const SCAN_DEPTH = 4;
+/** A filter follows: u32 length, an object in CBOR. */
+export const SCAN_WHERE = 8;
+/** Rows have expiries. */
+export const SCAN_EXPIRY = 16;
+/** Entries that are not selected are rows too, without value and with encoding 0. */
+export const SCAN_PASSED = 32;
+
+// Flags of a deletion of many.
+
+/** Keys follow, not a range. */
+export const DELETE_KEYS = 1;
+/** One commit deletes all. */
+export const DELETE_ATOMIC = 2;
+/** A filter follows. */
+export const DELETE_WHERE = 8;
 
 // Records of a write.
 

@@ -37,6 +37,12 @@ export function readStamp(b: Uint8Array, at: number): string {
   );
 }
 
+/** Appends bytes behind their length. */
+export function putSized(frame: Writer, bytes: Uint8Array): void {
+  frame.u32(bytes.length);
+  frame.bytes(bytes);
+}
+
 /** Appends `from[start..end)`. */
 export function putBytes(writer: Writer, from: Uint8Array, start: number, end: number): void {
   const length = end - start;

@@ -7,6 +7,7 @@ import { option } from "../arguments/options.js";
 import { Writer } from "../codec/writer.js";
 import { readU32 } from "../native/frame.js";
 import { CALL_ENTRIES, STAMP_BYTES } from "../native/contract.js";
+import { WHOLE } from "./list-options.js";
 import { beforeKeys, putKey, requireKey } from "./reads.js";
 import { END_BYTES, readEntry, rowEnd } from "./scan.js";
 import type { Session } from "../session/session.js";
@@ -14,13 +15,7 @@ import type { KvConsistencyLevel, KvEntryKey, KvEntryMaybe, KvKey } from "../mod
 
 type Entry = KvEntryMaybe<unknown> & { expireAt: Date | null };
 
-const WHOLE = {
-  where: null,
-  keysOnly: false,
-  depth: undefined,
-  withExpiry: true,
-  passed: false,
-};
+const WITH_EXPIRY = { ...WHOLE, withExpiry: true };
 
 /** Whether the options of a read request the expiry. */
 export function asksForExpiry(options: object | null | undefined): boolean {
@@ -58,7 +53,7 @@ export async function getEntries(
     const keyEnd = at + 4;
     const present = page[keyEnd + STAMP_BYTES] !== 0;
     const entry = present
-      ? (readEntry(page, keyEnd, key, WHOLE) as Entry)
+      ? (readEntry(page, keyEnd, key, WITH_EXPIRY) as Entry)
       : { key, value: null, versionstamp: null, expireAt: null };
     at = rowEnd(page, at) + END_BYTES;
     return entry;

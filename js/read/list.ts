@@ -2,14 +2,15 @@
 // Invariant: entries are yielded in key order, each once, however the calls of next() overlap; a
 // page is from one snapshot.
 
-import { invalid, misuse } from "../model/errors.js";
-import { LIST_OPTIONS, checkConsistency, checkListOptions, overLimit } from "../arguments/check.js";
+import { misuse } from "../model/errors.js";
+import { checkConsistency, overLimit } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import { READS } from "../instruments/channels.js";
 import { refuseArrayUse } from "./list-misuse.js";
+import { LIST_OPTIONS, checkListOptions, scanOptions } from "./list-options.js";
 import {
   POINT_HEAD_BYTES,
   RANGE_HEAD_BYTES,
@@ -22,7 +23,6 @@ import { END_BYTES, Scan, type ScanStep, readEntry } from "./scan.js";
 import { Session } from "../session/session.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { KvConsistencyLevel, KvEntry, KvListOptions, KvListSelector } from "../model/types.js";
-import { encodeWhere } from "./where.js";
 
 /** Rows of the first page and of later ones, when `batchSize` does not say otherwise. */
 const FIRST_PAGE_ROWS = 32;
@@ -45,7 +45,7 @@ const NO_BYTES = Buffer.alloc(0);
 interface ListFor {
   /** The name of the list in errors. */
   readonly method: string;
-  /** Entries that `where` and `depth` exclude are returned too, marked. */
+  /** Entries that are not selected are returned too, marked. */
   readonly passed: boolean;
   /** Ends the step of a scan that is under way when it aborts. */
   readonly signal: AbortSignal | undefined;
@@ -130,21 +130,14 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
       throw misuse("KvListIterator can not be constructed: use kv.list() instead");
     }
     const checked = checkListOptions(options);
-    const { limit, batchSize, reverse, cursor, consistency, depth } = checked;
+    const { limit, batchSize, reverse, cursor, consistency, keysOnly } = checked;
     this.#session = session;
     this.#given = observed ? given : null;
     this.#selector = checkSelector(method, given, LIST_OPTIONS);
     this.#reverse = reverse;
     this.#freshness = session.freshness(consistency as KvConsistencyLevel | undefined);
-    const { keysOnly, withExpiry } = checked;
-    const where = encodeWhere(method, checked.where);
-    if (depth !== undefined && this.#selector.prefix === undefined) {
-      throw invalid(`${method}: depth counts the parts behind a prefix: give a prefix`);
-    }
-    const plain = where === null && !keysOnly && depth === undefined && !withExpiry;
-    const chooses = where !== null || depth !== undefined;
-    const scan = { where, keysOnly, depth, withExpiry, passed: passed && chooses };
-    this.#scan = plain ? null : new Scan(session, scan, reverse, signal, this.#freshness);
+    const scan = scanOptions(method, checked, this.#selector, passed);
+    this.#scan = scan === null ? null : new Scan(session, scan, reverse, signal, this.#freshness);
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
     const most = keysOnly && batchSize === undefined ? KEYS_PAGE_ROWS_MAX : PAGE_ROWS_MAX;

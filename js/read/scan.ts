@@ -5,32 +5,11 @@ import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp, readU32 } from "../native/frame.js";
-import {
-  CALL_SCAN,
-  POINT_HEAD_BYTES,
-  SCAN_DEPTH,
-  SCAN_EXPIRY,
-  SCAN_KEYS,
-  SCAN_PASSED,
-  SCAN_REVERSE,
-  SCAN_WHERE,
-  STAMP_BYTES,
-} from "../native/contract.js";
+import { CALL_SCAN, POINT_HEAD_BYTES, STAMP_BYTES } from "../native/contract.js";
+import { type ScanOptions, putScan } from "./list-options.js";
 import type { Bounds } from "./range.js";
 import type { Session } from "../session/session.js";
 import type { KvEntryKey } from "../model/types.js";
-
-/** The options that make a list a scan. */
-export interface ScanOptions {
-  /** A filter in CBOR. */
-  readonly where: Buffer | null;
-  readonly keysOnly: boolean;
-  /** Most parts of a key behind the prefix. */
-  readonly depth: number | undefined;
-  readonly withExpiry: boolean;
-  /** Entries that are not selected are returned too, with key and versionstamp only. */
-  readonly passed: boolean;
-}
 
 /** The requested parts of an entry. */
 export interface ScannedEntry {
@@ -94,40 +73,6 @@ export class Scan {
     else bounds.start = bound;
     return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done: page[0] === 1 };
   }
-}
-
-/** The request of a scan or count. */
-export function putScan(
-  frame: Writer,
-  { start, end, prefixBytes }: Bounds,
-  { where, keysOnly, depth, withExpiry, passed }: ScanOptions,
-  reverse: boolean,
-  limit: number,
-  now: number,
-): void {
-  frame.u8(
-    (reverse ? SCAN_REVERSE : 0) |
-      (keysOnly ? SCAN_KEYS : 0) |
-      (depth === undefined ? 0 : SCAN_DEPTH) |
-      (where === null ? 0 : SCAN_WHERE) |
-      (withExpiry ? SCAN_EXPIRY : 0) |
-      (passed ? SCAN_PASSED : 0),
-  );
-  frame.u32(limit);
-  frame.f64(now);
-  putSized(frame, start);
-  putSized(frame, end);
-  if (depth !== undefined) {
-    frame.u32(prefixBytes);
-    frame.u32(depth);
-  }
-  if (where !== null) putSized(frame, where);
-}
-
-/** Bytes behind their length. */
-export function putSized(frame: Writer, bytes: Uint8Array): void {
-  frame.u32(bytes.length);
-  frame.bytes(bytes);
 }
 
 /** The end of the row at `at`, without an expiry after it. */

@@ -3,17 +3,19 @@
 // Invariant: a row is in the read set before it is yielded; rows that are not selected are too.
 
 import { invalid } from "../model/errors.js";
-import {
-  LIST_OPTIONS,
-  checkConsistency,
-  checkListOptions,
-  checkOptions,
-  shown,
-} from "../arguments/check.js";
+import { checkConsistency, checkOptions, shown } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { bytesOf } from "../codec/key-bytes.js";
 import { refuseArrayUse } from "../read/list-misuse.js";
 import { KvListIterator, inheritHelpers, scanOf } from "../read/list.js";
+import {
+  LIST_OPTIONS,
+  type ScanOptions,
+  WHOLE,
+  checkListOptions,
+  pendingEntry,
+  scanOptions,
+} from "../read/list-options.js";
 import type { OwnEntry, Pending } from "./pending.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, resume } from "../read/range.js";
 import type { ReadRange, ReadSet } from "./read-set.js";
@@ -21,7 +23,6 @@ import type { ScannedEntry } from "../read/scan.js";
 import type { Session } from "../session/session.js";
 import { checkSignal, raced } from "../arguments/signal.js";
 import type { KvEntryKey, KvListSelector, KvTransactionListIterator } from "../model/types.js";
-import { encodeWhere } from "../read/where.js";
 
 /** The interface of the transaction for its lists. */
 export interface ListedTransaction {
@@ -43,7 +44,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
   readonly #bounds: Bounds;
   readonly #rows: KvListIterator<unknown, any>;
   readonly #signal: AbortSignal | undefined;
-  readonly #where: Buffer | null;
+  readonly #scan: ScanOptions;
   readonly #options: ReturnType<typeof checkListOptions>;
   readonly #entries: AsyncGenerator<any, undefined>;
   /** The key yielded last. */
@@ -64,7 +65,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
     this.#tx = tx;
     this.#options = checkListOptions(given);
     this.#selector = checkSelector(method, selector, LIST_OPTIONS);
-    this.#where = encodeWhere(method, given.where);
+    this.#scan = scanOptions(method, this.#options, this.#selector, true) ?? WHOLE;
     this.#bounds = boundsOf(this.#selector, tx.session.limits.rangeKeyBytesMax);
     if (cursor) {
       const bound = reverse === true ? this.#selector.end : this.#selector.start;
@@ -184,19 +185,13 @@ export class TransactionList implements KvTransactionListIterator<any> {
   async #own(id: string): Promise<object | null> {
     const { pending } = this.#tx;
     const now = scanOf(this.#rows)?.now;
+    const { where } = this.#scan;
     const own: OwnEntry =
-      this.#where === null
+      where === null
         ? await pending.entry(id)
-        : await pending.compared(id, this.#where, now ?? Number.NaN);
+        : await pending.compared(id, where, now ?? Number.NaN);
     const { exists, meets, key, value, expireAt } = own;
-    const { depth, keysOnly, withExpiry } = this.#options;
     if (!exists || !meets) return null;
-    if (depth !== undefined && key.length - this.#selector.prefix!.length > depth) return null;
-    return {
-      key,
-      ...(keysOnly ? {} : { value }),
-      versionstamp: null,
-      ...(withExpiry ? { expireAt } : {}),
-    };
+    return pendingEntry(key, value, expireAt, this.#scan, this.#selector);
   }
 }

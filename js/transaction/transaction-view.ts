@@ -10,6 +10,7 @@ import type { Conflict } from "../model/errors.js";
 import { option } from "../arguments/options.js";
 import { KvUuidV7 } from "../codec/uuid.js";
 import { bytesOf, keyOf } from "../codec/key-bytes.js";
+import { COUNT_OPTIONS } from "../read/list-options.js";
 import { pageOf } from "../read/paginate.js";
 import { type OwnEntry, Pending } from "./pending.js";
 import { checkSelector } from "../read/range.js";
@@ -46,7 +47,6 @@ interface ReadOptions {
 const READ_OPTIONS = ["consistency", "signal"] as const;
 /** What a transaction reads is checked by its commit, so it must not be old. */
 const STRONG = { consistency: "strong" } as const;
-const COUNT_OPTIONS = ["where", "depth", "signal"] as const;
 
 type Operand = bigint | number | KvU64;
 type Maybe = KvTransactionEntryMaybe<any>;
@@ -166,11 +166,10 @@ export class Transaction implements KvTransaction {
     options: unknown,
     signal: AbortSignal | undefined,
   ): Promise<number> {
-    const { where, depth } = checkOptions("tx.count", options, COUNT_OPTIONS);
+    const chosen = checkOptions("tx.count", options, COUNT_OPTIONS);
     checkSelector("tx.count", selector, COUNT_OPTIONS);
-    const chosen = { ...(where !== undefined && { where }), ...(depth !== undefined && { depth }) };
     let count = 0;
-    const counted = this.#list(selector, { keysOnly: true, signal, ...chosen }, "tx.count");
+    const counted = this.#list(selector, { ...chosen, keysOnly: true, signal }, "tx.count");
     for await (const _ of counted) count++;
     return count;
   }

@@ -11,8 +11,8 @@ use parking_lot::RwLock;
 
 use super::scratch::check;
 use crate::call;
-use crate::model::{Decision, Error};
-use crate::protocol::frame::{frame_of, push_error, push_outcomes};
+use crate::model::Error;
+use crate::protocol::frame::{frame_of, push_error};
 use crate::protocol::numbers::event;
 use crate::store::on_thread;
 
@@ -202,39 +202,6 @@ fn buffer(env: sys::napi_env, bytes: &[u8]) -> Option<sys::napi_value> {
         sys::napi_get_and_clear_last_exception(env, &mut thrown);
     }
     None
-}
-
-/// The reply to `count` writes.
-pub(super) struct Settle {
-    events: Events,
-    id: f64,
-    count: usize,
-    answered: bool,
-}
-
-impl Settle {
-    pub(super) fn new(events: Events, id: f64, count: usize) -> Self {
-        Self { events, id, count, answered: false }
-    }
-
-    /// Answers all with the same error.
-    pub(super) fn fail(&mut self, error: &Error) {
-        self.answer(&vec![Decision::Rejected(error.clone()); self.count]);
-    }
-
-    pub(super) fn answer(&mut self, decisions: &[Decision]) {
-        self.answered = true;
-        let outcomes = frame_of(|out| push_outcomes(out, decisions));
-        self.events.send(Event::Settled, self.id, Some(outcomes));
-    }
-}
-
-impl Drop for Settle {
-    fn drop(&mut self) {
-        if !self.answered {
-            self.fail(&Error::internal("a write was not answered; please report this"));
-        }
-    }
 }
 
 /// The reply to a request that ends with one of two events.

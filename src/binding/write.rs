@@ -1,12 +1,13 @@
-//! Writes of a handle.
+//! Writes of a handle, and their outcomes.
 
 use std::time::Duration;
 
 use napi_derive::napi;
 
-use super::events::{Event, Settle};
+use super::events::{Event, Events};
 use super::handle::{Handle, cut};
 use super::lane::Code;
+use crate::model::{Decision, Error};
 use crate::protocol::frame::{frame_of, push_outcomes};
 
 #[napi]
@@ -61,5 +62,38 @@ impl Handle {
             self.events.send(Event::Settled, id, Some(outcomes));
             Code::WouldBlock as i32
         })
+    }
+}
+
+/// The reply to `count` writes.
+struct Settle {
+    events: Events,
+    id: f64,
+    count: usize,
+    answered: bool,
+}
+
+impl Settle {
+    fn new(events: Events, id: f64, count: usize) -> Self {
+        Self { events, id, count, answered: false }
+    }
+
+    /// Answers all with the same error.
+    fn fail(&mut self, error: &Error) {
+        self.answer(&vec![Decision::Rejected(error.clone()); self.count]);
+    }
+
+    fn answer(&mut self, decisions: &[Decision]) {
+        self.answered = true;
+        let outcomes = frame_of(|out| push_outcomes(out, decisions));
+        self.events.send(Event::Settled, self.id, Some(outcomes));
+    }
+}
+
+impl Drop for Settle {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.fail(&Error::internal("a write was not answered; please report this"));
+        }
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use openkv::protocol::frame::{Field, Layout, Presence, RECORD_GROUPS, RECORDS, RecordLayout};
-use openkv::protocol::numbers::{GROUPS, Group};
+use openkv::protocol::frame::{Field, Layout, Presence, RECORDS, RecordLayout, groups};
+use openkv::protocol::numbers::Group;
 
 const HEAD: &str = "\
 // Duty: the records of a write: where their parts are, and writing the parts that need no encoder.
@@ -87,7 +87,7 @@ fn field_name(field: &Field) -> String {
 }
 
 fn group(name: &str) -> &'static Group {
-    GROUPS.iter().chain(RECORD_GROUPS).find(|group| group.name == name).expect("a group")
+    groups().find(|group| group.name == name).expect("a group")
 }
 
 /// The name of a flag in JavaScript.
@@ -448,7 +448,7 @@ pub(crate) fn layout() -> String {
     let functions = RECORDS.iter().map(functions).collect::<String>();
     let code = code.replace("KNOWN", &known()) + &time_offset() + &functions;
     let mut names: Vec<String> = vec![];
-    for group in GROUPS.iter().chain(RECORD_GROUPS) {
+    for group in groups() {
         names.extend(group.numbers.iter().map(|number| format!("{}{}", group.prefix, number.name)));
     }
     let is_used = |name: &String| {

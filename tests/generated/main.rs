@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use openkv::metrics::{METRICS, MetricGroup, MetricKind};
 use openkv::model::{Capability, Versionstamp};
-use openkv::protocol::frame::{RECORD_GROUPS, RECORDS};
-use openkv::protocol::numbers::{GROUPS, Group, Number, length};
+use openkv::protocol::frame::{RECORDS, groups};
+use openkv::protocol::numbers::{Group, Number, length};
 use openkv::protocol::{Access, Command};
 
 /// Set by `npm run generate`: the files are written.
@@ -64,7 +64,7 @@ fn section(out: &mut String, what: &str) {
 
 fn contract() -> String {
     let mut out = CONTRACT_HEAD.to_owned();
-    for group in GROUPS.iter().chain(RECORD_GROUPS) {
+    for group in groups() {
         section(&mut out, group.what);
         for Number { name, value, meaning } in group.numbers {
             let name = format!("{}{name}", group.prefix);
@@ -165,7 +165,7 @@ fn the_limits_of_index_d_ts_are_current() {
 fn the_tables_of_contract_md_are_current() {
     let page = "js/native/contract.md";
     let mut text = read(page);
-    for group in GROUPS.iter().chain(RECORD_GROUPS) {
+    for group in groups() {
         let name = group.what.trim().trim_end_matches('.');
         if text.contains(&format!("<!-- generated: {name} -->")) {
             text = with_table(&text, name, &table_of(group));

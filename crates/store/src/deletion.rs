@@ -89,13 +89,10 @@ impl Look {
         rows_max: usize,
     ) -> Result<bool> {
         let mut scan = Scan {
-            start: start.into_bytes(),
-            end: end.as_bytes().to_vec(),
-            reverse: false,
             values: true,
-            depth: None,
             filter: Some(self.filter.clone()),
             passed: true,
+            ..Scan::of_range(start.into_bytes(), end.as_bytes().to_vec())
         };
         let Self { known, met, rows, patience, .. } = self;
         let left = rows_max.saturating_sub(*rows).max(1);

@@ -10,6 +10,7 @@ use openkv_core::model::{
     Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
 };
 use openkv_engines::Snapshot;
+use openkv_wire::protocol::frame::ScanRequest;
 
 /// A filtered range of entries. After a step, it is what is left of the range.
 #[derive(Clone, Debug)]
@@ -59,10 +60,31 @@ impl Store {
 }
 
 impl Scan {
+    /// The keys of a range.
+    pub fn of_range(start: Vec<u8>, end: Vec<u8>) -> Self {
+        Self { start, end, reverse: false, values: false, depth: None, filter: None, passed: false }
+    }
+
+    /// The scan of a request, with this value of `$now`.
+    ///
+    /// # Errors
+    /// `Invalid` for its filter.
+    pub fn of(request: &ScanRequest, now_ms: i64) -> Result<Self> {
+        let filter = request.filter.as_deref();
+        Ok(Self {
+            start: request.start.as_bytes().to_vec(),
+            end: request.end.as_bytes().to_vec(),
+            reverse: request.reverse,
+            values: !request.keys_only,
+            depth: request.depth,
+            filter: filter.map(|bytes| Filter::parse(bytes, now_ms)).transpose()?,
+            passed: request.passed,
+        })
+    }
+
     /// All entries, without their values.
     pub(super) fn all() -> Self {
-        let (start, end) = (Vec::new(), BEHIND_ALL_KEYS.to_vec());
-        Self { start, end, reverse: false, values: false, depth: None, filter: None, passed: false }
+        Self::of_range(Vec::new(), BEHIND_ALL_KEYS.to_vec())
     }
 
     /// Counts the entries of one more step at each call. Returns the number once all are counted.

@@ -19,14 +19,8 @@ struct Chosen {
 impl Chosen {
     fn of(frame: &[u8], client: &Client) -> Result<Self> {
         let request = parse_scan(frame).map_err(|bug| Error::internal(bug.to_string()))?;
-        if request.with_expiry {
-            return Err(client.lacks("the ends of entries (withExpiry)"));
-        }
-        if request.depth.is_some() {
-            return Err(client.lacks("lists of a depth"));
-        }
-        if request.passed {
-            return Err(client.lacks("lists of a transaction"));
+        if let Some(what) = request.beyond_ranges() {
+            return Err(client.lacks(what));
         }
         let now_ms = request.now_ms.unwrap_or_else(|| client.now_ms());
         let filter = request.filter.as_deref();

@@ -1,8 +1,54 @@
-//! The choice between the replica and the server.
+//! What a handle has seen, and the choice between the replica and the server: eventual reads are never older.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use openkv_core::model::Key;
+
+/// The newest commit that a handle knows.
+#[derive(Debug, Default)]
+pub struct Seen {
+    version: AtomicU64,
+    /// The past of the replica that the version belongs to.
+    epoch: AtomicU64,
+    noting: Mutex<()>,
+    max_lag: Option<Duration>,
+}
+
+impl Seen {
+    /// Of a new handle, whose eventual reads may be this old.
+    #[must_use]
+    pub fn new(max_lag: Option<Duration>) -> Self {
+        Self { max_lag, ..Self::default() }
+    }
+
+    /// How old a read may be.
+    pub fn max_lag(&self) -> Option<Duration> {
+        self.max_lag
+    }
+
+    /// Notes that the handle has seen a commit, while the replica has this past.
+    pub fn note(&self, epoch: u64, version: u64) {
+        let _one = self.noting.lock();
+        let known = self.epoch.load(Ordering::Acquire);
+        if epoch < known {
+            return;
+        }
+        if known != epoch {
+            self.version.store(0, Ordering::Release);
+            self.epoch.store(epoch, Ordering::Release);
+        }
+        self.version.fetch_max(version, Ordering::AcqRel);
+    }
+
+    /// The commit that the next read needs. What was seen of another past says nothing.
+    pub fn needed(&self, epoch: u64) -> u64 {
+        let version = self.version.load(Ordering::Acquire);
+        if self.epoch.load(Ordering::Acquire) == epoch { version } else { 0 }
+    }
+}
 
 /// How new the replica is, and how new a read wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +76,10 @@ pub enum Choice {
     Reject,
 }
 
-/// Decides. `eventual`: the read may be old; `inside`: the replica has all of its keys.
-pub fn choose(eventual: bool, inside: bool, freshness: Freshness, reachable: bool) -> Choice {
+/// Decides about a read that may be old. `inside`: the replica has all of its keys.
+pub fn choose(inside: bool, freshness: Freshness, reachable: bool) -> Choice {
     let Freshness { needed, version, lag, max_lag } = freshness;
-    if !eventual || !inside {
+    if !inside {
         return Choice::Primary;
     }
     if let Some(max_lag) = max_lag
@@ -57,6 +103,19 @@ pub fn covers(prefixes: &[Key], start: &[u8], end: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_newest_commit_of_the_present_past_counts() {
+        let seen = Seen::default();
+        assert_eq!(seen.needed(0), 0);
+        seen.note(0, 9);
+        seen.note(0, 5);
+        assert_eq!((seen.needed(0), seen.needed(1)), (9, 0));
+        seen.note(1, 3);
+        // An answer from before the exchange.
+        seen.note(0, 9);
+        assert_eq!((seen.needed(0), seen.needed(1)), (0, 3));
+    }
+
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn freshness(needed: u64, lag: Option<u64>, max_lag: Option<u64>) -> Freshness {
@@ -64,18 +123,17 @@ mod tests {
     }
 
     #[test]
-    fn strong_reads_and_reads_outside_go_to_the_server() {
+    fn reads_outside_go_to_the_server() {
         let fresh = freshness(0, Some(0), None);
-        assert_eq!(choose(true, true, fresh, true), Choice::Local);
-        assert_eq!(choose(false, true, fresh, true), Choice::Primary);
-        assert_eq!(choose(true, false, fresh, true), Choice::Primary);
-        assert_eq!(choose(true, false, fresh, false), Choice::Primary);
+        assert_eq!(choose(true, fresh, true), Choice::Local);
+        assert_eq!(choose(false, fresh, true), Choice::Primary);
+        assert_eq!(choose(false, fresh, false), Choice::Primary);
     }
 
     #[test]
     fn a_read_waits_for_what_the_handle_has_seen() {
-        assert_eq!(choose(true, true, freshness(10, None, None), false), Choice::Local);
-        assert_eq!(choose(true, true, freshness(11, None, None), false), Choice::WaitFor(11));
+        assert_eq!(choose(true, freshness(10, None, None), false), Choice::Local);
+        assert_eq!(choose(true, freshness(11, None, None), false), Choice::WaitFor(11));
     }
 
     #[test]
@@ -88,10 +146,10 @@ mod tests {
             (None, false, Choice::Reject),
         ] {
             let freshness = freshness(0, lag, Some(100));
-            assert_eq!(choose(true, true, freshness, reachable), expected, "{lag:?} {reachable}");
+            assert_eq!(choose(true, freshness, reachable), expected, "{lag:?} {reachable}");
         }
         let unseen = freshness(11, Some(5), Some(100));
-        assert_eq!(choose(true, true, unseen, true), Choice::WaitFor(11));
+        assert_eq!(choose(true, unseen, true), Choice::WaitFor(11));
     }
 
     #[test]

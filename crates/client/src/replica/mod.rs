@@ -8,9 +8,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`choice`] | whether a read is answered here, waits, or goes to the server |
+//! | [`choice`] | what a handle has seen; whether a read is answered here, waits, or goes to the server |
 //! | [`progress`] | how far the replica is |
-//! | [`seen`] | what a handle has seen |
 //! | [`follower`] | takes the log of the server |
 //! | [`in_process`] | reads the log of a database that this process has open itself |
 
@@ -18,14 +17,12 @@ mod choice;
 mod follower;
 mod in_process;
 mod progress;
-mod seen;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use choice::{Choice, Freshness, choose, covers};
+pub use choice::{Choice, Freshness, Seen, choose, covers};
 pub use progress::{Progress, State};
-pub use seen::Seen;
 
 use tokio::sync::watch;
 
@@ -162,14 +159,14 @@ impl LocalCopy {
         let (version, epoch) = self.shared.version();
         let quick = Freshness { needed: seen.needed(epoch), version, lag: None, max_lag: None };
         if inside && self.shared.is_usable() && seen.max_lag().is_none() {
-            return choose(true, true, quick, true);
+            return choose(true, quick, true);
         }
         let progress = self.shared.progress();
         let freshness = Freshness { lag: progress.lag(), max_lag: seen.max_lag(), ..quick };
         if !self.shared.is_usable() {
             return Choice::Primary;
         }
-        choose(true, inside, freshness, progress.is_reachable())
+        choose(inside, freshness, progress.is_reachable())
     }
 
     /// Notes a commit of a handle that was submitted when the replica had `before`.

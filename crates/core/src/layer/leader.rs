@@ -7,8 +7,7 @@ use super::defect::{Defect, Planted, Uncommitted};
 use super::depth::Depth;
 use super::evaluator::{Evaluated, evaluate};
 use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
-use super::reorder_buffer::{Reads, ReorderBuffer, Slot, Stage};
-use super::sequencer::Sequencer;
+use super::reorder_buffer::{Reads, ReorderBuffer, Sequencer, Slot, Stage};
 use super::write_ids::{Bounds, Remembered, WriteIds};
 use crate::commit::{Begun, Report, Speculation, Ticket, Work, WriteNeeds};
 use crate::model::{

@@ -2,7 +2,7 @@
 //! over the effects of those before it that are not durable yet, and keeps several in flight.
 //!
 //! It is a machine without I/O: [`Layer::step`] takes one [`Event`] and returns the [`Action`]s that
-//! its driver must carry out. Its parts are the sequencer (`sequencer.rs`), the reorder buffer
+//! its driver must carry out. Its parts are the sequencer and the reorder buffer
 //! (`reorder_buffer.rs`), the evaluator with its cache (`evaluator.rs`, `cache.rs`), the ids of writes
 //! (`write_ids.rs`), and the depth of the writer (`depth.rs`).
 //!
@@ -32,7 +32,6 @@ mod leader;
 mod reorder_buffer;
 #[cfg(test)]
 mod repetitions;
-mod sequencer;
 mod write_ids;
 
 pub use cache::Fetched;

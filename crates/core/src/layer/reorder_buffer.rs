@@ -1,5 +1,5 @@
-//! The batches of a leader in their order, each with how far it has come. Answers leave at the front
-//! only, so none overtakes another.
+//! The sequence numbers of operations, and the batches of a leader in their order, each with how far it has
+//! come. Answers leave at the front only, so none overtakes another.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,6 +9,26 @@ use super::events::{Commit, FetchId};
 use super::write_ids::Screened;
 use crate::commit::{Report, Ticket, Work, can_speculate};
 use crate::model::{AtomicWrite, Attempt, Error, Key};
+
+/// Counts operations. The numbers are contiguous within an epoch.
+#[derive(Debug, Default)]
+pub(super) struct Sequencer {
+    next: u64,
+}
+
+impl Sequencer {
+    /// The numbers of the next `count` operations.
+    pub(super) fn assign(&mut self, count: usize) -> Range<u64> {
+        let first = self.next;
+        self.next += count as u64;
+        first..self.next
+    }
+
+    /// A new epoch counts from zero.
+    pub(super) fn restart(&mut self) {
+        self.next = 0;
+    }
+}
 
 /// How far a batch has come.
 pub(super) enum Stage {

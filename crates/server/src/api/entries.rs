@@ -152,13 +152,11 @@ impl Selection {
     fn scan(&self, store: &Store) -> Result<Scan> {
         let filter = self.filter.as_deref();
         Ok(Scan {
-            start: self.bounds.start.clone(),
-            end: self.bounds.end.clone(),
             reverse: self.reverse,
             values: !self.keys_only,
             depth: self.depth.map(|depth| (self.bounds.common, depth)),
             filter: filter.map(|bytes| Filter::parse(bytes, store.now_ms())).transpose()?,
-            passed: false,
+            ..Scan::of_range(self.bounds.start.clone(), self.bounds.end.clone())
         })
     }
 }

@@ -30,17 +30,19 @@ const COUNT_NAMES: &[&str] = &["prefix", "start", "end", "depth"];
 /// The parameters of a list in a query.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it documents what `Query` reads")]
 pub(super) struct RangeQuery {
     /// A key as a literal of the command line: `users` or `["users",42n]`.
-    prefix: Option<String>,
+    #[param(value_type = Option<String>)]
+    prefix: Option<Key>,
     /// The first key, included.
-    start: Option<String>,
+    #[param(value_type = Option<String>)]
+    start: Option<Key>,
     /// The last key, excluded.
-    end: Option<String>,
+    #[param(value_type = Option<String>)]
+    end: Option<Key>,
     /// Most entries: 1 to 1000, by default 100.
     #[param(value_type = Option<PageLimit>, inline)]
-    limit: Option<u32>,
+    limit: Option<u64>,
     /// From the end backwards.
     reverse: Option<bool>,
     /// Where the page before this one ended.
@@ -50,7 +52,23 @@ pub(super) struct RangeQuery {
     keys_only: Option<bool>,
     /// Most parts behind the prefix; longer keys are shortened to it, once each.
     #[param(value_type = Option<Depth>, inline)]
-    depth: Option<u32>,
+    depth: Option<u64>,
+}
+
+impl RangeQuery {
+    fn of(query: &Query) -> Result<Self, Problem> {
+        let Range { prefix, start, end } = Range::of_query(query)?;
+        Ok(Self {
+            prefix,
+            start,
+            end,
+            limit: query.number("limit")?,
+            reverse: query.flag("reverse")?,
+            cursor: query.get("cursor").map(str::to_owned),
+            keys_only: query.flag("keysOnly")?,
+            depth: query.number("depth")?,
+        })
+    }
 }
 
 /// A list in a body.
@@ -132,14 +150,15 @@ pub(super) fn limit_of(given: Option<u64>) -> Result<usize, Problem> {
 
 /// The page that a query names.
 pub(super) async fn page_of_query(client: &Client, head: &Parts, query: &Query) -> Answered {
+    let asked = RangeQuery::of(query)?;
     let selection = Selection {
-        bounds: Range::of_query(query)?.bounds()?,
-        reverse: query.flag("reverse")?.unwrap_or(false),
-        keys_only: query.flag("keysOnly")?.unwrap_or(false),
-        depth: depth_of(query.number("depth")?)?,
+        bounds: Bounds::new(asked.prefix, asked.start, asked.end)?,
+        reverse: asked.reverse.unwrap_or(false),
+        keys_only: asked.keys_only.unwrap_or(false),
+        depth: depth_of(asked.depth)?,
         filter: None,
     };
-    listed(client, head, selection, query.number("limit")?, query.get("cursor")).await
+    listed(client, head, selection, asked.limit, asked.cursor.as_deref()).await
 }
 
 async fn listed(

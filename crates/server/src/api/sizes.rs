@@ -147,15 +147,8 @@ async fn measured(
 ) -> Result<(Vec<Group>, Option<Vec<u8>>)> {
     let wanted = Wanted::new();
     let patience = wanted.patience(store, "sizes");
-    let mut scan = Scan {
-        start: bounds.start.clone(),
-        end: bounds.end.clone(),
-        reverse: false,
-        values: true,
-        depth: None,
-        filter: None,
-        passed: false,
-    };
+    let range = Scan::of_range(bounds.start.clone(), bounds.end.clone());
+    let mut scan = Scan { values: true, ..range };
     let mut measuring = Measuring {
         claim: claim.clone(),
         level: (bounds.common, depth),

@@ -5,7 +5,6 @@ use super::answering::Answering;
 use super::{Call, Fault};
 use crate::metrics::Subject;
 use crate::{Scan, Store};
-use openkv_core::filter::Filter;
 use openkv_core::model::{Key, Result, Row, Seen};
 use openkv_wire::protocol::frame::{
     ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
@@ -19,17 +18,7 @@ const ENDS: u8 = 2;
 fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
     let request = parse_scan(frame)?;
     let now_ms = request.now_ms.unwrap_or_else(|| store.now_ms());
-    let filter = request.filter.as_deref().map(|bytes| Filter::parse(bytes, now_ms)).transpose()?;
-    let scan = Scan {
-        start: request.start.as_bytes().to_vec(),
-        end: request.end.as_bytes().to_vec(),
-        reverse: request.reverse,
-        values: !request.keys_only,
-        depth: request.depth,
-        filter,
-        passed: request.passed,
-    };
-    Ok((scan, request, now_ms))
+    Ok((Scan::of(&request, now_ms)?, request, now_ms))
 }
 
 /// One step. Answer: u8 whether the scan is complete, f64 the value of `$now`, u32 length and bytes of

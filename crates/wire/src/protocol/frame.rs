@@ -15,10 +15,12 @@ mod outcomes;
 mod queue;
 mod reader;
 pub mod records;
-mod scan;
+pub mod scan;
 mod schedule;
 mod search;
 mod write;
+
+use crate::protocol::numbers::{self, Group};
 
 pub use answer::{
     Answer, AnswerPlace, Fill, Out, parse_answers, parse_error, push_copied, push_error,
@@ -43,7 +45,7 @@ pub use queue::{
     push_received, push_stats,
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
-pub use records::{Field, GROUPS as RECORD_GROUPS, Presence, RECORDS, RecordLayout};
+pub use records::{Field, Presence, RECORDS, RecordLayout};
 pub use scan::{
     PreviewFilter, ScanRequest, deleted_answer, parse_deletion, parse_preview, parse_scan,
     put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,
@@ -53,6 +55,11 @@ pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, pus
 pub use write::{
     Placed, WRITE_ID_RECORD_BYTES, parse_writes, parse_writes_apart, push_write, push_write_id,
 };
+
+/// All groups of numbers, in the order of the generated files.
+pub fn groups() -> impl Iterator<Item = &'static Group> {
+    [numbers::GROUPS, scan::GROUPS, records::GROUPS].into_iter().flatten()
+}
 
 /// The bytes that `push` appends.
 pub fn frame_of(push: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

@@ -1,5 +1,5 @@
 //! The numbers of frames, which JavaScript and Rust, or a client and a server, both know: declared here, and those
-//! of the records of a write beside their layout (`frame/records.rs`), and nowhere else.
+//! of the records of a write and of scans beside their layouts (`frame/records.rs`, `frame/scan.rs`), and nowhere else.
 //!
 //! `js/native/contract.ts` and the tables of `js/native/contract.md` are generated from it, and from the
 //! table of commands; a test says when they are not current (`tests/generated`).
@@ -45,7 +45,7 @@ macro_rules! numbers {
             }
         )+
 
-        /// All groups declared here, in the order of the generated files.
+        /// The groups declared here.
         pub const GROUPS: &[Group] = &[$(Group {
             name: stringify!($group),
             what: $what,
@@ -142,32 +142,6 @@ numbers! {
         EVENTUAL = 64;
         /// For a remote database: from the same snapshot as the previous request.
         TOGETHER = 128;
-    }
-
-    /// Flags of a scan.
-    scan: u8, "SCAN_" {
-        /// The order is descending.
-        REVERSE = 1;
-        /// Rows have no values.
-        KEYS = 2;
-        /// A depth follows.
-        DEPTH = 4;
-        /// A filter follows.
-        WHERE = 8;
-        /// Rows have expiries.
-        EXPIRY = 16;
-        /// Entries that are not selected are rows too, without value and with encoding 0.
-        PASSED = 32;
-    }
-
-    /// Flags of a deletion of many.
-    deletion: u8, "DELETE_" {
-        /// Keys follow, not a range.
-        KEYS = 1;
-        /// One commit deletes all.
-        ATOMIC = 2;
-        /// A filter follows.
-        WHERE = 8;
     }
 
     /// Statuses of an outcome.

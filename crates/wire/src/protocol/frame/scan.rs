@@ -2,9 +2,37 @@
 
 use super::reader::{Reader, push_f64, push_sized};
 use super::{Out, frame_of};
-use crate::protocol::numbers::{deletion, scan};
+use crate::protocol::numbers::{Group, Number, numbers};
 use openkv_core::codec::Malformed;
 use openkv_core::model::{Among, Beyond, Deletion, FilterResults, Key, Seen, Versionstamp};
+
+numbers! {
+    /// Flags of a scan.
+    scan: u8, "SCAN_" {
+        /// The order is descending.
+        REVERSE = 1;
+        /// Rows have no values.
+        KEYS = 2;
+        /// A depth follows: u32 length of the prefix in bytes, u32 maximum number of parts after it.
+        DEPTH = 4;
+        /// A filter follows: u32 length, an object in CBOR.
+        WHERE = 8;
+        /// Rows have expiries.
+        EXPIRY = 16;
+        /// Entries that are not selected are rows too, without value and with encoding 0.
+        PASSED = 32;
+    }
+
+    /// Flags of a deletion of many.
+    deletion: u8, "DELETE_" {
+        /// Keys follow, not a range.
+        KEYS = 1;
+        /// One commit deletes all.
+        ATOMIC = 2;
+        /// A filter follows.
+        WHERE = 8;
+    }
+}
 
 /// A scan.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +59,23 @@ pub struct ScanRequest {
     pub filter: Option<Vec<u8>>,
 }
 
+impl ScanRequest {
+    /// What it asks for that a server of KV Connect without openkv's extension lacks; `None` if pages of a range
+    /// and a comparison of their values are enough.
+    pub fn beyond_ranges(&self) -> Option<&'static str> {
+        let asked = [
+            (self.with_expiry, "the ends of entries (withExpiry)"),
+            (self.depth.is_some(), "lists of a depth"),
+            (self.passed, "lists of a transaction"),
+        ];
+        asked.into_iter().find_map(|(asked, what)| asked.then_some(what))
+    }
+}
+
 /// Parses a scan.
 pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
     Reader::whole(bytes, |reader| {
-        let flags = reader.flags(
-            scan::REVERSE | scan::KEYS | scan::DEPTH | scan::WHERE | scan::EXPIRY | scan::PASSED,
-        )?;
+        let flags = reader.flags(scan::ALL)?;
         // The fields are read in this order.
         Ok(ScanRequest {
             reverse: flags & scan::REVERSE != 0,
@@ -68,7 +107,7 @@ fn time_or_none(reader: &mut Reader<'_>) -> Result<Option<i64>, Malformed> {
 /// Parses a deletion of many, and whether it is one commit. The caller sets bounds and `$now`.
 pub fn parse_deletion(bytes: &[u8]) -> Result<(Deletion, bool), Malformed> {
     Reader::whole(bytes, |reader| {
-        let flags = reader.flags(deletion::KEYS | deletion::ATOMIC | deletion::WHERE)?;
+        let flags = reader.flags(deletion::ALL)?;
         let count_max = match reader.u32()? {
             u32::MAX => usize::MAX,
             limit => limit as usize,
