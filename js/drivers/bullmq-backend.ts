@@ -455,7 +455,7 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
   }
 
   async isJobInState(state: string, jobId: string): Promise<boolean> {
-    return await this.#read(async (view) => reads.isIn(view, await view.job(jobId), state));
+    return await this.#read(async (view) => reads.isIn(await view.job(jobId), state));
   }
 
   async getJobData(jobId: string): Promise<JobJson | undefined> {

@@ -301,7 +301,7 @@ export class QueueView {
   async job(id: string): Promise<Job | undefined> {
     const job = await this.get<Job>("job", keyPart(id));
     // A copy, so that an operation that fails leaves what others of the batch read.
-    return job && { ...job, children: { ...job.children } };
+    return job && { ...job };
   }
 
   save(job: Job): void {

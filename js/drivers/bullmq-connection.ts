@@ -98,8 +98,7 @@ export class Connection extends EventEmitter {
   waitUntilReady(): Promise<void> {
     this.#ready ??= (async () => {
       const { lane } = await this.shared.open();
-      const { event } = await lane.read(async (queues) => (await queues(this.qualifiedName)).head);
-      this.#start ??= event;
+      this.#start ??= await this.#lastEvent(lane);
       await this.tellPresence(PRESENCE_INTERVAL_MS_DEFAULT);
       this.emit("ready");
     })();
@@ -246,7 +245,7 @@ export class Connection extends EventEmitter {
     this.#use(place, "events");
     let after: number;
     if (id === "$") {
-      this.#start ??= await place.lane.read(async (queues) => (await queues(this.qualifiedName)).head.event);
+      this.#start ??= await this.#lastEvent(place.lane);
       after = this.#start;
     } else {
       after = Number.parseInt(id, 10) || 0;
@@ -263,6 +262,12 @@ export class Connection extends EventEmitter {
     if (events.length === 0) return null;
     const rows = events.map(([number, fields]) => [String(number), Object.entries(fields).flat()]);
     return [["events", rows]];
+  }
+
+  /** The number of the last event. A queue that is still to be created has none, and may get any number. */
+  async #lastEvent(lane: Place["lane"]): Promise<number> {
+    const view = await lane.read((queues) => queues(this.qualifiedName));
+    return view.versionstamp === null ? 0 : view.head.event;
   }
 
   #eventArrives({ waiting }: Place, ms: number): { promise: Promise<void>; end(): void } {

@@ -18,15 +18,14 @@ export function stateOf(job: Job | undefined): string {
   return job.state === "wait" ? "waiting" : job.state;
 }
 
-/** Whether a job is in a state, by any of the names that BullMQ has for it. */
-export function isIn(view: QueueView, job: Job | undefined, state: string): boolean {
+/** Whether a job is in a state, by any of the names that BullMQ has for it. Jobs of a paused queue wait. */
+export function isIn(job: Job | undefined, state: string): boolean {
   switch (state) {
     case "waiting":
-      return job?.state === "wait";
     case "wait":
-      return job?.state === "wait" && !view.isPaused;
+      return job?.state === "wait";
     case "paused":
-      return job?.state === "wait" && view.isPaused;
+      return false;
     case "prioritized":
     case "active":
     case "completed":
@@ -47,8 +46,7 @@ export async function countsOf(view: QueueView, types: string[], delayedUntil?: 
     if (type === "delayed" && delayedUntil !== undefined) {
       const rows = await view.ids("delayed");
       answers.push(rows.filter(({ order }) => (order[0] as number) < delayedUntil).length);
-    } else if (type === "wait" || type === "waiting") answers.push(view.isPaused ? 0 : counts.wait);
-    else if (type === "paused") answers.push(view.isPaused ? counts.wait : 0);
+    } else if (type === "waiting") answers.push(counts.wait);
     else answers.push(counts[type as JobState] ?? 0);
   }
   return answers;
@@ -80,11 +78,11 @@ export async function rangesOf(
 ): Promise<string[][]> {
   const answers: string[][] = [];
   for (const type of types) {
-    const isWait = type === "wait" || type === "waiting" || type === "paused";
-    if (isWait && (type === "paused") !== view.isPaused) {
+    if (type === "paused") {
       answers.push([]);
       continue;
     }
+    const isWait = type === "wait" || type === "waiting";
     const isList = isWait || type === "active";
     const name = isWait ? "wait" : setOf(type as JobState);
     const limit = start >= 0 && end >= 0 && name !== "wait" ? end + 1 : Infinity;
