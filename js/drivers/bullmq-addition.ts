@@ -44,7 +44,8 @@ export async function add(
     return id;
   }
   const added = { job, waitsForChildren: parentKeyOpts.addToWaitingChildren === true };
-  const options = job.opts.deduplication ?? (job.deduplicationId ? { id: job.deduplicationId } : undefined);
+  const options =
+    job.opts.deduplication ?? (job.deduplicationId ? { id: job.deduplicationId } : undefined);
   if (options?.id) {
     job.deduplicationId = options.id;
     const winner = await deduplicate(queues, view, added, options, now);
@@ -55,7 +56,11 @@ export async function add(
 }
 
 /** Puts a new job into its first state, and tells its parent of it. */
-export async function enqueue(queues: Queues, view: QueueView, { job, waitsForChildren }: Added): Promise<void> {
+export async function enqueue(
+  queues: Queues,
+  view: QueueView,
+  { job, waitsForChildren }: Added,
+): Promise<void> {
   view.event("added", { jobId: job.id, name: job.name });
   if (waitsForChildren) {
     view.place(job, "waiting-children", [job.timestamp, view.next()]);
@@ -75,7 +80,13 @@ export async function enqueue(queues: Queues, view: QueueView, { job, waitsForCh
 }
 
 /** A job that is there already becomes a child of the parent with which it was added again. */
-async function joinParent(queues: Queues, view: QueueView, job: Job, again: Job, now: number): Promise<void> {
+async function joinParent(
+  queues: Queues,
+  view: QueueView,
+  job: Job,
+  again: Job,
+  now: number,
+): Promise<void> {
   const at = parentOf(again);
   if (at === null) return;
   const before = parentOf(job);

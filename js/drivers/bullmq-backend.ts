@@ -1,14 +1,12 @@
-// Duty: BullMQ's IQueueBackend for one queue: each method is an operation on a batch, with the time of the call.
+// Duty: BullMQ's IQueueBackend for one queue: each method that changes it is an operation on a batch, with the time of
+// the call. bullmq-queries.ts has those that only read.
 
 import type {
-  DependenciesOpts,
   FinishedStatus,
   IQueueBackend,
   JobJson,
   JobProgress,
   JobsOptions,
-  JobState as BullState,
-  JobType,
   KeepJobs,
   MinimalJob,
   MoveToDelayedOpts,
@@ -24,11 +22,9 @@ import { keyPart } from "./key-part.js";
 import { add, type Addition } from "./bullmq-addition.js";
 import type { QueueView } from "./bullmq-batch.js";
 import { leaveParent, type Queues } from "./bullmq-children.js";
-import { Connection } from "./bullmq-connection.js";
-import { forget, winnerOf } from "./bullmq-deduplication.js";
-import { jsonOf } from "./bullmq-job.js";
+import { forget } from "./bullmq-deduplication.js";
 import type { SharedPlace } from "./bullmq-place.js";
-import * as reads from "./bullmq-reads.js";
+import { Queries } from "./bullmq-queries.js";
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
 import * as removal from "./bullmq-removal.js";
 import * as schedulers from "./bullmq-scheduler.js";
@@ -42,18 +38,19 @@ const STALLED_MAX_DEFAULT = 1;
 /** The major version of BullMQ whose interface this is. */
 const BULLMQ_MAJOR = 6;
 
-type JobOf = MinimalJob<any, any, string>;
 /** The answer of an operation that ends a job. */
-interface Finished {
-  result: void | any[];
-  finishedOn: number;
-}
+type Finished = Awaited<ReturnType<IQueueBackend["moveToCompleted"]>>;
 
 /** A queue of BullMQ in a database of openkv. */
-export class OpenKvQueueBackend extends Connection implements IQueueBackend {
+export class OpenKvQueueBackend extends Queries implements IQueueBackend {
   readonly #opts: QueueBaseOptions<any> & Partial<WorkerOptions>;
 
-  constructor(shared: SharedPlace, queueName: string, opts: QueueBaseOptions<any>, clientSuffix: string | null) {
+  constructor(
+    shared: SharedPlace,
+    queueName: string,
+    opts: QueueBaseOptions<any>,
+    clientSuffix: string | null,
+  ) {
     super(shared, queueName, (opts as { prefix?: string }).prefix, clientSuffix);
     this.#opts = opts as QueueBaseOptions<any> & Partial<WorkerOptions>;
   }
@@ -68,19 +65,18 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     return await lane.write(async (queues) => await run(await queues(this.qualifiedName), queues));
   }
 
-  async #read<T>(run: (view: QueueView, queues: Queues) => Promise<T> | T): Promise<T> {
-    const { lane } = await this.place();
-    return await lane.read(async (queues) => await run(await queues(this.qualifiedName), queues));
-  }
-
   // Adding
 
   async addJob(json: JobJson, jobId: string, parentKeyOpts: ParentKeyOpts = {}): Promise<string> {
     const now = Date.now();
-    return await this.#write((view, queues) => add(queues, view, { json, jobId, parentKeyOpts }, now));
+    return await this.#write((view, queues) =>
+      add(queues, view, { json, jobId, parentKeyOpts }, now),
+    );
   }
 
-  async addJobs(entries: { job: JobJson; jobId: string; parentKeyOpts?: ParentKeyOpts }[]): Promise<string[]> {
+  async addJobs(
+    entries: { job: JobJson; jobId: string; parentKeyOpts?: ParentKeyOpts }[],
+  ): Promise<string[]> {
     const now = Date.now();
     return await this.#write(async (view, queues) => {
       const ids: string[] = [];
@@ -138,7 +134,12 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
   ): Promise<Finished> {
     const keep = keepOf(removeOnComplete, this.#opts.removeOnComplete);
     const value = JSON.stringify(returnValue === undefined ? null : returnValue);
-    return await this.#finish(job, { kind: "completed", value, keep, fields: undefined }, token, fetchNext);
+    return await this.#finish(
+      job,
+      { kind: "completed", value, keep, fields: undefined },
+      token,
+      fetchNext,
+    );
   }
 
   async moveToFailed<T = any, R = any, N extends string = string>(
@@ -150,7 +151,12 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     fields?: Record<string, any>,
   ): Promise<Finished> {
     const keep = keepOf(removeOnFail, this.#opts.removeOnFail);
-    return await this.#finish(job, { kind: "failed", value: failedReason, keep, fields }, token, fetchNext);
+    return await this.#finish(
+      job,
+      { kind: "failed", value: failedReason, keep, fields },
+      token,
+      fetchNext,
+    );
   }
 
   async #finish(
@@ -177,7 +183,7 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     delay: number,
     token = "0",
     opts: MoveToDelayedOpts = {},
-  ): Promise<void | any[]> {
+  ): Promise<any[]> {
     const { skipAttempt = false, fieldsToUpdate: fields, fetchNext } = opts;
     const fetches = fetchNext && this.closing === undefined;
     const now = Date.now();
@@ -188,7 +194,11 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     });
   }
 
-  async moveToWaitingChildren(jobId: string, token: string, opts: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
+  async moveToWaitingChildren(
+    jobId: string,
+    token: string,
+    opts: MoveToWaitingChildrenOpts = {},
+  ): Promise<boolean> {
     const now = Date.now();
     return await this.#write((view) => states.awaitChildren(view, jobId, token, opts.child, now));
   }
@@ -198,7 +208,12 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     return await this.#write((view) => states.giveBack(view, jobId, token, now));
   }
 
-  async retryJob(jobId: string, lifo: boolean, token = "0", opts: RetryJobOpts = {}): Promise<void> {
+  async retryJob(
+    jobId: string,
+    lifo: boolean,
+    token = "0",
+    opts: RetryJobOpts = {},
+  ): Promise<void> {
     const now = Date.now();
     await this.#write((view) => states.retry(view, jobId, lifo, token, opts.fieldsToUpdate, now));
   }
@@ -214,7 +229,9 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
       resetMade: opts.resetAttemptsMade ?? false,
       resetStarted: opts.resetAttemptsStarted ?? false,
     };
-    await this.#write((view, queues) => states.retryFinished(queues, view, job.id as string, asked));
+    await this.#write((view, queues) =>
+      states.retryFinished(queues, view, job.id as string, asked),
+    );
   }
 
   async promote(jobId: string): Promise<void> {
@@ -222,9 +239,12 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
   }
 
   async moveStalledJobsToWait(): Promise<string[]> {
-    const { maxStalledCount = STALLED_MAX_DEFAULT, stalledInterval = STALLED_INTERVAL_MS_DEFAULT } = this.#opts;
+    const { maxStalledCount = STALLED_MAX_DEFAULT, stalledInterval = STALLED_INTERVAL_MS_DEFAULT } =
+      this.#opts;
     const now = Date.now();
-    const recovered = await this.#write((view) => states.recover(view, maxStalledCount, stalledInterval, now));
+    const recovered = await this.#write((view) =>
+      states.recover(view, maxStalledCount, stalledInterval, now),
+    );
     await this.tellPresence(stalledInterval);
     return recovered;
   }
@@ -256,7 +276,9 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
   }
 
   async promoteJobs(count: number = states.MOVED_MAX): Promise<number> {
-    return (await this.#write((view) => states.moveToWait(view, "delayed", count, Infinity))) ? 1 : 0;
+    return (await this.#write((view) => states.moveToWait(view, "delayed", count, Infinity)))
+      ? 1
+      : 0;
   }
 
   async pause(pause: boolean): Promise<void> {
@@ -277,12 +299,16 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
 
   async cleanJobsByState(state: string, timestamp: number, limit = 0): Promise<string[]> {
     const now = Date.now();
-    return await this.#write((view, queues) => removal.clean(queues, view, state, timestamp, limit, now));
+    return await this.#write((view, queues) =>
+      removal.clean(queues, view, state, timestamp, limit, now),
+    );
   }
 
   async obliterate({ force, count }: { force: boolean; count: number }): Promise<number> {
     const now = Date.now();
-    const answer = await this.#write((view, queues) => removal.obliterate(queues, view, count, force, now));
+    const answer = await this.#write((view, queues) =>
+      removal.obliterate(queues, view, count, force, now),
+    );
     if ("more" in answer) return answer.more ? 1 : 0;
     throw new Error(
       answer.kept === "jobs are active"
@@ -296,7 +322,10 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     return 0;
   }
 
-  async updateData<T = any, R = any, N extends string = string>(job: MinimalJob<T, R, N>, data: T): Promise<void> {
+  async updateData<T = any, R = any, N extends string = string>(
+    job: MinimalJob<T, R, N>,
+    data: T,
+  ): Promise<void> {
     await this.#change(job.id as string, "updateData", (stored) => {
       stored.data = JSON.stringify(data === undefined ? {} : data);
     });
@@ -351,7 +380,9 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
 
   async remove(jobId: string, removeChildren: boolean): Promise<number> {
     const now = Date.now();
-    const removed = await this.#write((view, queues) => removal.remove(queues, view, jobId, removeChildren, now));
+    const removed = await this.#write((view, queues) =>
+      removal.remove(queues, view, jobId, removeChildren, now),
+    );
     return removed ? 1 : 0;
   }
 
@@ -416,116 +447,6 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     return (await this.#write((view, queues) => schedulers.unschedule(queues, view, id))) ? 0 : 1;
   }
 
-  async getJobScheduler(id: string): Promise<[any, string | null]> {
-    const scheduler = await this.#read((view) => reads.schedulerOf(view, id));
-    if (scheduler === undefined) return [null, null];
-    return [Object.entries(scheduler.fields).flat(), String(scheduler.next)];
-  }
-
-  async isJobScheduler(id: string): Promise<boolean> {
-    return (await this.#read((view) => reads.schedulerOf(view, id))) !== undefined;
-  }
-
-  async getJobSchedulerData(key: string): Promise<Record<string, string>> {
-    return (await this.#read((view) => reads.schedulerOf(view, key)))?.fields ?? {};
-  }
-
-  async getJobSchedulersRange(start: number, end: number, asc: boolean): Promise<string[]> {
-    return await this.#read((view) => reads.schedulersOf(view, start, end, asc));
-  }
-
-  async getJobSchedulersCount(): Promise<number> {
-    return await this.#read(async (view) => (await view.list(["due"])).length);
-  }
-
-  // Reading
-
-  async getState(jobId: string): Promise<BullState | "unknown"> {
-    const state = await this.#read(async (view) => reads.stateOf(await view.job(jobId)));
-    return state as BullState | "unknown";
-  }
-
-  async isFinished(jobId: string, returnValue?: boolean): Promise<number | [number, string]> {
-    const end = await this.#read(async (view) => reads.endOf(view, await view.job(jobId), jobId));
-    return returnValue ? end : end[0];
-  }
-
-  async isMaxed(): Promise<boolean> {
-    return await this.#read((view) => view.isMaxed);
-  }
-
-  async isJobInState(state: string, jobId: string): Promise<boolean> {
-    return await this.#read(async (view) => reads.isIn(await view.job(jobId), state));
-  }
-
-  async getJobData(jobId: string): Promise<JobJson | undefined> {
-    const job = await this.#read((view) => view.job(jobId));
-    return job && jsonOf(job);
-  }
-
-  async getDeduplicationJobId(deduplicationId: string): Promise<string | null> {
-    const now = Date.now();
-    return (await this.#read((view) => winnerOf(view, deduplicationId, now)))?.jobId ?? null;
-  }
-
-  async getJobLogs(
-    jobId: string,
-    start: number,
-    end: number,
-    asc: boolean,
-  ): Promise<{ logs: string[]; count: number }> {
-    return await this.#read((view) => reads.logsOf(view, jobId, start, end, asc));
-  }
-
-  async getRateLimitTtl(maxJobs?: number): Promise<number> {
-    const now = Date.now();
-    return await this.#read((view) => {
-      const { limit, meta } = view.head;
-      const most = maxJobs || (meta["max"] === undefined ? 0 : Number(meta["max"]));
-      if (most > 0) return states.limitMs(view, most, now);
-      return limit !== null && limit.until > now ? limit.until - now : -2;
-    });
-  }
-
-  async getCounts(types: JobType[], delayedTimestamp?: number): Promise<number[]> {
-    return await this.#read((view) => reads.countsOf(view, types, delayedTimestamp));
-  }
-
-  async getCountsPerPriority(priorities: number[]): Promise<number[]> {
-    return await this.#read((view) => reads.countsOfPriorities(view, priorities));
-  }
-
-  async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<[string][]> {
-    return (await this.#read((view) => reads.rangesOf(view, types, start, end, asc))) as [string][];
-  }
-
-  async getDependencyCounts(jobId: string, types: string[]): Promise<number[]> {
-    return await this.#read(async (view) => reads.dependencyCountsOf(await view.job(jobId), types));
-  }
-
-  async getDependencies(jobId: string, opts: DependenciesOpts): Promise<Record<string, any>> {
-    return await this.#read((view) => reads.dependenciesOf(view, jobId, opts));
-  }
-
-  async getProcessedChildrenValues(jobId: string): Promise<Record<string, string>> {
-    return await this.#read((view) => reads.childValuesOf(view, jobId, "processed"));
-  }
-
-  async getIgnoredChildrenFailures(jobId: string): Promise<Record<string, string>> {
-    return await this.#read((view) => reads.childValuesOf(view, jobId, "ignored"));
-  }
-
-  async getMetrics(type: "completed" | "failed", start = 0, end = -1): Promise<[string[], string[], number]> {
-    return await this.#read((view) => reads.metricsOf(view, type, start, end));
-  }
-
-  async paginate(
-    key: string,
-    opts: { start: number; end: number; fetchJobs?: boolean },
-  ): Promise<reads.ChildPage> {
-    return await this.#read((view, queues) => reads.pageOf(queues, view, key, opts));
-  }
-
   // Fields of the queue
 
   async setQueueMeta(values: Record<string, string | number>): Promise<number> {
@@ -546,18 +467,6 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
     });
   }
 
-  async getQueueMetaField(field: string): Promise<string | null> {
-    return await this.#read((view) => view.head.meta[field] ?? null);
-  }
-
-  async getQueueMetaFields(fields: string[]): Promise<(string | null)[]> {
-    return await this.#read((view) => fields.map((field) => view.head.meta[field] ?? null));
-  }
-
-  async getQueueMeta(): Promise<Record<string, string>> {
-    return await this.#read((view) => ({ ...view.head.meta }));
-  }
-
   async removeQueueMetaFields(fields: string[]): Promise<number> {
     return await this.#write(async (view) => {
       const found = fields.filter((field) => view.head.meta[field] !== undefined);
@@ -565,10 +474,6 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
       if (found.length > 0) view.mark();
       return found.length;
     });
-  }
-
-  async hasQueueMetaField(field: string): Promise<boolean> {
-    return await this.#read((view) => view.head.meta[field] !== undefined);
   }
 
   async setRateLimit(expireTimeMs: number): Promise<void> {
@@ -607,7 +512,10 @@ export class OpenKvQueueBackend extends Connection implements IQueueBackend {
 }
 
 /** What is kept of finished jobs by the option of a job, or else by that of the worker. */
-function keepOf(option: boolean | number | KeepJobs | undefined, ofWorker: KeepJobs | undefined): states.Keep {
+function keepOf(
+  option: boolean | number | KeepJobs | undefined,
+  ofWorker: KeepJobs | undefined,
+): states.Keep {
   if (option === undefined) return ofWorker ?? {};
   if (typeof option === "object") return option;
   if (typeof option === "number") return option < 0 ? {} : { count: option };

@@ -15,7 +15,14 @@
 
 import type { AtomicOperation, Kv, KvKey, KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
-import { emptyHead, type Head, type Job, type JobState, type SetName, setOf } from "./bullmq-job.js";
+import {
+  emptyHead,
+  type Head,
+  type Job,
+  type JobState,
+  type SetName,
+  setOf,
+} from "./bullmq-job.js";
 
 /** Entries that the first read of a range asks for. */
 const WINDOW_FIRST = 64;
@@ -71,7 +78,12 @@ export class Batch {
     const known = this.#views.get(name);
     if (known !== undefined) return known;
     const entry = await this.#kv.get<Head>([...this.#base, name, "head"]);
-    const view = new QueueView(this, name, entry.value ?? emptyHead(Date.now()), entry.versionstamp);
+    const view = new QueueView(
+      this,
+      name,
+      entry.value ?? emptyHead(Date.now()),
+      entry.versionstamp,
+    );
     this.#views.set(name, view);
     return view;
   }
@@ -206,7 +218,12 @@ export class QueueView {
   isWritten = false;
   isDestroyed = false;
   #events: QueueEvent[] = [];
-  #before: { head: Head; told: { jobs: boolean; events: boolean }; events: number; written: boolean };
+  #before: {
+    head: Head;
+    told: { jobs: boolean; events: boolean };
+    events: number;
+    written: boolean;
+  };
 
   constructor(batch: Batch, name: string, head: Head, versionstamp: string | null) {
     this.batch = batch;
@@ -232,7 +249,12 @@ export class QueueView {
   #state() {
     const { counts, meta, limit } = this.head;
     return {
-      head: { ...this.head, counts: { ...counts }, meta: { ...meta }, limit: limit && { ...limit } },
+      head: {
+        ...this.head,
+        counts: { ...counts },
+        meta: { ...meta },
+        limit: limit && { ...limit },
+      },
       told: { ...this.told },
       events: this.#events.length,
       written: this.isWritten,
@@ -397,7 +419,12 @@ function compare(a: KvKey, b: KvKey): number {
     const other = b[index];
     if (other === undefined) return 1;
     if (part === other) continue;
-    if (typeof part !== typeof other) return typeof part === "object" ? -1 : typeof part === "string" && typeof other !== "object" ? -1 : 1;
+    if (typeof part !== typeof other)
+      return typeof part === "object"
+        ? -1
+        : typeof part === "string" && typeof other !== "object"
+          ? -1
+          : 1;
     return (part as string) < (other as string) ? -1 : 1;
   }
   return a.length - b.length;

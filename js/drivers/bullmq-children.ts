@@ -24,7 +24,9 @@ export function nodeKey(queue: string, id: string): string {
 }
 
 /** The queue and the id of a job's parent. */
-export function parentOf(job: Pick<Job, "parent" | "parentKey">): { queue: string; id: string } | null {
+export function parentOf(
+  job: Pick<Job, "parent" | "parentKey">,
+): { queue: string; id: string } | null {
   if (job.parent?.id !== undefined) return { queue: job.parent.queueKey, id: job.parent.id };
   if (!job.parentKey) return null;
   const end = job.parentKey.lastIndexOf(":");
@@ -45,7 +47,9 @@ export async function moveChild(
   to: ChildStatus | null,
 ): Promise<boolean> {
   const order = [keyPart(nodeKey(child.queue, child.id))];
-  const counts = { ...(parent.children ?? { processed: 0, unprocessed: 0, ignored: 0, failed: 0 }) };
+  const counts = {
+    ...(parent.children ?? { processed: 0, unprocessed: 0, ignored: 0, failed: 0 }),
+  };
   if (from !== null) {
     const bucket = [view.name, ...childrenIn(parent.id, from)];
     if ((await view.batch.get(bucket, order)) === undefined) return false;
@@ -77,7 +81,12 @@ export async function releaseParent(view: QueueView, parent: Job, now: number): 
 }
 
 /** A child has a result: its parent gets it, and is released after the last. */
-export async function childCompleted(queues: Queues, view: QueueView, job: Job, now: number): Promise<void> {
+export async function childCompleted(
+  queues: Queues,
+  view: QueueView,
+  job: Job,
+  now: number,
+): Promise<void> {
   const at = parentOf(job);
   if (at === null) return;
   const parentView = await queues(at.queue);
@@ -119,7 +128,12 @@ export async function childFailed(
 }
 
 /** A parent that is to fail is taken by a worker, which finds the reason in it. */
-async function failParent(view: QueueView, parent: Job, childKey: string, now: number): Promise<void> {
+async function failParent(
+  view: QueueView,
+  parent: Job,
+  childKey: string,
+  now: number,
+): Promise<void> {
   if (parent.state === "failed") return;
   parent.deferredFailure = `child ${childKey} failed`;
   if (parent.state === "delayed") {

@@ -38,7 +38,12 @@ export class Connection extends EventEmitter {
   readonly #uses = new Map<string, () => void>();
   readonly #cancels = new Set<() => void>();
 
-  constructor(shared: SharedPlace, name: string, prefix: string | undefined, clientSuffix: string | null) {
+  constructor(
+    shared: SharedPlace,
+    name: string,
+    prefix: string | undefined,
+    clientSuffix: string | null,
+  ) {
     super();
     this.shared = shared;
     this.prefix = prefix ?? PREFIX_DEFAULT;

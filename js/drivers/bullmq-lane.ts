@@ -82,7 +82,8 @@ export class Lane {
       this.#size = Math.max(1, Math.floor(taken.length / 2));
       conflicts += 1;
       if (conflicts > CONFLICTS_AT_ONCE_MAX) {
-        const ms = Math.random() * Math.min(CONFLICT_MS_MAX, 2 ** (conflicts - CONFLICTS_AT_ONCE_MAX));
+        const ms =
+          Math.random() * Math.min(CONFLICT_MS_MAX, 2 ** (conflicts - CONFLICTS_AT_ONCE_MAX));
         await new Promise((resolve) => setTimer(resolve, ms));
       }
     }

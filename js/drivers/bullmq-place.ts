@@ -45,8 +45,12 @@ export class SharedPlace {
   #users = 0;
 
   constructor(given: Kv | Promise<Kv> | DatabaseOptions) {
-    const isHandle = given instanceof Kv || typeof (given as { then?: unknown } | null)?.then === "function";
-    this.#database = new Database(isHandle ? { kv: given as Kv } : (given as DatabaseOptions), NAME);
+    const isHandle =
+      given instanceof Kv || typeof (given as { then?: unknown } | null)?.then === "function";
+    this.#database = new Database(
+      isHandle ? { kv: given as Kv } : (given as DatabaseOptions),
+      NAME,
+    );
   }
 
   use(): void {

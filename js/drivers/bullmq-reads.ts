@@ -5,7 +5,14 @@ import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
 import type { QueueView, Row } from "./bullmq-batch.js";
 import { type Child, childrenIn, nodeKey, type Queues } from "./bullmq-children.js";
-import { type ChildStatus, type Job, jsonOf, type JobState, type SetName, setOf } from "./bullmq-job.js";
+import {
+  type ChildStatus,
+  type Job,
+  jsonOf,
+  type JobState,
+  type SetName,
+  setOf,
+} from "./bullmq-job.js";
 import type { Scheduler } from "./bullmq-scheduler.js";
 import type { Metrics } from "./bullmq-states.js";
 
@@ -39,7 +46,11 @@ export function isIn(job: Job | undefined, state: string): boolean {
 }
 
 /** How many jobs are in each of these states. */
-export async function countsOf(view: QueueView, types: string[], delayedUntil?: number): Promise<number[]> {
+export async function countsOf(
+  view: QueueView,
+  types: string[],
+  delayedUntil?: number,
+): Promise<number[]> {
   const { counts } = view.head;
   const answers: number[] = [];
   for (const type of types) {
@@ -87,7 +98,7 @@ export async function rangesOf(
     const name = isWait ? "wait" : setOf(type as JobState);
     const limit = start >= 0 && end >= 0 && name !== "wait" ? end + 1 : Infinity;
     const rows = (await view.ids(name as SetName, limit, !asc)).filter(
-      ({ order }) => name !== "wait" || ((order[0] as number) > 0) === (type === "prioritized"),
+      ({ order }) => name !== "wait" || (order[0] as number) > 0 === (type === "prioritized"),
     );
     const ids = partOf(rows, start, end).map(({ value }) => value);
     // BullMQ turns an ascending list around.
@@ -144,7 +155,9 @@ export async function dependenciesOf(
       const { cursor = 0, count = PAGE_CHILDREN } = page ?? {};
       const isLast = cursor + count >= rows.length;
       rows = rows.slice(cursor, cursor + count);
-      answer[`next${status[0]?.toUpperCase()}${status.slice(1)}Cursor`] = isLast ? 0 : cursor + count;
+      answer[`next${status[0]?.toUpperCase()}${status.slice(1)}Cursor`] = isLast
+        ? 0
+        : cursor + count;
     }
     if (status === "processed") answer[status] = entriesOf(rows, valueOf);
     else if (status === "ignored") answer[status] = entriesOf(rows, ({ value }) => value.value);
@@ -153,7 +166,10 @@ export async function dependenciesOf(
   return answer;
 }
 
-function entriesOf(rows: Row<Child>[], value: (row: Row<Child>) => unknown): Record<string, unknown> {
+function entriesOf(
+  rows: Row<Child>[],
+  value: (row: Row<Child>) => unknown,
+): Record<string, unknown> {
   return Object.fromEntries(rows.map((row) => [keyOf(row), value(row)]));
 }
 
@@ -168,10 +184,10 @@ export async function childValuesOf(
   id: string,
   status: "processed" | "ignored",
 ): Promise<Record<string, string>> {
-  return entriesOf(await children(view, id, status), ({ value }) => value.value ?? "null") as Record<
-    string,
-    string
-  >;
+  return entriesOf(
+    await children(view, id, status),
+    ({ value }) => value.value ?? "null",
+  ) as Record<string, string>;
 }
 
 export interface ChildPage {
@@ -191,7 +207,14 @@ export async function pageOf(
   const cut = key.lastIndexOf(":");
   const set = key.slice(cut + 1);
   const id = key.slice(view.name.length + 1, cut);
-  const status = ({ processed: "processed", dependencies: "unprocessed", failed: "ignored", unsuccessful: "failed" } as const)[set];
+  const status = (
+    {
+      processed: "processed",
+      dependencies: "unprocessed",
+      failed: "ignored",
+      unsuccessful: "failed",
+    } as const
+  )[set];
   if (status === undefined) throw new Error(`openkv/bullmq: ${key} is no set of children`);
   const rows = await children(view, id, status);
   const page = partOf(rows, start, end);
@@ -224,7 +247,12 @@ export async function metricsOf(
 }
 
 /** The schedulers in the order of their next jobs, each followed by the time of that. */
-export async function schedulersOf(view: QueueView, start: number, end: number, asc: boolean): Promise<string[]> {
+export async function schedulersOf(
+  view: QueueView,
+  start: number,
+  end: number,
+  asc: boolean,
+): Promise<string[]> {
   const rows = await view.list<string>(["due"], Infinity, !asc);
   return partOf(rows, start, end).flatMap(({ order, value }) => [value, String(order[0])]);
 }

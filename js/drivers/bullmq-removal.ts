@@ -13,7 +13,12 @@ const STATUSES: ChildStatus[] = ["processed", "ignored", "failed", "unprocessed"
 const ENTRIES_MAX = 1000;
 
 /** Deletes what is stored of a job. With `hard`, parents in the same queue whose last child it was go with it. */
-export async function erase(queues: Queues, view: QueueView, job: Job, hard: boolean): Promise<void> {
+export async function erase(
+  queues: Queues,
+  view: QueueView,
+  job: Job,
+  hard: boolean,
+): Promise<void> {
   const { orphan } = await leaveParent(queues, view, job, hard);
   await eraseAlone(view, job);
   if (orphan !== null) {
@@ -109,7 +114,12 @@ interface TreeOptions {
   now: number;
 }
 
-async function removeTree(queues: Queues, view: QueueView, job: Job, options: TreeOptions): Promise<void> {
+async function removeTree(
+  queues: Queues,
+  view: QueueView,
+  job: Job,
+  options: TreeOptions,
+): Promise<void> {
   if (options.waitingOnly && (isLocked(job, options.now) || job.state === "failed")) return;
   await leaveParent(queues, view, job, false);
   if (options.withChildren) await removeChildren(queues, view, job, options);
@@ -119,7 +129,12 @@ async function removeTree(queues: Queues, view: QueueView, job: Job, options: Tr
   view.event("removed", { jobId: job.id, prev });
 }
 
-async function removeChildren(queues: Queues, view: QueueView, job: Job, options: TreeOptions): Promise<void> {
+async function removeChildren(
+  queues: Queues,
+  view: QueueView,
+  job: Job,
+  options: TreeOptions,
+): Promise<void> {
   const statuses: ChildStatus[] = options.waitingOnly ? ["unprocessed"] : STATUSES;
   for (const child of await childrenOf(queues, view, job, statuses)) {
     await removeTree(queues, child.view, child.job, options);
@@ -127,7 +142,12 @@ async function removeChildren(queues: Queues, view: QueueView, job: Job, options
 }
 
 /** Removes the children of a job that have not been processed, unless a worker holds them. */
-export async function removeUnprocessed(queues: Queues, view: QueueView, jobId: string, now: number): Promise<void> {
+export async function removeUnprocessed(
+  queues: Queues,
+  view: QueueView,
+  jobId: string,
+  now: number,
+): Promise<void> {
   const job = await view.job(jobId);
   if (job === undefined) return;
   await removeChildren(queues, view, job, { withChildren: true, waitingOnly: true, now });
@@ -154,15 +174,21 @@ export async function clean(
   most: number,
   now: number,
 ): Promise<string[]> {
-  const name = (type === "prioritized" || type === "waiting" || type === "paused" ? "wait" : type) as SetName;
+  const name = (
+    type === "prioritized" || type === "waiting" || type === "paused" ? "wait" : type
+  ) as SetName;
   const removed: string[] = [];
   for (const { order, value } of await view.ids(name)) {
     if (most > 0 && removed.length >= most) break;
-    if (name === "wait" && ((order[0] as number) > 0) !== (type === "prioritized")) continue;
+    if (name === "wait" && (order[0] as number) > 0 !== (type === "prioritized")) continue;
     const job = await view.job(value);
     if (job === undefined) continue;
     const isFinished = name === "completed" || name === "failed";
-    const at = isFinished ? job.finishedOn : name === "wait" ? job.timestamp : (job.processedOn ?? job.timestamp);
+    const at = isFinished
+      ? job.finishedOn
+      : name === "wait"
+        ? job.timestamp
+        : (job.processedOn ?? job.timestamp);
     if ((at ?? 0) > until) continue;
     if (name === "active" && isLocked(job, now)) continue;
     if (!isFinished && (await isPlanned(view, job))) continue;
@@ -198,7 +224,18 @@ export async function obliterate(
     }
     if (left <= 0) return { more: true };
   }
-  for (const kind of ["event", "dedup", "next", "scheduler", "due", "metrics", "stalled", "log", "child", "job"]) {
+  for (const kind of [
+    "event",
+    "dedup",
+    "next",
+    "scheduler",
+    "due",
+    "metrics",
+    "stalled",
+    "log",
+    "child",
+    "job",
+  ]) {
     const rows = await view.list([kind], ENTRIES_MAX);
     for (const { order } of rows) view.deleteIn([kind], order);
     if (rows.length === ENTRIES_MAX) return { more: true };

@@ -62,18 +62,27 @@ function nextOfInterval(
   return { next, offset: Math.floor(offset === 0 ? next % every : offset) };
 }
 
+/** What BullMQ's JobScheduler adds to the options of the jobs. */
+function repeatOf(opts: JobsOptions): Repeat | undefined {
+  return (opts as { repeat?: Repeat }).repeat;
+}
+
 const jobIdOf = (id: string, next: number): string => `repeat:${id}:${next}`;
 
 /** Adds a scheduler, or changes the one with this id; answers its next job and the time until that. */
-export async function schedule(queues: Queues, view: QueueView, asked: Schedule): Promise<[string, number]> {
+export async function schedule(
+  queues: Queues,
+  view: QueueView,
+  asked: Schedule,
+): Promise<[string, number]> {
   const { id, now } = asked;
   const about = { command: "addJobScheduler" };
   const before = await view.get<Scheduler>("scheduler", keyPart(id));
   const { every, startDate } = asked.opts;
-  const given = asked.opts.offset ?? (asked.jobOpts.repeat as Repeat | undefined)?.offset ?? 0;
+  const given = asked.opts.offset ?? repeatOf(asked.jobOpts)?.offset ?? 0;
   const isOther = before !== undefined && before.fields["every"] !== text(every);
   let { next } = asked;
-  let offset: number | undefined = asked.opts.offset;
+  let offset: number | undefined = given;
   if (every) {
     const previous = before === undefined || isOther ? null : before.next;
     const start = startDate === undefined ? undefined : new Date(startDate).getTime();
@@ -100,7 +109,15 @@ export async function schedule(queues: Queues, view: QueueView, asked: Schedule)
   put(view, { id, next, fields }, before);
   const delay = Math.max(next - now, 0);
   const name = asked.opts.name ?? id;
-  await addPlanned(queues, view, { id, jobId, name, data: asked.data, opts: asked.jobOpts, delay, now });
+  await addPlanned(queues, view, {
+    id,
+    jobId,
+    name,
+    data: asked.data,
+    opts: asked.jobOpts,
+    delay,
+    now,
+  });
   return [jobId, delay];
 }
 
@@ -108,13 +125,20 @@ export async function schedule(queues: Queues, view: QueueView, asked: Schedule)
 export async function scheduleNext(
   queues: Queues,
   view: QueueView,
-  asked: { id: string; next: number; data: string; jobOpts: JobsOptions; producerId: string | undefined; now: number },
+  asked: {
+    id: string;
+    next: number;
+    data: string;
+    jobOpts: JobsOptions;
+    producerId: string | undefined;
+    now: number;
+  },
 ): Promise<string | null> {
   const { id, now, jobOpts } = asked;
   const before = await view.get<Scheduler>("scheduler", keyPart(id));
   if (before === undefined) return null;
   const { fields } = before;
-  const repeat = jobOpts.repeat as Repeat | undefined;
+  const repeat = repeatOf(jobOpts);
   const every = Number(fields["every"] ?? repeat?.every ?? 0);
   let { next } = asked;
   if (every > 0) {
@@ -131,7 +155,15 @@ export async function scheduleNext(
   put(view, { id, next, fields: { ...fields, ic: count } }, before);
   const data = fields["data"] ?? "{}";
   const delay = Math.max(next - now, 0);
-  await addPlanned(queues, view, { id, jobId, name: fields["name"] ?? id, data, opts: jobOpts, delay, now });
+  await addPlanned(queues, view, {
+    id,
+    jobId,
+    name: fields["name"] ?? id,
+    data,
+    opts: jobOpts,
+    delay,
+    now,
+  });
   return jobId;
 }
 
@@ -150,9 +182,19 @@ export async function unschedule(queues: Queues, view: QueueView, id: string): P
 }
 
 /** Removes the planned job of a scheduler, unless a worker has taken it. */
-async function dropPlanned(queues: Queues, view: QueueView, id: string, next: number): Promise<boolean> {
+async function dropPlanned(
+  queues: Queues,
+  view: QueueView,
+  id: string,
+  next: number,
+): Promise<boolean> {
   const job = await view.job(jobIdOf(id, next));
-  if (job === undefined || !["delayed", "wait", "prioritized"].includes(job.state ?? "")) return false;
+  // In a paused queue a waiting one stays, as on Redis.
+  const isPlanned =
+    job?.state === "delayed" ||
+    job?.state === "prioritized" ||
+    (job?.state === "wait" && !view.isPaused);
+  if (job === undefined || !isPlanned) return false;
   await removeDeduplication(view, job);
   await erase(queues, view, job, true);
   return true;
@@ -173,7 +215,16 @@ async function addPlanned(queues: Queues, view: QueueView, planned: Planned): Pr
   view.change().id += 1;
   const opts = { ...planned.opts, delay, jobId };
   const job = newJob(
-    { id: jobId, name, data, opts, timestamp: now, delay, priority: opts.priority ?? 0, repeatJobKey: id } as never,
+    {
+      id: jobId,
+      name,
+      data,
+      opts,
+      timestamp: now,
+      delay,
+      priority: opts.priority ?? 0,
+      repeatJobKey: id,
+    } as never,
     jobId,
   );
   await enqueue(queues, view, { job, waitsForChildren: false });

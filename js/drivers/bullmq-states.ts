@@ -43,7 +43,12 @@ export interface Keep {
 }
 
 /** Makes a job wait, at the end or in front of those of its priority. */
-export function toWait(view: QueueView, job: Job, front: boolean, priority: number = job.priority): void {
+export function toWait(
+  view: QueueView,
+  job: Job,
+  front: boolean,
+  priority: number = job.priority,
+): void {
   const number = view.next();
   const order = [priority, front ? -number : number];
   view.place(job, priority === 0 ? "wait" : "prioritized", order);
@@ -312,7 +317,12 @@ export async function awaitChildren(
 }
 
 /** Gives a job back that a worker holds, in front of the others. Answers the time until the rate limit allows one. */
-export async function giveBack(view: QueueView, jobId: string, token: string, now: number): Promise<number> {
+export async function giveBack(
+  view: QueueView,
+  jobId: string,
+  token: string,
+  now: number,
+): Promise<number> {
   const job = await held(view, jobId, token, "moveJobFromActiveToWait");
   toWait(view, job, true);
   view.event("waiting", { jobId, prev: "active" });
@@ -399,7 +409,12 @@ export async function retryFinished(
   queues: Queues,
   view: QueueView,
   jobId: string,
-  asked: { state: "completed" | "failed"; lifo: boolean; resetMade: boolean; resetStarted: boolean },
+  asked: {
+    state: "completed" | "failed";
+    lifo: boolean;
+    resetMade: boolean;
+    resetStarted: boolean;
+  },
 ): Promise<void> {
   const about = { command: "reprocessJob", jobId, state: asked.state };
   const job = await view.job(jobId);
@@ -454,7 +469,12 @@ export async function promote(view: QueueView, jobId: string): Promise<void> {
 }
 
 /** Changes when a delayed job is due. */
-export async function changeDelay(view: QueueView, jobId: string, ms: number, now: number): Promise<void> {
+export async function changeDelay(
+  view: QueueView,
+  jobId: string,
+  ms: number,
+  now: number,
+): Promise<void> {
   const about = { command: "changeDelay", jobId, state: "delayed" };
   const job = await view.job(jobId);
   if (job === undefined) throw refusal(REFUSAL.missingJob, about);

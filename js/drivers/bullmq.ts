@@ -30,7 +30,9 @@ export function openKvBackend(
   database: Kv | Promise<Kv> | OpenKvBackendOptions = {},
 ): BackendFactory<OpenKvQueueBackend, object> {
   if (!("setDefaultBackendFactory" in bullmq)) {
-    throw new TypeError("openkv/bullmq is for BullMQ 6, and an older one is installed: install bullmq@6");
+    throw new TypeError(
+      "openkv/bullmq is for BullMQ 6, and an older one is installed: install bullmq@6",
+    );
   }
   const shared = new SharedPlace(database);
   return (name, opts, options = {}) => {
