@@ -245,7 +245,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     const recovered = await this.#write((view) =>
       states.recover(view, maxStalledCount, stalledInterval, now),
     );
-    await this.tellPresence(stalledInterval);
+    this.tellPresence(stalledInterval);
     return recovered;
   }
 

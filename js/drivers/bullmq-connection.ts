@@ -104,7 +104,7 @@ export class Connection extends EventEmitter {
     this.#ready ??= (async () => {
       const { lane } = await this.shared.open();
       this.#start ??= await this.#lastEvent(lane);
-      await this.tellPresence(PRESENCE_INTERVAL_MS_DEFAULT);
+      await this.#writePresence(PRESENCE_INTERVAL_MS_DEFAULT);
       this.emit("ready");
     })();
     return this.#ready;
@@ -142,15 +142,20 @@ export class Connection extends EventEmitter {
   async setName(name: string): Promise<void> {
     this.#client = name;
     this.#presentSince = -Infinity;
-    await this.tellPresence(PRESENCE_INTERVAL_MS_DEFAULT);
+    await this.#writePresence(PRESENCE_INTERVAL_MS_DEFAULT);
   }
 
   #presenceKey(base: KvKey): KvKey {
     return [...base, this.qualifiedName, "client", this.#id];
   }
 
+  /** Has the presence of this client written that nobody waits for. */
+  tellPresence(intervalMs: number): void {
+    this.#writePresence(intervalMs).catch((error: unknown) => this.emit("error", error));
+  }
+
   /** Writes that this client is there, once in an interval. It is no more three intervals after it has ended without a word. */
-  async tellPresence(intervalMs: number): Promise<void> {
+  async #writePresence(intervalMs: number): Promise<void> {
     const now = performance.now();
     if (this.#client === null || now < this.#presentSince + intervalMs || this.#closing) return;
     this.#presentSince = now;
@@ -255,7 +260,7 @@ export class Connection extends EventEmitter {
     } else {
       after = Number.parseInt(id, 10) || 0;
     }
-    await this.tellPresence(PRESENCE_INTERVAL_MS_DEFAULT);
+    this.tellPresence(PRESENCE_INTERVAL_MS_DEFAULT);
     const arrived = this.#eventArrives(place, blockTimeout);
     let events = await this.#eventsAfter(place, after);
     if (events.length === 0) {

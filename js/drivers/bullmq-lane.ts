@@ -128,11 +128,12 @@ export class Lane {
       this.#waiting.unshift(...taken);
       return false;
     }
-    for (const { name, told, head } of batch.written()) this.#changed(name, { ...told, head });
     for (const outcome of outcomes) {
       if ("error" in outcome) outcome.waiting.reject(outcome.error);
       else outcome.waiting.resolve(outcome.value);
     }
+    // Those that wait come after those that have made a job available.
+    for (const { name, told, head } of batch.written()) this.#changed(name, { ...told, head });
     return true;
   }
 }
