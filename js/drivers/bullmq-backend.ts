@@ -32,6 +32,8 @@ import * as states from "./bullmq-states.js";
 
 /** What BullMQ sets as the jobs taken when a worker asks for a pause of the queue. */
 const TAKEN_ALL = Number.MAX_SAFE_INTEGER;
+/** Jobs that one commit adds: more are added by several, one after the other. */
+const ADDED_MAX = 1000;
 const LOCK_MS_DEFAULT = 30_000;
 const STALLED_INTERVAL_MS_DEFAULT = 30_000;
 const STALLED_MAX_DEFAULT = 1;
@@ -78,13 +80,19 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     entries: { job: JobJson; jobId: string; parentKeyOpts?: ParentKeyOpts }[],
   ): Promise<string[]> {
     const now = Date.now();
-    return await this.#write(async (view, queues) => {
-      const ids: string[] = [];
-      for (const { job, jobId, parentKeyOpts = {} } of entries) {
-        ids.push(await add(queues, view, { json: job, jobId, parentKeyOpts }, now));
-      }
-      return ids;
-    });
+    const ids: string[] = [];
+    for (let from = 0; from < entries.length; from += ADDED_MAX) {
+      const part = entries.slice(from, from + ADDED_MAX);
+      const added = await this.#write(async (view, queues) => {
+        const ofPart: string[] = [];
+        for (const { job, jobId, parentKeyOpts = {} } of part) {
+          ofPart.push(await add(queues, view, { json: job, jobId, parentKeyOpts }, now));
+        }
+        return ofPart;
+      });
+      ids.push(...added);
+    }
+    return ids;
   }
 
   async addFlow(
@@ -272,11 +280,13 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     count: number = states.MOVED_MAX,
     timestamp: number = Date.now(),
   ): Promise<number> {
-    return (await this.#write((view) => states.moveToWait(view, state, count, timestamp))) ? 1 : 0;
+    const step = Math.min(count, states.MOVED_MAX);
+    return (await this.#write((view) => states.moveToWait(view, state, step, timestamp))) ? 1 : 0;
   }
 
   async promoteJobs(count: number = states.MOVED_MAX): Promise<number> {
-    return (await this.#write((view) => states.moveToWait(view, "delayed", count, Infinity)))
+    const step = Math.min(count, states.MOVED_MAX);
+    return (await this.#write((view) => states.moveToWait(view, "delayed", step, Infinity)))
       ? 1
       : 0;
   }
@@ -294,14 +304,19 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
   }
 
   async drain(delayed: boolean): Promise<void> {
-    await this.#write((view, queues) => removal.drain(queues, view, delayed));
+    while (await this.#write((view, queues) => removal.drain(queues, view, delayed)));
   }
 
   async cleanJobsByState(state: string, timestamp: number, limit = 0): Promise<string[]> {
     const now = Date.now();
-    return await this.#write((view, queues) =>
-      removal.clean(queues, view, state, timestamp, limit, now),
-    );
+    const removed: string[] = [];
+    for (let more = true; more; ) {
+      const asked = { type: state, until: timestamp, most: limit, before: removed.length, now };
+      const step = await this.#write((view, queues) => removal.clean(queues, view, asked));
+      removed.push(...step.ids);
+      more = step.more;
+    }
+    return removed;
   }
 
   async obliterate({ force, count }: { force: boolean; count: number }): Promise<number> {

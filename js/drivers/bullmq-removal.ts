@@ -9,8 +9,10 @@ import { type ChildStatus, emptyHead, isLocked, type Job, type SetName } from ".
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
 
 const STATUSES: ChildStatus[] = ["processed", "ignored", "failed", "unprocessed"];
+/** Jobs that one commit removes: with what belongs to them they stay below what a commit may change. */
+const REMOVED_MAX = 100;
 /** Entries that one step of the removal of a queue deletes beside its jobs. */
-const ENTRIES_MAX = 1000;
+const ENTRIES_MAX = 500;
 
 /** Deletes what is stored of a job. With `hard`, parents in the same queue whose last child it was go with it. */
 export async function erase(
@@ -153,40 +155,56 @@ export async function removeUnprocessed(
   await removeChildren(queues, view, job, { withChildren: true, waitingOnly: true, now });
 }
 
-/** Removes the jobs that wait, and with `delayed` the delayed ones; not those that schedulers have planned. */
-export async function drain(queues: Queues, view: QueueView, delayed: boolean): Promise<void> {
+/**
+ * Removes jobs that wait, and with `delayed` delayed ones, up to {@link REMOVED_MAX}; not those that schedulers have
+ * planned. Answers whether there may be more.
+ */
+export async function drain(queues: Queues, view: QueueView, delayed: boolean): Promise<boolean> {
   const sets: SetName[] = delayed ? ["wait", "delayed"] : ["wait"];
+  let removed = 0;
   for (const name of sets) {
     for (const { value } of await view.ids(name)) {
+      if (removed === REMOVED_MAX) return true;
       const job = await view.job(value);
       if (job === undefined || (await isPlanned(view, job))) continue;
       await erase(queues, view, job, true);
+      removed += 1;
     }
   }
+  return false;
 }
 
-/** Removes jobs of a state that are older than a time, up to so many, or all with 0. Answers their ids. */
+export interface Clean {
+  type: string;
+  /** Jobs that are not newer than this time are removed. */
+  until: number;
+  /** So many at most, or all with 0. */
+  most: number;
+  /** Those that were removed by the steps before. */
+  before: number;
+  now: number;
+}
+
+/** Removes jobs of a state up to {@link REMOVED_MAX}. Answers their ids, and whether there may be more. */
 export async function clean(
   queues: Queues,
   view: QueueView,
-  type: string,
-  until: number,
-  most: number,
-  now: number,
-): Promise<string[]> {
-  const name = (
-    type === "prioritized" || type === "waiting" || type === "paused" ? "wait" : type
-  ) as SetName;
-  const removed: string[] = [];
+  { type, until, most, before, now }: Clean,
+): Promise<{ ids: string[]; more: boolean }> {
+  const isWaiting =
+    type === "prioritized" || type === "wait" || type === "waiting" || type === "paused";
+  const name = isWaiting ? "wait" : (type as SetName);
+  const isFinished = name === "completed" || name === "failed";
+  const limit = most > 0 ? Math.min(most - before, REMOVED_MAX) : REMOVED_MAX;
+  const ids: string[] = [];
   for (const { order, value } of await view.ids(name)) {
-    if (most > 0 && removed.length >= most) break;
-    if (name === "wait" && (order[0] as number) > 0 !== (type === "prioritized")) continue;
+    if (ids.length >= limit) break;
+    if (isWaiting && (order[0] as number) > 0 !== (type === "prioritized")) continue;
     const job = await view.job(value);
     if (job === undefined) continue;
-    const isFinished = name === "completed" || name === "failed";
     const at = isFinished
       ? job.finishedOn
-      : name === "wait"
+      : isWaiting
         ? job.timestamp
         : (job.processedOn ?? job.timestamp);
     if ((at ?? 0) > until) continue;
@@ -194,16 +212,17 @@ export async function clean(
     if (!isFinished && (await isPlanned(view, job))) continue;
     await removeDeduplication(view, job);
     await erase(queues, view, job, true);
-    removed.push(job.id);
+    ids.push(job.id);
   }
-  view.event("cleaned", { count: removed.length });
-  return removed;
+  const more = ids.length === REMOVED_MAX && (most === 0 || before + ids.length < most);
+  if (!more) view.event("cleaned", { count: before + ids.length });
+  return { ids, more };
 }
 
 /** Why a queue is not removed. */
 export type Kept = "it is not paused" | "jobs are active";
 
-/** Removes all of a queue, up to `count` jobs at once. Answers whether there is more. */
+/** Removes all of a queue, up to `count` jobs and {@link REMOVED_MAX} at once. Answers whether there is more. */
 export async function obliterate(
   queues: Queues,
   view: QueueView,
@@ -213,7 +232,7 @@ export async function obliterate(
 ): Promise<{ more: boolean } | { kept: Kept }> {
   if (!view.isPaused) return { kept: "it is not paused" };
   if (!force && view.head.counts.active > 0) return { kept: "jobs are active" };
-  let left = count;
+  let left = Math.min(count, REMOVED_MAX);
   const names: SetName[] = ["active", "delayed", "wait", "waiting-children", "completed", "failed"];
   for (const name of names) {
     for (const { order, value } of await view.ids(name, left)) {

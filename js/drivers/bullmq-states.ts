@@ -16,11 +16,11 @@ import { REFUSAL, refusal } from "./bullmq-refusal.js";
 import { erase } from "./bullmq-removal.js";
 
 /** Delayed jobs that one call moves to the waiting ones. */
-const PROMOTED_MAX = 1000;
+const PROMOTED_MAX = 200;
 /** Finished jobs that one call deletes because they are too old or too many. */
-const EXPIRED_MAX = 1000;
-/** Jobs that one operation of an administrator moves. */
-export const MOVED_MAX = 1000;
+const EXPIRED_MAX = 100;
+/** Jobs that one operation of an administrator moves; BullMQ asks again for more. */
+export const MOVED_MAX = 200;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1000;
 
@@ -221,7 +221,7 @@ async function dropOld(
   if (age !== undefined && age >= 0) {
     const [first] = await view.ids(kind, 1);
     if (first !== undefined && (first.order[0] as number) <= now - age * SECOND_MS) {
-      for (const { order, value } of await view.ids(kind, limit)) {
+      for (const { order, value } of await view.ids(kind, Math.min(limit, EXPIRED_MAX))) {
         if ((order[0] as number) > now - age * SECOND_MS) break;
         await eraseById(queues, view, value);
       }
