@@ -36,9 +36,12 @@ const ABOUT_REDIS = "this test asks for a client of Redis";
 /** A hang guard for the whole run. */
 const RUN_MS_MAX = 3_600_000;
 
-/** Files about Redis, its clients or PostgreSQL; that of sandboxes opens connections to Redis in its hooks. */
+/**
+ * Files about Redis, its clients or PostgreSQL; that of sandboxes opens connections to Redis in its hooks, and
+ * child_stdio_null replaces a module that a setup file has loaded.
+ */
 const OTHER_STORES =
-  /\.redis\.test|adapter|bun-redis|cluster|connection\.test|connection-closed|ioredis|node-redis|postgres|sandboxed|script_loader|scripts\.test|valkey/;
+  /\.redis\.test|adapter|child_stdio|bun-redis|cluster|connection\.test|connection-closed|ioredis|node-redis|postgres|sandboxed|script_loader|scripts\.test|valkey/;
 
 const { values, positionals } = parseArgs({
   options: { place: { type: "string", default: "file" }, names: { type: "string" } },
@@ -126,6 +129,7 @@ process.env.BULLMQ_TEST_BACKEND = "postgres";
 const refused = () => {
   throw new Error(${JSON.stringify(ABOUT_REDIS)});
 };
+for (const name of ["lpush", "rpush", "hset", "set", "del", "zadd", "xread"]) none[name] = refused;
 for (const name of ["client", "blockingClient", "connection", "redisVersion"]) {
   Object.defineProperty(OpenKvQueueBackend.prototype, name, { get: refused, configurable: true });
 }

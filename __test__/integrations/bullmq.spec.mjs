@@ -6,7 +6,8 @@ import { openKv } from "openkv";
 import { OpenKvQueueBackend, openKvBackend } from "openkv/bullmq";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { dirname } from "node:path";
+import { rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -388,23 +389,19 @@ describe("two processes", () => {
       await queue.close();
       console.log(JSON.stringify(seen));
     `;
+    // Below node_modules, where the program finds the libraries.
+    const file = join(here, "node_modules", `.bullmq-${process.pid}.mjs`);
+    writeFileSync(file, program);
+    const args = globalThis.Deno ? ["run", "-A", "--quiet", "--no-lock", file] : [file];
     const run = async () => {
-      const args = [
-        ...(process.execArgv.includes("--bun") ? ["--bun"] : []),
-        "--input-type=module",
-        "-e",
-        program,
-      ];
-      const child = spawn(process.execPath, args, {
-        cwd: here,
-        stdio: ["ignore", "pipe", "inherit"],
-      });
+      const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       let output = "";
       child.stdout.on("data", (chunk) => (output += chunk));
       const [code] = await once(child, "close");
       return { code, seen: JSON.parse(output || "[]") };
     };
     const ends = await Promise.all([run(), run()]);
+    rmSync(file);
     expect(ends.map(({ code }) => code)).toEqual([0, 0]);
     const seen = ends.flatMap(({ seen }) => seen);
     expect(seen.length).toBe(200);

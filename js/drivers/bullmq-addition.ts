@@ -6,14 +6,7 @@ import { moveChild, nodeKey, parentOf, type Queues, releaseParent } from "./bull
 import { deduplicate } from "./bullmq-deduplication.js";
 import { type Job, newJob } from "./bullmq-job.js";
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
-import { toDelayed, toWait } from "./bullmq-states.js";
-
-/** A job that is to be added. */
-export interface Added {
-  job: Job;
-  /** It has children that are still to be added. */
-  waitsForChildren: boolean;
-}
+import { enqueue } from "./bullmq-enqueueing.js";
 
 export interface Addition {
   json: JobJson;
@@ -21,12 +14,22 @@ export interface Addition {
   parentKeyOpts: ParentKeyOpts;
 }
 
-/** Adds a job. Answers its id, or that of the job which stands in its place. */
+/** A parent that may have no child left to wait for. */
+export interface Release {
+  view: QueueView;
+  id: string;
+}
+
+/**
+ * Adds a job. Answers its id, or that of the job which stands in its place. In a tree a parent is released once all
+ * of the tree has been added: it is put on the list `later`.
+ */
 export async function add(
   queues: Queues,
   view: QueueView,
   { json, jobId, parentKeyOpts }: Addition,
   now: number,
+  later: Release[] | null = null,
 ): Promise<string> {
   const head = view.change();
   const parentKey = parentKeyOpts.parentKey ?? json.parentKey;
@@ -39,7 +42,7 @@ export async function add(
   const given = jobId || json.id ? await view.job(id) : undefined;
   const job = newJob({ ...json, parentKey } as JobJson, id);
   if (given !== undefined) {
-    await joinParent(queues, view, given, job, now);
+    await joinParent(queues, view, given, job, now, later);
     view.event("duplicated", { jobId: id });
     return id;
   }
@@ -55,30 +58,6 @@ export async function add(
   return id;
 }
 
-/** Puts a new job into its first state, and tells its parent of it. */
-export async function enqueue(
-  queues: Queues,
-  view: QueueView,
-  { job, waitsForChildren }: Added,
-): Promise<void> {
-  view.event("added", { jobId: job.id, name: job.name });
-  if (waitsForChildren) {
-    view.place(job, "waiting-children", [job.timestamp, view.next()]);
-    view.event("waiting-children", { jobId: job.id });
-  } else if (job.delay > 0) {
-    toDelayed(view, job, job.timestamp + job.delay);
-  } else {
-    toWait(view, job, job.opts.lifo === true);
-    view.event("waiting", { jobId: job.id });
-  }
-  const at = parentOf(job);
-  if (at === null) return;
-  const parentView = await queues(at.queue);
-  const parent = await parentView.job(at.id);
-  if (parent === undefined) return;
-  await moveChild(parentView, parent, { queue: view.name, id: job.id }, null, "unprocessed");
-}
-
 /** A job that is there already becomes a child of the parent with which it was added again. */
 async function joinParent(
   queues: Queues,
@@ -86,6 +65,7 @@ async function joinParent(
   job: Job,
   again: Job,
   now: number,
+  later: Release[] | null,
 ): Promise<void> {
   const at = parentOf(again);
   if (at === null) return;
@@ -105,12 +85,20 @@ async function joinParent(
   const child = { queue: view.name, id: job.id };
   if (job.state === "completed") {
     await moveChild(parentView, parent, { ...child, value: job.returnvalue }, null, "processed");
-    // In a tree the parent is released once all of it has been added.
-    if (parent.children?.unprocessed === 0) await releaseParent(parentView, parent, now);
+    if (later !== null) later.push({ view: parentView, id: parent.id });
+    else if (parent.children?.unprocessed === 0) await releaseParent(parentView, parent, now);
   } else {
     await moveChild(parentView, parent, child, null, "unprocessed");
   }
   job.parent = again.parent;
   job.parentKey = again.parentKey;
   view.save(job);
+}
+
+/** Releases the parents of a tree that have nothing to wait for. */
+export async function releaseAll(later: Release[], now: number): Promise<void> {
+  for (const { view, id } of later) {
+    const parent = await view.job(id);
+    if (parent?.children?.unprocessed === 0) await releaseParent(view, parent, now);
+  }
 }

@@ -19,10 +19,10 @@ import type {
   WorkerOptions,
 } from "bullmq";
 import { keyPart } from "./key-part.js";
-import { add, type Addition } from "./bullmq-addition.js";
+import { type Addition, add, type Release, releaseAll } from "./bullmq-addition.js";
 import type { QueueView } from "./bullmq-batch.js";
 import { leaveParent, type Queues } from "./bullmq-children.js";
-import { forget } from "./bullmq-deduplication.js";
+import { forget } from "./bullmq-winner.js";
 import type { SharedPlace } from "./bullmq-place.js";
 import { Queries } from "./bullmq-queries.js";
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
@@ -109,11 +109,13 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     try {
       return await lane.write(async (queues) => {
         const answers: [Error | null, string | number][] = [];
+        const later: Release[] = [];
         for (const { jobData, jobId, parentKeyOpts, prefix, queueName } of entries) {
           const view = await queues(`${prefix}:${queueName}`);
           const addition: Addition = { json: jobData, jobId, parentKeyOpts };
-          answers.push(await codeOf(add(queues, view, addition, now)));
+          answers.push(await codeOf(add(queues, view, addition, now, later)));
         }
+        await releaseAll(later, now);
         return answers;
       });
     } catch (error) {

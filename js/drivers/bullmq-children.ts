@@ -5,7 +5,7 @@ import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
 import type { QueueView } from "./bullmq-batch.js";
 import type { ChildStatus, Job } from "./bullmq-job.js";
-import { toWait } from "./bullmq-states.js";
+import { toWait } from "./bullmq-order.js";
 
 /** Answers the view of a queue by its qualified name. */
 export type Queues = (name: string) => Promise<QueueView>;

@@ -2,17 +2,12 @@
 
 import type { DeduplicationOptions } from "bullmq";
 import { keyPart } from "./key-part.js";
-import { enqueue, type Added } from "./bullmq-addition.js";
+import { type Added, enqueue } from "./bullmq-enqueueing.js";
 import type { QueueView } from "./bullmq-batch.js";
 import type { Queues } from "./bullmq-children.js";
 import type { Job } from "./bullmq-job.js";
 import { erase } from "./bullmq-removal.js";
-
-/** The job that an id stands for, until a time or until the job ends. */
-interface Winner {
-  jobId: string;
-  until: number | null;
-}
+import { type Winner, winnerOf } from "./bullmq-winner.js";
 
 /** Answers the job that stands for the id of a job which is to be added, or null: then that job stands for it. */
 export async function deduplicate(
@@ -56,13 +51,6 @@ export async function deduplicate(
   return winner.jobId;
 }
 
-/** The job that stands for an id now. */
-export async function winnerOf(view: QueueView, id: string, now: number): Promise<Winner | null> {
-  const winner = await view.get<Winner>("dedup", keyPart(id));
-  if (winner === undefined || (winner.until !== null && winner.until <= now)) return null;
-  return winner;
-}
-
 /** Keeps a job that is not added for when the one that is active ends, if it asks for that. */
 async function keepLast(
   view: QueueView,
@@ -104,24 +92,4 @@ export async function finishDeduplication(
   const until = !keepLastIfActive && ttl > 0 ? now + ttl : null;
   view.set({ jobId: next.job.id, until } satisfies Winner, "dedup", keyPart(id));
   await enqueue(queues, view, { ...next, job: { ...next.job, timestamp: now } });
-}
-
-/** A job is removed: it stands for its id no more. */
-export async function removeDeduplication(view: QueueView, job: Job): Promise<void> {
-  if (!job.deduplicationId) return;
-  await forget(view, job.deduplicationId, job.id, null);
-}
-
-/** Ends that an id stands for a job, or for any without `jobId`. Answers whether it did. */
-export async function forget(
-  view: QueueView,
-  id: string,
-  jobId: string | null,
-  now: number | null,
-): Promise<boolean> {
-  const winner =
-    now === null ? await view.get<Winner>("dedup", keyPart(id)) : await winnerOf(view, id, now);
-  if (!winner || (jobId !== null && winner.jobId !== jobId)) return false;
-  view.delete("dedup", keyPart(id));
-  return true;
 }

@@ -4,7 +4,7 @@ import type { DependenciesOpts, JobJson, JobState as BullState, JobType } from "
 import type { QueueView } from "./bullmq-batch.js";
 import type { Queues } from "./bullmq-children.js";
 import { Connection } from "./bullmq-connection.js";
-import { winnerOf } from "./bullmq-deduplication.js";
+import { winnerOf } from "./bullmq-winner.js";
 import { jsonOf } from "./bullmq-job.js";
 import * as reads from "./bullmq-reads.js";
 import { limitMs } from "./bullmq-states.js";

@@ -5,17 +5,12 @@ import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
 import type { QueueView, Row } from "./bullmq-batch.js";
 import { type Child, childrenIn, nodeKey, type Queues } from "./bullmq-children.js";
-import {
-  type ChildStatus,
-  type Job,
-  jsonOf,
-  type JobState,
-  type SetName,
-  setOf,
-} from "./bullmq-job.js";
+import { type ChildStatus, type Job, jsonOf, type JobState, setOf } from "./bullmq-job.js";
 import type { Scheduler } from "./bullmq-scheduler.js";
 import type { Metrics } from "./bullmq-states.js";
 
+/** The first part of the order of jobs without a priority. */
+const NO_PRIORITY = 0;
 /** Children in a page without a size. */
 const PAGE_CHILDREN = 20;
 
@@ -65,11 +60,11 @@ export async function countsOf(
 
 /** How many jobs wait with each of these priorities. */
 export async function countsOfPriorities(view: QueueView, priorities: number[]): Promise<number[]> {
-  const found = new Map<number, number>();
-  for (const { order } of await view.ids("wait")) {
-    found.set(order[0] as number, (found.get(order[0] as number) ?? 0) + 1);
+  const counts: number[] = [];
+  for (const priority of priorities) {
+    counts.push((await view.list(["set", "wait", priority])).length);
   }
-  return priorities.map((priority) => found.get(priority) ?? 0);
+  return counts;
 }
 
 /** The part of a range that has these first and last places, which count from the end below 0. */
@@ -94,15 +89,15 @@ export async function rangesOf(
       continue;
     }
     const isWait = type === "wait" || type === "waiting";
-    const isList = isWait || type === "active";
-    const name = isWait ? "wait" : setOf(type as JobState);
-    const limit = start >= 0 && end >= 0 && name !== "wait" ? end + 1 : Infinity;
-    const rows = (await view.ids(name as SetName, limit, !asc)).filter(
-      ({ order }) => name !== "wait" || (order[0] as number) > 0 === (type === "prioritized"),
+    const isPrioritized = type === "prioritized";
+    const limit = start >= 0 && end >= 0 && !isPrioritized ? end + 1 : Infinity;
+    const bucket = isWait ? ["set", "wait", NO_PRIORITY] : ["set", setOf(type as JobState)];
+    const rows = (await view.list<string>(bucket, limit, !asc)).filter(
+      ({ order }) => !isPrioritized || (order[0] as number) > NO_PRIORITY,
     );
     const ids = partOf(rows, start, end).map(({ value }) => value);
     // BullMQ turns an ascending list around.
-    answers.push(isList && asc ? ids.reverse() : ids);
+    answers.push((isWait || type === "active") && asc ? ids.reverse() : ids);
   }
   return answers;
 }

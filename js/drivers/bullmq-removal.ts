@@ -4,7 +4,7 @@ import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
 import type { QueueView } from "./bullmq-batch.js";
 import { type Child, childrenIn, leaveParent, type Queues } from "./bullmq-children.js";
-import { removeDeduplication } from "./bullmq-deduplication.js";
+import { removeDeduplication } from "./bullmq-winner.js";
 import { type ChildStatus, emptyHead, isLocked, type Job, type SetName } from "./bullmq-job.js";
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
 
@@ -156,20 +156,21 @@ export async function removeUnprocessed(
 }
 
 /**
- * Removes jobs that wait, and with `delayed` delayed ones, up to {@link REMOVED_MAX}; not those that schedulers have
+ * Removes jobs that wait, and with `delayed` delayed ones, about {@link REMOVED_MAX} of them; not those that schedulers have
  * planned. Answers whether there may be more.
  */
 export async function drain(queues: Queues, view: QueueView, delayed: boolean): Promise<boolean> {
   const sets: SetName[] = delayed ? ["wait", "delayed"] : ["wait"];
-  let removed = 0;
+  // Of each scheduler one job stays.
+  const most = REMOVED_MAX + (await view.list(["due"])).length;
   for (const name of sets) {
-    for (const { value } of await view.ids(name)) {
-      if (removed === REMOVED_MAX) return true;
+    const rows = await view.ids(name, most);
+    for (const { value } of rows) {
       const job = await view.job(value);
       if (job === undefined || (await isPlanned(view, job))) continue;
       await erase(queues, view, job, true);
-      removed += 1;
     }
+    if (rows.length === most) return true;
   }
   return false;
 }
@@ -197,7 +198,7 @@ export async function clean(
   const isFinished = name === "completed" || name === "failed";
   const limit = most > 0 ? Math.min(most - before, REMOVED_MAX) : REMOVED_MAX;
   const ids: string[] = [];
-  for (const { order, value } of await view.ids(name)) {
+  for (const { order, value } of await view.ids(name, isFinished ? limit : Infinity)) {
     if (ids.length >= limit) break;
     if (isWaiting && (order[0] as number) > 0 !== (type === "prioritized")) continue;
     const job = await view.job(value);

@@ -3,10 +3,10 @@
 
 import type { JobsOptions, RepeatableOptions } from "bullmq";
 import { keyPart } from "./key-part.js";
-import { enqueue } from "./bullmq-addition.js";
+import { enqueue } from "./bullmq-enqueueing.js";
 import type { QueueView } from "./bullmq-batch.js";
 import type { Queues } from "./bullmq-children.js";
-import { removeDeduplication } from "./bullmq-deduplication.js";
+import { removeDeduplication } from "./bullmq-winner.js";
 import { newJob } from "./bullmq-job.js";
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
 import { erase } from "./bullmq-removal.js";

@@ -11,6 +11,7 @@ import {
   type Queues,
 } from "./bullmq-children.js";
 import { finishDeduplication } from "./bullmq-deduplication.js";
+import { toDelayed, toWait } from "./bullmq-order.js";
 import { isLocked, type Job, jsonOf, unlock } from "./bullmq-job.js";
 import { REFUSAL, refusal } from "./bullmq-refusal.js";
 import { erase } from "./bullmq-removal.js";
@@ -40,26 +41,6 @@ export interface Keep {
   count?: number | undefined;
   age?: number | undefined;
   limit?: number | undefined;
-}
-
-/** Makes a job wait, at the end or in front of those of its priority. */
-export function toWait(
-  view: QueueView,
-  job: Job,
-  front: boolean,
-  priority: number = job.priority,
-): void {
-  const number = view.next();
-  const order = [priority, front ? -number : number];
-  view.place(job, priority === 0 ? "wait" : "prioritized", order);
-  if (!view.isPaused) view.mark();
-}
-
-/** Makes a job wait until a time. */
-export function toDelayed(view: QueueView, job: Job, due: number): void {
-  view.place(job, "delayed", [due, view.next()]);
-  view.event("delayed", { jobId: job.id, delay: due });
-  view.mark();
 }
 
 /** Moves jobs whose time has come to the waiting ones. */
