@@ -4,7 +4,7 @@
 //   git clone https://github.com/taskforcesh/bullmq FOLDER && cd FOLDER && npm install
 //   npm run generate:raw:scripts && npm run transform:commands
 //   node __test__/integrations/bullmq-suite.mjs FOLDER                    on a file
-//   node __test__/integrations/bullmq-suite.mjs FOLDER --place url        on a server of openkv; or memory
+//   node __test__/integrations/bullmq-suite.mjs FOLDER --place url        on a server of openkv; or memory, postgres
 //   node __test__/integrations/bullmq-suite.mjs FOLDER worker.test flow   files with such names
 //
 // Left out are the files about Redis and its clients, those about PostgreSQL, and those that load no backend.
@@ -28,6 +28,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { packedFiles } from "../../scripts/pack.mjs";
+import { startPostgres } from "../kit/postgres.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const accessToken = "the-token-of-the-suite";
@@ -52,8 +53,8 @@ if (given === undefined || !existsSync(join(given, "vitest.postgres.setup.ts")))
   console.error("Give the folder of a clone of github.com/taskforcesh/bullmq at version 6.");
   process.exit(1);
 }
-if (!["file", "memory", "url"].includes(values.place)) {
-  console.error(`--place is file, memory or url: received ${values.place}`);
+if (!["file", "memory", "url", "postgres"].includes(values.place)) {
+  console.error(`--place is file, memory, url or postgres: received ${values.place}`);
   process.exit(1);
 }
 const folder = resolve(given);
@@ -65,6 +66,7 @@ const server =
   values.place === "url"
     ? await serve({ path: join(scratch, "served.sqlite3"), listen: "127.0.0.1:0", accessToken })
     : null;
+const postgres = values.place === "postgres" ? await startPostgres() : null;
 writeFileSync(join(folder, "openkv.setup.ts"), setup());
 writeFileSync(join(folder, "openkv.config.ts"), config());
 const files = readdirSync(join(folder, "tests"))
@@ -75,6 +77,7 @@ const results = join(scratch, "results.json");
 await run(files);
 const { testResults } = JSON.parse(readFileSync(results, "utf8"));
 await server?.close();
+await postgres?.close();
 rmSync(scratch, { recursive: true, force: true });
 const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
 const isAbout = ({ failureMessages }) => failureMessages.some((text) => text.includes(ABOUT_REDIS));
@@ -112,8 +115,11 @@ function setup() {
     file: `${JSON.stringify(scratch)} + "/" + process.pid + "-" + Date.now() + ".sqlite3"`,
     memory: '":memory:"',
     url: JSON.stringify(server?.url.toString() ?? ""),
+    postgres: JSON.stringify(postgres?.url().toString() ?? ""),
   }[values.place];
-  const open = { file: { durability: "normal" }, memory: {}, url: { accessToken } }[values.place];
+  const open = { file: { durability: "normal" }, memory: {}, url: { accessToken }, postgres: {} }[
+    values.place
+  ];
   return `
 import { openKv } from "openkv";
 import { openKvBackend, OpenKvQueueBackend } from "openkv/bullmq";
