@@ -348,6 +348,8 @@ export class QueueView {
   /** Takes a job out of its state. It is saved by the caller, or deleted. */
   take(job: Job): void {
     if (job.state === null) return;
+    // A place of the global concurrency becomes free.
+    if (job.state === "active" && this.isMaxed) this.mark();
     this.deleteIn(["set", setOf(job.state)], job.order);
     this.#count(job, -1);
     job.state = null;

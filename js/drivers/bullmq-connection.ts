@@ -101,13 +101,19 @@ export class Connection extends EventEmitter {
   }
 
   waitUntilReady(): Promise<void> {
-    this.#ready ??= (async () => {
+    if (this.#ready !== undefined) return this.#ready;
+    const ready = (async () => {
       const { lane } = await this.shared.open();
       this.#start ??= await this.#lastEvent(lane);
       await this.#writePresence(PRESENCE_INTERVAL_MS_DEFAULT);
       this.emit("ready");
     })();
-    return this.#ready;
+    this.#ready = ready;
+    // The next call tries again.
+    ready.catch(() => {
+      if (this.#ready === ready) this.#ready = undefined;
+    });
+    return ready;
   }
 
   close(_force = false): Promise<void> {

@@ -161,7 +161,6 @@ export async function finish(queues: Queues, view: QueueView, asked: Finish): Pr
     if (children.failed > 0) throw refusal(REFUSAL.failedChildren, about);
   }
   const job = await held(view, jobId, asked.token, "moveToFinished", asked.fields);
-  const wasMaxed = view.isMaxed;
   job.attemptsMade += 1;
   job.finishedOn = now;
   if (kind === "completed") job.returnvalue = value;
@@ -170,7 +169,6 @@ export async function finish(queues: Queues, view: QueueView, asked: Finish): Pr
     delete job.deferredFailure;
   }
   view.place(job, kind, [now, view.next()]);
-  if (wasMaxed) view.mark();
   await finishDeduplication(queues, view, job, now);
   if (kind === "completed") await childCompleted(queues, view, job, now);
   else await childFailed(queues, view, job, value, now);
@@ -260,12 +258,10 @@ export async function delay(
     fields: Record<string, unknown> | undefined;
   },
 ): Promise<void> {
-  const wasMaxed = view.isMaxed;
   const job = await held(view, asked.jobId, asked.token, "moveToDelayed", asked.fields);
   if (!asked.skipAttempt) job.attemptsMade += 1;
   job.delay = asked.ms;
   toDelayed(view, job, asked.now + Math.max(asked.ms, 0));
-  if (wasMaxed) view.mark();
 }
 
 /** Makes a job that a worker holds wait for its children, or for one of them. Answers false if it has nothing to wait for. */
@@ -289,11 +285,9 @@ export async function awaitChildren(
           [keyPart(nodeKey(child.queue, child.id))],
         )) !== undefined;
   if (!waits) return false;
-  const wasMaxed = view.isMaxed;
   const job = await held(view, jobId, token, command);
   view.place(job, "waiting-children", [now, view.next()]);
   view.event("waiting-children", { jobId, prev: "active" });
-  if (wasMaxed) view.mark();
   return true;
 }
 

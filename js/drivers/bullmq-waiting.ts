@@ -4,6 +4,12 @@
 import type { Kv, KvKey } from "openkv";
 import type { Head } from "./bullmq-job.js";
 
+/** After a failure a watch begins again so many milliseconds later. */
+const AGAIN_MS = 1000;
+
+// Kept before a test replaces it, as in bullmq-lane.ts.
+const setTimer = globalThis.setTimeout;
+
 export type Kind = "jobs" | "events";
 
 /** The entry of a queue that changes with what somebody waits for. */
@@ -43,7 +49,7 @@ export class Waiting {
     watched.users += 1;
     if (watched.stop === null) {
       watched.stop = new AbortController();
-      void this.#watch(queue, kind, watched, watched.stop.signal).catch(failed);
+      void this.#watchAll(queue, kind, watched, watched.stop.signal, failed);
     }
     return () => {
       watched.users -= 1;
@@ -52,6 +58,26 @@ export class Waiting {
       watched.stop = null;
       if (watched.listeners.size === 0) this.#watched.delete(`${kind} ${queue}`);
     };
+  }
+
+  /** Watches until the signal or the closing of the handle, again after a failure. */
+  async #watchAll(
+    queue: string,
+    kind: Kind,
+    watched: Watched,
+    signal: AbortSignal,
+    failed: (error: unknown) => void,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.#watch(queue, kind, watched, signal);
+        return;
+      } catch (error) {
+        if ((error as Error).name === "BadResource") return;
+        failed(error);
+        await new Promise((resolve) => setTimer(resolve, AGAIN_MS).unref());
+      }
+    }
   }
 
   async #watch(queue: string, kind: Kind, watched: Watched, signal: AbortSignal): Promise<void> {
