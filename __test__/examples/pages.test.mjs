@@ -25,6 +25,7 @@ import { sharedPostgres } from "../kit/postgres.mjs";
 /** The pages whose programs other tests run. */
 const ELSEWHERE = {
   "docs/bundlers.md": "__test__/bundlers/bundles.mjs, __test__/bundlers/next.mjs",
+  "docs/bullmq.md": "__test__/integrations/documentation.spec.mjs",
   "docs/integrations.md": "__test__/integrations/documentation.spec.mjs",
   "docs/watching.md": "__test__/examples/watching.test.mjs",
 };

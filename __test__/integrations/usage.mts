@@ -8,12 +8,14 @@ import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkp
 import type { World } from "@workflow/world";
 import type { AbstractLevel } from "abstract-level";
 import { betterAuth } from "better-auth";
+import { Queue, Worker, setDefaultBackendFactory } from "bullmq";
 import session from "express-session";
 import { Keyv as Keyv6 } from "keyv-6";
 import Keyv from "keyv";
 import { openKv, type Kv } from "openkv";
 import { OpenKvLevel } from "openkv/abstract-level";
 import { openkvAdapter } from "openkv/better-auth";
+import { openKvBackend, type OpenKvQueueBackend } from "openkv/bullmq";
 import { OpenKvStore } from "openkv/keyv";
 import { OpenKvMemoryStore, OpenKvSaver } from "openkv/langgraph";
 import { RateLimiterOpenKv } from "openkv/rate-limiter";
@@ -43,6 +45,14 @@ await level.get(1);
 const adapter = openkvAdapter({ kv });
 betterAuth({ database: adapter });
 await adapter.close();
+
+const backend = openKvBackend(kv);
+setDefaultBackendFactory(backend);
+export const queue = new Queue("mail", { connection: {} }, backend);
+export const ofQueue: OpenKvQueueBackend = queue.getBackend();
+new Worker("mail", async ({ data }) => data, { connection: {} }, openKvBackend({ path }));
+// @ts-expect-error: it is no option.
+openKvBackend({ file: "a" });
 
 new Keyv6({ store: new OpenKvStore({ kv }) });
 new Keyv({ store: new OpenKvStore({ kv: openKv(), base: ["cache", 1] }) });

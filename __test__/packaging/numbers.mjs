@@ -172,6 +172,10 @@ export const SENTENCES = {
     "at most {wide.backoffIntervalsMax} intervals, of up to one hour",
     "up to {REQUEST_BYTES_MAX}, as a request",
   ],
+  "docs/bullmq.md": [
+    "by default a value has at most {deno.valueBytesMax}",
+    "A bulk is one commit for each {js/drivers/bullmq-backend.ts ADDED_MAX} jobs",
+  ],
   "docs/integrations.md": [
     "Entries go at their `expire`, and after {js/drivers/next.ts KEPT_MS_MAX}.",
     "is repeated\nafter {js/drivers/workflow-queue.ts RETRY_MS_FIRST}, then after twice the time, up to {js/drivers/workflow-queue.ts RETRY_MS_MAX};",
