@@ -450,7 +450,7 @@ onEveryKind("named queues", (fresh) => {
     ["listen", (q) => q.listen(), /handler must be a function/],
     ["listen", (q) => q.listen(() => {}, { concurrency: 0 }), /concurrency must be an integer/],
     ["listen", (q) => q.listen(() => {}, { concurrency: 1001 }), /from 1 to 1000/],
-    ["listen", (q) => q.listen(() => {}, { lockDuration: 99 }), /from 100 to 86400000/],
+    ["listen", (q) => q.listen(() => {}, { lockDuration: 99 }), /from 100 ms to 86400000 ms/],
     ["listen", (q) => q.listen(() => {}, { signal: {} }), /must be an AbortSignal/],
     ["listen", (q) => q.listen(() => {}, { concurency: 1 }), /unknown option 'concurency'/],
     ["receive", (q) => q.receive({ wait: -1 }), /wait must be a duration/],

@@ -124,7 +124,7 @@ onEveryKind("schedules", (fresh) => {
       .atomic()
       .enqueue("atomic", { queue: "slow", timeout: 20, backoffSchedule: [] })
       .commit();
-    await assert.rejects(queue.enqueue(1, { timeout: 0 }), /timeout must be an integer from 1/);
+    await assert.rejects(queue.enqueue(1, { timeout: 0 }), /timeout must be a duration from 1 ms/);
     const stop = new AbortController();
     const failed = [];
     const aborted = (signal) =>
