@@ -23,6 +23,7 @@ mod range;
 pub mod replay;
 mod speculation;
 mod transaction;
+mod unique;
 mod work;
 
 pub use effect::{NewRow, RowEffect};

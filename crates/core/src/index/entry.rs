@@ -1,12 +1,12 @@
 //! The entries of an index: the codes of the values under its paths, then the key.
 
 use super::code::{ABSENT, BEFORE_KEY, Code, LOOSE, NULL, OTHER, length};
-use crate::codec::Malformed;
 use crate::codec::cbor::Item;
+use crate::codec::{Malformed, key};
 use crate::filter::{Path, Subject, any_element};
 use crate::model::{
-    Encoding, Error, FILTER_PATH_STEPS_MAX, OrderPath, Result, VALUE_INDEX_ELEMENTS_MAX,
-    VALUE_INDEX_PART_BYTES_MAX, ValueIndexInfo, ValueIndexSpec, ValueIndexState,
+    Encoding, Error, FILTER_PATH_STEPS_MAX, Kind, OrderPath, Result, VALUE_INDEX_ELEMENTS_MAX,
+    VALUE_INDEX_PART_BYTES_MAX, ValueIndexInfo, ValueIndexSpec, ValueIndexState, Violation,
 };
 
 /// An index with its paths parsed.
@@ -223,4 +223,43 @@ fn elements(subject: &mut Subject<'_>, path: &Path) -> Result<Vec<Code>, Malform
         codes.push(Code::of(ABSENT));
     }
     Ok(codes)
+}
+
+/// The changes of the indexes by a change of an entry: passes each entry of an index that is removed
+/// (`false`) or added (`true`), with the number of the index.
+///
+/// # Errors
+/// Those of `change`.
+pub fn changes(
+    indexes: &[ValueIndex],
+    key: &[u8],
+    old: Option<(Encoding, &[u8])>,
+    new: Option<(Encoding, &[u8])>,
+    change: &mut dyn FnMut(i64, &[u8], bool) -> Result<()>,
+) -> Result<()> {
+    for index in indexes.iter().filter(|index| index.is_kept() && index.spec().covers(key)) {
+        let entries = |value: Option<(Encoding, &[u8])>| {
+            value.map_or(Vec::new(), |(encoding, bytes)| index.entries(key, encoding, bytes))
+        };
+        let (old, new) = (entries(old), entries(new));
+        let id = index.info.id;
+        // Both are in order.
+        for entry in old.iter().filter(|entry| new.binary_search(entry).is_err()) {
+            change(id, entry, false)?;
+        }
+        // An index that is being built may lack an old entry, so all new ones are added.
+        for entry in &new {
+            change(id, entry, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// The error of a write that breaks unique indexes, for callers that get an error instead of an outcome.
+pub fn not_unique(violations: &[Violation]) -> Error {
+    let each = violations.iter().map(|Violation { index, key, other }| {
+        let (key, other) = (key::print(key.as_bytes()), key::print(other.as_bytes()));
+        format!("the unique index '{index}' has the value of {key} for {other} already")
+    });
+    Error::new(Kind::NotUnique, each.collect::<Vec<_>>().join("; "))
 }

@@ -24,6 +24,7 @@ mod reply;
 mod scan;
 mod search;
 mod validate_untrusted;
+mod value_index;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,6 +17,7 @@ mod reader;
 pub mod records;
 pub mod scan;
 mod search;
+mod value_index;
 mod write;
 
 use crate::protocol::numbers::{self, Group};
@@ -50,6 +51,9 @@ pub use scan::{
     put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,
 };
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
+pub use value_index::{
+    OrderedRequest, parse_ordered, parse_value_index, parse_value_indexes, push_value_indexes,
+};
 pub use write::{
     Placed, WRITE_ID_RECORD_BYTES, parse_writes, parse_writes_apart, push_write, push_write_id,
 };
