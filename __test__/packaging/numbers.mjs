@@ -276,6 +276,15 @@ export const SENTENCES = {
     "{POSTGRES_POLL_BUSY_MS:ms} to {POSTGRES_POLL_IDLE_MS} later",
     "growing pauses up to {FOLLOW_PAUSE_MS_MAX};",
   ],
+  "docs/indexes.md": [
+    "at most {INDEX_BUILD_ROWS_MAX} entries or {INDEX_BUILD_BYTES_MAX}, with",
+    "the first {VALUE_INDEX_PART_BYTES_MAX:bytes} bytes",
+    "more than {VALUE_INDEX_ELEMENTS_MAX} elements",
+    "at most {VALUE_INDEXES_MAX} value indexes",
+    "a value over {VALUE_INDEX_PART_BYTES_MAX:bytes} bytes",
+    "up to {VALUE_INDEX_SORTED_ENTRIES_MAX} entries",
+    "at most {SORT_ENTRIES_MAX} entries and {SORT_BYTES_MAX}",
+  ],
   "docs/search.md": [
     "bigints of up to {INDEX_BIGINT_BITS_MAX} bits",
     "at most {INDEX_BUILD_ROWS_MAX} entries or {INDEX_BUILD_BYTES_MAX}, with",

@@ -30,6 +30,8 @@ export const LIST_OPTIONS = [
   "keysOnly",
   "depth",
   "withExpiry",
+  "orderBy",
+  "sort",
   "signal",
 ] as const;
 /** The signal of a list is checked before. */
@@ -47,7 +49,7 @@ export function checkListOptions(options: object | null) {
   }
   const given = optionsOf(options, CHECKED);
   const { limit, batchSize, reverse, cursor, consistency } = given;
-  const { where, keysOnly, depth, withExpiry } = given;
+  const { where, keysOnly, depth, withExpiry, orderBy, sort } = given;
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
     throw coded("INVALID", new Error(`Limit must be a positive integer: received ${shown(limit)}`));
@@ -65,6 +67,8 @@ export function checkListOptions(options: object | null) {
     keysOnly: keysOnly === true,
     depth: checkDepth(depth),
     withExpiry: withExpiry === true,
+    orderBy,
+    sort,
     limit,
     batchSize: batchSize ?? undefined,
     // As in Deno: only `true` counts.
