@@ -931,7 +931,8 @@ export interface KvValueIndexOptions extends KvCallOptions {
     | readonly (string | { path: string; order?: "asc" | "desc" | undefined })[];
   /**
    * No two entries have the same values under all paths; an entry where one of them is absent or `null` is no
-   * part of this. A commit that would break it is refused ({@link KvCommitRefusal.violations}, {@link KvUniqueError}).
+   * part of this. A write that would break it rejects with {@link KvUniqueError}, or, if it has checks, resolves
+   * with {@link KvCommitRefusal.violations}.
    * Default: false.
    */
   unique?: boolean | undefined;

@@ -169,11 +169,10 @@ onEachAndServed("value indexes", (fresh) => {
     assert.equal(refused.code, "UNIQUE");
     assert.deepEqual(refused.violations, violations);
     assert.match(refused.message, /'email'.*\["u", ?1\]|'email'.*u/);
-    const atomic = await kv
-      .atomic()
-      .set(["u", 2], { email: "ada@a.example" })
-      .set(["x"], 1)
-      .commit();
+    const twice = () => kv.atomic().set(["u", 2], { email: "ada@a.example" }).set(["x"], 1);
+    await assert.rejects(twice().commit(), { name: "KvUniqueError", violations });
+    const free = { key: ["x"], versionstamp: null };
+    const atomic = await twice().check(free).commit();
     assert.deepEqual(atomic, { ok: false, failed: [], violations });
     assert.equal((await kv.get(["x"])).value, null);
     await assert.rejects(
@@ -189,7 +188,8 @@ onEachAndServed("value indexes", (fresh) => {
     assert.equal((await exchange.set(["u", 2], { email: "ada@a.example" }).commit()).ok, true);
     await kv.set(["u", 2], { email: "ada@a.example", again: true });
     const within = kv.atomic().set(["u", 7], { email: "c" }).set(["u", 8], { email: "c" });
-    assert.equal((await within.commit()).violations.length, 1);
+    const both = await within.check({ key: ["x"], versionstamp: null }).commit();
+    assert.equal(both.violations.length, 1);
     await kv.delete(["u", 1]);
     await kv.set(["u", 9], { email: "bob@a.example" });
     await kv.touch(["u", 9], { expireIn: 0 });
@@ -346,9 +346,11 @@ onEach("value indexes", (fresh) => {
     await kv.createIndex({ type: "value", prefix: ["u"], on: "n" });
     const { versionstamp } = await kv.set(["u", 1], { n: 2 });
     await kv.set(["u", 1], { n: 3 });
-    const past = kv.at({ versionstamp });
+    const past = await kv.at(versionstamp);
     assert.deepEqual(await ids(past.list(USERS, { where: { n: 2 } })), [1]);
     assert.deepEqual(await ids(kv.list(USERS, { where: { n: 2 } })), []);
+    await assert.rejects(past.list(USERS, { orderBy: "n" }).toArray(), /no index/);
+    assert.deepEqual(await ids(past.list(USERS, { orderBy: "n", sort: true })), [1]);
   });
 });
 

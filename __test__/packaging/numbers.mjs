@@ -355,6 +355,8 @@ export const SENTENCES = {
   "index.d.ts": [
     "the slowest first: at most {SLOW_OPERATIONS_MAX}, of {SLOW_OPERATION_MS_MIN} or more.",
     "key of more than {SLOW_KEY_BYTES_MAX}.",
+    "at most {VALUE_INDEX_PATHS_MAX}, the most significant first",
+    "{INDEX_NAME_BYTES_MAX:bytes} bytes, that no other index has",
     "At most {deno.keyBytesMax} when encoded",
     "Default: `[{BACKOFF_DEFAULT_MS.0}, {BACKOFF_DEFAULT_MS.1}, {BACKOFF_DEFAULT_MS.2}, {BACKOFF_DEFAULT_MS.3}, {BACKOFF_DEFAULT_MS.4}]`",
     "until the handle closes, up to {js/queue/deno-queue.ts CREDITS} at a time",

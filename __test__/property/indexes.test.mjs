@@ -19,7 +19,8 @@ const ids = async (list) => (await list.toArray()).map(({ key }) => key[1]);
 
 /** One commit of random changes, on both databases and on the model. */
 async function change(databases, model, random) {
-  const commits = databases.map((kv) => kv.atomic());
+  const free = { key: ["never"], versionstamp: null };
+  const commits = databases.map((kv) => kv.atomic().check(free));
   const after = new Map(model);
   const touched = new Set();
   for (let i = random.int(1, 6); i > 0; i--) {

@@ -17,6 +17,9 @@ pub(super) struct Unique {
     stored: HashMap<(i64, Vec<u8>), Vec<Key>>,
 }
 
+/// Values, each with the place of its index.
+type Values = Vec<(usize, Vec<u8>)>;
+
 impl Unique {
     /// `None` without a unique index.
     pub(super) fn of(indexes: Option<Arc<[ValueIndex]>>) -> Option<Self> {
@@ -27,7 +30,7 @@ impl Unique {
 
     /// The values of an entry that must be unique, with their indexes; notes that the batch has stored
     /// them.
-    fn note(&mut self, key: &Key, row: &NewRow) -> Result<Vec<(usize, Vec<u8>)>, (usize, Unfit)> {
+    fn note(&mut self, key: &Key, row: &NewRow) -> Result<Values, (usize, Unfit)> {
         let mut all = Vec::new();
         for (at, index) in self.indexes.iter().enumerate() {
             if !(index.spec().unique && index.is_kept() && index.spec().covers(key.as_bytes())) {
@@ -94,7 +97,8 @@ impl Evaluation<'_> {
                 let Some(index) = unique.indexes.get(at) else { continue };
                 let in_batch = unique.stored.get(&(index.info.id, value.clone()));
                 let others = in_batch.into_iter().flatten().filter(|other| *other != key);
-                let mut other = others.cloned().find(|other| self.stores(index, other, &value));
+                let mut others = others.filter(|other| self.stores(index, other, &value));
+                let mut other = others.next().cloned();
                 if other.is_none() {
                     other = self.other_before(index, key, &value)?;
                 }

@@ -225,6 +225,9 @@ fn elements(subject: &mut Subject<'_>, path: &Path) -> Result<Vec<Code>, Malform
     Ok(codes)
 }
 
+/// Gets the number of an index, an entry of it, and whether it is added; it is removed otherwise.
+pub type ChangeEntry<'c> = &'c mut dyn FnMut(i64, &[u8], bool) -> Result<()>;
+
 /// The changes of the indexes by a change of an entry: passes each entry of an index that is removed
 /// (`false`) or added (`true`), with the number of the index.
 ///
@@ -235,7 +238,7 @@ pub fn changes(
     key: &[u8],
     old: Option<(Encoding, &[u8])>,
     new: Option<(Encoding, &[u8])>,
-    change: &mut dyn FnMut(i64, &[u8], bool) -> Result<()>,
+    change: ChangeEntry<'_>,
 ) -> Result<()> {
     for index in indexes.iter().filter(|index| index.is_kept() && index.spec().covers(key)) {
         let entries = |value: Option<(Encoding, &[u8])>| {

@@ -16,6 +16,6 @@ mod plan;
 mod tests;
 
 pub use entry::Part;
-pub use entry::{Unfit, ValueIndex, changes, not_unique};
+pub use entry::{ChangeEntry, Unfit, ValueIndex, changes, not_unique};
 pub use gather::{Gathered, Ordered, WalkEntries, gather, gather_ordered, order_code};
 pub use plan::{EntryRange, KeyPlan, OrderPlan, parse_paths, plan_keys, plan_order};
