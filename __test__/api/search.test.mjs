@@ -233,8 +233,9 @@ onEachAndServed("search", (fresh) => {
     assert.equal((await kv.createIndex(options)).name, index.name);
     await kv.createIndex({ prefix: [], fields: ["x"], name: "all" });
     assert.deepEqual(await kv.listIndexes(), [
-      { name: index.name, ...options, state: "ready", indexed: 0, documents: 0 },
+      { type: "fulltext", name: index.name, ...options, state: "ready", indexed: 0, documents: 0 },
       {
+        type: "fulltext",
         name: "all",
         prefix: [],
         fields: ["x"],

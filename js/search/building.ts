@@ -23,14 +23,17 @@ interface Described {
 export class Building<I extends Described> {
   /** As of the last look. */
   info: I;
+  /** The object of the caller, whose `state` is that of the last look. */
+  readonly #index: { state: I["state"] };
   readonly #session: Session;
   readonly #list: () => Promise<I[]>;
   /** The number of entries under the prefix, once `progress` has counted them. */
   #counting: Promise<void> | null = null;
   #entries: number | null = null;
 
-  constructor(session: Session, info: I, list: () => Promise<I[]>) {
+  constructor(session: Session, index: { state: I["state"] }, info: I, list: () => Promise<I[]>) {
     this.#session = session;
+    this.#index = index;
     this.info = info;
     this.#list = list;
   }
@@ -40,7 +43,7 @@ export class Building<I extends Described> {
   }
 
   async *progress(): AsyncGenerator<KvIndexProgress, void, undefined> {
-    if (this.info.state === "building") this.#count();
+    if (this.#index.state === "building") this.#count();
     for await (const indexed of this.#follow()) {
       const total = this.#entries === null ? null : Math.max(this.#entries, indexed);
       yield { indexed, total, done: false };
@@ -52,9 +55,9 @@ export class Building<I extends Described> {
   /** Yields whenever building has progressed, and ends when it is complete. */
   async *#follow(): AsyncGenerator<number, void, undefined> {
     let reported = -1;
-    while (this.info.state === "building") {
+    while (this.#index.state === "building") {
       await this.#look();
-      if (this.info.state !== "building") return;
+      if (this.#index.state !== "building") return;
       if (this.info.indexed !== reported) {
         reported = this.info.indexed;
         yield reported;
@@ -81,6 +84,7 @@ export class Building<I extends Described> {
       throw new KvError("CONFLICT", text);
     }
     this.info = found;
+    this.#index.state = found.state;
   }
 }
 

@@ -49,7 +49,9 @@ export async function createIndex(
   session: Session,
   options: KvIndexOptions | KvValueIndexOptions,
 ): Promise<KvIndex | KvValueIndex> {
-  const type = option(options, "type");
+  // The check of all options refuses what is no object.
+  const type =
+    typeof options === "object" && options !== null ? option(options, "type") : undefined;
   if (type === "value") return createValueIndex(session, options as KvValueIndexOptions);
   if (type !== undefined && type !== "fulltext") {
     throw invalid(`kv.createIndex: type must be "fulltext" or "value": received ${shown(type)}`);
@@ -162,6 +164,7 @@ class OpenIndex implements KvIndex {
   readonly tokenize: KvIndexInfo["tokenize"];
   readonly prefixLengths: readonly number[];
   readonly type = "fulltext";
+  state: KvIndexInfo["state"];
   readonly #building: Building<KvIndexInfo>;
 
   constructor(session: Session, info: KvIndexInfo) {
@@ -170,11 +173,9 @@ class OpenIndex implements KvIndex {
     this.fields = info.fields;
     this.tokenize = info.tokenize;
     this.prefixLengths = info.prefixLengths;
-    this.#building = new Building(session, info, async () => infosOf(await list(session, false)));
-  }
-
-  get state(): KvIndexInfo["state"] {
-    return this.#building.info.state;
+    this.state = info.state;
+    const look = async () => infosOf(await list(session, false));
+    this.#building = new Building(session, this, info, look);
   }
 
   get progress(): AsyncIterableIterator<KvIndexProgress> {

@@ -131,6 +131,7 @@ class OpenValueIndex implements KvValueIndex {
   readonly unique: boolean;
   readonly multi: boolean;
   readonly sparse: boolean;
+  state: KvValueIndexInfo["state"];
   readonly #session: Session;
   readonly #building: Building<KvValueIndexInfo>;
 
@@ -142,11 +143,8 @@ class OpenValueIndex implements KvValueIndex {
     this.multi = info.multi;
     this.sparse = info.sparse;
     this.#session = session;
-    this.#building = new Building(session, info, () => listValueIndexes(session));
-  }
-
-  get state(): KvValueIndexInfo["state"] {
-    return this.#building.info.state;
+    this.state = info.state;
+    this.#building = new Building(session, this, info, () => listValueIndexes(session));
   }
 
   get progress(): AsyncIterableIterator<KvIndexProgress> {

@@ -37,6 +37,8 @@ pub fn gather(
     max: usize,
     walk: WalkEntries<'_>,
 ) -> Result<Option<Gathered>> {
+    // Many ranges take together no more memory than one.
+    let max = max.min(VALUE_INDEX_SORTED_ENTRIES_MAX / plan.ranges.len().max(1)).max(1);
     let mut keys = Vec::new();
     let mut visited = 0;
     // Behind it in the order of the list, a range may have keys that were not read.

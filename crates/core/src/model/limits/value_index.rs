@@ -41,4 +41,4 @@ pub const SORT_ENTRIES_MAX: usize = 10_000;
 
 /// Bytes of a page that is sorted in memory.
 // Public (indexes): bytes of a page that `sort: true` sorts
-pub const SORT_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const SORT_BYTES_MAX: usize = 4 * 1024 * 1024;
