@@ -333,7 +333,7 @@ onEachAndServed("search", (fresh) => {
     for (const [options, words] of [
       [undefined, /prefix must be an array/],
       [5, /options must be an object/],
-      [{ ...valid, feilds: [] }, /unknown option 'feilds': known are prefix, fields/],
+      [{ ...valid, feilds: [] }, /unknown option 'feilds': known are type, prefix, fields/],
       [{ ...valid, prefix: "x" }, /prefix must be an array: received the string "x"/],
       [{ ...valid, prefix: [{}] }, /expected string, number/],
       [{ ...valid, prefix: ["x".repeat(3000)] }, /prefix too large \(max 2048 bytes\)/],

@@ -72,7 +72,7 @@ pub(super) fn entries_follow_every_change(engine: &impl Engine) {
     apply_at(&mut writer, Work { sweep_max: 9, ..Work::default() }, NOW + 10);
     assert_eq!(agrees(engine), count - 3 + 1);
     // What another copy's log brings.
-    let version = read(&mut engine.reader().unwrap(), NOW, Snapshot::stats).stamp.version() + 1;
+    let version = read(&mut engine.reader().unwrap(), NOW, |of| of.stats()).stamp.version() + 1;
     let Mutation::Set { key, value, .. } = doc("repeated", "z") else { panic!("a set") };
     let set = Change { key, version, kind: ChangeKind::Set { value, expire_at_ms: None } };
     let deleted = Change { key: of(&["d", "3"]), version, kind: ChangeKind::Deleted };

@@ -165,8 +165,8 @@ mod tests {
             Decision::CheckFailed(vec![0, 300]),
             Decision::NotUnique(vec![Violation {
                 index: "email".to_owned(),
-                key: Key::from_encoded(vec![0x14]),
-                other: Key::from_encoded(vec![0x26]),
+                key: openkv_core::model::Key::from_encoded(vec![0x14]),
+                other: openkv_core::model::Key::from_encoded(vec![0x26]),
             }]),
             Decision::Rejected(Error::closed()),
             Decision::committed(
