@@ -210,6 +210,7 @@ mod tests {
         let mut decisions = decisions();
         let frame = frame_of(|out| push_plain_outcomes(out, &decisions));
         decisions[2] = Decision::CheckFailed(Vec::new());
+        decisions[3] = Decision::CheckFailed(Vec::new());
         if let Decision::CommittedWith(_, results) = &mut decisions[5] {
             results.values.clear();
             results.enqueued.clear();
