@@ -211,7 +211,7 @@ mod tests {
         let frame = frame_of(|out| push_plain_outcomes(out, &decisions));
         decisions[2] = Decision::CheckFailed(Vec::new());
         decisions[3] = Decision::CheckFailed(Vec::new());
-        if let Decision::CommittedWith(_, results) = &mut decisions[5] {
+        if let Decision::CommittedWith(_, results) = &mut decisions[6] {
             results.values.clear();
             results.enqueued.clear();
         }
