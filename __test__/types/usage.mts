@@ -285,7 +285,8 @@ export async function searching(kv: Kv): Promise<void> {
     same<typeof value, User>(true);
   }
   await kv.paginate<User>({ prefix: ["users"] }, { orderBy: "age", sort: true });
-  const refused = await kv.atomic().set(["users", 1], {}).commit();
+  const one = await kv.get(["users", 1]);
+  const refused = await kv.atomic().check(one).set(["users", 1], {}).commit();
   if (!refused.ok) void refused.violations?.[0].other;
   // @ts-expect-error there is no such order
   kv.list({ prefix: ["users"] }, { orderBy: { age: "up" } });
