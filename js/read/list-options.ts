@@ -132,6 +132,15 @@ export function scanOptions(
   return { where, keysOnly, depth, withExpiry, passed: passed && selects };
 }
 
+/** Refuses what does not go together with orderBy. */
+export function refuseWithOrder(method: string, { depth }: ListOptions, passed: boolean): void {
+  if (passed) {
+    throw invalid(`${method}: orderBy is no option of a transaction: sort what it has listed`);
+  }
+  if (depth === undefined) return;
+  throw invalid(`${method}: orderBy and depth do not go together: leave one out`);
+}
+
 /** The options of a count. */
 export const COUNT_OPTIONS = ["where", "depth", "signal"] as const;
 

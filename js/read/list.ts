@@ -2,7 +2,7 @@
 // Invariant: entries are yielded in key order, each once, however the calls of next() overlap; a
 // page is from one snapshot.
 
-import { invalid, misuse } from "../model/errors.js";
+import { misuse } from "../model/errors.js";
 import { checkConsistency, overLimit } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { decodeKey } from "../codec/key.js";
@@ -10,7 +10,13 @@ import { decodeValue } from "../codec/value/decode.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import { READS } from "../instruments/channels.js";
 import { refuseArrayUse } from "./list-misuse.js";
-import { LIST_OPTIONS, WHOLE, checkListOptions, scanOptions } from "./list-options.js";
+import {
+  LIST_OPTIONS,
+  WHOLE,
+  checkListOptions,
+  refuseWithOrder,
+  scanOptions,
+} from "./list-options.js";
 import {
   POINT_HEAD_BYTES,
   RANGE_HEAD_BYTES,
@@ -138,12 +144,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#reverse = reverse;
     this.#freshness = session.freshness(consistency as KvConsistencyLevel | undefined);
     const order = checkOrder(method, checked.orderBy, checked.sort);
-    if (order !== null && passed) {
-      throw invalid(`${method}: orderBy is no option of a transaction: sort what it has listed`);
-    }
-    if (order !== null && checked.depth !== undefined) {
-      throw invalid(`${method}: orderBy and depth do not go together: leave one out`);
-    }
+    if (order !== null) refuseWithOrder(method, checked, passed);
     const scan = scanOptions(method, checked, this.#selector, passed);
     if (order !== null) {
       this.#scan = new OrderedScan(session, scan ?? WHOLE, reverse, signal, order, cursor);

@@ -99,6 +99,17 @@ impl Scan {
         }
     }
 
+    /// The same for a list in the order of values, which takes keys of any length.
+    ///
+    /// # Errors
+    /// `Invalid` with a depth.
+    pub fn whole_keys(self) -> Result<Self> {
+        match self.depth {
+            None => Ok(self),
+            Some(_) => Err(Error::invalid("kv.list: orderBy and depth do not go together")),
+        }
+    }
+
     /// The keys of the next entries, if a value index has them.
     fn indexed(&self, snapshot: &mut dyn Snapshot, limit: usize) -> Result<Option<Gathered>> {
         let Some(filter) = self.filter.as_ref().filter(|_| !self.passed && self.depth.is_none())

@@ -4,9 +4,8 @@ use super::answering::Answering;
 use super::{Call, Fault};
 use crate::{OrderedPage, OrderedScan, Scan, Store};
 use openkv_core::codec::key;
-use openkv_core::filter::Filter;
 use openkv_core::index::parse_paths;
-use openkv_core::model::{Error, Result, Row, Seen, ValueIndexInfo};
+use openkv_core::model::{Result, Row, Seen, ValueIndexInfo};
 use openkv_wire::protocol::frame::{
     OrderedRequest, frame_of, parse_ordered, parse_value_index, push_value_indexes, put_seen,
     scan_answer,
@@ -38,11 +37,6 @@ pub(super) fn list(_frame: &[u8], Call { store, reply, .. }: Call) {
 fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i64), Fault> {
     let mut request = parse_ordered(frame)?;
     let now_ms = request.scan.now_ms.unwrap_or_else(|| store.now_ms());
-    let filter =
-        request.scan.filter.as_deref().map(|bytes| Filter::parse(bytes, now_ms)).transpose()?;
-    if request.scan.depth.is_some() {
-        return Err(Error::invalid("kv.list: orderBy and depth do not go together").into());
-    }
     // The reverse of an order is the order of each path in reverse.
     for path in &mut request.order {
         path.descending ^= request.scan.reverse;
@@ -50,15 +44,8 @@ fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i6
     if !request.order.is_empty() {
         parse_paths(&request.order)?;
     }
-    let scan = Scan {
-        start: request.scan.start.as_bytes().to_vec(),
-        end: request.scan.end.as_bytes().to_vec(),
-        reverse: request.scan.reverse && request.order.is_empty(),
-        values: !request.scan.keys_only,
-        depth: request.scan.depth,
-        filter,
-        passed: false,
-    };
+    let scan =
+        Scan { reverse: false, passed: false, ..Scan::of(&request.scan, now_ms)? }.whole_keys()?;
     let (order, sort, after) = (request.order.clone(), request.sort, request.after.clone());
     Ok((OrderedScan { scan, order, sort, after }, request, now_ms))
 }
