@@ -19,6 +19,7 @@ module.exports.KvError = openkv.KvError;
 module.exports.KvConflictError = openkv.KvConflictError;
 module.exports.KvDoNotRetry = openkv.KvDoNotRetry;
 module.exports.KvFeedGapError = openkv.KvFeedGapError;
+module.exports.KvUniqueError = openkv.KvUniqueError;
 module.exports.KvOutcomeUnknownError = openkv.KvOutcomeUnknownError;
 module.exports.KvValidationError = openkv.KvValidationError;
 module.exports.BadResource = openkv.BadResource;

@@ -130,6 +130,18 @@ export interface KvCommitRefusal extends KvCommitError {
    * server that is not openkv's and does not say which of several checks failed.
    */
   failed: number[];
+  /** The unique indexes that refuse the commit, if it has failed because of them; `failed` is empty then. */
+  violations?: KvViolation[];
+}
+
+/** Two entries of which a unique index allows one. */
+export interface KvViolation {
+  /** The name of the index. */
+  index: string;
+  /** The key that was written. */
+  key: KvEntryKey;
+  /** The key that has the value. */
+  other: KvEntryKey;
 }
 
 /**
@@ -274,7 +286,20 @@ export interface KvListOptions<T = unknown> extends KvCallOptions {
   depth?: number | undefined;
   /** Entries with `expireAt`, see {@link KvExpiry}. Default: false. */
   withExpiry?: boolean | undefined;
+  /**
+   * Lists in the order of values instead of keys: a path, or paths with their orders, the most significant
+   * first. Rejects with `TypeError` unless a value index has the order (see {@link KvValueIndexOptions}), or
+   * `sort` is true. Not together with `depth`, and not in a transaction. `reverse` reverses it.
+   *
+   * An entry whose value changes between two reads of the list can come twice, or not at all.
+   */
+  orderBy?: KvOrder | undefined;
+  /** Without an index for `orderBy` the entries are sorted in memory: each page reads the whole range. Default: false. */
+  sort?: boolean | undefined;
 }
+
+/** The order of a list: a path as in {@link KvFilter}, or several with their orders. */
+export type KvOrder = string | { readonly [path: string]: "asc" | "desc" };
 
 /** An entry of a list with `keysOnly: true`. */
 export interface KvKeyEntry {
@@ -531,6 +556,10 @@ export interface KvPageOptions<T = unknown> extends KvCallOptions {
   reverse?: boolean | undefined;
   /** Only entries whose value matches this filter. */
   where?: KvFilter<T> | undefined;
+  /** As that of {@link KvListOptions}. */
+  orderBy?: KvOrder | undefined;
+  /** As that of {@link KvListOptions}. */
+  sort?: boolean | undefined;
 }
 
 /**
@@ -797,6 +826,8 @@ export interface KvOnceOptions {
 
 /** Options of {@link Kv.createIndex}. */
 export interface KvIndexOptions extends KvCallOptions {
+  /** Default: `"fulltext"`. For `"value"` see {@link KvValueIndexOptions}. */
+  type?: "fulltext" | undefined;
   /** The index covers the keys that extend this one. No two indexes have the same prefix. */
   prefix: KvKey;
   /**
@@ -832,6 +863,7 @@ export interface KvIndexOptions extends KvCallOptions {
 
 /** A full-text index, as {@link Kv.listIndexes} returns it. */
 export interface KvIndexInfo {
+  type: "fulltext";
   name: string;
   prefix: KvEntryKey;
   fields: readonly string[];
@@ -860,6 +892,7 @@ export interface KvIndexProgress {
 
 /** A full-text index that was created or existed. */
 export interface KvIndex {
+  readonly type: "fulltext";
   readonly name: string;
   readonly prefix: KvEntryKey;
   readonly fields: readonly string[];
@@ -877,6 +910,76 @@ export interface KvIndex {
    * index is dropped before, with {@link BadResource} if the handle is closed; the next opening of
    * the file for writing continues the building.
    */
+  ready(options?: KvCallOptions): Promise<void>;
+}
+
+/** A path of a value index, with its order. */
+export interface KvIndexPath {
+  readonly path: string;
+  readonly order: "asc" | "desc";
+}
+
+/** The definition of a value index. An unknown name is a `TypeError`. */
+export interface KvValueIndexOptions extends KvCallOptions {
+  type: "value";
+  /** The index covers the keys that extend this one. A prefix can have several value indexes. */
+  prefix: KvKey;
+  /** The paths, as in {@link KvFilter}, at most 8, the most significant first; each with an order (default `"asc"`). */
+  on:
+    | string
+    | { path: string; order?: "asc" | "desc" | undefined }
+    | readonly (string | { path: string; order?: "asc" | "desc" | undefined })[];
+  /**
+   * No two entries have the same values under all paths; an entry where one of them is absent or `null` is no
+   * part of this. A write that would break it rejects with {@link KvUniqueError}, or, if it has checks, resolves
+   * with {@link KvCommitRefusal.violations}.
+   * Default: false.
+   */
+  unique?: boolean | undefined;
+  /** Each element of an array or Set under the first path has an entry. Such an index has no order. Default: false. */
+  multi?: boolean | undefined;
+  /** An entry without a value under the first path is not in the index. Default: false. */
+  sparse?: boolean | undefined;
+  /** A name, 1 to 256 bytes, that no other index has. Default: made from the prefix and the paths. */
+  name?: string | undefined;
+  /** If another value index has the name, drops it in the same commit. Default: false, an error. */
+  replace?: boolean | undefined;
+}
+
+/** A value index, as {@link Kv.listIndexes} returns it. */
+export interface KvValueIndexInfo {
+  type: "value";
+  name: string;
+  prefix: KvEntryKey;
+  on: readonly KvIndexPath[];
+  unique: boolean;
+  multi: boolean;
+  sparse: boolean;
+  /**
+   * `"building"` while entries older than the index are still being added; `"failed"` if a unique index met
+   * two entries with one value: it is not used, and refuses nothing.
+   */
+  state: "building" | "ready" | "failed";
+  /** The number of older entries that have been read. */
+  indexed: number;
+  /** Of a failed index: the entry that does not fit, and the one with the same value; `null` if the value itself cannot be unique. */
+  failure: { key: KvEntryKey; other: KvEntryKey | null } | null;
+}
+
+/** A value index that was created or existed. */
+export interface KvValueIndex {
+  readonly type: "value";
+  readonly name: string;
+  readonly prefix: KvEntryKey;
+  readonly on: readonly KvIndexPath[];
+  readonly unique: boolean;
+  readonly multi: boolean;
+  readonly sparse: boolean;
+  /** As of the last `progress` or `ready`. */
+  readonly state: "building" | "ready" | "failed";
+  /** As {@link KvIndex.progress}; throws as `ready` rejects. */
+  readonly progress: AsyncIterableIterator<KvIndexProgress>;
+  /** As {@link KvIndex.ready}. Rejects with {@link KvUniqueError} if two entries have a value of a unique index. */
   ready(options?: KvCallOptions): Promise<void>;
 }
 
@@ -2770,6 +2873,18 @@ export class Kv implements Disposable, AsyncDisposable {
    * for await (const { indexed, total } of index.progress) console.log(indexed, "of", total);
    */
   createIndex(options: KvIndexOptions): Promise<KvIndex>;
+  /**
+   * Creates a value index over the entries under a prefix: lists with `where` read only what it names, and
+   * lists with `orderBy` come in its order. From then on every commit keeps it exact. Rejects as for a
+   * full-text index; with code `UNSUPPORTED` on PostgreSQL and in files for Deno.
+   *
+   * @example
+   * await kv.createIndex({ type: "value", prefix: ["users"], on: "email", unique: true });
+   * for await (const entry of kv.list({ prefix: ["users"] }, { where: { email: "ada@example.com" } })) {
+   *   console.log(entry.key);
+   * }
+   */
+  createIndex(options: KvValueIndexOptions): Promise<KvValueIndex>;
 
   /**
    * Returns the documents of one kind below a prefix, typed and checked by a schema (docs/collections.md). It reads
@@ -2806,13 +2921,13 @@ export class Kv implements Disposable, AsyncDisposable {
   schema<C extends Record<string, KvCollection>>(collections: C): KvTypedKeys<C>;
 
   /**
-   * Returns all full-text indexes, in the order of their names. It counts their documents, which
+   * Returns all indexes, in the order of their names. It counts their documents, which
    * takes time in proportion to their number. Rejects as {@link get}.
    *
    * @example
    * for (const { name, state, documents } of await kv.listIndexes()) console.log(name, state);
    */
-  listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]>;
+  listIndexes(options?: KvCallOptions): Promise<(KvIndexInfo | KvValueIndexInfo)[]>;
 
   /**
    * Drops the index of exactly this prefix, or (a string) of this name; false if there is none. The
@@ -3603,6 +3718,7 @@ export type KvInputErrorCode = "INVALID" | "TOO_LARGE" | "RANGE";
  * - `INTERNAL`: a bug of openkv; report it.
  * - `UNSUPPORTED`: a valid request that this version or database does not offer.
  * - `FEED_GAP`: the change feed no longer reaches back that far ({@link KvFeedGapError}).
+ * - `UNIQUE`: a unique index has the value for another key ({@link KvUniqueError}).
  */
 export type KvErrorCode =
   | "CONFLICT"
@@ -3613,7 +3729,8 @@ export type KvErrorCode =
   | "CORRUPT"
   | "INTERNAL"
   | "UNSUPPORTED"
-  | "FEED_GAP";
+  | "FEED_GAP"
+  | "UNIQUE";
 
 /** A failure of the database. Wrong arguments are a `TypeError` instead, with a {@link KvInputErrorCode}. */
 export class KvError extends Error {
@@ -3700,6 +3817,23 @@ export class KvOutcomeUnknownError extends KvError {
  */
 export class KvFeedGapError extends KvError {
   private constructor();
+}
+
+/**
+ * A unique index has the value for another key: change that entry, or write another value. `code` is
+ * `"UNIQUE"`.
+ *
+ * @example
+ * try {
+ *   await kv.set(["users", 2], { email: "ada@example.com" });
+ * } catch (error) {
+ *   if (!(error instanceof KvUniqueError)) throw error;
+ *   console.log(error.violations[0].index, error.violations[0].other);
+ * }
+ */
+export class KvUniqueError extends KvError {
+  private constructor();
+  readonly violations: KvViolation[];
 }
 
 /**

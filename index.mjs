@@ -14,6 +14,7 @@ export {
   KvConflictError,
   KvDoNotRetry,
   KvFeedGapError,
+  KvUniqueError,
   KvOutcomeUnknownError,
   KvValidationError,
   BadResource,

@@ -10,6 +10,7 @@ export {
   KvError,
   KvFeedGapError,
   KvOutcomeUnknownError,
+  KvUniqueError,
   KvValidationError,
 } from "./model/errors.js";
 export { Kv } from "./api/kv.js";

@@ -9,6 +9,7 @@ import {
   KvError,
   KvFeedGapError,
   KvOutcomeUnknownError,
+  KvUniqueError,
   openKv,
 } from "../../index.mjs";
 import { open } from "./databases.mjs";
@@ -40,6 +41,7 @@ test("every kind of record becomes its class and code", () => {
     [10, KvError, "KvError", "UNSUPPORTED"],
     [11, KvFeedGapError, "KvFeedGapError", "FEED_GAP"],
     [12, TypeError, "TypeError", "TOO_LARGE"],
+    [13, KvUniqueError, "KvUniqueError", "UNIQUE"],
     [250, KvError, "KvError", "INTERNAL"],
   ];
   for (const [kind, type, name, code] of kinds) {

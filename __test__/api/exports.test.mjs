@@ -19,6 +19,7 @@ const NAMES = [
   "KvListIterator",
   "KvOutcomeUnknownError",
   "KvU64",
+  "KvUniqueError",
   "KvUuidV7",
   "KvValidationError",
   "openKv",

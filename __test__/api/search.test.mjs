@@ -233,8 +233,9 @@ onEachAndServed("search", (fresh) => {
     assert.equal((await kv.createIndex(options)).name, index.name);
     await kv.createIndex({ prefix: [], fields: ["x"], name: "all" });
     assert.deepEqual(await kv.listIndexes(), [
-      { name: index.name, ...options, state: "ready", indexed: 0, documents: 0 },
+      { type: "fulltext", name: index.name, ...options, state: "ready", indexed: 0, documents: 0 },
       {
+        type: "fulltext",
         name: "all",
         prefix: [],
         fields: ["x"],
@@ -332,7 +333,7 @@ onEachAndServed("search", (fresh) => {
     for (const [options, words] of [
       [undefined, /prefix must be an array/],
       [5, /options must be an object/],
-      [{ ...valid, feilds: [] }, /unknown option 'feilds': known are prefix, fields/],
+      [{ ...valid, feilds: [] }, /unknown option 'feilds': known are type, prefix, fields/],
       [{ ...valid, prefix: "x" }, /prefix must be an array: received the string "x"/],
       [{ ...valid, prefix: [{}] }, /expected string, number/],
       [{ ...valid, prefix: ["x".repeat(3000)] }, /prefix too large \(max 2048 bytes\)/],

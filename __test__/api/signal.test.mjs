@@ -46,6 +46,7 @@ const CALLS = {
   "AtomicOperation.commit": (kv, options) => kv.atomic().set(["written"], 1).commit(options),
   "KvIndex.ready": async (kv, options) =>
     (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready(options),
+  "KvValueIndex.ready": async (kv, options) => (await kv.createIndex(BY_NAME)).ready(options),
   "KvQueue.enqueue": (kv, options) => kv.queue().enqueue("message", options),
   "KvQueue.receive": (kv, options) => kv.queue("empty").receive({ wait: 50, ...options }),
   "KvQueue.stats": (kv, options) => kv.queue().stats(options),
@@ -60,8 +61,10 @@ const CALLS = {
   "KvDeadLetters.purge": (kv, options) => kv.queue().dead.purge(options),
 };
 
+const BY_NAME = { type: "value", prefix: ["indexed"], on: "name" };
+
 /** Calls that PostgreSQL refuses before they look at anything. */
-const OF_INDEXES = ["Kv.search", "Kv.createIndex", "KvIndex.ready"];
+const OF_INDEXES = ["Kv.search", "Kv.createIndex", "KvIndex.ready", "KvValueIndex.ready"];
 
 const OTHERS = {
   "Kv.backup": "backup.test.mjs",
@@ -116,6 +119,7 @@ onEveryKind("signals", (fresh, { onPostgres } = {}) => {
   async function indexed(kv) {
     if (onPostgres) return;
     await (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready();
+    await (await kv.createIndex(BY_NAME)).ready();
   }
 
   async function filled() {

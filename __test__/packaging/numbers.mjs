@@ -279,6 +279,15 @@ export const SENTENCES = {
     "{POSTGRES_POLL_BUSY_MS:ms} to {POSTGRES_POLL_IDLE_MS} later",
     "growing pauses up to {FOLLOW_PAUSE_MS_MAX};",
   ],
+  "docs/indexes.md": [
+    "at most {INDEX_BUILD_ROWS_MAX} entries or {INDEX_BUILD_BYTES_MAX}, with",
+    "the first {VALUE_INDEX_PART_BYTES_MAX:bytes} bytes",
+    "more than {VALUE_INDEX_ELEMENTS_MAX} elements",
+    "at most {VALUE_INDEXES_MAX} value indexes",
+    "a value over {VALUE_INDEX_PART_BYTES_MAX:bytes} bytes",
+    "up to {VALUE_INDEX_SORTED_ENTRIES_MAX} entries",
+    "at most {SORT_ENTRIES_MAX} entries and {SORT_BYTES_MAX}",
+  ],
   "docs/search.md": [
     "bigints of up to {INDEX_BIGINT_BITS_MAX} bits",
     "at most {INDEX_BUILD_ROWS_MAX} entries or {INDEX_BUILD_BYTES_MAX}, with",
@@ -349,6 +358,8 @@ export const SENTENCES = {
   "index.d.ts": [
     "the slowest first: at most {SLOW_OPERATIONS_MAX}, of {SLOW_OPERATION_MS_MIN} or more.",
     "key of more than {SLOW_KEY_BYTES_MAX}.",
+    "at most {VALUE_INDEX_PATHS_MAX}, the most significant first",
+    "{INDEX_NAME_BYTES_MAX:bytes} bytes, that no other index has",
     "At most {deno.keyBytesMax} when encoded",
     "Default: `[{BACKOFF_DEFAULT_MS.0}, {BACKOFF_DEFAULT_MS.1}, {BACKOFF_DEFAULT_MS.2}, {BACKOFF_DEFAULT_MS.3}, {BACKOFF_DEFAULT_MS.4}]`",
     "until the handle closes, up to {js/queue/deno-queue.ts CREDITS} at a time",

@@ -264,8 +264,34 @@ export async function searching(kv: Kv): Promise<void> {
   }
   await index.ready();
   const [info] = await kv.listIndexes();
-  same<typeof info.documents, number>(true);
-  same<typeof info.state, "building" | "ready">(true);
+  if (info.type === "fulltext") {
+    same<typeof info.documents, number>(true);
+    same<typeof info.state, "building" | "ready">(true);
+  } else {
+    same<typeof info.unique, boolean>(true);
+    same<typeof info.state, "building" | "ready" | "failed">(true);
+  }
+  const byAge = await kv.createIndex({
+    type: "value",
+    prefix: ["users"],
+    on: ["name", { path: "age", order: "desc" }],
+    sparse: true,
+  });
+  same<typeof byAge.unique, boolean>(true);
+  for await (const { value } of kv.list<User>(
+    { prefix: ["users"] },
+    { orderBy: { age: "desc" } },
+  )) {
+    same<typeof value, User>(true);
+  }
+  await kv.paginate<User>({ prefix: ["users"] }, { orderBy: "age", sort: true });
+  const one = await kv.get(["users", 1]);
+  const refused = await kv.atomic().check(one).set(["users", 1], {}).commit();
+  if (!refused.ok) void refused.violations?.[0].other;
+  // @ts-expect-error there is no such order
+  kv.list({ prefix: ["users"] }, { orderBy: { age: "up" } });
+  // @ts-expect-error a value index has paths
+  await kv.createIndex({ type: "value", prefix: ["users"], fields: ["name"] });
   const found = await kv.search<User>(["users"], "ada", {
     limit: 5,
     offset: 5,

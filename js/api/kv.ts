@@ -53,7 +53,6 @@ import type {
   KvEntryMaybe,
   KvExpireOptions,
   KvFilter,
-  KvIndex,
   KvIndexInfo,
   KvIndexOptions,
   KvKey,
@@ -70,6 +69,8 @@ import type {
   KvTransactionOptions,
   KvTransactionResult,
   KvVersion,
+  KvValueIndexInfo,
+  KvValueIndexOptions,
 } from "../model/types.js";
 import { transaction } from "../transaction/transaction.js";
 import { watch } from "../watch/watch.js";
@@ -284,7 +285,7 @@ export class Kv {
     return COMMITS.isObserved ? COMMITS.observe(this.#session, "persist", { key }, run) : run();
   }
 
-  createIndex(options: KvIndexOptions & KvCallOptions): Promise<KvIndex> {
+  createIndex(options: KvIndexOptions | KvValueIndexOptions): Promise<any> {
     return abortable("kv.createIndex", options, (rest) => createIndex(this.#session, rest));
   }
 
@@ -296,7 +297,7 @@ export class Kv {
     return new TypedKeys(this, collections);
   }
 
-  listIndexes(options?: KvCallOptions): Promise<KvIndexInfo[]> {
+  listIndexes(options?: KvCallOptions): Promise<(KvIndexInfo | KvValueIndexInfo)[]> {
     return signalled("kv.listIndexes", options, (signal) => listIndexes(this.#session, signal));
   }
 

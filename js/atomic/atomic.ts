@@ -345,7 +345,9 @@ export class AtomicOperation {
   }
 
   #resultOf(batch: WriteBatch, index: number): KvAtomicResult | KvCommitRefusal {
-    const result = batch.result(index);
+    // Without a condition a caller does not expect to be refused.
+    const isConditional = this.#locks !== null || this.#checked > 0;
+    const result = isConditional ? batch.result(index) : batch.committed(index);
     if (this.#locks !== null && result.ok) {
       for (const lock of this.#locks) lock.acknowledged = true;
     }

@@ -14,7 +14,8 @@ export type KvErrorCode =
   | "CORRUPT"
   | "INTERNAL"
   | "UNSUPPORTED"
-  | "FEED_GAP";
+  | "FEED_GAP"
+  | "UNIQUE";
 
 /** The codes by the number of the kind of an error record. */
 export const CODES: readonly (KvErrorCode | KvInputErrorCode | undefined)[] = [
@@ -31,4 +32,5 @@ export const CODES: readonly (KvErrorCode | KvInputErrorCode | undefined)[] = [
   "UNSUPPORTED",
   "FEED_GAP",
   "TOO_LARGE",
+  "UNIQUE",
 ];

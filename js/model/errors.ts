@@ -5,7 +5,7 @@
 import { isError } from "./brands.js";
 import { CODES, type KvErrorCode, type KvInputErrorCode } from "./error-codes.js";
 import { assign, defineProperty } from "./define.js";
-import type { KvEntryKey, KvListSelector, KvSchemaIssue } from "./types.js";
+import type { KvEntryKey, KvListSelector, KvSchemaIssue, KvViolation } from "./types.js";
 
 /** A failure of the database, rather than of the call's arguments. */
 export class KvError extends Error {
@@ -86,6 +86,18 @@ export class KvFeedGapError extends KvError {
 }
 nameOnPrototype(KvFeedGapError, "KvFeedGapError");
 
+/** A unique index has the value for another key already. */
+export class KvUniqueError extends KvError {
+  /** How the write would have broken unique indexes; empty if a server has only said so. */
+  readonly violations: KvViolation[];
+
+  constructor(message: string, violations: KvViolation[] = []) {
+    super("UNIQUE", message);
+    this.violations = violations;
+  }
+}
+nameOnPrototype(KvUniqueError, "KvUniqueError");
+
 /** The handle is closed. Deno's own class when it runs there, so that `instanceof` holds. */
 class OwnBadResource extends KvError {
   constructor(message: string) {
@@ -114,6 +126,7 @@ const CLASSES = {
   CLOSED: closedError,
   OUTCOME_UNKNOWN: (message: string) => new KvOutcomeUnknownError(message),
   FEED_GAP: (message: string) => new KvFeedGapError(message),
+  UNIQUE: (message: string) => new KvUniqueError(message),
 } satisfies Partial<Record<KvErrorCode | KvInputErrorCode, (message: string) => Error>>;
 
 /** The advice in the message about a closed handle. */

@@ -49,6 +49,9 @@ export const NAMED_BACKOFF_DEFAULT_MS: readonly number[] = [1000, 5000, 10000];
 /** The largest `limit` of `paginate`. */
 export const PAGE_ENTRIES_MAX = 1000;
 
+/** Entries of a page that `sort: true` sorts. */
+export const SORT_ENTRIES_MAX = 10000;
+
 /** The last time of a Date. */
 export const TIME_MS_MAX = 8640000000000000;
 

@@ -33,6 +33,7 @@ export type {
   KvIndex,
   KvIndexInfo,
   KvIndexOptions,
+  KvIndexPath,
   KvIndexProgress,
   KvKey,
   KvKeyPart,
@@ -66,4 +67,9 @@ export type {
   KvVersion,
   OpenKvOptions,
   ServeOptions,
+  KvOrder,
+  KvValueIndex,
+  KvValueIndexInfo,
+  KvValueIndexOptions,
+  KvViolation,
 } from "../../index.js";

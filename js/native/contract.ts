@@ -91,6 +91,8 @@ export const COMMITTED_WITH = 3;
 export const CHECKS_FAILED = 4;
 /** Committed: the versionstamp and the results follow. */
 export const COMMITTED_TELLING = 5;
+/** Unique indexes refuse the write: the violations follow. */
+export const NOT_UNIQUE = 6;
 
 // Types of a feed's changes.
 
@@ -277,6 +279,9 @@ export const CALL_CREATE_INDEX = 50;
 export const CALL_DROP_INDEX = 51;
 export const CALL_LIST_INDEXES = 52;
 export const CALL_SEARCH = 53;
+export const CALL_CREATE_VALUE_INDEX = 54;
+export const CALL_LIST_VALUE_INDEXES = 55;
+export const CALL_ORDERED_LIST = 56;
 export const CALL_REPLICA_STATUS = 60;
 export const CALL_REPLICA_READY = 61;
 export const CALL_REPLICA_REACHED = 62;

@@ -30,6 +30,8 @@ export const LIST_OPTIONS = [
   "keysOnly",
   "depth",
   "withExpiry",
+  "orderBy",
+  "sort",
   "signal",
 ] as const;
 /** The signal of a list is checked before. */
@@ -47,7 +49,7 @@ export function checkListOptions(options: object | null) {
   }
   const given = optionsOf(options, CHECKED);
   const { limit, batchSize, reverse, cursor, consistency } = given;
-  const { where, keysOnly, depth, withExpiry } = given;
+  const { where, keysOnly, depth, withExpiry, orderBy, sort } = given;
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
     throw coded("INVALID", new Error(`Limit must be a positive integer: received ${shown(limit)}`));
@@ -65,6 +67,8 @@ export function checkListOptions(options: object | null) {
     keysOnly: keysOnly === true,
     depth: checkDepth(depth),
     withExpiry: withExpiry === true,
+    orderBy,
+    sort,
     limit,
     batchSize: batchSize ?? undefined,
     // As in Deno: only `true` counts.
@@ -126,6 +130,15 @@ export function scanOptions(
   const selects = where !== null || depth !== undefined;
   if (!selects && !keysOnly && !withExpiry) return null;
   return { where, keysOnly, depth, withExpiry, passed: passed && selects };
+}
+
+/** Refuses what does not go together with orderBy. */
+export function refuseWithOrder(method: string, { depth }: ListOptions, passed: boolean): void {
+  if (passed) {
+    throw invalid(`${method}: orderBy is no option of a transaction: sort what it has listed`);
+  }
+  if (depth === undefined) return;
+  throw invalid(`${method}: orderBy and depth do not go together: leave one out`);
 }
 
 /** The options of a count. */

@@ -10,7 +10,13 @@ import { decodeValue } from "../codec/value/decode.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import { READS } from "../instruments/channels.js";
 import { refuseArrayUse } from "./list-misuse.js";
-import { LIST_OPTIONS, checkListOptions, scanOptions } from "./list-options.js";
+import {
+  LIST_OPTIONS,
+  WHOLE,
+  checkListOptions,
+  refuseWithOrder,
+  scanOptions,
+} from "./list-options.js";
 import {
   POINT_HEAD_BYTES,
   RANGE_HEAD_BYTES,
@@ -19,7 +25,8 @@ import {
   TOO_LARGE,
 } from "../native/contract.js";
 import { type Bounds, type Selector, boundsOf, checkSelector, extended, resume } from "./range.js";
-import { END_BYTES, Scan, type ScanStep, readEntry } from "./scan.js";
+import { OrderedScan, checkOrder } from "./order.js";
+import { Scan, type ScanStep, readEntry } from "./scan.js";
 import { Session } from "../session/session.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { KvConsistencyLevel, KvEntry, KvListOptions, KvListSelector } from "../model/types.js";
@@ -136,8 +143,14 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#selector = checkSelector(method, given, LIST_OPTIONS);
     this.#reverse = reverse;
     this.#freshness = session.freshness(consistency as KvConsistencyLevel | undefined);
+    const order = checkOrder(method, checked.orderBy, checked.sort);
+    if (order !== null) refuseWithOrder(method, checked, passed);
     const scan = scanOptions(method, checked, this.#selector, passed);
-    this.#scan = scan === null ? null : new Scan(session, scan, reverse, signal, this.#freshness);
+    if (order !== null) {
+      this.#scan = new OrderedScan(session, scan ?? WHOLE, reverse, signal, order, cursor);
+    } else if (scan !== null) {
+      this.#scan = new Scan(session, scan, reverse, signal, this.#freshness);
+    } else this.#scan = null;
     this.#cursorOption = typeof cursor === "string" && cursor !== "" ? cursor : null;
     this.#wanted = limit ?? Number.POSITIVE_INFINITY;
     const most = keysOnly && batchSize === undefined ? KEYS_PAGE_ROWS_MAX : PAGE_ROWS_MAX;
@@ -158,7 +171,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
     const selector = this.#selector;
     const bounds = boundsOf(selector, limits.rangeKeyBytesMax);
-    if (cursor) {
+    if (cursor && !(this.#scan instanceof OrderedScan)) {
       const explicit = (this.#reverse ? selector.end : selector.start) !== undefined;
       resume(bounds, cursor, this.#reverse, explicit);
     }
@@ -168,6 +181,8 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   get cursor(): string {
     if (this.#exhausted) return "";
+    const ordered = this.#scan?.cursor ?? null;
+    if (ordered !== null) return ordered;
     if (this.#lastEnd > 0) {
       return encodeCursor(this.#lastPage, this.#lastStart, this.#lastEnd, this.#bounds!.common);
     }
@@ -220,7 +235,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     const end = start + readU32(page, keyEnd + POINT_HEAD_BYTES);
     // The row counts as yielded even if it cannot be decoded, so that the list can continue after
     // it.
-    this.#at = scan !== null && scan.options.withExpiry ? end + END_BYTES : end;
+    this.#at = scan === null ? end : scan.behind(page, end);
     this.#rows--;
     this.#lastPage = page;
     this.#lastStart = keyStart;
@@ -351,7 +366,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   }
 
   #ask(scan: Scan): Promise<ScanStep> {
-    return scan.step(this.#bounds!, Math.min(this.#pageRows, this.#wanted));
+    return scan.step(this.#bounds!, Math.min(scan.rowsOf(this.#pageRows), this.#wanted));
   }
 
   /** Writes the range request of the next page into the scratch; returns its length. */

@@ -5,10 +5,10 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { KvListIterator, forKv } from "./list.js";
 import { checkSelector } from "./range.js";
 import type { Session } from "../session/session.js";
-import type { KvFilter, KvListOptions, KvListSelector, KvPage } from "../model/types.js";
+import type { KvFilter, KvListOptions, KvListSelector, KvOrder, KvPage } from "../model/types.js";
 import { PAGE_ENTRIES_MAX } from "../model/limits.js";
 
-const OPTIONS = ["limit", "cursor", "reverse", "where", "signal"] as const;
+const OPTIONS = ["limit", "cursor", "reverse", "where", "orderBy", "sort", "signal"] as const;
 const BOUNDS = ["prefix", "start", "end"] as const;
 /** The older form has both in one object. */
 const ALL_NAMES = [...BOUNDS, ...OPTIONS] as const;
@@ -42,7 +42,7 @@ export async function pageOf<E>(
   list: (selector: KvListSelector, options: KvListOptions<any>) => Listed<E>,
 ): Promise<{ entries: E[]; cursor: string | null; hasMore: boolean }> {
   const { selector, given } = shapeOf(method, which, options);
-  const { limit = LIMIT_DEFAULT, cursor, reverse, where } = given;
+  const { limit = LIMIT_DEFAULT, cursor, reverse, where, orderBy, sort } = given;
   if (
     typeof limit !== "number" ||
     !Number.isInteger(limit) ||
@@ -65,6 +65,8 @@ export async function pageOf<E>(
     batchSize: Math.min(limit + 1, READ_ROWS_MAX),
     reverse: reverse === true,
     ...(where === undefined ? {} : { where: where as KvFilter<any> }),
+    ...(orderBy === undefined ? {} : { orderBy: orderBy as KvOrder }),
+    ...(sort === undefined ? {} : { sort: sort as boolean }),
     ...(cursor == null || cursor === "" ? {} : { cursor }),
   });
   const entries: E[] = [];

@@ -31,13 +31,13 @@ export interface ScanStep {
 }
 
 /** Bytes of a step's answer before its bound: whether it is done, the time, the bound's length. */
-const STEP_HEAD_BYTES = 1 + 8 + 4;
+export const STEP_HEAD_BYTES = 1 + 8 + 4;
 
 export class Scan {
   readonly options: ScanOptions;
-  readonly #session: Session;
-  readonly #reverse: boolean;
-  readonly #signal: AbortSignal | undefined;
+  protected readonly session: Session;
+  protected readonly reverse: boolean;
+  protected readonly signal: AbortSignal | undefined;
   readonly #command: number;
   /** The time of `$now`, from the first step on; NaN before. */
   #now = Number.NaN;
@@ -51,25 +51,44 @@ export class Scan {
   ) {
     const consistency = freshness === 0 ? "strong" : "eventual";
     this.#command = session.readCommand(CALL_SCAN, consistency);
-    this.#session = session;
-    this.#signal = signal;
+    this.session = session;
+    this.signal = signal;
     this.options = options;
-    this.#reverse = reverse;
+    this.reverse = reverse;
   }
 
   get now(): number {
     return this.#now;
   }
 
+  protected keepNow(page: Buffer): void {
+    this.#now = page.readDoubleLE(1);
+  }
+
+  /** The rows to ask for, when a page would have so many. */
+  rowsOf(rows: number): number {
+    return rows;
+  }
+
+  /** The end of a row whose value ends at `end`. */
+  behind(_page: Buffer, end: number): number {
+    return this.options.withExpiry ? end + END_BYTES : end;
+  }
+
+  /** The cursor behind the row that was taken last, where it is not that of its key. */
+  get cursor(): string | null {
+    return null;
+  }
+
   /** Reads up to `limit` rows, and moves the bound behind the rows that were visited. */
   async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
-    putScan(frame, bounds, this.options, this.#reverse, limit, this.#now);
-    const page = await call(this.#session, this.#command, frame, this.#signal);
-    this.#now = page.readDoubleLE(1);
+    putScan(frame, bounds, this.options, this.reverse, limit, this.#now);
+    const page = await call(this.session, this.#command, frame, this.signal);
+    this.keepNow(page);
     const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
     const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
-    if (this.#reverse) bounds.end = bound;
+    if (this.reverse) bounds.end = bound;
     else bounds.start = bound;
     return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done: page[0] === 1 };
   }

@@ -1,14 +1,14 @@
-// Duty: full-text indexes: creates, lists and drops them, and reports the progress of building one.
+// Duty: full-text indexes: creates them; lists and drops those of both types.
 
 import { checkOptions, shown } from "../arguments/check.js";
-import { nameText } from "../arguments/names.js";
+import { option } from "../arguments/options.js";
 import { call } from "../session/call.js";
-import { setTimeout } from "../model/clock.js";
-import { count } from "../read/count.js";
-import { decodeKey, type KeyPart } from "../codec/key.js";
+import { decodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
 import { KvError, invalid } from "../model/errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "../native/contract.js";
+import { Building, nameOfPrefix } from "./building.js";
+import { createValueIndex, listValueIndexes } from "./value-index.js";
 import { Sized, putPrefix, putText } from "./search.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Session } from "../session/session.js";
@@ -21,9 +21,13 @@ import type {
   KvIndexOptions,
   KvIndexProgress,
   KvKey,
+  KvValueIndex,
+  KvValueIndexInfo,
+  KvValueIndexOptions,
 } from "../model/types.js";
 
 const OPTIONS = [
+  "type",
   "prefix",
   "fields",
   "tokenize",
@@ -38,13 +42,20 @@ const TOKENIZERS = ["unicode61", "porter", "ascii", "trigram", "auto"] as const;
 /** The number of no tokenizer: that of a new index is "auto". */
 const NO_TOKENIZER = 255;
 
-/** Time between two questions for the progress of building. */
-const LOOK_MS = 25;
-
 const BY_PREFIX = 0;
 const BY_NAME = 1;
 
-export async function createIndex(session: Session, options: KvIndexOptions): Promise<KvIndex> {
+export async function createIndex(
+  session: Session,
+  options: KvIndexOptions | KvValueIndexOptions,
+): Promise<KvIndex | KvValueIndex> {
+  // The check of all options refuses what is no object.
+  const type =
+    typeof options === "object" && options !== null ? option(options, "type") : undefined;
+  if (type === "value") return createValueIndex(session, options as KvValueIndexOptions);
+  if (type !== undefined && type !== "fulltext") {
+    throw invalid(`kv.createIndex: type must be "fulltext" or "value": received ${shown(type)}`);
+  }
   const frame = new Writer();
   const given = checkOptions("kv.createIndex", options, OPTIONS);
   const tokenizer =
@@ -93,19 +104,18 @@ function listOf(name: string, given: unknown, type: "string" | "number"): unknow
   return given;
 }
 
-/** The default name of an index: a unique text of its prefix. */
-function nameOfPrefix(prefix: readonly KeyPart[]): string {
-  const spell = (part: KeyPart): string => {
-    if (typeof part === "string") return JSON.stringify(part);
-    if (typeof part === "bigint") return `${part}n`;
-    if (typeof part === "object") return `0x${Buffer.from(part as Uint8Array).toString("hex")}`;
-    return Object.is(part, -0) ? "-0" : String(part);
-  };
-  return `[${prefix.map(spell).join(",")}]`;
-}
-
-export async function listIndexes(session: Session, signal?: AbortSignal): Promise<KvIndexInfo[]> {
-  return infosOf(await list(session, true, signal));
+export async function listIndexes(
+  session: Session,
+  signal?: AbortSignal,
+): Promise<(KvIndexInfo | KvValueIndexInfo)[]> {
+  const values = listValueIndexes(session, signal).catch((error: unknown) => {
+    // An older server has none.
+    if (error instanceof KvError && error.code === "UNSUPPORTED") return [];
+    throw error;
+  });
+  const [texts, others] = await NativePromise.all([list(session, true, signal), values]);
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  return [...infosOf(texts), ...others].sort(byName);
 }
 
 function list(session: Session, counted: boolean, signal?: AbortSignal): Promise<Buffer> {
@@ -141,7 +151,8 @@ function infosOf(answer: Buffer): KvIndexInfo[] {
     const indexed = answer.readDoubleLE(reader.at + 1);
     const documents = answer.readDoubleLE(reader.at + 9);
     reader.at += 17;
-    return { name, prefix, fields, tokenize, prefixLengths, state, indexed, documents };
+    const type = "fulltext";
+    return { type, name, prefix, fields, tokenize, prefixLengths, state, indexed, documents };
   });
 }
 
@@ -152,12 +163,9 @@ class OpenIndex implements KvIndex {
   readonly fields: readonly string[];
   readonly tokenize: KvIndexInfo["tokenize"];
   readonly prefixLengths: readonly number[];
-  state: "building" | "ready";
-  readonly #session: Session;
-  #indexed: number;
-  /** The number of entries under the prefix, once `progress` has counted them. */
-  #counting: Promise<void> | null = null;
-  #entries: number | null = null;
+  readonly type = "fulltext";
+  state: KvIndexInfo["state"];
+  readonly #building: Building<KvIndexInfo>;
 
   constructor(session: Session, info: KvIndexInfo) {
     this.name = info.name;
@@ -166,65 +174,15 @@ class OpenIndex implements KvIndex {
     this.tokenize = info.tokenize;
     this.prefixLengths = info.prefixLengths;
     this.state = info.state;
-    this.#indexed = info.indexed;
-    this.#session = session;
+    const look = async () => infosOf(await list(session, false));
+    this.#building = new Building(session, this, info, look);
   }
 
   get progress(): AsyncIterableIterator<KvIndexProgress> {
-    return this.#reportProgress();
+    return this.#building.progress();
   }
 
   ready(options?: KvCallOptions): Promise<void> {
-    return signalled("index.ready", options, (signal) => this.#ready(signal));
-  }
-
-  async #ready(signal: AbortSignal | undefined): Promise<void> {
-    for await (const _ of this.#follow()) if (signal?.aborted) return;
-  }
-
-  async *#reportProgress(): AsyncGenerator<KvIndexProgress, void, undefined> {
-    if (this.state === "building") this.#count();
-    for await (const indexed of this.#follow()) {
-      const total = this.#entries === null ? null : Math.max(this.#entries, indexed);
-      yield { indexed, total, done: false };
-    }
-    yield { indexed: this.#indexed, total: this.#indexed, done: true };
-  }
-
-  /** Yields whenever building has progressed, and ends when it is complete. */
-  async *#follow(): AsyncGenerator<number, void, undefined> {
-    let reported = -1;
-    while (this.state === "building") {
-      await this.#look();
-      if (this.state === "building" && this.#indexed !== reported) {
-        reported = this.#indexed;
-        yield reported;
-      }
-      if (this.state === "building") {
-        await new NativePromise((resolve) => setTimeout(resolve, LOOK_MS));
-      }
-    }
-  }
-
-  /** Counts the entries in steps, so that other reads do not wait long. */
-  #count(): void {
-    this.#counting ??= count(this.#session, { prefix: this.prefix }, undefined).then(
-      (entries) => {
-        this.#entries = entries;
-      },
-      // The next poll reports the error of the database.
-      () => {},
-    );
-  }
-
-  async #look(): Promise<void> {
-    const infos = infosOf(await list(this.#session, false));
-    const found = infos.find(({ name }) => name === this.name);
-    if (found === undefined) {
-      const text = `the index ${nameText(this.name)} was dropped while it was being built`;
-      throw new KvError("CONFLICT", text);
-    }
-    this.state = found.state;
-    this.#indexed = found.indexed;
+    return signalled("index.ready", options, (signal) => this.#building.ready(signal));
   }
 }

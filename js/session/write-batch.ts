@@ -20,12 +20,14 @@ import {
   COMMITTED,
   COMMITTED_TELLING,
   COMMITTED_WITH,
+  NOT_UNIQUE,
   OP_END,
   SETTLED,
   STAMP_BYTES,
 } from "../native/contract.js";
 import { forgetPatches } from "../records/patches.js";
 import { type Results, readResults, readUuids } from "./results.js";
+import { Violations, notUnique } from "./violations.js";
 import { assign } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { ImmediateCommits, Place } from "../native/immediate-commits.js";
@@ -36,6 +38,7 @@ import type {
   KvAtomicResult,
   KvCalculated,
   KvCommitRefusal,
+  KvCommitResult,
   KvEnqueueResult,
 } from "../model/types.js";
 
@@ -81,7 +84,7 @@ export class WriteBatch implements Receiver {
   #mark = 0;
   #count = 0;
   #crossed = false;
-  #outcomes: (string | Refused | Failure)[] = [];
+  #outcomes: (string | Refused | Violations | Failure)[] = [];
   /** Results of writes that have any, by the number of the outcome. */
   #results: Map<number, Results> | null = null;
   #id = 0;
@@ -239,6 +242,10 @@ export class WriteBatch implements Receiver {
         const failed = readFailed(data, at);
         this.#outcomes.push(failed);
         at += 4 + 4 * failed.length;
+      } else if (status === NOT_UNIQUE) {
+        const violations = Violations.read(data, at);
+        this.#outcomes.push(violations);
+        at = violations.end;
       } else {
         this.#outcomes.push(readFailure(data, at));
         at += failureBytes(data, at);
@@ -269,6 +276,9 @@ export class WriteBatch implements Receiver {
   /** The result of write `index`. Throws its error if it failed. */
   result(index: number): KvAtomicResult | KvCommitRefusal {
     const versionstamp = this.#outcome(index);
+    if (versionstamp instanceof Violations) {
+      return { ok: false, failed: [], violations: versionstamp.all };
+    }
     if (typeof versionstamp !== "string") return { ok: false, failed: versionstamp };
     const result: KvAtomicResult = { ok: true, versionstamp };
     const results = this.#results?.get(index);
@@ -277,6 +287,13 @@ export class WriteBatch implements Receiver {
     if (results.values !== undefined) assign(result, "values", results.values as KvCalculated[]);
     if (results.messages !== undefined) assign(result, "messages", results.messages);
     return result;
+  }
+
+  /** The result of write `index`, which has no checks. Throws its error, also if it would break unique indexes. */
+  committed(index: number): KvCommitResult {
+    const outcome = this.#outcomes[index];
+    if (outcome instanceof Violations) throw notUnique(outcome.all);
+    return this.result(index) as KvCommitResult;
   }
 
   /** The result of write `index`, which is one message. Throws its error if it failed. */
@@ -295,9 +312,10 @@ export class WriteBatch implements Receiver {
   }
 
   /** The versionstamp of write `index`, or the checks that failed. Throws its error if it failed. */
-  #outcome(index: number): string | Refused {
+  #outcome(index: number): string | Refused | Violations {
     const outcome = this.#outcomes[index];
     if (typeof outcome === "string" || Array.isArray(outcome)) return outcome;
+    if (outcome instanceof Violations) return outcome;
     throw this.#owner.errorOf(outcome);
   }
 }

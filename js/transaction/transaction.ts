@@ -14,10 +14,11 @@ import { type Conflict, KvConflictError, invalid, misuse } from "../model/errors
 import { printKey } from "../codec/key-text.js";
 import { assign } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
+import { notUnique } from "../session/violations.js";
 import type { Session } from "../session/session.js";
 import { checkSignal } from "../arguments/signal.js";
 import { Transaction, commit, conflictOf, end, isBroken } from "./transaction-view.js";
-import type { KvTransaction, KvTransactionResult } from "../model/types.js";
+import type { KvCommitRefusal, KvTransaction, KvTransactionResult } from "../model/types.js";
 
 /** Default number of retries. */
 const RETRIES_DEFAULT = 10;
@@ -78,7 +79,12 @@ async function attempt<T>(
   if (isBroken(tx)) return conflictOf(tx, []);
   signal?.throwIfAborted();
   const result = await commit(tx);
-  if (!result.ok) return conflictOf(tx, result.failed);
+  if (!result.ok) {
+    const { failed, violations } = result as KvCommitRefusal;
+    // Another try would write the same.
+    if (violations !== undefined) throw notUnique(violations);
+    return conflictOf(tx, failed);
+  }
   // Keeps the object, because placeholders find their UUID by it.
   return assign(result, "value", value);
 }

@@ -49,11 +49,11 @@ export async function set(
   }
   if (writer.fills !== null || session.order.held !== 0) {
     const [done, index] = await late(session, batch, start, MUTATIONS);
-    return done.result(index) as KvCommitResult;
+    return done.committed(index);
   }
   const index = batch.commit();
   await batch.settled;
-  return batch.result(index) as KvCommitResult;
+  return batch.committed(index);
 }
 
 /** A separate function, because a closure in set() would cost memory in each call. */

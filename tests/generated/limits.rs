@@ -9,12 +9,13 @@ use openkv::model::{self, Limits};
 use crate::{path, table};
 
 /// The order of the groups on the page.
-const GROUPS: [&str; 12] = [
+const GROUPS: [&str; 13] = [
     "reads",
     "filters",
     "texts",
     "deletions",
     "search",
+    "indexes",
     "queues",
     "leases",
     "limiters",
@@ -150,6 +151,7 @@ shared! {
     "The largest `mmapSize`." MMAP_BYTES_MAX;
     "Waiting times before the retries of a message of a named queue." NAMED_BACKOFF_DEFAULT_MS;
     "The largest `limit` of `paginate`." PAGE_ENTRIES_MAX;
+    "Entries of a page that `sort: true` sorts." SORT_ENTRIES_MAX;
     "The last time of a Date." TIME_MS_MAX;
     "Nesting of a value, in containers." VALUE_DEPTH_MAX;
 }

@@ -23,6 +23,12 @@ const index = async (kv) => {
   made.state = "building";
   return made;
 };
+const valueIndex = async (kv) => {
+  const made = await kv.createIndex({ type: "value", prefix: ["x"], on: "t" });
+  await made.ready();
+  made.state = "building";
+  return made;
+};
 const serving = () => serve({ path: freshPath(), listen: "127.0.0.1:0", accessToken });
 
 export default {
@@ -108,6 +114,12 @@ export default {
   },
   "KvIndex.ready": { of: index, ...signalOnly((made, options) => made.ready(options)) },
   "KvIndex.progress": { of: index, closed: (made) => made.progress.next(), ...nothing },
+  "KvValueIndex.ready": { of: valueIndex, ...signalOnly((made, options) => made.ready(options)) },
+  "KvValueIndex.progress": {
+    of: valueIndex,
+    closed: (made) => made.progress.next(),
+    ...nothing,
+  },
   "Kv.stats": {
     closed: (kv) => kv.stats(),
     wrong: [

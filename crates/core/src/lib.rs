@@ -10,6 +10,7 @@
 //! | [`codec`] | bytes ⇄ model; total: invalid bytes give `Err` |
 //! | [`search`] | the text of a value and the meaning of a query |
 //! | [`filter`] | the conditions of `where`, decided on encoded values |
+//! | [`index`] | the entries of value indexes, and the ranges of them that a list reads |
 //! | [`interchange`] | texts of keys, values and filters ⇄ model |
 //! | [`commit`] | the decision of a write: checks and mutations in, effects out |
 //! | [`layer`] | the order and the speculative decision of batches of a led database |
@@ -19,6 +20,7 @@
 pub mod codec;
 pub mod commit;
 pub mod filter;
+pub mod index;
 pub mod interchange;
 pub mod layer;
 pub mod model;

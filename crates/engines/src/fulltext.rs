@@ -1,10 +1,12 @@
-//! The full-text part of an engine.
+//! The indexes of an engine: full-text and value indexes.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     Error, HitVisitor, INDEXES_MAX, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Result,
-    Search, Tokenizer,
+    Search, Tokenizer, VALUE_INDEXES_MAX, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec,
 };
 
 /// The part of a [`Writer`](super::Writer) that maintains indexes. A transaction that changes an
@@ -20,7 +22,19 @@ pub trait Indexer {
         Err(no_indexes("kv.createIndex"))
     }
 
-    /// Removes an index; `false` if there is none.
+    /// As [`Indexer::create_index`], for a value index.
+    ///
+    /// # Errors
+    /// As [`Indexer::create_index`]; `Unsupported` for a database that has none.
+    fn create_value_index(
+        &mut self,
+        _request: &ValueIndexRequest,
+        _deadline: Instant,
+    ) -> Result<ValueIndexInfo> {
+        Err(no_value_indexes())
+    }
+
+    /// Removes an index; `false` if there is none. A value index is chosen by its name.
     ///
     /// # Errors
     /// Those of [`Writer::begin`](super::Writer::begin).
@@ -47,6 +61,29 @@ pub trait Finder {
         Ok(Vec::new())
     }
 
+    /// The value indexes; none for a moment of the past.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn value_indexes(&mut self) -> Result<Arc<[ValueIndex]>> {
+        Ok(Arc::default())
+    }
+
+    /// Visits the entries of a value index with `lo <= entry < hi`, in order or in reverse, until `visit`
+    /// returns `false`.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn walk_index(
+        &mut self,
+        _id: i64,
+        _range: (&[u8], &[u8]),
+        _reverse: bool,
+        _visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        Ok(())
+    }
+
     /// Passes the hits of a search to a visitor, best first: entries of this snapshot that have not
     /// expired. Returns the index that it used.
     ///
@@ -54,6 +91,50 @@ pub trait Finder {
     /// `Invalid` if no index covers the prefix, and for a malformed query; errors of the medium.
     fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {
         Err(no_indexes("kv.search"))
+    }
+}
+
+fn no_value_indexes() -> Error {
+    Error::unsupported(
+        "kv.createIndex: this database has no value indexes: keep the entries of the index under keys of \
+         your own, in the same commit",
+    )
+}
+
+/// The error of a full-text index with the name of a value index.
+pub(super) fn taken_by_value(name: &str) -> Error {
+    Error::invalid(format!(
+        "kv.createIndex: the name '{name}' is that of a value index: give another name"
+    ))
+}
+
+/// Decides the creation of a value index beside those that there are. `is_taken`: an index of the other
+/// type has the name.
+///
+/// # Errors
+/// `Invalid` for a definition out of bounds, and for the name of another index.
+pub(super) fn decide_value<'i>(
+    there: impl Iterator<Item = &'i ValueIndexSpec> + Clone,
+    is_taken: bool,
+    ValueIndexRequest { spec, replace }: &ValueIndexRequest,
+) -> Result<Creation> {
+    spec.check()?;
+    let same = there.clone().find(|index| index.name == spec.name);
+    match same {
+        _ if is_taken => Err(Error::invalid(format!(
+            "kv.createIndex: the name '{}' is that of a full-text index: give another name",
+            spec.name
+        ))),
+        Some(same) if same == spec => Ok(Creation::Exists),
+        Some(_) if *replace => Ok(Creation::Replaces),
+        Some(_) => Err(Error::invalid(format!(
+            "kv.createIndex: there is another index '{}': give replace: true, another name, or drop it first",
+            spec.name
+        ))),
+        None if there.count() >= VALUE_INDEXES_MAX => Err(Error::too_large(format!(
+            "kv.createIndex: too many value indexes (max {VALUE_INDEXES_MAX}): drop one first"
+        ))),
+        None => Ok(Creation::Creates),
     }
 }
 

@@ -10,6 +10,7 @@ mod fulltext;
 mod messages;
 mod replication;
 mod transaction;
+mod value_index;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -35,6 +36,7 @@ use openkv_core::model::{
     Replacement, Result, Row, Seen, Stats, Step, Versionstamp, Walk,
 };
 use transaction::MemoryTransaction;
+use value_index::ValueIndexes;
 
 /// A database in memory; each [`MemoryEngine::new`] creates a separate one.
 #[derive(Clone, Default)]
@@ -54,6 +56,7 @@ struct Tables {
     expiries: BTreeSet<(i64, Key)>,
     messages: Messages,
     last_uuid: Option<Uuid>,
+    values: ValueIndexes,
     /// Created with the first index. It has its own lock, because a SQLite connection serves one
     /// thread at a time.
     indexes: Mutex<Option<PrivateIndexes>>,
@@ -377,7 +380,7 @@ impl Writer for MemoryWriter {
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
         let mut tables: RwLockWriteGuard<'_, Tables> = self.0.write();
         Ok(NextDeadlines {
-            building: tables.building()?,
+            building: tables.building()? || tables.values.is_building(),
             expiry_ms: tables.expiries.first().map(|(at, _)| *at),
             purge_ms: tables.messages.earliest_purge(),
         })
@@ -450,6 +453,9 @@ impl Tables {
 
     fn put(&mut self, key: Key, row: Option<NewRow>) {
         self.index(&key, row.as_ref());
+        if !self.values.is_empty() {
+            self.values.changed(&key, self.rows.get(&key), row.as_ref());
+        }
         let end = row.as_ref().and_then(|row| row.expire_at_ms);
         let old = match row {
             Some(row) => self.rows.insert(key.clone(), row),

@@ -32,6 +32,7 @@ mod sharing;
 mod trimming;
 #[cfg(all(feature = "postgres", unix))]
 mod unsupported;
+mod value_index;
 mod writers;
 
 use std::sync::mpsc;
@@ -304,6 +305,11 @@ macro_rules! rules_of_search {
                 words_without_spaces_are_found
                 trigrams_find_parts_of_words
                 an_index_of_the_earlier_default_is_kept
+            }
+            value_index {
+                entries_follow_every_change
+                unique_values_are_decided_in_the_order_of_the_writes
+                a_unique_index_over_duplicates_fails
             }
         }
     };

@@ -251,7 +251,8 @@ impl From<Error> for Refusal {
             | Kind::Denied
             | Kind::Conflict
             | Kind::Unsupported
-            | Kind::FeedGap => Self::new(status, text),
+            | Kind::FeedGap
+            | Kind::NotUnique => Self::new(status, text),
             Kind::Unavailable | Kind::Closed => {
                 tracing::warn!(%error, "unavailable");
                 Self::new(status, text).retry(1)

@@ -203,6 +203,7 @@ pub(super) async fn atomic_write(database: &Arc<Database>, body: &[u8]) -> Resul
             Ok(written(&WriteAnswer::Committed(stamp)))
         }
         Decision::CheckFailed(failed) => Ok(written(&WriteAnswer::CheckFailed(failed))),
+        Decision::NotUnique(violations) => Ok(written(&WriteAnswer::NotUnique(violations))),
         Decision::Rejected(error) if error.kind() == Kind::Denied => {
             Ok(written(&WriteAnswer::Disabled))
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Caller, Patience, Store};
 use openkv_core::codec::key;
 use openkv_core::filter::Filter;
+use openkv_core::index::{Gathered, gather, plan_keys};
 use openkv_core::model::{
     Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
 };
@@ -98,6 +99,34 @@ impl Scan {
         }
     }
 
+    /// The same for a list in the order of values, which takes keys of any length.
+    ///
+    /// # Errors
+    /// `Invalid` with a depth.
+    pub fn whole_keys(self) -> Result<Self> {
+        match self.depth {
+            None => Ok(self),
+            Some(_) => Err(Error::invalid("kv.list: orderBy and depth do not go together")),
+        }
+    }
+
+    /// The keys of the next entries, if a value index has them.
+    fn indexed(&self, snapshot: &mut dyn Snapshot, limit: usize) -> Result<Option<Gathered>> {
+        let Some(filter) = self.filter.as_ref().filter(|_| !self.passed && self.depth.is_none())
+        else {
+            return Ok(None);
+        };
+        let indexes = snapshot.value_indexes()?;
+        let Some(plan) = plan_keys(&indexes, filter, &self.start, &self.end) else {
+            return Ok(None);
+        };
+        let range = (self.start.as_slice(), self.end.as_slice());
+        let max = limit.clamp(INDEXED_KEYS_MIN, SCAN_STEP_ROWS_MAX);
+        gather(&indexes, &plan, range, self.reverse, max, &mut |id, range, reverse, visit| {
+            snapshot.walk_index(id, range, reverse, visit)
+        })
+    }
+
     /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
     /// Returns `true` if there are no more.
     ///
@@ -117,13 +146,14 @@ impl Scan {
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
         // Reading the clock costs as much as skipping an entry.
         let looks = if self.filter.is_some() { 1 } else { CLOCK_ROWS };
+        let indexed = self.indexed(snapshot, limit)?;
         let walk = Walk {
             start: &self.start,
             end: &self.end,
             reverse: self.reverse,
             values: self.values || self.filter.is_some(),
         };
-        snapshot.walk(walk, &mut |seen| {
+        let mut visit = |seen: Seen<'_>| {
             let key = seen.row.key;
             let full = rows == SCAN_STEP_ROWS_MAX || bytes >= SCAN_STEP_BYTES_MAX || shown == limit;
             let late = || rows > 0 && rows % looks == 0 && Instant::now() >= until;
@@ -168,9 +198,37 @@ impl Scan {
                 }
             }
             Step::Next
-        })?;
+        };
+        match &indexed {
+            None => snapshot.walk(walk, &mut visit)?,
+            Some(Gathered { keys, .. }) => {
+                for key in keys {
+                    let end = [key, &[BEFORE_EXTENSIONS][..]].concat();
+                    let mut goes_on = true;
+                    let one = Walk { start: key, end: &end, reverse: false, ..walk };
+                    snapshot.walk(one, &mut |seen| {
+                        let step = visit(seen);
+                        goes_on = !matches!(step, Step::Stop);
+                        step
+                    })?;
+                    if !goes_on {
+                        break;
+                    }
+                }
+            }
+        }
         if let Some(error) = failure {
             return Err(error);
+        }
+        if stopped.is_none()
+            && let Some(Gathered { keys, is_complete: false, .. }) = &indexed
+            && let Some(last) = keys.last()
+        {
+            match self.reverse {
+                true => self.end.clone_from(last),
+                false => self.start = [last, &[BEFORE_EXTENSIONS][..]].concat(),
+            }
+            return Ok(false);
         }
         let Some(mut next) = stopped else { return Ok(true) };
         if self.reverse {
@@ -183,6 +241,9 @@ impl Scan {
         Ok(false)
     }
 }
+
+/// Keys that a step takes from an index, at least: some do not match.
+const INDEXED_KEYS_MIN: usize = 64;
 
 /// Entries without a filter between two readings of the clock.
 const CLOCK_ROWS: usize = 64;

@@ -1,4 +1,4 @@
-//! Full-text indexes of a store.
+//! The indexes of a store.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Caller, Patience, Store};
 use openkv_core::model::{
     BUSY_TIMEOUT_MS_DEFAULT, HitVisitor, IndexChoice, IndexInfo, IndexRequest, Result, Search,
+    ValueIndexInfo, ValueIndexRequest,
 };
 
 fn soon() -> Instant {
@@ -41,6 +42,25 @@ impl Store {
             return reply(Err(refusal));
         }
         self.on_writer(move |writer| writer.create_index(&request, soon()), reply);
+    }
+
+    /// The value indexes, in the order of their numbers.
+    pub fn value_indexes(&self, caller: impl Caller<Vec<ValueIndexInfo>>) {
+        self.read(None, caller, |snapshot, _| {
+            Ok(snapshot.value_indexes()?.iter().map(|index| index.info.clone()).collect())
+        });
+    }
+
+    /// As [`Store::create_index`], for a value index.
+    pub fn create_value_index(
+        &self,
+        request: ValueIndexRequest,
+        reply: impl FnOnce(Result<ValueIndexInfo>) + Send + 'static,
+    ) {
+        if let Err(refusal) = self.refuse_in_copy() {
+            return reply(Err(refusal));
+        }
+        self.on_writer(move |writer| writer.create_value_index(&request, soon()), reply);
     }
 
     /// Removes an index. The result is whether it existed.

@@ -54,7 +54,7 @@ fn place_order(store: &Store) -> Result<String> {
         Decision::Committed(_) | Decision::CommittedWith(..) => {
             seen.recv().map_err(|_| Error::closed())??
         }
-        Decision::CheckFailed(_) => before.clone(),
+        Decision::CheckFailed(_) | Decision::NotUnique(_) => before.clone(),
         Decision::Deleted(_) => None,
         Decision::Rejected(error) => return Err(error.clone()),
     };

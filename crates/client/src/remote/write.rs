@@ -283,7 +283,7 @@ async fn commit_all(
         let decided = match (retry_safety::of(&framed.write), &decision) {
             (RetrySafety::Idempotent, _) => decision,
             // The leader remembers the refusal of a repetition, so no earlier try commits after it.
-            (_, Decision::CheckFailed(_)) if recognised => decision,
+            (_, Decision::CheckFailed(_) | Decision::NotUnique(_)) if recognised => decision,
             _ if sent_before => after_repetition(decision),
             _ => decision,
         };
@@ -325,7 +325,9 @@ async fn send_all(
 /// The meaning of a decision about a changing write whose earlier try may have been executed.
 fn after_repetition(decision: Decision) -> Decision {
     match decision {
-        Decision::CheckFailed(_) => Decision::Rejected(repeated_check_failed()),
+        Decision::CheckFailed(_) | Decision::NotUnique(_) => {
+            Decision::Rejected(repeated_check_failed())
+        }
         Decision::Rejected(error) if !error.kind().is_of_input() => {
             Decision::Rejected(outcome_unknown(&format!(
                 "The answer to a write was lost; sent again, it failed. The first try may have been \
@@ -356,7 +358,9 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
             let enqueued = vec![Enqueued { id: None, deduplicated: false }; messages];
             Ok(Decision::committed(stamp, Results { enqueued, ..Results::default() }))
         }
-        WriteAnswer::CheckFailed(_) if sent_before && retry != RetrySafety::Idempotent => {
+        WriteAnswer::CheckFailed(_) | WriteAnswer::NotUnique(_)
+            if sent_before && retry != RetrySafety::Idempotent =>
+        {
             Err(repeated_check_failed())
         }
         // Some servers do not name the failed check. With only one check it is clear.
@@ -364,6 +368,7 @@ async fn commit(executor: &RequestExecutor, write: AtomicWrite) -> Result<Decisi
             Ok(Decision::CheckFailed(vec![0]))
         }
         WriteAnswer::CheckFailed(failed) => Ok(Decision::CheckFailed(failed)),
+        WriteAnswer::NotUnique(violations) => Ok(Decision::NotUnique(violations)),
         WriteAnswer::Disabled => Err(Error::internal("a disabled write was answered twice")),
     }
 }

@@ -16,6 +16,7 @@ use super::journal::Journal;
 use super::limiting::{self, Taken};
 use super::placeholders::Uuids;
 use super::transaction::{Base, OldRow};
+use super::unique::Unique;
 use crate::codec::message_context;
 use crate::codec::{cbor, key};
 use crate::model::{
@@ -27,7 +28,9 @@ use crate::model::{
 pub struct Evaluation<'b> {
     pub(super) base: &'b mut dyn Base,
     pub(super) version: u64,
-    now_ms: i64,
+    pub(super) now_ms: i64,
+    /// The unique indexes, if there are any.
+    pub(super) unique: Option<Unique>,
     /// In the order of arrival, which is often the order of the keys.
     pub(super) rows: IndexMap<Key, RowEffect, RandomState>,
     messages: Vec<Sent>,
@@ -102,10 +105,12 @@ impl<'b> Evaluation<'b> {
     /// Starts after the commit `version`. `now_ms` is that of the base: an entry that the batch
     /// stores with an expiry in the past is absent, like an expired entry of the base.
     pub fn new(base: &'b mut dyn Base, version: u64, now_ms: i64) -> Self {
+        let unique = Unique::of(base.value_indexes());
         Self {
             base,
             version,
             now_ms,
+            unique,
             rows: IndexMap::default(),
             messages: Vec::new(),
             held: HashSet::new(),
@@ -202,7 +207,7 @@ impl<'b> Evaluation<'b> {
         }
         let WriteParts { mutations, messages, acks, tells_values, .. } = parts;
         let version = self.version + 1;
-        let can_fail = mutations.iter().any(Mutation::can_fail);
+        let can_fail = self.has_unique() || mutations.iter().any(Mutation::can_fail);
         let mut undo = Undo::new();
         for mutation in mutations {
             let tells = tells_values.then(|| mutation.tells()).flatten();
@@ -223,6 +228,19 @@ impl<'b> Evaluation<'b> {
                 Ok(Change::Lost) => {
                     self.undo(undo);
                     return Ok(Decision::CheckFailed(Vec::new()));
+                }
+                Err(reason) => {
+                    self.undo(undo);
+                    return Ok(Decision::Rejected(reason));
+                }
+            }
+        }
+        if self.has_unique() {
+            match self.violations(undo.iter().map(|(key, _)| key))? {
+                Ok(violations) if violations.is_empty() => {}
+                Ok(violations) => {
+                    self.undo(undo);
+                    return Ok(Decision::NotUnique(violations));
                 }
                 Err(reason) => {
                     self.undo(undo);
@@ -302,6 +320,8 @@ impl<'b> Evaluation<'b> {
         self.version += 1;
         for key in keys {
             let row = NewRow { version: self.version, value: value.clone(), expire_at_ms: None };
+            // Nobody is there whom a unique index could refuse, and the value must not be lost.
+            self.note_unchecked(&key, &row);
             let effect = RowEffect::Stored(row);
             self.journal.note(&key, &effect, self.version);
             self.rows.insert(key, effect);

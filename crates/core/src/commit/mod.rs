@@ -24,6 +24,7 @@ pub mod replay;
 mod schedules;
 mod speculation;
 mod transaction;
+mod unique;
 mod work;
 
 pub use effect::{NewRow, RowEffect};

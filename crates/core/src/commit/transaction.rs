@@ -2,10 +2,12 @@
 //! [`super::batch`] read and change.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::effect::RowEffect;
+use crate::index::ValueIndex;
 use crate::model::{
     Change, Claim, Delivery, EncodedValue, Encoding, Enqueued, Error, KeptMessage, Key,
     LoggedMessage, Message, Reason, Result, Seen, Step, Walk,
@@ -44,6 +46,25 @@ pub trait Base {
     /// # Errors
     /// Those of the medium; they end the whole batch.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
+
+    /// The value indexes; `None` if there are none.
+    fn value_indexes(&self) -> Option<Arc<[ValueIndex]>> {
+        None
+    }
+
+    /// Visits the entries of a value index with `lo <= entry < hi` in order until `visit` returns
+    /// `false`.
+    ///
+    /// # Errors
+    /// Those of the medium; they end the whole batch.
+    fn walk_index(
+        &mut self,
+        _id: i64,
+        _range: (&[u8], &[u8]),
+        _visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// Checks that the database can store a value; not every format can store all values.
     ///

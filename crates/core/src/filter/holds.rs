@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use memchr::memmem;
 
 use super::operand::Operand;
-use super::path::Step;
+use super::path::{Path, Step};
 use super::text::Text;
 use super::{Condition, Test};
 use crate::codec::Malformed;
 use crate::codec::cbor::{GoesOn, Item, ItemRef, LazyReader};
-use crate::model::{FILTER_FOLD_KEPT_BYTES_MIN, FILTER_VISITS_MAX};
+use crate::model::{Encoding, FILTER_FOLD_KEPT_BYTES_MIN, FILTER_VISITS_MAX};
 
 /// A value under test.
-pub(super) struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     root: Root<'a>,
     /// Shared by all conditions, so that they share its bound.
     lazy: LazyReader<'a>,
@@ -51,15 +51,32 @@ enum Root<'a> {
 }
 
 /// Called with each item that a path leads to; `true` ends the walk.
-type Visit<'v, 'a> = &'v mut dyn FnMut(&Item<'a>, &mut LazyReader<'a>) -> Result<bool, Malformed>;
+pub(crate) type Visit<'v, 'a> =
+    &'v mut dyn FnMut(&Item<'a>, &mut LazyReader<'a>) -> Result<bool, Malformed>;
 
 impl<'a> Subject<'a> {
-    pub(super) fn of_cbor(bytes: &'a [u8]) -> Self {
-        Self::of(Root::Cbor(bytes))
-    }
-
-    pub(super) fn of_item(item: Item<'a>) -> Self {
-        Self::of(Root::Item(item))
+    /// A stored value; `room` is for the digits of a `KvU64`.
+    ///
+    /// # Errors
+    /// A `KvU64` of another size, and a value in V8's format.
+    pub(crate) fn of_value(
+        encoding: Encoding,
+        bytes: &'a [u8],
+        room: &'a mut [u8; 8],
+    ) -> Result<Self, Malformed> {
+        Ok(Self::of(match encoding {
+            Encoding::Cbor => Root::Cbor(bytes),
+            Encoding::Bytes => Root::Item(Item::Bytes(bytes)),
+            Encoding::Le64 => {
+                let n = bytes.try_into().map(u64::from_le_bytes);
+                let n = n.map_err(|_| Malformed::new("a KvU64 that is not 8 bytes", 0))?;
+                *room = n.to_be_bytes();
+                let zeros = (n.leading_zeros() / 8) as usize;
+                let magnitude = room.get(zeros..).unwrap_or_default();
+                Root::Item(Item::BigInt { negative: false, magnitude })
+            }
+            Encoding::V8 => return Err(Malformed::new("a value in V8's format", 0)),
+        }))
     }
 
     fn of(root: Root<'a>) -> Self {
@@ -98,10 +115,7 @@ impl<'a> Subject<'a> {
             Condition::Not(inner) => self.meets(inner).map(|met| !met),
             Condition::At { path, negated, test } => {
                 let mut found = false;
-                let root = match self.root {
-                    Root::Cbor(bytes) => ItemRef::of(bytes).open(&mut self.lazy)?,
-                    Root::Item(item) => item,
-                };
+                let root = self.root()?;
                 let mut folds = std::mem::take(&mut self.folds);
                 let met = self.follow(root, path.steps(), &mut |item, lazy| {
                     found = true;
@@ -112,6 +126,19 @@ impl<'a> Subject<'a> {
                 Ok(met != *negated)
             }
         }
+    }
+
+    fn root(&mut self) -> Result<Item<'a>, Malformed> {
+        match self.root {
+            Root::Cbor(bytes) => ItemRef::of(bytes).open(&mut self.lazy),
+            Root::Item(item) => Ok(item),
+        }
+    }
+
+    /// Visits the items that a path leads to, until `visit` returns `true`.
+    pub(crate) fn visit(&mut self, path: &Path, visit: Visit<'_, 'a>) -> Result<(), Malformed> {
+        let root = self.root()?;
+        self.follow(root, path.steps(), visit).map(drop)
     }
 
     /// Visits the items at the end of the steps. The recursion is bounded by the number of steps.
@@ -279,7 +306,7 @@ fn like<'o>(item: &Item<'o>, operand: &'o Operand) -> Option<(&'o [u8], &'o [u8]
 }
 
 /// Whether `holds` is true for an element of an array or `Set`.
-fn any_element<'a>(
+pub(crate) fn any_element<'a>(
     item: &Item<'a>,
     lazy: &mut LazyReader<'a>,
     mut holds: impl FnMut(&Item<'a>) -> bool,

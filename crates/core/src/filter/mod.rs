@@ -13,12 +13,12 @@ mod parse;
 mod path;
 mod text;
 
-use crate::codec::cbor::{GoesOn, Item};
+use crate::codec::cbor::GoesOn;
 use crate::codec::{Malformed, cbor};
 use crate::model::{Encoding, Error, FILTER_BYTES_MAX, Result};
-use holds::Subject;
-use operand::Operand;
-use path::Path;
+pub(crate) use holds::{Subject, any_element};
+pub(crate) use operand::Operand;
+pub(crate) use path::Path;
 use text::Text;
 
 /// Conditions on a value.
@@ -37,7 +37,7 @@ pub struct Filter(Condition);
 
 /// One condition, or several.
 #[derive(Clone, Debug)]
-enum Condition {
+pub(crate) enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
@@ -51,7 +51,7 @@ enum Condition {
 
 /// The test of one item.
 #[derive(Clone, Debug)]
-enum Test {
+pub(crate) enum Test {
     Exists,
     /// Null, undefined or absent.
     Null,
@@ -94,6 +94,11 @@ impl Filter {
         parse::parse(&value, now_ms).map(Self)
     }
 
+    /// The conditions, for the choice of an index.
+    pub(crate) fn condition(&self) -> &Condition {
+        &self.0
+    }
+
     /// Whether a stored value meets the conditions.
     ///
     /// # Errors
@@ -116,21 +121,8 @@ impl Filter {
         bytes: &[u8],
         goes_on: GoesOn<'_>,
     ) -> Result<Option<bool>, Malformed> {
-        let magnitude: [u8; 8];
-        let subject = match encoding {
-            Encoding::Cbor => Subject::of_cbor(bytes),
-            Encoding::Bytes => Subject::of_item(Item::Bytes(bytes)),
-            Encoding::Le64 => {
-                let n = bytes.try_into().map(u64::from_le_bytes);
-                let n = n.map_err(|_| Malformed::new("a KvU64 that is not 8 bytes", 0))?;
-                magnitude = n.to_be_bytes();
-                let zeros = (n.leading_zeros() / 8) as usize;
-                let magnitude = magnitude.get(zeros..).unwrap_or_default();
-                Subject::of_item(Item::BigInt { negative: false, magnitude })
-            }
-            Encoding::V8 => return Err(Malformed::new("a value in V8's format", 0)),
-        };
-        let mut subject = subject.asking(goes_on);
+        let mut room = [0; 8];
+        let mut subject = Subject::of_value(encoding, bytes, &mut room)?.asking(goes_on);
         match subject.meets(&self.0) {
             Err(_) if subject.has_ended() => Ok(None),
             met => met.map(Some),

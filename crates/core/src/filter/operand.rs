@@ -9,7 +9,7 @@ use crate::codec::date;
 
 /// The operand of a comparison.
 #[derive(Clone, Debug)]
-pub(super) enum Operand {
+pub(crate) enum Operand {
     Null,
     Bool(bool),
     Number(f64),

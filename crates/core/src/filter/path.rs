@@ -4,11 +4,11 @@ use crate::model::FILTER_PATH_STEPS_MAX;
 
 /// The steps from a value to the tested item; none for the value itself.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Path(Vec<Step>);
+pub(crate) struct Path(Vec<Step>);
 
 /// One step: a property, a key of a `Map`, or an index.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// WTF-8.
     pub(super) name: Vec<u8>,
     /// The array index that the name spells.
@@ -20,7 +20,7 @@ pub(super) struct Step {
 impl Path {
     /// Parses a path. A backslash makes the next character part of the name: a dot, a backslash or
     /// the dollar of an operator. `None`: too many steps.
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let mut names = vec![Vec::new()];
         let mut bytes = text.iter();
         while let Some(&byte) = bytes.next() {
@@ -37,6 +37,12 @@ impl Path {
             }
         }
         Some(Self(names.into_iter().map(Step::new).collect()))
+    }
+
+    /// Whether both have the same names.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let mut pairs = self.0.iter().zip(&other.0);
+        self.0.len() == other.0.len() && pairs.all(|(a, b)| a.name == b.name)
     }
 
     pub(super) fn steps(&self) -> &[Step] {

@@ -4,7 +4,7 @@ use unicase::UniCase;
 
 /// Text after Unicode's full case folding. Lone surrogates are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Text(Vec<u8>);
+pub(crate) struct Text(Vec<u8>);
 
 impl Text {
     /// Folds WTF-8.

@@ -219,6 +219,11 @@ fn size_bytes(decision: &Decision) -> usize {
             size_of::<Results>() + values.sum::<usize>() + rest
         }
         Decision::CheckFailed(failed) => size_of_val(failed.as_slice()),
+        Decision::NotUnique(violations) => {
+            let bytes =
+                violations.iter().map(|one| one.index.len() + one.key.len() + one.other.len());
+            size_of_val(violations.as_slice()) + bytes.sum::<usize>()
+        }
         Decision::Rejected(error) => error.message().len(),
     };
     LAYER_WRITE_ID_BYTES + more

@@ -109,6 +109,10 @@ kinds! {
     ///
     /// Send less, or raise the limit that the message names.
     TooLarge = 12, "TOO_LARGE", "TypeError", 413;
+    /// A unique index has the value for another key already ([indexes.md](indexes.md)).
+    ///
+    /// Change the other entry, or write another value.
+    NotUnique = 13, "UNIQUE", "KvUniqueError", 409;
 }
 
 impl Kind {
@@ -143,7 +147,13 @@ impl Kind {
     /// ```
     #[must_use]
     pub const fn known_to(self, known: u8) -> Self {
-        if self as u8 > known { Self::Invalid } else { self }
+        if self as u8 <= known {
+            return self;
+        }
+        match self {
+            Self::NotUnique if known >= Self::Conflict as u8 => Self::Conflict,
+            _ => Self::Invalid,
+        }
     }
 }
 

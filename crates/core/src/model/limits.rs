@@ -24,6 +24,7 @@ mod remote;
 mod replication;
 mod search;
 mod server;
+mod value_index;
 mod writer;
 
 pub use archive::*;
@@ -46,6 +47,7 @@ pub use remote::*;
 pub use replication::*;
 pub use search::*;
 pub use server::*;
+pub use value_index::*;
 pub use writer::*;
 
 /// Declares the bounds of a handle. `npm run generate` writes each row to index.d.ts and docs/limits.md.

@@ -28,6 +28,7 @@ mod sharing;
 mod subscription;
 mod time;
 mod value;
+mod value_index;
 mod versionstamp;
 mod write;
 mod write_id;
@@ -74,6 +75,10 @@ pub use time::Time;
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
     FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window,
+};
+pub use value_index::{
+    BuildFailure, OrderPath, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec, ValueIndexState,
+    Violation, check_paths,
 };
 pub use versionstamp::Versionstamp;
 pub(crate) use write::Tells;

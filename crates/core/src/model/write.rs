@@ -3,7 +3,7 @@
 use super::{
     Ack, Attempt, Calculation, Deleted, Deletion, EncodedValue, Encoding, Enqueued, Error, Key,
     LIMITER_STATE_BYTES_MAX, Limiting, Limits, Message, Patch, Resolved, Result, Time,
-    Versionstamp, WriteId, limit,
+    Versionstamp, Violation, WriteId, limit,
 };
 
 /// A condition on one key: its entry has this versionstamp, or (`None`) there is no entry.
@@ -502,7 +502,7 @@ impl Decision {
     #[must_use]
     pub fn is_refused(&self) -> bool {
         match self {
-            Self::CheckFailed(_) | Self::Rejected(_) => true,
+            Self::CheckFailed(_) | Self::NotUnique(_) | Self::Rejected(_) => true,
             Self::Committed(_) | Self::CommittedWith(..) | Self::Deleted(_) => false,
         }
     }
@@ -520,6 +520,8 @@ pub enum Decision {
     /// These checks did not hold, by index; checks of ranges follow those of keys, and locks of
     /// acknowledged messages those of ranges. Nothing happened.
     CheckFailed(Vec<usize>),
+    /// It would have broken unique indexes; nothing happened.
+    NotUnique(Vec<Violation>),
     /// It is invalid; nothing happened.
     Rejected(Error),
 }

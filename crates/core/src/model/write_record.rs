@@ -21,7 +21,9 @@ impl WriteRecord {
             let Attempt { id, repeated } = attempt?;
             let is_final = match decision {
                 Decision::Committed(_) | Decision::CommittedWith(..) => true,
-                Decision::CheckFailed(_) | Decision::Rejected(_) => repeated,
+                Decision::CheckFailed(_) | Decision::NotUnique(_) | Decision::Rejected(_) => {
+                    repeated
+                }
                 Decision::Deleted(_) => false,
             };
             is_final.then(|| Self { id, decision: decision.clone() })

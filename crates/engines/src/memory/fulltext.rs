@@ -1,14 +1,17 @@
 //! Full-text indexes of rows in memory, in a private SQLite database.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{MemorySnapshot, MemoryWriter, NewRow, Tables, alive, seen};
+use crate::fulltext::taken_by_value;
 use crate::sqlite::{BuiltEntry, PrivateIndexes};
 use crate::{Finder, Indexer};
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     Error, HitVisitor, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo,
-    IndexRequest, Key, Result, Search,
+    IndexRequest, Key, Result, Search, ValueIndexInfo, ValueIndexRequest,
 };
 
 impl Tables {
@@ -35,6 +38,9 @@ impl Indexer for MemoryWriter {
     fn create_index(&mut self, request: &IndexRequest, _deadline: Instant) -> Result<IndexInfo> {
         let spec = &request.spec;
         let mut tables = self.0.write();
+        if tables.values.has_name(&spec.name) {
+            return Err(taken_by_value(&spec.name));
+        }
         let Tables { rows, indexes, .. } = &mut *tables;
         if indexes.get_mut().is_none() {
             *indexes.get_mut() = Some(PrivateIndexes::new()?);
@@ -50,11 +56,30 @@ impl Indexer for MemoryWriter {
 
     fn drop_index(&mut self, choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
         let mut tables = self.0.write();
-        tables.indexes.get_mut().as_mut().map_or(Ok(false), |indexes| indexes.remove(choice))
+        let indexes = tables.indexes.get_mut().as_mut();
+        let removed = indexes.map_or(Ok(false), |indexes| indexes.remove(choice))?;
+        Ok(removed || tables.values.remove(choice))
+    }
+
+    fn create_value_index(
+        &mut self,
+        request: &ValueIndexRequest,
+        _deadline: Instant,
+    ) -> Result<ValueIndexInfo> {
+        let mut tables = self.0.write();
+        let others = match tables.indexes.get_mut() {
+            Some(indexes) => indexes.indexes(false)?,
+            None => Vec::new(),
+        };
+        let is_taken = others.iter().any(|index| index.spec.name == request.spec.name);
+        tables.create_value_index(request, is_taken)
     }
 
     fn build_indexes(&mut self, now_ms: i64, _deadline: Instant) -> Result<bool> {
         let mut tables = self.0.write();
+        if tables.build_value_index(now_ms) {
+            return Ok(true);
+        }
         let Tables { rows, indexes, .. } = &mut *tables;
         let Some(indexes) = indexes.get_mut() else { return Ok(false) };
         indexes.build(&mut |after, before| {
@@ -79,6 +104,23 @@ impl Finder for MemorySnapshot<'_> {
         self.is_present("search")?;
         let indexes = self.tables.indexes.lock();
         indexes.as_ref().map_or(Ok(Vec::new()), |indexes| indexes.indexes(count))
+    }
+
+    fn value_indexes(&mut self) -> Result<Arc<[ValueIndex]>> {
+        // Those of the past are not kept.
+        let is_present = self.past.is_none();
+        Ok(if is_present { self.tables.values.shared() } else { Arc::default() })
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        range: (&[u8], &[u8]),
+        reverse: bool,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.tables.values.walk(id, range, reverse, visit);
+        Ok(())
     }
 
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {

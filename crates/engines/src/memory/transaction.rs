@@ -1,11 +1,13 @@
 //! A transaction in memory: it changes the tables at once, and none of its methods fails.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::{Tables, walk_rows};
 use openkv_core::commit::{Base, EntryTable, MessageTable, NewRow, OldRow, RowEffect, Transaction};
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{Change, ChangeKind, Key, LoggedMessage, Result, Seen, Step, Walk};
 
 pub(super) struct MemoryTransaction<'t> {
@@ -87,6 +89,21 @@ impl Base for MemoryTransaction<'_> {
 
     fn last_uuid(&mut self) -> Result<Option<Uuid>> {
         Ok(self.tables.last_uuid)
+    }
+
+    fn value_indexes(&self) -> Option<Arc<[ValueIndex]>> {
+        let values = &self.tables.values;
+        (!values.is_empty()).then(|| values.shared())
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        range: (&[u8], &[u8]),
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.tables.values.walk(id, range, false, visit);
+        Ok(())
     }
 
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {

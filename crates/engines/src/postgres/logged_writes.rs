@@ -66,7 +66,8 @@ pub(super) fn encoded(records: &[WriteRecord], previous: u64) -> Option<Vec<u8>>
                 put_number(&mut out, error.message().len() as u64);
                 out.extend_from_slice(error.message().as_bytes());
             }
-            Decision::Deleted(_) => {}
+            // A database on PostgreSQL has no unique indexes.
+            Decision::Deleted(_) | Decision::NotUnique(_) => {}
         }
     }
     (!out.is_empty()).then_some(out)

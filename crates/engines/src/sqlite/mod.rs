@@ -51,6 +51,7 @@ mod statement;
 mod unfinished;
 mod unopened;
 mod vacuum;
+mod value_index;
 mod values;
 mod wal_index;
 mod walk;

@@ -1,5 +1,7 @@
 //! Entries in the writer's transaction: reading, changing, sweeping.
 
+use std::sync::Arc;
+
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -8,9 +10,11 @@ use super::layout::SPILLED;
 use super::replication_log::LogWriter;
 use super::spill::Spill;
 use super::statement::{Run, Statement};
+use super::value_index::ValueCatalog;
 use super::values::{self, encoding, shown, stored};
 use super::walk::Walker;
 use openkv_core::commit::{Base, EntryTable, NewRow, OldRow, RowEffect};
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     Change, ChangeKind, EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step,
     Walk,
@@ -35,6 +39,8 @@ pub(super) struct Rows {
     file: Encoding,
     /// The full-text indexes, which are updated with every change.
     pub(super) catalog: Catalog,
+    /// The value indexes, which are updated with every change.
+    pub(super) values: ValueCatalog,
     /// The replication log, with the history.
     pub(super) log: LogWriter,
 }
@@ -65,6 +71,7 @@ impl Rows {
             now_ms: 0,
             file,
             catalog: Catalog::default(),
+            values: ValueCatalog::default(),
             log: LogWriter::new(connection)?,
         })
     }
@@ -83,6 +90,12 @@ impl Rows {
         if !self.catalog.is_empty() {
             let value = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
             self.catalog.changed(key, value)?;
+        }
+        if self.values.covers(key) {
+            let old = self.kept_value(key)?;
+            let old = old.as_ref().map(|old| (old.encoding, old.bytes.as_slice()));
+            let new = row.map(|row| (row.value.encoding, row.value.bytes.as_slice()));
+            self.values.changed(key, old, new)?;
         }
         // A spilled value that this replaces is the history's.
         let kept = self.log.history.is_on();
@@ -110,11 +123,38 @@ impl Rows {
 
     /// The value of a key; `None` also for an unreadable value.
     pub(super) fn value(&mut self, key: &[u8]) -> Result<Option<EncodedValue>> {
-        match self.row(&Key::from_encoded(key.to_vec())) {
+        self.readable(key, self.now_ms)
+    }
+
+    /// As [`Self::value`], also of an expired entry.
+    pub(super) fn kept_value(&mut self, key: &[u8]) -> Result<Option<EncodedValue>> {
+        self.readable(key, i64::MIN)
+    }
+
+    fn readable(&mut self, key: &[u8], now_ms: i64) -> Result<Option<EncodedValue>> {
+        match self.row_at(key, now_ms) {
             Ok(row) => Ok(row.map(|row| row.value)),
             Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Invalid) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    fn row_at(&mut self, key: &[u8], now_ms: i64) -> Result<Option<OldRow>> {
+        let mut run = self.row.run().blob(1, key);
+        if !run.step()? || !alive(&run, now_ms) {
+            return Ok(None);
+        }
+        let version = run.column_int(0).cast_unsigned();
+        let id = run.column_int(3);
+        let value = if id < SPILLED {
+            let (encoding, bytes) = shown(encoding(id)?, run.column_blob(2));
+            EncodedValue { encoding, bytes: bytes.into_owned() }
+        } else {
+            let bytes = self.spill.get(run.column_int(2))?;
+            EncodedValue { encoding: encoding(id - SPILLED)?, bytes }
+        };
+        let end = run.column_int(1);
+        Ok(Some(OldRow { version, value, expire_at_ms: (end >= 0).then_some(end) }))
     }
 
     pub(super) fn earliest_expiry(&mut self) -> Result<Option<i64>> {
@@ -192,23 +232,20 @@ impl Base for Rows {
         Ok(found.then(|| run.column_int(0).cast_unsigned()))
     }
 
+    fn value_indexes(&self) -> Option<Arc<[ValueIndex]>> {
+        (!self.values.is_empty()).then(|| self.values.shared())
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        range: (&[u8], &[u8]),
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.values.walk(id, range, false, visit)
+    }
+
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
-        let mut run = self.row.run().blob(1, key.as_bytes());
-        if !run.step()? || !alive(&run, self.now_ms) {
-            return Ok(None);
-        }
-        let version = run.column_int(0).cast_unsigned();
-        let id = run.column_int(3);
-        let value = if id < SPILLED {
-            {
-                let (encoding, bytes) = shown(encoding(id)?, run.column_blob(2));
-                EncodedValue { encoding, bytes: bytes.into_owned() }
-            }
-        } else {
-            let bytes = self.spill.get(run.column_int(2))?;
-            EncodedValue { encoding: encoding(id - SPILLED)?, bytes }
-        };
-        let end = run.column_int(1);
-        Ok(Some(OldRow { version, value, expire_at_ms: (end >= 0).then_some(end) }))
+        self.row_at(key.as_bytes(), self.now_ms)
     }
 }

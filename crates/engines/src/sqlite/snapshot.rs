@@ -1,5 +1,7 @@
 //! The state of a file in an open read transaction.
 
+use std::sync::Arc;
+
 use rusqlite::Connection;
 
 use super::dead::QueueReader;
@@ -10,9 +12,11 @@ use super::measure::Measure;
 use super::peek::PeekReader;
 use super::replication_log::LogReader;
 use super::statement::{Run, Statement};
+use super::value_index::ValueReader;
 use super::values::{encoding, shown, stamp};
 use super::walk::Walker;
 use crate::{FeedLog, Finder, ReplicationLog, Snapshot};
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     DeadLetter, Encoding, Error, HitVisitor, IndexInfo, Peek, PeekCursor, Peeked, QueueStats,
     Result, Row, Search, Seen, Stats, Step, Walk,
@@ -31,6 +35,7 @@ pub(super) struct ReadStatements {
     /// Whether Deno reads the file too.
     is_denos: bool,
     measure: Measure,
+    values: ValueReader,
     pub(super) now_ms: i64,
 }
 
@@ -48,6 +53,7 @@ impl ReadStatements {
             peek: PeekReader::default(),
             is_denos: file == Encoding::V8,
             measure: Measure::new(connection)?,
+            values: ValueReader::default(),
             now_ms: 0,
         })
     }
@@ -60,6 +66,20 @@ impl Finder for ReadStatements {
             return fulltext::counted(&prepare);
         }
         Ok(fulltext::list(&prepare)?.into_iter().map(|(_, info)| info).collect())
+    }
+
+    fn value_indexes(&mut self) -> Result<Arc<[ValueIndex]>> {
+        Ok(self.values.catalog(&self.get)?.shared())
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        range: (&[u8], &[u8]),
+        reverse: bool,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.values.catalog(&self.get)?.walk(id, range, reverse, visit)
     }
 
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {

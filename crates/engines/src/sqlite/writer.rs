@@ -20,6 +20,7 @@ use super::messages::Messages;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
+use super::value_index::ValueCatalog;
 use crate::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
 };
@@ -246,6 +247,11 @@ impl SqliteWriter {
         &mut self.rows.catalog
     }
 
+    /// The format of the file's values.
+    pub(super) fn file(&self) -> Encoding {
+        self.file
+    }
+
     /// Reads the commit counter. Must be called at the start of every transaction: it also loads
     /// feeds and indexes if they have changed.
     pub(super) fn read_version(&mut self) -> Result<u64> {
@@ -258,6 +264,8 @@ impl SqliteWriter {
             self.feed.reload()?;
             self.rows.log.reload()?;
             self.rows.catalog = Catalog::load(&self.connection)?;
+            let prepare = |sql: &str| Statement::prepare(&self.connection, sql);
+            self.rows.values = ValueCatalog::load(&prepare)?;
             self.features = features;
         }
         Ok(version)

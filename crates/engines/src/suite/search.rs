@@ -13,15 +13,15 @@ use openkv_core::model::{
     Tokenizer, Value,
 };
 
-fn of(parts: &[&str]) -> Key {
+pub(super) fn of(parts: &[&str]) -> Key {
     Key::from_encoded(parts.iter().flat_map(|part| key(part).into_bytes()).collect())
 }
 
-fn doc(name: &str, text: &str) -> Mutation {
+pub(super) fn doc(name: &str, text: &str) -> Mutation {
     doc_until(name, text, None)
 }
 
-fn doc_until(name: &str, text: &str, expire_at_ms: Option<i64>) -> Mutation {
+pub(super) fn doc_until(name: &str, text: &str, expire_at_ms: Option<i64>) -> Mutation {
     let expiry = expire_at_ms.map(Time::At);
     let mut value = Value::new(Node::Null);
     let text = value.push(Node::String(text.into()));

@@ -23,6 +23,7 @@ use super::target::Query;
 use crate::clock::now_ms;
 use crate::data::{Client, has_room, still, store_of, submitted};
 use crate::pending::Pending;
+use openkv_core::index::not_unique;
 use openkv_core::interchange::ndjson::{self, Line};
 use openkv_core::model::{
     AtomicWrite, Check, Decision, Error, FRAMES_APART_BYTES_MIN, HTTP_IMPORT_COMMIT_BYTES_MAX,
@@ -238,6 +239,9 @@ impl<'c> Importing<'c> {
                     self.counts.imported += entries;
                 }
                 Decision::CheckFailed(_) => self.counts.skipped += entries,
+                Decision::NotUnique(violations) => {
+                    fault.get_or_insert((line, not_unique(&violations).into()));
+                }
                 Decision::Rejected(error) => {
                     fault.get_or_insert((line, error.into()));
                 }

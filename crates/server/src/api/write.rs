@@ -8,6 +8,7 @@ use super::problem::Problem;
 use crate::clock::now_ms;
 use crate::data::{Client, decided, has_room_for};
 use openkv_core::codec::cbor;
+use openkv_core::index::not_unique;
 use openkv_core::interchange::{plain_json, typed_json};
 use openkv_core::model::{
     AtomicWrite, Decision, EncodedValue, Encoding, Error, Limits, Node, Result, Results,
@@ -83,5 +84,6 @@ pub(crate) async fn commit(client: &Client, parts: WriteParts) -> Result<Done, P
         Decision::Committed(stamp) => Ok(Done::Committed(stamp, Results::default())),
         Decision::CommittedWith(stamp, results) => Ok(Done::Committed(stamp, *results)),
         Decision::CheckFailed(failed) => Ok(Done::CheckFailed(failed)),
+        Decision::NotUnique(violations) => Err(not_unique(&violations).into()),
     }
 }

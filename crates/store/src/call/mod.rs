@@ -25,6 +25,7 @@ mod scan;
 mod schedules;
 mod search;
 mod validate_untrusted;
+mod value_index;
 
 use std::sync::Arc;
 use std::time::Duration;

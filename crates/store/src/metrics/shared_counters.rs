@@ -277,7 +277,7 @@ impl Notes {
         let rejected = matches!(decision, Decision::Rejected(_));
         match decision {
             Decision::Rejected(_) => self.rejections += 1,
-            Decision::CheckFailed(_) => self.conflicts += 1,
+            Decision::CheckFailed(_) | Decision::NotUnique(_) => self.conflicts += 1,
             Decision::Committed(_) | Decision::CommittedWith(..) | Decision::Deleted(_) => {
                 self.commits += 1;
             }

@@ -160,6 +160,23 @@ pub struct AtomicWriteOutput {
     /// The failed checks, by index.
     #[prost(uint32, repeated, tag = "4")]
     pub failed_checks: Vec<u32>,
+    /// openkv's: how the write breaks unique indexes. Other clients see a failed check.
+    #[prost(message, repeated, tag = "1000")]
+    pub violations: Vec<UniqueViolation>,
+}
+
+/// Two entries of which a unique index allows one.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UniqueViolation {
+    /// The name of the index.
+    #[prost(string, tag = "1")]
+    pub index: String,
+    /// The key that was written.
+    #[prost(bytes = "vec", tag = "2")]
+    pub key: Vec<u8>,
+    /// The key that has the value.
+    #[prost(bytes = "vec", tag = "3")]
+    pub other: Vec<u8>,
 }
 
 /// A request for a watch.

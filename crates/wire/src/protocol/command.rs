@@ -85,6 +85,12 @@ macro_rules! commands {
             ListIndexes = 52, search::list, Read, Idempotent, [EndsWithHandle, WholeTimeout], [], [], "search";
             /// A page of hits.
             Search = 53, search::search, Read, Idempotent, [EndsWithHandle, OnReplica], [Search], [FullTextSearch], "search";
+            /// Creates a value index, unless the same one exists.
+            CreateValueIndex = 54, value_index::create, Write, Conditional, [FillsStorage], [], [], "value indexes";
+            /// Describes the value indexes.
+            ListValueIndexes = 55, value_index::list, Read, Idempotent, [EndsWithHandle], [], [], "value indexes";
+            /// A page of a list in the order of values.
+            OrderedList = 56, value_index::ordered, Read, Idempotent, [EndsWithHandle, WholeTimeout], [List], [], "lists with orderBy";
             /// How far a replica is.
             ReplicaStatus = 60, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
             /// Waits until a replica has a complete copy.

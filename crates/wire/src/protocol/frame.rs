@@ -18,6 +18,7 @@ pub mod records;
 pub mod scan;
 mod schedule;
 mod search;
+mod value_index;
 mod write;
 
 use crate::protocol::numbers::{self, Group};
@@ -52,6 +53,9 @@ pub use scan::{
 };
 pub use schedule::{parse_schedules, push_schedule};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
+pub use value_index::{
+    OrderedRequest, parse_ordered, parse_value_index, parse_value_indexes, push_value_indexes,
+};
 pub use write::{
     Placed, WRITE_ID_RECORD_BYTES, parse_writes, parse_writes_apart, push_write, push_write_id,
 };

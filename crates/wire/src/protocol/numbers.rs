@@ -158,6 +158,8 @@ numbers! {
         CHECKS_FAILED = 4;
         /// Committed: the versionstamp and the results follow.
         COMMITTED_TELLING = 5;
+        /// Unique indexes refuse the write: the violations follow.
+        NOT_UNIQUE = 6;
     }
 
     /// Types of a feed's changes.

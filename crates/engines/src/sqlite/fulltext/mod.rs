@@ -174,8 +174,8 @@ pub(crate) struct BuiltEntry {
     pub(crate) value: Option<(Encoding, Vec<u8>)>,
 }
 
-const SITE: &str =
-    "SELECT id, progress, prefix FROM openkv_index WHERE progress IS NOT NULL ORDER BY id LIMIT 1";
+const SITE: &str = "SELECT id, progress, prefix FROM openkv_index WHERE progress IS NOT NULL AND tokenizer <> 'value' \
+     ORDER BY id LIMIT 1";
 
 /// Prepares a statement on the connection of the caller.
 pub(super) type Prepare<'a> = &'a dyn Fn(&str) -> Result<Statement>;
@@ -184,7 +184,7 @@ pub(super) type Prepare<'a> = &'a dyn Fn(&str) -> Result<Statement>;
 pub(super) fn list(prepare: Prepare<'_>) -> Result<Vec<(i64, IndexInfo)>> {
     let mut statement = prepare(
         "SELECT id, name, prefix, fields, tokenizer, prefix_lengths, progress, scanned \
-         FROM openkv_index ORDER BY name",
+         FROM openkv_index WHERE tokenizer <> 'value' ORDER BY name",
     )?;
     let mut run = statement.run();
     let mut listed = Vec::new();
@@ -217,13 +217,13 @@ pub(super) fn counted(prepare: Prepare<'_>) -> Result<Vec<IndexInfo>> {
     Ok(counted)
 }
 
-fn damaged(run: &Run<'_, '_>) -> Error {
+pub(super) fn damaged(run: &Run<'_, '_>) -> Error {
     let id = run.column_int(0);
     Error::corrupt(format!("row {id} of openkv_index is damaged"))
 }
 
 /// Concatenates texts, each after its length as little-endian u32.
-fn pack(texts: &[String]) -> Vec<u8> {
+pub(super) fn pack(texts: &[String]) -> Vec<u8> {
     let mut packed = Vec::new();
     for text in texts {
         packed.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -232,7 +232,7 @@ fn pack(texts: &[String]) -> Vec<u8> {
     packed
 }
 
-fn unpack(mut bytes: &[u8]) -> Option<Vec<String>> {
+pub(super) fn unpack(mut bytes: &[u8]) -> Option<Vec<String>> {
     let mut texts = Vec::new();
     while !bytes.is_empty() {
         let (len, rest) = bytes.split_first_chunk()?;

@@ -14,7 +14,7 @@ use openkv_core::codec::cbor::{encode_bigint, encode_number};
 use openkv_core::codec::{key, message_context};
 use openkv_core::model::{
     Arith, AtomicWrite, Check, EncodedValue, Encoding, Error, Key, Kind, Limits, Message, Mutation,
-    Operand, Result, Time, Versionstamp, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
+    Operand, Result, Time, Versionstamp, Violation, WIRE_BACKOFF_INTERVALS_MAX, WriteParts,
 };
 
 /// The outcome of a write in the protocol.
@@ -24,6 +24,8 @@ pub enum WriteAnswer {
     Committed(Versionstamp),
     /// These checks failed (many servers do not name them); nothing was written.
     CheckFailed(Vec<usize>),
+    /// Unique indexes refuse the write. A client that does not know them sees a failed check.
+    NotUnique(Vec<Violation>),
     /// Writes are disabled at the endpoint; nothing was written.
     Disabled,
 }
@@ -353,18 +355,31 @@ pub fn write_answer(answer: &WriteAnswer) -> Vec<u8> {
         WriteAnswer::Committed(stamp) => AtomicWriteOutput {
             status: WRITE_SUCCESS,
             versionstamp: stamp.to_bytes().to_vec(),
-            failed_checks: Vec::new(),
+            ..AtomicWriteOutput::default()
         },
         WriteAnswer::CheckFailed(failed) => AtomicWriteOutput {
             status: WRITE_CHECK_FAILURE,
-            versionstamp: Vec::new(),
             failed_checks: failed.iter().filter_map(|at| u32::try_from(*at).ok()).collect(),
+            ..AtomicWriteOutput::default()
+        },
+        WriteAnswer::NotUnique(violations) => AtomicWriteOutput {
+            status: WRITE_CHECK_FAILURE,
+            violations: violations.iter().map(violation_to_wire).collect(),
+            ..AtomicWriteOutput::default()
         },
         WriteAnswer::Disabled => {
             AtomicWriteOutput { status: WRITE_DISABLED, ..AtomicWriteOutput::default() }
         }
     };
     output.encode_to_vec()
+}
+
+fn violation_to_wire(Violation { index, key, other }: &Violation) -> schema::UniqueViolation {
+    schema::UniqueViolation {
+        index: index.clone(),
+        key: key.as_bytes().to_vec(),
+        other: other.as_bytes().to_vec(),
+    }
 }
 
 /// Decodes an answer.
@@ -376,6 +391,17 @@ pub fn read_answer(bytes: &[u8]) -> Result<WriteAnswer> {
     match output.status {
         WRITE_SUCCESS => {
             stamp(&output.versionstamp).map(WriteAnswer::Committed).map_err(bad_answer)
+        }
+        WRITE_CHECK_FAILURE if !output.violations.is_empty() => {
+            let violations = output.violations.into_iter().map(|violation| {
+                let schema::UniqueViolation { index, key, other } = violation;
+                let [key, other] = [key, other].map(|key| {
+                    key::validate(&key).map_err(bad_answer)?;
+                    Ok(Key::from_encoded(key))
+                });
+                Ok(Violation { index, key: key?, other: other? })
+            });
+            violations.collect::<Result<_>>().map(WriteAnswer::NotUnique)
         }
         WRITE_CHECK_FAILURE => {
             let failed = output.failed_checks.into_iter().map(|at| at as usize);

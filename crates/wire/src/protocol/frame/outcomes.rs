@@ -3,11 +3,11 @@
 use super::answer::{error, push_error};
 use super::reader::{Reader, push_sized};
 use crate::protocol::numbers::status::{
-    CHECK_FAILED, CHECKS_FAILED, COMMITTED, COMMITTED_TELLING, COMMITTED_WITH, REJECTED,
+    CHECK_FAILED, CHECKS_FAILED, COMMITTED, COMMITTED_TELLING, COMMITTED_WITH, NOT_UNIQUE, REJECTED,
 };
 use openkv_core::codec::{Malformed, uuid};
 use openkv_core::model::{
-    Decision, EncodedValue, Enqueued, Resolved, Result, Results, Versionstamp,
+    Decision, EncodedValue, Enqueued, Resolved, Result, Results, Versionstamp, Violation,
 };
 
 /// Flags of the result for a message.
@@ -28,6 +28,15 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
                 out.push(COMMITTED_TELLING);
                 out.extend_from_slice(&stamp.hex());
                 push_results(out, results);
+            }
+            Decision::NotUnique(violations) => {
+                out.push(NOT_UNIQUE);
+                push_count(out, violations.len());
+                for Violation { index, key, other } in violations {
+                    push_sized(out, index.as_bytes());
+                    push_sized(out, key.as_bytes());
+                    push_sized(out, other.as_bytes());
+                }
             }
             decision => push_plain(out, decision),
         }
@@ -77,7 +86,7 @@ fn push_plain(out: &mut Vec<u8>, decision: &Decision) {
         }
         // DELETE_MANY has an answer of its own.
         Decision::Deleted(_) => {}
-        Decision::CheckFailed(_) => out.push(CHECK_FAILED),
+        Decision::CheckFailed(_) | Decision::NotUnique(_) => out.push(CHECK_FAILED),
         Decision::Rejected(error) => {
             out.push(REJECTED);
             push_error(out, error);
@@ -109,6 +118,10 @@ fn decision(reader: &mut Reader<'_>) -> Result<Decision, Malformed> {
         CHECKS_FAILED => {
             Decision::CheckFailed(reader.counted(4, |reader| Ok(reader.u32()? as usize))?)
         }
+        NOT_UNIQUE => Decision::NotUnique(reader.counted(12, |reader| {
+            let (index, key, other) = (reader.text()?, reader.key()?, reader.key()?);
+            Ok(Violation { index: index.to_owned(), key, other })
+        })?),
         REJECTED => Decision::Rejected(error(reader)?),
         COMMITTED_WITH => {
             let (stamp, resolved) = (reader.stamp()?, resolved(reader)?);
@@ -150,6 +163,11 @@ mod tests {
             Decision::Committed(Versionstamp::new(5)),
             Decision::CheckFailed(Vec::new()),
             Decision::CheckFailed(vec![0, 300]),
+            Decision::NotUnique(vec![Violation {
+                index: "email".to_owned(),
+                key: openkv_core::model::Key::from_encoded(vec![0x14]),
+                other: openkv_core::model::Key::from_encoded(vec![0x26]),
+            }]),
             Decision::Rejected(Error::closed()),
             Decision::committed(
                 Versionstamp::new(6),
@@ -192,7 +210,8 @@ mod tests {
         let mut decisions = decisions();
         let frame = frame_of(|out| push_plain_outcomes(out, &decisions));
         decisions[2] = Decision::CheckFailed(Vec::new());
-        if let Decision::CommittedWith(_, results) = &mut decisions[5] {
+        decisions[3] = Decision::CheckFailed(Vec::new());
+        if let Decision::CommittedWith(_, results) = &mut decisions[6] {
             results.values.clear();
             results.enqueued.clear();
         }

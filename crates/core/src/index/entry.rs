@@ -1,0 +1,268 @@
+//! The entries of an index: the codes of the values under its paths, then the key.
+
+use super::code::{ABSENT, BEFORE_KEY, Code, LOOSE, NULL, OTHER, length};
+use crate::codec::cbor::Item;
+use crate::codec::{Malformed, key};
+use crate::filter::{Path, Subject, any_element};
+use crate::model::{
+    Encoding, Error, FILTER_PATH_STEPS_MAX, Kind, OrderPath, Result, VALUE_INDEX_ELEMENTS_MAX,
+    VALUE_INDEX_PART_BYTES_MAX, ValueIndexInfo, ValueIndexSpec, ValueIndexState, Violation,
+};
+
+/// An index with its paths parsed.
+#[derive(Clone, Debug)]
+pub struct ValueIndex {
+    /// Its number, definition and state.
+    pub info: ValueIndexInfo,
+    pub(super) parts: Vec<Part>,
+}
+
+/// A path of an index or of an order.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub(super) path: Path,
+    pub(super) descending: bool,
+}
+
+impl Part {
+    pub(super) fn parse(what: &str, given: &OrderPath) -> Result<Self> {
+        let path = Path::parse(given.path.as_bytes()).ok_or_else(|| {
+            Error::invalid(format!(
+                "{what}: a path of too many steps (max {FILTER_PATH_STEPS_MAX}): '{}'",
+                given.path
+            ))
+        })?;
+        Ok(Self { path, descending: given.descending })
+    }
+
+    /// What the bytes of a code are complemented by.
+    pub(super) fn mask(&self) -> u8 {
+        if self.descending { u8::MAX } else { 0 }
+    }
+
+    pub(super) fn push(&self, out: &mut Vec<u8>, code: &[u8]) {
+        let mask = self.mask();
+        out.extend(code.iter().map(|byte| byte ^ mask));
+    }
+}
+
+/// Why a value cannot have an entry in a unique index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// The value under a path is too long.
+    TooLong,
+    /// The value under a path cannot be compared.
+    NotComparable,
+}
+
+impl Unfit {
+    /// The error of a write that brings such a value, without the place of the value.
+    pub fn error(self, spec: &ValueIndexSpec, key: &str) -> Error {
+        let name = &spec.name;
+        match self {
+            Self::TooLong => Error::too_large(format!(
+                "the unique index '{name}': a value of the entry {key} is too long to be unique (max \
+                 {VALUE_INDEX_PART_BYTES_MAX} bytes): index a hash of it instead"
+            )),
+            Self::NotComparable => Error::invalid(format!(
+                "the unique index '{name}': the entry {key} has something other than one string, number, \
+                 bigint, boolean, Date or Uint8Array under a path of the index: leave the field out, or \
+                 store one of these"
+            )),
+        }
+    }
+}
+
+impl ValueIndex {
+    /// Parses the paths of an index.
+    ///
+    /// # Errors
+    /// `Invalid` for a path of too many steps.
+    pub fn new(info: ValueIndexInfo) -> Result<Self> {
+        let parse = |path| Part::parse("kv.createIndex: on", path);
+        let parts = info.spec.on.iter().map(parse).collect::<Result<_>>()?;
+        Ok(Self { info, parts })
+    }
+
+    /// Its definition.
+    pub fn spec(&self) -> &ValueIndexSpec {
+        &self.info.spec
+    }
+
+    /// Whether commits change it.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self.info.state, ValueIndexState::Failed(_))
+    }
+
+    /// Whether lists may read it.
+    pub fn is_ready(&self) -> bool {
+        self.info.state == ValueIndexState::Ready
+    }
+
+    /// The entries of an entry of the database, in order, each once. Its key must be covered.
+    pub fn entries(&self, key: &[u8], encoding: Encoding, value: &[u8]) -> Vec<Vec<u8>> {
+        let (codes, rest) = self.codes(encoding, value);
+        let entry = |code: Code| {
+            let mut entry = Vec::with_capacity(code.bytes.len() + key.len() + 1);
+            for (part, code) in self.parts.iter().zip(std::iter::once(&code).chain(&rest)) {
+                part.push(&mut entry, &code.bytes);
+            }
+            entry.push(BEFORE_KEY);
+            entry.extend_from_slice(key);
+            entry
+        };
+        let mut entries: Vec<_> = codes.into_iter().map(entry).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The values that must be unique, each as the beginning of its entry up to the key. None if
+    /// anything under a path is absent or null.
+    ///
+    /// # Errors
+    /// Why a value cannot be unique.
+    pub fn unique_values(&self, encoding: Encoding, value: &[u8]) -> Result<Vec<Vec<u8>>, Unfit> {
+        let (codes, rest) = self.codes(encoding, value);
+        let mut values = Vec::with_capacity(codes.len());
+        for code in codes {
+            let all = || std::iter::once(&code).chain(&rest);
+            if all().any(|code| matches!(code.tag(), ABSENT | NULL | LOOSE)) {
+                continue;
+            }
+            if all().any(|code| code.tag() == OTHER) {
+                return Err(Unfit::NotComparable);
+            }
+            if all().any(|code| code.is_cut) {
+                return Err(Unfit::TooLong);
+            }
+            let mut value = Vec::new();
+            for (part, code) in self.parts.iter().zip(all()) {
+                part.push(&mut value, &code.bytes);
+            }
+            value.push(BEFORE_KEY);
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    /// The key of an entry of this index.
+    pub fn key_of<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
+        let mut rest = entry;
+        for part in &self.parts {
+            rest = rest.get(length(rest, part.mask())?..)?;
+        }
+        let (before, key) = rest.split_first()?;
+        (*before == BEFORE_KEY).then_some(key)
+    }
+
+    /// The codes under the first path, each once, and the one under each other path.
+    fn codes(&self, encoding: Encoding, value: &[u8]) -> (Vec<Code>, Vec<Code>) {
+        self.read_codes(encoding, value).unwrap_or_else(|_| {
+            let rest = self.parts.len().saturating_sub(1);
+            (vec![Code::of(OTHER)], vec![Code::of(OTHER); rest])
+        })
+    }
+
+    fn read_codes(
+        &self,
+        encoding: Encoding,
+        value: &[u8],
+    ) -> Result<(Vec<Code>, Vec<Code>), Malformed> {
+        let mut room = [0; 8];
+        let mut subject = Subject::of_value(encoding, value, &mut room)?;
+        let mut parts = self.parts.iter();
+        let Some(first) = parts.next() else { return Ok((Vec::new(), Vec::new())) };
+        let mut codes = match self.spec().multi {
+            true => elements(&mut subject, &first.path)?,
+            false => vec![single(&mut subject, &first.path)?],
+        };
+        if self.spec().sparse {
+            codes.retain(|code| code.tag() != ABSENT);
+        }
+        let rest = parts.map(|part| single(&mut subject, &part.path));
+        Ok((codes, rest.collect::<Result<_, _>>()?))
+    }
+}
+
+/// The code of the value under a path; several values have no order.
+pub(super) fn single(subject: &mut Subject<'_>, path: &Path) -> Result<Code, Malformed> {
+    let mut found = None;
+    subject.visit(path, &mut |item, _| {
+        let several = found.is_some();
+        found = Some(if several { Code::of(OTHER) } else { Code::of_item(item) });
+        Ok(several)
+    })?;
+    Ok(found.unwrap_or_else(|| Code::of(ABSENT)))
+}
+
+/// The codes of the values under a path, and of the elements of arrays and sets there.
+fn elements(subject: &mut Subject<'_>, path: &Path) -> Result<Vec<Code>, Malformed> {
+    let mut codes = Vec::new();
+    let mut too_many = false;
+    subject.visit(path, &mut |item, lazy| {
+        if let Item::Array(..) | Item::Set(..) | Item::SparseArray(..) | Item::Numbers(_) = item {
+            any_element(item, lazy, |element| {
+                codes.push(Code::of_item(element));
+                codes.len() > VALUE_INDEX_ELEMENTS_MAX
+            })?;
+        } else {
+            codes.push(Code::of_item(item));
+            if let Item::Text(_) | Item::Bytes(_) = item {
+                codes.push(Code::of(LOOSE));
+            }
+        }
+        too_many = codes.len() > VALUE_INDEX_ELEMENTS_MAX;
+        Ok(too_many)
+    })?;
+    if too_many {
+        return Ok(vec![Code::of(OTHER)]);
+    }
+    codes.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
+    codes.dedup();
+    if codes.is_empty() {
+        codes.push(Code::of(ABSENT));
+    }
+    Ok(codes)
+}
+
+/// Gets the number of an index, an entry of it, and whether it is added; it is removed otherwise.
+pub type ChangeEntry<'c> = &'c mut dyn FnMut(i64, &[u8], bool) -> Result<()>;
+
+/// The changes of the indexes by a change of an entry: passes each entry of an index that is removed
+/// (`false`) or added (`true`), with the number of the index.
+///
+/// # Errors
+/// Those of `change`.
+pub fn changes(
+    indexes: &[ValueIndex],
+    key: &[u8],
+    old: Option<(Encoding, &[u8])>,
+    new: Option<(Encoding, &[u8])>,
+    change: ChangeEntry<'_>,
+) -> Result<()> {
+    for index in indexes.iter().filter(|index| index.is_kept() && index.spec().covers(key)) {
+        let entries = |value: Option<(Encoding, &[u8])>| {
+            value.map_or(Vec::new(), |(encoding, bytes)| index.entries(key, encoding, bytes))
+        };
+        let (old, new) = (entries(old), entries(new));
+        let id = index.info.id;
+        // Both are in order.
+        for entry in old.iter().filter(|entry| new.binary_search(entry).is_err()) {
+            change(id, entry, false)?;
+        }
+        // An index that is being built may lack an old entry, so all new ones are added.
+        for entry in &new {
+            change(id, entry, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// The error of a write that breaks unique indexes, for callers that get an error instead of an outcome.
+pub fn not_unique(violations: &[Violation]) -> Error {
+    let each = violations.iter().map(|Violation { index, key, other }| {
+        let (key, other) = (key::print(key.as_bytes()), key::print(other.as_bytes()));
+        format!("the unique index '{index}' has the value of {key} for {other} already")
+    });
+    Error::new(Kind::NotUnique, each.collect::<Vec<_>>().join("; "))
+}

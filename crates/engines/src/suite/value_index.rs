@@ -1,0 +1,134 @@
+//! The rules of value indexes.
+
+use super::search::{doc, doc_until, of};
+use super::*;
+use crate::Indexer;
+use openkv_core::codec::change_log;
+use openkv_core::model::{
+    BEFORE_EXPIRY_MS, Change, ChangeKind, INDEX_BUILD_ROWS_MAX, IndexChoice, LogSegment, OrderPath,
+    ValueIndexRequest, ValueIndexSpec, ValueIndexState, Walk,
+};
+
+fn request(unique: bool) -> ValueIndexRequest {
+    let on = vec![OrderPath { path: "t".into(), descending: true }];
+    let (name, prefix) = ("t".into(), of(&["d"]));
+    let spec = ValueIndexSpec { name, prefix, on, unique, multi: false, sparse: false };
+    ValueIndexRequest { spec, replace: false }
+}
+
+/// The index has exactly the entries that follow from the entries of the database, of expired ones too.
+#[track_caller]
+fn agrees(engine: &impl Engine) -> usize {
+    let mut reader = engine.reader().unwrap();
+    let (found, expected) = read(&mut reader, BEFORE_EXPIRY_MS, |snapshot| {
+        let indexes = snapshot.value_indexes()?;
+        let index = &indexes[0];
+        assert!(index.is_ready());
+        let mut found = Vec::new();
+        snapshot.walk_index(index.info.id, (&[], &[0xff]), false, &mut |entry| {
+            found.push(entry.to_vec());
+            true
+        })?;
+        let mut expected = Vec::new();
+        let walk = Walk { start: &[], end: &[0xff], reverse: false, values: true };
+        snapshot.walk(walk, &mut |seen| {
+            if index.spec().covers(seen.row.key) {
+                let row = seen.row;
+                expected.extend(index.entries(row.key, row.encoding, row.value));
+            }
+            openkv_core::model::Step::Next
+        })?;
+        expected.sort();
+        Ok((found, expected))
+    });
+    assert_eq!(found, expected);
+    found.len()
+}
+
+fn build(writer: &mut impl Writer) {
+    while writer.build_indexes(NOW, soon()).unwrap() {}
+}
+
+pub(super) fn entries_follow_every_change(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let count = INDEX_BUILD_ROWS_MAX + 9;
+    for from in (0..count).step_by(100) {
+        let docs = (from..(from + 100).min(count)).map(|n| doc(&format!("{n}"), &format!("w{n}")));
+        mutate(&mut writer, docs.collect());
+    }
+    mutate(&mut writer, vec![doc_until("ends", "x", Some(NOW + 5))]);
+    let made = writer.create_value_index(&request(false), soon()).unwrap();
+    assert_eq!(made.state, ValueIndexState::Building);
+    assert!(writer.build_indexes(NOW, soon()).unwrap());
+    // Of entries that the index has, of others, and of new ones.
+    let delete = |name: &str| Mutation::Delete { key: of(&["d", name]) };
+    mutate(&mut writer, vec![doc("0", "changed"), doc("99", "changed"), doc("new", "n")]);
+    mutate(&mut writer, vec![delete("1"), delete("98"), doc("2", "a"), delete("2")]);
+    build(&mut writer);
+    assert_eq!(agrees(engine), count - 3 + 2);
+    mutate(&mut writer, vec![doc("new", "m"), doc_until("later", "y", Some(NOW + 6))]);
+    mutate(&mut writer, vec![set("elsewhere", b"")]);
+    assert_eq!(agrees(engine), count - 3 + 3);
+    apply_at(&mut writer, Work { sweep_max: 9, ..Work::default() }, NOW + 10);
+    assert_eq!(agrees(engine), count - 3 + 1);
+    // What another copy's log brings.
+    let version = read(&mut engine.reader().unwrap(), NOW, |of| of.stats()).stamp.version() + 1;
+    let Mutation::Set { key, value, .. } = doc("repeated", "z") else { panic!("a set") };
+    let set = Change { key, version, kind: ChangeKind::Set { value, expire_at_ms: None } };
+    let deleted = Change { key: of(&["d", "3"]), version, kind: ChangeKind::Deleted };
+    let changes = change_log::encode(version, &[set, deleted]);
+    let segment = LogSegment { first: version, last: version, at_ms: NOW, changes: &changes };
+    writer.replay(segment, soon()).unwrap();
+    assert_eq!(agrees(engine), count - 3 + 1);
+    assert!(writer.drop_index(&IndexChoice::Name("t".into()), soon()).unwrap());
+    assert_eq!(read(&mut engine.reader().unwrap(), NOW, |of| of.value_indexes()).len(), 0);
+}
+
+pub(super) fn unique_values_are_decided_in_the_order_of_the_writes(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    writer.create_value_index(&request(true), soon()).unwrap();
+    let one = |mutations| write(vec![], mutations);
+    let delete = |name: &str| Mutation::Delete { key: of(&["d", name]) };
+    let refused = |decision: &Decision| matches!(decision, Decision::NotUnique(_));
+    let decisions = commit(
+        &mut writer,
+        vec![
+            one(vec![doc("a", "1")]),
+            one(vec![doc("b", "1")]),
+            one(vec![delete("a")]),
+            one(vec![doc("b", "1"), doc("c", "2")]),
+            one(vec![doc("d", "2"), doc("e", "3")]),
+            one(vec![doc("e", "3")]),
+            one(vec![doc("b", "2"), doc("c", "1")]),
+            one(vec![doc_until("f", "9", Some(NOW - 1))]),
+            one(vec![doc("g", "9")]),
+        ],
+    );
+    let expected = [false, true, false, false, true, false, false, false, false];
+    assert_eq!(decisions.iter().map(refused).collect::<Vec<_>>(), expected);
+    agrees(engine);
+    let decisions = mutate(&mut writer, vec![doc("h", "9"), doc("i", "9")]);
+    let Decision::NotUnique(violations) = &decisions[0] else { panic!("{decisions:?}") };
+    let names: Vec<_> = violations.iter().map(|one| (one.key.clone(), one.other.clone())).collect();
+    assert_eq!(names, [(of(&["d", "h"]), of(&["d", "g"])), (of(&["d", "i"]), of(&["d", "h"]))]);
+    agrees(engine);
+}
+
+pub(super) fn a_unique_index_over_duplicates_fails(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![doc("a", "1"), doc("b", "1"), doc_until("c", "2", Some(NOW - 1))]);
+    mutate(&mut writer, vec![doc("d", "2")]);
+    writer.create_value_index(&request(true), soon()).unwrap();
+    build(&mut writer);
+    let state = |reader: &mut _| read(reader, NOW, |of| of.value_indexes())[0].info.state.clone();
+    let ValueIndexState::Failed(failure) = state(&mut engine.reader().unwrap()) else {
+        panic!("not failed")
+    };
+    assert_eq!((failure.key, failure.other), (of(&["d", "b"]), Some(of(&["d", "a"]))));
+    assert!(writer.drop_index(&IndexChoice::Name("t".into()), soon()).unwrap());
+    mutate(&mut writer, vec![doc("b", "3")]);
+    writer.create_value_index(&request(true), soon()).unwrap();
+    build(&mut writer);
+    assert_eq!(state(&mut engine.reader().unwrap()), ValueIndexState::Ready);
+    agrees(engine);
+}

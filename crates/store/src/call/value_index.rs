@@ -1,0 +1,77 @@
+//! Value indexes: made, listed, read in their order.
+
+use super::answering::Answering;
+use super::{Call, Fault};
+use crate::{OrderedPage, OrderedScan, Scan, Store};
+use openkv_core::codec::key;
+use openkv_core::index::parse_paths;
+use openkv_core::model::{Result, Row, Seen, ValueIndexInfo};
+use openkv_wire::protocol::frame::{
+    OrderedRequest, frame_of, parse_ordered, parse_value_index, push_value_indexes, put_seen,
+    scan_answer,
+};
+
+/// Frame: the description. Answer: the one index.
+pub(super) fn create(frame: &[u8], call: Call) {
+    let parsed = parse_value_index(frame);
+    // `listIndexes` shows the prefix to every client.
+    let parsed =
+        parsed.and_then(|asked| key::validate(asked.spec.prefix.as_bytes()).map(|()| asked));
+    let Some((request, Call { store, reply, .. })) = call.parsed(parsed) else { return };
+    store.create_value_index(request, move |made| {
+        reply.tell(made.map(|index| pushed(&[index])));
+    });
+}
+
+fn pushed(indexes: &[ValueIndexInfo]) -> Vec<u8> {
+    frame_of(|out| push_value_indexes(out, indexes))
+}
+
+/// No frame. Answer: the indexes.
+pub(super) fn list(_frame: &[u8], Call { store, reply, .. }: Call) {
+    let finish = |(), indexes: Result<Vec<_>>| Ok(pushed(&indexes?));
+    store.value_indexes(Answering::new(reply, (), finish));
+}
+
+/// The list of a frame, the request, and the value of `$now` in it.
+fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i64), Fault> {
+    let mut request = parse_ordered(frame)?;
+    let now_ms = request.scan.now_ms.unwrap_or_else(|| store.now_ms());
+    // The reverse of an order is the order of each path in reverse.
+    for path in &mut request.order {
+        path.descending ^= request.scan.reverse;
+    }
+    if !request.order.is_empty() {
+        parse_paths(&request.order)?;
+    }
+    let scan =
+        Scan { reverse: false, passed: false, ..Scan::of(&request.scan, now_ms)? }.whole_keys()?;
+    let (order, sort, after) = (request.order.clone(), request.sort, request.after.clone());
+    Ok((OrderedScan { scan, order, sort, after }, request, now_ms))
+}
+
+/// One page. Answer: as that of a scan, where the bound is the position of the next page, and behind each row
+/// is its position.
+pub(super) fn ordered(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.list");
+    let asked = asked(frame, &call.store);
+    let Some(((list, request, now_ms), Call { store, reply, .. })) = call.parsed(asked) else {
+        return;
+    };
+    let (with_expiry, keys_only) = (request.scan.with_expiry, request.scan.keys_only);
+    let finish = move |(), page: Result<OrderedPage>| {
+        let OrderedPage { entries, next } = page?;
+        let mut rows = Vec::new();
+        for entry in &entries {
+            let seen = entry.seen();
+            let value = if keys_only { &[] } else { seen.row.value };
+            put_seen(&mut rows, &Seen { row: Row { value, ..seen.row }, ..seen }, with_expiry);
+            rows.extend_from_slice(&(entry.position.len() as u32).to_le_bytes());
+            rows.extend_from_slice(&entry.position);
+        }
+        let bound = next.as_deref().unwrap_or_default();
+        Ok(scan_answer(next.is_none(), now_ms, bound, entries.len() as u32, &rows))
+    };
+    let answering = Answering::new(reply, (), finish).within(&patience);
+    store.ordered(list, request.scan.limit, patience, answering);
+}

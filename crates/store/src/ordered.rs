@@ -1,0 +1,280 @@
+//! Lists in the order of values: by an index, or sorted in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Caller, Patience, Scan, Store};
+use openkv_core::codec::key;
+use openkv_core::filter::Filter;
+use openkv_core::index::{
+    OrderPlan, Ordered, Part, ValueIndex, gather_ordered, order_code, parse_paths, plan_order,
+};
+use openkv_core::model::{
+    Encoding, Error, LONG_STEP_MS, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX, SORT_BYTES_MAX,
+    SORT_ENTRIES_MAX, Seen, Step, ValueIndexState, Versionstamp, Walk,
+};
+use openkv_engines::Snapshot;
+
+/// A list in the order of values.
+#[derive(Clone, Debug)]
+pub struct OrderedScan {
+    /// The range, the filter and the parts of the entries. Its order is that of `order`.
+    pub scan: Scan,
+    /// The order, as the caller gave it.
+    pub order: Vec<OrderPath>,
+    /// Without a fitting index the entries are sorted in memory.
+    pub sort: bool,
+    /// The position of the entry before the page.
+    pub after: Option<Vec<u8>>,
+}
+
+/// An entry of a page.
+#[derive(Clone, Debug)]
+pub struct OwnedEntry {
+    /// Its position, behind which a list continues.
+    pub position: Vec<u8>,
+    key: Vec<u8>,
+    stamp: Versionstamp,
+    encoding: Encoding,
+    value: Vec<u8>,
+    expire_at_ms: Option<i64>,
+}
+
+impl OwnedEntry {
+    fn of(seen: &Seen<'_>, position: Vec<u8>) -> Self {
+        let Seen { row: Row { key, stamp, encoding, value }, expire_at_ms } = *seen;
+        let (key, value) = (key.to_vec(), value.to_vec());
+        Self { position, key, stamp, encoding, value, expire_at_ms }
+    }
+
+    /// The entry.
+    pub fn seen(&self) -> Seen<'_> {
+        let Self { key, stamp, encoding, value, .. } = self;
+        let row = Row { key, stamp: *stamp, encoding: *encoding, value };
+        Seen { row, expire_at_ms: self.expire_at_ms }
+    }
+
+    fn bytes(&self) -> usize {
+        self.position.len() + self.key.len() + self.value.len()
+    }
+}
+
+/// A page of a list in the order of values.
+#[derive(Clone, Debug, Default)]
+pub struct OrderedPage {
+    /// Its entries, in order.
+    pub entries: Vec<OwnedEntry>,
+    /// Where the next page begins; `None` if there is none. A page without entries can have a next one.
+    pub next: Option<Vec<u8>>,
+}
+
+impl Store {
+    /// Reads a page of up to `limit` entries.
+    pub fn ordered(
+        &self,
+        list: OrderedScan,
+        limit: usize,
+        patience: Arc<Patience>,
+        caller: impl Caller<OrderedPage>,
+    ) {
+        let mut sorted: Option<Sorted> = None;
+        self.long.send_steps(patience, caller, move |snapshot, patience| {
+            let order = parse_paths(&list.order)?;
+            if sorted.is_none() {
+                let indexes = snapshot.value_indexes()?;
+                let Scan { start, end, filter, .. } = &list.scan;
+                match plan_order(&indexes, filter.as_ref(), &order, start, end) {
+                    Some(plan) => {
+                        return list.page(snapshot, &indexes, &plan, limit, patience).map(Some);
+                    }
+                    None if !list.sort => return Err(list.no_index(&indexes)),
+                    None => {}
+                }
+            }
+            let sorted = sorted.get_or_insert_with(|| Sorted::of(&list, limit));
+            sorted.step(&list, &order, snapshot, patience)
+        });
+    }
+}
+
+/// The bytes before the position of an index: which one. A sorted list has none.
+fn mark(plan: Option<(&ValueIndex, &OrderPlan)>) -> Vec<u8> {
+    plan.map_or(vec![BY_SORTING], |(index, _)| {
+        [&[BY_INDEX][..], &index.info.id.to_le_bytes()].concat()
+    })
+}
+
+const BY_SORTING: u8 = 0;
+const BY_INDEX: u8 = 1;
+
+impl OrderedScan {
+    /// What is behind the mark in the position.
+    fn position<'p>(&'p self, mark: &[u8]) -> Result<Option<&'p [u8]>> {
+        let Some(after) = &self.after else { return Ok(None) };
+        after.strip_prefix(mark).map(Some).ok_or_else(|| {
+            Error::invalid(
+                "kv.list: the cursor is of another order, or its index was created or dropped meanwhile: begin \
+                 the list again",
+            )
+        })
+    }
+
+    fn page(
+        &self,
+        snapshot: &mut dyn Snapshot,
+        indexes: &[ValueIndex],
+        plan: &OrderPlan,
+        limit: usize,
+        patience: &Patience,
+    ) -> Result<OrderedPage> {
+        let index = indexes.get(plan.index);
+        let mark = mark(index.map(|index| (index, plan)));
+        let after = self.position(&mark)?;
+        let range = (self.scan.start.as_slice(), self.scan.end.as_slice());
+        let mut walk =
+            |id, range: (&[u8], &[u8]), reverse, visit: &mut dyn FnMut(&[u8]) -> bool| {
+                snapshot.walk_index(id, range, reverse, visit)
+            };
+        let Ordered { entries, next, .. } = gather_ordered(indexes, plan, range, after, &mut walk)?;
+        let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
+        let mut page = OrderedPage::default();
+        let (mut bytes, mut last) = (0, None);
+        for (position, key) in entries {
+            let late = last.is_some() && Instant::now() >= until;
+            if page.entries.len() == limit || bytes >= SCAN_STEP_BYTES_MAX || late {
+                page.next = last;
+                return Ok(page);
+            }
+            let position = [mark.as_slice(), &position].concat();
+            if let Some(entry) = self.chosen(snapshot, &key, &position, patience)? {
+                bytes += entry.bytes();
+                page.entries.push(entry);
+            }
+            last = Some(position);
+        }
+        page.next = next.map(|next| [mark, next].concat());
+        Ok(page)
+    }
+
+    /// The entry of a key, if it matches.
+    fn chosen(
+        &self,
+        snapshot: &mut dyn Snapshot,
+        key: &[u8],
+        position: &[u8],
+        patience: &Patience,
+    ) -> Result<Option<OwnedEntry>> {
+        let end = [key, &[0]].concat();
+        let mut found = Ok(None);
+        let walk = Walk { start: key, end: &end, reverse: false, values: true };
+        snapshot.walk(walk, &mut |seen| {
+            found = self
+                .matches(&seen, patience)
+                .map(|matches| matches.then(|| OwnedEntry::of(&seen, position.to_vec())));
+            Step::Stop
+        })?;
+        found
+    }
+
+    fn matches(&self, seen: &Seen<'_>, patience: &Patience) -> Result<bool> {
+        let goes_on = |_| patience.lasts();
+        let Some(filter) = &self.scan.filter else { return Ok(true) };
+        match Filter::matches_while(filter, seen.row.encoding, seen.row.value, &goes_on) {
+            Ok(Some(matches)) => Ok(matches),
+            Ok(None) => Err(patience.check().err().unwrap_or_else(Error::closed)),
+            Err(error) => {
+                Err(Error::corrupt(format!("a value could not be compared with where: {error}")))
+            }
+        }
+    }
+
+    /// The error of a list whose order no index has.
+    fn no_index(&self, indexes: &[ValueIndex]) -> Error {
+        let shown = |path: &OrderPath| match path.descending {
+            true => format!("{{ path: {:?}, order: \"desc\" }}", path.path),
+            false => format!("{:?}", path.path),
+        };
+        let on = self.order.iter().map(shown).collect::<Vec<_>>().join(", ");
+        let Scan { start, end, .. } = &self.scan;
+        let has_order = |index: &&ValueIndex| {
+            let paths = |path: &OrderPath| index.spec().on.iter().any(|on| on.path == path.path);
+            index.spec().covers_range(start, end) && self.order.iter().all(paths)
+        };
+        let unready = indexes.iter().filter(has_order).find(|index| !index.is_ready());
+        let instead = match unready.map(|index| (&index.info.state, &index.spec().name)) {
+            Some((ValueIndexState::Building, name)) => {
+                format!("the index '{name}' is being built: wait for its ready(), or")
+            }
+            Some((ValueIndexState::Failed(_), name)) => {
+                format!("the index '{name}' could not be built: drop it and create it again, or")
+            }
+            _ => {
+                let parts = key::print(start.strip_suffix(&[0]).unwrap_or(start));
+                format!(
+                    "create one with kv.createIndex({{ prefix, type: \"value\", on: [{on}] }}) (with the paths that \
+                     where gives a value for in front) for the keys from {parts} on, or"
+                )
+            }
+        };
+        Error::invalid(format!(
+            "kv.list: no index has the order of orderBy: {instead} give sort: true to sort in memory"
+        ))
+    }
+}
+
+/// A page that is being sorted: the first entries of those that were read so far.
+struct Sorted {
+    scan: Scan,
+    limit: usize,
+    first: BTreeMap<Vec<u8>, OwnedEntry>,
+    bytes: usize,
+    more: bool,
+}
+
+impl Sorted {
+    fn of(list: &OrderedScan, limit: usize) -> Self {
+        let scan = Scan { values: true, reverse: false, passed: false, ..list.scan.clone() };
+        let limit = limit.clamp(1, SORT_ENTRIES_MAX);
+        Self { scan, limit, first: BTreeMap::new(), bytes: 0, more: false }
+    }
+
+    fn step(
+        &mut self,
+        list: &OrderedScan,
+        order: &[Part],
+        snapshot: &mut dyn Snapshot,
+        patience: &Patience,
+    ) -> Result<Option<OrderedPage>> {
+        let mark = mark(None);
+        let after = list.position(&mark)?;
+        let Self { scan, limit, first, bytes, more } = self;
+        let done = scan.step(snapshot, usize::MAX, patience, &mut |seen, _| {
+            let Row { key, encoding, value, .. } = seen.row;
+            let position = order_code(order, key, encoding, value);
+            let full = first.len() == *limit;
+            let behind = first.last_key_value().is_some_and(|(last, _)| position > *last);
+            if after.is_some_and(|after| position.as_slice() <= after) {
+                return;
+            }
+            *more |= full;
+            if full && behind {
+                return;
+            }
+            let entry = OwnedEntry::of(seen, [mark.as_slice(), &position].concat());
+            *bytes += entry.bytes();
+            first.insert(position, entry);
+            while first.len() > *limit || (*bytes > SORT_BYTES_MAX && first.len() > 1) {
+                *bytes -= first.pop_last().map_or(0, |(_, entry)| entry.bytes());
+                *more = true;
+                *limit = (*limit).min(first.len());
+            }
+        })?;
+        if !done {
+            return Ok(None);
+        }
+        let entries: Vec<_> = std::mem::take(first).into_values().collect();
+        let next = entries.last().filter(|_| *more).map(|entry| entry.position.clone());
+        Ok(Some(OrderedPage { entries, next }))
+    }
+}
