@@ -43,6 +43,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "queue list": [`${ON} queue list`],
   "queue stats": [`${ON} queue stats mail`],
   "queue delete": [`${ON} queue delete mail 42`],
+  "queue cancel": [`${ON} queue cancel mail 42`],
+  "queue pause": [`${ON} queue pause mail`],
+  "queue resume": [`${ON} queue resume mail`],
+  "queue drain": [`${ON} queue drain mail --delayed`],
+  "queue result": [`${ON} queue result mail 42 --wait 10s`],
   "queue schedule": [
     `${ON} queue schedule mail report '{ kind: "daily" }' --cron "0 8 * * MON-FRI" --time-zone Europe/Berlin`,
   ],

@@ -221,6 +221,7 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
         dead_retention: asked.dead_retention,
         keys_if_undelivered: asked.keys_if_undelivered,
         timeout: asked.timeout,
+        keep_result: None,
     };
     let message = message_of(queue, value, message).map_err(Problem::bad_request)?;
     let schedule = Some(Box::new(ScheduleChange::Set(schedule)));
