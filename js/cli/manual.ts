@@ -49,7 +49,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "queue drain": [`${ON} queue drain mail --delayed`],
   "queue result": [`${ON} queue result mail 42 --wait 10s`],
   "queue schedule": [
-    `${ON} queue schedule mail report '{ kind: "daily" }' --cron "0 8 * * MON-FRI" --time-zone Europe/Berlin`,
+    `${ON} queue schedule mail report '{ kind: "daily" }' --cron '0 8 * * MON-FRI' --time-zone Europe/Berlin`,
   ],
   "queue unschedule": [`${ON} queue unschedule mail report`],
   "queue schedules": [`${ON} queue schedules mail`],
