@@ -1,3 +1,5 @@
+//! The tests of schedules: their due times, over changes of time zones too.
+
 use super::*;
 
 fn ms(time: &str) -> i64 {
