@@ -1120,6 +1120,11 @@ export interface KvQueueEnqueueOptions {
    * of that one. {@link KvQueue.receive} has no handler, so it has no effect there. Default: the listener's.
    */
   timeout?: KvDuration | undefined;
+  /**
+   * How long what is known of the message is kept: its result for {@link KvQueue.result}, and the entries from
+   * which {@link KvQueue.events} reads. Without it nothing is kept. Default: that of {@link Kv.queue}.
+   */
+  keepResult?: KvDuration | undefined;
 }
 
 /** When a schedule is due, for {@link KvQueue.schedule}: by a cron pattern, or at an interval. */
@@ -1190,10 +1195,16 @@ export interface KvMessageInfo<T = any> {
 export interface KvHandledMessage<T = any> extends KvMessageInfo<T> {
   /**
    * Aborts when the handler should stop, because its outcome has no effect any more: `reason.name` is
-   * `"TimeoutError"` after the `timeout` of the message or of the listener, and `"LockLost"` if another consumer may have the
-   * message.
+   * `"TimeoutError"` after the `timeout` of the message or of the listener, `"Cancelled"` after {@link
+   * KvQueue.cancel}, in whichever process, and `"LockLost"` if another consumer may have the message.
    */
   readonly signal: AbortSignal;
+  /**
+   * Tells how far the handler is: any value that can be stored. {@link KvQueue.progress} reads the last one,
+   * and {@link KvQueue.events} yields it. It is kept as long as the result, or for an hour if none is kept.
+   * Rejects as {@link Kv.set}.
+   */
+  progress(value: unknown): Promise<void>;
 }
 
 /**
@@ -1206,8 +1217,14 @@ export interface KvHandledMessage<T = any> extends KvMessageInfo<T> {
  * cannot write; the message is then still yours, while its lock holds.
  */
 export interface KvMessage<T = any> extends KvMessageInfo<T> {
-  /** Acknowledges the message: it is removed. Resolves when that is durable. */
-  ack(): Promise<boolean>;
+  /**
+   * Acknowledges the message: it is removed. Resolves when that is durable.
+   *
+   * @param result Kept in the same commit for {@link KvQueue.result}, if the message has `keepResult`.
+   */
+  ack(result?: unknown): Promise<boolean>;
+  /** As {@link KvHandledMessage.progress}. */
+  progress(value: unknown): Promise<void>;
   /**
    * Reports a failure: the message is delivered again after the next interval of its
    * `backoffSchedule`, or after `delay` ms instead. Both use up an interval; if none is left, the
@@ -1238,6 +1255,37 @@ export interface KvQueueStats {
   dead: number;
   /** All of them. */
   total: number;
+  /** Whether the queue is {@link KvQueue.pause | paused}. */
+  paused: boolean;
+}
+
+/** How a message has ended, for {@link KvQueue.result}. */
+export type KvJobResult<R = any> =
+  /** Its handler has returned `value`, or a receiver has acknowledged it with that. */
+  | { state: "completed"; value: R; at: Date }
+  /** It has failed, and no retry is left. */
+  | { state: "dead"; error: { name: string; message: string }; at: Date }
+  /** {@link KvQueue.cancel} has removed it. */
+  | { state: "cancelled"; at: Date };
+
+/** What has happened to a message with `keepResult`, as {@link KvQueue.events} yields it. */
+export interface KvJobEvent<R = any> {
+  /**
+   * `"failed"`: a delivery has failed, and a retry follows. `"dead"`: no retry is left. `"enqueued"` comes
+   * with the commit of the enqueue, `"completed"` with that of the acknowledgement.
+   */
+  type: "enqueued" | "started" | "progress" | "failed" | "completed" | "dead" | "cancelled";
+  /** The id of the message. */
+  id: string;
+  at: Date;
+  /** The number of the delivery; absent for `"enqueued"` and `"cancelled"`. */
+  attempts?: number;
+  /** The result of `"completed"`, or the value of `"progress"`. */
+  value?: R;
+  /** The error of `"failed"` and `"dead"`. */
+  error?: { name: string; message: string };
+  /** That of the commit; `since` continues behind it. */
+  versionstamp: string;
 }
 
 /** A message as {@link KvQueue.peek} shows it. */
@@ -1483,6 +1531,89 @@ export interface KvQueue<T = any> {
 
   /** Counts its messages, without reading them. Rejects as {@link Kv.get}. */
   stats(options?: KvCallOptions): Promise<KvQueueStats>;
+
+  /**
+   * Pauses the queue, for all processes and across restarts, until {@link resume}: once this resolves, no
+   * consumer gets a message. Messages are enqueued as ever. Handlers that run are not affected, and how they
+   * end counts; retries wait. Without an effect on a queue that is paused. {@link stats} says whether it is.
+   *
+   * Rejects as {@link Kv.set}; with {@link KvError} of code `UNSUPPORTED` on a server that does not know it.
+   *
+   * @example
+   * await kv.queue("mail").pause();
+   * console.log((await kv.queue("mail").stats()).paused); // true
+   * await kv.queue("mail").resume();
+   */
+  pause(options?: KvCallOptions): Promise<void>;
+  /** Ends a {@link pause}: the waiting consumers of all processes get messages again. */
+  resume(options?: KvCallOptions): Promise<void>;
+
+  /**
+   * Deletes the messages that wait, and resolves to their number: those that are due, and with `delayed` also
+   * those that are delayed or wait for a retry. Messages that consumers have, and those that are enqueued after
+   * the call, stay. What is deleted becomes no dead letter. It works in bounded steps: writers wait for one of
+   * them at most. Rejects as {@link pause}.
+   *
+   * @param options.delayed Default: false.
+   */
+  drain(options?: KvDrainOptions): Promise<number>;
+
+  /**
+   * Removes a message, whether it waits or a consumer has it, and resolves to whether there was one. Nothing
+   * that its consumer does settles it any more: an `ack` in a commit refuses that. The `signal` of a running
+   * handler aborts, in whichever process: at once if the handler has asked for its signal. Rejects as
+   * {@link pause}.
+   *
+   * @example
+   * const { id } = await kv.queue("video").enqueue({ file: "a.mp4" }, { keepResult: "1h" });
+   * console.log(await kv.queue("video").cancel(id)); // true
+   * console.log((await kv.queue("video").result(id))?.state); // cancelled
+   */
+  cancel(id: string, options?: KvCallOptions): Promise<boolean>;
+
+  /**
+   * How a message with `keepResult` has ended: what its handler has returned, or its last error. Resolves to
+   * `null` if it has not ended, or if nothing is kept of it (any more). A message that is requeued has its
+   * earlier end until it ends again. Rejects as {@link Kv.get}.
+   *
+   * @param options.wait Ms to wait for the end, without polling, 0 to 86400000. Default: 0.
+   *
+   * @example
+   * const sums = kv.queue<number[]>("sums");
+   * const { id } = await sums.enqueue([1, 2], { keepResult: "1h" });
+   * const end = await sums.result(id, { wait: 10_000 });
+   * if (end?.state === "completed") console.log(end.value);
+   */
+  result<R = any>(id: string, options?: KvResultOptions): Promise<KvJobResult<R> | null>;
+
+  /** The last value that a handler has told by {@link KvHandledMessage.progress}; `undefined` without one. */
+  progress<P = any>(id: string, options?: KvCallOptions): Promise<P | undefined>;
+
+  /**
+   * What happens to the messages with `keepResult`, in the order of the commits, in all processes: from now
+   * on, or after `since`. It is a change feed (see {@link Kv.watch}), and costs a writer as much. Ends when
+   * the handle closes or `signal` aborts.
+   *
+   * @example
+   * for await (const { type, id } of kv.queue("mail").events()) console.log(type, id);
+   */
+  events<R = any>(options?: KvEventsOptions): ReadableStream<KvJobEvent<R>>;
+}
+
+/** The options of {@link KvQueue.drain}. */
+export interface KvDrainOptions extends KvCallOptions {
+  delayed?: boolean | undefined;
+}
+
+/** The options of {@link KvQueue.result}. */
+export interface KvResultOptions extends KvCallOptions {
+  wait?: KvDuration | undefined;
+}
+
+/** The options of {@link KvQueue.events}. */
+export interface KvEventsOptions extends KvCallOptions {
+  /** The versionstamp of the last event that was handled. */
+  since?: string | undefined;
 }
 
 /** The options of {@link KvQueue.listen}. */
@@ -2783,12 +2914,17 @@ export class Kv implements Disposable, AsyncDisposable {
    * @param name Not empty, at most 256 bytes in UTF-8. Default: `"default"`.
    * @param options.deadRetention How long dead letters of messages that this object enqueues are
    *   kept, in milliseconds, 0 to a hundred years. Default: until a caller deletes them.
+   * @param options.keepResult The default of {@link KvQueueEnqueueOptions.keepResult} for messages that this
+   *   object enqueues. Default: none.
    * @throws TypeError for a wrong argument, {@link BadResource} on a closed handle.
    *
    * @example
    * const mail = kv.queue<{ to: string }>("mail", { deadRetention: 7 * 86_400_000 });
    */
-  queue<T = any>(name?: string, options?: { deadRetention?: KvDuration | undefined }): KvQueue<T>;
+  queue<T = any>(
+    name?: string,
+    options?: { deadRetention?: KvDuration | undefined; keepResult?: KvDuration | undefined },
+  ): KvQueue<T>;
 
   /**
    * Watches up to ten keys (`limits.watchedKeysMax`): the stream yields the state of all of them

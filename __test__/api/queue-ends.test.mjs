@@ -13,7 +13,7 @@ import { startServer } from "../kit/server.mjs";
 import { guard, sleep, until } from "../kit/time.mjs";
 import { freshPath, open } from "./databases.mjs";
 
-const NONE = { pending: 0, delayed: 0, processing: 0, dead: 0, total: 0 };
+const NONE = { pending: 0, delayed: 0, processing: 0, dead: 0, total: 0, paused: false };
 const HOUR_MS = 3_600_000;
 const index = new URL("../../index.mjs", import.meta.url).href;
 

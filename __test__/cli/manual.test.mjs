@@ -126,11 +126,11 @@ test("bash completes commands, options and what they take", {
       "openkv queue ",
       [
         ...["list", "stats", "peek", "delete", "schedule", "unschedule", "schedules"],
-        ...["receive", "listen"],
+        ...["cancel", "pause", "resume", "drain", "result", "receive", "listen"],
       ],
     ],
     ["openkv queue peek mail --state ", ["pending", "delayed", "processing"]],
-    ["openkv -d queue queue re", ["receive"]],
+    ["openkv -d queue queue re", ["resume", "result", "receive"]],
     ["openkv queue receive mail --wa", ["--wait"]],
     ["openkv serve --log ", ["none", "text", "json"]],
     ["openkv set k --raw - --as j", ["json"]],

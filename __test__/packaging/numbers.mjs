@@ -226,6 +226,7 @@ export const SENTENCES = {
     "so for more than {POSTGRES_LONG_BATCH_BYTES_MIN} it is longer, by one second for each MiB",
     "every {POSTGRES_POLL_BUSY_MS} while there are some, every {POSTGRES_POLL_IDLE_MS} otherwise",
   ],
+  "docs/jobs.md": ["its locks expire after {LOCK_MS}, and other processes"],
   "docs/queues.md": [
     "at most {deno.delayMsMax} ahead",
     "`backoffSchedule` | {NAMED_BACKOFF_DEFAULT_MS.0}, {NAMED_BACKOFF_DEFAULT_MS.1}, {NAMED_BACKOFF_DEFAULT_MS.2} |",
@@ -364,6 +365,7 @@ export const SENTENCES = {
     "Default: `[{BACKOFF_DEFAULT_MS.0}, {BACKOFF_DEFAULT_MS.1}, {BACKOFF_DEFAULT_MS.2}, {BACKOFF_DEFAULT_MS.3}, {BACKOFF_DEFAULT_MS.4}]`",
     "until the handle closes, up to {js/queue/deno-queue.ts CREDITS} at a time",
     "the end of the process waits for at most {DROP_WAIT_MS_MAX}.",
+    "It is kept as long as the result, or for {js/queue/jobs.ts PROGRESS_KEPT_MS} if none is kept",
     "interval of a `backoffSchedule`, in milliseconds. Default: {deno.backoffIntervalMsMax}.",
     "above {js/read/list.ts PAGE_ROWS_MAX} counts as {js/read/list.ts PAGE_ROWS_MAX}, above {deno.rowsMax} is an error",
     "Default: grows from {js/read/list.ts FIRST_PAGE_ROWS} to {js/read/list.ts PAGE_ROWS_MAX}.",

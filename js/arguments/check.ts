@@ -143,6 +143,8 @@ export interface NamedOptions {
   readonly deduplication: number;
   /** The longest time of a handler. */
   readonly timeoutMs: number | undefined;
+  /** How long its result is kept. */
+  readonly keepResultMs: number | undefined;
 }
 
 const NO_KEYS: readonly KvKey[] = [];

@@ -3,6 +3,7 @@
 // Never: a part of the value that a handler gets; a reason to refuse a message.
 
 import { Buffer } from "node:buffer";
+import { KEEP_RESULT } from "../model/limits.js";
 
 /** CBOR tag 27 on an array of three items, the first of which is "Message". No value begins so. */
 const HEAD = Buffer.concat([Buffer.of(0xd8, 0x1b, 0x83, 0x67), Buffer.from("Message")]);
@@ -48,27 +49,35 @@ const SCHEDULE = "openkv-schedule";
 const DUE = "openkv-due";
 const DELAY = "openkv-delay";
 
-/** The line that bounds the handlers of a message. */
-export function timeoutHeader(timeoutMs: number): Record<string, string> {
-  return { [TIMEOUT]: String(timeoutMs) };
+/** The lines that say how long a handler may take, and how long the result of a message is kept. */
+export function ownHeaders(timeoutMs?: number, keepResultMs?: number): Record<string, string> {
+  return {
+    ...(timeoutMs !== undefined && { [TIMEOUT]: String(timeoutMs) }),
+    ...(keepResultMs !== undefined && { [KEEP_RESULT]: String(keepResultMs) }),
+  };
 }
 
 /** What openkv itself says about the message `data[start..end)`. */
 export interface OwnContext {
   /** The longest time of a handler. */
   readonly timeoutMs: number | undefined;
+  /** How long its result is kept. */
+  readonly keepResultMs: number | undefined;
   /** The schedule that has made it, and for which due time. */
   readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
 }
 
-const NOTHING: OwnContext = { timeoutMs: undefined, schedule: null };
+const NOTHING: OwnContext = { timeoutMs: undefined, keepResultMs: undefined, schedule: null };
 
 export function ownContext(data: Buffer, start: number, end: number): OwnContext {
   if (valueStart(data, start, end) === start) return NOTHING;
-  const { [TIMEOUT]: timeout, [SCHEDULE]: name, [DUE]: due } = linesIn(data, start, end);
+  const lines = linesIn(data, start, end);
+  const { [SCHEDULE]: name, [DUE]: due } = lines;
   const dueMs = Number(due);
+  const ms = (name: string) => (Number(lines[name]) > 0 ? Number(lines[name]) : undefined);
   return {
-    timeoutMs: Number(timeout) > 0 ? Number(timeout) : undefined,
+    timeoutMs: ms(TIMEOUT),
+    keepResultMs: ms(KEEP_RESULT),
     schedule:
       name !== undefined && Number.isFinite(dueMs) ? { name, dueAt: new Date(dueMs) } : null,
   };
@@ -82,7 +91,7 @@ export function valueStart(data: Buffer, start: number, end: number): number {
 /** The headers of the message `data[start..end)`, without openkv's own lines. */
 export function headersIn(data: Buffer, start: number, end: number): Record<string, string> {
   const headers = linesIn(data, start, end);
-  for (const name of [TIMEOUT, SCHEDULE, DUE, DELAY]) delete headers[name];
+  for (const name of [TIMEOUT, SCHEDULE, DUE, DELAY, KEEP_RESULT]) delete headers[name];
   return headers;
 }
 

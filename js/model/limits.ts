@@ -19,6 +19,12 @@ export const DURATION_MS_MAX = 3155760000000;
 /** Encoded bytes of a filter; the addon checks it again. */
 export const FILTER_BYTES_MAX = 262144;
 
+/** First part of the keys of the entries about messages whose results are kept. */
+export const JOB_ENTRIES = "openkv:jobs";
+
+/** The line of the context of a message that says for how many ms its result is kept. */
+export const KEEP_RESULT = "openkv-keep-result";
+
 /** Bytes of the frame of an inline commit. */
 export const IMMEDIATE_BYTES_MAX = 65536;
 

@@ -285,3 +285,6 @@ export const CALL_ORDERED_LIST = 56;
 export const CALL_REPLICA_STATUS = 60;
 export const CALL_REPLICA_READY = 61;
 export const CALL_REPLICA_REACHED = 62;
+export const CALL_PAUSE_QUEUE = 70;
+export const CALL_DRAIN_QUEUE = 71;
+export const CALL_CANCEL_MESSAGE = 72;

@@ -5,16 +5,21 @@ import { assign } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { LockedMessage, type MessageLock } from "./message-lock.js";
+import { type Job, tellProgress } from "./jobs.js";
 import type { MessageInfo } from "./raw-message.js";
+import type { Session } from "../session/session.js";
 
 /** Its AbortSignal is made when a handler first asks for it. */
 export class HandlerSignal {
   #controller: AbortController | null = null;
   #reason: Error | null = null;
+  /** Called when a handler first asks for the signal. */
+  onAsked: (() => void) | null = null;
 
   get signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController();
+      this.onAsked?.();
       if (this.#reason !== null) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
@@ -28,11 +33,25 @@ export class HandlerSignal {
 
 /** A message as the handler of `listen` gets it. */
 export class HandledMessage extends LockedMessage {
+  readonly #session: Session;
+  readonly #job: Job;
   readonly #signal: HandlerSignal;
 
-  constructor(lock: MessageLock, info: MessageInfo, signal: HandlerSignal) {
+  constructor(
+    session: Session,
+    job: Job,
+    lock: MessageLock,
+    info: MessageInfo,
+    signal: HandlerSignal,
+  ) {
     super(lock, info);
+    this.#session = session;
+    this.#job = job;
     this.#signal = signal;
+  }
+
+  progress(value: unknown): Promise<void> {
+    return tellProgress(this.#session, this.#job, value);
   }
 
   get signal(): AbortSignal {
@@ -46,6 +65,11 @@ export function lockLost({ id }: MessageLock): Error {
   return assign(new Error(message), "name", "LockLost");
 }
 
+/** The reason of the signal when the message is cancelled. */
+export function cancelled({ id }: MessageLock): Error {
+  return assign(new Error(`message ${id} is cancelled`), "name", "Cancelled");
+}
+
 /**
  * Runs a handler. If it takes longer than `timeoutMs`, its signal aborts and the promise rejects; the
  * handler's own end has no effect then.
@@ -54,11 +78,8 @@ export async function withinTime(
   run: () => unknown,
   timeoutMs: number | undefined,
   signal: HandlerSignal,
-): Promise<void> {
-  if (timeoutMs === undefined) {
-    await run();
-    return;
-  }
+): Promise<unknown> {
+  if (timeoutMs === undefined) return await run();
   let timer: NodeJS.Timeout | undefined;
   const late = new NativePromise<never>((_, reject) => {
     timer = setTimeout(() => {
@@ -69,7 +90,7 @@ export async function withinTime(
     }, timeoutMs);
   });
   try {
-    await NativePromise.race([(async () => await run())(), late]);
+    return await NativePromise.race([(async () => await run())(), late]);
   } finally {
     clearTimeout(timer);
   }

@@ -18,6 +18,7 @@ import {
   RETURNED,
 } from "../native/contract.js";
 import { assign } from "../model/define.js";
+import { type Job, complete, jobOf, tellProgress, tellStarted } from "./jobs.js";
 import { LOCK_BYTES, LockedMessage, MessageLock } from "./message-lock.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Receiver } from "../native/port.js";
@@ -28,16 +29,25 @@ import { onAbort } from "../arguments/signal.js";
 
 export class KvMessage extends LockedMessage {
   readonly #session: Session;
+  readonly #job: Job;
   readonly #lock: MessageLock;
 
-  constructor(session: Session, lock: MessageLock, info: MessageInfo) {
+  constructor(session: Session, job: Job, lock: MessageLock, info: MessageInfo) {
     super(lock, info);
     this.#session = session;
+    this.#job = job;
     this.#lock = lock;
   }
 
-  async ack(): Promise<boolean> {
+  progress(value: unknown): Promise<void> {
+    return tellProgress(this.#session, this.#job, value);
+  }
+
+  async ack(result?: unknown): Promise<boolean> {
     this.#session.requireOpen();
+    if (this.#job.keptMs !== undefined && !this.#lock.acknowledged) {
+      return await complete(this.#session, this.#job, this, result);
+    }
     return await settle(this.#session, this.#lock, DONE);
   }
 
@@ -105,7 +115,7 @@ export async function receive(
     pending.start(queue, lockMs, waitMs, signal);
     await pending.answered;
     const data = pending.answer();
-    const message = await taken(session, data, signal);
+    const message = await taken(session, queue, data, signal);
     if (headers !== undefined && data !== null) Object.assign(headers, headersOf(data));
     return message;
   } finally {
@@ -123,6 +133,7 @@ function headersOf(data: Buffer): Record<string, string> {
 /** The message of an answer, unless no caller waits for it any more. */
 async function taken(
   session: Session,
+  queue: string,
   data: Buffer | null,
   signal: AbortSignal | undefined,
 ): Promise<KvMessage | null> {
@@ -147,7 +158,9 @@ async function taken(
     await settle(session, messageLock, FAILED, -1, error);
     throw error;
   }
-  return new KvMessage(session, messageLock, info);
+  const job = jobOf(queue, raw);
+  tellStarted(session, job);
+  return new KvMessage(session, job, messageLock, info);
 }
 
 class PendingReceive implements Receiver {

@@ -1,25 +1,45 @@
 // Duty: kv.queue(name): enqueue, listen, receive, peek, delete, stats, its schedules and its dead letters.
 
 import { callBehindWrites } from "../session/call.js";
-import { ownContext } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
 import { RECEIVES } from "../instruments/channels.js";
 import { DeadLetters } from "./dead-letters.js";
 import { HandlerFailures } from "./handler-failures.js";
-import { putText } from "../native/frame.js";
+import { putText, readU32 } from "../native/frame.js";
 import { type KvMessage, receive } from "./message.js";
-import { CALL_DELETE_MESSAGE, CALL_QUEUE_STATS } from "../native/contract.js";
 import {
+  CALL_CANCEL_MESSAGE,
+  CALL_DELETE_MESSAGE,
+  CALL_DRAIN_QUEUE,
+  CALL_PAUSE_QUEUE,
+  CALL_QUEUE_STATS,
+} from "../native/contract.js";
+import {
+  Cancellations,
+  type JobEvent,
+  type JobResult,
+  complete,
+  events,
+  jobOf,
+  progressOf,
+  result,
+  tellStarted,
+} from "./jobs.js";
+import {
+  type QueueDefaults,
+  checkDrainOptions,
+  checkEvents,
   checkId,
   checkListen,
   checkNamedEnqueue,
   checkPeek,
   checkQueueDefaults,
   checkQueueName,
+  checkResult,
 } from "./queue-options.js";
 import { Listener } from "./listener.js";
 import { type PeekedPage, peek } from "./peek.js";
-import { HandledMessage, withinTime } from "./handler-signal.js";
+import { HandledMessage, cancelled, withinTime } from "./handler-signal.js";
 import { infoOf } from "./raw-message.js";
 import { Schedules, type SchedulesPage } from "./schedules.js";
 import type { Session } from "../session/session.js";
@@ -35,6 +55,7 @@ export interface QueueStats {
   processing: number;
   dead: number;
   total: number;
+  paused: boolean;
 }
 
 /** The answer of DELETE_MESSAGE for a message that is deleted. */
@@ -44,14 +65,14 @@ export class KvQueue {
   readonly name: string;
   readonly dead: DeadLetters;
   readonly #session: Session;
-  readonly #deadRetention: number | undefined;
+  readonly #defaults: QueueDefaults;
   readonly #schedules: Schedules;
 
   constructor(session: Session, name: unknown, options: unknown) {
     session.requireOpen();
     const { bounds } = session.port;
     this.name = checkQueueName(name, bounds);
-    this.#deadRetention = checkQueueDefaults(options, bounds);
+    this.#defaults = checkQueueDefaults(options, bounds);
     this.#session = session;
     this.dead = new DeadLetters(session, this.name);
     this.#schedules = new Schedules(session, this.name);
@@ -72,7 +93,7 @@ export class KvQueue {
       limits,
       port.bounds,
       now,
-      this.#deadRetention,
+      this.#defaults,
     );
     return await send(session, value, checked);
   }
@@ -84,23 +105,30 @@ export class KvQueue {
     const { credits, lockMs, drainMs, timeoutMs, signal, onError } = checked;
     session.requireOpen();
     if (signal?.aborted) return;
-    const failures = new HandlerFailures(this.name, onError);
+    const queue = this.name;
+    const failures = new HandlerFailures(queue, onError);
+    const cancellations = new Cancellations(session, this.name);
     const listener = new Listener(session, {
-      queue: this.name,
+      queue,
       credits,
       lockMs,
       drainMs,
       closeDrains: true,
       keepsReasons: true,
       async handle(raw, lock, stop) {
-        const message = new HandledMessage(lock, infoOf(raw), stop);
-        const own = ownContext(raw.data, raw.start, raw.end);
+        const job = jobOf(queue, raw);
+        const message = new HandledMessage(session, job, lock, infoOf(raw), stop);
+        const longest = job.timeoutMs ?? timeoutMs;
+        stop.onAsked = () => cancellations.add(job.id, () => stop.abort(cancelled(lock)));
+        tellStarted(session, job);
         try {
-          const longest = own.timeoutMs ?? timeoutMs;
-          await withinTime(() => handler(message.value, message), longest, stop);
+          const value = await withinTime(() => handler(message.value, message), longest, stop);
+          await complete(session, job, message, value);
         } catch (error) {
           failures.report(error, message);
           throw error;
+        } finally {
+          cancellations.delete(job.id);
         }
       },
     });
@@ -125,7 +153,7 @@ export class KvQueue {
   }
 
   schedule(name: string, timing: unknown, value: unknown, options?: unknown): Promise<boolean> {
-    return this.#schedules.set(name, timing, value, options, this.#deadRetention);
+    return this.#schedules.set(name, timing, value, options, this.#defaults);
   }
 
   unschedule(name: string, options?: unknown): Promise<boolean> {
@@ -139,6 +167,77 @@ export class KvQueue {
   delete(id: string, options?: unknown): Promise<boolean> {
     const method = "kv.queue().delete";
     return signalled(method, options, (signal) => this.#delete(checkId(method, id), signal));
+  }
+
+  pause(options?: unknown): Promise<void> {
+    return signalled("kv.queue().pause", options, (signal) => this.#pause(true, signal));
+  }
+
+  resume(options?: unknown): Promise<void> {
+    return signalled("kv.queue().resume", options, (signal) => this.#pause(false, signal));
+  }
+
+  drain(options?: unknown): Promise<number> {
+    return abortable("kv.queue().drain", options, (rest, signal) => this.#drain(rest, signal));
+  }
+
+  cancel(id: string, options?: unknown): Promise<boolean> {
+    const method = "kv.queue().cancel";
+    return signalled(method, options, (signal) => this.#cancel(checkId(method, id), signal));
+  }
+
+  result(id: string, options?: unknown): Promise<JobResult | null> {
+    const method = "kv.queue().result";
+    return abortable(method, options, (rest, signal) => {
+      const waitMs = checkResult(rest, this.#session.port.bounds);
+      return result(this.#session, this.name, String(checkId(method, id)), waitMs, signal);
+    });
+  }
+
+  progress(id: string, options?: unknown): Promise<any> {
+    const method = "kv.queue().progress";
+    return signalled(method, options, () =>
+      progressOf(this.#session, this.name, String(checkId(method, id))),
+    );
+  }
+
+  events(options?: unknown): ReadableStream<JobEvent> {
+    const { since, signal } = checkEvents(options);
+    return events(this.#session, this.name, since, signal);
+  }
+
+  async #pause(pauses: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const frame = this.#frame();
+    frame.u8(pauses ? 1 : 0);
+    await callBehindWrites(this.#session, CALL_PAUSE_QUEUE, frame, signal);
+  }
+
+  async #drain(options: unknown, signal: AbortSignal | undefined): Promise<number> {
+    const { delayed } = checkDrainOptions(options);
+    let until = 0;
+    for (let drained = 0; ; ) {
+      const frame = this.#frame();
+      frame.u8(delayed ? 1 : 0);
+      frame.f64(until);
+      const answer = await callBehindWrites(this.#session, CALL_DRAIN_QUEUE, frame, signal);
+      const count = readU32(answer, 0);
+      until = answer.readDoubleLE(4);
+      drained += count;
+      if (count === 0) return drained;
+    }
+  }
+
+  async #cancel(id: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const frame = this.#frame();
+    frame.f64(id);
+    const answer = await callBehindWrites(this.#session, CALL_CANCEL_MESSAGE, frame, signal);
+    return answer[0] === 1;
+  }
+
+  #frame(): Writer {
+    const frame = new Writer();
+    putText(frame, this.name);
+    return frame;
   }
 
   async #delete(id: number, signal: AbortSignal | undefined): Promise<boolean> {
@@ -165,6 +264,9 @@ export class KvQueue {
     const [pending, delayed, processing, dead] = [0, 8, 16, 24].map((at) =>
       answer.readDoubleLE(at),
     );
-    return { pending, delayed, processing, dead, total: pending + delayed + processing + dead };
+    const total = pending + delayed + processing + dead;
+    // A server of an earlier version pauses nothing.
+    const paused = answer.length > 32 && answer.readDoubleLE(32) === 1;
+    return { pending, delayed, processing, dead, total, paused };
   }
 }

@@ -12,7 +12,7 @@ import {
   shown,
 } from "../arguments/check.js";
 import { exponential, isRule } from "./exponential.js";
-import { checkDurationIn } from "../arguments/duration.js";
+import { checkDuration, checkDurationIn } from "../arguments/duration.js";
 import { option, without } from "../arguments/options.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
@@ -88,10 +88,29 @@ function checkName(what: string, name: unknown, bounds: Bounds): string {
   return text;
 }
 
+/** What messages of a queue have, unless their own options say otherwise. */
+export interface QueueDefaults {
+  readonly deadRetentionMs: number | undefined;
+  readonly keepResultMs: number | undefined;
+}
+
+const NO_DEFAULTS: QueueDefaults = { deadRetentionMs: undefined, keepResultMs: undefined };
+
 /** The options that `kv.queue` itself takes. */
-export function checkQueueDefaults(options: unknown, bounds: Bounds): number | undefined {
-  const { deadRetention } = checkOptions("kv.queue", options, ["deadRetention"]);
-  return checkRetention("kv.queue", deadRetention, bounds);
+export function checkQueueDefaults(options: unknown, bounds: Bounds): QueueDefaults {
+  const method = "kv.queue";
+  const { deadRetention, keepResult } = checkOptions(method, options, [
+    "deadRetention",
+    "keepResult",
+  ]);
+  return {
+    deadRetentionMs: checkRetention(method, deadRetention, bounds),
+    keepResultMs: checkKeepResult(method, keepResult),
+  };
+}
+
+function checkKeepResult(method: string, value: unknown): number | undefined {
+  return value === undefined ? undefined : checkDuration(`${method}: keepResult`, value);
 }
 
 function checkRetention(method: string, value: unknown, bounds: Bounds): number | undefined {
@@ -108,6 +127,7 @@ const ENQUEUE_OPTIONS = [
   "priority",
   "deadRetention",
   "timeout",
+  "keepResult",
 ] as const;
 
 /** What a message does whose key is taken, by the numbers in frames. */
@@ -121,7 +141,7 @@ export function checkNamedEnqueue(
   limits: Limits,
   bounds: Bounds,
   now: () => number,
-  deadRetention?: number,
+  defaults = NO_DEFAULTS,
 ): QueueOptions {
   const given = checkOptions(method, options, ENQUEUE_OPTIONS);
   if (given.delay != null && given.at != null) {
@@ -138,7 +158,9 @@ export function checkNamedEnqueue(
     named: {
       queue: name,
       priority: optionalInteger(`${method}: priority`, given.priority, 0, bounds.priorityMax, 0),
-      deadRetentionMs: checkRetention(method, given.deadRetention, bounds) ?? deadRetention,
+      deadRetentionMs:
+        checkRetention(method, given.deadRetention, bounds) ?? defaults.deadRetentionMs,
+      keepResultMs: checkKeepResult(method, given.keepResult) ?? defaults.keepResultMs,
       deduplicationKey:
         key === undefined
           ? undefined
@@ -387,6 +409,35 @@ export function checkSchedulesPage(
     limit: optionalInteger(`${method}: limit`, limit, 1, bounds.schedulesListMax, PEEK),
     cursor: checkCursor(method, "schedules", cursor),
   };
+}
+
+export interface DrainOptions {
+  readonly delayed: boolean;
+}
+
+export function checkDrainOptions(options: unknown): DrainOptions {
+  const method = "kv.queue().drain";
+  const { delayed } = checkOptions(method, options, ["delayed", "signal"]);
+  if (delayed !== undefined && typeof delayed !== "boolean") {
+    throw invalid(`${method}: delayed must be a boolean: received ${shown(delayed)}`);
+  }
+  return { delayed: delayed === true };
+}
+
+/** How long `result` waits. */
+export function checkResult(options: unknown, bounds: Bounds): number {
+  const method = "kv.queue().result";
+  const { wait } = checkOptions(method, options, ["wait", "signal"]);
+  return optionalMs(`${method}: wait`, wait, 0, bounds.receiveWaitMsMax, 0);
+}
+
+export function checkEvents(options: unknown): {
+  since: string | undefined;
+  signal: AbortSignal | undefined;
+} {
+  const method = "kv.queue().events";
+  const { since, signal } = checkOptions(method, options, ["since", "signal"]);
+  return { since: since as string | undefined, signal: checkSignal(method, signal) };
 }
 
 const ID = /^[1-9]\d{0,15}$/;

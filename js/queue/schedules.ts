@@ -13,7 +13,12 @@ import { CALL_SCHEDULES, OP_SCHEDULE, OP_UNSCHEDULE } from "../native/contract.j
 import type { Session } from "../session/session.js";
 import { commitMessage, contextFor } from "../write/writes.js";
 import { putEnqueue, putMessage } from "../records/records.js";
-import { checkNamedEnqueue, checkSchedulesPage, checkText } from "./queue-options.js";
+import {
+  type QueueDefaults,
+  checkNamedEnqueue,
+  checkSchedulesPage,
+  checkText,
+} from "./queue-options.js";
 
 /** What happens for missed due times, by the numbers in frames. */
 const MISSED = ["skip", "once", "all"] as const;
@@ -59,7 +64,7 @@ export class Schedules {
     timing: unknown,
     value: unknown,
     options: unknown,
-    deadRetention: number | undefined,
+    defaults: QueueDefaults,
   ): Promise<boolean> {
     const method = "kv.queue().schedule";
     return abortable(method, options, async (rest) => {
@@ -72,7 +77,7 @@ export class Schedules {
         limits,
         port.bounds,
         now,
-        deadRetention,
+        defaults,
       );
       const checkedName = checkText(`${method}: name`, name, port.bounds.scheduleNameBytesMax);
       return await this.#set(checkedName, checkTiming(method, timing), value, checked, limits);
@@ -130,6 +135,7 @@ const MESSAGE_OPTIONS = [
   "deduplication",
   "priority",
   "deadRetention",
+  "keepResult",
   "timeout",
 ] as const;
 

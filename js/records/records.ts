@@ -239,8 +239,8 @@ export function putMessage(
     throw error;
   }
   const bytes = writer.pos - at - 4;
-  // A bound of the handlers is never left out: the addon refuses a message that is too large with it.
-  const isNeeded = named?.timeoutMs !== undefined;
+  // What the handler or the caller asked for is never left out: the addon refuses a message that is too large with it.
+  const isNeeded = named?.timeoutMs !== undefined || named?.keepResultMs !== undefined;
   if (context !== null && (isNeeded || bytes + context.length <= limits.messageBytesMax)) {
     putBefore(writer, at + 4, context);
   }

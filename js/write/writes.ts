@@ -4,7 +4,7 @@
 import { type QueueOptions, checkQueueOptions } from "../arguments/check.js";
 import { checkSetExpiry, expiryNow } from "../arguments/expiry-options.js";
 import { option } from "../arguments/options.js";
-import { contextBytes, timeoutHeader } from "../codec/message-context.js";
+import { contextBytes, ownHeaders } from "../codec/message-context.js";
 import type { Writer } from "../codec/writer.js";
 import { ENQUEUES, type QueueOperation } from "../instruments/channels.js";
 import { now } from "../model/clock.js";
@@ -121,15 +121,13 @@ export function enqueueEvent(
   return { operation, database, synchronous, queue: named?.queue ?? "", headers: {} };
 }
 
-/** The bytes of the context that a message carries: the bound of its handlers, and the headers of its trace. */
+/** The bytes of the context that a message carries: what openkv itself keeps there, and the headers of its trace. */
 export function contextFor(
   { port }: Session,
   { named }: QueueOptions,
   headers: Record<string, string> | null,
 ): Buffer | null {
-  const timeoutMs = named?.timeoutMs;
-  if (timeoutMs === undefined && headers === null) return null;
-  const own = timeoutMs === undefined ? {} : timeoutHeader(timeoutMs);
+  const own = ownHeaders(named?.timeoutMs, named?.keepResultMs);
   return contextBytes({ ...own, ...headers }, port.bounds.messageContextBytesMax);
 }
 

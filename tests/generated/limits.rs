@@ -141,6 +141,8 @@ shared! {
     "The smallest `cacheSize`." CACHE_BYTES_MIN;
     "The longest duration: a hundred years." DURATION_MS_MAX;
     "Encoded bytes of a filter; the addon checks it again." FILTER_BYTES_MAX;
+    "First part of the keys of the entries about messages whose results are kept." JOB_ENTRIES;
+    "The line of the context of a message that says for how many ms its result is kept." KEEP_RESULT;
     "Bytes of the frame of an inline commit." IMMEDIATE_BYTES_MAX;
     "Writes of the batch of an inline commit." IMMEDIATE_WRITES_MAX;
     "Characters of a key in a message." KEY_PRINT_CHARS_MAX;

@@ -13,7 +13,7 @@ use openkv::engine::{
 };
 use openkv::model::{
     Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexRequest,
-    MessageDeletion, Result, Vacuumed,
+    MessageDeletion, QueueChange, QueueChanged, Result, Vacuumed,
 };
 
 use crate::pipeline::Pipeline;
@@ -242,6 +242,17 @@ impl<W: Writer> Writer for Faulty<W> {
     ) -> Result<MessageDeletion> {
         self.1.pipeline.alone("delete_message");
         self.0.delete_message(queue, id, now_ms, deadline)
+    }
+
+    fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<QueueChanged> {
+        self.1.pipeline.alone("change_queue");
+        self.0.change_queue(queue, change, now_ms, deadline)
     }
 
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {

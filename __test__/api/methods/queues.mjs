@@ -20,6 +20,26 @@ const message = async (kv) => {
   return await kv.queue("held").receive();
 };
 
+/** A message in a handler, which runs until the handle is closed. */
+const handled = async (kv) => {
+  await kv.queue("handled").enqueue(1);
+  return await new Promise((resolve) => {
+    const handler = (_, message) => {
+      resolve(message);
+      return new Promise(() => {});
+    };
+    kv.queue("handled").listen(handler, { drain: 0 });
+  });
+};
+
+const progress = (of) => ({
+  of,
+  closed: (held) => held.progress(1),
+  wrong: [[(held) => held.progress(() => 1), CLONED]],
+  over: [[(held) => held.progress(BIG), /Value too large/]],
+  misspelt: NO_OPTIONS,
+});
+
 /** The rows of the methods that name one message. */
 const byId = (name, of = dead) => ({
   of,
@@ -52,6 +72,8 @@ export default {
       [(kv) => kv.queue("\ud800"), /name must be well-formed/],
       [(kv) => kv.queue("q", 5), /options must be an object/],
       [(kv) => kv.queue("q", { deadRetention: "1" }), /deadRetention must be a duration/],
+      [(kv) => kv.queue("q", { keepResult: "soon" }), /keepResult must be a duration/],
+      [(kv) => kv.queue("\u0001paused"), /name must not begin with U\+0001/],
     ],
     over: [
       [(kv) => kv.queue("é".repeat(129)), /name is too long \(max 256 bytes\): 258 bytes/],
@@ -73,6 +95,7 @@ export default {
       [(q) => q.enqueue(1, { deduplicationKey: "" }), /deduplicationKey must not be empty/],
       [(q) => q.enqueue(1, { priority: 1.5 }), /priority must be an integer from 0 to 9/],
       [(q) => q.enqueue(1, { deadRetention: null }), /deadRetention must be a duration/],
+      [(q) => q.enqueue(1, { keepResult: 0 }), /keepResult must be a duration/],
       [(q) => q.enqueue(1, { keysIfUndelivered: [[]] }), /key cannot be empty/],
     ],
     over: [
@@ -121,6 +144,44 @@ export default {
       ...lock((q, options) => q.receive(options)),
     ],
     misspelt: [[(q) => q.receive({ wiat: 1 }), /unknown option 'wiat'/]],
+  },
+  "KvQueue.pause": {
+    of: queue,
+    closed: (q) => q.pause(),
+    wrong: [[(q) => q.pause(5), /options must be an object/]],
+    over: NO_SIZE,
+    misspelt: [[(q) => q.pause({ sinal: 1 }), /unknown option 'sinal'/]],
+  },
+  "KvQueue.resume": {
+    of: queue,
+    closed: (q) => q.resume(),
+    wrong: [[(q) => q.resume(5), /options must be an object/]],
+    over: NO_SIZE,
+    misspelt: [[(q) => q.resume({ sinal: 1 }), /unknown option 'sinal'/]],
+  },
+  "KvQueue.drain": {
+    of: queue,
+    closed: (q) => q.drain(),
+    wrong: [[(q) => q.drain({ delayed: 1 }), /delayed must be a boolean: received 1/]],
+    over: NO_SIZE,
+    misspelt: [[(q) => q.drain({ delayd: true }), /unknown option 'delayd'/]],
+  },
+  "KvQueue.cancel": byId("cancel", queue),
+  "KvQueue.progress": byId("progress", queue),
+  "KvQueue.result": {
+    ...byId("result", queue),
+    over: [[(q) => q.result("1", { wait: DAY_MS + 1 }), /wait must be a duration from 0 ms to/]],
+  },
+  "KvQueue.events": {
+    of: queue,
+    closed: (q) => q.events(),
+    wrong: [
+      [(q) => q.events(5), /options must be an object/],
+      [(q) => q.events({ since: "x" }), /since must be a versionstamp/],
+      [(q) => q.events({ signal: 5 }), /signal must be an AbortSignal/],
+    ],
+    over: NO_SIZE,
+    misspelt: [[(q) => q.events({ sine: 1 }), /unknown option 'sine'/]],
   },
   "KvQueue.stats": {
     of: queue,
@@ -219,10 +280,12 @@ export default {
   "KvMessage.ack": {
     of: message,
     closed: (held) => held.ack(),
-    wrong: NO_ARGUMENTS,
-    over: NO_ARGUMENTS,
-    misspelt: NO_ARGUMENTS,
+    wrong: "a result of a message without keepResult is not kept",
+    over: NO_SIZE,
+    misspelt: NO_OPTIONS,
   },
+  "KvMessage.progress": progress(message),
+  "KvHandledMessage.progress": progress(handled),
   "KvMessage.nack": {
     of: message,
     closed: (held) => held.nack(),

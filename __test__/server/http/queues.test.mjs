@@ -15,7 +15,13 @@ test("a message is enqueued, taken and acknowledged", async () => {
   const { body: second } = await enqueue({ value: 2, deduplicationKey: "k" });
   assert.deepEqual([second.id, second.deduplicated], [first.id, true]);
   const stats = async () => (await call("GET", "/queue/stats?queue=mail")).body;
-  assert.deepEqual(await stats(), { pending: 1, delayed: 0, processing: 0, dead: 0 });
+  assert.deepEqual(await stats(), {
+    pending: 1,
+    delayed: 0,
+    processing: 0,
+    dead: 0,
+    paused: false,
+  });
   const poll = async (more = "") =>
     (await call("GET", `/queue/poll?queue=mail&lockDuration=60000${more}`)).body.message;
   const message = await poll();
@@ -96,7 +102,7 @@ test("a message is deleted while it waits, and not while a consumer has it", asy
     assert.deepEqual([again.status, again.body.code], [404, "NOT_FOUND"]);
   }
   const stats = (await call("GET", "/queue/stats?queue=mail")).body;
-  assert.deepEqual(stats, { pending: 0, delayed: 0, processing: 1, dead: 0 });
+  assert.deepEqual(stats, { pending: 0, delayed: 0, processing: 1, dead: 0, paused: false });
   const { id, lock } = message;
   assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: true });
 });
@@ -330,4 +336,61 @@ test("schedules are set, listed and removed", async () => {
   );
   assert.deepEqual((await call("DELETE", at("often"))).body, { changed: true });
   assert.equal((await call("DELETE", at("often"))).status, 404);
+});
+
+test("a queue is paused, resumed and drained", async () => {
+  const { call } = await serveApi();
+  const post = async (path, body) => (await call("POST", `/queue/${path}`, { body })).body;
+  const poll = async () => (await call("GET", "/queue/poll?queue=mail")).body.message;
+  await post("enqueue?queue=mail", { value: 1 });
+  await post("enqueue?queue=mail", { value: 2, delay: 3_600_000 });
+  assert.deepEqual(await post("pause?queue=mail"), { ok: true });
+  assert.equal(await poll(), null);
+  assert.equal((await call("GET", "/queue/stats?queue=mail")).body.paused, true);
+  assert.deepEqual(await post("drain?queue=mail"), { deleted: 1 });
+  assert.deepEqual(await post("drain?queue=mail&delayed=true"), { deleted: 1 });
+  await post("enqueue?queue=mail", { value: 3 });
+  assert.deepEqual(await post("resume?queue=mail"), { ok: true });
+  assert.equal((await poll()).value, 3);
+  for (const path of ["pause?queue=%01paused", "drain?delayed=maybe", "pause?name=mail"])
+    assert.equal((await call("POST", `/queue/${path}`)).status, 400, path);
+});
+
+test("a message is cancelled, and what is known of it is kept", async () => {
+  const { call, server } = await serveApi();
+  const { body } = await call("POST", "/queue/enqueue?queue=mail", {
+    body: { value: { type: "a" }, keepResult: 3_600_000 },
+  });
+  const cancel = (id, queue = "mail") =>
+    call("POST", `/queue/messages/${id}/cancel?queue=${queue}`);
+  assert.equal((await cancel(body.id, "other")).status, 404);
+  const { message } = (await call("GET", "/queue/poll?queue=mail")).body;
+  assert.deepEqual(message.value, { type: "a" }, "the value alone");
+  assert.deepEqual((await cancel(body.id)).body, { ok: true });
+  assert.equal((await cancel(body.id)).status, 404);
+  const { id, lock } = message;
+  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: false });
+  const kv = await connect(server);
+  assert.equal((await kv.queue("mail").result(body.id)).state, "cancelled");
+  const atomic = await call("POST", "/atomic", {
+    body: {
+      checks: [],
+      mutations: [{ type: "enqueue", value: "b", queue: "mail", keepResult: 60_000 }],
+    },
+  });
+  assert.equal(atomic.status, 200, JSON.stringify(atomic.body));
+  const stop = new AbortController();
+  const listening = kv.queue("mail").listen(() => stop.abort() ?? "done", { signal: stop.signal });
+  await listening;
+  const key = (id) => encodeURIComponent(`["openkv:jobs","mail","${id}","completed"]`);
+  const { value } = (await call("GET", `/keys?key=${key(Number(body.id) + 1)}`)).body;
+  assert.equal(value.value, "done");
+  for (const keepResult of [0, 1e16]) {
+    const wrong = await call("POST", "/queue/enqueue?queue=mail", {
+      body: { value: 1, keepResult },
+    });
+    assert.equal(wrong.status, 400);
+  }
+  const unnamed = await call("POST", "/queue/enqueue", { body: { value: 1, keepResult: 5 } });
+  assert.match(unnamed.body.detail, /keepResult: name a queue/);
 });

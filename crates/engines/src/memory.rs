@@ -32,8 +32,9 @@ use messages::Messages;
 use openkv_core::commit::{NewRow, batch, replay};
 use openkv_core::model::{
     Backup, Capabilities, Capability, DeadLetter, DeadLetterChange, Error, Followed, Key,
-    LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked, QueueStats,
-    Replacement, Result, Row, Seen, Stats, Step, Versionstamp, Walk,
+    LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked,
+    QueueChange, QueueChanged, QueueStats, Replacement, Result, Row, Seen, Stats, Step,
+    Versionstamp, Walk,
 };
 use transaction::MemoryTransaction;
 use value_index::ValueIndexes;
@@ -431,6 +432,20 @@ impl Writer for MemoryWriter {
             tables.log_messages(&changed, false, now_ms)?;
         }
         Ok(())
+    }
+
+    fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<QueueChanged> {
+        let tables = &mut *self.0.write();
+        let before = tables.version;
+        let ids = tables.messages.change_queue(queue, change, now_ms);
+        tables.log_messages(&ids, true, now_ms)?;
+        Ok(QueueChanged { ids, versions: (before, tables.version) })
     }
 }
 

@@ -25,6 +25,10 @@ impl MessageTable for NoMessages {
         Ok(None)
     }
 
+    fn cancel(&mut self, _queue: &str, _id: i64) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
     fn locked(&mut self, _id: i64, _lock: i64) -> Result<Option<LockedMessage>> {
         Ok(None)
     }

@@ -14,6 +14,7 @@ mod feed;
 mod history;
 mod logged_messages;
 mod messages;
+mod queue_changes;
 mod queues;
 mod range;
 mod replication;
@@ -276,6 +277,12 @@ macro_rules! rules_of_every_engine {
                 settlements_and_renewals_report_whether_the_lock_held
                 stats_count_every_state
                 what_is_returned_keeps_its_place_and_its_attempts
+            }
+            queue_changes {
+                a_paused_queue_delivers_nothing
+                a_drain_deletes_what_waits_in_steps
+                a_cancelled_message_is_gone_whoever_has_it
+                what_happens_to_a_message_is_told_by_entries
             }
         }
     };

@@ -9,7 +9,7 @@ use super::{
 };
 use openkv_core::model::{
     Checkpoint, DeadLetterChange, Error, Followed, LogSegment, LogSettings, LoggedMessage,
-    MessageDeletion, Origin, Replacement, Result, Vacuumed,
+    MessageDeletion, Origin, QueueChange, QueueChanged, Replacement, Result, Vacuumed,
 };
 
 /// Writes to a database.
@@ -225,6 +225,20 @@ pub trait Writer: Send + Indexer {
     /// As [`Writer::begin`].
     fn bound_times(&mut self, _queue: &str, _now_ms: i64, _deadline: Instant) -> Result<()> {
         Ok(())
+    }
+
+    /// Changes a queue, in one transaction. A change counts as a commit, so that other processes notice it.
+    ///
+    /// # Errors
+    /// As [`Writer::begin`]; `Unsupported` for a queue that Deno keeps in tables of its own.
+    fn change_queue(
+        &mut self,
+        _queue: &str,
+        _change: QueueChange,
+        _now_ms: i64,
+        _deadline: Instant,
+    ) -> Result<QueueChanged> {
+        Err(no_queues())
     }
 
     /// Moves commits from the log into the file, as far as readers permit.

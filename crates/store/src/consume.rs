@@ -12,8 +12,8 @@ use super::write_queue::{Acknowledged, Lost, WriteQueue};
 use super::{Caller, Patience, Store};
 use openkv_core::model::{
     Ask, ConsumeOptions, DeadLetter, DeadLetterChange, Deliver, Error, Id, LOCK_RENEWAL_MS,
-    LockLost, MessageDeletion, Outcome, Peek, PeekCursor, Peeked, QueueStats, Reason, Receive,
-    Result,
+    LockLost, MessageDeletion, Outcome, Peek, PeekCursor, Peeked, QueueChange, QueueChanged,
+    QueueStats, Reason, Receive, Result, Settlement,
 };
 use openkv_engines::Writer;
 
@@ -243,6 +243,35 @@ impl Store {
         let env = self.env.clone();
         let work = move |writer: &mut dyn Writer| {
             writer.delete_message(&queue, id, env.now_ms(), Instant::now() + busy)
+        };
+        self.on_writer(work, reply);
+    }
+
+    /// Removes a message of a queue, whoever has it. The reply says whether there was one.
+    pub fn cancel_message(&self, queue: &str, id: i64, reply: Reply) {
+        self.ask(Ask::Settle(Settlement::cancelled(queue, id)), reply);
+    }
+
+    /// Changes a queue. The reply gets the messages affected.
+    pub fn change_queue(
+        &self,
+        queue: String,
+        change: QueueChange,
+        busy: Duration,
+        reply: impl FnOnce(Result<QueueChanged>) + Send + 'static,
+    ) {
+        let env = self.env.clone();
+        let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
+        let work = move |writer: &mut dyn Writer| {
+            let deadline = Instant::now() + busy;
+            let changed = writer.change_queue(&queue, change, env.now_ms(), deadline)?;
+            if let Some(watches) = watches.upgrade() {
+                watches.announce(&[], changed.versions);
+            }
+            if let Some(feeds) = feeds.upgrade() {
+                feeds.announce(&[], changed.versions);
+            }
+            Ok(changed)
         };
         self.on_writer(work, reply);
     }

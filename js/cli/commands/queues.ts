@@ -7,6 +7,7 @@ import type { KvQueue } from "../../queue/named-queue.js";
 import type { PeekedMessage } from "../../queue/peek.js";
 import { MESSAGE_STATES } from "../../queue/queue-options.js";
 import type { KvKey } from "../../model/types.js";
+import { addQueueChanges } from "./queue-changes.js";
 import { UNITS, count, duration, durations, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
@@ -76,6 +77,8 @@ export function addQueueCommands(program: Command): void {
     });
 
   addSchedules(queue);
+
+  addQueueChanges(queue);
 
   queue
     .command("receive")
@@ -236,14 +239,27 @@ function addEnqueue(program: Command): void {
       duration,
     )
     .option("--timeout <duration>", `with --queue: longest time of a handler: ${UNITS}`, duration)
+    .option(
+      "--keep-result <duration>",
+      `with --queue: time to keep its result for queue result: ${UNITS} (default: none is kept)`,
+      duration,
+    )
     .action(async (given: string, options: EnqueueFlags, command: Command) => {
       const value = options.string ? given : parseWord(given);
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
       const { key: deduplicationKey, deduplication, priority, deadRetention, timeout } = options;
-      const named = defined({ deduplicationKey, deduplication, priority, deadRetention, timeout });
+      const { keepResult } = options;
+      const named = defined({
+        deduplicationKey,
+        deduplication,
+        priority,
+        deadRetention,
+        timeout,
+        keepResult,
+      });
       if (queue === undefined && Object.keys(named).length > 0) {
         command.error(
-          "error: --key, --deduplication, --priority, --dead-retention and --timeout need --queue",
+          "error: --key, --deduplication, --priority, --dead-retention, --timeout and --keep-result need --queue",
         );
       }
       if (deduplication !== undefined && deduplicationKey === undefined) {
@@ -251,12 +267,12 @@ function addEnqueue(program: Command): void {
       }
       const common = defined({ delay, backoffSchedule, keysIfUndelivered });
       await withDatabase(command, "any", async (kv, style) => {
-        const { versionstamp } =
+        const { versionstamp, id } =
           queue === undefined
             ? await kv.enqueue(value, common)
             : await kv.queue(queue).enqueue(value, { ...common, ...named });
-        if (style.json) await print(JSON.stringify({ versionstamp }));
-        else note("enqueued");
+        if (style.json) await print(JSON.stringify({ versionstamp, id }));
+        else note(queue === undefined ? "enqueued" : `enqueued ${id}`);
       });
     });
 }
@@ -272,6 +288,7 @@ interface EnqueueFlags {
   priority?: number;
   deadRetention?: number;
   timeout?: number;
+  keepResult?: number;
 }
 
 interface PeekFlags {

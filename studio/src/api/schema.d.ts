@@ -334,6 +334,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deletes the messages of a queue that wait, step by step. They leave no dead letters. */
+        post: operations["drainQueue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/enqueue": {
         parameters: {
             query?: never;
@@ -419,6 +436,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/messages/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Removes a message that waits or that a consumer has. The lock of its consumer is lost. */
+        post: operations["cancelMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/nack": {
         parameters: {
             query?: never;
@@ -436,6 +470,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses a queue: no consumer gets a message until it resumes. Deliveries under way are not affected. */
+        post: operations["pauseQueue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/poll": {
         parameters: {
             query?: never;
@@ -447,6 +498,23 @@ export interface paths {
         get: operations["pollQueue"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ends the pause of a queue. */
+        post: operations["resumeQueue"];
         delete?: never;
         options?: never;
         head?: never;
@@ -986,6 +1054,11 @@ export interface components {
             delay?: number | null;
             /** @description The entry expires in so many ms. */
             expireIn?: number | null;
+            /**
+             * Format: int64
+             * @description How long its result and the entries about it are kept, in ms.
+             */
+            keepResult?: number | null;
             key?: components["schemas"]["NewKey"] | null;
             /** @description The keys that get its value when it dies, at most 10. */
             keysIfUndelivered?: unknown[][] | null;
@@ -1051,6 +1124,11 @@ export interface components {
              * @description It is due in so many ms.
              */
             delay?: number | null;
+            /**
+             * Format: int64
+             * @description How long its result and the entries about it are kept, in ms. Not for the default queue.
+             */
+            keepResult?: number | null;
             /** @description The keys that get its value when it dies, at most 10. */
             keysIfUndelivered?: unknown[][] | null;
             /** @description 0 to 9; the highest is delivered first. */
@@ -1212,12 +1290,18 @@ export interface components {
             /** @description Always `about:blank`: the code tells more than the status. */
             type: string;
         };
+        /** @description The answer of a change. */
+        QueueChanged: {
+            ok: boolean;
+        };
         /** @description The messages of a queue, by state. */
         QueueStats: {
             /** Format: int64 */
             dead: number;
             /** Format: int64 */
             delayed: number;
+            /** @description Whether the queue is paused. */
+            paused: boolean;
             /** Format: int64 */
             pending: number;
             /** Format: int64 */
@@ -3013,6 +3097,41 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    drainQueue: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+                /** @description Also those that are not due yet. */
+                delayed?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number of deleted messages. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     enqueue: {
         parameters: {
             query?: {
@@ -3222,6 +3341,51 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    cancelMessage: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its number. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Cancelled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueChanged"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such message. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     nack: {
         parameters: {
             query?: never;
@@ -3260,6 +3424,39 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    pauseQueue: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queue is paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueChanged"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     pollQueue: {
         parameters: {
             query?: {
@@ -3291,6 +3488,39 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    resumeQueue: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queue is not paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueChanged"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             421: components["responses"]["MisdirectedRequest"];

@@ -14,6 +14,7 @@
 use std::collections::HashSet;
 
 use super::evaluate::{Acknowledged, Effects, Evaluation, Sent};
+use super::job;
 use super::queue::{Failure, retry_at};
 use super::schedules;
 use super::transaction::{
@@ -79,9 +80,7 @@ pub(super) fn decide(
     for write in writes {
         decisions.push(evaluation.decide(write)?);
     }
-    for Undelivered { keys, value } in undelivered {
-        evaluation.deposit(keys, &value);
-    }
+    undelivered.into_iter().for_each(|undelivered| evaluation.deposit(undelivered));
     Ok((decisions, evaluation.into_effects()))
 }
 
@@ -99,7 +98,7 @@ struct Batch<'t, T> {
 
 impl<T: Transaction> Batch<'_, T> {
     fn settle(&mut self, settlements: Vec<Settlement>) -> Result<()> {
-        for Settlement { id, lock, outcome, delay_ms, reason } in settlements {
+        for Settlement { id, lock, outcome, delay_ms, reason, queue } in settlements {
             let messages = self.transaction.messages();
             let held = match outcome {
                 Outcome::Done => {
@@ -114,6 +113,16 @@ impl<T: Transaction> Batch<'_, T> {
                     self.report.queued |= named.is_some();
                     self.report.put_back |= named == Some(true);
                     named.is_some()
+                }
+                Outcome::Cancelled => {
+                    let queue = queue.unwrap_or_default();
+                    let value = messages.cancel(&queue, id)?;
+                    if let Some(value) = &value {
+                        self.tell(None, id);
+                        let now_ms = self.begun.now_ms;
+                        self.undelivered.extend(job::cancelled(&queue, id, value, now_ms)?);
+                    }
+                    value.is_some()
                 }
                 Outcome::Failed | Outcome::Dead => {
                     let locked = messages.locked(id, lock)?;
@@ -196,6 +205,7 @@ impl<T: Transaction> Batch<'_, T> {
         let named = locked.message.is_named();
         match retry_at(&locked.message, locked.attempts, failure, begun.now_ms) {
             Some(due_ms) => {
+                undelivered.extend(job::failed(&locked, reason, false, begun.now_ms)?);
                 messages.retry(&locked, due_ms)?;
                 report.queued = true;
                 report.put_back |= named && matches!(failure, Failure::Reported { .. });
@@ -204,17 +214,19 @@ impl<T: Transaction> Batch<'_, T> {
                 report.purge_ahead |= locked.message.dead_retention_ms.is_some();
                 let is_kept = locked.message.is_kept_when_dead();
                 messages.remove_dead(&locked, is_kept.then_some(reason), begun.now_ms)?;
+                undelivered.extend(job::failed(&locked, reason, true, begun.now_ms)?);
                 let LockedMessage { message, encoding, .. } = locked;
                 let bytes = message_context::value_of(&message.value).to_vec();
-                let value = EncodedValue { encoding, bytes };
-                undelivered.push(Undelivered { keys: message.keys_if_undelivered, value });
+                let (keys, value) = (message.keys_if_undelivered, EncodedValue { encoding, bytes });
+                undelivered.push(Undelivered { keys, value, expire_at_ms: None });
             }
         }
         Ok(())
     }
 
     fn apply(&mut self, effects: &mut Effects) -> Result<()> {
-        let Self { transaction, begun, report, told, .. } = self;
+        self.apply_messages(effects)?;
+        let Self { transaction, report, .. } = self;
         let entries = transaction.entries();
         if !effects.changes.is_empty() {
             entries.keep_past(&effects.changes)?;
@@ -229,7 +241,14 @@ impl<T: Transaction> Batch<'_, T> {
             entries.apply(&key, effect)?;
             report.touched.push(key);
         }
+        Ok(())
+    }
+
+    /// Before the entries, because messages whose results are kept leave entries.
+    fn apply_messages(&mut self, effects: &mut Effects) -> Result<()> {
+        let Self { transaction, begun, report, told, .. } = self;
         report.queued |= !effects.messages.is_empty();
+        let mut tracked = Vec::new();
         // In the order of the writes, and before the messages of the same write: an acknowledged
         // message does not keep its deduplication key.
         let mut acks = effects.acks.drain(..).peekable();
@@ -238,8 +257,12 @@ impl<T: Transaction> Batch<'_, T> {
             while let Some(acked) = acks.next_if(|acked| acked.write <= write) {
                 acknowledge(transaction.messages(), &acked, begun, told)?;
             }
+            let job = job::Tracked::of(&message);
             let Placed { enqueued, changed } = place(transaction.messages(), message, begun)?;
             report.scheduled |= is_schedule;
+            if let (Some(job), Some(id), false) = (job, enqueued.id, enqueued.deduplicated) {
+                tracked.push(job.enqueued(id, version, begun.now_ms)?);
+            }
             if begun.logs_messages {
                 let Enqueued { id, deduplicated } = enqueued;
                 let added = id.filter(|_| !deduplicated);
@@ -247,7 +270,10 @@ impl<T: Transaction> Batch<'_, T> {
             }
             report.enqueued(write, enqueued);
         }
-        acks.try_for_each(|acked| acknowledge(transaction.messages(), &acked, begun, told))
+        acks.try_for_each(|acked| acknowledge(transaction.messages(), &acked, begun, told))?;
+        drop(acks);
+        effects.store_too(tracked, begun.logs);
+        Ok(())
     }
 
     /// Other processes notice only commits, and the messages may be for their consumers.

@@ -15,13 +15,14 @@ use super::effect::{NewRow, RowEffect};
 use super::journal::Journal;
 use super::limiting::{self, Taken};
 use super::placeholders::Uuids;
-use super::transaction::{Base, OldRow};
+use super::transaction::{Base, OldRow, Undelivered};
 use super::unique::Unique;
 use crate::codec::message_context;
 use crate::codec::{cbor, key};
 use crate::model::{
-    self, Ack, AtomicWrite, Decision, EncodedValue, Encoding, Error, Key, Kind, Message, Mutation,
-    Resolved, Result, Results, ScheduleChange, Tells, Time, Versionstamp, WriteParts, limit,
+    self, Ack, AtomicWrite, ChangeKind, Decision, EncodedValue, Encoding, Error, Key, Kind,
+    Message, Mutation, Resolved, Result, Results, ScheduleChange, Tells, Time, Versionstamp,
+    WriteParts, limit,
 };
 
 /// A batch under evaluation.
@@ -62,6 +63,27 @@ pub struct Effects {
     pub acks: Vec<Acknowledged>,
     /// The changes of the commits, in order; empty without [`Evaluation::keep_changes`].
     pub changes: Vec<model::Change>,
+}
+
+impl Effects {
+    /// Adds entries that commits of the batch store too: those that tell of their messages.
+    pub(super) fn store_too(&mut self, entries: Vec<(Key, NewRow)>, logs: bool) {
+        if entries.is_empty() {
+            return;
+        }
+        for (key, row) in entries {
+            if logs {
+                let kind =
+                    ChangeKind::Set { value: row.value.clone(), expire_at_ms: row.expire_at_ms };
+                self.changes.push(model::Change { key: key.clone(), version: row.version, kind });
+            }
+            self.rows.push((key, RowEffect::Stored(row)));
+        }
+        self.changes.sort_by_key(|change| change.version);
+        // A write that names such a key has the last word.
+        self.rows.sort_by(|a, b| a.0.cmp(&b.0));
+        self.rows.dedup_by(|later, earlier| later.0 == earlier.0);
+    }
 }
 
 /// A message that a write of the batch enqueues.
@@ -316,10 +338,11 @@ impl<'b> Evaluation<'b> {
     }
 
     /// Stores the value of an undelivered message under keys, as a separate commit.
-    pub fn deposit(&mut self, keys: Vec<Key>, value: &EncodedValue) {
+    pub fn deposit(&mut self, undelivered: Undelivered) {
+        let Undelivered { keys, value, expire_at_ms } = undelivered;
         self.version += 1;
         for key in keys {
-            let row = NewRow { version: self.version, value: value.clone(), expire_at_ms: None };
+            let row = NewRow { version: self.version, value: value.clone(), expire_at_ms };
             // Nobody is there whom a unique index could refuse, and the value must not be lost.
             self.note_unchecked(&key, &row);
             let effect = RowEffect::Stored(row);

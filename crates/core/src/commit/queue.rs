@@ -25,7 +25,7 @@ impl Failure {
         match outcome {
             Outcome::Failed => Some(Self::Reported { delay_ms }),
             Outcome::Dead => Some(Self::Final),
-            Outcome::Done | Outcome::Returned => None,
+            Outcome::Done | Outcome::Returned | Outcome::Cancelled => None,
         }
     }
 }

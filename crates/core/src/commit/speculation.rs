@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::batch::decide;
 use super::evaluate::{Effects, Sent};
+use super::job::Tracked;
 use super::transaction::{Base, Begun};
 use super::work::{Report, Work};
 use crate::model::{Enqueued, Result};
@@ -53,8 +54,15 @@ pub(crate) fn speculate(
     work: &Work,
     last_message: i64,
 ) -> Result<Speculation> {
-    let (decisions, effects) =
+    let (decisions, mut effects) =
         decide(base, begun, work.writes.clone(), work.seed, Vec::new(), HashSet::new())?;
+    let mut tracked = Vec::new();
+    for (Sent { version, message, .. }, id) in effects.messages.iter().zip(last_message + 1..) {
+        if let Some(job) = Tracked::of(message) {
+            tracked.push(job.enqueued(id, *version, begun.now_ms)?);
+        }
+    }
+    effects.store_too(tracked, begun.logs);
     let expiries = effects.rows.iter().filter_map(|(_, effect)| effect.expire_at_ms());
     let mut report = Report {
         decisions,

@@ -139,6 +139,10 @@ pub trait MessageTable {
     /// Returns whether its queue has a name; `None` if there is no such message.
     fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>>;
 
+    /// Deletes a message of a queue, whoever has it. Returns its value with its context; `None` if there is no such
+    /// message.
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>>;
+
     /// The message with this lock.
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>>;
 
@@ -253,6 +257,8 @@ pub struct Undelivered {
     pub keys: Vec<Key>,
     /// The value of the message.
     pub value: EncodedValue,
+    /// When these entries expire, in ms since the epoch.
+    pub expire_at_ms: Option<i64>,
 }
 
 /// The state that an engine reads at the start of a transaction.

@@ -50,8 +50,9 @@ pub use page_memory::PageMemory;
 pub use peek::{MessagePlace, Peek, PeekCursor, Peeked};
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Ack, Ask, Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Enqueued, Message,
-    MessageDeletion, MessageState, Outcome, QueueStats, Reason, Renewal, Settlement, attempts_left,
+    Ack, Ask, Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Enqueued, JOB_ENTRIES,
+    KEEP_RESULT, Message, MessageDeletion, MessageState, Outcome, PAUSED_QUEUES, QueueChange,
+    QueueChanged, QueueStats, Reason, Renewal, Settlement, attempts_left, mark_of_paused,
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{

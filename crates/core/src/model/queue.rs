@@ -138,6 +138,8 @@ pub enum Outcome {
     Dead,
     /// Not passed to a handler: it stays pending, and no retry is used up.
     Returned,
+    /// Removed by a caller, whether a consumer has it or not. Such a settlement names the queue, and no lock.
+    Cancelled,
 }
 
 /// The error of a consumer.
@@ -193,13 +195,21 @@ pub struct Settlement {
     pub delay_ms: Option<i64>,
     /// After a failure: the error.
     pub reason: Option<Reason>,
+    /// Of a message that is cancelled: its queue.
+    pub queue: Option<String>,
 }
 
 impl Settlement {
     /// A settlement without a delay and an error.
     #[must_use]
     pub fn new(id: i64, lock: i64, outcome: Outcome) -> Self {
-        Self { id, lock, outcome, delay_ms: None, reason: None }
+        Self { id, lock, outcome, delay_ms: None, reason: None, queue: None }
+    }
+
+    /// The removal of a message of a queue.
+    #[must_use]
+    pub fn cancelled(queue: &str, id: i64) -> Self {
+        Self { queue: Some(queue.to_owned()), ..Self::new(id, 0, Outcome::Cancelled) }
     }
 }
 
@@ -243,6 +253,8 @@ pub struct QueueStats {
     pub processing: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Whether the queue is paused.
+    pub paused: bool,
 }
 
 /// The state of a message that is not dead.
@@ -305,6 +317,56 @@ pub enum DeadLetterChange {
         /// Maximum number to delete.
         max: usize,
     },
+}
+
+/// The queue of the marks of paused queues. A mark is a message whose deduplication key is the name of the paused
+/// queue, so logs, replicas and archives have it. No consumer may take one.
+pub const PAUSED_QUEUES: &str = "\u{1}paused";
+
+/// A message of [`PAUSED_QUEUES`]: `queue` is paused while the database has it.
+#[must_use]
+pub fn mark_of_paused(queue: &str, now_ms: i64) -> Message {
+    Message {
+        queue: PAUSED_QUEUES.to_owned(),
+        due: Time::At(now_ms),
+        deduplication_key: Some(queue.to_owned()),
+        // CBOR's null.
+        value: vec![0xf6],
+        ..Message::default()
+    }
+}
+
+/// The first part of the keys of the entries about messages whose results are kept.
+pub const JOB_ENTRIES: &str = "openkv:jobs";
+
+/// The line of the context of a message that says for how many ms its result is kept.
+pub const KEEP_RESULT: &str = "openkv-keep-result";
+
+/// A change of a queue that no consumer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueChange {
+    /// From now on it delivers no message.
+    Pause,
+    /// It delivers messages again.
+    Resume,
+    /// Deletes messages that wait, up to a number. They leave no dead letters.
+    Drain {
+        /// Only those that were enqueued until then, in ms since the epoch.
+        until_ms: i64,
+        /// Also those that are not due yet.
+        delayed: bool,
+        /// Maximum number to delete.
+        max: usize,
+    },
+}
+
+/// The result of a [`QueueChange`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueChanged {
+    /// The messages that it has deleted; for `Pause` and `Resume` the mark, unless nothing has changed.
+    pub ids: Vec<i64>,
+    /// The last commit before it, and the last one after it.
+    pub versions: (u64, u64),
 }
 
 /// The result of deleting a message that no consumer has.

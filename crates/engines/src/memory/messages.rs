@@ -10,8 +10,9 @@ use openkv_core::codec::message_context;
 use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
     Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage,
-    LOCK_LENGTH_MASK, LoggedMessage, Message, MessageDeletion, MessagePlace, Peek, PeekCursor,
-    Peeked, QueueStats, Reason, Result, Time, attempts_left,
+    LOCK_LENGTH_MASK, LoggedMessage, Message, MessageDeletion, MessagePlace, PAUSED_QUEUES, Peek,
+    PeekCursor, Peeked, QueueChange, QueueStats, Reason, Result, Time, attempts_left,
+    mark_of_paused,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -169,8 +170,13 @@ impl Messages {
         }
     }
 
+    fn is_paused(&self, queue: &str) -> bool {
+        self.keys.contains_key(&(PAUSED_QUEUES.to_owned(), queue.to_owned()))
+    }
+
     pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
-        let waiting = firsts(self.waiting.get(queue)).map(|(_, due_ms, _)| due_ms);
+        let waiting = self.waiting.get(queue).filter(|_| !self.is_paused(queue));
+        let waiting = firsts(waiting).map(|(_, due_ms, _)| due_ms);
         let locked = self.locked.get(queue).into_iter().flatten().map(|(end_ms, _)| *end_ms);
         waiting.chain(locked.take(1)).min()
     }
@@ -210,6 +216,43 @@ impl Messages {
                 ids.into_iter().filter(|id| self.take_dead(*id).is_some()).collect()
             }
         }
+    }
+
+    pub(super) fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+    ) -> Vec<i64> {
+        let ids: Vec<i64> = match change {
+            QueueChange::Pause if self.is_paused(queue) => Vec::new(),
+            QueueChange::Pause => vec![self.add(mark_of_paused(queue, now_ms), now_ms)],
+            QueueChange::Resume => {
+                let mark = self.keys.get(&(PAUSED_QUEUES.to_owned(), queue.to_owned()));
+                mark.copied().into_iter().collect()
+            }
+            QueueChange::Drain { until_ms, delayed, max } => {
+                let waits = |queued: &Queued| match queued.lock {
+                    0 => delayed || queued.due_ms <= now_ms,
+                    _ => queued.lock_end_ms <= now_ms,
+                };
+                let waiting = self.waiting.get(queue).into_iter().flatten().map(|(.., id)| *id);
+                let locked = self.locked.get(queue).into_iter().flatten().map(|(_, id)| *id);
+                let goes = |id: &i64| {
+                    let queued = self.live.get(id);
+                    queued.is_some_and(|of| of.enqueued_ms <= until_ms && waits(of))
+                };
+                waiting.chain(locked).filter(goes).take(max).collect()
+            }
+        };
+        if !matches!(change, QueueChange::Pause) {
+            for id in &ids {
+                if let Some(queued) = self.take(*id) {
+                    self.forget_key(&queued.message);
+                }
+            }
+        }
+        ids
     }
 
     pub(super) fn delete_waiting(&mut self, queue: &str, id: i64, now_ms: i64) -> MessageDeletion {
@@ -261,6 +304,7 @@ impl Messages {
         for (end_ms, _) in self.locked.get(queue).into_iter().flatten() {
             *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
         }
+        stats.paused = self.is_paused(queue);
         stats.dead = self.dead_order.get(queue).map_or(0, |dead_order| dead_order.len() as u64);
         stats
     }
@@ -276,7 +320,8 @@ impl Messages {
         let dead_order =
             self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
         let names: BTreeSet<_> = waiting.chain(locked).chain(dead_order).collect();
-        names.into_iter().take(count_max).cloned().collect()
+        let names = names.into_iter().filter(|name| *name != PAUSED_QUEUES);
+        names.take(count_max).cloned().collect()
     }
 
     pub(super) fn peek(
@@ -355,6 +400,17 @@ impl MessageTable for Messages {
         let named = queued.message.is_named();
         self.put(id, queued);
         Ok(Some(named))
+    }
+
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>> {
+        if self.live.get(&id).is_none_or(|queued| queued.message.queue != queue) {
+            return Ok(None);
+        }
+        let cancelled = self.take(id).map(|queued| queued.message);
+        if let Some(message) = &cancelled {
+            self.forget_key(message);
+        }
+        Ok(cancelled.map(|message| message.value))
     }
 
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
@@ -445,7 +501,7 @@ impl MessageTable for Messages {
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
         let Claim { queue, max, lock_ms, lock } = claim;
-        let waiting = self.waiting.get(queue);
+        let waiting = self.waiting.get(queue).filter(|_| !self.is_paused(queue));
         let due = firsts(waiting).flat_map(|(priority, ..)| {
             let of_it = (priority, i64::MIN, i64::MIN)..=(priority, now_ms, i64::MAX);
             waiting.into_iter().flat_map(move |waiting| waiting.range(of_it.clone()))

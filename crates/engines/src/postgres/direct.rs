@@ -16,8 +16,8 @@ use crate::{DeadLettersChanged, Report, Work};
 use openkv_core::commit::{Begun, batch};
 use openkv_core::model::{
     AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSettings,
-    MessageDeletion, Origin, POSTGRES_EMPTY_STEP_ROWS, POSTGRES_RESOLVE_PAUSE_MS, Result,
-    WriteRecord,
+    MessageDeletion, Origin, POSTGRES_EMPTY_STEP_ROWS, POSTGRES_RESOLVE_PAUSE_MS, QueueChange,
+    QueueChanged, Result, WriteRecord,
 };
 
 /// Pause between two attempts to begin a transaction.
@@ -218,6 +218,25 @@ impl Direct {
             open.log_messages(&changed, requeued)?;
             let versions = (before, open.version());
             Ok(DeadLettersChanged { count: changed.len(), versions })
+        });
+        self.end(open, done)
+    }
+
+    /// # Errors
+    /// As [`crate::Writer::change_queue`].
+    pub(super) fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<QueueChanged> {
+        let mut open = self.open_plain(now_ms, deadline)?;
+        let before = open.version();
+        let now_ms = open.row.now_ms;
+        let done = open.messages.change_queue(queue, change, now_ms).and_then(|ids| {
+            open.log_messages(&ids, true)?;
+            Ok(QueueChanged { versions: (before, open.version()), ids })
         });
         self.end(open, done)
     }

@@ -7,7 +7,8 @@ use super::line::Call;
 use super::link::Link;
 use crate::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use openkv_core::model::{
-    DeadLetterChange, KeptMessage, KeptState, Message, MessageDeletion, Reason, Result,
+    DeadLetterChange, KeptMessage, KeptState, Message, MessageDeletion, PAUSED_QUEUES, QueueChange,
+    Reason, Result,
 };
 
 const RENEW: &str = "\
@@ -66,6 +67,15 @@ WHERE db = $1 AND queue = $2 AND died_ms < $3 ORDER BY died_ms, id LIMIT $4) \
 DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING d.id";
 
 /// Answers whether the message was not locked, and so is deleted.
+const RESUME: &str = "\
+DELETE FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3 RETURNING id";
+
+const DRAIN: &str = "\
+WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.messages WHERE db = $1 AND queue = $2 \
+AND enqueued_ms <= $4 AND (NOT locked AND (due_ms <= $3 OR $5) OR locked AND lock_end_ms <= $3) \
+LIMIT $6) \
+DELETE FROM openkv.messages AS m USING old WHERE m.ctid = old.place RETURNING m.id";
+
 const DELETE_WAITING: &str = "\
 WITH found AS MATERIALIZED (SELECT ctid AS place, (NOT locked OR lock_end_ms <= $4) AS waits \
 FROM openkv.messages WHERE db = $1 AND id = $2 AND queue = $3), \
@@ -224,6 +234,26 @@ pub(super) fn delete_waiting(
         Some(true) => MessageDeletion::Deleted,
         Some(false) => MessageDeletion::Locked,
     })
+}
+
+/// Changes a queue at once, except for a pause.
+pub(super) fn change_queue(
+    link: &Link,
+    db: i64,
+    queue: &str,
+    change: QueueChange,
+    now_ms: i64,
+) -> Result<Vec<i64>> {
+    let (queue, paused) = (queue.as_bytes(), PAUSED_QUEUES.as_bytes());
+    let rows = match change {
+        QueueChange::Pause => Vec::new(),
+        QueueChange::Resume => link.query((RESUME, vec![&db, &paused, &queue]))?,
+        QueueChange::Drain { until_ms, delayed, max } => {
+            let max = i64::try_from(max).unwrap_or(i64::MAX);
+            link.query((DRAIN, vec![&db, &queue, &now_ms, &until_ms, &delayed, &max]))?
+        }
+    };
+    rows.iter().map(|row| Cells::of("messages", row).get(0)).collect()
 }
 
 /// Requeues or deletes dead letters at once; answers their numbers.

@@ -9,12 +9,13 @@ use super::cells::{Cells, first};
 use super::kept_messages;
 use super::line::{Call, Value};
 use super::link::Link;
-use super::message_changes::{MessageChanges, change_dead_letters, delete_waiting};
+use super::message_changes::{MessageChanges, change_dead_letters, change_queue, delete_waiting};
 use crate::packed::{pack_intervals, pack_keys, packed_intervals, unpack_intervals, unpack_keys};
 use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
     Ack, Claim, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage, Message,
-    MessageDeletion, Outcome, PRIORITY_MAX, Reason, Renewal, Result, Settlement, attempts_left,
+    MessageDeletion, Outcome, PAUSED_QUEUES, PRIORITY_MAX, QueueChange, Reason, Renewal, Result,
+    Settlement, attempts_left, mark_of_paused,
 };
 
 macro_rules! locked_columns {
@@ -61,11 +62,15 @@ UPDATE openkv.messages SET priority = $3, due_ms = coalesce($4, due_ms), enqueue
 dead_retention_ms = $6, backoff_ms = $7, undelivered = $8, v = $9, attempts = 0, first_ms = NULL, \
 last_ms = NULL WHERE db = $1 AND id = $2";
 
-/// One priority after the other, so that messages that are not due yet are not visited.
+const CANCEL: &str = "\
+DELETE FROM openkv.messages WHERE db = $1 AND id = $2 AND queue = $3 RETURNING v";
+
+/// One priority after the other, so that messages that are not due yet are not visited. None of a paused queue.
 const CLAIM: &str = "\
 WITH due AS MATERIALIZED (SELECT m.place FROM generate_series($7::int4, 0, -1) AS p(priority) \
 CROSS JOIN LATERAL (SELECT ctid AS place, id, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
 AND NOT locked AND priority = p.priority::int2 AND due_ms <= $3 ORDER BY due_ms, id LIMIT $4) AS m \
+WHERE NOT EXISTS (SELECT 1 FROM openkv.messages WHERE db = $1 AND queue = $8 AND dedup = $2) \
 ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $4) \
 UPDATE openkv.messages AS m SET locked = true, lock = $5, lock_end_ms = $6, in_grace = false, \
 attempts = attempts + 1, first_ms = coalesce(first_ms, $3), last_ms = $3 \
@@ -100,7 +105,7 @@ impl HeldArguments {
         for settlement in settlements {
             let fails = match settlement.outcome {
                 Outcome::Failed | Outcome::Dead => true,
-                Outcome::Done | Outcome::Returned => false,
+                Outcome::Done | Outcome::Returned | Outcome::Cancelled => false,
             };
             held.push(settlement.id, settlement.lock, fails);
         }
@@ -220,6 +225,23 @@ impl Messages {
             self.gone.insert(id);
         }
         Ok(deletion)
+    }
+
+    pub(super) fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+    ) -> Result<Vec<i64>> {
+        if change == QueueChange::Pause {
+            let Placed { enqueued, .. } = self.enqueue(mark_of_paused(queue, now_ms), now_ms)?;
+            let mark = enqueued.id.filter(|_| !enqueued.deduplicated);
+            return Ok(mark.into_iter().collect());
+        }
+        self.flushed = true;
+        let ids = change_queue(&self.link, self.db, queue, change, now_ms)?;
+        self.gone.extend(&ids);
+        Ok(ids)
     }
 
     /// Sends the changes so far with one more statement; answers that one's rows.
@@ -353,6 +375,17 @@ impl MessageTable for Messages {
         Ok(Some(held.message.is_named()))
     }
 
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>> {
+        let (db, queue) = (self.db, queue.as_bytes());
+        let rows = self.flush_with((CANCEL, vec![&db, &id, &queue]))?;
+        let value: Option<Vec<u8>> = first("messages", &rows)?;
+        if value.is_some() {
+            self.held.remove(&id);
+            self.gone.insert(id);
+        }
+        Ok(value)
+    }
+
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
         Ok(self.take_held(id, lock))
     }
@@ -437,7 +470,9 @@ impl MessageTable for Messages {
         let Claim { queue, max, lock_ms, lock } = claim;
         let (db, queue, end_ms) = (self.db, queue.as_bytes(), now_ms + lock_ms);
         let (max, top) = (i64::try_from(*max).unwrap_or(i64::MAX), i32::from(PRIORITY_MAX));
-        let values: Vec<&Value<'_>> = vec![&db, &queue, &now_ms, &max, lock, &end_ms, &top];
+        let paused = PAUSED_QUEUES.as_bytes();
+        let values: Vec<&Value<'_>> =
+            vec![&db, &queue, &now_ms, &max, lock, &end_ms, &top, &paused];
         let rows = self.flush_with((CLAIM, values))?;
         let claimed = rows.iter().map(|row| claimed_of(row, *lock)).collect::<Result<_>>();
         let mut claimed: Vec<_> = claimed?;

@@ -7,8 +7,8 @@ use super::cells::{Cells, first};
 use super::line::Value;
 use super::link::Link;
 use openkv_core::model::{
-    DeadLetter, MessagePlace, MessageState, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, Peek, PeekCursor,
-    Peeked, QueueStats, Reason, Result,
+    DeadLetter, MessagePlace, MessageState, PAUSED_QUEUES, POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX,
+    Peek, PeekCursor, Peeked, QueueStats, Reason, Result,
 };
 
 /// The earliest end of a dead letter's retention.
@@ -16,11 +16,12 @@ pub(super) const EARLIEST_PURGE: &str = "\
 SELECT purge_ms FROM openkv.dead WHERE db + 0 = $1 AND purge_ms IS NOT NULL \
 ORDER BY purge_ms LIMIT 1";
 
-/// The earliest time of each priority, and the earliest end of a lock.
+/// The earliest time of each priority, unless the queue is paused, and the earliest end of a lock.
 const NEXT: &str = "\
 SELECT min(m.at_ms) FROM (SELECT w.due_ms AS at_ms FROM generate_series($3::int4, 0, -1) \
 AS p(priority) CROSS JOIN LATERAL (SELECT due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
 AND NOT locked AND priority = p.priority::int2 ORDER BY due_ms LIMIT 1) AS w \
+WHERE NOT EXISTS (SELECT 1 FROM openkv.messages WHERE db = $1 AND queue = $4 AND dedup = $2) \
 UNION ALL (SELECT lock_end_ms FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked \
 ORDER BY lock_end_ms LIMIT 1)) AS m";
 
@@ -30,7 +31,8 @@ const STATS: &str = "\
 SELECT count(*) FILTER (WHERE NOT locked AND due_ms <= $3 OR locked AND lock_end_ms <= $3), \
 count(*) FILTER (WHERE NOT locked AND due_ms > $3), \
 count(*) FILTER (WHERE locked AND lock_end_ms > $3), \
-(SELECT count(*) FROM openkv.dead WHERE db = $1 AND queue = $2) \
+(SELECT count(*) FROM openkv.dead WHERE db = $1 AND queue = $2), \
+EXISTS (SELECT 1 FROM openkv.messages WHERE db = $1 AND queue = $4 AND dedup = $2) \
 FROM openkv.messages WHERE db = $1 AND queue = $2";
 
 /// Each step of the recursion finds the next name in the index, however many messages a queue has.
@@ -42,7 +44,7 @@ dead(queue) AS ((SELECT queue FROM openkv.dead WHERE db = $1 \
 ORDER BY queue LIMIT 1) UNION ALL SELECT (SELECT d.queue FROM openkv.dead AS d WHERE d.db = $1 \
 AND d.queue > dead.queue ORDER BY d.queue LIMIT 1) FROM dead WHERE dead.queue IS NOT NULL) \
 SELECT queue FROM (SELECT queue FROM live UNION SELECT queue FROM dead) AS named \
-WHERE queue IS NOT NULL ORDER BY queue LIMIT $2";
+WHERE queue IS NOT NULL AND queue <> $3 ORDER BY queue LIMIT $2";
 
 macro_rules! letters_where {
     ($condition:literal) => {
@@ -107,7 +109,8 @@ const PEEK_PROCESSING: &str = concat!(
 
 pub(super) fn next_message_ms(shared: &Shared, queue: &str) -> Result<Option<i64>> {
     let top = i32::from(PRIORITY_MAX);
-    let rows = shared.query((NEXT, vec![&shared.db, &queue.as_bytes(), &top]))?;
+    let (queue, paused) = (queue.as_bytes(), PAUSED_QUEUES.as_bytes());
+    let rows = shared.query((NEXT, vec![&shared.db, &queue, &top, &paused]))?;
     first("messages", &rows)
 }
 
@@ -125,7 +128,8 @@ pub(super) struct QueueReader<'s> {
 
 impl QueueReader<'_> {
     pub(super) fn stats(&self, queue: &str) -> Result<QueueStats> {
-        let rows = self.link.query((STATS, vec![&self.db, &queue.as_bytes(), &self.now_ms]))?;
+        let (queue, paused) = (queue.as_bytes(), PAUSED_QUEUES.as_bytes());
+        let rows = self.link.query((STATS, vec![&self.db, &queue, &self.now_ms, &paused]))?;
         let Some(row) = rows.first() else { return Ok(QueueStats::default()) };
         let cells = Cells::of("messages", row);
         let (pending, delayed) = (cells.unsigned(0)?, cells.unsigned(1)?);
@@ -134,12 +138,13 @@ impl QueueReader<'_> {
             delayed,
             processing: cells.unsigned(2)?,
             dead: cells.unsigned(3)?,
+            paused: cells.get(4)?,
         })
     }
 
     pub(super) fn names(&self, count_max: usize) -> Result<Vec<String>> {
         let max = i64::try_from(count_max).unwrap_or(i64::MAX);
-        let rows = self.link.query((NAMES, vec![&self.db, &max]))?;
+        let rows = self.link.query((NAMES, vec![&self.db, &max, &PAUSED_QUEUES.as_bytes()]))?;
         rows.iter().map(|row| Cells::of("messages", row).text(0)).collect()
     }
 

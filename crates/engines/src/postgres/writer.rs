@@ -14,7 +14,7 @@ use crate::{
 };
 use openkv_core::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexRequest,
-    LogSettings, MessageDeletion, Origin, Result, Vacuumed,
+    LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged, Result, Vacuumed,
 };
 
 const EARLIEST_EXPIRY: &str =
@@ -111,6 +111,16 @@ impl Writer for PostgresWriter {
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
         self.exclusive().change_dead_letters(queue, change, now_ms, deadline)
+    }
+
+    fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<QueueChanged> {
+        self.exclusive().change_queue(queue, change, now_ms, deadline)
     }
 
     fn delete_message(

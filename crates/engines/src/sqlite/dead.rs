@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::deno_queue::DenoCounts;
 use super::statement::{Run, Statement};
-use openkv_core::model::{DeadLetter, DeadLetterChange, QueueStats, Reason, Result};
+use openkv_core::model::{DeadLetter, DeadLetterChange, PAUSED_QUEUES, QueueStats, Reason, Result};
 
 /// A dead letter keeps all fields of its message, so that it can be requeued.
 pub(super) const TABLES: &str = "
@@ -131,6 +131,7 @@ struct Statements {
     waiting: Statement,
     locked: Statement,
     dead: Statement,
+    paused: Statement,
     list: Statement,
     one: Statement,
     denos: Option<DenoCounts>,
@@ -149,7 +150,7 @@ macro_rules! letters_where {
 macro_rules! names {
     ($more:literal) => {
         concat!(
-            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 \
+            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 AND queue <> ?2 \
              UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
              UNION SELECT DISTINCT queue FROM openkv_dead ",
             $more,
@@ -177,6 +178,7 @@ impl QueueReader {
                      WHERE lock <> 0 AND queue = ?1",
                 )?,
                 dead: on.beside("SELECT count(*) FROM openkv_dead WHERE queue = ?1")?,
+                paused: on.beside("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
                 list: on.beside(letters_where!(
                     "queue = ?2 AND (died_ms, id) > (?3, ?4) ORDER BY died_ms, id"
                 ))?,
@@ -188,17 +190,19 @@ impl QueueReader {
     }
 
     pub(super) fn stats(&mut self, on: &Statement, queue: &str, now_ms: i64) -> Result<QueueStats> {
-        let Statements { waiting, locked, dead, denos, .. } = self.statements(on)?;
+        let Statements { waiting, locked, dead, paused, denos, .. } = self.statements(on)?;
         let denos = denos.as_mut().filter(|_| queue.is_empty());
         let of_deno = denos.map(|denos| denos.stats(now_ms)).transpose()?.unwrap_or_default();
         let (waiting, due) = counts(waiting, queue, now_ms)?;
         let (locked, lost) = counts(locked, queue, now_ms)?;
         let dead = dead.run().text(1, queue).first_int()?.unwrap_or(0).cast_unsigned();
+        let mark = paused.run().text(1, PAUSED_QUEUES).text(2, queue).first_int()?;
         Ok(QueueStats {
             pending: due + lost + of_deno.pending,
             delayed: waiting - due + of_deno.delayed,
             processing: locked - lost + of_deno.processing,
             dead,
+            paused: mark.is_some(),
         })
     }
 
@@ -211,6 +215,7 @@ impl QueueReader {
             false => names!(""),
         })?;
         let run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
+        let run = run.text(2, PAUSED_QUEUES);
         run.all(|run| run.column_text(0))
     }
 

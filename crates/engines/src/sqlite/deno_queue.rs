@@ -49,7 +49,7 @@ impl DenoCounts {
         let (waiting, due) = counts(&mut self.waiting, now_ms)?;
         let (running, lost) = counts(&mut self.running, now_ms.saturating_sub(DENO_RUNNING_MS))?;
         let (pending, delayed) = (due + lost, waiting - due);
-        Ok(QueueStats { pending, delayed, processing: running - lost, dead: 0 })
+        Ok(QueueStats { pending, delayed, processing: running - lost, ..QueueStats::default() })
     }
 }
 
@@ -172,7 +172,7 @@ impl DenoQueue {
                 }
                 None => {
                     let value = EncodedValue { encoding: Encoding::V8, bytes: found.data };
-                    dead.push(Undelivered { keys: found.keys, value });
+                    dead.push(Undelivered { keys: found.keys, value, expire_at_ms: None });
                 }
             }
         }
@@ -245,7 +245,8 @@ mod tests {
         let mut reader = engine.reader().unwrap();
         let mut look = |snapshot: &mut dyn Snapshot| {
             assert_eq!(snapshot.queues(10)?, [""]);
-            let stats = QueueStats { pending: 3, delayed: 1, processing: 2, dead: 0 };
+            let stats =
+                QueueStats { pending: 3, delayed: 1, processing: 2, ..QueueStats::default() };
             assert_eq!(snapshot.queue_stats("")?, stats);
             Ok(())
         };

@@ -1,5 +1,7 @@
 //! Queue messages in the writer's transaction.
 
+mod changes;
+
 use rusqlite::Connection;
 
 use super::dead::DeadLetters;
@@ -71,6 +73,7 @@ pub(super) struct Messages {
     first_due: Statement,
     first_end: Statement,
     remove: Statement,
+    paused: Statement,
     dead_letters: DeadLetters,
     copies: Option<MessageCopies>,
     pub(super) depths: Depths,
@@ -155,6 +158,7 @@ impl Messages {
                 "SELECT min(lock_end_ms) FROM openkv_queue WHERE lock <> 0 AND queue = ?1",
             )?,
             remove: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
+            paused: prepare("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
             dead_letters: DeadLetters::new(connection)?,
             copies: None,
             depths: Depths::new(connection, file == Encoding::V8)?,
@@ -258,6 +262,9 @@ impl Messages {
         if let Some(deno) = self.deno_of(!queue.is_empty()) {
             return Ok(earliest.into_iter().chain(deno.earliest()?).min());
         }
+        if self.mark_of(queue)?.is_some() {
+            return Ok(earliest);
+        }
         let mut above = i64::from(PRIORITY_MAX) + 1;
         while let Some(priority) = self.priority_below(queue, above)? {
             let due_ms = self.first_due.run().text(1, queue).int(2, priority).first_int()?;
@@ -339,6 +346,20 @@ impl MessageTable for Messages {
             deno.put_back(id)?;
         }
         Ok(named)
+    }
+
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>> {
+        if self.deno_of(!queue.is_empty()).is_some() {
+            return Ok(None);
+        }
+        let mut value =
+            self.remove.beside("SELECT v FROM openkv_queue WHERE id = ?1 AND queue = ?2")?;
+        let value =
+            value.run().int(1, id).text(2, queue).first(|run| run.column_blob(0).to_vec())?;
+        if value.is_some() {
+            self.delete_all(queue, vec![id])?;
+        }
+        Ok(value)
     }
 
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
@@ -431,6 +452,9 @@ impl MessageTable for Messages {
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
         let Claim { queue, max, lock_ms, lock } = claim;
+        if self.mark_of(queue)?.is_some() {
+            return Ok(Vec::new());
+        }
         if let Some(deno) = self.deno_of(!queue.is_empty()) {
             deno.fetch(*max, now_ms)?;
         }

@@ -27,7 +27,8 @@ use crate::{
 use openkv_core::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
 use openkv_core::model::{
     Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
-    LoggedMessage, MessageDeletion, Origin, Replacement, Result, Vacuumed,
+    LoggedMessage, MessageDeletion, Origin, QueueChange, QueueChanged, Replacement, Result,
+    Vacuumed,
 };
 
 /// The [`Writer`] of a file.
@@ -524,6 +525,23 @@ impl Writer for SqliteWriter {
         })?;
         self.own.left(version);
         Ok(())
+    }
+
+    fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<QueueChanged> {
+        let done = self.within(true, now_ms, deadline, |writer, now_ms| {
+            let before = writer.start()?;
+            let ids = writer.messages.change_queue(queue, change, now_ms)?;
+            let version = writer.log_messages(before, &ids, true, now_ms)?;
+            Ok(QueueChanged { ids, versions: (before, version) })
+        })?;
+        self.own.left(done.versions.1);
+        Ok(done)
     }
 
     fn empty_log(&mut self) -> Result<()> {

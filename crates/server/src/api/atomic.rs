@@ -16,6 +16,7 @@ use super::queue::{EnqueueBody, message_of};
 use super::schema::{Key as KeySchema, Lifetime, NewKey, Priority, QueueName, Stamp};
 use super::write::{Done, commit, expiry, value_in};
 use crate::trace_context;
+use openkv_core::codec::message_context::value_of;
 use openkv_core::codec::{cbor, key};
 use openkv_core::interchange::typed_json;
 use openkv_core::model::{
@@ -85,6 +86,8 @@ pub(super) struct MutationBody {
     backoff_schedule: Option<Vec<u32>>,
     /// How long it is kept when it is dead, in ms.
     dead_retention: Option<u64>,
+    /// How long its result and the entries about it are kept, in ms.
+    keep_result: Option<u64>,
     /// The keys that get its value when it dies, at most 10.
     #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
     keys_if_undelivered: Option<Vec<Box<RawValue>>>,
@@ -101,6 +104,7 @@ impl MutationBody {
             || self.deduplication.is_some()
             || self.backoff_schedule.is_some()
             || self.dead_retention.is_some()
+            || self.keep_result.is_some()
             || self.keys_if_undelivered.is_some()
     }
 }
@@ -275,6 +279,10 @@ fn push(
                 value
             });
             let message = message(asked, value).map_err(|fault| refused(&format!(".{fault}")))?;
+            // The places of UUIDs count from the start of the message.
+            let context_len = message.value.len() - value_of(&message.value).len();
+            let own = parts.patches.iter_mut().filter(|patch| patch.target == target);
+            own.for_each(|patch| patch.offset += context_len);
             parts.messages.push(message);
         }
     }
@@ -293,6 +301,7 @@ fn message(asked: MutationBody, stored: Result<EncodedValue, Problem>) -> Result
         deduplication: asked.deduplication,
         backoff_schedule: asked.backoff_schedule,
         dead_retention: asked.dead_retention,
+        keep_result: asked.keep_result,
         keys_if_undelivered: asked.keys_if_undelivered,
         timeout: None,
     };

@@ -14,7 +14,7 @@
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `listen`, `messages`, `schedules`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -46,6 +46,7 @@ mod placeholders;
 mod precondition;
 pub(super) mod problem;
 pub(super) mod queue;
+mod queue_changes;
 pub(super) mod range;
 mod rights;
 mod schedules;
@@ -163,6 +164,10 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(queue::extend),
         routes!(messages::delete),
         routes!(schedules::set, schedules::remove),
+        routes!(queue_changes::cancel),
+        routes!(queue_changes::pause),
+        routes!(queue_changes::resume),
+        routes!(queue_changes::drain),
         routes!(dead_letters::purge),
         routes!(dead_letters::delete),
         routes!(dead_letters::requeue),

@@ -31,9 +31,9 @@ use crate::trace_context::{self, TRACEPARENT, TRACESTATE, header_of};
 use openkv_core::codec::message_context;
 use openkv_core::model::{
     Ask, BACKOFF_DEFAULT_MS, DEAD_RETENTION_MS_MAX, Deduplication, Delivery, EncodedValue,
-    Encoding, Error, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits, Message,
-    NAMED_BACKOFF_DEFAULT_MS, Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal, Result,
-    Settlement, Time, WriteParts, is_own_queue, own_queue,
+    Encoding, Error, KEEP_RESULT, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits,
+    Message, NAMED_BACKOFF_DEFAULT_MS, Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal,
+    Result, Settlement, Time, WriteParts, is_own_queue, own_queue,
 };
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -81,6 +81,8 @@ pub(super) struct EnqueueBody {
     pub(super) backoff_schedule: Option<Vec<u32>>,
     /// How long it is kept when it is dead, in ms.
     pub(super) dead_retention: Option<u64>,
+    /// How long its result and the entries about it are kept, in ms. Not for the default queue.
+    pub(super) keep_result: Option<u64>,
     /// The keys that get its value when it dies, at most 10.
     #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
     pub(super) keys_if_undelivered: Option<Vec<Box<RawValue>>>,
@@ -177,6 +179,18 @@ pub(super) fn message_of(
         Some(ms) => {
             return Err(format!(
                 "timeout: must be from 1 to {LOCK_DURATION_MS_MAX} ms: {ms} given"
+            ));
+        }
+    };
+    let value = match asked.keep_result {
+        None => value,
+        Some(_) if queue.is_empty() => return Err("keepResult: name a queue".to_owned()),
+        Some(ms @ 1..=DEAD_RETENTION_MS_MAX) => {
+            message_context::with_lines(&format!("{KEEP_RESULT}: {ms}"), &value)
+        }
+        Some(ms) => {
+            return Err(format!(
+                "keepResult: must be from 1 to {DEAD_RETENTION_MS_MAX} ms: {ms} given"
             ));
         }
     };
@@ -462,6 +476,8 @@ pub(super) struct StatsBody {
     delayed: u64,
     processing: u64,
     dead: u64,
+    /// Whether the queue is paused.
+    paused: bool,
 }
 
 /// Counts the messages of a queue.
@@ -471,8 +487,9 @@ pub(super) struct StatsBody {
 pub(super) async fn stats(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
-    let QueueStats { pending, delayed, processing, dead } = stats_of(&client, queue).await?;
-    json(&StatsBody { pending, delayed, processing, dead })
+    let QueueStats { pending, delayed, processing, dead, paused } =
+        stats_of(&client, queue).await?;
+    json(&StatsBody { pending, delayed, processing, dead, paused })
 }
 
 /// The messages of a queue, by state.

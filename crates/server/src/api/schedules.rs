@@ -87,9 +87,11 @@ pub(super) struct ListedBody<V> {
     time_zone: Option<String>,
     /// In ms; absent if it has a cron pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
-    every: Option<i64>,
+    #[schema(value_type = Option<u64>)]
+    every: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<i64>,
+    #[schema(value_type = Option<u64>)]
+    offset: Option<f64>,
     missed: &'static str,
     /// Its next due time, RFC 3339.
     next_at: String,
@@ -117,7 +119,9 @@ fn listed(of: &ListedSchedule) -> ListedBody<Stored<'_>> {
     let schedule = &of.kept.schedule;
     let (cron, time_zone, every, offset) = match schedule.timing() {
         Timing::Cron { pattern, zone } => (Some(pattern.clone()), Some(zone.clone()), None, None),
-        Timing::Every { every_ms, offset_ms } => (None, None, Some(*every_ms), Some(*offset_ms)),
+        Timing::Every { every_ms, offset_ms } => {
+            (None, None, Some(*every_ms as f64), Some(*offset_ms as f64))
+        }
     };
     ListedBody {
         name: schedule.name().to_owned(),
@@ -221,6 +225,7 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
         dead_retention: asked.dead_retention,
         keys_if_undelivered: asked.keys_if_undelivered,
         timeout: asked.timeout,
+        keep_result: None,
     };
     let message = message_of(queue, value, message).map_err(Problem::bad_request)?;
     let schedule = Some(Box::new(ScheduleChange::Set(schedule)));

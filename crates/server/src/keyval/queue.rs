@@ -188,7 +188,7 @@ pub(super) struct Stats {
 
 /// Counts the messages. A delayed one is pending.
 pub(super) async fn counted(client: &Client) -> Result<Stats, Problem> {
-    let QueueStats { pending, delayed, processing, dead } =
+    let QueueStats { pending, delayed, processing, dead, paused: _ } =
         stats_of(client, QUEUE.to_owned()).await?;
     let (pending, dlq) = (pending + delayed, dead);
     Ok(Stats { pending, processing, dlq, total: pending + processing + dlq })

@@ -3,12 +3,14 @@
 use super::Call;
 use super::answering::Answering;
 use openkv_core::model::{
-    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    LOCK_DURATION_MS_MAX, Limits, MessageDeletion, PEEK_MAX, PeekCursor, QueueStats, Result,
+    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DRAIN_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
+    LOCK_DURATION_MS_MAX, Limits, MessageDeletion, PEEK_MAX, PeekCursor, QueueChange, QueueChanged,
+    QueueStats, Result,
 };
 use openkv_wire::protocol::frame::{
-    frame_of, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_renewal,
-    parse_settlement, push_dead, push_peek_head, push_peeked, push_stats,
+    frame_of, parse_dead, parse_dead_list, parse_drain, parse_pause, parse_peek, parse_purge,
+    parse_queue, parse_renewal, parse_settlement, push_dead, push_drained, push_peek_head,
+    push_peeked, push_stats,
 };
 
 /// Answer: u8 whether the lock still held.
@@ -39,7 +41,7 @@ fn ask(mut what: Ask, Call { store, reply, limits, .. }: Call) {
     store.ask(what, Box::new(move |held| reply.tell(held.map(|held| vec![u8::from(held)]))));
 }
 
-/// Answer: f64 pending, delayed, processing, dead.
+/// Answer: f64 pending, delayed, processing, dead, and 1 if it is paused.
 pub(super) fn stats(frame: &[u8], call: Call) {
     let Some((queue, call)) = call.parsed(parse_queue(frame)) else { return };
     // It counts all messages of the queue.
@@ -145,6 +147,36 @@ pub(super) fn delete(frame: &[u8], call: Call) {
             }]
         }));
     });
+}
+
+/// Answer: nothing.
+pub(super) fn pause(frame: &[u8], call: Call) {
+    let Some(((queue, change), call)) = call.parsed(parse_pause(frame)) else { return };
+    let Call { store, reply, busy, .. } = call;
+    store.change_queue(queue, change, busy, move |done| {
+        reply.tell(done.map(|_| Vec::new()));
+    });
+}
+
+/// One bounded step. Answer: u32 the number of deleted messages, f64 the time for the next step.
+pub(super) fn drain(frame: &[u8], call: Call) {
+    let Some(((queue, delayed, until_ms), call)) = call.parsed(parse_drain(frame)) else { return };
+    let Call { store, reply, busy, .. } = call;
+    let until_ms = if until_ms == 0 { store.now_ms() } else { until_ms };
+    let change = QueueChange::Drain { until_ms, delayed, max: DRAIN_ROWS_MAX };
+    store.change_queue(queue, change, busy, move |done| {
+        let answer =
+            |changed: QueueChanged| frame_of(|out| push_drained(out, changed.ids.len(), until_ms));
+        reply.tell(done.map(answer));
+    });
+}
+
+/// Answer: u8 whether there was such a message.
+pub(super) fn cancel(frame: &[u8], call: Call) {
+    let Some(((queue, id), call)) = call.parsed(parse_dead(frame)) else { return };
+    let Call { store, reply, .. } = call;
+    let answer = move |done: Result<bool>| reply.tell(done.map(|done| vec![u8::from(done)]));
+    store.cancel_message(&queue, id, Box::new(answer));
 }
 
 /// Answer: u32 the number of changed dead letters.

@@ -97,6 +97,12 @@ macro_rules! commands {
             ReplicaReady = 61, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
             /// Waits until a replica has a commit.
             ReplicaReached = 62, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
+            /// Pauses a queue, or resumes it.
+            PauseQueue = 70, queue::pause, Write, Idempotent, [], [], [], "pause and resume of queues";
+            /// Deletes messages that wait, one step.
+            DrainQueue = 71, queue::drain, Write, Unsafe, [], [], [], "drain of queues";
+            /// Deletes a message, also one that a consumer has.
+            CancelMessage = 72, queue::cancel, Write, Conditional, [ZeroSaysNothing], [], [], "cancel of messages";
         }
     };
 }

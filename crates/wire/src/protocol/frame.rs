@@ -41,9 +41,9 @@ pub use form::Layout;
 pub use history::{parse_history, push_history_head, push_version};
 pub use outcomes::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
-    first_queue, parse_dead, parse_dead_list, parse_peek, parse_purge, parse_queue, parse_reason,
-    parse_renewal, parse_settlement, push_dead, push_deliveries, push_peek_head, push_peeked,
-    push_received, push_stats,
+    first_queue, parse_dead, parse_dead_list, parse_drain, parse_pause, parse_peek, parse_purge,
+    parse_queue, parse_reason, parse_renewal, parse_settlement, push_dead, push_deliveries,
+    push_drained, push_peek_head, push_peeked, push_received, push_stats,
 };
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
 pub use records::{Field, Presence, RECORDS, RecordLayout};

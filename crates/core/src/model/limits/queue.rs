@@ -113,6 +113,13 @@ pub const DEPTHS_KEPT_MAX: usize = 1024;
 /// Dead messages that one transaction removes.
 pub const DEAD_PURGE_ROWS_MAX: usize = 512;
 
+/// Waiting messages that one transaction of a drain deletes.
+pub const DRAIN_ROWS_MAX: usize = 512;
+
+/// How long the entry about a cancelled message is kept whose result is not. A handler that asks for its signal later
+/// than that learns of the cancellation when its lock is not renewed.
+pub const CANCELLED_KEPT_MS: i64 = 3_600_000;
+
 /// Name of the error of a dead message, in UTF-8; a longer one is truncated.
 // Public (queues): bytes of the name of an error that a dead letter keeps; the rest is cut off
 pub const DEAD_NAME_BYTES_MAX: usize = 256;

@@ -149,12 +149,13 @@ pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Ma
 
 /// Appends a settlement, for `parse_settlement`.
 pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
-    let Settlement { id, lock, outcome: how, delay_ms, reason } = settlement;
+    let Settlement { id, lock, outcome: how, delay_ms, reason, queue: _ } = settlement;
     push_f64(out, *id);
     out.extend_from_slice(&lock.to_le_bytes());
     match how {
         Outcome::Done => out.push(outcome::DONE),
-        Outcome::Returned => out.push(outcome::RETURNED),
+        // A consumer cancels nothing.
+        Outcome::Returned | Outcome::Cancelled => out.push(outcome::RETURNED),
         Outcome::Failed => {
             out.push(outcome::FAILED);
             push_f64(out, delay_ms.unwrap_or(-1));

@@ -5,7 +5,7 @@ use crate::protocol::numbers::outcome;
 use openkv_core::codec::Malformed;
 use openkv_core::model::{
     DeadLetter, DeadLetterChange, Delivery, MessageState, Outcome, Peek, PeekCursor, Peeked,
-    QueueStats, Reason, Renewal, Settlement,
+    QueueChange, QueueStats, Reason, Renewal, Settlement,
 };
 
 /// Parses the number of a received message and that of its lock.
@@ -120,6 +120,36 @@ pub fn parse_purge(bytes: &[u8], max: usize) -> Result<(String, DeadLetterChange
     Ok((queue, DeadLetterChange::Purge { before_ms, max }))
 }
 
+/// Parses the name of a queue, and whether it is to be paused.
+pub fn parse_pause(bytes: &[u8]) -> Result<(String, QueueChange), Malformed> {
+    Reader::whole(bytes, |reader| {
+        let queue = reader.string()?;
+        match reader.u8()? {
+            0 => Ok((queue, QueueChange::Resume)),
+            1 => Ok((queue, QueueChange::Pause)),
+            _ => Err(reader.refused("neither a pause nor a resumption")),
+        }
+    })
+}
+
+/// Parses the name of a queue, whether messages that are not due are deleted too, and until when those to
+/// delete were enqueued; 0: until now.
+pub fn parse_drain(bytes: &[u8]) -> Result<(String, bool, i64), Malformed> {
+    Reader::whole(bytes, |reader| {
+        let (queue, delayed) = (reader.string()?, reader.u8()?);
+        if delayed > 1 {
+            return Err(reader.refused("a flag that is neither 0 nor 1"));
+        }
+        Ok((queue, delayed == 1, reader.time_ms()?))
+    })
+}
+
+/// Appends u32 the number of deleted messages, f64 until when they were enqueued.
+pub fn push_drained(out: &mut Vec<u8>, count: usize, until_ms: i64) {
+    out.extend_from_slice(&(count as u32).to_le_bytes());
+    push_f64(out, until_ms);
+}
+
 /// f64 id, f64 enqueued, u32 attempts, u32 length and value.
 fn push_message(out: &mut Vec<u8>, delivery: &Delivery) {
     push_f64(out, delivery.id);
@@ -147,9 +177,10 @@ pub fn push_received(out: &mut Vec<u8>, delivery: &Delivery) {
     push_message(out, delivery);
 }
 
-/// Appends f64 pending, delayed, processing, dead.
+/// Appends f64 pending, delayed, processing, dead, and 1 for a queue that is paused.
 pub fn push_stats(out: &mut Vec<u8>, stats: &QueueStats) {
-    for count in [stats.pending, stats.delayed, stats.processing, stats.dead] {
+    let QueueStats { pending, delayed, processing, dead, paused } = *stats;
+    for count in [pending, delayed, processing, dead, u64::from(paused)] {
         push_f64(out, count.cast_signed());
     }
 }
