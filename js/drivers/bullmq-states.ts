@@ -43,7 +43,7 @@ export interface Keep {
   limit?: number | undefined;
 }
 
-/** Moves jobs whose time has come to the waiting ones. */
+/** Moves jobs that are due to the waiting ones. */
 export async function promoteDue(view: QueueView, now: number): Promise<void> {
   if (view.head.counts.delayed === 0) return;
   const first = await view.ids("delayed", 1);

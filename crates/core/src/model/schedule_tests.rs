@@ -1,5 +1,3 @@
-//! Tests of the due times of schedules: patterns, intervals, zones and missed times.
-
 //! The tests of schedules: their due times, over changes of time zones too.
 
 use super::*;
