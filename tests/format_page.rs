@@ -19,7 +19,8 @@ use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
     AtomicWrite, Claim, DENO_RUNNING_MS, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX,
     HISTORY_BLOCK_BYTES, HISTORY_BLOCK_RECORDS_MAX, HISTORY_CHAIN_RECORDS_MAX, Key, LOCK_MS,
-    Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX, WriteParts,
+    Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX,
+    VALUE_INDEX_PART_BYTES_MAX, WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -122,6 +123,7 @@ fn constants_are_those_of_the_code() {
         ("HISTORY_BLOCK_RECORDS_MAX", HISTORY_BLOCK_RECORDS_MAX as i64),
         ("HISTORY_CHAIN_RECORDS_MAX", HISTORY_CHAIN_RECORDS_MAX as i64),
         ("PACKED_ITEMS_MIN", PACKED_ITEMS_MIN as i64),
+        ("VALUE_INDEX_PART_BYTES_MAX", VALUE_INDEX_PART_BYTES_MAX as i64),
     ]
     .into();
     let page = page();

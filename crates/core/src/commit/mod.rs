@@ -26,6 +26,7 @@ mod schedules;
 mod speculation;
 mod transaction;
 mod unique;
+mod violations;
 mod work;
 
 pub use effect::{NewRow, RowEffect};

@@ -1,6 +1,7 @@
 //! The rules of named queues.
 
 use super::*;
+use openkv_core::codec::message_context::value_of;
 use openkv_core::model::{
     DeadLetter, DeadLetterChange, MessageDeletion, MessagePlace, MessageState, Peek, PeekCursor,
     Peeked, Reason, Renewal, Time,
@@ -19,7 +20,7 @@ pub(super) fn claim(writer: &mut impl Writer, lock: i64, max: usize, now_ms: i64
 }
 
 pub(super) fn values(deliveries: &[Delivery]) -> Vec<u8> {
-    deliveries.iter().map(|delivery| delivery.value[0]).collect()
+    deliveries.iter().map(|delivery| value_of(&delivery.value)[0]).collect()
 }
 
 pub(super) fn end(writer: &mut impl Writer, settlement: Settlement, now_ms: i64) -> Report {

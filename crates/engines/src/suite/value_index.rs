@@ -67,7 +67,7 @@ pub(super) fn entries_follow_every_change(engine: &impl Engine) {
     build(&mut writer);
     assert_eq!(agrees(engine), count - 3 + 2);
     mutate(&mut writer, vec![doc("new", "m"), doc_until("later", "y", Some(NOW + 6))]);
-    mutate(&mut writer, vec![set("elsewhere", b"")]);
+    mutate(&mut writer, vec![set("other", b"")]);
     assert_eq!(agrees(engine), count - 3 + 3);
     apply_at(&mut writer, Work { sweep_max: 9, ..Work::default() }, NOW + 10);
     assert_eq!(agrees(engine), count - 3 + 1);
