@@ -38,6 +38,7 @@ onEveryKind("named queues", (fresh) => {
       processing: 0,
       dead: 0,
       total: 0,
+      paused: false,
     });
   });
 

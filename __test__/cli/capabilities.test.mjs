@@ -136,7 +136,8 @@ onBoth("messages go into named queues and come out", async (people) => {
   assert.equal((await on(...schedule, ...cron)).err, "unchanged\n");
   assert.equal((await on(...schedule)).code, 2, "neither --cron nor --every");
   const [daily] = parsed(await on("queue", "schedules", "mail", "--json"));
-  assert.deepEqual([daily.name, daily.timeZone, daily.value], ["daily", "Asia/Tokyo", { n: 1 }]);
+  const value = { type: "object", value: { n: { type: "number", value: 1 } } };
+  assert.deepEqual([daily.name, daily.timeZone, daily.value], ["daily", "Asia/Tokyo", value]);
   assert.equal((await on("queue", "unschedule", "mail", "daily")).err, "removed\n");
   assert.equal((await on("queue", "unschedule", "mail", "daily")).code, 1);
   await on("enqueue", "'unwanted'", "--queue", "mail", "--delay", "60000");
