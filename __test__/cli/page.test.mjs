@@ -20,7 +20,7 @@ const has = (program) => spawnSync(program, ["--version"]).error === undefined;
 const BLOCK_MS_MAX = 60_000;
 
 /** Commands that other tests run: they go on until they are interrupted, or need what runs beside them. */
-const ELSEWHERE = [/ watch /, / serve /, / (db|token) create /, /^openkv -d http/];
+const ELSEWHERE = [/ watch /, / serve /, / (db|token) create /, /^openkv (-d|top) http/];
 
 /** The time after the first write: the page's times are before the database began. */
 let moment;

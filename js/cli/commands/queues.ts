@@ -130,7 +130,11 @@ function addSchedules(queue: Command): void {
     .option("--cron <pattern>", "the due times: five fields, or six with seconds in front")
     .option("--time-zone <name>", "with --cron: the IANA name of its zone (default: UTC)")
     .option("--every <duration>", `in place of --cron: the interval, ${UNITS}`, duration)
-    .option("--offset <duration>", "with --every: added to each due time (default: 0)", duration)
+    .option(
+      "--offset <duration>",
+      `with --every: added to each due time (default: 0): ${UNITS}`,
+      duration,
+    )
     .addOption(
       new Option(
         "--missed <rule>",
@@ -139,7 +143,7 @@ function addSchedules(queue: Command): void {
     )
     .option("--key <text>", "a message with a key that is in the queue already is not added")
     .option("--priority <0-9>", "the highest are delivered first (default: 0)", count)
-    .option("--timeout <duration>", `longest time of a handler: ${UNITS}`, duration)
+    .option("--handler-timeout <duration>", `longest time of a handler: ${UNITS}`, duration)
     .action(
       async (
         name: string,
@@ -148,7 +152,16 @@ function addSchedules(queue: Command): void {
         flags: ScheduleFlags,
         command: Command,
       ) => {
-        const { cron, timeZone, every, offset, missed, key, priority, timeout } = flags;
+        const {
+          cron,
+          timeZone,
+          every,
+          offset,
+          missed,
+          key,
+          priority,
+          handlerTimeout: timeout,
+        } = flags;
         if ((cron === undefined) === (every === undefined)) {
           command.error("error: give either --cron or --every");
         }
@@ -203,7 +216,7 @@ interface ScheduleFlags {
   missed?: string;
   key?: string;
   priority?: number;
-  timeout?: number;
+  handlerTimeout?: number;
 }
 
 function addEnqueue(program: Command): void {
@@ -238,7 +251,11 @@ function addEnqueue(program: Command): void {
       `with --queue: time to keep it as a dead letter: ${UNITS} (default: until it is removed)`,
       duration,
     )
-    .option("--timeout <duration>", `with --queue: longest time of a handler: ${UNITS}`, duration)
+    .option(
+      "--handler-timeout <duration>",
+      `with --queue: longest time of a handler: ${UNITS}`,
+      duration,
+    )
     .option(
       "--keep-result <duration>",
       `with --queue: time to keep its result for queue result: ${UNITS} (default: none is kept)`,
@@ -247,8 +264,8 @@ function addEnqueue(program: Command): void {
     .action(async (given: string, options: EnqueueFlags, command: Command) => {
       const value = options.string ? given : parseWord(given);
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
-      const { key: deduplicationKey, deduplication, priority, deadRetention, timeout } = options;
-      const { keepResult } = options;
+      const { key: deduplicationKey, deduplication, priority, deadRetention, keepResult } = options;
+      const { handlerTimeout: timeout } = options;
       const named = defined({
         deduplicationKey,
         deduplication,
@@ -259,7 +276,7 @@ function addEnqueue(program: Command): void {
       });
       if (queue === undefined && Object.keys(named).length > 0) {
         command.error(
-          "error: --key, --deduplication, --priority, --dead-retention, --timeout and --keep-result need --queue",
+          "error: --key, --deduplication, --priority, --dead-retention, --handler-timeout and --keep-result need --queue",
         );
       }
       if (deduplication !== undefined && deduplicationKey === undefined) {
@@ -287,7 +304,7 @@ interface EnqueueFlags {
   deduplication?: "drop" | "replace" | "debounce";
   priority?: number;
   deadRetention?: number;
-  timeout?: number;
+  handlerTimeout?: number;
   keepResult?: number;
 }
 
