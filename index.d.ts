@@ -2308,7 +2308,7 @@ export type KvIdOf<T, Id> = Id extends "uuidv7" | "ulid"
       : KvEntryKeyPart;
 
 /** Options of {@link Kv.collection}. An unknown name is a `TypeError`. */
-export interface KvCollectionOptions<S extends KvSchema, Id> {
+export interface KvCollectionOptions<S extends KvSchema, Id, Indexes> {
   /** Checks each document before it is written. It must answer at once: a promise is a `TypeError`. */
   schema: S;
   /**
@@ -2327,7 +2327,45 @@ export interface KvCollectionOptions<S extends KvSchema, Id> {
    * Default: the document as it is, checked by the schema.
    */
   migrate?: ((old: any, from: number) => unknown) | undefined;
+  /**
+   * The value indexes of the collection, by name; without `on`, the name is the path. They are made before the first
+   * call that writes or lists. An empty object removes those that were declared before. Default: none is made or removed.
+   */
+  indexes?: Indexes | undefined;
+  /**
+   * `"sync"`: indexes are created, made again when their definition has changed, and dropped when they are no longer
+   * declared. `"check"`: a difference is a {@link KvError} with code `UNSUPPORTED`. `"off"`: nothing is done.
+   * Default: `"sync"`.
+   */
+  indexMode?: "sync" | "check" | "off" | undefined;
 }
+
+/** An index of a collection; see {@link KvValueIndexOptions}. */
+export interface KvCollectionIndex<Path extends string = string> {
+  on?:
+    | Path
+    | { path: Path; order?: "asc" | "desc" | undefined }
+    | readonly (Path | { path: Path; order?: "asc" | "desc" | undefined })[]
+    | undefined;
+  unique?: boolean | undefined;
+  multi?: boolean | undefined;
+  sparse?: boolean | undefined;
+}
+
+/** The paths of the values of a type, as in {@link KvFilter}. */
+export type KvPath<T> = Extract<Exclude<keyof KvFilter<T>, `$${string}`>, string>;
+
+/** The paths by which a collection with these indexes can be ordered. */
+export type KvOrderedPath<Indexes> = {
+  [Name in keyof Indexes]: Indexes[Name] extends { on: infer On } ? PathIn<On> : Name;
+}[keyof Indexes];
+type PathIn<On> = On extends string
+  ? On
+  : On extends { path: infer Path }
+    ? Path
+    : On extends readonly (infer Item)[]
+      ? PathIn<Item>
+      : never;
 
 /** A document of a collection. */
 export interface KvDocument<T, Id = KvEntryKeyPart> {
@@ -2356,11 +2394,18 @@ export interface KvDocumentWriteOptions extends KvExpireOptions {
 }
 
 /** Documents that match, as an iterable that can be narrowed. Each method returns a new one. */
-export interface KvDocuments<T, D> extends AsyncIterable<D> {
+export interface KvDocuments<T, D, Ordered = never> extends AsyncIterable<D> {
   /** At most so many, a positive integer. */
-  limit(count: number): KvDocuments<T, D>;
-  /** From the last id to the first. */
-  reverse(): KvDocuments<T, D>;
+  limit(count: number): KvDocuments<T, D, Ordered>;
+  /** From the last id to the first, or in the opposite order. */
+  reverse(): KvDocuments<T, D, Ordered>;
+  /** In the order of a path of an index, or of several paths; not in a transaction. */
+  orderBy(path: Ordered & string, order?: "asc" | "desc"): KvDocuments<T, D, Ordered>;
+  orderBy(
+    paths: [Ordered] extends [never]
+      ? never
+      : { readonly [Path in Ordered & string]?: "asc" | "desc" },
+  ): KvDocuments<T, D, Ordered>;
   /** The first one, or `null`. */
   first(): Promise<D | null>;
   /** All of them, in memory. */
@@ -2376,7 +2421,7 @@ export interface KvDocuments<T, D> extends AsyncIterable<D> {
 }
 
 /** What a collection and its view of a transaction read. */
-export interface KvCollectionReads<T, D, Id> {
+export interface KvCollectionReads<T, D, Id, Ordered = never> {
   /** The document of an id, or `null`. */
   get(id: Id): Promise<D | null>;
   /** The documents of some ids, in their order; `null` for an absent one. Ten of them are read in one state. */
@@ -2386,9 +2431,9 @@ export interface KvCollectionReads<T, D, Id> {
   /** The documents that match, by id. */
   findMany(where: KvFilter<T>, options?: { limit?: number | undefined }): Promise<D[]>;
   /** The documents that match, to be narrowed. */
-  where(where: KvFilter<T>): KvDocuments<T, D>;
+  where(where: KvFilter<T>): KvDocuments<T, D, Ordered>;
   /** All documents. */
-  list(): KvDocuments<T, D>;
+  list(): KvDocuments<T, D, Ordered>;
   /** The number of documents, or of those that match. */
   count(where?: KvFilter<T>): Promise<number>;
 }
@@ -2397,11 +2442,21 @@ export interface KvCollectionReads<T, D, Id> {
  * Documents of one kind below a prefix: each is an entry whose key is the prefix and an id. Entries with more
  * parts behind the prefix do not belong to it. {@link Kv.collection} returns it.
  */
-export interface KvCollection<T = any, Input = T, Id = any, Prefix extends KvEntryKey = KvEntryKey>
-  extends KvCollectionReads<T, KvDocument<T, Id>, Id> {
+export interface KvCollection<
+  T = any,
+  Input = T,
+  Id = any,
+  Prefix extends KvEntryKey = KvEntryKey,
+  Ordered = any,
+> extends KvCollectionReads<T, KvDocument<T, Id>, Id, Ordered> {
   readonly prefix: Prefix;
   /** The key of a document. */
   key(id: Id): [...Prefix, Id];
+  /**
+   * Resolves when the declared indexes are complete. Rejects with {@link KvUniqueError} if two documents have a value
+   * of a unique one.
+   */
+  ready(): Promise<void>;
 
   /**
    * Writes a new document. Rejects with {@link KvValidationError} if the schema refuses it, and with
@@ -2471,11 +2526,13 @@ export interface KvTypedKeys<C extends Record<string, KvCollection>> {
   /** The entry of a document. */
   get<const K extends KvDocumentKey<C[keyof C]>>(
     key: K,
-  ): Promise<KvEntryMaybe<CollectionOf<C, K> extends KvCollection<infer T, any> ? T : never>>;
+  ): Promise<
+    KvEntryMaybe<CollectionOf<C, K> extends KvCollection<infer T, any, any, any> ? T : never>
+  >;
   /** Writes a document, whether there is one or not, checked by the schema of its collection. */
   set<const K extends KvDocumentKey<C[keyof C]>>(
     key: K,
-    value: CollectionOf<C, K> extends KvCollection<any, infer Input> ? Input : never,
+    value: CollectionOf<C, K> extends KvCollection<any, infer Input, any, any> ? Input : never,
     options?: KvExpireOptions,
   ): Promise<KvCommitResult>;
   delete(key: KvDocumentKey<C[keyof C]>): Promise<void>;
@@ -3038,10 +3095,20 @@ export class Kv implements Disposable, AsyncDisposable {
     S extends KvSchema,
     const Id extends KvCollectionId<KvSchemaOutput<S>>,
     const Prefix extends KvEntryKey,
+    const Indexes extends Record<string, KvCollectionIndex<KvPath<KvSchemaOutput<S>>>> = Record<
+      never,
+      never
+    >,
   >(
     prefix: Prefix,
-    options: KvCollectionOptions<S, Id>,
-  ): KvCollection<KvSchemaOutput<S>, KvSchemaInput<S>, KvIdOf<KvSchemaOutput<S>, Id>, Prefix>;
+    options: KvCollectionOptions<S, Id, Indexes>,
+  ): KvCollection<
+    KvSchemaOutput<S>,
+    KvSchemaInput<S>,
+    KvIdOf<KvSchemaOutput<S>, Id>,
+    Prefix,
+    KvOrderedPath<Indexes>
+  >;
 
   /**
    * Returns a handle for programs that want all keys checked: it takes the keys of the documents of these

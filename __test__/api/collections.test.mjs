@@ -2,7 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KvConflictError, KvError, KvValidationError, openKv } from "../../index.mjs";
+import {
+  KvConflictError,
+  KvError,
+  KvUniqueError,
+  KvValidationError,
+  openKv,
+} from "../../index.mjs";
 import { onEveryKind } from "./databases.mjs";
 
 /** A schema of the Standard Schema: an object with a text `email`, whose case is folded. */
@@ -32,7 +38,7 @@ async function filled(fresh) {
   return { kv, users };
 }
 
-onEveryKind("collections", (fresh) => {
+onEveryKind("collections", (fresh, { onPostgres } = {}) => {
   test("a document is an entry below the prefix, as the schema returns it", async () => {
     const { kv, users } = await filled(fresh);
     const { value, versionstamp } = await kv.get(["users", "ada"]);
@@ -261,6 +267,95 @@ onEveryKind("collections", (fresh) => {
       assert.match(error.message, /has version 2 of the schema, and this program has 1/);
       return true;
     });
+  });
+
+  const skip = onPostgres && "PostgreSQL has no value indexes";
+  const declared = {
+    email: { unique: true },
+    byCity: { on: ["city", { path: "age", order: "desc" }] },
+  };
+  const people = (kv, more) =>
+    kv.collection(["people"], { schema: free, id: "id", indexes: declared, ...more });
+  async function peopled() {
+    const kv = await fresh();
+    await people(kv).insertMany([
+      { id: 1, email: "a", city: "Oslo", age: 3 },
+      { id: 2, email: "b", city: "Oslo", age: 9 },
+      { id: 3, email: "c", city: "Rome", age: 5 },
+    ]);
+    await kv.set(["people", 1, "deep"], { city: "Oslo", age: 8 });
+    return kv;
+  }
+  const states = async (kv) =>
+    (await kv.listIndexes()).map(({ name, state, unique }) => [name, state, unique]);
+
+  test("declared indexes find, and list in their order", { skip }, async () => {
+    const kv = await peopled();
+    const all = people(kv);
+    await all.ready();
+    assert.equal((await all.find({ email: "b" })).id, 2);
+    const oldest = all.where({ city: "Oslo" }).orderBy("age", "desc");
+    assert.deepEqual(ids(await oldest.toArray()), [2, 1]);
+    assert.deepEqual(ids(await oldest.reverse().toArray()), [1, 2]);
+    const ordered = all.list().orderBy({ city: "asc", age: "desc" });
+    const { documents, cursor } = await ordered.limit(2).page();
+    const rest = await ordered.limit(2).page({ cursor });
+    assert.deepEqual([ids(documents), ids(rest.documents), rest.cursor], [[2, 1], [3], null]);
+    await assert.rejects(all.list().orderBy("age").first(), /no index has the order of orderBy/);
+  });
+
+  test("a value of a unique index is taken once, by whatever writes", { skip }, async () => {
+    const kv = await peopled();
+    const all = people(kv);
+    const twice = { id: 4, email: "a" };
+    for (const write of [
+      () => all.insert(twice),
+      () => all.insertMany([{ id: 5, email: "e" }, twice]),
+      () => all.upsert(twice),
+      () => all.update(2, { email: "a" }),
+      () => all.replace(2, { id: 2, email: "a" }),
+      () => kv.transaction((tx) => all.in(tx).insert(twice)),
+    ]) {
+      await assert.rejects(write, (error) => {
+        assert.ok(error instanceof KvUniqueError && error.code === "UNIQUE");
+        assert.deepEqual(error.violations[0].other, ["people", 1]);
+        return true;
+      });
+    }
+    assert.equal(await all.count(), 3);
+    await all.delete(1);
+    await all.insert(twice);
+  });
+
+  test("indexes follow their declaration, and only those of the collection", { skip }, async () => {
+    const kv = await peopled();
+    await kv.createIndex({ type: "value", prefix: ["people"], on: "age", name: "by hand" });
+    const [byCity, email] = ['["people"] byCity', '["people"] email'];
+    await people(kv).ready();
+    assert.deepEqual((await states(kv)).slice(0, 2), [
+      [byCity, "ready", false],
+      [email, "ready", true],
+    ]);
+    await people(kv, { indexes: { email: {} } }).ready();
+    assert.deepEqual((await states(kv))[0], [email, "ready", false], "it is defined anew");
+    await assert.rejects(people(kv, { indexMode: "check" }).count(), (error) => {
+      assert.ok(error instanceof KvError && error.code === "UNSUPPORTED");
+      assert.match(error.message, /the indexes email, byCity of the collection .* not as declared/);
+      return true;
+    });
+    assert.equal(await people(kv, { indexes: { email: {} }, indexMode: "check" }).count(), 3);
+    assert.equal(await people(kv, { indexMode: "off" }).count(), 3);
+    await people(kv, { indexes: {} }).ready();
+    assert.deepEqual(
+      (await kv.listIndexes()).map(({ name }) => name),
+      ["by hand"],
+    );
+  });
+
+  test("documents that are not unique fail a unique index", { skip }, async () => {
+    const kv = await peopled();
+    await people(kv, { indexes: {} }).update(3, { email: "a" });
+    await assert.rejects(people(kv).ready(), KvUniqueError);
   });
 
   test("a schema of a handle reads and writes documents by their keys", async () => {

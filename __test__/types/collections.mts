@@ -82,3 +82,25 @@ await db.delete(["pairs", 7]);
 export const age: number | undefined = (await db.get(["users", "ada"])).value?.age;
 export const pair: [bigint, string] | null = (await db.get(["pairs", 7n])).value;
 export const key: [string, string] = users.key("ada");
+
+const people = kv.collection(["people"], {
+  schema: UserSchema,
+  id: "id",
+  indexes: {
+    email: { unique: true },
+    byCity: { on: ["address.city", { path: "age", order: "desc" }] },
+  },
+});
+people.where({ "address.city": "London" }).orderBy("age", "desc").limit(10);
+people.list().orderBy({ "address.city": "asc", age: "desc" });
+people.list().orderBy("email");
+// @ts-expect-error: no index has the path
+people.list().orderBy("id");
+// @ts-expect-error: there is no index
+users.list().orderBy("email");
+kv.collection(["people"], {
+  schema: UserSchema,
+  id: "id",
+  // @ts-expect-error: documents have no such path
+  indexes: { byTown: { on: "address.town" } },
+});

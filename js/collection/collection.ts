@@ -11,9 +11,11 @@ import {
   prepare,
   present,
 } from "./definition.js";
-import { type Document, type Reader, documentOf } from "./documents.js";
+import type { IndexHandle } from "./declared-indexes.js";
+import { type Document, type Reader, type Settle, documentOf } from "./documents.js";
 import { TransactionCollection, type Writer, checkWrite, taken } from "./in-transaction.js";
 import { CollectionReads } from "./reads.js";
+import { notUnique } from "../session/violations.js";
 import type {
   KvCallOptions,
   KvChanges,
@@ -26,7 +28,7 @@ import type {
 } from "../model/types.js";
 
 /** The methods of a handle that a collection calls. */
-export interface Handle extends Reader {
+export interface Handle extends Reader, IndexHandle {
   atomic(): Operation;
   transaction<T>(
     run: (tx: any) => Promise<T>,
@@ -55,12 +57,16 @@ export function isCollection(given: unknown): given is KvCollection {
 export class KvCollection extends CollectionReads {
   readonly #kv: Handle;
   readonly #definition: Definition;
+  readonly #settle: Settle;
 
   constructor(kv: Handle, prefix: KvKey, options: unknown) {
     const definition = define(prefix, options);
-    super(definition, kv);
+    const { indexes } = definition;
+    const settle = async () => await indexes?.created(kv);
+    super(definition, kv, settle);
     this.#kv = kv;
     this.#definition = definition;
+    this.#settle = settle;
   }
 
   static {
@@ -73,6 +79,10 @@ export class KvCollection extends CollectionReads {
 
   key(id: unknown): KvEntryKey {
     return keyOf(this.#definition, "key", id);
+  }
+
+  async ready(): Promise<void> {
+    await this.#definition.indexes?.ready(this.#kv);
   }
 
   async insert(input: unknown, options?: unknown): Promise<Document> {
@@ -96,9 +106,11 @@ export class KvCollection extends CollectionReads {
     prepared: readonly Prepared[],
     expiry: KvExpireOptions,
   ): Promise<Document[]> {
+    await this.#settle();
     const operation = this.#kv.atomic();
     for (const one of prepared) putInsert(operation, one, expiry);
     const result = await operation.commit();
+    if (!result.ok && result.violations !== undefined) throw notUnique(result.violations);
     if (!result.ok) throw taken(method, prepared[result.failed[0]].key);
     const { versionstamp } = result;
     return prepared.map(({ id, key, value }) => ({ id, key, value, versionstamp }));
@@ -129,7 +141,7 @@ export class KvCollection extends CollectionReads {
   }
 
   in(tx: Writer): TransactionCollection {
-    return new TransactionCollection(this.#definition, tx);
+    return new TransactionCollection(this.#definition, tx, this.#settle);
   }
 
   watch(id: unknown, options: KvCallOptions = {}): ReadableStream<Document | null> {

@@ -7,11 +7,12 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { printGiven, printKey } from "../codec/key-text.js";
 import { now } from "../model/clock.js";
 import { KvError, invalid, misuse } from "../model/errors.js";
+import { DeclaredIndexes } from "./declared-indexes.js";
 import { RANDOM_BYTES, ulid, uuidv7 } from "./ids.js";
 import { type Validate, validatorOf } from "./schema.js";
 import type { KvEntryKey, KvEntryKeyPart, KvKey } from "../model/types.js";
 
-const OPTIONS = ["schema", "id", "version", "migrate"] as const;
+const OPTIONS = ["schema", "id", "version", "migrate", "indexes", "indexMode"] as const;
 
 /** The property of a stored document that has its version, if that is above 1. */
 export const VERSION = "__version";
@@ -33,6 +34,7 @@ export interface Definition {
   readonly idOf: ((value: unknown) => unknown) | undefined;
   readonly version: number;
   readonly migrate: ((old: unknown, from: number) => unknown) | undefined;
+  readonly indexes: DeclaredIndexes | undefined;
 }
 
 /** A document that is about to be written. */
@@ -65,6 +67,10 @@ export function define(prefix: KvKey, options: unknown): Definition {
     idOf: maker === null ? readerOf(id) : undefined,
     version: version as number,
     migrate: migrate as Definition["migrate"],
+    indexes:
+      given.indexes === undefined
+        ? undefined
+        : new DeclaredIndexes(prefix as KvEntryKey, given.indexes, given.indexMode ?? "sync"),
   };
 }
 

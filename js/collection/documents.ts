@@ -46,8 +46,12 @@ export function isAbsent({ value, versionstamp }: Entry): boolean {
   return value === null && versionstamp === null;
 }
 
+/** Makes the declared indexes before what needs them. */
+export type Settle = () => Promise<unknown>;
+
 interface Choice {
   readonly where: unknown;
+  readonly orderBy: unknown;
   readonly limit: number | undefined;
   readonly reverse: boolean;
 }
@@ -60,16 +64,19 @@ const PAGE_DOCUMENTS = 100;
 export class Documents implements AsyncIterable<Document> {
   readonly #definition: Definition;
   readonly #reader: Reader;
+  readonly #settle: Settle;
   readonly #choice: Choice;
 
-  constructor(
-    definition: Definition,
-    reader: Reader,
-    choice: Choice = { where: undefined, limit: undefined, reverse: false },
-  ) {
+  constructor(definition: Definition, reader: Reader, settle: Settle, choice: Choice) {
     this.#definition = definition;
     this.#reader = reader;
+    this.#settle = settle;
     this.#choice = choice;
+  }
+
+  orderBy(path: unknown, order: unknown = "asc"): Documents {
+    const orderBy = typeof path === "string" ? { [path]: order } : path;
+    return this.#narrowed({ orderBy });
   }
 
   limit(limit: unknown): Documents {
@@ -84,13 +91,18 @@ export class Documents implements AsyncIterable<Document> {
   }
 
   #narrowed(choice: Partial<Choice>): Documents {
-    return new Documents(this.#definition, this.#reader, { ...this.#choice, ...choice });
+    const all = { ...this.#choice, ...choice };
+    return new Documents(this.#definition, this.#reader, this.#settle, all);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Document> {
-    for await (const entry of this.#reader.list(this.#selector(), this.#options())) {
-      const document = documentOf(this.#definition, "list", entry);
-      if (document !== null) yield document;
+    await this.#settle();
+    const { limit = Number.POSITIVE_INFINITY } = this.#choice;
+    let count = 0;
+    for await (const entry of this.#list(undefined, this.#choice.limit)) {
+      if (!this.#isOwn(entry)) continue;
+      yield documentOf(this.#definition, "list", entry)!;
+      if (++count >= limit) return;
     }
   }
 
@@ -105,22 +117,24 @@ export class Documents implements AsyncIterable<Document> {
     return documents;
   }
 
-  count(): Promise<number> {
+  async count(): Promise<number> {
+    await this.#settle();
     const { where } = this.#choice;
-    return this.#reader.count(this.#selector(), { where, depth: DEPTH });
+    return await this.#reader.count(this.#selector(), { where, depth: DEPTH });
   }
 
   async page(options?: unknown): Promise<{ documents: Document[]; cursor: string | null }> {
     const { cursor } = checkOptions("page", options, ["cursor"]);
-    const { limit = PAGE_DOCUMENTS, ...rest } = this.#choice;
-    const listed = this.#reader.list(this.#selector(), { ...rest, depth: DEPTH, cursor });
+    await this.#settle();
+    const { limit = PAGE_DOCUMENTS } = this.#choice;
+    const listed = this.#list(cursor, undefined);
     const documents: Document[] = [];
+    let end: string | null = null;
     for (let next = await listed.next(); next.done !== true; next = await listed.next()) {
-      const document = documentOf(this.#definition, "page", next.value);
-      if (document !== null) documents.push(document);
-      if (documents.length < limit) continue;
-      const end = listed.cursor;
-      return { documents, cursor: (await listed.next()).done === true ? null : end };
+      if (!this.#isOwn(next.value)) continue;
+      if (documents.length === limit) return { documents, cursor: end };
+      documents.push(documentOf(this.#definition, "page", next.value)!);
+      end = listed.cursor;
     }
     return { documents, cursor: null };
   }
@@ -129,7 +143,14 @@ export class Documents implements AsyncIterable<Document> {
     return { prefix: this.#definition.prefix };
   }
 
-  #options(): object {
-    return { ...this.#choice, depth: DEPTH };
+  /** An index has the deeper entries too: they are left out here, so the limit counts here. */
+  #list(cursor: unknown, limit: number | undefined): Listed {
+    const { where, orderBy, reverse } = this.#choice;
+    const order = orderBy === undefined ? { depth: DEPTH, limit } : { orderBy };
+    return this.#reader.list(this.#selector(), { where, reverse, cursor, ...order });
+  }
+
+  #isOwn(entry: Entry): boolean {
+    return entry.key.length === this.#definition.prefix.length + DEPTH;
   }
 }

@@ -4,7 +4,7 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { KvConflictError, invalid } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
 import { type Definition, type Prepared, isObject, keyOf, prepare, present } from "./definition.js";
-import { type Document, type Entry, type Reader, isAbsent } from "./documents.js";
+import { type Document, type Entry, type Reader, type Settle, isAbsent } from "./documents.js";
 import { CollectionReads } from "./reads.js";
 import type { KvEntryKey, KvExpireOptions } from "../model/types.js";
 
@@ -46,15 +46,18 @@ export function checkWrite(method: keyof typeof OPTIONS, options: unknown): Writ
 export class TransactionCollection extends CollectionReads {
   readonly #definition: Definition;
   readonly #tx: Writer;
+  readonly #settle: Settle;
 
-  constructor(definition: Definition, tx: Writer) {
-    super(definition, tx);
+  constructor(definition: Definition, tx: Writer, settle: Settle) {
+    super(definition, tx, settle);
     this.#definition = definition;
     this.#tx = tx;
+    this.#settle = settle;
   }
 
   async insert(input: unknown, options?: unknown): Promise<Document> {
     const { id, expiry } = checkWrite("insert", options);
+    await this.#settle();
     const prepared = prepare(this.#definition, "insert", input, id);
     if (!isAbsent(await this.#tx.get(prepared.key))) throw taken("insert", prepared.key);
     return this.#set(prepared, expiry);
@@ -62,6 +65,7 @@ export class TransactionCollection extends CollectionReads {
 
   async upsert(input: unknown, options?: unknown): Promise<Document> {
     const { id, expectedVersion, expiry } = checkWrite("upsert", options);
+    await this.#settle();
     const prepared = prepare(this.#definition, "upsert", input, id);
     if (expectedVersion !== undefined) await this.#read("upsert", prepared.key, expectedVersion);
     return this.#set(prepared, expiry);
@@ -69,6 +73,7 @@ export class TransactionCollection extends CollectionReads {
 
   async replace(id: unknown, input: unknown, options?: unknown): Promise<Document | null> {
     const { expectedVersion, expiry } = checkWrite("replace", options);
+    await this.#settle();
     const prepared = prepare(this.#definition, "replace", input, id);
     const entry = await this.#read("replace", prepared.key, expectedVersion);
     return isAbsent(entry) ? null : this.#set(prepared, expiry);
@@ -76,6 +81,7 @@ export class TransactionCollection extends CollectionReads {
 
   async update(id: unknown, change: unknown, options?: unknown): Promise<Document | null> {
     const { expectedVersion, expiry } = checkWrite("update", options);
+    await this.#settle();
     const key = keyOf(this.#definition, "update", id);
     const entry = await this.#read("update", key, expectedVersion);
     if (isAbsent(entry)) return null;
@@ -86,6 +92,7 @@ export class TransactionCollection extends CollectionReads {
 
   async delete(id: unknown, options?: unknown): Promise<boolean> {
     const { expectedVersion } = checkWrite("delete", options);
+    await this.#settle();
     const key = keyOf(this.#definition, "delete", id);
     if (isAbsent(await this.#read("delete", key, expectedVersion))) return false;
     this.#tx.delete(key);

@@ -4,7 +4,7 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { misuse } from "../model/errors.js";
 import { NativePromise } from "../model/native-promise.js";
 import { type Definition, keyOf } from "./definition.js";
-import { type Document, Documents, type Reader, documentOf } from "./documents.js";
+import { type Document, Documents, type Reader, type Settle, documentOf } from "./documents.js";
 
 /** Keys of one read: no handle takes fewer by default. */
 const READ_KEYS = 10;
@@ -12,10 +12,12 @@ const READ_KEYS = 10;
 export class CollectionReads {
   readonly #definition: Definition;
   readonly #reader: Reader;
+  readonly #settle: Settle;
 
-  constructor(definition: Definition, reader: Reader) {
+  constructor(definition: Definition, reader: Reader, settle: Settle) {
     this.#definition = definition;
     this.#reader = reader;
+    this.#settle = settle;
   }
 
   async get(id: unknown): Promise<Document | null> {
@@ -45,11 +47,8 @@ export class CollectionReads {
   }
 
   where(where: unknown): Documents {
-    return new Documents(this.#definition, this.#reader, {
-      where,
-      limit: undefined,
-      reverse: false,
-    });
+    const all = { where, orderBy: undefined, limit: undefined, reverse: false };
+    return new Documents(this.#definition, this.#reader, this.#settle, all);
   }
 
   list(): Documents {

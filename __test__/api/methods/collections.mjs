@@ -156,10 +156,22 @@ export default {
         (kv) => kv.collection(["u"], { schema, id: "id", migrate: 1 }),
         /migrate must be a function/,
       ],
+      [
+        (kv) => kv.collection(["u"], { schema, id: "id", indexes: [] }),
+        /indexes must be an object/,
+      ],
+      [
+        (kv) => kv.collection(["u"], { schema, id: "id", indexes: {}, indexMode: "auto" }),
+        /indexMode must be one of "sync", "check", "off": received the string "auto"/,
+      ],
     ],
     over: NO_SIZE,
     misspelt: [
       [(kv) => kv.collection(["u"], { schema, id: "id", sceham: 1 }), /unknown option 'sceham'/],
+      [
+        (kv) => kv.collection(["u"], { schema, id: "id", indexes: { a: { uniq: true } } }),
+        /indexes\.a: unknown option 'uniq'/,
+      ],
     ],
   },
   ...rowsOf("KvCollectionReads", reads, ofHandle),
@@ -195,6 +207,11 @@ export default {
     wrong: [[(own) => own.changes({ since: 5 }), /since/]],
     over: NO_SIZE,
     misspelt: [[(own) => own.changes({ snice: "0" }), /'snice'/]],
+  },
+  "KvCollection.ready": {
+    ...why(NO_ARGUMENTS),
+    of: (kv) => kv.collection(["users"], { schema, id: "id", indexes: {} }),
+    closed: (own) => own.ready(),
   },
   "KvCollection.in": why("the transaction refuses its calls"),
   "KvCollection.migrateAll": {
@@ -252,6 +269,13 @@ export default {
     misspelt: "it takes no options",
   },
   "KvDocuments.reverse": why(NO_ARGUMENTS),
+  "KvDocuments.orderBy": {
+    of: documents,
+    closed: NO_HANDLE,
+    wrong: [[(all) => all.orderBy("a", "up").toArray(), /"asc" or "desc"/]],
+    over: NO_SIZE,
+    misspelt: "it takes no options",
+  },
   "KvDocuments.first": { ...why(NO_ARGUMENTS), of: documents, closed: (all) => all.first() },
   "KvDocuments.toArray": { ...why(NO_ARGUMENTS), of: documents, closed: (all) => all.toArray() },
   "KvDocuments.count": { ...why(NO_ARGUMENTS), of: documents, closed: (all) => all.count() },

@@ -1,0 +1,115 @@
+// Duty: makes the indexes of a database those that a collection declares.
+// Invariant: an index belongs to a collection if its name begins with that of the collection; no other index
+// is changed.
+
+import { checkOptions, shown } from "../arguments/check.js";
+import { printGiven } from "../codec/key-text.js";
+import { KvError, misuse } from "../model/errors.js";
+import { NativePromise } from "../model/native-promise.js";
+import type { KvEntryKey, KvValueIndexInfo, KvValueIndexOptions } from "../model/types.js";
+
+/** What a collection does about its indexes, the first time that it is used. */
+const MODES = ["sync", "check", "off"] as const;
+type Mode = (typeof MODES)[number];
+
+const DEFINITION = ["on", "unique", "multi", "sparse"] as const;
+
+/** The methods of a handle about indexes. */
+export interface IndexHandle {
+  createIndex(options: KvValueIndexOptions): Promise<Created>;
+  listIndexes(): Promise<readonly { name: string }[]>;
+  dropIndex(name: string): Promise<boolean>;
+}
+
+interface Created {
+  ready(): Promise<void>;
+}
+
+interface Declared {
+  readonly options: KvValueIndexOptions & { readonly name: string };
+  /** What must be the same in an index that exists. */
+  readonly text: string;
+}
+
+export class DeclaredIndexes {
+  readonly #beginning: string;
+  readonly #declared: readonly Declared[];
+  readonly #mode: Mode;
+  #created: Promise<readonly Created[]> | undefined;
+
+  constructor(prefix: KvEntryKey, indexes: unknown, mode: unknown) {
+    this.#beginning = `${printGiven(prefix)} `;
+    if (!MODES.includes(mode as Mode)) {
+      const known = MODES.map((name) => `"${name}"`).join(", ");
+      throw misuse(`kv.collection: indexMode must be one of ${known}: received ${shown(mode)}`);
+    }
+    this.#mode = mode as Mode;
+    if (typeof indexes !== "object" || indexes === null || Array.isArray(indexes)) {
+      throw misuse(
+        `kv.collection: indexes must be an object of definitions by name: received ${shown(indexes)}`,
+      );
+    }
+    this.#declared = Object.entries(indexes).map(([name, given]) => {
+      const method = `kv.collection: indexes.${name}`;
+      const { on = name, unique, multi, sparse } = checkOptions(method, given, DEFINITION);
+      const own = { on, unique: unique ?? false, multi: multi ?? false, sparse: sparse ?? false };
+      const options = { type: "value", prefix, name: this.#beginning + name, ...own };
+      return { options: options as Declared["options"], text: textOf(own) };
+    });
+  }
+
+  /** Resolves when the indexes are defined as declared, which happens once. They may still be building. */
+  created(kv: IndexHandle): Promise<readonly Created[]> {
+    this.#created ??= this.#settle(kv).catch((error) => {
+      // The next call tries again.
+      this.#created = undefined;
+      throw error;
+    });
+    return this.#created;
+  }
+
+  /** Resolves when they are complete too. */
+  async ready(kv: IndexHandle): Promise<void> {
+    const indexes = await this.created(kv);
+    await NativePromise.all(indexes.map((index) => index.ready()));
+  }
+
+  async #settle(kv: IndexHandle): Promise<readonly Created[]> {
+    if (this.#mode === "off") return [];
+    const found = (await kv.listIndexes()).filter(({ name }) => name.startsWith(this.#beginning));
+    const texts = new Map(found.map((info) => [info.name, textOf(info)]));
+    const wanted = new Map(this.#declared.map(({ options, text }) => [options.name, text]));
+    if (this.#mode === "check") this.#compare(texts, wanted);
+    else for (const { name } of found) if (!wanted.has(name)) await kv.dropIndex(name);
+    const created: Created[] = [];
+    for (const { options, text } of this.#declared) {
+      const replace = texts.has(options.name) && texts.get(options.name) !== text;
+      created.push(await kv.createIndex({ ...options, replace }));
+    }
+    return created;
+  }
+
+  #compare(found: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>): void {
+    const differing = [...wanted].filter(([name, text]) => found.get(name) !== text);
+    if (differing.length === 0) return;
+    const names = differing.map(([name]) => name.slice(this.#beginning.length)).join(", ");
+    throw new KvError(
+      "UNSUPPORTED",
+      `the indexes ${names} of the collection ${this.#beginning}are not as declared: open it once with ` +
+        'indexMode: "sync"',
+    );
+  }
+}
+
+/** A definition as a text that equal ones have in common. */
+function textOf(given: object): string {
+  const { on, unique, multi, sparse } = given as Omit<KvValueIndexInfo, "on"> & { on: unknown };
+  const paths = (Array.isArray(on) ? on : [on]).map((path: unknown) =>
+    typeof path === "string" ? [path, "asc"] : orderOf(path as { path: string; order?: string }),
+  );
+  return JSON.stringify([paths, unique, multi, sparse]);
+}
+
+function orderOf({ path, order = "asc" }: { path: string; order?: string }): string[] {
+  return [path, order];
+}
