@@ -89,6 +89,35 @@ example("unique-index", async ({ lines, path }) => {
   ]);
 });
 
+example("declared-unique-index", async ({ lines, path }) => {
+  assert.deepEqual(lines, [
+    "insert ada: true",
+    "insert a second user with her address: false",
+    "insert alan: true",
+    "by address: 1",
+    "20 logins, counted: 20",
+    "take alan's address: false",
+    "take a free address: true",
+    "by the old address: null",
+    "by the new address: 1",
+    "delete ada: true and again: false",
+    "by the new address: null",
+  ]);
+  assert.deepEqual(await contents(path), [
+    [["users", 2], { id: 2, email: "alan@example.org", logins: 0 }],
+  ]);
+});
+
+example("declared-one-to-many-index", ({ lines }) => {
+  assert.deepEqual(lines, [
+    "insert a taken id: false",
+    "ada has: 1 2 3 | alan has: 4",
+    "holders of task 2: 1",
+    "delete task 1: true and again: false",
+    "ada has: 3",
+  ]);
+});
+
 example("one-to-many-index", async ({ lines, path }) => {
   assert.deepEqual(lines, [
     "insert a taken id: false",
