@@ -12,6 +12,8 @@ WAIT_MS_MAX = 20
 # As in run.mjs: the dead letters of `letters` have the numbers from 1 on, the messages of `mail` the next
 # ones, and those of `kept`, which no request consumes, the next ones.
 MESSAGES = 300
+# As in run.mjs: the schedules s0, s1, … of `mail`.
+SCHEDULES = 20
 LINE = b'{"key":[{"type":"string","value":"entry"}],"value":{"type":"number","value":1}}\n'
 PRESENT = {"key": '["entry",42n]', "keys": '[["entry"],["entry",42n]]', "prefix": "entry", "queue": "mail"}
 
@@ -55,6 +57,11 @@ def before_call(_context, case, **_kwargs):
             number = first + next(numbers[queue]) % MESSAGES
             case.path_parameters = {**case.path_parameters, "id": number}
             query["queue"] = queue
+        if case.path.endswith("/queue/schedules/{name}"):
+            case.path_parameters = {"name": f"s{next(numbers['schedules']) % SCHEDULES}"}
+            query["queue"] = "mail"
+            if case.method == "PUT":
+                case.body = {"value": 1, "every": 86_400_000}
         if case.path.endswith("/search"):
             if case.method == "GET":
                 query |= {"prefix": "text", "query": "word"}

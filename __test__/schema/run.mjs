@@ -20,6 +20,8 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const RUN_MS_MAX = 240_000;
 /** Of each queue. hooks.py has the same number, and the order of the queues. */
 const MESSAGES = 300;
+/** As in hooks.py. */
+const SCHEDULES = 20;
 const token = "token-of-the-schema-tests";
 
 const programs = pythonPrograms("schemathesis", join(here, "requirements.txt"));
@@ -48,6 +50,9 @@ async function fill() {
   for (const _ of numbers) await (await letters.receive()).nack();
   for (const name of ["mail", "kept"])
     await Promise.all(numbers.map((number) => enqueue(kv.queue(name), number)));
+  for (let number = 0; number < SCHEDULES; number++) {
+    await kv.queue("mail").schedule(`s${number}`, { every: 86_400_000 }, number);
+  }
   await kv.close();
 }
 
