@@ -13,7 +13,8 @@ test("the overview has counts, charts and queues", async () => {
     await entries.getByText("350").waitFor();
     await page.getByRole("link", { name: "(default)" }).waitFor();
     for (let i = 0; i < 30; i++) await kv.get(["config"]);
-    await page.getByText("set", { exact: true }).waitFor();
+    const slowest = page.getByRole("region", { name: "Slowest operations" });
+    await slowest.getByText("set", { exact: true }).waitFor();
     await shoot(page, "overview");
   });
 });
