@@ -277,6 +277,7 @@ test("a cancelled wait leaves no message locked", async () => {
     processing: 0,
     dead: 0,
     total: 40 - got,
+    paused: false,
   });
 });
 

@@ -7,8 +7,8 @@
 import { readFileSync } from "node:fs";
 
 const declared = readFileSync(new URL("../../index.d.ts", import.meta.url), "utf8");
-/** Names with which Node.js, Bun or Deno cannot load a module or make a stream any more. */
-const BREAK_RUNTIMES = new Set(["encoding", "path", "signal", "start"]);
+/** Names with which Node.js, Bun or Deno cannot load a module, make a stream or start a timer any more. */
+const BREAK_RUNTIMES = new Set(["encoding", "id", "path", "signal", "start"]);
 /** The name of every option and optional property. */
 const optional = [...new Set([...declared.matchAll(/\b(\w+)\?:/g)].map(([, name]) => name))].filter(
   (name) => !BREAK_RUNTIMES.has(name),
