@@ -52,7 +52,8 @@ async function ask(worker, command, word) {
 /** The checked writes: their tokens never decrease, so no holder wrote after a later one had the lease. */
 async function checkWrites(place) {
   const kv = await openKv(place.path, place.options);
-  const writes = (await kv.get(["writes"])).value ?? [];
+  const entries = await kv.list({ prefix: ["writes"] }).toArray();
+  const writes = entries.map(({ value }) => value);
   await kv.close();
   const tokens = writes.map(({ token }) => token);
   assert.deepEqual(tokens, tokens.toSorted());

@@ -7,12 +7,12 @@ const kv = await openKv(args.path, args.options);
 const KEY = ["lease"];
 let lease;
 
-/** Every checked write says who made it: the number of the lease among all that were checked, and its token. */
+/** Every checked write says who made it, under which token, at a key in the order of the commits. */
 async function write() {
   const result = await kv
     .atomic()
     .checkLease(lease)
-    .append(["writes"], [{ by: args.name, token: lease.token }])
+    .set(["writes", kv.commitVersionstamp()], { by: args.name, token: lease.token })
     .commit();
   return result.ok;
 }
