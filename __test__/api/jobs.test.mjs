@@ -45,6 +45,7 @@ function suite(fresh) {
     assert.equal(await queue.receive(), null);
     const { paused, pending } = await queue.stats();
     assert.deepEqual([paused, pending], [true, 1]);
+    assert.equal(Object.keys((await kv.metrics()).queues).length, 1, "the mark is no queue");
     const handled = [];
     const stop = listening(queue, (value) => handled.push(value));
     const waiting = queue.receive({ wait: 60_000 });

@@ -333,7 +333,7 @@ pub trait Snapshot: Finder {
         Err(no_queues())
     }
 
-    /// The names of the queues with any message or dead letter, the first `count_max`.
+    /// The names of the queues with any message or dead letter, the first `count_max`; those of openkv's own too.
     ///
     /// # Errors
     /// Errors of the medium.

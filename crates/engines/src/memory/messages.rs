@@ -320,8 +320,7 @@ impl Messages {
         let dead_order =
             self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
         let names: BTreeSet<_> = waiting.chain(locked).chain(dead_order).collect();
-        let names = names.into_iter().filter(|name| *name != PAUSED_QUEUES);
-        names.take(count_max).cloned().collect()
+        names.into_iter().take(count_max).cloned().collect()
     }
 
     pub(super) fn peek(

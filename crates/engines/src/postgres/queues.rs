@@ -44,7 +44,7 @@ dead(queue) AS ((SELECT queue FROM openkv.dead WHERE db = $1 \
 ORDER BY queue LIMIT 1) UNION ALL SELECT (SELECT d.queue FROM openkv.dead AS d WHERE d.db = $1 \
 AND d.queue > dead.queue ORDER BY d.queue LIMIT 1) FROM dead WHERE dead.queue IS NOT NULL) \
 SELECT queue FROM (SELECT queue FROM live UNION SELECT queue FROM dead) AS named \
-WHERE queue IS NOT NULL AND queue <> $3 ORDER BY queue LIMIT $2";
+WHERE queue IS NOT NULL ORDER BY queue LIMIT $2";
 
 macro_rules! letters_where {
     ($condition:literal) => {
@@ -144,7 +144,7 @@ impl QueueReader<'_> {
 
     pub(super) fn names(&self, count_max: usize) -> Result<Vec<String>> {
         let max = i64::try_from(count_max).unwrap_or(i64::MAX);
-        let rows = self.link.query((NAMES, vec![&self.db, &max, &PAUSED_QUEUES.as_bytes()]))?;
+        let rows = self.link.query((NAMES, vec![&self.db, &max]))?;
         rows.iter().map(|row| Cells::of("messages", row).text(0)).collect()
     }
 

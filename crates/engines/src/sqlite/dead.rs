@@ -150,7 +150,7 @@ macro_rules! letters_where {
 macro_rules! names {
     ($more:literal) => {
         concat!(
-            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 AND queue <> ?2 \
+            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 \
              UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
              UNION SELECT DISTINCT queue FROM openkv_dead ",
             $more,
@@ -215,7 +215,6 @@ impl QueueReader {
             false => names!(""),
         })?;
         let run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
-        let run = run.text(2, PAUSED_QUEUES);
         run.all(|run| run.column_text(0))
     }
 

@@ -3,7 +3,7 @@
 use super::queues::{claim, end, enqueue, failed, message, stats, values};
 use super::*;
 use openkv_core::codec::{cbor, key, message_context};
-use openkv_core::model::{KeyPart, QueueChange, QueueChanged, Time};
+use openkv_core::model::{KeyPart, PAUSED_QUEUES, QueueChange, QueueChanged, Time};
 
 fn change(writer: &mut impl Writer, queue: &str, change: QueueChange, now_ms: i64) -> Vec<i64> {
     let QueueChanged { ids, versions } =
@@ -28,7 +28,7 @@ pub(super) fn a_paused_queue_delivers_nothing(engine: &impl Engine) {
     assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 1000));
     assert_eq!(stats(engine, NOW), [1, 0, 1, 0]);
     let names = read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queues(10));
-    assert_eq!(names, ["mail"]);
+    assert_eq!(names, [PAUSED_QUEUES, "mail"]);
     // What is under way ends as ever, and a failure waits.
     assert_eq!(end(&mut writer, failed(&running[0], "no"), NOW).settled, [true]);
     assert!(claim(&mut writer, 8, 10, NOW).is_empty());
