@@ -13,7 +13,7 @@ export async function linkTo(url) {
 
 /** A link that begins with `listen()`. */
 export class Link {
-  /** Bytes from the server after which each connection is cut. */
+  /** Bytes from the server after which each connection is cut, also one that is open already. */
   most = Number.POSITIVE_INFINITY;
   /** The number of connections that were cut after `most` bytes. */
   cuts = 0;
@@ -49,7 +49,7 @@ export class Link {
 
   #connect(near) {
     const far = net.connect(this.port, "127.0.0.1");
-    let left = this.most;
+    let sent = 0;
     for (const socket of [near, far]) {
       this.#sockets.add(socket);
       socket.setNoDelay(true);
@@ -62,9 +62,9 @@ export class Link {
     }
     near.pipe(far);
     far.on("data", (piece) => {
-      near.write(piece.subarray(0, left));
-      left -= piece.length;
-      if (left > 0) return;
+      near.write(piece.subarray(0, Math.max(0, this.most - sent)));
+      sent += piece.length;
+      if (sent < this.most) return;
       this.cuts++;
       near.end();
       far.destroy();
