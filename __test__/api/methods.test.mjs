@@ -53,32 +53,58 @@ test("every row has refusals of each kind, or says why not", () => {
 /** Methods whose arguments PostgreSQL does not look at, since it has no indexes. */
 const OF_INDEXES = /^(Kv\.search|Kv\.createIndex|Kv(Value)?Index\..*)$/;
 
+/**
+ * What a row's calls are made on. All rows share a handle, since what is refused leaves nothing behind:
+ * opening a server and a replica for each would take minutes.
+ */
+const made = async (row, kv) => (row.of === undefined ? kv : await row.of(kv));
+
 const suite = (fresh, { onPostgres } = {}) => {
-  for (const [method, row] of Object.entries(rows)) {
-    if (onPostgres && OF_INDEXES.test(method)) continue;
-    const refusals = KINDS.slice(1).flatMap((kind) => (Array.isArray(row[kind]) ? row[kind] : []));
-    if (refusals.length > 0) {
-      test(method, async () => {
-        const kv = await fresh();
-        const target = row.of === undefined ? kv : await row.of(kv);
-        const before = await contents(kv);
-        for (const [call, words] of refusals) await refused(method, call, [target, kv], words);
-        assert.deepEqual(await contents(kv), before, "something is left behind");
-        assert.equal((await kv.set(["works"], 1)).ok, true);
-      });
-    }
-    if (typeof row.closed === "string") continue;
+  const all = Object.entries(rows).filter(([name]) => !(onPostgres && OF_INDEXES.test(name)));
+  let opened;
+  const shared = () => (opened ??= fresh());
+
+  const refusing = all.map(([method, row]) => [method, row, refusalsOf(row)]);
+  for (const [method, row, refusals] of refusing.filter(([, , { length }]) => length > 0)) {
+    test(method, async () => {
+      const kv = await shared();
+      const target = await made(row, kv);
+      const before = await contents(kv);
+      for (const [call, words] of refusals) await refused(method, call, [target, kv], words);
+      assert.deepEqual(await contents(kv), before, "something is left behind");
+      assert.equal((await kv.set(["works"], 1)).ok, true);
+    });
+  }
+
+  const closing = all.filter(([, row]) => typeof row.closed !== "string");
+  let closed;
+  /** A closed handle, and what each row's calls are made on, made before the end. */
+  const ended = () => (closed ??= endedWith(closing));
+  async function endedWith(these) {
+    const kv = await fresh();
+    const targets = new Map();
+    for (const [method, row] of these) targets.set(method, await made(row, kv));
+    kv.close();
+    return { kv, targets };
+  }
+  for (const [method, row] of closing) {
+    const cases = typeof row.closed === "function" ? [[row.closed, CLOSED]] : row.closed;
     test(`${method}, closed`, async () => {
-      const cases = typeof row.closed === "function" ? [[row.closed, CLOSED]] : row.closed;
       for (const [call, expected] of cases) {
-        const kv = await fresh();
-        const target = row.of === undefined ? kv : await row.of(kv);
-        if (!call.closes) kv.close();
-        await refused(method, call, [target, kv], expected);
+        if (call.closes) {
+          const kv = await fresh();
+          await refused(method, call, [await made(row, kv), kv], expected);
+        } else {
+          const { kv, targets } = await ended();
+          await refused(method, call, [targets.get(method), kv], expected);
+        }
       }
     });
   }
 };
+
+const refusalsOf = (row) =>
+  KINDS.slice(1).flatMap((kind) => (Array.isArray(row[kind]) ? row[kind] : []));
 
 for (const on of [onEveryKind, onReplica, onNearReplica]) on("what every method refuses", suite);
 
