@@ -24,8 +24,10 @@ const LATE_MS = 50;
 /** Handlers run beyond the block, for as long as a lock that was not renewed would show. */
 const HANDLE_MS = 3.5 * LOCK_MS;
 
+/** From here on an operation is in the slow log. */
+const SLOW_MS_MIN = 10;
 /** How long the blocked work waits at least: longer than the slow log needs. */
-const SLOW_MS = 50;
+const SLOW_MS = 5 * SLOW_MS_MIN;
 /** The clock of the machine may step between two looks. */
 const CLOCK_MS = 5;
 
@@ -120,7 +122,10 @@ test("the slow log has what waited, and the counters alone do not tell its keys"
     await written;
   }
   const { slowest } = await kv.metrics();
-  for (const { durationMs, atMs, failed, times } of slowest) {
+  // On a busy machine the write that nothing blocks may be slow too.
+  for (const { durationMs } of slowest) assert.ok(durationMs >= SLOW_MS_MIN, `${durationMs} ms`);
+  const blocked = slowest.filter(({ key }) => key !== '["fast"]');
+  for (const { durationMs, atMs, failed, times } of blocked) {
     assert.ok(durationMs >= SLOW_MS, `${durationMs} ms`);
     assert.ok(atMs >= begunMs + SLOW_MS - CLOCK_MS, `${atMs} is after ${begunMs}`);
     assert.equal(failed, false);
@@ -135,7 +140,6 @@ test("the slow log has what waited, and the counters alone do not tell its keys"
   has("set", '["users",42n]', undefined);
   has("set", null, '["users"]');
   has("deleteMany", null, '["sessions",true]');
-  assert.equal(isIncluded(names, ["set", '["fast"]', undefined]), false);
   assert.doesNotMatch(JSON.stringify(slowest), /secret|xxx/);
   const text = await kv.metrics({ format: "prometheus" });
   assert.doesNotMatch(text, /users|sessions/);

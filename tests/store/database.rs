@@ -94,9 +94,9 @@ impl Database {
         directory: Option<Arc<tempfile::TempDir>>,
         readonly: bool,
     ) -> Self {
-        // Two stores on one file must not draw the same locks.
+        // Two stores on one file must not draw the same locks, which leave out the lower bits.
         static STORES: AtomicU64 = AtomicU64::new(1);
-        let drawn = STORES.fetch_add(1, Ordering::SeqCst).into();
+        let drawn = (STORES.fetch_add(1, Ordering::SeqCst) << 48).into();
         let clock = Arc::new(Clock { now_ms: START_MS.into(), drawn });
         let store = Store::start(engine, clock.clone(), readonly).expect("started");
         Self { store: Some(store), clock, _directory: directory }
