@@ -11,6 +11,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { mayFailOnce } from "./ci/flaky.mjs";
 import { endAll, runStep } from "./ci/run-step.mjs";
 import { steps } from "./ci/steps.mjs";
 
@@ -57,8 +58,6 @@ const results = new Map();
 /** The end of each step: `promise` resolves when `tell` is called. */
 const ends = new Map(wanted.map((step) => [step.name, makeEnd()]));
 let firstFailure;
-/** Steps that failed and passed when run once more. */
-const flaky = [];
 /** The steps that no lane has begun, for whichever lane is free first. */
 const either = wanted.filter((step) => step.lane === "either");
 await Promise.all(["node", "rust", "light"].map((lane) => runLane(lane).then(runEither)));
@@ -111,12 +110,11 @@ async function take(step) {
   }
   console.log(`... ${step.name}: ${step.command?.join(" ") ?? "nothing to do"}`);
   let result = await runStep(step, root, guardOf(step));
-  for (let left = step.tries - 1; left > 0 && !result.ok && guardOf(step) > 0; left--) {
-    console.log(`\n*** ${step.name}: ${result.end}; it is tried once more ***\n${result.output}\n`);
-    const { ok, end, output, seconds } = await runStep(step, root, guardOf(step));
-    if (ok) flaky.push(step.name);
-    const both = result.seconds + seconds;
-    result = { ok, end: ok ? "passed when run once more" : end, output, seconds: both };
+  if (!result.ok && step.lane !== "rust" && mayFailOnce([step.name])) {
+    console.log(`\n*** ${step.name}: ${result.end}; it is run once more ***\n${result.output}\n`);
+    const second = await runStep(step, root, guardOf(step));
+    const end = second.ok ? "passed when run once more" : second.end;
+    result = { ...second, end, seconds: result.seconds + second.seconds };
   }
   record(step, result);
 }
@@ -152,9 +150,6 @@ function report() {
     const { step, result } = firstFailure;
     console.log(`\nFirst failure: ${step.name}, ${result.end}`);
     console.log(result.output.slice(-REPEATED_CHARS_MAX));
-  }
-  if (flaky.length > 0) {
-    console.log(`\nFlaky steps, which failed first: ${flaky.join(", ")}`);
   }
   const failed = wanted.filter(({ name }) => !results.get(name).ok).length;
   console.log(`\nCI: ${wanted.length - failed} steps passed, ${failed} failed`);

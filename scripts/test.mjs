@@ -3,7 +3,8 @@
 //   npm test                  all of them
 //   npm test -- api codec     those whose path below __test__/ starts with one of the words
 //   npm test -- --no-build    without building first (CI, which has just built)
-//   npm test -- --retry       runs files that failed once more, each alone, and names those that pass then
+//
+// Files that failed run once more, each alone, if all of them are in the list of scripts/ci/flaky.mjs.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,6 +15,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { postgresForAll } from "../__test__/kit/postgres.mjs";
 import { build } from "./build.mjs";
+import { mayFailOnce } from "./ci/flaky.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const testDir = join(root, "__test__");
@@ -24,11 +26,8 @@ const NEEDS_POSTGRES = /^(api|conformance|postgres)\//;
 /** A hang guard for one test file, not a measure of speed. */
 const FILE_TIMEOUT_MS = 300_000;
 
-/** If more files failed, they are not flaky. */
-const RETRIED_FILES_MAX = 5;
-
 const { values, positionals } = parseArgs({
-  options: { "no-build": { type: "boolean" }, retry: { type: "boolean" } },
+  options: { "no-build": { type: "boolean" } },
   allowPositionals: true,
 });
 
@@ -48,15 +47,11 @@ const server = files.some((file) => NEEDS_POSTGRES.test(nameOf(file))) ? await s
 const temporary = mkdtempSync(join(tmpdir(), "openkv-test-"));
 process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
 const first = await run(files, availableParallelism());
-const again = values.retry && first.status !== 0 ? first.failed : [];
-if (again.length === 0 || again.length > RETRIED_FILES_MAX) {
+if (first.status === 0 || !mayFailOnce(first.failed.map(nameOf))) {
   process.exit(first.status);
 }
-console.log(`\nRunning once more:\n${again.join("\n")}\n`);
-const second = await run(again, 1);
-if (second.status === 0) {
-  console.log(`\nFlaky: failed above, and passed when run once more:\n${again.join("\n")}`);
-}
+console.log(`\nRunning once more, as scripts/ci/flaky.mjs allows:\n${first.failed.join("\n")}\n`);
+const second = await run(first.failed, 1);
 process.exit(second.status);
 
 /** Runs test files; returns the exit status, and the files with a failure. */

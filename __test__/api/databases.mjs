@@ -35,8 +35,15 @@ export function onServed(name, suite) {
   describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
 }
 
-/** The same through a handle with a replica, whose reads the server answers. */
+/**
+ * Whether these tests run on replicas and PostgreSQL too. What differs by runtime is above the binding, and
+ * the kinds that a process opens itself and by URL show it. The conformance cases run on all kinds everywhere.
+ */
+const hasAllKinds = !(globalThis.Bun || globalThis.Deno);
+
+/** In Node.js: the same through a handle with a replica, whose reads the server answers. */
 export function onReplica(name, suite) {
+  if (!hasAllKinds) return;
   const fresh = async (options) => {
     const [url, given] = await served(options);
     return open(url, { replica: ":memory:", ...given });
@@ -44,8 +51,9 @@ export function onReplica(name, suite) {
   describe(`${name}, through a replica`, () => suite(fresh, { elsewhere: true }));
 }
 
-/** The same with reads that the replica answers. */
+/** In Node.js: the same with reads that the replica answers. */
 export function onNearReplica(name, suite) {
+  if (!hasAllKinds) return;
   const fresh = async (options) => {
     const [url, given] = await served(options);
     const kv = await open(url, { replica: ":memory:", consistency: "eventual", ...given });
@@ -55,8 +63,9 @@ export function onNearReplica(name, suite) {
   describe(`${name}, by a replica`, () => suite(fresh, { elsewhere: true }));
 }
 
-/** The same on PostgreSQL, directly and as the leader. */
+/** In Node.js: the same on PostgreSQL, directly and as the leader. */
 export function onPostgres(name, suite) {
+  if (!hasAllKinds) return;
   for (const [mode, more] of Object.entries({
     "on PostgreSQL": "",
     "leading on PostgreSQL": "&lead=test",
@@ -72,7 +81,7 @@ export function onEachAndServed(name, suite) {
   onServed(name, suite);
 }
 
-/** On each, behind a URL and on PostgreSQL: the same assertions, only the opener differs. */
+/** On each, behind a URL and on PostgreSQL (in Node.js): the same assertions, only the opener differs. */
 export function onEveryKind(name, suite) {
   onEachAndServed(name, suite);
   onPostgres(name, suite);

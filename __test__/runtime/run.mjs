@@ -6,8 +6,8 @@
 //                                                 Deno and openkv have in common), classes
 //                                                 (likewise), or move (docs/deno.md)
 //   npm run test:runtime -- --only "queue: "      only cases, programs and tests with such a name
-//   npm run test:runtime -- --retry               does runs that failed once more, each alone, and names
-//                                                 those that pass then
+//
+// Runs that failed are done once more, each alone, if all of them are in the list of scripts/ci/flaky.mjs.
 //
 // Bun and Deno come from the package.json of this folder, installed here when they are missing.
 
@@ -16,6 +16,7 @@ import { readdirSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { mayFailOnce } from "../../scripts/ci/flaky.mjs";
 import { postgresForAll } from "../kit/postgres.mjs";
 import { bun, deno } from "./binaries.mjs";
 
@@ -52,7 +53,7 @@ const runs = {
     scripts: [
       [...denoFlags, cases],
       [...denoFlags, programs],
-      ["test", ...denoFlags.slice(1), "--no-check", "--parallel", "--reporter=dot", ...apiTests],
+      ["test", ...denoFlags.slice(1), "--no-check", "--parallel", ...apiTests],
     ],
     onlyTests: "--filter",
   },
@@ -66,8 +67,7 @@ const runs = {
   move: { command: () => process.execPath, scripts: process.platform === "win32" ? [] : [[move]] },
 };
 
-const args = process.argv.slice(2).filter((arg) => arg !== "--retry");
-const retries = process.argv.includes("--retry");
+const args = process.argv.slice(2);
 const at = args.indexOf("--in");
 const chosen = at === -1 ? Object.keys(runs) : args.splice(at, 2).slice(1);
 for (const name of chosen) {
@@ -79,11 +79,9 @@ for (const name of chosen) {
 const server = await postgresForAll();
 const planned = chosen.flatMap((name) => runs[name].scripts.map((script) => plan(name, script)));
 await takeAll(planned, RUNS_AT_ONCE);
-const again = retries ? planned.filter(({ status }) => status !== 0) : [];
-await takeAll(again, 1);
+const failed = planned.filter(({ status }) => status !== 0);
+if (mayFailOnce(failed.map(({ what }) => what))) await takeAll(failed, 1);
 console.log(`\n${planned.map(({ closing }) => closing).join("\n")}`);
-const flaky = again.filter(({ status }) => status === 0).map(({ what }) => what);
-if (flaky.length > 0) console.log(`\nFlaky: passed when run once more: ${flaky.join(", ")}`);
 process.exit(planned.every(({ status }) => status === 0) ? 0 : 1);
 
 /** A run: its name, its command, and its arguments with those of this program. */
@@ -95,7 +93,7 @@ function plan(name, script) {
   return { what: `${name} ${kind}`.trim(), command, script: [...script, ...more] };
 }
 
-/** Does the runs, so many at once; the output of each is printed at its end, in one piece. */
+/** Does the runs, so many at once; the output of one that fails, or with options, is printed at its end. */
 async function takeAll(these, atOnce) {
   const waiting = [...these];
   const lane = async () => {
@@ -106,7 +104,7 @@ async function takeAll(these, atOnce) {
 
 async function take(one) {
   const { status, last, output } = await run(one.command(), one.script);
-  console.log(`\n--- ${one.what} ---\n${output}`);
+  if (status !== 0 || args.length > 0) console.log(`\n--- ${one.what} ---\n${output}`);
   one.status = status;
   const result = status === 0 ? last : `${last} (exit ${status})`;
   one.closing = `${one.what.padEnd(15)} ${result}`;
@@ -132,10 +130,9 @@ function run(command, script) {
     child.on("error", reject);
     child.on("close", (code, signal) => {
       const status = code ?? signal;
-      // Handlers that throw on purpose are logged there: shown only when the run itself fails.
-      // Bun's test runner writes there too, a line for each test.
-      const told = errors.replace(/^\(pass\) .*\n/gm, "").slice(-ERROR_CHARS_MAX);
-      const output = status === 0 ? out : `${out}\n${told}`;
+      // Bun's test runner writes there, a line for each test. The last line of a run that hangs names its place.
+      const shown = signal === null ? errors.replace(/^\(pass\) .*\n/gm, "") : errors;
+      const output = `${out}\n${shown.slice(-ERROR_CHARS_MAX)}`;
       const lines = `${out}\n${errors}`.trimEnd().split("\n");
       const last = lines.findLast((line) => /\d passed|^Ran \d/.test(line));
       resolve({ status, output, last: last ?? "printed no result" });

@@ -29,7 +29,7 @@ const REPLICA_CUTS = 100;
 export function steps(root) {
   return [
     node("addon", ["npm", "run", "build:addon"]),
-    node("node-test", ["npm", "test", "--", "--retry"], {
+    node("node-test", ["npm", "test"], {
       needs: ["addon", "ts", "runtimes", "postgres"],
       minutes: 15,
     }),
@@ -71,11 +71,10 @@ export function steps(root) {
     light("chromium", chromium()),
     light("python", python()),
 
-    trial("light", "crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
+    light("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],
     }),
-    trial(
-      "light",
+    light(
       "replica",
       [
         ...["npm", "run", "test:replica", "--"],
@@ -83,51 +82,44 @@ export function steps(root) {
       ],
       { needs: ["addon", "ts"] },
     ),
-    trial(
-      "light",
-      "faults",
-      ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`],
-      { needs: ["addon", "ts", "postgres"] },
-    ),
-    trial(
-      "light",
-      "network",
-      ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`],
-      { needs: ["addon", "ts"] },
-    ),
-    trial(
-      "light",
+    light("faults", ["npm", "run", "test:faults", "--", "--faults", `${POSTGRES_FAULTS}`], {
+      needs: ["addon", "ts", "postgres"],
+    }),
+    light("network", ["npm", "run", "test:network", "--", "--seconds", `${NETWORK_SECONDS}`], {
+      needs: ["addon", "ts"],
+    }),
+    light(
       "processes",
       ["npm", "run", "test:processes", "--", "--seconds", `${PROCESSES_SECONDS}`],
       { needs: ["addon", "ts"] },
     ),
-    trial("light", "archive-s3", ["node", "__test__/archive/run.mjs"], {
+    light("archive-s3", ["node", "__test__/archive/run.mjs"], {
       needs: ["addon", "ts", "python"],
     }),
-    trial("light", "http-schema", ["node", "__test__/schema/run.mjs"], {
+    light("http-schema", ["node", "__test__/schema/run.mjs"], {
       needs: ["addon", "ts", "python"],
     }),
-    trial("light", "clients", ["node", "__test__/peers/run.mjs"], {
+    light("clients", ["node", "__test__/peers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "peers", "postgres"],
     }),
-    trial("light", "matrix", ["node", "__test__/peers/matrix.mjs"], {
+    light("matrix", ["node", "__test__/peers/matrix.mjs"], {
       needs: ["addon", "ts", "runtimes"],
     }),
 
-    step("either", "conformance", ["npm", "run", "test:runtime", "--", "--retry"], {
+    either("conformance", ["npm", "run", "test:runtime"], {
       needs: ["addon", "ts", "runtimes", "postgres"],
     }),
-    trial("either", "studio-test", ["npm", "run", "test:studio"], {
+    either("studio-test", ["npm", "run", "test:studio"], {
       needs: ["addon", "ts", "studio", "chromium"],
       minutes: 15,
     }),
-    trial("either", "bundlers", ["node", "__test__/bundlers/run.mjs"], {
+    either("bundlers", ["node", "__test__/bundlers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "bundler-packages"],
     }),
-    trial("either", "next", ["node", "__test__/next/run.mjs"], {
+    either("next", ["node", "__test__/next/run.mjs"], {
       needs: ["install", "addon", "ts", "next-packages"],
     }),
-    trial("either", "integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
+    either("integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
       needs: ["addon", "ts", "runtimes", "integration-packages"],
     }),
   ];
@@ -136,12 +128,11 @@ export function steps(root) {
 const node = (name, command, more) => step("node", name, command, more);
 const rust = (name, command, more) => step("rust", name, command, more);
 const light = (name, command, more) => step("light", name, command, more);
-/** These play with processes, browsers and networks, so a failure is tried once more. */
-const trial = (lane, name, command, more) => step(lane, name, command, { ...more, tries: 2 });
+const either = (name, command, more) => step("either", name, command, more);
 
 function step(lane, name, command, more = {}) {
-  const { needs = [], minutes = STEP_MINUTES_MAX, tries = 1 } = more;
-  return { lane, name, command, needs, minutes, tries };
+  const { needs = [], minutes = STEP_MINUTES_MAX } = more;
+  return { lane, name, command, needs, minutes };
 }
 
 /** `npm ci` in a folder, or null if the installed packages match the lock file. */
