@@ -2,10 +2,10 @@
 // server answers, and with a replica of that; closed afterwards.
 
 import { join } from "node:path";
-import { describe } from "node:test";
+import { after, describe } from "node:test";
 import { newFolder } from "../kit/folder.mjs";
 import { sharedPostgres } from "../kit/postgres.mjs";
-import { open, startServer } from "../kit/server.mjs";
+import { closeAll, open, startServer } from "../kit/server.mjs";
 
 export { open };
 
@@ -23,16 +23,27 @@ export function freshPath() {
   return join(folder(), `${files++}.sqlite3`);
 }
 
+/**
+ * A suite that closes what it has opened. A runtime runs many files in one process, which would otherwise hold
+ * thousands of threads, and as many open files as a process may have.
+ */
+function closing(name, suite) {
+  describe(name, () => {
+    after(closeAll);
+    suite();
+  });
+}
+
 /** Runs `suite(fresh)` for each kind of database; `fresh(options)` opens an empty one. */
 export function onEach(name, suite) {
-  describe(`${name}, in memory`, () => suite((options) => open(":memory:", options)));
-  describe(`${name}, on a file`, () => suite((options) => open(freshPath(), options)));
+  closing(`${name}, in memory`, () => suite((options) => open(":memory:", options)));
+  closing(`${name}, on a file`, () => suite((options) => open(freshPath(), options)));
 }
 
 /** The same behind the URL of a server of its own; the suite is told that it is `elsewhere`. */
 export function onServed(name, suite) {
   const fresh = async (options) => open(...(await served(options)));
-  describe(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
+  closing(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
 }
 
 /**
@@ -48,7 +59,7 @@ export function onReplica(name, suite) {
     const [url, given] = await served(options);
     return open(url, { replica: ":memory:", ...given });
   };
-  describe(`${name}, through a replica`, () => suite(fresh, { elsewhere: true }));
+  closing(`${name}, through a replica`, () => suite(fresh, { elsewhere: true }));
 }
 
 /** In Node.js: the same with reads that the replica answers. */
@@ -60,7 +71,7 @@ export function onNearReplica(name, suite) {
     await kv.replica.ready();
     return kv;
   };
-  describe(`${name}, by a replica`, () => suite(fresh, { elsewhere: true }));
+  closing(`${name}, by a replica`, () => suite(fresh, { elsewhere: true }));
 }
 
 /** In Node.js: the same on PostgreSQL, directly and as the leader. */
@@ -71,7 +82,7 @@ export function onPostgres(name, suite) {
     "leading on PostgreSQL": "&lead=test",
   })) {
     const fresh = async (options) => open((await sharedPostgres()).url({ more }), options);
-    describe(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true }));
+    closing(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true }));
   }
 }
 

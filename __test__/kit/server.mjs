@@ -1,5 +1,5 @@
 // Duty: handles, and servers on a free port of this machine, for the tests of a file; they are closed
-// when its tests have run, the handles first.
+// when a suite of databases.mjs or all tests of the file have run, the handles first.
 
 import { after } from "node:test";
 import { openKv, serve } from "../../index.mjs";
@@ -7,10 +7,13 @@ import { openKv, serve } from "../../index.mjs";
 const handles = [];
 const servers = [];
 
-after(async () => {
-  for (const kv of handles) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
-  await Promise.all(servers.map((server) => server.close()));
-});
+after(closeAll);
+
+/** Closes what has been opened so far. */
+export async function closeAll() {
+  for (const kv of handles.splice(0)) kv[Symbol.dispose ?? Symbol.for("nodejs.dispose")]();
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+}
 
 export async function open(path, options) {
   const kv = await openKv(path, options);
