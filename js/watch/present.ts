@@ -126,12 +126,12 @@ class Present {
       const { done, value: batch } = await reader.read();
       if (done) return null;
       if (this.#shown.size === 0) return batch;
-      const news = batch.changes.filter(({ key, versionstamp }) => {
+      const unseen = batch.changes.filter(({ key, versionstamp }) => {
         const shown = this.#shown.get(bytesOf(key));
         return shown === undefined || versionstamp > shown;
       });
       if (batch.versionstamp >= this.#newest) this.#shown.clear();
-      if (news.length > 0) return { ...batch, changes: news };
+      if (unseen.length > 0) return { ...batch, changes: unseen };
     }
   }
 }

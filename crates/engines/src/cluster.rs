@@ -22,7 +22,7 @@ pub trait Cluster: Send + Sync {
     ///
     /// # Errors
     /// Errors of the medium.
-    fn news(&self) -> Result<News>;
+    fn poll(&self) -> Result<ClusterPoll>;
 
     /// Replaces the catalog, if it still has this revision. Returns whether it had.
     ///
@@ -60,7 +60,7 @@ pub struct SharedCatalog {
 
 /// The result of one poll of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct ClusterPoll {
     /// As [`SharedCatalog::revision`].
     pub revision: i64,
     /// The time of the database server, in ms since the epoch.

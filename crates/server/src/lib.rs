@@ -31,7 +31,7 @@
 //! | `read_server` | a server that follows another one: its replica, the tokens and endpoints of its primary |
 //! | `read_folder`, `read_entry` | the databases of a primary with many, and which replicas are open; from a request of a read server to its database and rights |
 //! | `records`, `registry` | the list of databases as text, and the file of a folder |
-//! | `membership`, `news`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
+//! | `membership`, `cluster_poll`, `leader`, `forward`, `status` | several servers on one PostgreSQL: what they share, who leads |
 //! | `followers` | the replicas that follow a database, and the read servers that metadata names |
 //! | `http_client` | requests of this server to others |
 //! | `memory`, `held` | bounds the memory of running requests; their places |
@@ -51,6 +51,7 @@ mod catalog;
 mod catalog_refresh;
 mod checked;
 mod clock;
+mod cluster_poll;
 mod connection;
 mod copies;
 mod data;
@@ -71,7 +72,6 @@ mod location;
 mod log;
 mod membership;
 mod memory;
-mod news;
 pub mod options;
 mod pending;
 mod quota;
@@ -198,7 +198,7 @@ impl Server {
             tracing::warn!(%address, "no token: every program of this machine can {can}");
         }
         if let Some(members) = serving.catalog.members() {
-            news::follow(members, &serving.catalog)?;
+            cluster_poll::follow(members, &serving.catalog)?;
         }
         if let Some((_, primary)) = serving.catalog.replica() {
             runtime.spawn(read_server::Primary::check_streams(Arc::downgrade(&primary)));

@@ -44,7 +44,7 @@ pub(super) struct Membership {
 }
 
 impl Membership {
-    /// A server that has no news yet.
+    /// A server that has not polled yet.
     pub(super) fn new(cluster: Box<dyn Cluster>, engine: &SecretUrl, advertise: &str) -> Arc<Self> {
         Arc::new(Self {
             cluster,
@@ -134,17 +134,17 @@ impl Membership {
         !*ended
     }
 
-    /// Asks the database server for news.
-    pub(super) fn take_news(&self) -> Result<Changes> {
-        let news = self.cluster.news()?;
-        self.ahead_ms.store(news.now_ms - now_ms(), Ordering::Relaxed);
-        let leaders: HashMap<_, _, RandomState> = news.leaders.into_iter().collect();
+    /// One cluster poll: asks the database server what has changed.
+    pub(super) fn poll(&self) -> Result<Changes> {
+        let polled = self.cluster.poll()?;
+        self.ahead_ms.store(polled.now_ms - now_ms(), Ordering::Relaxed);
+        let leaders: HashMap<_, _, RandomState> = polled.leaders.into_iter().collect();
         let before = std::mem::replace(&mut *self.leaders.write(), leaders.clone());
         let is_new = |(name, leader): &(&String, &String)| {
             **leader != self.advertise && before.get(*name) != Some(*leader)
         };
         let led_by_others = leaders.iter().filter(is_new).map(|(name, _)| name.clone()).collect();
-        let catalog = news.revision != self.revision.load(Ordering::Acquire);
+        let catalog = polled.revision != self.revision.load(Ordering::Acquire);
         Ok(Changes { catalog, led_by_others })
     }
 
@@ -158,14 +158,14 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openkv_engines::cluster::{ClusterDatabase, News, SharedCatalog};
+    use openkv_engines::cluster::{ClusterDatabase, ClusterPoll, SharedCatalog};
 
     const HOUR_MS: i64 = 3_600_000;
     const OWN: &str = "https://a.example";
 
     /// A database server whose clock is an hour ahead.
     #[derive(Clone)]
-    struct Fake(Arc<Mutex<News>>);
+    struct Fake(Arc<Mutex<ClusterPoll>>);
 
     impl Cluster for Fake {
         fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>> {
@@ -176,20 +176,20 @@ mod tests {
             Ok(SharedCatalog { revision: self.0.lock().revision, text: Vec::new() })
         }
 
-        fn news(&self) -> Result<News> {
-            Ok(News { now_ms: now_ms() + HOUR_MS, ..self.0.lock().clone() })
+        fn poll(&self) -> Result<ClusterPoll> {
+            Ok(ClusterPoll { now_ms: now_ms() + HOUR_MS, ..self.0.lock().clone() })
         }
 
         fn replace_catalog(&self, revision: i64, _text: &[u8]) -> Result<bool> {
-            let mut news = self.0.lock();
-            let is_newest = news.revision == revision;
-            news.revision += i64::from(is_newest);
+            let mut polled = self.0.lock();
+            let is_newest = polled.revision == revision;
+            polled.revision += i64::from(is_newest);
             Ok(is_newest)
         }
 
         fn leader_of(&self, database: &str) -> Result<Option<String>> {
-            let news = self.0.lock();
-            let led = news.leaders.iter().find(|(name, _)| name == database);
+            let polled = self.0.lock();
+            let led = polled.leaders.iter().find(|(name, _)| name == database);
             Ok(led.map(|(_, leader)| leader.clone()))
         }
 
@@ -203,8 +203,8 @@ mod tests {
     }
 
     fn member() -> (Arc<Membership>, Fake) {
-        let news = News { revision: 0, now_ms: 0, leaders: Vec::new() };
-        let fake = Fake(Arc::new(Mutex::new(news)));
+        let polled = ClusterPoll { revision: 0, now_ms: 0, leaders: Vec::new() };
+        let fake = Fake(Arc::new(Mutex::new(polled)));
         let engine = SecretUrl::from("postgres://h/d?sslmode=disable".to_owned());
         (Membership::new(Box::new(fake.clone()), &engine, OWN), fake)
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn servers_have_the_time_of_the_database_server() {
         let (member, _) = member();
-        member.take_news().unwrap();
+        member.poll().unwrap();
         let ahead_ms = member.now_ms() - now_ms();
         assert!((HOUR_MS - 60_000..=HOUR_MS).contains(&ahead_ms), "{ahead_ms}");
     }
@@ -221,7 +221,7 @@ mod tests {
     fn another_leader_is_told_once_and_asked_for_at_any_time() {
         let (member, fake) = member();
         let lead = |leader: &str| fake.0.lock().leaders = vec![("shop".into(), leader.into())];
-        let told = || member.take_news().unwrap().led_by_others;
+        let told = || member.poll().unwrap().led_by_others;
         lead(OWN);
         assert!(told().is_empty() && member.known_leader("shop").is_none());
         lead("https://b.example");
@@ -240,10 +240,10 @@ mod tests {
     fn a_catalog_that_another_server_has_changed_is_not_replaced() {
         let (member, fake) = member();
         assert_eq!(member.write_catalog(b"one"), Ok(true));
-        assert!(!member.take_news().unwrap().catalog, "its own change is no news");
+        assert!(!member.poll().unwrap().catalog, "its own change is no change");
         assert_eq!(fake.replace_catalog(1, b"of another"), Ok(true));
         assert_eq!(member.write_catalog(b"two"), Ok(false));
-        assert!(member.take_news().unwrap().catalog);
+        assert!(member.poll().unwrap().catalog);
         let (revision, contents) = member.read_catalog().unwrap();
         assert!(contents.databases.is_empty());
         member.has_taken(revision);

@@ -263,8 +263,8 @@ impl PrimaryFolder {
         loop {
             match self.questions.catalog(&self.token).await {
                 Ok(catalog) => {
-                    let news: Vec<_> = catalog.dropped.difference(&removed).copied().collect();
-                    for id in news {
+                    let dropped: Vec<_> = catalog.dropped.difference(&removed).copied().collect();
+                    for id in dropped {
                         self.remove(id).await;
                         removed.insert(id);
                     }

@@ -183,9 +183,9 @@ impl External {
         match version {
             Ok(version) => {
                 state.polling = Tries::default();
-                let news = state.polled.replace(version) != Some(version);
+                let has_changed = state.polled.replace(version) != Some(version);
                 drop(state);
-                if news {
+                if has_changed {
                     (self.callbacks.wake)();
                 }
             }

@@ -42,7 +42,7 @@ struct Feed {
     range: Arc<KeyRange>,
     progress: FeedProgress,
     state: State,
-    news: News,
+    unread: Unread,
     /// A peek is running.
     peeking: bool,
     /// The bound of a batch, if there is one.
@@ -53,7 +53,7 @@ struct Feed {
 
 /// Whether there are changes after a feed's position, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum News {
+enum Unread {
     /// There are none.
     None,
     /// There may be some: the range of a commit is unknown, or the feed may have reported it.
@@ -63,9 +63,9 @@ enum News {
 }
 
 impl Feed {
-    /// Records at least this much news.
-    fn heard(&mut self, news: News) {
-        self.news = self.news.max(news);
+    /// Records that there are at least these changes.
+    fn heard(&mut self, unread: Unread) {
+        self.unread = self.unread.max(unread);
     }
 
     fn is_at(&self, version: u64) -> bool {
@@ -129,10 +129,10 @@ impl Feeds {
         registry.next_id += 1;
         let id = registry.next_id;
         let (range, progress) = (Arc::new(range), FeedProgress::Opening(since));
-        let (state, news, tries) = (State::Idle, News::None, Tries::default());
+        let (state, unread, tries) = (State::Idle, Unread::None, Tries::default());
         registry
             .feeds
-            .insert(id, Feed { range, progress, state, news, peeking: false, room, tries });
+            .insert(id, Feed { range, progress, state, unread, peeking: false, room, tries });
         id
     }
 
@@ -148,8 +148,8 @@ impl Feeds {
         };
         // Without `since` a new feed is up to date, unless a commit was announced meanwhile: that
         // commit may be before or after the opening.
-        let up_to_date = opened_at.is_some_and(|at| feed.is_at(at)) && feed.news == News::None;
-        feed.news = if up_to_date { News::None } else { News::Perhaps };
+        let up_to_date = opened_at.is_some_and(|at| feed.is_at(at)) && feed.unread == Unread::None;
+        feed.unread = if up_to_date { Unread::None } else { Unread::Perhaps };
         let job = self.follow(id, feed);
         drop(registry);
         self.send(job);
@@ -167,8 +167,8 @@ impl Feeds {
     pub(super) fn position(&self, id: Id) -> Option<u64> {
         match self.registry.lock().feeds.get(&id) {
             Some(Feed {
-                progress: FeedProgress::At(at), state: State::Waiting(_), news, ..
-            }) if *news == News::None => Some(*at),
+                progress: FeedProgress::At(at), state: State::Waiting(_), unread, ..
+            }) if *unread == Unread::None => Some(*at),
             _ => None,
         }
     }
@@ -183,7 +183,7 @@ impl Feeds {
         feed.state = State::Waiting(reply);
         if feed.peeking {
             // The peek may have found the change that this call asks for.
-            feed.heard(News::Perhaps);
+            feed.heard(Unread::Perhaps);
         }
         let job = self.follow(id, feed);
         drop(registry);
@@ -228,7 +228,7 @@ impl Feeds {
             }
             // A running read may report the commit, and an earlier one has reported some of them.
             let is_certain = hit && feed.is_idle() && !feed.is_past(before);
-            feed.heard(if is_certain { News::Some } else { News::Perhaps });
+            feed.heard(if is_certain { Unread::Some } else { Unread::Perhaps });
             let jobs = if up_to_date { &mut own } else { &mut others };
             jobs.extend(self.follow(*id, feed));
         }
@@ -255,7 +255,7 @@ impl Feeds {
     fn wake_all(&self) {
         let mut jobs = Vec::new();
         for (id, feed) in &mut self.registry.lock().feeds {
-            feed.heard(News::Perhaps);
+            feed.heard(Unread::Perhaps);
             jobs.extend(self.follow(*id, feed));
         }
         for job in jobs {
@@ -269,7 +269,7 @@ impl Feeds {
         for feed in self.registry.lock().feeds.values_mut() {
             match std::mem::replace(&mut feed.state, State::Idle) {
                 State::Waiting(reply) => {
-                    feed.heard(News::Perhaps);
+                    feed.heard(Unread::Perhaps);
                     replies.push(reply);
                 }
                 other => feed.state = other,
@@ -308,9 +308,9 @@ impl Feeds {
 
     /// The read or peek that a feed needs, if any. The caller holds the registry's lock.
     fn follow(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
-        match (&feed.state, feed.news) {
-            (State::Waiting(_), News::Perhaps | News::Some) => self.look(id, feed),
-            (State::Idle, News::Perhaps) if !feed.peeking => self.peek(id, feed),
+        match (&feed.state, feed.unread) {
+            (State::Waiting(_), Unread::Perhaps | Unread::Some) => self.look(id, feed),
+            (State::Idle, Unread::Perhaps) if !feed.peeking => self.peek(id, feed),
             _ => None,
         }
     }
@@ -329,7 +329,7 @@ impl Feeds {
                 return None;
             }
         };
-        (feed.news, feed.peeking) = (News::None, false);
+        (feed.unread, feed.peeking) = (Unread::None, false);
         let (range, myself) = (feed.range.clone(), self.myself.clone());
         let room = feed.room.clone();
         Some(Box::new(move |snapshot| {
@@ -350,7 +350,7 @@ impl Feeds {
     /// position advances, so that the feed does not fall behind the log.
     fn peek(&self, id: Id, feed: &mut Feed) -> Option<ReadJob> {
         let FeedProgress::At(after) = feed.progress else { return None };
-        (feed.news, feed.peeking) = (News::None, true);
+        (feed.unread, feed.peeking) = (Unread::None, true);
         let (range, myself) = (feed.range.clone(), self.myself.clone());
         Some(Box::new(move |snapshot| {
             let quiet = snapshot.and_then(|snapshot| batch::quiet(snapshot, &range, after));
@@ -367,9 +367,9 @@ impl Feeds {
         match quiet {
             Ok(Some(version)) if feed.is_at(after) => feed.progress = FeedProgress::At(version),
             Ok(Some(_)) => {}
-            Ok(None) if feed.is_at(after) && feed.is_idle() => feed.heard(News::Some),
+            Ok(None) if feed.is_at(after) && feed.is_idle() => feed.heard(Unread::Some),
             // The position has advanced, or the read failed: the next commit starts another peek.
-            Ok(None) | Err(_) => feed.heard(News::Perhaps),
+            Ok(None) | Err(_) => feed.heard(Unread::Perhaps),
         }
         let job = if feed.is_idle() { None } else { self.follow(id, feed) };
         drop(registry);
@@ -397,7 +397,7 @@ impl Feeds {
             }
             (Some(feed), Err(error)) => {
                 // The changes are not reported yet.
-                feed.heard(News::Perhaps);
+                feed.heard(Unread::Perhaps);
                 // The caller of a feed with bounded room, or of one that failed to open, asks again
                 // itself.
                 if may_pass(&error) && after.is_some() && feed.room.is_none() {
@@ -429,7 +429,7 @@ impl Feeds {
                 };
                 feed.progress = FeedProgress::At(batch.version.max(moved));
                 if more {
-                    feed.heard(News::Perhaps);
+                    feed.heard(Unread::Perhaps);
                 }
                 if batch.changes.is_empty() {
                     feed.state = State::Waiting(reply);

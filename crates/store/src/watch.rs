@@ -404,8 +404,8 @@ impl Watches {
                     watch.known = known;
                     let stamps: Vec<_> =
                         entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
-                    let news = touched || watch.last.as_ref() != Some(&stamps);
-                    if !news {
+                    let has_changed = touched || watch.last.as_ref() != Some(&stamps);
+                    if !has_changed {
                         watch.state = State::Waiting(reply);
                         let look = if watch.dirty { self.look(id, watch) } else { None };
                         drop(registry);

@@ -52,7 +52,7 @@ pub(super) trait Follower: Send + Sync + 'static {
         async {}
     }
 
-    /// Takes a message; the first of a stream is marked. Returns whether it is news and not the
+    /// Takes a message; the first of a stream is marked. Returns whether it is a change and not the
     /// repeated start of a stream.
     fn take(
         &self,
@@ -158,9 +158,9 @@ struct Course {
 
 impl Course {
     /// Records a message.
-    fn heard(&mut self, is_news: bool) {
+    fn heard(&mut self, is_change: bool) {
         self.renewed = false;
-        if is_news {
+        if is_change {
             self.tries = 0;
         }
     }
@@ -279,8 +279,8 @@ async fn messages<F: Follower>(
                 Ok(None) => break,
                 Ok(Some(message)) if message.is_empty() => {}
                 Ok(Some(message)) => match follower.take(message, is_first).await {
-                    Ok(is_news) => {
-                        course.heard(is_news);
+                    Ok(is_change) => {
+                        course.heard(is_change);
                         is_first = false;
                     }
                     Err(end) => return end,
@@ -372,13 +372,13 @@ mod tests {
     #[test]
     fn short_streams_are_reopened_with_growing_pauses() {
         let mut course = Course::default();
-        let mut pauses = |news: bool, lasted: u64| {
-            course.heard(news);
+        let mut pauses = |is_change: bool, lasted: u64| {
+            course.heard(is_change);
             course.lasted(Duration::from_millis(lasted));
             course.pause(Duration::ZERO, 0).as_millis()
         };
         assert_eq!((0..4).map(|_| pauses(false, 0)).collect::<Vec<_>>(), [50, 100, 200, 400]);
-        assert_eq!((pauses(true, 0), pauses(true, 0)), (50, 50), "it had news");
+        assert_eq!((pauses(true, 0), pauses(true, 0)), (50, 50), "it had changes");
         assert_eq!((pauses(false, 0), pauses(false, STREAM_STEADY_MS_MIN - 1)), (100, 200));
         assert_eq!(pauses(false, STREAM_STEADY_MS_MIN), 50, "it has lasted");
     }

@@ -53,7 +53,7 @@ struct State {
     /// The stream uses frames.
     in_frames: bool,
     /// Messages have arrived since the last report.
-    news: bool,
+    arrived: bool,
     asked: Option<WatchReply>,
     failure: Option<Error>,
 }
@@ -134,13 +134,13 @@ impl Watch {
             (Some(failure), _) => Err(failure.clone()),
             (None, Some(newest)) => {
                 let stamps = state.stamps();
-                let is_news = state.reported != stamps || self.raw && state.news;
-                if !is_news || state.asked.is_none() {
+                let is_unreported = state.reported != stamps || self.raw && state.arrived;
+                if !is_unreported || state.asked.is_none() {
                     return;
                 }
                 let newest = newest.clone();
                 state.reported = stamps;
-                state.news = false;
+                state.arrived = false;
                 Ok(Some(newest))
             }
             (None, None) => return,
@@ -167,7 +167,7 @@ impl Watch {
 
     /// Records a received state. Returns whether it differs from the one before.
     fn taken(&self, mut state: MutexGuard<'_, State>, before: Option<Stamps>) -> bool {
-        state.news = true;
+        state.arrived = true;
         let differs = state.stamps() != before;
         drop(state);
         self.tell();

@@ -45,7 +45,7 @@ struct Signal {
 struct Asked {
     stops: bool,
     /// Look for new commits.
-    news: bool,
+    grown: bool,
     /// Look for changed indexes.
     looks: VecDeque<Looked>,
 }
@@ -125,14 +125,14 @@ impl Signal {
     /// Takes what there is to do.
     fn take(&self) -> VecDeque<Looked> {
         let mut state = self.state.lock();
-        state.news = false;
+        state.grown = false;
         take(&mut state.looks)
     }
 
     /// Waits for work, at most until this time.
     fn wait_until(&self, until: Instant) {
         let mut state = self.state.lock();
-        while !state.stops && !state.news && state.looks.is_empty() {
+        while !state.stops && !state.grown && state.looks.is_empty() {
             if self.changed.wait_until(&mut state, until).timed_out() {
                 return;
             }
@@ -160,7 +160,7 @@ impl Tail {
     fn of(source: &Arc<Store>, signal: &Arc<Signal>) -> Self {
         let signal = signal.clone();
         let id = source.log_tail(Box::new(move || {
-            signal.state.lock().news = true;
+            signal.state.lock().grown = true;
             signal.changed.notify_all();
         }));
         Self { source: Arc::downgrade(source), id }

@@ -40,11 +40,11 @@ pub fn framed(bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<
 /// ```
 /// use openkv_core::codec::framing::{Frames, KEEP_ALIVE, push_frame};
 /// let mut stream = KEEP_ALIVE.to_vec();
-/// push_frame(&mut stream, b"news")?;
+/// push_frame(&mut stream, b"text")?;
 /// let mut frames = Frames::default();
 /// frames.push(&stream);
 /// assert_eq!(frames.next_message()?, Some(vec![]));
-/// assert_eq!(frames.next_message()?, Some(b"news".to_vec()));
+/// assert_eq!(frames.next_message()?, Some(b"text".to_vec()));
 /// assert_eq!(frames.next_message()?, None);
 /// # Ok::<(), openkv_core::model::Error>(())
 /// ```

@@ -8,7 +8,7 @@ use super::line::Call;
 use super::pool::Pool;
 use super::schema;
 use super::url::Server;
-use crate::cluster::{Cluster, ClusterDatabase, News, SharedCatalog};
+use crate::cluster::{Cluster, ClusterDatabase, ClusterPoll, SharedCatalog};
 use openkv_core::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, POSTGRES_EMPTY_STEP_ROWS, Result};
 
 /// The only row of `openkv.cluster`. The first server creates it.
@@ -25,7 +25,7 @@ RETURNING revision";
 
 /// The leaders stand in rows after the first, which has none. So the answer has the time and the
 /// revision also if nobody leads.
-const NEWS: &str = "\
+const POLL: &str = "\
 SELECT c.revision, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8, NULL::bytea, NULL::bytea \
 FROM openkv.cluster AS c WHERE c.id = 1 \
 UNION ALL SELECT 0, 0, d.name, s.name FROM openkv.servers AS s \
@@ -116,18 +116,18 @@ impl Cluster for PostgresCluster {
         Ok(SharedCatalog { revision: cells.get(0)?, text: cells.get::<&[u8]>(1)?.to_vec() })
     }
 
-    fn news(&self) -> Result<News> {
-        let rows = self.query((NEWS, vec![]))?;
-        let mut news = News { revision: 0, now_ms: 0, leaders: Vec::new() };
+    fn poll(&self) -> Result<ClusterPoll> {
+        let rows = self.query((POLL, vec![]))?;
+        let mut poll = ClusterPoll { revision: 0, now_ms: 0, leaders: Vec::new() };
         for row in &rows {
             let cells = Cells::of("cluster", row);
             if cells.get::<Option<&[u8]>>(2)?.is_some() {
-                news.leaders.push((cells.text(2)?, cells.text(3)?));
+                poll.leaders.push((cells.text(2)?, cells.text(3)?));
             } else {
-                (news.revision, news.now_ms) = (cells.get(0)?, cells.get(1)?);
+                (poll.revision, poll.now_ms) = (cells.get(0)?, cells.get(1)?);
             }
         }
-        Ok(news)
+        Ok(poll)
     }
 
     fn replace_catalog(&self, revision: i64, text: &[u8]) -> Result<bool> {

@@ -76,15 +76,19 @@ impl Id {
 type State<'s> = (&'s Key, Option<&'s StoredEntry>);
 
 /// The states that a client has not seen.
-fn news<'s>(
+fn changed_states<'s>(
     keys: &'s [Key],
     entries: &'s [Option<StoredEntry>],
     seen: &[KnownState],
 ) -> Vec<State<'s>> {
     let states = keys.iter().zip(entries.iter().map(Option::as_ref));
-    let is_news =
+    let is_changed =
         |(_, entry): &State<'_>, seen: &KnownState| !seen.is(entry.map(|entry| entry.stamp));
-    states.zip(seen).filter(|(state, seen)| is_news(state, seen)).map(|(state, _)| state).collect()
+    states
+        .zip(seen)
+        .filter(|(state, seen)| is_changed(state, seen))
+        .map(|(state, _)| state)
+        .collect()
 }
 
 fn bodies<'s>(states: &[State<'s>]) -> Vec<EntryBody<'s>> {
@@ -116,16 +120,17 @@ impl watch::Form for Events {
 
     fn frame(&mut self, keys: &[Key], entries: &[Option<StoredEntry>]) -> Result<Vec<u8>> {
         let states = states(entries);
-        let news = if self.tells { news(keys, entries, &self.seen) } else { Vec::new() };
+        let changed =
+            if self.tells { changed_states(keys, entries, &self.seen) } else { Vec::new() };
         self.tells = true;
         self.newest =
             states.iter().flatten().copied().max().unwrap_or(self.newest).max(self.newest);
         self.seen = states.iter().copied().map(KnownState::State).collect();
         let id = Id::text(self.newest, &states);
-        if news.is_empty() {
+        if changed.is_empty() {
             return Ok(event("ping", "{}", Some(&id)).into_bytes());
         }
-        let written = Written::of(self.form, 0, &bodies(&news))?;
+        let written = Written::of(self.form, 0, &bodies(&changed))?;
         Ok(event("change", &written.into_text(), Some(&id)).into_bytes())
     }
 
@@ -228,11 +233,11 @@ impl watch::Form for Polled {
     const BYTES_MAX: usize = WATCH_FRAME_BYTES_MAX;
 
     fn frame(&mut self, keys: &[Key], entries: &[Option<StoredEntry>]) -> Result<Vec<u8>> {
-        let news = news(keys, entries, &self.seen);
-        if news.is_empty() {
+        let changed = changed_states(keys, entries, &self.seen);
+        if changed.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(polled(self.form, &news, &states(entries))?.finish_for(&self.lossy))
+        Ok(polled(self.form, &changed, &states(entries))?.finish_for(&self.lossy))
     }
 
     fn end(&self, _error: &Error) -> Option<Bytes> {
@@ -245,9 +250,9 @@ impl watch::Form for Polled {
 }
 
 /// The document of a poll.
-fn polled(form: Form, news: &[State<'_>], states: &[Option<Versionstamp>]) -> Result<Written> {
+fn polled(form: Form, changed: &[State<'_>], states: &[Option<Versionstamp>]) -> Result<Written> {
     let versionstamps = states.iter().map(|stamp| stamp.map(StampDigits)).collect();
-    Written::of(form, 0, &StatesBody { entries: bodies(news), versionstamps })
+    Written::of(form, 0, &StatesBody { entries: bodies(changed), versionstamps })
 }
 
 /// `versionstamps`: those of the last answer, with commas; `null` for no entry.

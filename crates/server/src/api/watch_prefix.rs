@@ -85,7 +85,7 @@ struct Events {
 }
 
 impl Events {
-    fn is_news(&self, change: &Change) -> bool {
+    fn is_unreported(&self, change: &Change) -> bool {
         let key = change.key.as_bytes();
         let is_value = !matches!(change.kind, ChangeKind::ExpirySet { .. });
         let is_within = |range: &Bounds| *range.start <= *key && *key < *range.end;
@@ -108,12 +108,13 @@ impl feed::Form for Events {
     const TELLS_GAPS: bool = true;
 
     fn batch(&mut self, version: u64, changes: &[Change]) -> Result<Vec<u8>> {
-        let news: Vec<_> = changes.iter().filter(|change| self.is_news(change)).cloned().collect();
+        let unreported: Vec<_> =
+            changes.iter().filter(|change| self.is_unreported(change)).cloned().collect();
         if version >= self.newest {
             self.shown.clear();
         }
         let told = |change| changed(change, self.reports);
-        let (mut text, mut rest) = (String::new(), news.as_slice());
+        let (mut text, mut rest) = (String::new(), unreported.as_slice());
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(first_part(rest, self.limit));
             let last = part.last().filter(|_| !behind.is_empty());

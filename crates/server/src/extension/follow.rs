@@ -70,7 +70,7 @@ struct Following {
     /// Whether they are to be read.
     looks: bool,
     /// Whether there may be later commits.
-    news: bool,
+    has_later: bool,
     /// Read not before.
     from: Option<Instant>,
     /// The next position is due.
@@ -126,7 +126,7 @@ pub(super) async fn follow(
         asked_indexes: None,
         indexes: None,
         looks: true,
-        news: true,
+        has_later: true,
         from: None,
         beat_at: Instant::now() + beat,
         beat,
@@ -188,7 +188,7 @@ impl Following {
             }
             Some(Piece::Page(page)) => write_entries(&page.0),
             Some(Piece::Ends) => {
-                (self.stage, self.news, self.looks) = (Stage::Following, true, true);
+                (self.stage, self.has_later, self.looks) = (Stage::Following, true, true);
                 write_copy_ends()
             }
             Some(Piece::Failed(error)) => Err(error),
@@ -219,7 +219,7 @@ impl Following {
         if self.looks {
             return self.new_indexes().await;
         }
-        if !self.news {
+        if !self.has_later {
             tokio::select! {
                 () = self.woken.notified() => {
                     self.from = Some(Instant::now() + Duration::from_millis(FOLLOW_LINGER_MS));
@@ -228,7 +228,7 @@ impl Following {
                     (self.beats, self.looks) = (true, true);
                 }
             }
-            self.news = true;
+            self.has_later = true;
             return Ok(None);
         }
         if let Some(from) = self.from {
@@ -243,7 +243,7 @@ impl Following {
             self.asked = Some(Pending::of(|reply| store.read_log(place, claim, reply)));
         }
         let read = answered(&mut self.asked).await?;
-        self.news = false;
+        self.has_later = false;
         match read {
             LogRead::Copy(why) => {
                 self.stage = Stage::Waiting(why);
@@ -254,7 +254,7 @@ impl Following {
                 let is_quiet = version == place.version && !self.beats;
                 place.advance(version, &segments);
                 self.list.sent(version, newest);
-                self.news = !newest;
+                self.has_later = !newest;
                 if is_quiet {
                     return Ok(None);
                 }

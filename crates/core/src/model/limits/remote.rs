@@ -45,7 +45,7 @@ pub const REFUSAL_WAIT_MS_MAX: u64 = 1000;
 /// keep-alive every few seconds.
 pub const WATCH_SILENCE_MS_MAX: u64 = 60_000;
 
-/// How long a stream without news must have lasted for the next one to be opened without backoff.
+/// How long a stream without changes must have lasted for the next one to be opened without backoff.
 pub const STREAM_STEADY_MS_MIN: u64 = 1000;
 
 /// Ranges of one request to a server, which share a snapshot.

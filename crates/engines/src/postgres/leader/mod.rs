@@ -161,11 +161,11 @@ impl Exchange {
     fn answer(&self, ended: Vec<(Ticket, Result<Report>)>, room: usize) {
         let mut waiting = self.waiting.lock();
         let more = room.saturating_sub(waiting.submitted.len());
-        let news = !ended.is_empty() || (waiting.room == 0 && more > 0);
+        let wakes = !ended.is_empty() || (waiting.room == 0 && more > 0);
         waiting.room = more;
         waiting.ended.extend(ended);
         drop(waiting);
-        if news {
+        if wakes {
             self.wake();
         }
     }

@@ -39,8 +39,8 @@ pub(super) struct Announcer<Tell> {
     refused: HashMap<PathBuf, FileId>,
     /// The error of the last attempt, and the time of the first refusal.
     refusal: Option<Refusal>,
-    /// Whether the refusals have changed since the last [`Self::take_news`].
-    news: bool,
+    /// Whether the refusals have changed since the last [`Self::take_refused`].
+    has_changed: bool,
     refusals: u32,
     retry_at: Option<Instant>,
 }
@@ -53,15 +53,15 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
             announced: HashMap::new(),
             refused: HashMap::new(),
             refusal: None,
-            news: false,
+            has_changed: false,
             refusals: 0,
             retry_at: None,
         }
     }
 
     /// The refused files, if they have changed since the last call.
-    pub(super) fn take_news(&mut self) -> Option<HashMap<PathBuf, Refusal>> {
-        if !std::mem::take(&mut self.news) {
+    pub(super) fn take_refused(&mut self) -> Option<HashMap<PathBuf, Refusal>> {
+        if !std::mem::take(&mut self.has_changed) {
             return None;
         }
         if self.refused.is_empty() {
@@ -88,7 +88,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
 
     /// Watches a file for this registration; `None` ends the watch.
     pub(super) fn follow(&mut self, path: PathBuf, registration: Option<FileId>, now: Instant) {
-        self.news |= self.refused.remove(&path).is_some();
+        self.has_changed |= self.refused.remove(&path).is_some();
         if self.announced.get(&path).copied() == registration {
             return;
         }
@@ -100,7 +100,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
         // While the operating system refuses, only [`Self::retry`] asks it.
         if self.retry_at.is_some_and(|at| at > now) {
             self.refused.insert(path, registration);
-            self.news = true;
+            self.has_changed = true;
         } else {
             self.add(path, registration, now);
         }
@@ -112,7 +112,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
             return;
         }
         self.retry_at = None;
-        self.news = true;
+        self.has_changed = true;
         let mut refused = std::mem::take(&mut self.refused).into_iter();
         for (path, registration) in refused.by_ref() {
             self.add(path, registration, now);
@@ -142,7 +142,7 @@ impl<Tell: Fn(Announced) + Clone + Send + 'static> Announcer<Tell> {
             tracing::warn!(%reason, path = %path.display(), "no file notifications; polling");
         }
         self.refused.insert(path, registration);
-        self.news = true;
+        self.has_changed = true;
         let reason = reason.to_owned();
         let since = self.refusal.as_ref().map_or(now, |refusal| refusal.since);
         self.refusal = Some(Refusal { reason, since });

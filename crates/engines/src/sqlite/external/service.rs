@@ -148,7 +148,7 @@ struct Round {
 }
 
 impl Registered {
-    fn has_news(&self) -> bool {
+    fn has_changed(&self) -> bool {
         !self.altered.is_empty() || !self.announced.is_empty() || self.all_announced
     }
 
@@ -199,7 +199,7 @@ impl Service {
                 announcer.follow(path, registration, now);
             }
             announcer.retry(now);
-            if let Some(refused) = announcer.take_news() {
+            if let Some(refused) = announcer.take_refused() {
                 self.registered.lock().refused = refused;
             }
             round.left.into_iter().for_each(|file| schedule.left(file));
@@ -213,11 +213,11 @@ impl Service {
         }
     }
 
-    /// Waits for news or until a time; `None` after a long time without files.
+    /// Waits for a change or until a time; `None` after a long time without files.
     fn wait(&self, until: Option<Instant>) -> Option<Round> {
         let mut registered = self.registered.lock();
         let leave_at = Instant::now() + Duration::from_millis(EXTERNAL_LINGER_MS);
-        while !registered.has_news() {
+        while !registered.has_changed() {
             let is_watching = !registered.files.is_empty();
             let at = if is_watching { until.unwrap_or(leave_at) } else { leave_at };
             if !self.arrived.wait_until(&mut registered, at).timed_out() {
@@ -226,7 +226,7 @@ impl Service {
             if is_watching {
                 break;
             }
-            if registered.files.is_empty() && !registered.has_news() {
+            if registered.files.is_empty() && !registered.has_changed() {
                 registered.running = false;
                 return None;
             }

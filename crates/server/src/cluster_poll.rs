@@ -16,23 +16,23 @@ use openkv_core::model::{CLUSTER_POLL_MS, Error, Result};
 /// # Errors
 /// Errors of the database server; `Unavailable` if the thread cannot start.
 pub(super) fn follow(members: &Arc<Membership>, catalog: &Arc<Catalog>) -> Result<()> {
-    take(members, catalog)?;
+    poll(members, catalog)?;
     let (with, of) = (Arc::downgrade(members), Arc::downgrade(catalog));
     members.catalog.read_by(Arc::new(move || match (with.upgrade(), of.upgrade()) {
-        (Some(members), Some(catalog)) => take(&members, &catalog),
+        (Some(members), Some(catalog)) => poll(&members, &catalog),
         _ => Ok(()),
     }));
     let (members, catalog) = (members.clone(), Arc::downgrade(catalog));
     let thread = std::thread::Builder::new().name("openkv-cluster".into());
-    let spawned = thread.spawn(move || poll(&members, &catalog));
+    let spawned = thread.spawn(move || poll_at_intervals(&members, &catalog));
     spawned.map(drop).map_err(|error| Error::unavailable(error.to_string()))
 }
 
-fn poll(members: &Membership, catalog: &Weak<Catalog>) {
+fn poll_at_intervals(members: &Membership, catalog: &Weak<Catalog>) {
     let mut fails = false;
     while members.wait(Duration::from_millis(CLUSTER_POLL_MS)) {
         let Some(catalog) = catalog.upgrade() else { return };
-        match take(members, &catalog) {
+        match poll(members, &catalog) {
             Ok(()) => fails = false,
             Err(error) if !std::mem::replace(&mut fails, true) => {
                 tracing::warn!(%error, "asking PostgreSQL about the other servers");
@@ -42,8 +42,8 @@ fn poll(members: &Membership, catalog: &Weak<Catalog>) {
     }
 }
 
-fn take(members: &Membership, catalog: &Catalog) -> Result<()> {
-    let changes = members.take_news()?;
+fn poll(members: &Membership, catalog: &Catalog) -> Result<()> {
+    let changes = members.poll()?;
     for name in &changes.led_by_others {
         catalog.leader_changed(name);
     }
