@@ -90,7 +90,7 @@ test("an unknown flag is refused", () => {
     OP_CALCULATE: 2,
     OP_APPEND: 1,
     OP_SET_EXPIRY: 1,
-    OP_TELL: 1,
+    OP_RETURN: 1,
   };
   for (const [name, at] of Object.entries(flagAt)) {
     const record = Buffer.alloc(64);

@@ -42,7 +42,7 @@ import {
   CHECKS,
   MESSAGES,
   MUTATIONS,
-  TELLS_VALUES,
+  RETURNS_VALUES,
   type Segment,
   commitLate,
   giveWriter,
@@ -321,7 +321,7 @@ export class AtomicOperation {
 
   /** A method of its own: a closure in commit() would cost memory in each call. */
   async #commitWith(options: CommitOptions): Promise<KvAtomicResult | KvCommitRefusal> {
-    const last = checkTellsValues(options) ? TELLS_VALUES : undefined;
+    const last = checkReturnsValues(options) ? RETURNS_VALUES : undefined;
     const result = await abortable("atomic().commit", options, () => this.#commit(last));
     if (last !== undefined && result.ok && !Object.hasOwn(result, "values")) {
       assign(result, "values", []);
@@ -471,7 +471,7 @@ function expiryOf(mutation: { expireIn?: unknown; expireAt?: unknown }): {
 }
 
 /** Whether the result has the values of the calculations. */
-function checkTellsValues(options: CommitOptions): boolean {
+function checkReturnsValues(options: CommitOptions): boolean {
   const { values } = checkOptions("atomic().commit", options, ["values", "signal"]);
   if (values === undefined || typeof values === "boolean") return values === true;
   throw invalid(`atomic().commit: values must be a boolean: received ${shown(values)}`);

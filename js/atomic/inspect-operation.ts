@@ -30,7 +30,7 @@ import {
   OP_SET_EXPIRY,
   OP_SET,
   OP_SUM,
-  OP_TELL,
+  OP_RETURN,
   OP_WRITE_ID,
   SUFFIXED,
 } from "../native/contract.js";
@@ -116,7 +116,7 @@ class Description {
       case OP_PATCHES:
       case OP_SCHEDULE:
       case OP_UNSCHEDULE:
-      case OP_TELL:
+      case OP_RETURN:
       case OP_WRITE_ID:
         return `record ${op}`;
       default:

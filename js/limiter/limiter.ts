@@ -11,7 +11,7 @@ import { putKey } from "../records/records.js";
 import type { Session } from "../session/session.js";
 import {
   MUTATIONS,
-  TELLS_VALUES,
+  RETURNS_VALUES,
   type Segment,
   commitLate,
   joinSegments,
@@ -69,7 +69,7 @@ export class KvLimiter {
 
   async #ask(segment: Segment): Promise<KvLimit> {
     const session = this.#session;
-    const segments = [segment, TELLS_VALUES];
+    const segments = [segment, RETURNS_VALUES];
     session.requireOpen();
     if (session.order.held !== 0) {
       const [batch, index] = await commitLate(session, segments);

@@ -90,7 +90,7 @@ export const COMMITTED_WITH = 3;
 /** Checks failed: their indexes follow. */
 export const CHECKS_FAILED = 4;
 /** Committed: the versionstamp and the results follow. */
-export const COMMITTED_TELLING = 5;
+export const COMMITTED_RETURNING = 5;
 /** Unique indexes refuse the write: the violations follow. */
 export const NOT_UNIQUE = 6;
 
@@ -177,8 +177,8 @@ export const OP_PATCHES = 0x0b;
 export const OP_CHECK_RANGE = 0x0c;
 /** Enqueues a message of a named queue. */
 export const OP_ENQUEUE_NAMED = 0x0e;
-/** What the outcome tells besides the versionstamp. */
-export const OP_TELL = 0x0f;
+/** Return values: what the outcome has besides the versionstamp. */
+export const OP_RETURN = 0x0f;
 /** The id by which a server recognises a repetition, once in a write; only from a client over a URL. */
 export const OP_WRITE_ID = 0x10;
 /** Acknowledges a message, if its lock holds. */
@@ -234,10 +234,10 @@ export const SET_EXPIRY_REQUIRED = 2;
 /** It only tells, and takes nothing. */
 export const LIMIT_PEEK = 1;
 
-// Flags of a TELL.
+// Flags of a RETURN.
 
 /** The results of the calculations. */
-export const TELL_VALUES = 1;
+export const RETURN_VALUES = 1;
 
 // Capabilities that OPENED says are missing.
 

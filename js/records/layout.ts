@@ -29,14 +29,14 @@ import {
   OP_SET,
   OP_SET_EXPIRY,
   OP_SUM,
-  OP_TELL,
+  OP_RETURN,
   OP_UNSCHEDULE,
   OP_WRITE_ID,
   RELATIVE,
   SET_EXPIRY_EXPIRES,
   SET_EXPIRY_REQUIRED,
   SUFFIXED,
-  TELL_VALUES,
+  RETURN_VALUES,
 } from "../native/contract.js";
 import { putText, readU32 } from "../native/frame.js";
 
@@ -56,7 +56,7 @@ export type Op =
   | typeof OP_ENQUEUE
   | typeof OP_ENQUEUE_NAMED
   | typeof OP_PATCHES
-  | typeof OP_TELL
+  | typeof OP_RETURN
   | typeof OP_WRITE_ID
   | typeof OP_ACKNOWLEDGE
   | typeof OP_DEDUPLICATE
@@ -71,7 +71,7 @@ const SET_FLAGS = EXPIRES | SUFFIXED;
 const CALCULATE_FLAGS = CALCULATE_MIN | CALCULATE_MAX | CALCULATE_CLAMP | CALCULATE_EXPIRES;
 const APPEND_FLAGS = APPEND_FRONT | APPEND_EXPIRES;
 const SET_EXPIRY_FLAGS = SET_EXPIRY_EXPIRES | SET_EXPIRY_REQUIRED;
-const TELL_FLAGS = TELL_VALUES;
+const RETURN_FLAGS = RETURN_VALUES;
 const LIMIT_FLAGS = LIMIT_PEEK;
 
 /**
@@ -262,9 +262,9 @@ export class RecordLayout {
         this.patchesAt = at;
         at += 4 + 13 * readU32(buf, at);
         return at;
-      case OP_TELL:
+      case OP_RETURN:
         if (this.relative) throw unknown(`record ${first}`);
-        this.readFlags(buf[at++], TELL_FLAGS);
+        this.readFlags(buf[at++], RETURN_FLAGS);
         return at;
       case OP_WRITE_ID:
         if (this.relative) throw unknown(`record ${first}`);

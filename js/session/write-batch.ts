@@ -18,7 +18,7 @@ import {
   CHECKS_FAILED,
   CHECK_FAILED,
   COMMITTED,
-  COMMITTED_TELLING,
+  COMMITTED_RETURNING,
   COMMITTED_WITH,
   NOT_UNIQUE,
   OP_END,
@@ -233,7 +233,7 @@ export class WriteBatch implements Receiver {
       } else if (status === COMMITTED_WITH) {
         this.#outcomes.push(readStamp(data, at));
         at = this.#tell(i, readUuids(data, at + STAMP_BYTES));
-      } else if (status === COMMITTED_TELLING) {
+      } else if (status === COMMITTED_RETURNING) {
         this.#outcomes.push(readStamp(data, at));
         at = this.#tell(i, readResults(data, at + STAMP_BYTES));
       } else if (status === CHECK_FAILED) {

@@ -11,9 +11,9 @@ import { putBytes } from "../native/frame.js";
 import {
   OP_ENQUEUE,
   OP_ENQUEUE_NAMED,
-  OP_TELL,
+  OP_RETURN,
   RELATIVE,
-  TELL_VALUES,
+  RETURN_VALUES,
 } from "../native/contract.js";
 import { timeOffsetOf } from "../records/layout.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -39,9 +39,9 @@ export interface Segment {
 }
 
 /** Requests the results of the calculations. Must be the last segment. */
-export const TELLS_VALUES: Segment = {
+export const RETURNS_VALUES: Segment = {
   rank: MESSAGES + 1,
-  buf: Buffer.of(OP_TELL, TELL_VALUES),
+  buf: Buffer.of(OP_RETURN, RETURN_VALUES),
   start: 0,
   end: 2,
   fills: null,

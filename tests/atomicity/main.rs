@@ -239,7 +239,7 @@ fn any_write(
     let parts = WriteParts {
         checks: (0..few(rng, 3)).map(|_| any_check(rng, seen)).collect(),
         mutations: (0..few(rng, 6)).map(|_| any_mutation(rng, pair, seen)).collect(),
-        tells_values: rng.below(3) == 0,
+        returns_values: rng.below(3) == 0,
         messages: (0..few(rng, 2)).map(|_| any_message(rng, messages, pair.now_ms)).collect(),
         ..WriteParts::default()
     };

@@ -179,7 +179,7 @@ impl Room {
     fn of(framed: &Framed) -> Self {
         let (checks, mutations, messages) = framed.write.parts();
         let conditions = checks.len() + framed.write.ranges().len() + framed.write.acks().len();
-        let tells = usize::from(framed.write.tells_values());
+        let tells = usize::from(framed.write.returns_values());
         // A mutation or message may have a placeholder record. The id and the end are records too.
         let places = framed.write.patches().len();
         let records = conditions + 2 * mutations.len() + 3 * messages.len() + places + tells + 2;

@@ -21,7 +21,7 @@ use crate::codec::message_context;
 use crate::codec::{cbor, key};
 use crate::model::{
     self, Ack, AtomicWrite, ChangeKind, Decision, EncodedValue, Encoding, Error, Key, Kind,
-    Message, Mutation, Resolved, Result, Results, ScheduleChange, Tells, Time, Versionstamp,
+    Message, Mutation, Resolved, Result, Results, Returned, ScheduleChange, Time, Versionstamp,
     WriteParts, limit,
 };
 
@@ -227,12 +227,12 @@ impl<'b> Evaluation<'b> {
         if let Err(reason) = self.all_accepted(&parts) {
             return Ok(Decision::Rejected(reason));
         }
-        let WriteParts { mutations, messages, acks, tells_values, .. } = parts;
+        let WriteParts { mutations, messages, acks, returns_values, .. } = parts;
         let version = self.version + 1;
         let can_fail = self.has_unique() || mutations.iter().any(Mutation::can_fail);
         let mut undo = Undo::new();
         for mutation in mutations {
-            let tells = tells_values.then(|| mutation.tells()).flatten();
+            let tells = returns_values.then(|| mutation.returned()).flatten();
             match self.change(mutation, version)? {
                 Ok(Change::Leaves(key, effect)) => {
                     if let (Some(tells), RowEffect::Stored(row)) = (tells, &effect) {
@@ -469,10 +469,10 @@ impl<'b> Evaluation<'b> {
 }
 
 /// The part of a stored value that the caller gets.
-fn reported_value(tells: Tells, value: &EncodedValue) -> EncodedValue {
+fn reported_value(tells: Returned, value: &EncodedValue) -> EncodedValue {
     match tells {
-        Tells::Number | Tells::Limiter => value.clone(),
-        Tells::Length => {
+        Returned::Number | Returned::Limiter => value.clone(),
+        Returned::Length => {
             let length = cbor::array_length(&value.bytes).unwrap_or(0);
             let bytes = cbor::encode_number(f64::from(length));
             EncodedValue { encoding: Encoding::Cbor, bytes }

@@ -82,7 +82,7 @@ pub use value_index::{
     Violation, check_paths,
 };
 pub use versionstamp::Versionstamp;
-pub(crate) use write::Tells;
+pub(crate) use write::Returned;
 pub use write::{
     Arith, AtomicWrite, Check, Decision, Mutation, MutationKind, RangeCheck, Results, WriteParts,
 };

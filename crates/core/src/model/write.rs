@@ -174,7 +174,7 @@ kinds! {
 
 /// What a result reports of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tells {
+pub(crate) enum Returned {
     /// The stored number.
     Number,
     /// The length of the stored array.
@@ -274,11 +274,11 @@ impl Mutation {
     }
 
     /// What a result reports of this mutation.
-    pub(crate) const fn tells(&self) -> Option<Tells> {
+    pub(crate) const fn returned(&self) -> Option<Returned> {
         match self {
-            Self::Arith { .. } | Self::Calculate { .. } => Some(Tells::Number),
-            Self::Append { .. } => Some(Tells::Length),
-            Self::Limit { .. } => Some(Tells::Limiter),
+            Self::Arith { .. } | Self::Calculate { .. } => Some(Returned::Number),
+            Self::Append { .. } => Some(Returned::Length),
+            Self::Limit { .. } => Some(Returned::Limiter),
             Self::Set { .. } | Self::Delete { .. } | Self::SetExpiry { .. } => None,
         }
     }
@@ -304,7 +304,7 @@ pub struct WriteParts {
     /// Changes, in order.
     pub mutations: Vec<Mutation>,
     /// Whether the results contain the calculated values.
-    pub tells_values: bool,
+    pub returns_values: bool,
     /// Messages to enqueue.
     pub messages: Vec<Message>,
     /// Positions of UUIDs.
@@ -391,8 +391,8 @@ impl AtomicWrite {
     }
 
     /// Whether the results contain the calculated values.
-    pub fn tells_values(&self) -> bool {
-        self.parts.tells_values
+    pub fn returns_values(&self) -> bool {
+        self.parts.returns_values
     }
 
     /// The id by which a repetition is recognised.

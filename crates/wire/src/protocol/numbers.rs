@@ -157,7 +157,7 @@ numbers! {
         /// Checks failed: their indexes follow.
         CHECKS_FAILED = 4;
         /// Committed: the versionstamp and the results follow.
-        COMMITTED_TELLING = 5;
+        COMMITTED_RETURNING = 5;
         /// Unique indexes refuse the write: the violations follow.
         NOT_UNIQUE = 6;
     }

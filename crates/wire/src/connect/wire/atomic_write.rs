@@ -41,7 +41,7 @@ pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
         ranges,
         acks,
         mutations,
-        tells_values,
+        returns_values,
         messages,
         patches,
         deletion,
@@ -52,7 +52,7 @@ pub fn write_request(write: AtomicWrite) -> Result<Vec<u8>> {
         (!acks.is_empty(), "ack in a commit"),
         (!patches.is_empty(), "uuidv7()"),
         (deletion.is_some(), "deleteMany"),
-        (tells_values, "commit({ values: true })"),
+        (returns_values, "commit({ values: true })"),
     ];
     if let Some((_, what)) = beyond.into_iter().find(|(is_there, _)| *is_there) {
         return Err(lacking_for(what));

@@ -3,7 +3,8 @@
 use super::answer::{error, push_error};
 use super::reader::{Reader, push_sized};
 use crate::protocol::numbers::status::{
-    CHECK_FAILED, CHECKS_FAILED, COMMITTED, COMMITTED_TELLING, COMMITTED_WITH, NOT_UNIQUE, REJECTED,
+    CHECK_FAILED, CHECKS_FAILED, COMMITTED, COMMITTED_RETURNING, COMMITTED_WITH, NOT_UNIQUE,
+    REJECTED,
 };
 use openkv_core::codec::{Malformed, uuid};
 use openkv_core::model::{
@@ -25,7 +26,7 @@ pub fn push_outcomes(out: &mut Vec<u8>, decisions: &[Decision]) {
                 failed.iter().for_each(|at| push_count(out, *at));
             }
             Decision::CommittedWith(stamp, results) if !is_plain(results) => {
-                out.push(COMMITTED_TELLING);
+                out.push(COMMITTED_RETURNING);
                 out.extend_from_slice(&stamp.hex());
                 push_results(out, results);
             }
@@ -127,7 +128,7 @@ fn decision(reader: &mut Reader<'_>) -> Result<Decision, Malformed> {
             let (stamp, resolved) = (reader.stamp()?, resolved(reader)?);
             Decision::committed(stamp, Results { resolved, ..Results::default() })
         }
-        COMMITTED_TELLING => {
+        COMMITTED_RETURNING => {
             let (stamp, resolved) = (reader.stamp()?, resolved(reader)?);
             let values = reader.counted(5, Reader::value)?;
             let enqueued = reader.counted(1, |reader| {
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn an_outcome_without_results_is_plain() {
-        for (status, counts) in [(COMMITTED_WITH, 1), (COMMITTED_TELLING, 3)] {
+        for (status, counts) in [(COMMITTED_WITH, 1), (COMMITTED_RETURNING, 3)] {
             let stamp = Versionstamp::new(5);
             let frame = [&[status][..], &stamp.hex(), &vec![0; 4 * counts]].concat();
             assert_eq!(parse_outcomes(&frame, 1), Ok(vec![Decision::Committed(stamp)]));

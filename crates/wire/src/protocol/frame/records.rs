@@ -43,8 +43,8 @@ numbers! {
         CHECK_RANGE = 0x0c;
         /// Enqueues a message of a named queue.
         ENQUEUE_NAMED = 0x0e;
-        /// What the outcome tells besides the versionstamp.
-        TELL = 0x0f;
+        /// Return values: what the outcome has besides the versionstamp.
+        RETURN = 0x0f;
         /// The id by which a server recognises a repetition, once in a write; only from a client over a URL.
         WRITE_ID = 0x10;
         /// Acknowledges a message, if its lock holds.
@@ -107,8 +107,8 @@ numbers! {
         PEEK = 1;
     }
 
-    /// Flags of a TELL.
-    tell: u8, "TELL_" {
+    /// Flags of a RETURN.
+    returns: u8, "RETURN_" {
         /// The results of the calculations.
         VALUES = 1;
     }
@@ -314,7 +314,7 @@ records! {
         value: Vec<u8>,
     }
     Patches = PATCHES { patches: List32<(u8, u32, u64)> }
-    Tell = TELL { flags: u8 = tell }
+    Return = RETURN { flags: u8 = returns }
     Id = WRITE_ID { id: [u8; WriteId::BYTES] }
     Acknowledge = ACKNOWLEDGE { message: i64, lock: [u8; 8] }
     Deduplicate = DEDUPLICATE { mode: u8 }
@@ -372,7 +372,7 @@ pub(super) fn to_mutation(
         | Record::Enqueue(_)
         | Record::EnqueueNamed(_)
         | Record::Patches(_)
-        | Record::Tell(_)
+        | Record::Return(_)
         | Record::Id(_)
         | Record::Acknowledge(_)
         | Record::Deduplicate(_)

@@ -6,7 +6,7 @@ use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
 use super::records::{
     self, Acknowledge, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed, Id, Patches, Record,
-    Schedule, Tell, Unschedule, tell, to_mutation, to_record,
+    Return, Schedule, Unschedule, returns, to_mutation, to_record,
 };
 use openkv_core::codec::{Malformed, key, uuid};
 use openkv_core::model::{
@@ -151,8 +151,8 @@ fn parse_write(
                 let schedule = Some(Box::new(ScheduleChange::Remove(name)));
                 parts.messages.push(Message { queue, schedule, ..Message::default() });
             }
-            Record::Tell(Tell { flags: tell::VALUES }) => parts.tells_values = true,
-            Record::Tell(_) => return Err(reader.refused("a TELL that asks for nothing")),
+            Record::Return(Return { flags: returns::VALUES }) => parts.returns_values = true,
+            Record::Return(_) => return Err(reader.refused("a RETURN that asks for nothing")),
             Record::Patches(Patches { patches }) => {
                 take(reader, left, patches.0.len())?;
                 for patch in patches.0 {
@@ -291,8 +291,8 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
         }
         push_patches(out, &parts.patches, &[(IN_MESSAGE, Target::Message(at))]);
     }
-    if parts.tells_values {
-        Record::Tell(Tell { flags: tell::VALUES }).push(out);
+    if parts.returns_values {
+        Record::Return(Return { flags: returns::VALUES }).push(out);
     }
     Record::End(End {}).push(out);
 }
