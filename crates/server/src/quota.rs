@@ -13,14 +13,14 @@ use openkv_core::model::OVER_QUOTA_PAUSE_MS;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket {
     /// Thousandths of operations taken and not refilled.
-    owed: u64,
+    debt: u64,
     at: Duration,
 }
 
 impl Bucket {
     /// Takes operations of a request beyond its first, even if they are not free yet.
     pub(super) fn owe(&mut self, count: u64) {
-        self.owed = self.owed.saturating_add(count.saturating_mul(1000));
+        self.debt = self.debt.saturating_add(count.saturating_mul(1000));
     }
 
     /// Takes one operation at `per_second`, which is also the burst.
@@ -31,13 +31,13 @@ impl Bucket {
         let rate = u64::from(per_second);
         // Whole milliseconds only: the rest counts the next time.
         let passed = u64::try_from(at.saturating_sub(self.at).as_millis()).unwrap_or(u64::MAX);
-        self.owed = self.owed.saturating_sub(passed.saturating_mul(rate));
+        self.debt = self.debt.saturating_sub(passed.saturating_mul(rate));
         self.at += Duration::from_millis(passed);
-        if self.owed + 1000 <= rate * 1000 {
-            self.owed += 1000;
+        if self.debt + 1000 <= rate * 1000 {
+            self.debt += 1000;
             return Ok(());
         }
-        let left = (self.owed + 1000).saturating_sub(rate * 1000);
+        let left = (self.debt + 1000).saturating_sub(rate * 1000);
         Err(left.div_ceil(1000).checked_div(rate).map_or(60, |seconds| seconds.clamp(1, 60)))
     }
 }

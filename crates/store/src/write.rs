@@ -81,7 +81,7 @@ pub(super) fn start<W: Writer + 'static>(
         timers: Timers::default(),
         pace: Pace::default(),
         build_ms: None,
-        owed: Vec::new(),
+        pending_settlements: Vec::new(),
         asking: Tries::default(),
         applying: Tries::default(),
         building: Tries::default(),
@@ -130,17 +130,17 @@ struct WriterThread<W> {
     build_ms: Option<i64>,
     /// Settlements of a failed transaction, and of messages without a consumer, for the next
     /// transaction.
-    owed: Vec<Settlement>,
+    pending_settlements: Vec<Settlement>,
     /// Consecutive failed reads of the deadlines.
     asking: Tries,
     /// Consecutive failed transactions.
     applying: Tries,
     /// Consecutive failed steps of building indexes.
     building: Tries,
-    /// The time of a transaction for `owed` alone, or for locks whose renewal failed. The wait does
+    /// The time of a transaction for `pending_settlements` alone, or for locks whose renewal failed. The wait does
     /// not grow with each failure, because the locks run out meanwhile.
     retry_ms: i64,
-    /// The last attempt for `owed` is under way.
+    /// The last attempt for `pending_settlements` is under way.
     closing: bool,
     /// The last transaction left out writes: their bound for waiting is shorter than that of the
     /// settlements in it.
@@ -158,7 +158,7 @@ struct WriterThread<W> {
 }
 
 /// The work taken from the write queue at one time.
-struct Drained {
+struct RoundWork {
     tasks: Vec<WriterTask>,
     queries: Vec<WriterTask>,
     copies: Vec<CopyWork>,
@@ -172,7 +172,7 @@ struct Drained {
 /// The next work of the writer thread.
 enum Next {
     /// It carries out work.
-    Work(Box<Drained>),
+    Work(Box<RoundWork>),
     /// It asks the engine for outcomes.
     Outcomes,
     /// It waits.
@@ -207,8 +207,8 @@ impl<W: Writer> WriterThread<W> {
             true => self.drain(&mut waiting),
             false => self.drain_behind(&mut waiting),
         };
-        let drained = match next {
-            Next::Work(drained) => *drained,
+        let round = match next {
+            Next::Work(round) => *round,
             Next::Outcomes => return Round::Worked,
             Next::Rest(rest) => return Round::Rests(waiting, rest),
             Next::Over => {
@@ -223,10 +223,10 @@ impl<W: Writer> WriterThread<W> {
             }
         };
         drop(waiting);
-        if drained.nudged {
+        if round.nudged {
             self.timers.ask_anew();
         }
-        self.carry_out(drained);
+        self.carry_out(round);
         self.next_step = 0;
         Round::Worked
     }
@@ -239,7 +239,7 @@ impl<W: Writer> WriterThread<W> {
             return Next::Work(Box::new(self.take(waiting, now_ms)));
         }
         if waiting.closing {
-            if !self.owed.is_empty() && !std::mem::replace(&mut self.closing, true) {
+            if !self.pending_settlements.is_empty() && !std::mem::replace(&mut self.closing, true) {
                 return Next::Work(Box::new(self.take(waiting, now_ms)));
             }
             return Next::Over;
@@ -266,17 +266,17 @@ impl<W: Writer> WriterThread<W> {
         asked || (!waiting.closing && (waiting.consumers.is_asked() || due()))
     }
 
-    fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> Drained {
+    fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> RoundWork {
         let alone = self.under_way.is_empty();
         let again = self.retry_ms <= now_ms;
         let settles = !waiting.settlements.is_empty()
             || !waiting.asked.is_empty()
-            || (again && !self.owed.is_empty())
+            || (again && !self.pending_settlements.is_empty())
             || (again && waiting.consumers.renewal_ms().is_some_and(|at| at <= now_ms));
         let mut group = Group::next(&waiting.submissions, alone && settles, self.settled_alone);
         group.settles &= alone;
         self.settled_alone = group.submissions == 0 && !waiting.submissions.is_empty();
-        let mut drained = Drained {
+        let mut round = RoundWork {
             tasks: std::mem::take(&mut waiting.tasks),
             queries: std::mem::take(&mut waiting.queries),
             copies: std::mem::take(&mut waiting.copies),
@@ -286,14 +286,14 @@ impl<W: Writer> WriterThread<W> {
             busy: group.busy,
             nudged: std::mem::take(&mut waiting.nudged),
         };
-        let Drained { replies, work, asked, .. } = &mut drained;
+        let RoundWork { replies, work, asked, .. } = &mut round;
         for submission in waiting.submissions.drain(..group.submissions) {
             replies.push(Reply::of(submission, work));
         }
         self.draw_seed(work);
         if group.settles {
             // Owed settlements come first, so that they are kept after a failure.
-            work.settlements = std::mem::take(&mut self.owed);
+            work.settlements = std::mem::take(&mut self.pending_settlements);
             work.settlements.append(&mut waiting.settlements);
             waiting.acknowledging.take();
             work.renewals = waiting.consumers.renewals(now_ms);
@@ -326,7 +326,7 @@ impl<W: Writer> WriterThread<W> {
         if alone && synced && self.timers.expiry.may_join(now_ms) {
             work.sweep_max = SWEEP_JOINED_ROWS_MAX;
         }
-        drained
+        round
     }
 
     /// Gives randomness to work that needs any.
@@ -336,8 +336,8 @@ impl<W: Writer> WriterThread<W> {
         }
     }
 
-    fn carry_out(&mut self, drained: Drained) {
-        let Drained { tasks, queries, copies, replies, asked, work, busy, .. } = drained;
+    fn carry_out(&mut self, round: RoundWork) {
+        let RoundWork { tasks, queries, copies, replies, asked, work, busy, .. } = round;
         for query in queries {
             query(Ok(&mut self.writer));
         }
@@ -417,7 +417,7 @@ impl<W: Writer> WriterThread<W> {
             }
         }
         if !dispatched.left.is_empty() {
-            self.owed.extend(dispatched.left);
+            self.pending_settlements.extend(dispatched.left);
             self.retry_ms = 0;
         }
     }

@@ -46,7 +46,7 @@ impl<W: Writer> WriterThread<W> {
     /// The earliest time of work without an arrival.
     pub(super) fn next_ms(&self, consumers: &Consumers) -> Option<i64> {
         let renewal = consumers.renewal_ms().map(|at| at.max(self.retry_ms));
-        let retry = Some(self.retry_ms).filter(|_| !self.owed.is_empty());
+        let retry = Some(self.retry_ms).filter(|_| !self.pending_settlements.is_empty());
         let times = [self.timers.next_ms(consumers), renewal, retry, self.build_ms];
         times.into_iter().flatten().min()
     }

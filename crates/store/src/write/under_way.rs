@@ -30,7 +30,7 @@ enum Origin {
     Callers {
         replies: Vec<Reply>,
         asked: Vec<LockRequest>,
-        /// Its settlements that no caller waits for. After a failure they are owed.
+        /// Its settlements that no caller waits for. After a failure they are pending.
         settlements: Vec<Settlement>,
         /// Its renewals for listeners.
         renewals: Vec<Renewal>,
@@ -125,9 +125,12 @@ impl<W: Writer> WriterThread<W> {
     }
 
     /// The callers whose settlements are durable: a batch that settles is the last one under way, and one that
-    /// has failed leaves its settlements owed. Writes under way do not delay them.
+    /// has failed leaves its settlements pending. Writes under way do not delay them.
     pub(super) fn acknowledged(&self, waiting: &mut Waiting) -> Vec<Acknowledged> {
-        if waiting.acknowledging.is_empty() || self.is_alone() || !self.owed.is_empty() {
+        if waiting.acknowledging.is_empty()
+            || self.is_alone()
+            || !self.pending_settlements.is_empty()
+        {
             return Vec::new();
         }
         let none_waits = waiting.settlements.is_empty();
@@ -196,7 +199,7 @@ impl<W: Writer> WriterThread<W> {
             }
             Err(error) => {
                 tracing::warn!(%error, "a transaction failed");
-                self.owed.extend(settlements);
+                self.pending_settlements.extend(settlements);
                 self.timers.failed(&done, &error);
                 let pause_ms = self.applying.failed_ms();
                 self.back_off(done.now_ms, pause_ms);
