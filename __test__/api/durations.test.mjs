@@ -49,7 +49,7 @@ test("a message is delayed, locked and retried by texts", async () => {
   await clock.advance(9_999);
   assert.equal(await queue.receive(), null);
   await clock.advance(1);
-  const second = await queue.receive({ wait: "1ms" });
+  const second = await queue.receive({ wait: "1m" });
   await second.nack({ retry: false });
   assert.equal((await queue.stats()).dead, 1);
   await clock.advance(7 * 86_400_000);

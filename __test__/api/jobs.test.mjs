@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sharedPostgres } from "../kit/postgres.mjs";
 import { startServer } from "../kit/server.mjs";
-import { guard, until } from "../kit/time.mjs";
+import { guard, sleep, until } from "../kit/time.mjs";
 import { freshPath, open } from "./databases.mjs";
 
 const accessToken = "the-token-of-these-tests";
+/** A lock that is renewed every 100 ms. */
+const LOCK_MS = 300;
 
 /** Where a database is, and how it is opened there. */
 const PLACES = {
@@ -252,5 +254,29 @@ function suite(fresh) {
     await stop();
     assert.equal((await kv.get(["late"])).value, null);
     assert.equal((await queue.stats()).total, 0, "it is neither retried nor dead");
+  });
+
+  // The renewal found the lock lost first, and the reason was LockLost.
+  test("a handler that asks for its signal late learns of the cancellation too", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("mail");
+    let [began, reason] = [];
+    const stop = listening(
+      queue,
+      async (_, message) => {
+        began = message;
+        // Meanwhile it is cancelled, and its lock should be renewed.
+        await sleep(3 * LOCK_MS);
+        await until(() => message.signal.aborted);
+        reason = message.signal.reason.name;
+      },
+      { lockDuration: LOCK_MS },
+    );
+    await queue.enqueue("a");
+    await until(() => began !== undefined);
+    assert.equal(await queue.cancel(began.id), true);
+    await until(() => reason !== undefined);
+    assert.equal(reason, "Cancelled");
+    await stop();
   });
 }

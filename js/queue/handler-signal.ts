@@ -15,6 +15,8 @@ export class HandlerSignal {
   #reason: Error | null = null;
   /** Called when a handler first asks for the signal. */
   onAsked: (() => void) | null = null;
+  /** Finds out why the lock of the message is lost; `null` if it cannot have been cancelled. */
+  whyLost: (() => Promise<Error>) | null = null;
 
   get signal(): AbortSignal {
     if (this.#controller === null) {

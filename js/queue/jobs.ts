@@ -251,12 +251,6 @@ function* eventsOf({ changes }: KvChanges): Generator<JobEvent> {
   }
 }
 
-/** Whether the message was cancelled. */
-async function isCancelled(session: Session, queue: string, id: string): Promise<boolean> {
-  const [{ versionstamp }] = await getMany(session, [jobKey(queue, id, "cancelled")]);
-  return versionstamp !== null;
-}
-
 /**
  * Aborts the signals of handlers whose messages are cancelled. It looks when a handler first asks for its
  * signal, and whenever a message of the queue is cancelled while such handlers run.
@@ -305,8 +299,19 @@ export class Cancellations {
     follow().catch(() => {});
   }
 
+  /** Whether the message is cancelled, as far as the database can be read. */
+  async has(id: string): Promise<boolean> {
+    try {
+      const [{ versionstamp }] = await getMany(this.#session, [
+        jobKey(this.#queue, id, "cancelled"),
+      ]);
+      return versionstamp !== null;
+    } catch {
+      return false;
+    }
+  }
+
   async #look(id: string): Promise<void> {
-    const is = await isCancelled(this.#session, this.#queue, id).catch(() => false);
-    if (is) this.#handlers.get(id)?.();
+    if (await this.has(id)) this.#handlers.get(id)?.();
   }
 }

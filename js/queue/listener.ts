@@ -161,7 +161,9 @@ export class Listener implements Receiver {
   #loseLock(number: number): void {
     const handling = this.#signals.get(number);
     if (handling === undefined || handling.lock.acknowledged) return;
-    handling.stop.abort(lockLost(handling.lock));
+    const { stop, lock } = handling;
+    if (stop.whyLost === null) stop.abort(lockLost(lock));
+    else void stop.whyLost().then((reason) => stop.abort(reason));
   }
 
   #start(number: number, message: RawMessage, lock: MessageLock): void {

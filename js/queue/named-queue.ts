@@ -39,7 +39,7 @@ import {
 } from "./queue-options.js";
 import { Listener } from "./listener.js";
 import { type PeekedPage, peek } from "./peek.js";
-import { HandledMessage, cancelled, withinTime } from "./handler-signal.js";
+import { HandledMessage, cancelled, lockLost, withinTime } from "./handler-signal.js";
 import { infoOf } from "./raw-message.js";
 import { Schedules, type SchedulesPage } from "./schedules.js";
 import type { Session } from "../session/session.js";
@@ -120,6 +120,8 @@ export class KvQueue {
         const message = new HandledMessage(session, job, lock, infoOf(raw), stop);
         const longest = job.timeoutMs ?? timeoutMs;
         stop.onAsked = () => cancellations.add(job.id, () => stop.abort(cancelled(lock)));
+        stop.whyLost = async () =>
+          (await cancellations.has(job.id)) ? cancelled(lock) : lockLost(lock);
         tellStarted(session, job);
         try {
           const value = await withinTime(() => handler(message.value, message), longest, stop);
