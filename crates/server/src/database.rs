@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::answer::Refusal;
 use super::archive_policy::ArchivePolicy;
 use super::auth::{AccessToken, Rights, TokenHash};
-use super::copies::Copies;
 use super::deliveries::Deliveries;
+use super::downloads::Downloads;
 use super::followers::Followers;
 #[cfg(feature = "archive")]
 use super::location::FileStamp;
@@ -56,8 +56,8 @@ pub(super) struct Database {
     pub(super) deliveries: Deliveries,
     /// The replicas that follow it here.
     pub(super) followers: Arc<Followers>,
-    /// Copies of it for downloads.
-    pub(super) copies: Arc<Copies>,
+    /// Downloads of it for downloads.
+    pub(super) downloads: Arc<Downloads>,
     /// The bytes that it holds, and when they were measured.
     bytes: Mutex<Option<(u64, Instant)>>,
     /// Notified when the tokens change or the database is dropped: watches check their grants.
@@ -124,7 +124,7 @@ impl Database {
             exporting: Arc::new(Semaphore::new(HTTP_EXPORTS_MAX)),
             deliveries: Deliveries::default(),
             followers: Arc::default(),
-            copies: Arc::default(),
+            downloads: Arc::default(),
             bytes: Mutex::default(),
             changed,
             gone: AtomicBool::new(false),
@@ -396,7 +396,7 @@ impl Database {
     pub(super) fn close(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
-        self.copies.clear();
+        self.downloads.clear();
         drop(self.store.lock().take());
         if let Some(primary) = self.primary() {
             primary.end();
@@ -408,7 +408,7 @@ impl Database {
     pub(super) fn destroy(&self) {
         self.gone.store(true, Ordering::Release);
         self.changed.send_replace(());
-        self.copies.clear();
+        self.downloads.clear();
         let store = self.store.lock().take();
         if let Some(Err(_shared)) = store.map(|store| last_of(store, DROP_WAIT_MS_MAX)) {
             let id = self.id;

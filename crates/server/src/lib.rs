@@ -22,7 +22,7 @@
 //! | `stream`, `watch` | endless answers; the states of keys |
 //! | `checked` | long answers that break off unless they are complete |
 //! | `extension` | openkv's own requests, for clients that ask for them |
-//! | `copies` | copies of a database for downloads |
+//! | `downloads` | copies of a database for downloads |
 //! | `deliveries` | messages that event streams have delivered |
 //! | `admin` | creates and drops databases, tokens and policies of archives |
 //! | `archives` | the archivers of its databases |
@@ -53,10 +53,10 @@ mod checked;
 mod clock;
 mod cluster_poll;
 mod connection;
-mod copies;
 mod data;
 mod database;
 mod deliveries;
+mod downloads;
 mod exchange;
 mod extension;
 mod feed;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 #[cfg(feature = "archive")]
 use std::time::SystemTime;
 
-use super::copies::remove_left;
+use super::downloads::remove_left;
 use super::membership::Membership;
 use super::pending::BUSY;
 use super::read_server::Primary;

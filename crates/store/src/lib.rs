@@ -22,7 +22,6 @@
 pub mod call;
 mod consume;
 mod copy;
-mod copy_pages;
 mod deletion;
 mod external;
 mod feed;
@@ -50,6 +49,7 @@ mod schedules;
 mod search;
 mod thread;
 mod timers;
+mod transfer;
 mod watch;
 mod write;
 mod write_queue;
@@ -63,7 +63,6 @@ use parking_lot::Mutex;
 
 use crate::metrics::Metrics;
 pub use copy::Pages;
-pub use copy_pages::{CopyPage, CopyPiece};
 pub use deletion::Look;
 pub use feed::OpenedReply;
 pub use health::{Failing, Part};
@@ -80,6 +79,7 @@ pub use reads::{Caller, Rows};
 pub use scan::Scan;
 pub use schedules::ListedSchedule;
 pub use thread::on_thread;
+pub use transfer::{TransferPage, TransferPiece};
 pub use write_queue::{Acknowledged, Lost};
 
 type MakeReader = Arc<dyn Fn() -> Result<Box<dyn Reader>> + Send + Sync>;

@@ -292,7 +292,7 @@ impl<W: Writer> WriterThread<W> {
         }
         self.draw_seed(work);
         if group.settles {
-            // Owed settlements come first, so that they are kept after a failure.
+            // Pending settlements come first, so that they are kept after a failure.
             work.settlements = std::mem::take(&mut self.pending_settlements);
             work.settlements.append(&mut waiting.settlements);
             waiting.acknowledging.take();

@@ -19,7 +19,7 @@ use openkv_core::model::{
     COPY_MS_MAX, CopiedEntry, EncodedValue, Error, FOLLOW_LINGER_MS, FOLLOW_PAUSE_MS_MAX,
     FOLLOW_PAUSE_MS_MIN, Followed, Id, IndexSpec, Key, Kind, Result, Seen,
 };
-use openkv_store::{CopyPage, CopyPiece, LogRead, Room, Store};
+use openkv_store::{LogRead, Room, Store, TransferPage, TransferPiece};
 use openkv_wire::protocol::follow::FollowMessage;
 
 /// Pages of a copy that wait for the follower.
@@ -266,7 +266,7 @@ impl Follower {
         let wanted = Arc::new(move || !signal.stops());
         let patience = self.source.patience("the copy for a replica", most, Some(wanted));
         let send = move |piece: Piece| pieces.send(piece).is_ok();
-        self.source.copy_pages(self.prefixes.clone(), patience, send);
+        self.source.transfer(self.prefixes.clone(), patience, send);
         let mut place = None;
         for piece in rest {
             match piece {
@@ -314,7 +314,7 @@ impl Room for OneBatch {
     }
 }
 
-type Piece = CopyPiece<EntriesPage>;
+type Piece = TransferPiece<EntriesPage>;
 
 /// Entries as the follower takes them.
 #[derive(Default)]
@@ -323,7 +323,7 @@ struct EntriesPage {
     bytes: usize,
 }
 
-impl CopyPage for EntriesPage {
+impl TransferPage for EntriesPage {
     fn push(&mut self, Seen { row, expire_at_ms }: &Seen<'_>) {
         self.bytes += row.key.len() + row.value.len();
         self.entries.push(CopiedEntry {

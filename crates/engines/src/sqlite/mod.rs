@@ -10,7 +10,6 @@ mod backup;
 mod clock;
 mod connection;
 mod contention;
-mod copying;
 mod dead;
 mod deno_queue;
 mod depths;
@@ -41,6 +40,7 @@ mod permissions;
 mod reader;
 #[cfg(feature = "archive")]
 mod rebuild;
+mod replica;
 mod replication_log;
 mod restore;
 mod rows;

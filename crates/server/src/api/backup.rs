@@ -21,8 +21,8 @@ use super::problem::{Answered, Problem};
 use super::target::Query;
 use crate::answer::{Body, answer};
 use crate::checked::PieceSender;
-use crate::copies::{Copied, Download};
 use crate::data::{Client, store_of};
+use crate::downloads::{Copied, Download};
 use openkv_core::model::{ANSWER_PIECE_BYTES, Capability, Error, Result};
 use openkv_store::on_thread;
 use openkv_wire::protocol::backup::{
@@ -51,10 +51,10 @@ pub(super) async fn backup(client: Extension<Admitted>, request: Request) -> Ans
         let text = "A backup is made for GET alone.";
         return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, text));
     }
-    let copies = &client.database.copies;
+    let downloads = &client.database.downloads;
     let resumed = |name| {
         let lists = head.headers.get_all(name).iter();
-        lists.flat_map(hashes).find_map(|hash| copies.resume(&hash))
+        lists.flat_map(hashes).find_map(|hash| downloads.resume(&hash))
     };
     let kept = resumed(IF_MATCH).or_else(|| resumed(IF_RANGE));
     if kept.is_none() && head.headers.contains_key(IF_MATCH) {
@@ -90,7 +90,7 @@ async fn made(client: &Client) -> Result<Download, Problem> {
     let Some(path) = client.database.file().filter(|_| capabilities.has(Capability::Backup)) else {
         return Err(capabilities.refusal(Capability::Backup).into());
     };
-    let made = client.database.copies.make(&store, path).await?;
+    let made = client.database.downloads.make(&store, path).await?;
     // A client reads the error.
     Ok(made.map_err(|error| client.database.without_path(&error))?)
 }

@@ -11,7 +11,6 @@
 
 mod catalog;
 mod content;
-mod copying;
 mod ending;
 mod http;
 mod listing;
@@ -24,6 +23,7 @@ mod prune;
 mod restore;
 mod run;
 mod snapshot;
+mod snapshot_file;
 mod source;
 mod status;
 mod target;

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::names::{SnapshotName, Timeline};
 use super::object::{Commit, Content, FORM, Hash, Head, Source, Stored, ZSTD_LEVEL, encode_head};
 use super::target::{READS, Target};
-use super::{content, copying};
+use super::{content, snapshot_file};
 use openkv_client::open::cannot;
 use openkv_core::model::{ARCHIVE_PART_BYTES, Error, Result};
 use openkv_engines::sqlite::{Rebuild, Unfinished};
@@ -45,7 +45,7 @@ impl Take {
     /// Errors of the store, the disk and the target; `Unavailable` if `goes_on` returns `false`.
     pub(super) fn run(&self, store: &Store, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<Taken> {
         let copy = Unfinished::beside(&self.beside);
-        copying::write(store, &self.source, copy.path(), goes_on)?;
+        snapshot_file::write(store, &self.source, copy.path(), goes_on)?;
         let mut rebuild = Rebuild::open(copy.path())?;
         let version = rebuild.version();
         let name = SnapshotName { timeline: Timeline(self.source.timeline), version };

@@ -26,7 +26,7 @@ use openkv_core::model::{
     COPY_MS_MAX, COPY_PAGE_BYTES, Error, FEED_FRAME_BYTES_MAX, FOLLOW_LINGER_MS, Followed, Id,
     IndexSpec, Key, Result, Seen,
 };
-use openkv_store::{CopyPage, CopyPiece, LogRead, Store};
+use openkv_store::{LogRead, Store, TransferPage, TransferPiece};
 use openkv_wire::protocol::follow::{
     Follow, read_request, write_changes, write_copy_begins, write_copy_ends, write_end,
     write_entries, write_indexes,
@@ -41,7 +41,7 @@ enum Stage {
     /// Waits until few enough copies are under way, for this reason.
     Waiting(&'static str),
     /// Sends a copy.
-    Copying(mpsc::Receiver<Piece>, #[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
+    Transferring(mpsc::Receiver<Piece>, #[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
     /// Sends what comes after the place.
     Following,
     /// Ends with this error.
@@ -49,7 +49,7 @@ enum Stage {
     Over,
 }
 
-type Piece = CopyPiece<EntriesPage>;
+type Piece = TransferPiece<EntriesPage>;
 
 type Asked<T> = Option<Pending<T>>;
 
@@ -164,9 +164,9 @@ impl Following {
                     self.list.begins_anew();
                     let place = self.database.exporting.clone().acquire_owned().await;
                     let place = place.map_err(|_| Error::closed())?;
-                    self.stage = Stage::Copying(self.copy(), place);
+                    self.stage = Stage::Transferring(self.copy(), place);
                 }
-                Stage::Copying(pieces, _) => {
+                Stage::Transferring(pieces, _) => {
                     let piece = pieces.recv().await;
                     return self.copied(piece).map(Some);
                 }
@@ -210,7 +210,7 @@ impl Following {
             let sent = while_lasting(is_of_snapshot.then_some(&*lasting), pieces.send(piece));
             runtime.block_on(sent).is_some_and(|sent| sent.is_ok())
         };
-        self.store.copy_pages(self.prefixes.clone(), patience, send);
+        self.store.transfer(self.prefixes.clone(), patience, send);
         rest
     }
 
@@ -315,7 +315,7 @@ impl Default for EntriesPage {
     }
 }
 
-impl CopyPage for EntriesPage {
+impl TransferPage for EntriesPage {
     fn push(&mut self, Seen { row, expire_at_ms }: &Seen<'_>) {
         let value = (row.encoding.id(), row.value);
         push_entry(&mut self.0, (row.key, row.stamp.version()), value, *expire_at_ms);

@@ -12,7 +12,7 @@ use openkv_engines::{GoesOn, Snapshot};
 
 /// A part of a copy.
 #[derive(Debug)]
-pub enum CopyPiece<P> {
+pub enum TransferPiece<P> {
     /// The place of the snapshot.
     Begins(Followed),
     /// Some entries.
@@ -24,7 +24,7 @@ pub enum CopyPiece<P> {
 }
 
 /// Entries of a copy, in the form that its receiver needs. A new one is empty.
-pub trait CopyPage: Default + Send + 'static {
+pub trait TransferPage: Default + Send + 'static {
     /// Adds an entry.
     fn push(&mut self, entry: &Seen<'_>);
 
@@ -36,39 +36,40 @@ impl Store {
     /// Hands all entries with these prefixes to `send`, until it answers `false`. The copy has a thread and
     /// a reader of its own, so `send` may wait. Meanwhile the log of a file cannot be reset, so the copy ends
     /// once the log is too long, which `send` learns from `patience` while it waits.
-    pub fn copy_pages<P: CopyPage>(
+    pub fn transfer<P: TransferPage>(
         &self,
         prefixes: Vec<Key>,
         patience: Arc<Patience>,
-        send: impl FnMut(CopyPiece<P>) -> bool + Send + 'static,
+        send: impl FnMut(TransferPiece<P>) -> bool + Send + 'static,
     ) {
         let (make_reader, now_ms) = (self.make_reader.clone(), self.env.now_ms());
         let keeper = self.log_keeper();
-        let copy = move |mut copying: Copying<P, _>| {
+        let copy = move |mut transfer: Transfer<P, _>| {
             let asked = patience.clone();
             let goes_on: GoesOn = Arc::new(move || asked.lasts());
             let begun = patience.keep_log(keeper).and_then(|()| make_reader());
             let copied = begun.and_then(|mut reader| {
-                reader
-                    .read_while(now_ms, &goes_on, &mut |snapshot| copying.copy(snapshot, &prefixes))
+                reader.read_while(now_ms, &goes_on, &mut |snapshot| {
+                    transfer.copy(snapshot, &prefixes)
+                })
             });
-            copying.end(patience.check().and(copied));
+            transfer.end(patience.check().and(copied));
         };
-        let copying = Copying { page: P::default(), send };
-        on_thread("openkv-walk", copying, copy, |copying, error| copying.end(Err(error)));
+        let transfer = Transfer { page: P::default(), send };
+        on_thread("openkv-walk", transfer, copy, |transfer, error| transfer.end(Err(error)));
     }
 }
 
 /// A copy under way, on its thread.
-struct Copying<P, S> {
+struct Transfer<P, S> {
     page: P,
     send: S,
 }
 
-impl<P: CopyPage, S: FnMut(CopyPiece<P>) -> bool + Send + 'static> Copying<P, S> {
+impl<P: TransferPage, S: FnMut(TransferPiece<P>) -> bool + Send + 'static> Transfer<P, S> {
     fn copy(&mut self, snapshot: &mut dyn Snapshot, prefixes: &[Key]) -> Result<()> {
         let place = place_of(snapshot, prefixes)?;
-        if !(self.send)(CopyPiece::Begins(place)) {
+        if !(self.send)(TransferPiece::Begins(place)) {
             return Err(unwanted());
         }
         let mut goes_on = true;
@@ -95,16 +96,18 @@ impl<P: CopyPage, S: FnMut(CopyPiece<P>) -> bool + Send + 'static> Copying<P, S>
     }
 
     fn flush(&mut self) -> bool {
-        (self.send)(CopyPiece::Page(std::mem::take(&mut self.page)))
+        (self.send)(TransferPiece::Page(std::mem::take(&mut self.page)))
     }
 }
 
-impl<P: CopyPage, S: FnMut(CopyPiece<P>) -> bool + Send + 'static> Caller<()> for Copying<P, S> {
+impl<P: TransferPage, S: FnMut(TransferPiece<P>) -> bool + Send + 'static> Caller<()>
+    for Transfer<P, S>
+{
     fn end(mut self, copied: Result<()>) {
         let last = match copied {
             Ok(()) if !self.flush() => return,
-            Ok(()) => CopyPiece::Ends,
-            Err(error) => CopyPiece::Failed(error),
+            Ok(()) => TransferPiece::Ends,
+            Err(error) => TransferPiece::Failed(error),
         };
         let _wanted = (self.send)(last);
     }

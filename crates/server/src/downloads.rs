@@ -45,13 +45,13 @@ struct Kept {
 }
 
 /// The copies of one database.
-pub(super) struct Copies {
+pub(super) struct Downloads {
     kept: Mutex<Vec<Kept>>,
     /// Held while a copy is made.
     making: Arc<Semaphore>,
 }
 
-impl Default for Copies {
+impl Default for Downloads {
     fn default() -> Self {
         Self { kept: Mutex::default(), making: Arc::new(Semaphore::new(1)) }
     }
@@ -60,7 +60,7 @@ impl Default for Copies {
 /// A download of a copy. Dropping it ends it.
 pub(super) struct Download {
     pub(super) copied: Arc<Copied>,
-    copies: Arc<Copies>,
+    downloads: Arc<Downloads>,
     /// The bytes that its connection has taken, once it has ended.
     pub(super) part: (u64, u64),
 }
@@ -116,7 +116,7 @@ pub(super) fn remove_left(database: &Path) {
     let _absent = std::fs::remove_file(path);
 }
 
-impl Copies {
+impl Downloads {
     /// Makes a copy of the database at this path, and begins its download. Dropping the future ends the
     /// work.
     pub(super) async fn make(
@@ -167,7 +167,7 @@ impl Copies {
         let (parts, idle_since) = (Vec::new(), Instant::now());
         let kept = Kept { copied: copied.clone(), readers: 1, parts, idle_since };
         self.kept.lock().push(kept);
-        Download { copied, copies: self.clone(), part: (0, 0) }
+        Download { copied, downloads: self.clone(), part: (0, 0) }
     }
 
     /// Begins another download of the copy with this hash, if it is still there.
@@ -175,8 +175,8 @@ impl Copies {
         let mut kept = self.kept.lock();
         let found = kept.iter_mut().find(|copy| copy.copied.hash == *hash)?;
         found.readers += 1;
-        let (copied, copies) = (found.copied.clone(), self.clone());
-        Some(Download { copied, copies, part: (0, 0) })
+        let (copied, downloads) = (found.copied.clone(), self.clone());
+        Some(Download { copied, downloads, part: (0, 0) })
     }
 
     /// Ends a download; `true` if the copy is kept for another one.
@@ -210,14 +210,14 @@ impl Copies {
 
 impl Drop for Download {
     fn drop(&mut self) {
-        let is_kept = self.copies.ended(self);
+        let is_kept = self.downloads.ended(self);
         // Without a runtime the server is closing, which removes all copies.
         if is_kept && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let copies = Arc::downgrade(&self.copies);
+            let downloads = Arc::downgrade(&self.downloads);
             runtime.spawn(async move {
                 sleep(Duration::from_millis(HTTP_BACKUP_KEPT_MS)).await;
-                if let Some(copies) = copies.upgrade() {
-                    copies.remove_idle();
+                if let Some(downloads) = downloads.upgrade() {
+                    downloads.remove_idle();
                 }
             });
         }
