@@ -10,9 +10,11 @@ use openkv::model::{
 };
 use openkv::open::{Target, open};
 use openkv::protocol::Command;
-use openkv::protocol::consume::{ConsumeMessage, read_message, write_consume, write_poll};
 use openkv::protocol::extension::read_answer;
-use openkv::protocol::frame::{Consume, LockUpdate, Poll, parse_received, push_lock_update};
+use openkv::protocol::frame::{
+    Consume, ConsumeMessage, LockUpdate, Poll, parse_received, push_lock_update, read_message,
+    write_consume, write_poll,
+};
 
 use crate::client::{Reply, Stream, send};
 use crate::kit::{PATIENCE, until};

@@ -20,9 +20,8 @@ use openkv_core::model::{
 };
 use openkv_wire::protocol::Command;
 use openkv_wire::protocol::RetrySafety;
-use openkv_wire::protocol::consume::write_poll;
 use openkv_wire::protocol::extension::{QUEUES, RECEIVE};
-use openkv_wire::protocol::frame::{Poll, frame_of, parse_received, push_settlement};
+use openkv_wire::protocol::frame::{Poll, frame_of, parse_received, push_settlement, write_poll};
 
 /// The waits of one handle.
 pub(super) struct Waits {

@@ -1,4 +1,4 @@
-//! Consumers of queues: a stream of messages (`protocol::consume`).
+//! Consumers of queues: a stream of messages (`protocol::frame`).
 //!
 //! Invariant: a delivered message is either taken by the connection, and then belongs to the remote
 //! consumer until its lock ends, or put back unused at once. The server renews no lock: an open
@@ -28,7 +28,7 @@ use openkv_core::model::{
 };
 use openkv_store::{RemoteConsumer, Room, Store};
 use openkv_wire::connect::versions::STREAM_TYPE;
-use openkv_wire::protocol::consume::{read_consume, write_dispatched, write_opened};
+use openkv_wire::protocol::frame::{read_consume, write_dispatched, write_opened};
 
 /// The settlement of a delivery that no consumer has seen.
 pub(super) fn unused(delivery: &Delivery) -> Settlement {

@@ -20,10 +20,8 @@ use openkv_core::model::{
     Ask, ConsumeOptions, Delivery, FRAMES_ANSWER_BYTES_MAX, Id, Result, Settlement,
 };
 use openkv_store::{Room, Store, remote_number};
-use openkv_wire::protocol::consume::read_poll;
 use openkv_wire::protocol::extension::{FRAMES_TYPE, write_good};
-use openkv_wire::protocol::frame::Poll;
-use openkv_wire::protocol::frame::{frame_of, push_received};
+use openkv_wire::protocol::frame::{Poll, frame_of, push_received, read_poll};
 
 /// Cancels the wait when the request is dropped.
 struct Waiting {

@@ -13,8 +13,8 @@
 //! | `/openkv/call/COMMAND` | the command's frame | the command's answer |
 //! | `/openkv/feed` | a feed request | a stream of batches (`feed`) |
 //! | `/openkv/follow` | a request of a follower | a stream of the log (`follow`) |
-//! | `/openkv/consume` | `protocol::consume` | a stream |
-//! | `/openkv/receive` | `protocol::consume` | a message, or nothing |
+//! | `/openkv/consume` | `protocol::frame` | a stream |
+//! | `/openkv/receive` | `protocol::frame` | a message, or nothing |
 //! | `/openkv/grant` | | u8 rights, u64 ms: what the token of the request may do, and for how long |
 //!
 //! An answer of status 200 begins with a byte: after 0 the answer follows, otherwise the body is an
@@ -30,7 +30,7 @@ pub const FRAMES: &str = "frames-1";
 /// The extension that offers change feeds (`protocol::feed`).
 pub const FEEDS: &str = "feeds-1";
 
-/// The extension that offers consumers of queues (`protocol::consume`). Those of `queues-1` had no
+/// The extension that offers consumers of queues (`protocol::frame`). Those of `queues-1` had no
 /// attempts left, no DEAD and no DEDUPLICATE.
 pub const QUEUES: &str = "queues-2";
 
@@ -152,11 +152,6 @@ pub fn read_grant(body: &[u8]) -> Result<Result<(u8, u64), Error>, &'static str>
     let (rights, left) = answer.split_first().ok_or("an answer without rights")?;
     let left = left.try_into().map_err(|_| "an answer about a token has nine bytes")?;
     Ok(Ok((*rights, u64::from_le_bytes(left))))
-}
-
-/// The error for a request that does not follow the contract.
-pub(super) fn unreadable(why: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("The frame cannot be read: {why}"))
 }
 
 /// The body of a read or write: the number of items, then their frame.

@@ -5,9 +5,9 @@
 //! later that nothing has changed in its range up to there. So a client that reconnects resumes
 //! without a gap, and a waiting feed does not fall behind.
 
-use super::extension::{GOOD, read_answer, unreadable};
+use super::extension::{GOOD, read_answer};
 use crate::protocol::frame::{
-    frame_of, parse_changes, parse_feed, push_changes, push_error, push_feed,
+    frame_of, parse_changes, parse_feed, push_changes, push_error, push_feed, unreadable,
 };
 use openkv_core::codec::framing::framed;
 use openkv_core::model::{

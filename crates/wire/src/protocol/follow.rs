@@ -13,11 +13,11 @@
 //!
 //! Kind 3 with no segments tells the position of the database. The end of a stream is an error record.
 
-use super::extension::{GOOD, read_answer, unreadable};
+use super::extension::{GOOD, read_answer};
 pub use crate::protocol::frame::Follow;
 use crate::protocol::frame::{
     frame_of, parse_entries, parse_follow, parse_followed, parse_segments, parse_specs, push_error,
-    push_follow, push_followed, push_segments, push_specs,
+    push_follow, push_followed, push_segments, push_specs, unreadable,
 };
 use openkv_core::codec::framing::framed;
 use openkv_core::model::{

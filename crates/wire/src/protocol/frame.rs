@@ -28,9 +28,9 @@ pub use answer::{
     push_failed, push_lacks, put_point,
 };
 pub use consume::{
-    Consume, LockUpdate, Poll, parse_consume, parse_dispatched, parse_lock_update, parse_number,
-    parse_poll, parse_received, push_consume, push_dispatched, push_lock_update, push_poll,
-    push_settlement,
+    Consume, ConsumeMessage, LockUpdate, Poll, parse_lock_update, parse_number, parse_received,
+    push_deliveries, push_lock_update, push_received, push_settlement, read_consume, read_message,
+    read_poll, write_consume, write_dispatched, write_opened, write_poll,
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use follow::{
@@ -42,9 +42,10 @@ pub use history::{parse_history, push_history_head, push_version};
 pub use outcomes::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{
     first_queue, parse_dead, parse_dead_list, parse_drain, parse_pause, parse_peek, parse_purge,
-    parse_queue, parse_reason, parse_renewal, parse_settlement, push_dead, push_deliveries,
-    push_drained, push_peek_head, push_peeked, push_received, push_stats,
+    parse_queue, parse_reason, parse_renewal, parse_settlement, push_dead, push_drained,
+    push_peek_head, push_peeked, push_stats,
 };
+pub(in crate::protocol) use reader::unreadable;
 pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges};
 pub use records::{Field, Presence, RECORDS, RecordLayout};
 pub use scan::{

@@ -17,11 +17,9 @@
 //! | [`feed`] | the stream of a change feed |
 //! | [`follow`] | the stream of a replication log |
 //! | [`state`] | the stream of a watch |
-//! | [`consume`] | the stream of a queue's consumer |
 
 pub mod backup;
 mod command;
-pub mod consume;
 pub mod extension;
 pub mod feed;
 pub mod follow;

@@ -2,8 +2,8 @@
 //!
 //! A message is an answer of the extension: the state, or the error that ends the stream.
 
-use super::extension::{GOOD, read_answer, unreadable};
-use crate::protocol::frame::{Answer, parse_answers, parse_keys, push_error};
+use super::extension::{GOOD, read_answer};
+use crate::protocol::frame::{Answer, parse_answers, parse_keys, push_error, unreadable};
 use openkv_core::codec::framing::framed;
 use openkv_core::model::{
     EncodedValue, Error, FRAMES_ANSWER_BYTES_MAX, Key, Limits, Result, Row, Versionstamp,

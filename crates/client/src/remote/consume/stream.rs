@@ -15,9 +15,8 @@ use openkv_core::model::{
     CONSUME_FRAME_BYTES_MAX, Error, LEAVE_MS_MAX, Limits, Result, WATCH_SILENCE_MS_MAX,
 };
 use openkv_wire::protocol::Command;
-use openkv_wire::protocol::consume::{ConsumeMessage, read_message, write_consume};
 use openkv_wire::protocol::extension::{CONSUME, QUEUES};
-use openkv_wire::protocol::frame::Consume;
+use openkv_wire::protocol::frame::{Consume, ConsumeMessage, read_message, write_consume};
 
 /// Bound of the end of a stream, in which messages on their way still arrive.
 const LEAVE: Duration = Duration::from_millis(LEAVE_MS_MAX);

@@ -1,11 +1,20 @@
 //! Frames of remote consumers: their requests, their messages, and their updates of locks. Both
 //! directions.
+//!
+//! The stream of a consumer is its number, then batches of messages. Settlements and renewals of
+//! locks are sent by calls (`Command::LockUpdate`), on any connection.
 
-use super::queue::{push_received, received, renewal, settlement};
-use super::reader::{Reader, push_f64, push_sized};
+use super::frame_of;
+use super::queue::{renewal, settlement};
+use super::reader::{Reader, push_f64, push_sized, unreadable};
 use crate::protocol::numbers::outcome;
 use openkv_core::codec::Malformed;
-use openkv_core::model::{Ask, Delivery, Outcome, Reason, Renewal, Settlement};
+use openkv_core::codec::framing::framed;
+use openkv_core::model::{
+    Ask, CONCURRENCY_MAX, CONSUME_FRAME_BYTES_MAX, Delivery, Error, LOCK_DURATION_MS_MAX,
+    LOCK_DURATION_MS_MIN, Outcome, QUEUE_NAME_BYTES_MAX, RECEIVE_POLL_MS_MAX, Reason, Renewal,
+    Result, Settlement, is_own_queue, own_queue,
+};
 
 /// A request for a stream of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +54,7 @@ pub struct LockUpdate {
 }
 
 /// Appends f64 lock, u32 concurrency, u32 credits, u32 length and the name of the queue.
-pub fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
+fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
     push_f64(out, asked.lock_ms);
     out.extend_from_slice(&asked.concurrency.to_le_bytes());
     out.extend_from_slice(&asked.credits.to_le_bytes());
@@ -53,7 +62,7 @@ pub fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
 }
 
 /// Parses the frame of [`push_consume`].
-pub fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
+fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
     Reader::whole(bytes, |reader| {
         let (lock_ms, concurrency, credits) = (reader.time_ms()?, reader.u32()?, reader.u32()?);
         Ok(Consume { queue: reader.string()?, lock_ms, concurrency, credits })
@@ -61,7 +70,7 @@ pub fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
 }
 
 /// Appends u64 number, f64 lock, u32 wait, u32 length and the name of the queue.
-pub fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
+fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
     out.extend_from_slice(&asked.number.to_le_bytes());
     push_f64(out, asked.lock_ms);
     out.extend_from_slice(&asked.wait_ms.to_le_bytes());
@@ -69,7 +78,7 @@ pub fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
 }
 
 /// Parses the frame of [`push_poll`].
-pub fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
+fn parse_poll(bytes: &[u8]) -> Result<Poll, Malformed> {
     Reader::whole(bytes, |reader| {
         let (number, lock_ms, wait_ms) = (reader.u64()?, reader.time_ms()?, reader.u32()?);
         Ok(Poll { queue: reader.string()?, lock_ms, number, wait_ms })
@@ -82,10 +91,7 @@ pub fn parse_number(bytes: &[u8]) -> Result<u64, Malformed> {
 }
 
 /// Appends messages, each after its lock.
-pub fn push_dispatched<'a>(
-    out: &mut Vec<u8>,
-    dispatched: impl ExactSizeIterator<Item = &'a Delivery>,
-) {
+fn push_dispatched<'a>(out: &mut Vec<u8>, dispatched: impl ExactSizeIterator<Item = &'a Delivery>) {
     out.extend_from_slice(&(dispatched.len() as u32).to_le_bytes());
     for delivery in dispatched {
         push_received(out, delivery);
@@ -93,13 +99,44 @@ pub fn push_dispatched<'a>(
 }
 
 /// Parses the frame of [`push_dispatched`].
-pub fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
+fn parse_dispatched(bytes: &[u8]) -> Result<Vec<Delivery>, Malformed> {
     Reader::whole(bytes, |reader| reader.counted(DELIVERY_BYTES_MIN, received))
 }
 
 /// Parses one message after its lock.
 pub fn parse_received(bytes: &[u8]) -> Result<Delivery, Malformed> {
     Reader::whole(bytes, received)
+}
+
+/// Parses a message after its lock.
+fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
+    let lock = reader.i64()?;
+    let (id, enqueued_ms) = (reader.time_ms()?, reader.time_ms()?);
+    let (attempts, attempts_left) = (reader.u32()?, reader.u32()?);
+    let value = reader.sized()?.to_vec();
+    Ok(Delivery { id, lock, attempts, attempts_left, enqueued_ms, value })
+}
+
+/// Appends a received message, after its lock: f64 id, f64 enqueued, u32 attempts, u32 attempts left, u32 length and value.
+pub fn push_received(out: &mut Vec<u8>, delivery: &Delivery) {
+    out.extend_from_slice(&delivery.lock.to_le_bytes());
+    push_f64(out, delivery.id);
+    push_f64(out, delivery.enqueued_ms);
+    out.extend_from_slice(&delivery.attempts.to_le_bytes());
+    out.extend_from_slice(&delivery.attempts_left.to_le_bytes());
+    push_sized(out, &delivery.value);
+}
+
+/// Appends deliveries of a listener, each after its number for settling and its lock.
+pub fn push_deliveries<'a>(
+    out: &mut Vec<u8>,
+    deliveries: impl ExactSizeIterator<Item = (i64, &'a Delivery)>,
+) {
+    out.extend_from_slice(&(deliveries.len() as u32).to_le_bytes());
+    for (number, delivery) in deliveries {
+        push_f64(out, number);
+        push_received(out, delivery);
+    }
 }
 
 /// Size of lock, number, time, attempts, attempts left and the value's length.
@@ -179,10 +216,107 @@ fn push_renewal(out: &mut Vec<u8>, renewal: &Renewal) {
     push_f64(out, renewal.lock_ms);
 }
 
+/// A message of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConsumeMessage {
+    /// The number of the stream, for granting credits; always the first message.
+    Opened(u64),
+    /// Messages that belong to the consumer until their locks expire.
+    Dispatched(Vec<Delivery>),
+}
+
+/// Encodes a request for a stream.
+pub fn write_consume(asked: &Consume) -> Vec<u8> {
+    frame_of(|out| push_consume(out, asked))
+}
+
+/// Decodes a request for a stream.
+///
+/// # Errors
+/// `Invalid` for a malformed request, and for one over a bound.
+pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
+    let asked = parse_consume(bytes).map_err(unreadable)?;
+    check(&asked.queue, asked.lock_ms)?;
+    if !(1..=CONCURRENCY_MAX).contains(&asked.concurrency) || asked.credits > asked.concurrency {
+        return Err(Error::invalid(format!(
+            "The concurrency of a consumer is from 1 to {CONCURRENCY_MAX}, its credits are at \
+             most as many: {} and {} given",
+            asked.concurrency, asked.credits
+        )));
+    }
+    Ok(asked)
+}
+
+/// Encodes a request for one message.
+pub fn write_poll(asked: &Poll) -> Vec<u8> {
+    frame_of(|out| push_poll(out, asked))
+}
+
+/// Decodes a request for one message; its wait is limited to the maximum.
+///
+/// # Errors
+/// `Invalid` for a malformed request, and for one over a bound.
+pub fn read_poll(bytes: &[u8]) -> Result<Poll> {
+    let mut asked = parse_poll(bytes).map_err(unreadable)?;
+    check(&asked.queue, asked.lock_ms)?;
+    asked.wait_ms = asked.wait_ms.min(RECEIVE_POLL_MS_MAX);
+    Ok(asked)
+}
+
+fn check(queue: &str, lock_ms: i64) -> Result<()> {
+    if is_own_queue(queue) {
+        return Err(own_queue());
+    }
+    if queue.len() > QUEUE_NAME_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "The name of a queue is too long (max {QUEUE_NAME_BYTES_MAX} bytes): {} bytes",
+            queue.len()
+        )));
+    }
+    let (least, most) = (i64::from(LOCK_DURATION_MS_MIN), i64::from(LOCK_DURATION_MS_MAX));
+    if !(least..=most).contains(&lock_ms) {
+        return Err(Error::invalid(format!(
+            "The lock of a message lasts from {least} to {most} ms: {lock_ms} given"
+        )));
+    }
+    Ok(())
+}
+
+/// The frame of the first message.
+///
+/// # Errors
+/// None in practice.
+pub fn write_opened(stream: u64) -> Result<Vec<u8>> {
+    framed(CONSUME_FRAME_BYTES_MAX, |out| out.extend_from_slice(&stream.to_le_bytes()))
+}
+
+/// The frame of some messages.
+///
+/// # Errors
+/// `Invalid` for more than clients accept.
+pub fn write_dispatched<'a>(
+    dispatched: impl ExactSizeIterator<Item = &'a Delivery>,
+) -> Result<Vec<u8>> {
+    framed(CONSUME_FRAME_BYTES_MAX, |out| push_dispatched(out, dispatched))
+}
+
+/// Decodes a message of the stream.
+///
+/// # Errors
+/// `Corrupt` for a malformed message.
+pub fn read_message(bytes: &[u8], is_first: bool) -> Result<ConsumeMessage> {
+    let message = match is_first {
+        true => parse_number(bytes).map(ConsumeMessage::Opened),
+        false => parse_dispatched(bytes).map(ConsumeMessage::Dispatched),
+    };
+    message.map_err(|why| Error::corrupt(format!("a message of a consumer's stream: {why}")))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{frame_of, no_part_is_parsed};
+    use super::super::no_part_is_parsed;
     use super::*;
+    use openkv_core::codec::framing::Frames;
 
     #[test]
     fn requests_round_trip() {
@@ -241,5 +375,55 @@ mod tests {
         assert!(parse_lock_update(&out, 5).is_err());
         let out = frame_of(|out| push_lock_update(out, &LockUpdate::default()));
         assert_eq!(parse_lock_update(&out, 0), Ok(LockUpdate::default()));
+    }
+
+    fn consume(change: impl FnOnce(&mut Consume)) -> Result<Consume> {
+        let mut asked =
+            Consume { queue: "mail".into(), lock_ms: 5000, concurrency: 10, credits: 10 };
+        change(&mut asked);
+        read_consume(&write_consume(&asked))
+    }
+
+    #[test]
+    fn requests_of_consumers_are_bounded() {
+        assert!(consume(|_| ()).is_ok());
+        assert!(consume(|asked| asked.queue = String::new()).is_ok());
+        assert!(consume(|asked| asked.queue = "q".repeat(QUEUE_NAME_BYTES_MAX)).is_ok());
+        assert!(consume(|asked| asked.queue = "q".repeat(QUEUE_NAME_BYTES_MAX + 1)).is_err());
+        for (lock_ms, good) in [(99, false), (100, true), (86_400_000, true), (86_400_001, false)] {
+            assert_eq!(consume(|asked| asked.lock_ms = lock_ms).is_ok(), good, "{lock_ms}");
+        }
+        assert!(consume(|asked| asked.concurrency = 0).is_err());
+        assert!(consume(|asked| asked.concurrency = CONCURRENCY_MAX).is_ok());
+        assert!(consume(|asked| asked.concurrency = CONCURRENCY_MAX + 1).is_err());
+        assert!(consume(|asked| asked.credits = 0).is_ok());
+        assert!(consume(|asked| asked.credits = 11).is_err());
+        let poll = |lock_ms, wait_ms| {
+            let asked = Poll { queue: "mail".into(), lock_ms, number: 1, wait_ms };
+            read_poll(&write_poll(&asked)).map(|asked| asked.wait_ms)
+        };
+        assert_eq!(poll(100, 5), Ok(5));
+        assert_eq!(poll(100, u32::MAX), Ok(RECEIVE_POLL_MS_MAX));
+        assert!(poll(99, 5).is_err());
+    }
+
+    #[test]
+    fn the_stream_sends_its_number_and_then_messages() {
+        let delivery = |len| {
+            let value = vec![7; len];
+            Delivery { id: 1, lock: 2, attempts: 3, attempts_left: 0, enqueued_ms: 4, value }
+        };
+        let dispatched = vec![delivery(3), delivery(0)];
+        let mut frames = Frames::up_to(CONSUME_FRAME_BYTES_MAX);
+        frames.push(&write_opened(9).unwrap());
+        frames.push(&write_dispatched(dispatched.iter()).unwrap());
+        let first = frames.next_message().unwrap().unwrap();
+        assert_eq!(read_message(&first, true), Ok(ConsumeMessage::Opened(9)));
+        let second = frames.next_message().unwrap().unwrap();
+        assert_eq!(read_message(&second, false), Ok(ConsumeMessage::Dispatched(dispatched)));
+        assert!(read_message(&second, true).is_err());
+        let largest = delivery(openkv_core::model::Limits::wide().message_bytes_max);
+        assert!(write_dispatched([largest].iter()).is_ok());
+        assert!(write_dispatched([delivery(CONSUME_FRAME_BYTES_MAX)].iter()).is_err());
     }
 }

@@ -4,8 +4,8 @@ use super::reader::{Reader, push_f64, push_sized};
 use crate::protocol::numbers::outcome;
 use openkv_core::codec::Malformed;
 use openkv_core::model::{
-    DeadLetter, DeadLetterChange, Delivery, MessageState, Outcome, Peek, PeekCursor, Peeked,
-    QueueChange, QueueStats, Reason, Renewal, Settlement,
+    DeadLetter, DeadLetterChange, MessageState, Outcome, Peek, PeekCursor, Peeked, QueueChange,
+    QueueStats, Reason, Renewal, Settlement,
 };
 
 /// Parses the number of a received message and that of its lock.
@@ -56,15 +56,6 @@ pub fn parse_renewal(bytes: &[u8]) -> Result<Renewal, Malformed> {
 pub(super) fn renewal(reader: &mut Reader<'_>) -> Result<Renewal, Malformed> {
     let (id, lock) = held(reader)?;
     Ok(Renewal { id, lock, lock_ms: reader.time_ms()? })
-}
-
-/// Parses a message after its lock.
-pub(super) fn received(reader: &mut Reader<'_>) -> Result<Delivery, Malformed> {
-    let lock = reader.i64()?;
-    let (id, enqueued_ms) = (reader.time_ms()?, reader.time_ms()?);
-    let (attempts, attempts_left) = (reader.u32()?, reader.u32()?);
-    let value = reader.sized()?.to_vec();
-    Ok(Delivery { id, lock, attempts, attempts_left, enqueued_ms, value })
 }
 
 /// Parses the name of a queue.
@@ -148,33 +139,6 @@ pub fn parse_drain(bytes: &[u8]) -> Result<(String, bool, i64), Malformed> {
 pub fn push_drained(out: &mut Vec<u8>, count: usize, until_ms: i64) {
     out.extend_from_slice(&(count as u32).to_le_bytes());
     push_f64(out, until_ms);
-}
-
-/// f64 id, f64 enqueued, u32 attempts, u32 length and value.
-fn push_message(out: &mut Vec<u8>, delivery: &Delivery) {
-    push_f64(out, delivery.id);
-    push_f64(out, delivery.enqueued_ms);
-    out.extend_from_slice(&delivery.attempts.to_le_bytes());
-    out.extend_from_slice(&delivery.attempts_left.to_le_bytes());
-    push_sized(out, &delivery.value);
-}
-
-/// Appends deliveries of a listener, each after its number for settling and its lock.
-pub fn push_deliveries<'a>(
-    out: &mut Vec<u8>,
-    deliveries: impl ExactSizeIterator<Item = (i64, &'a Delivery)>,
-) {
-    out.extend_from_slice(&(deliveries.len() as u32).to_le_bytes());
-    for (number, delivery) in deliveries {
-        push_f64(out, number);
-        push_received(out, delivery);
-    }
-}
-
-/// Appends a received message, after its lock.
-pub fn push_received(out: &mut Vec<u8>, delivery: &Delivery) {
-    out.extend_from_slice(&delivery.lock.to_le_bytes());
-    push_message(out, delivery);
 }
 
 /// Appends f64 pending, delayed, processing, dead, and 1 for a queue that is paused.

@@ -2,7 +2,7 @@
 
 use crate::protocol::numbers::range;
 use openkv_core::codec::Malformed;
-use openkv_core::model::{EncodedValue, Encoding, Key, Range, Request, Time, Versionstamp};
+use openkv_core::model::{EncodedValue, Encoding, Error, Key, Range, Request, Time, Versionstamp};
 
 /// Appends bytes after their length.
 pub(super) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -259,6 +259,11 @@ fn range(reader: &mut Reader<'_>, flags: u8) -> Result<Range, Malformed> {
     } else {
         Range::Span { start, end, limit, reverse: flags & range::REVERSE != 0 }
     })
+}
+
+/// The error for a request that does not follow the contract.
+pub(in crate::protocol) fn unreadable(why: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("The frame cannot be read: {why}"))
 }
 
 #[cfg(test)]
