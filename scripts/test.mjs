@@ -23,6 +23,9 @@ const testDir = join(root, "__test__");
 /** The tests that use the server that this script starts. */
 const NEEDS_POSTGRES = /^(api|conformance|postgres)\//;
 
+/** Most files wait now and then: for timers, servers and processes. */
+const FILES_AT_ONCE = availableParallelism() + 1;
+
 /** A hang guard for one test file, not a measure of speed. */
 const FILE_TIMEOUT_MS = 300_000;
 
@@ -46,7 +49,7 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
 const server = files.some((file) => NEEDS_POSTGRES.test(nameOf(file))) ? await startServer() : {};
 const temporary = mkdtempSync(join(tmpdir(), "openkv-test-"));
 process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
-const first = await run(files, availableParallelism());
+const first = await run(files, FILES_AT_ONCE);
 if (first.status === 0 || !mayFailOnce(first.failed.map(nameOf))) {
   process.exit(first.status);
 }

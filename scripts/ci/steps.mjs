@@ -3,8 +3,9 @@
 // Three lanes run in parallel, each one step at a time: "rust" compiles and checks, "node" builds the addon
 // and tests it, "light" has the steps that mostly wait, for packages, timers, processes and networks, while
 // the other two keep two processors busy. Whichever has ended takes the steps of "either", so that all end
-// at about the same time. `needs` names the steps that must succeed first, of any lane. A step whose need
-// failed is reported as not run, which fails the whole run.
+// at about the same time. The node lane is the longest, so a step that `yields` leaves the processors to it.
+// `needs` names the steps that must succeed first, of any lane. A step whose need failed is reported as not
+// run, which fails the whole run.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -36,22 +37,10 @@ export function steps(root) {
 
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--all", "--check"]),
-    rust("clippy", [
-      ...["cargo", "clippy", "--workspace", "--all-targets", "--features", "defects"],
-      ...["--", "-D", "warnings"],
-    ]),
-    rust("clippy-plain", [
-      ...[
-        "cargo",
-        "clippy",
-        "--workspace",
-        "--lib",
-        "--no-default-features",
-        "--features",
-        "server",
-      ],
-      ...["--", "-D", "warnings"],
-    ]),
+    rust("clippy", clippy("--all-targets", "--features", "defects"), { yields: true }),
+    rust("clippy-plain", clippy("--lib", "--no-default-features", "--features", "server"), {
+      yields: true,
+    }),
     rust("rust-test", rustTest(), { needs: ["postgres"], minutes: 15 }),
     rust("rust-doc", ["cargo", "test", "--workspace", "--doc", ...WITHOUT_NODE]),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
@@ -131,8 +120,12 @@ const light = (name, command, more) => step("light", name, command, more);
 const either = (name, command, more) => step("either", name, command, more);
 
 function step(lane, name, command, more = {}) {
-  const { needs = [], minutes = STEP_MINUTES_MAX } = more;
-  return { lane, name, command, needs, minutes };
+  const { needs = [], minutes = STEP_MINUTES_MAX, yields = false } = more;
+  return { lane, name, command, needs, minutes, yields };
+}
+
+function clippy(...options) {
+  return ["cargo", "clippy", "--workspace", ...options, "--", "-D", "warnings"];
 }
 
 /** `npm ci` in a folder, or null if the installed packages match the lock file. */
