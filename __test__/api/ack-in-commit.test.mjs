@@ -2,32 +2,12 @@
 // not at all, wherever the database is.
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { inspect } from "node:util";
-import { sharedPostgres } from "../kit/postgres.mjs";
-import { startServer } from "../kit/server.mjs";
 import { guard, until } from "../kit/time.mjs";
-import { freshPath, open } from "./databases.mjs";
+import { onEveryKind } from "./databases.mjs";
 
-const accessToken = "the-token-of-these-tests";
-
-/** Where a database is, and how it is opened there. */
-const PLACES = {
-  memory: async () => [":memory:"],
-  "a file": async () => [freshPath()],
-  "a URL": async () => {
-    const { url } = await startServer({ path: freshPath(), accessToken });
-    return [url, { accessToken }];
-  },
-  PostgreSQL: async () => [(await sharedPostgres()).url({})],
-  "PostgreSQL with a leader": async () => [(await sharedPostgres()).url({ more: "&lead=acks" })],
-};
-
-for (const [name, place] of Object.entries(PLACES)) {
-  describe(`acknowledgements in commits on ${name}`, () => {
-    suite(async () => await open(...(await place())));
-  });
-}
+onEveryKind("acknowledgements in commits", suite);
 
 function suite(fresh) {
   test("a commit acknowledges a received message, or nothing happens", async () => {

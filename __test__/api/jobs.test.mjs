@@ -1,31 +1,14 @@
 // Duty: pauses, drains, cancellations, results, progress and events of queues, wherever the database is.
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
-import { sharedPostgres } from "../kit/postgres.mjs";
-import { startServer } from "../kit/server.mjs";
+import { test } from "node:test";
 import { guard, sleep, until } from "../kit/time.mjs";
-import { freshPath, open } from "./databases.mjs";
+import { onEveryKind } from "./databases.mjs";
 
-const accessToken = "the-token-of-these-tests";
 /** A lock that is renewed every 100 ms. */
 const LOCK_MS = 300;
 
-/** Where a database is, and how it is opened there. */
-const PLACES = {
-  memory: async () => [":memory:"],
-  "a file": async () => [freshPath()],
-  "a URL": async () => {
-    const { url } = await startServer({ path: freshPath(), accessToken });
-    return [url, { accessToken }];
-  },
-  PostgreSQL: async () => [(await sharedPostgres()).url({})],
-  "PostgreSQL with a leader": async () => [(await sharedPostgres()).url({ more: "&lead=jobs" })],
-};
-
-for (const [name, place] of Object.entries(PLACES)) {
-  describe(`jobs on ${name}`, () => suite(async () => await open(...(await place()))));
-}
+onEveryKind("jobs", suite);
 
 /** Listens until `stop` is called, which also waits for the end. */
 function listening(queue, handler, options) {

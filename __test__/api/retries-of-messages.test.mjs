@@ -2,34 +2,13 @@
 // locks, KvDoNotRetry, and the rule of exponential intervals.
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { inspect } from "node:util";
 import { KvDoNotRetry } from "../../index.mjs";
-import { sharedPostgres } from "../kit/postgres.mjs";
-import { startServer } from "../kit/server.mjs";
 import { guard, until } from "../kit/time.mjs";
-import { freshPath, open } from "./databases.mjs";
+import { onEveryKind } from "./databases.mjs";
 
-const accessToken = "the-token-of-these-tests";
-
-const PLACES = {
-  memory: async () => [":memory:"],
-  "a file": async () => [freshPath()],
-  "a URL": async () => {
-    const { url } = await startServer({ path: freshPath(), accessToken });
-    return [url, { accessToken }];
-  },
-  PostgreSQL: async () => [(await sharedPostgres()).url({})],
-};
-
-for (const [name, place] of Object.entries(PLACES)) {
-  describe(`retries of messages on ${name}`, () => {
-    suite(async (options) => {
-      const [path, more] = await place();
-      return await open(path, { ...more, ...options });
-    });
-  });
-}
+onEveryKind("retries of messages", suite);
 
 /** Listens until `stop` aborts, with the errors in `failures`. */
 function listening(queue, handler, options = {}) {

@@ -1,7 +1,6 @@
 // Duty: requests about queues.
 
 import { type Node, readable } from "../values/node";
-import type { Depth } from "./metrics";
 import { ApiError, ask, askJson } from "./request";
 
 /** A message that this page has taken. */
@@ -75,9 +74,6 @@ export interface NewMessage {
 const PAGE_MESSAGES = 50;
 /** For how long a message that is looked at is hidden from consumers. */
 export const LOOK_MS = 60_000;
-
-export const statsOf = (queue: string): Promise<Depth> =>
-  askJson("/queue/stats", { query: { queue }, accept: "application/json" });
 
 export const enqueue = (queue: string, message: NewMessage): Promise<{ id: string | null }> =>
   askJson("/queue/enqueue", { query: { queue }, body: message });
