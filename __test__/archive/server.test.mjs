@@ -4,26 +4,15 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { serve } from "../../index.mjs";
 import { parse } from "../api/exposition.mjs";
 import { contents, folderOfTests, openkv } from "../cli/running.mjs";
 import { open, startServer } from "../kit/server.mjs";
+import { until } from "../kit/time.mjs";
 
 const inFolder = folderOfTests();
 const accessToken = "a-token-of-the-archive-tests";
 const adminToken = "an-admin-token-of-the-archive-tests";
-const PATIENCE_MS = 30_000;
-
-async function until(check) {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const found = await check();
-    if (found) return found;
-    assert.ok(Date.now() < end, "it does not happen");
-    await pause(50);
-  }
-}
 
 async function restored(target, name) {
   const outcome = await openkv("restore", target, inFolder(name));

@@ -5,23 +5,12 @@ import assert from "node:assert/strict";
 import { existsSync, writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
 import { contents, ended, folderOfTests, linesOf, openkv, outcomeOf, start } from "./running.mjs";
+import { until } from "../kit/time.mjs";
 
 const inFolder = folderOfTests();
 const TOKEN = "an-admin-token-of-these-tests";
-const PATIENCE_MS = 30_000;
-
-async function until(check) {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const found = await check();
-    if (found) return found;
-    assert.ok(Date.now() < end, "it does not happen");
-    await pause(50);
-  }
-}
 
 /** A server of a folder, and the commands on it. */
 async function serveFolder(folder, ...more) {

@@ -8,19 +8,9 @@ import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
 import { contents, folderOfTests, openkv, outcomeOf, start } from "./running.mjs";
+import { until } from "../kit/time.mjs";
 
 const inFolder = folderOfTests();
-const PATIENCE_MS = 30_000;
-
-async function until(check) {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const found = await check();
-    if (found) return found;
-    assert.ok(Date.now() < end, "it does not happen");
-    await pause(50);
-  }
-}
 
 /** Waits until the archive has a commit. */
 async function archived(target, versionstamp) {
