@@ -10,7 +10,7 @@ use openkv::model::{Key, KeyRange, Limits, Range};
 use openkv::protocol::extension;
 use openkv::protocol::frame::{parse_outcomes, push_outcomes};
 use openkv::protocol::state;
-use openkv::protocol::{consume, feed};
+use openkv::protocol::{feed, frame};
 
 fn bytes_max(len: usize) -> usize {
     len * 256 + 512 * 1024
@@ -104,24 +104,24 @@ pub(crate) fn check(data: &[u8]) {
             }
         }
         12 => {
-            if let Ok(asked) = consume::read_consume(body) {
-                assert_eq!(consume::read_consume(&consume::write_consume(&asked)), Ok(asked));
+            if let Ok(asked) = frame::read_consume(body) {
+                assert_eq!(frame::read_consume(&frame::write_consume(&asked)), Ok(asked));
             }
         }
         13 => {
-            if let Ok(asked) = consume::read_poll(body) {
-                assert_eq!(consume::read_poll(&consume::write_poll(&asked)), Ok(asked));
+            if let Ok(asked) = frame::read_poll(body) {
+                assert_eq!(frame::read_poll(&frame::write_poll(&asked)), Ok(asked));
             }
         }
         14 => {
-            if let Ok(consume::ConsumeMessage::Dispatched(dispatched)) =
-                consume::read_message(body, false)
+            if let Ok(frame::ConsumeMessage::Dispatched(dispatched)) =
+                frame::read_message(body, false)
             {
-                let again = consume::write_dispatched(dispatched.iter()).expect("what was read");
-                let dispatched = consume::ConsumeMessage::Dispatched(dispatched);
-                assert_eq!(consume::read_message(&again[4..], false), Ok(dispatched));
+                let again = frame::write_dispatched(dispatched.iter()).expect("what was read");
+                let dispatched = frame::ConsumeMessage::Dispatched(dispatched);
+                assert_eq!(frame::read_message(&again[4..], false), Ok(dispatched));
             }
-            drop(consume::read_message(body, true));
+            drop(frame::read_message(body, true));
         }
         _ => {
             let Some((size, body)) = body.split_first() else { return };
