@@ -70,7 +70,7 @@ pub trait Finder {
     }
 
     /// Visits the entries of a value index with `lo <= entry < hi`, in order or in reverse, until `visit`
-    /// returns `false`.
+    /// returns `false`. Its number is from [`Finder::value_indexes`] of the same snapshot.
     ///
     /// # Errors
     /// Errors of the medium.

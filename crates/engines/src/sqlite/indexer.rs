@@ -110,7 +110,7 @@ impl SqliteWriter {
             if failed.is_some() {
                 break;
             }
-            self.rows().values.changed(key, None, Some((*encoding, bytes)))?;
+            self.rows().values.add(&index, key, *encoding, bytes)?;
         }
         let last = entries.last().map(|entry| entry.key.as_slice());
         let after = last.filter(|_| more && failed.is_none());

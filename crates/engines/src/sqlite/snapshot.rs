@@ -79,7 +79,7 @@ impl Finder for ReadStatements {
         reverse: bool,
         visit: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<()> {
-        self.values.catalog(&self.get)?.walk(id, range, reverse, visit)
+        self.values.loaded().walk(id, range, reverse, visit)
     }
 
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {

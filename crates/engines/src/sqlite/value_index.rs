@@ -194,6 +194,20 @@ impl ValueCatalog {
         })
     }
 
+    /// Adds an entry to an index that is being built.
+    pub(super) fn add(
+        &mut self,
+        index: &ValueIndex,
+        key: &[u8],
+        encoding: Encoding,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let table = self.tables.iter_mut().find(|table| table.id == index.info.id);
+        let Some(table) = table else { return Ok(()) };
+        let mut entries = index.entries(key, encoding, bytes).into_iter();
+        entries.try_for_each(|entry| table.insert.run().blob(1, &entry).finish())
+    }
+
     /// Creates an index, in the transaction of the caller; returns it, and whether it is new. `any` returns
     /// whether there are entries to index.
     pub(super) fn create(
@@ -310,5 +324,10 @@ impl ValueReader {
             self.seen = features;
         }
         Ok(&mut self.catalog)
+    }
+
+    /// Those that [`Self::catalog`] has returned for the snapshot.
+    pub(super) fn loaded(&mut self) -> &mut ValueCatalog {
+        &mut self.catalog
     }
 }
