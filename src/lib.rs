@@ -8,6 +8,7 @@
 //! | [`codec`] | bytes ⇄ model; total: invalid bytes give `Err` |
 //! | [`search`] | the text of a value and the meaning of a query; pure |
 //! | [`filter`] | the conditions of `where`, decided on encoded values |
+//! | [`index`] | the entries of value indexes, and the ranges of them that a list reads; pure |
 //! | [`interchange`] | texts of keys, values and filters ⇄ model; pure |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`layer`] | the order and the speculative decision of batches of a led database; no I/O |
@@ -31,7 +32,7 @@
 mod binding;
 
 pub use openkv_client::{database, open, remote, replica};
-pub use openkv_core::{codec, commit, filter, interchange, layer, model, search};
+pub use openkv_core::{codec, commit, filter, index, interchange, layer, model, search};
 pub use openkv_engines as engine;
 #[cfg(feature = "server")]
 pub use openkv_server as server;

@@ -15,6 +15,7 @@ mod checker;
 mod clients;
 #[cfg(all(feature = "postgres", unix))]
 mod compared;
+mod indexes;
 #[cfg_attr(
     not(all(feature = "postgres", unix)),
     allow(dead_code, reason = "only compared.rs uses all")

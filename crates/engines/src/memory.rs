@@ -73,6 +73,15 @@ impl MemoryEngine {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// An empty database whose value indexes have a defect.
+    #[cfg(feature = "defects")]
+    #[must_use]
+    pub fn with_defect(defect: openkv_core::index::IndexDefect) -> Self {
+        let engine = Self::default();
+        engine.0.write().values.defect = Some(defect);
+        engine
+    }
 }
 
 impl Maintenance for MemoryEngine {

@@ -1,6 +1,7 @@
 //! The entries of an index: the codes of the values under its paths, then the key.
 
 use super::code::{ABSENT, BEFORE_KEY, Code, LOOSE, NULL, OTHER, length};
+use super::defect::{IndexDefect, Planted};
 use crate::codec::cbor::Item;
 use crate::codec::{Malformed, key};
 use crate::filter::{Path, Subject, any_element};
@@ -15,6 +16,7 @@ pub struct ValueIndex {
     /// Its number, definition and state.
     pub info: ValueIndexInfo,
     pub(super) parts: Vec<Part>,
+    pub(super) planted: Planted,
 }
 
 /// A path of an index or of an order.
@@ -81,7 +83,13 @@ impl ValueIndex {
     pub fn new(info: ValueIndexInfo) -> Result<Self> {
         let parse = |path| Part::parse("kv.createIndex: on", path);
         let parts = info.spec.on.iter().map(parse).collect::<Result<_>>()?;
-        Ok(Self { info, parts })
+        Ok(Self { info, parts, planted: Planted::default() })
+    }
+
+    /// The same with a defect, which only the feature `defects` can plant.
+    #[must_use]
+    pub fn with_defect(self, defect: Option<IndexDefect>) -> Self {
+        Self { planted: Planted(defect), ..self }
     }
 
     /// Its definition.
@@ -247,12 +255,21 @@ pub fn changes(
         let (old, new) = (entries(old), entries(new));
         let id = index.info.id;
         // Both are in order.
-        for entry in old.iter().filter(|entry| new.binary_search(entry).is_err()) {
-            change(id, entry, false)?;
+        let is_in = |all: &[Vec<u8>], entry: &Vec<u8>| all.binary_search(entry).is_ok();
+        if !index.planted.is(IndexDefect::KeptEntries) {
+            for entry in old.iter().filter(|entry| !is_in(&new, entry)) {
+                change(id, entry, false)?;
+            }
         }
         // An index that is being built may lack an old entry, so all new ones are added.
-        for entry in &new {
+        let lacks = !index.is_ready();
+        for entry in new.iter().filter(|entry| lacks || !is_in(&old, entry)) {
             change(id, entry, true)?;
+        }
+        if index.planted.is(IndexDefect::RemovedTwice) {
+            for entry in &old {
+                change(id, entry, false)?;
+            }
         }
     }
     Ok(())

@@ -9,12 +9,14 @@
 //! Never: I/O, or a decision about the meaning of a condition: `filter` has it.
 
 mod code;
+mod defect;
 mod entry;
 mod gather;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+pub use defect::IndexDefect;
 pub use entry::Part;
 pub use entry::{ChangeEntry, Unfit, ValueIndex, changes, not_unique};
 pub use gather::{Gathered, Ordered, WalkEntries, gather, gather_ordered, order_code};

@@ -4,6 +4,7 @@ use super::code::{
     ABSENT, BEFORE_KEY, BYTES, Code, DATE, FALSE, LOOSE, NEGATIVE, NULL, OTHER, POSITIVE, TEXT,
     TRUE, beginning,
 };
+use super::defect::IndexDefect;
 use super::entry::{Part, ValueIndex};
 use crate::filter::{Condition, Filter, Operand, Path, Test};
 use crate::model::{ORDER_PATHS_MAX, OrderPath, Result, VALUE_INDEX_RANGES_MAX, check_paths};
@@ -106,7 +107,7 @@ fn restricted(index: &ValueIndex, condition: &Condition) -> Option<Restricted> {
                 fixed = extended(part, &fixed, &found);
             }
             Some(found) => {
-                let ranges = ranges_behind(part, &fixed, &found);
+                let ranges = ranges_behind(index, part, &fixed, &found);
                 return Some(Restricted { ranges, score: 2 * at + 1 });
             }
             None if at == 0 => return None,
@@ -137,7 +138,13 @@ fn extended(part: &Part, fixed: &[Vec<u8>], values: &[Interval]) -> Vec<Vec<u8>>
     longer
 }
 
-fn ranges_behind(part: &Part, fixed: &[Vec<u8>], intervals: &[Interval]) -> Vec<EntryRange> {
+fn ranges_behind(
+    index: &ValueIndex,
+    part: &Part,
+    fixed: &[Vec<u8>],
+    intervals: &[Interval],
+) -> Vec<EntryRange> {
+    let is_short = index.planted.is(IndexDefect::ShortRanges);
     let mut ranges = Vec::with_capacity(fixed.len() * intervals.len());
     for fixed in fixed {
         for Interval { lo, hi, .. } in intervals {
@@ -145,7 +152,8 @@ fn ranges_behind(part: &Part, fixed: &[Vec<u8>], intervals: &[Interval]) -> Vec<
             let (mut lo, mut hi) = (fixed.clone(), fixed.clone());
             part.push(&mut lo, first);
             part.push(&mut hi, last);
-            ranges.push(EntryRange { lo, hi: after(&hi), fixed: fixed.len(), is_point: false });
+            let hi = if is_short { hi } else { after(&hi) };
+            ranges.push(EntryRange { lo, hi, fixed: fixed.len(), is_point: false });
         }
     }
     ranges
@@ -222,7 +230,7 @@ fn ordered(
     }
     let score = 2 * at + usize::from(found.is_some());
     let ranges = match found {
-        Some(found) => ranges_behind(part, &fixed, &found),
+        Some(found) => ranges_behind(index, part, &fixed, &found),
         None => fixed.into_iter().map(all_behind).collect(),
     };
     Some((OrderPlan { index: place, reverse, ranges }, score))

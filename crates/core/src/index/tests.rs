@@ -382,6 +382,34 @@ fn unique_values_are_those_that_can_be_compared() {
     assert_eq!(index.unique_values(Encoding::V8, b"x"), Err(Unfit::NotComparable));
 }
 
+/// An update that leaves the indexed values alone once stored all entries again.
+#[test]
+fn a_change_leaves_the_entries_alone_that_stay() {
+    let mut index = index(0, vec![path("a")], true, false);
+    let value = |numbers: &[u8]| {
+        let numbers: Vec<_> = numbers.iter().map(|n| vec![*n]).collect();
+        object(&[("a", array(&numbers))])
+    };
+    let changed = |index: &ValueIndex, old: &[u8], new: &[u8]| {
+        let mut all = Vec::new();
+        let (old, new) = (value(old), value(new));
+        let (old, new) = (Some((Encoding::Cbor, &old[..])), Some((Encoding::Cbor, &new[..])));
+        changes(std::slice::from_ref(index), &key(1), old, new, &mut |_, entry, added| {
+            all.push((entry.to_vec(), added));
+            Ok(())
+        })
+        .unwrap();
+        all
+    };
+    let [_, two, three] =
+        [1, 2, 3].map(|n| index.entries(&key(1), Encoding::Cbor, &value(&[n])).pop().unwrap());
+    assert_eq!(changed(&index, &[1, 2], &[1, 3]), [(two, false), (three.clone(), true)]);
+    assert_eq!(changed(&index, &[1], &[1]), []);
+    // One that is being built may lack an entry of the old value.
+    index.info.state = ValueIndexState::Building;
+    assert_eq!(changed(&index, &[3], &[3]), [(three, true)]);
+}
+
 #[test]
 fn the_first_bytes_behind_a_beginning_are_the_next_ones() {
     assert_eq!(after(&[1, 0xff]), [2]);

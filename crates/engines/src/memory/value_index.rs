@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{NewRow, Tables, alive};
 use crate::fulltext::{Creation, decide_value};
-use openkv_core::index::{ValueIndex, changes};
+use openkv_core::index::{IndexDefect, ValueIndex, changes};
 use openkv_core::model::{
     BuildFailure, Encoding, Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, Key,
     Result, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec, ValueIndexState,
@@ -23,6 +23,8 @@ pub(super) struct ValueIndexes {
     next: i64,
     /// The last key that the index being built has, for each such index.
     built: Vec<(i64, Vec<u8>)>,
+    /// A planted defect of all of them.
+    pub(super) defect: Option<IndexDefect>,
 }
 
 impl ValueIndexes {
@@ -144,7 +146,7 @@ impl Tables {
         let id = self.values.next;
         let state = if any { ValueIndexState::Building } else { ValueIndexState::Ready };
         let info = ValueIndexInfo { id, spec: spec.clone(), state, scanned: 0 };
-        let index = ValueIndex::new(info)?;
+        let index = ValueIndex::new(info)?.with_defect(self.values.defect);
         self.values.next += 1;
         self.values.replace(|indexes| indexes.push(index));
         self.values.entries.push(BTreeSet::new());
