@@ -179,6 +179,29 @@ function filterSeeds() {
   ];
 }
 
+/** The kind of an index, the length of its path, the path, then a value. */
+function pathSeeds() {
+  // biome-ignore format: paths in a row
+  const paths = ["a", "a.b", "0", "a.0", "0.a", "1", "-1.5", "a\\.b", "\\$c", "", "..", "a.b.c.d"];
+  const own = [
+    { a: 1, "a.b": 2, $c: 3 },
+    { a: { b: "text", 0: null } },
+    { a: [{ b: 1 }, { b: 2 }, [], "abc"] },
+    { a: ["abc", 1, 1, true, null] },
+    [{ a: 1 }, { b: [1, 2] }, 3],
+    { a: { b: { c: { d: -1 } } } },
+  ].map(cbor);
+  // A Map with a text, a number, and both under one name.
+  own.push(bytes("d90103 a4 6161 01 01 02 6131 03 fbbff8000000000000 04"));
+  const seed = (flags, path, value) =>
+    Buffer.concat([Buffer.of(flags), ...sized(Buffer.from(path)), value]);
+  const values = vectors("values").values.map(({ hex }) => bytes(hex));
+  return [
+    ...own.flatMap((value) => paths.flatMap((path) => [0, 1, 6].map((n) => seed(n, path, value)))),
+    ...values.flatMap((value, at) => [0, 3].map((n) => seed(n, paths[at % paths.length], value))),
+  ];
+}
+
 /** Valid queries, and invalid ones. */
 function querySeeds() {
   // biome-ignore format: queries in rows
@@ -218,6 +241,7 @@ function interchangeSeeds() {
 const corpora = {
   interchange: interchangeSeeds(),
   filter: filterSeeds(),
+  paths: pathSeeds(),
   query: querySeeds(),
   key: keySeeds(),
   cbor: cborSeeds(),

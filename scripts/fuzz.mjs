@@ -17,7 +17,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const tools = join(root, "target", "tools");
 
 /** Every target, in the order in which they start. */
-const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter", "interchange"];
+// biome-ignore format: one row
+const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter", "paths", "interchange"];
 
 /** Those of the other Rust tests, so that the crate is compiled once for all. */
 const FEATURES_OF_TESTS = [

@@ -122,6 +122,12 @@ fn key() {
 
 #[test]
 #[ignore = "its seeds are written by `npm run fuzz -- --quick`"]
+fn paths() {
+    try_target("paths");
+}
+
+#[test]
+#[ignore = "its seeds are written by `npm run fuzz -- --quick`"]
 fn query() {
     try_target("query");
 }

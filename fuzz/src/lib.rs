@@ -8,6 +8,7 @@ mod filter;
 mod frame;
 mod interchange;
 mod key;
+mod paths;
 mod query;
 mod v8;
 
@@ -24,6 +25,7 @@ pub fn check(target: &str, data: &[u8]) {
         "frame" => frame::check(data),
         "interchange" => interchange::check(data),
         "key" => key::check(data),
+        "paths" => paths::check(data),
         "query" => query::check(data),
         "v8" => v8::check(data),
         other => panic!("there is no target {other}"),
