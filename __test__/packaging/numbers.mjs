@@ -62,6 +62,7 @@ export const SENTENCES = {
     "plants {DEFECTS} defects",
     "{tests/simulation/compared.rs SCHEDULES * 2} random schedules",
     "It finds {DEVIATIONS} planted deviations of the model.",
+    "It finds {INDEX_DEFECTS} planted defects.",
     "in an immediate commit, at most {js/native/immediate-commits.ts BUDGET_US} in a turn",
     "ends after {LONG_READER_IDLE_MS} without one",
   ],

@@ -50,6 +50,7 @@ for (const [, name, deno, wide] of read("crates/core/src/model/limits.rs").match
 
 const lengthOf = (path) => Number(/const ALL: \[Self; (\d+)\]/.exec(read(path))[1]);
 bounds.set("DEFECTS", lengthOf("crates/core/src/layer/defect.rs"));
+bounds.set("INDEX_DEFECTS", lengthOf("crates/core/src/index/defect.rs"));
 bounds.set("DEVIATIONS", lengthOf("tests/simulation/postgres.rs"));
 const cases = shelves.reduce((sum, { cases }) => sum + cases.length, 0);
 bounds.set("CASES_IN_HUNDREDS", Math.floor(cases / 100) * 100);

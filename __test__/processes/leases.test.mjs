@@ -7,6 +7,8 @@ import { sharedPostgres } from "../kit/postgres.mjs";
 import { startServer } from "../kit/server.mjs";
 import { guard, HANG_MS, sleep } from "../kit/time.mjs";
 import { startChild } from "./children.mjs";
+import { wrongOf } from "./leases/history.mjs";
+import { skip, trouble } from "./leases.mjs";
 import { newPath } from "./peer/file.mjs";
 import { openKv } from "./target.mjs";
 
@@ -145,3 +147,41 @@ for (const [name, makePlace] of Object.entries(PLACES)) {
     });
   });
 }
+
+describe("leases in trouble", { skip }, () => {
+  const seed = `leases ${Date.now()}`;
+  for (const served of [false, true]) {
+    const where = served ? "behind a URL" : "of a file";
+    test(`processes ${where} are stopped and killed, and the clock jumps`, async () => {
+      const { wrong, holds, writes } = await trouble({ faults: 25, seed, served });
+      assert.deepEqual(wrong, [], seed);
+      assert.ok(holds > 5 && writes > 5, `${holds} leases, ${writes} writes`);
+    });
+  }
+
+  for (const planted of ["unchecked", "clock"]) {
+    test(`a wrong lease is found: ${planted}`, async () => {
+      const { wrong, faults } = await trouble({ faults: 500, seed, planted });
+      assert.notDeepEqual(wrong, [], `${faults} faults, ${seed}`);
+    });
+  }
+});
+
+test("a history with anything wrong is found", () => {
+  const hold = (by, asked, has, token) => ({
+    by,
+    askedNs: BigInt(asked),
+    hasNs: BigInt(has),
+    token,
+  });
+  const write = (by, token, versionstamp) => ({ by, token, versionstamp });
+  const holds = [hold(1, 0, 1, "10"), hold(2, 0, 5, "20"), hold(1, 6, 7, "30")];
+  const writes = [write(1, "10", "11"), write(2, "20", "21"), write(3, "25", "26")];
+  const wrong = (history) => wrongOf({ writes, holds, ...history }).length;
+  assert.equal(wrong({}), 0);
+  assert.equal(wrong({ writes: [writes[1], write(1, "10", "22")] }), 1);
+  assert.equal(wrong({ writes: [write(2, "10", "11")] }), 1);
+  assert.equal(wrong({ writes: [write(2, "20", "15")] }), 1);
+  assert.equal(wrong({ holds: [...holds, hold(2, 8, 9, "25")] }), 1);
+  assert.equal(wrong({ holds: [holds[0], hold(2, 0, 5, "10")], writes: [] }), 1);
+});

@@ -3,6 +3,7 @@
 // it open through openkv: closing that one would drop the other's POSIX locks.
 
 import { spawn, spawnSync } from "node:child_process";
+import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const CRATE = fileURLToPath(new URL("probe/", import.meta.url));
@@ -17,11 +18,36 @@ export function openProbe() {
 
 /** Builds what gives a process another time, if needed: what its environment must have. */
 export function shiftedClock(seconds) {
+  return { ...clockLibrary(), CLOCK_SHIFT_SECONDS: String(seconds) };
+}
+
+/** A clock of several processes that is set forward and back while they run. */
+export class SteeredClock {
+  #path;
+  shiftMs = 0;
+
+  /** `path`: of a new file. */
+  constructor(path) {
+    this.#path = path;
+    /** What the environment of the processes must have. */
+    this.env = { ...clockLibrary(), CLOCK_SHIFT_FILE: path };
+    this.set(0);
+  }
+
+  set(shiftMs) {
+    this.shiftMs = shiftMs;
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigInt64LE(BigInt(shiftMs));
+    // The file stays the one that the processes have mapped.
+    const file = openSync(this.#path, constants.O_WRONLY | constants.O_CREAT);
+    writeSync(file, bytes, 0, bytes.length, 0);
+    closeSync(file);
+  }
+}
+
+function clockLibrary() {
   build("--example", "shifted_clock");
-  return {
-    LD_PRELOAD: `${TARGET}debug/examples/libshifted_clock.so`,
-    CLOCK_SHIFT_SECONDS: String(seconds),
-  };
+  return { LD_PRELOAD: `${TARGET}debug/examples/libshifted_clock.so` };
 }
 
 function build(...what) {
