@@ -13,5 +13,5 @@ test("indexes are exact and unique after kills of several writers", async () => 
 });
 
 test("an index whose builders are killed has all entries in the end", async () => {
-  await killBuilders(newPath(), 10, seed);
+  await killBuilders(newPath(), 5, seed);
 });
