@@ -983,6 +983,40 @@ export interface KvValueIndex {
   ready(options?: KvCallOptions): Promise<void>;
 }
 
+/** What a list reads, as {@link Kv.explain} returns it. */
+export interface KvExplanation {
+  /**
+   * How the entries are found: `"index"` by value indexes, `"scan"` by their keys, `"sort"` by their keys and then
+   * sorted in memory. Lists never read a full-text index; {@link Kv.search} does.
+   */
+  method: "index" | "scan" | "sort";
+  /** What is read of value indexes: one branch, or one for each alternative of an `$or`; none without an index. */
+  branches: KvExplainedBranch[];
+  /** Why no index is read; `null` if one is, or if neither `where` nor `orderBy` asks for one. */
+  reason: string | null;
+  /** The number of entries of indexes that were read. */
+  indexEntries: number;
+  /** The number of entries that were read, with their values if `where` or `orderBy` needs them. */
+  visited: number;
+  /** The number of those that `where` or `depth` leaves out. */
+  filtered: number;
+  /** The number of entries that the list yields. */
+  returned: number;
+  /**
+   * False if the explanation ended behind 100,000 read entries, of indexes and of the database together: the
+   * numbers are those until then.
+   */
+  complete: boolean;
+}
+
+/** What a list reads of one value index. */
+export interface KvExplainedBranch {
+  /** The name of the index. */
+  index: string;
+  /** The first paths of the index, with the values that are read, in words. None: the whole index is read. */
+  bounds: { path: string; ranges: string[] }[];
+}
+
 /** Options of {@link Kv.search}. An unknown name is a `TypeError`. */
 export interface KvSearchOptions<T = unknown> extends KvCallOptions {
   /** Most entries, 1 to 1000, counted after the filter. Default: 20. */
@@ -2875,6 +2909,25 @@ export class Kv implements Disposable, AsyncDisposable {
     selector: KvListSelector,
     options?: { where?: KvFilter<T> | undefined; depth?: number | undefined } & KvCallOptions,
   ): Promise<number>;
+
+  /**
+   * Explains a list or a count: which value indexes it reads, with which bounds, how many entries it visits, leaves
+   * out and returns. It carries the list out, in steps as {@link count} does and without sending entries, and ends
+   * behind 100,000 read entries. It takes the options of {@link list}; those that do not change what is read have no
+   * effect.
+   *
+   * Rejects as {@link list} does, also for an `orderBy` without index or `sort`; with {@link KvError} of code
+   * `UNSUPPORTED` from a server that has no explanations, and with code `UNAVAILABLE` when it takes longer than 5
+   * minutes (one minute at a server).
+   *
+   * @example
+   * const { method, branches, visited } = await kv.explain({ prefix: ["users"] }, { where: { age: { $gte: 18 } } });
+   * console.log(method, branches, visited);
+   */
+  explain<T = unknown>(
+    selector: KvListSelector,
+    options?: KvListOptions<T>,
+  ): Promise<KvExplanation>;
 
   /**
    * Returns one page of a list. A cursor is a key, so keys that are added or deleted meanwhile

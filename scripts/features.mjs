@@ -52,6 +52,7 @@ const FEATURES = [
   ["`limiter`", { extension: true }],
   ["`once`", { extension: true }],
   ["`createIndex`, `listIndexes`, `dropIndex`", { command: "CreateIndex" }],
+  ["`explain`", { command: "Explain" }],
   ["`search`", { command: "Search" }],
   ["`at`", { inProcess: true }],
   ["`history`", { command: "History" }],

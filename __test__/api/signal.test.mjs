@@ -17,6 +17,7 @@ const CALLS = {
   "Kv.touch": (kv, options) => kv.touch(["a"], { expireIn: 5_000_000, ...options }),
   "Kv.persist": (kv, options) => kv.persist(["a"], options),
   "Kv.count": (kv, options) => kv.count({ prefix: [] }, options),
+  "Kv.explain": (kv, options) => kv.explain({ prefix: [] }, options),
   "Kv.paginate": (kv, options) => kv.paginate({ prefix: [], ...options }),
   "Kv.deleteMany": (kv, options) => kv.deleteMany({ prefix: ["a"] }, options),
   "Kv.enqueue": (kv, options) => kv.enqueue("message", options),

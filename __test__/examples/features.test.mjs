@@ -117,6 +117,7 @@ const calls = {
     await kv.listIndexes();
     await kv.dropIndex("other");
   },
+  "`explain`": (kv) => kv.explain({ prefix: ["d"] }),
   "`search`": async (kv) => {
     await kv.createIndex(index);
     // A replica has the index a little later.

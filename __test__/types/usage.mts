@@ -285,6 +285,15 @@ export async function searching(kv: Kv): Promise<void> {
     same<typeof value, User>(true);
   }
   await kv.paginate<User>({ prefix: ["users"] }, { orderBy: "age", sort: true });
+  const explained = await kv.explain<User>(
+    { prefix: ["users"] },
+    { where: { age: { $gt: 3 } }, orderBy: { age: "desc" } },
+  );
+  same<typeof explained.method, "index" | "scan" | "sort">(true);
+  same<typeof explained.reason, string | null>(true);
+  same<(typeof explained.branches)[number]["bounds"][number]["ranges"], string[]>(true);
+  // @ts-expect-error users have no such field
+  await kv.explain<User>({ prefix: ["users"] }, { where: { ages: 3 } });
   const one = await kv.get(["users", 1]);
   const refused = await kv.atomic().check(one).set(["users", 1], {}).commit();
   if (!refused.ok) void refused.violations?.[0].other;

@@ -8,6 +8,7 @@ import { COMMITS, READS, TRANSACTIONS } from "../instruments/channels.js";
 import { KvCollection } from "../collection/collection.js";
 import { TypedKeys } from "../collection/typed-keys.js";
 import { count } from "../read/count.js";
+import { explain } from "../read/explain.js";
 import { deleteMany } from "../write/delete-many.js";
 import { type GetOptions, get, getMany } from "../read/get.js";
 import { option } from "../arguments/options.js";
@@ -52,6 +53,7 @@ import type {
   KvEnqueueOptions,
   KvEntryMaybe,
   KvExpireOptions,
+  KvExplanation,
   KvFilter,
   KvIndexInfo,
   KvIndexOptions,
@@ -184,6 +186,14 @@ export class Kv {
         count(this.#session, selector, rest, signal),
       );
     return READS.isObserved ? READS.observe(this.#session, "count", { selector }, run) : run();
+  }
+
+  explain(selector: KvListSelector, options?: KvListOptions<any>): Promise<KvExplanation> {
+    const run = () =>
+      abortable("kv.explain", options, (rest, signal) =>
+        explain(this.#session, selector, rest, signal),
+      );
+    return READS.isObserved ? READS.observe(this.#session, "explain", { selector }, run) : run();
   }
 
   paginate<T = unknown>(

@@ -27,6 +27,7 @@ export type {
   KvEntryKeyPart,
   KvEntryMaybe,
   KvExpireOptions,
+  KvExplanation,
   KvFailingPart,
   KvFilter,
   KvHistoryOptions,

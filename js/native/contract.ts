@@ -282,6 +282,7 @@ export const CALL_SEARCH = 53;
 export const CALL_CREATE_VALUE_INDEX = 54;
 export const CALL_LIST_VALUE_INDEXES = 55;
 export const CALL_ORDERED_LIST = 56;
+export const CALL_EXPLAIN = 57;
 export const CALL_REPLICA_STATUS = 60;
 export const CALL_REPLICA_READY = 61;
 export const CALL_REPLICA_REACHED = 62;

@@ -68,6 +68,14 @@ export function putPaths(frame: Writer, paths: readonly KvIndexPath[]): void {
   }
 }
 
+/** The order of a list, and the position behind which it continues. Null is the order of keys. */
+export function putOrder(frame: Writer, order: Order | null, after: Uint8Array | null): void {
+  const { paths, sort } = order ?? { paths: [], sort: false };
+  frame.u8((sort ? SORT : 0) | (after === null ? 0 : AFTER));
+  putPaths(frame, paths);
+  if (after !== null) putSized(frame, after);
+}
+
 /** Reads the pages of a list in an order. Behind each row is its position. */
 export class OrderedScan extends Scan {
   readonly #order: Order;
@@ -94,10 +102,7 @@ export class OrderedScan extends Scan {
 
   override async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
-    const { paths, sort } = this.#order;
-    frame.u8((sort ? SORT : 0) | (this.#after === null ? 0 : AFTER));
-    putPaths(frame, paths);
-    if (this.#after !== null) putSized(frame, this.#after);
+    putOrder(frame, this.#order, this.#after);
     putScan(frame, bounds, this.options, this.reverse, limit, this.now);
     const page = await call(this.session, CALL_ORDERED_LIST, frame, this.signal);
     this.keepNow(page);

@@ -31,7 +31,7 @@ const SEED_DEFAULT = 1;
 const MAX_RETRIES_DEFAULT = 10;
 
 /** Methods by what their failures can be. All others, as `watch` and `close`, never fail. */
-const READS = ["get", "getMany", "count", "paginate", "ttl", "search"];
+const READS = ["get", "getMany", "count", "explain", "paginate", "ttl", "search"];
 const WRITES = ["set", "delete", "deleteMany", "touch", "persist", "enqueue"];
 const QUEUE_READS = ["receive", "peek", "stats"];
 const QUEUE_WRITES = ["enqueue", "delete"];

@@ -144,6 +144,24 @@ export default {
     over: NO_ARGUMENTS,
     misspelt: NO_ARGUMENTS,
   },
+  "Kv.explain": {
+    closed: (kv) => kv.explain({ prefix: [] }),
+    wrong: [
+      ...selectors((kv, selector) => kv.explain(selector)),
+      [(kv) => kv.explain({ prefix: [] }, 5), /options must be an object/],
+      [(kv) => kv.explain({ prefix: [] }, { where: { $bad: 1 } }), /\$bad/],
+      [(kv) => kv.explain({ prefix: [] }, { orderBy: 5 }), /kv\.explain: orderBy must be a path/],
+      [(kv) => kv.explain({ prefix: [] }, { sort: true }), /give orderBy/],
+      [(kv) => kv.explain({ prefix: [] }, { orderBy: "a", depth: 1 }), /do not go together/],
+      [(kv) => kv.explain({ prefix: [] }, { cursor: "%" }), /cursor/i],
+      [(kv) => kv.explain({ prefix: [] }, { orderBy: "a" }), /no index has the order/],
+    ],
+    over: [
+      [(kv) => kv.explain({ prefix: LONG }), KEY_READ],
+      [(kv) => kv.explain({ prefix: [] }, { where: { a: "x".repeat(300_000) } }), /where/],
+    ],
+    misspelt: [[(kv) => kv.explain({ prefix: [] }, { were: {} }), /unknown option 'were'/]],
+  },
   "Kv.count": {
     closed: (kv) => kv.count({ prefix: [] }),
     wrong: [

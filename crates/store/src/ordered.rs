@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::scan::ReadSoFar;
 use super::{Caller, Patience, Scan, Store};
 use openkv_core::codec::key;
 use openkv_core::filter::Filter;
@@ -67,6 +68,8 @@ pub struct OrderedPage {
     pub entries: Vec<OwnedEntry>,
     /// Where the next page begins; `None` if there is none. A page without entries can have a next one.
     pub next: Option<Vec<u8>>,
+    /// What was read for it.
+    pub(super) read: ReadSoFar,
 }
 
 impl Store {
@@ -80,22 +83,19 @@ impl Store {
     ) {
         let mut sorted: Option<Sorted> = None;
         self.long.send_steps(patience, caller, move |snapshot, patience| {
-            let order = parse_paths(&list.order)?;
-            if sorted.is_none() {
-                let indexes = snapshot.value_indexes()?;
-                let Scan { start, end, filter, .. } = &list.scan;
-                match plan_order(&indexes, filter.as_ref(), &order, start, end) {
-                    Some(plan) => {
-                        return list.page(snapshot, &indexes, &plan, limit, patience).map(Some);
-                    }
-                    None if !list.sort => return Err(list.no_index(&indexes)),
-                    None => {}
-                }
-            }
-            let sorted = sorted.get_or_insert_with(|| Sorted::of(&list, limit));
-            sorted.step(&list, &order, snapshot, patience)
+            list.step(&mut sorted, snapshot, limit, patience)
         });
     }
+}
+
+/// What a list does with the entry of an index.
+enum Chosen {
+    /// Its entry has expired.
+    Absent,
+    /// It does not match.
+    Passed,
+    /// It is in the list.
+    Entry(OwnedEntry),
 }
 
 /// The bytes before the position of an index: which one. A sorted list has none.
@@ -109,6 +109,35 @@ const BY_SORTING: u8 = 0;
 const BY_INDEX: u8 = 1;
 
 impl OrderedScan {
+    /// Reads a page, or does a step of sorting one.
+    pub(super) fn step(
+        &self,
+        sorted: &mut Option<Sorted>,
+        snapshot: &mut dyn Snapshot,
+        limit: usize,
+        patience: &Patience,
+    ) -> Result<Option<OrderedPage>> {
+        let order = parse_paths(&self.order)?;
+        if sorted.is_none() {
+            let indexes = snapshot.value_indexes()?;
+            match self.plan(&indexes, &order) {
+                Some(plan) => {
+                    return self.page(snapshot, &indexes, &plan, limit, patience).map(Some);
+                }
+                None if !self.sort => return Err(self.no_index(&indexes)),
+                None => {}
+            }
+        }
+        let sorted = sorted.get_or_insert_with(|| Sorted::of(self, limit));
+        sorted.step(self, &order, snapshot, patience)
+    }
+
+    /// The index that has the order.
+    pub(super) fn plan(&self, indexes: &[ValueIndex], order: &[Part]) -> Option<OrderPlan> {
+        let Scan { start, end, filter, .. } = &self.scan;
+        plan_order(indexes, filter.as_ref(), order, start, end)
+    }
+
     /// What is behind the mark in the position.
     fn position<'p>(&'p self, mark: &[u8]) -> Result<Option<&'p [u8]>> {
         let Some(after) = &self.after else { return Ok(None) };
@@ -136,9 +165,11 @@ impl OrderedScan {
             |id, range: (&[u8], &[u8]), reverse, visit: &mut dyn FnMut(&[u8]) -> bool| {
                 snapshot.walk_index(id, range, reverse, visit)
             };
-        let Ordered { entries, next, .. } = gather_ordered(indexes, plan, range, after, &mut walk)?;
+        let found = gather_ordered(indexes, plan, range, after, &mut walk)?;
+        let Ordered { entries, next, visited } = found;
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
         let mut page = OrderedPage::default();
+        page.read.index_entries = visited;
         let (mut bytes, mut last) = (0, None);
         for (position, key) in entries {
             let late = last.is_some() && Instant::now() >= until;
@@ -147,9 +178,15 @@ impl OrderedScan {
                 return Ok(page);
             }
             let position = [mark.as_slice(), &position].concat();
-            if let Some(entry) = self.chosen(snapshot, &key, &position, patience)? {
-                bytes += entry.bytes();
-                page.entries.push(entry);
+            match self.chosen(snapshot, &key, &position, patience)? {
+                Chosen::Absent => {}
+                Chosen::Passed => page.read.entries += 1,
+                Chosen::Entry(entry) => {
+                    page.read.entries += 1;
+                    page.read.matching += 1;
+                    bytes += entry.bytes();
+                    page.entries.push(entry);
+                }
             }
             last = Some(position);
         }
@@ -157,21 +194,22 @@ impl OrderedScan {
         Ok(page)
     }
 
-    /// The entry of a key, if it matches.
+    /// The entry of a key, and whether it matches.
     fn chosen(
         &self,
         snapshot: &mut dyn Snapshot,
         key: &[u8],
         position: &[u8],
         patience: &Patience,
-    ) -> Result<Option<OwnedEntry>> {
+    ) -> Result<Chosen> {
         let end = [key, &[0]].concat();
-        let mut found = Ok(None);
+        let mut found = Ok(Chosen::Absent);
         let walk = Walk { start: key, end: &end, reverse: false, values: true };
         snapshot.walk(walk, &mut |seen| {
-            found = self
-                .matches(&seen, patience)
-                .map(|matches| matches.then(|| OwnedEntry::of(&seen, position.to_vec())));
+            found = self.matches(&seen, patience).map(|matches| match matches {
+                true => Chosen::Entry(OwnedEntry::of(&seen, position.to_vec())),
+                false => Chosen::Passed,
+            });
             Step::Stop
         })?;
         found
@@ -224,7 +262,7 @@ impl OrderedScan {
 }
 
 /// A page that is being sorted: the first entries of those that were read so far.
-struct Sorted {
+pub(super) struct Sorted {
     scan: Scan,
     limit: usize,
     first: BTreeMap<Vec<u8>, OwnedEntry>,
@@ -275,6 +313,6 @@ impl Sorted {
         }
         let entries: Vec<_> = std::mem::take(first).into_values().collect();
         let next = entries.last().filter(|_| *more).map(|entry| entry.position.clone());
-        Ok(Some(OrderedPage { entries, next }))
+        Ok(Some(OrderedPage { entries, next, read: scan.read }))
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Caller, Patience, Store};
 use openkv_core::codec::key;
 use openkv_core::filter::Filter;
-use openkv_core::index::{Gathered, gather, plan_keys};
+use openkv_core::index::{Gathered, WalkEntries, gather, plan_keys};
 use openkv_core::model::{
     Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
 };
@@ -31,6 +31,21 @@ pub struct Scan {
     /// Whether entries that do not match are visited too, for callers that must see the whole
     /// range.
     pub passed: bool,
+    /// What its steps have read.
+    pub read: ReadSoFar,
+}
+
+/// What the steps of a scan have read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadSoFar {
+    /// Entries of indexes.
+    pub(super) index_entries: u64,
+    /// Entries.
+    pub(super) entries: u64,
+    /// Those of them that match.
+    pub(super) matching: u64,
+    /// Whether a step had a plan over indexes, and had to leave it, because they have too many entries for it.
+    pub(super) left_indexes: bool,
 }
 
 impl Store {
@@ -63,7 +78,16 @@ impl Store {
 impl Scan {
     /// The keys of a range.
     pub fn of_range(start: Vec<u8>, end: Vec<u8>) -> Self {
-        Self { start, end, reverse: false, values: false, depth: None, filter: None, passed: false }
+        Self {
+            start,
+            end,
+            reverse: false,
+            values: false,
+            depth: None,
+            filter: None,
+            passed: false,
+            read: ReadSoFar::default(),
+        }
     }
 
     /// The scan of a request, with this value of `$now`.
@@ -80,6 +104,7 @@ impl Scan {
             depth: request.depth,
             filter: filter.map(|bytes| Filter::parse(bytes, now_ms)).transpose()?,
             passed: request.passed,
+            read: ReadSoFar::default(),
         })
     }
 
@@ -111,9 +136,8 @@ impl Scan {
     }
 
     /// The keys of the next entries, if a value index has them.
-    fn indexed(&self, snapshot: &mut dyn Snapshot, limit: usize) -> Result<Option<Gathered>> {
-        let Some(filter) = self.filter.as_ref().filter(|_| !self.passed && self.depth.is_none())
-        else {
+    fn indexed(&mut self, snapshot: &mut dyn Snapshot, limit: usize) -> Result<Option<Gathered>> {
+        let Some(filter) = self.filter.as_ref().filter(|_| self.may_be_indexed()) else {
             return Ok(None);
         };
         let indexes = snapshot.value_indexes()?;
@@ -122,9 +146,22 @@ impl Scan {
         };
         let range = (self.start.as_slice(), self.end.as_slice());
         let max = limit.clamp(INDEXED_KEYS_MIN, SCAN_STEP_ROWS_MAX);
-        gather(&indexes, &plan, range, self.reverse, max, &mut |id, range, reverse, visit| {
-            snapshot.walk_index(id, range, reverse, visit)
-        })
+        let mut read = 0;
+        let walk: WalkEntries<'_> = &mut |id, range, reverse, visit| {
+            snapshot.walk_index(id, range, reverse, &mut |entry| {
+                read += 1;
+                visit(entry)
+            })
+        };
+        let gathered = gather(&indexes, &plan, range, self.reverse, max, walk)?;
+        self.read.index_entries += read;
+        self.read.left_indexes |= gathered.is_none();
+        Ok(gathered)
+    }
+
+    /// Whether its parts can come from an index.
+    pub(super) fn may_be_indexed(&self) -> bool {
+        !self.passed && self.depth.is_none()
     }
 
     /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
@@ -140,7 +177,7 @@ impl Scan {
         patience: &Patience,
         show: &mut dyn FnMut(&Seen<'_>, bool),
     ) -> Result<bool> {
-        let (mut rows, mut bytes, mut shown) = (0, 0, 0);
+        let (mut rows, mut bytes, mut shown, mut matching) = (0, 0, 0, 0);
         let mut stopped = None;
         let mut failure = None;
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
@@ -185,6 +222,7 @@ impl Scan {
                     return Step::Stop;
                 }
                 Ok(Some(chosen)) => {
+                    matching += u64::from(chosen);
                     if chosen || self.passed {
                         shown += 1;
                         show(&seen, chosen);
@@ -220,6 +258,8 @@ impl Scan {
         if let Some(error) = failure {
             return Err(error);
         }
+        self.read.entries += rows as u64;
+        self.read.matching += matching;
         if stopped.is_none()
             && let Some(Gathered { keys, is_complete: false, .. }) = &indexed
             && let Some(last) = keys.last()

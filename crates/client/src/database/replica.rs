@@ -21,7 +21,7 @@ use openkv_store::call::{self, Reply, carry_out};
 use openkv_store::{Closing, Store};
 use openkv_wire::protocol::Command;
 use openkv_wire::protocol::frame::{
-    next_key, parse_requests, parse_scan, parse_search, read_deleted_stamp,
+    next_key, parse_ordered, parse_requests, parse_scan, parse_search, read_deleted_stamp,
 };
 
 /// A replica, as one handle has it.
@@ -387,6 +387,12 @@ impl Replica {
         Some(match command {
             Command::Count | Command::Scan => parse_scan(frame)
                 .is_ok_and(|scan| covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())),
+            // The copy has no value indexes, in whose order it could list.
+            Command::Explain => {
+                let request = parse_ordered(frame).ok().filter(|of| of.order.is_empty())?;
+                let scan = request.scan;
+                covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())
+            }
             Command::Ttl => covers(prefixes, frame, frame),
             Command::Entries => {
                 let (mut rest, mut inside) = (frame, true);

@@ -15,7 +15,7 @@ pub(super) const NULL: u8 = 0x03;
 pub(super) const BYTES: u8 = 0x04;
 pub(super) const TEXT: u8 = 0x05;
 pub(super) const NEGATIVE: u8 = 0x10;
-const ZERO: u8 = 0x11;
+pub(super) const ZERO: u8 = 0x11;
 pub(super) const POSITIVE: u8 = 0x12;
 pub(super) const DATE: u8 = 0x18;
 pub(super) const FALSE: u8 = 0x20;
@@ -157,6 +157,62 @@ impl Code {
         code.bytes.extend_from_slice(&ordered.to_be_bytes());
         code
     }
+}
+
+/// What a code, or the beginning of one, stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Decoded {
+    /// A class without values, or a class of values, of which no more is given.
+    Class(u8),
+    /// Text or bytes, and whether they are whole.
+    String(u8, Vec<u8>, bool),
+    /// The number ±0.`digits` · 256^`exponent`; without digits it is infinite.
+    Number { is_negative: bool, exponent: i64, digits: Vec<u8> },
+    /// Milliseconds since the epoch.
+    Date(f64),
+}
+
+/// Reads a code that is not complemented, or its beginning.
+pub(super) fn decoded(code: &[u8]) -> Decoded {
+    let Some((&tag, rest)) = code.split_first() else { return Decoded::Class(OTHER) };
+    match tag {
+        TEXT | BYTES if !rest.is_empty() => {
+            let (string, is_whole) = unescaped(rest);
+            Decoded::String(tag, string, is_whole)
+        }
+        NEGATIVE | POSITIVE => {
+            let is_negative = tag == NEGATIVE;
+            let mask = if is_negative { u8::MAX } else { 0 };
+            let rest: Vec<_> = rest.iter().map(|byte| byte ^ mask).collect();
+            let Some((biased, digits)) = rest.split_first_chunk() else {
+                return Decoded::Class(tag);
+            };
+            let exponent = i64::from(u32::from_be_bytes(*biased)) - EXPONENT_BIAS;
+            Decoded::Number { is_negative, exponent, digits: unescaped(digits).0 }
+        }
+        DATE => match rest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)) {
+            None => Decoded::Class(tag),
+            Some(ordered) if ordered & SIGN_BIT == 0 => Decoded::Date(f64::from_bits(!ordered)),
+            Some(ordered) => Decoded::Date(f64::from_bits(ordered & !SIGN_BIT)),
+        },
+        _ => Decoded::Class(tag),
+    }
+}
+
+/// A string without its end, and whether that was there.
+fn unescaped(bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut string = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.iter();
+    while let Some(&byte) = rest.next() {
+        if byte == ZERO_BYTE {
+            match rest.next() {
+                Some(&ESCAPED) => {}
+                end => return (string, end == Some(&WHOLE)),
+            }
+        }
+        string.push(byte);
+    }
+    (string, false)
 }
 
 /// The beginning of the codes of all strings that begin with this one.

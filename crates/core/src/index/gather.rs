@@ -110,7 +110,7 @@ pub struct Ordered {
 /// Those of the medium.
 pub fn gather_ordered(
     indexes: &[ValueIndex],
-    OrderPlan { index, reverse, ranges }: &OrderPlan,
+    OrderPlan { index, reverse, ranges, .. }: &OrderPlan,
     (start, end): (&[u8], &[u8]),
     after: Option<&[u8]>,
     walk: WalkEntries<'_>,

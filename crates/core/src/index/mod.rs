@@ -11,6 +11,7 @@
 mod code;
 mod defect;
 mod entry;
+mod explain;
 mod gather;
 mod plan;
 #[cfg(test)]
@@ -19,5 +20,8 @@ mod tests;
 pub use defect::IndexDefect;
 pub use entry::Part;
 pub use entry::{ChangeEntry, Unfit, ValueIndex, changes, not_unique};
+pub use explain::{
+    Explanation, Method, PathBounds, ReadBranch, branch_of_order, branches_of_keys, why_no_index,
+};
 pub use gather::{Gathered, Ordered, WalkEntries, gather, gather_ordered, order_code};
 pub use plan::{EntryRange, KeyPlan, OrderPlan, parse_paths, plan_keys, plan_order};

@@ -38,6 +38,8 @@ pub struct OrderPlan {
     pub reverse: bool,
     /// Ranges whose entries are in order from their byte `fixed` on, and are merged there.
     pub ranges: Vec<EntryRange>,
+    /// The first paths of the index for which the ranges have bounds.
+    pub(super) bounded: usize,
 }
 
 /// The paths of an order.
@@ -56,30 +58,54 @@ pub fn plan_keys(
     start: &[u8],
     end: &[u8],
 ) -> Option<KeyPlan> {
+    let branches = branches(indexes, filter, start, end)?;
+    let of = |Branch { at, ranges, .. }| ranges.into_iter().map(move |range| (at, range));
+    Some(KeyPlan { ranges: branches.into_iter().flat_map(of).collect() })
+}
+
+/// The ranges of one index for one of the alternatives of a condition, or for all of it.
+pub(super) struct Branch<'c> {
+    /// The place of the index in the list of indexes.
+    pub(super) at: usize,
+    /// The alternative.
+    pub(super) condition: &'c Condition,
+    ranges: Vec<EntryRange>,
+    /// The first paths of the index for which the ranges have bounds.
+    pub(super) bounded: usize,
+}
+
+/// The branches of the plan for a list in the order of keys.
+pub(super) fn branches<'c>(
+    indexes: &[ValueIndex],
+    filter: &'c Filter,
+    start: &[u8],
+    end: &[u8],
+) -> Option<Vec<Branch<'c>>> {
     let fits = |index: &ValueIndex| index.is_ready() && index.spec().covers_range(start, end);
     let fitting: Vec<_> = indexes.iter().enumerate().filter(|(_, index)| fits(index)).collect();
     if fitting.is_empty() {
         return None;
     }
-    plan(&fitting, filter.condition()).map(|ranges| KeyPlan { ranges })
+    plan(&fitting, filter.condition())
 }
 
 type Fitting<'i> = [(usize, &'i ValueIndex)];
 
 /// The ranges for a condition: those of one index, or for alternatives those of several.
-fn plan(fitting: &Fitting<'_>, condition: &Condition) -> Option<Vec<(usize, EntryRange)>> {
+fn plan<'c>(fitting: &Fitting<'_>, condition: &'c Condition) -> Option<Vec<Branch<'c>>> {
     let best = fitting
         .iter()
         .filter_map(|(at, index)| Some((*at, restricted(index, condition)?)))
         .max_by_key(|(at, found)| (found.score, usize::MAX - at));
-    if let Some((at, found)) = best {
-        return Some(found.ranges.into_iter().map(|range| (at, range)).collect());
+    if let Some((at, Restricted { ranges, score })) = best {
+        return Some(vec![Branch { at, condition, ranges, bounded: score.div_ceil(2) }]);
     }
     match condition {
         Condition::Any(any) => {
             let each: Option<Vec<_>> = any.iter().map(|one| plan(fitting, one)).collect();
-            let all = each?.concat();
-            (all.len() <= VALUE_INDEX_RANGES_MAX).then_some(all)
+            let all: Vec<_> = each?.into_iter().flatten().collect();
+            let ranges: usize = all.iter().map(|branch| branch.ranges.len()).sum();
+            (ranges <= VALUE_INDEX_RANGES_MAX).then_some(all)
         }
         Condition::All(all) => all.iter().find_map(|one| match one {
             Condition::Any(_) | Condition::All(_) => plan(fitting, one),
@@ -228,21 +254,21 @@ fn ordered(
     if index.spec().sparse && at == 0 && found.is_none() {
         return None;
     }
-    let score = 2 * at + usize::from(found.is_some());
+    let bounded = at + usize::from(found.is_some());
     let ranges = match found {
         Some(found) => ranges_behind(index, part, &fixed, &found),
         None => fixed.into_iter().map(all_behind).collect(),
     };
-    Some((OrderPlan { index: place, reverse, ranges }, score))
+    Some((OrderPlan { index: place, reverse, ranges, bounded }, at + bounded))
 }
 
 /// Codes from all that begin with `lo`, or are behind it, to all that begin with `hi`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Interval {
-    lo: Vec<u8>,
-    hi: Vec<u8>,
+pub(super) struct Interval {
+    pub(super) lo: Vec<u8>,
+    pub(super) hi: Vec<u8>,
     /// It has one whole code.
-    is_value: bool,
+    pub(super) is_value: bool,
 }
 
 impl Interval {
@@ -260,7 +286,11 @@ impl Interval {
 }
 
 /// The codes under a path of an index of the entries that meet a condition; `None`: any.
-fn intervals(index: &ValueIndex, at: usize, condition: &Condition) -> Option<Vec<Interval>> {
+pub(super) fn intervals(
+    index: &ValueIndex,
+    at: usize,
+    condition: &Condition,
+) -> Option<Vec<Interval>> {
     let (part, spec) = (index.parts.get(at)?, index.spec());
     let place = Place {
         path: &part.path,

@@ -1,14 +1,14 @@
-//! Value indexes: made, listed, read in their order.
+//! Value indexes: made, listed, read in their order; explanations of lists.
 
 use super::answering::Answering;
 use super::{Call, Fault};
 use crate::{OrderedPage, OrderedScan, Scan, Store};
 use openkv_core::codec::key;
-use openkv_core::index::parse_paths;
+use openkv_core::index::{Explanation, parse_paths};
 use openkv_core::model::{Result, Row, Seen, ValueIndexInfo};
 use openkv_wire::protocol::frame::{
-    OrderedRequest, frame_of, parse_ordered, parse_value_index, push_value_indexes, put_seen,
-    scan_answer,
+    OrderedRequest, frame_of, parse_ordered, parse_value_index, push_explanation,
+    push_value_indexes, put_seen, scan_answer,
 };
 
 /// Frame: the description. Answer: the one index.
@@ -44,8 +44,12 @@ fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i6
     if !request.order.is_empty() {
         parse_paths(&request.order)?;
     }
-    let scan =
-        Scan { reverse: false, passed: false, ..Scan::of(&request.scan, now_ms)? }.whole_keys()?;
+    let scan = Scan { passed: false, ..Scan::of(&request.scan, now_ms)? };
+    // Without an order it is explained as a list in the order of keys.
+    let scan = match request.order.is_empty() {
+        true => scan,
+        false => Scan { reverse: false, ..scan }.whole_keys()?,
+    };
     let (order, sort, after) = (request.order.clone(), request.sort, request.after.clone());
     Ok((OrderedScan { scan, order, sort, after }, request, now_ms))
 }
@@ -60,7 +64,7 @@ pub(super) fn ordered(frame: &[u8], call: Call) {
     };
     let (with_expiry, keys_only) = (request.scan.with_expiry, request.scan.keys_only);
     let finish = move |(), page: Result<OrderedPage>| {
-        let OrderedPage { entries, next } = page?;
+        let OrderedPage { entries, next, .. } = page?;
         let mut rows = Vec::new();
         for entry in &entries {
             let seen = entry.seen();
@@ -74,4 +78,24 @@ pub(super) fn ordered(frame: &[u8], call: Call) {
     };
     let answering = Answering::new(reply, (), finish).within(&patience);
     store.ordered(list, request.scan.limit, patience, answering);
+}
+
+/// Frame: as that of an ordered list, where no path is the order of keys, and a limit of 0 is none. Answer: the
+/// explanation.
+pub(super) fn explain(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.explain");
+    let asked = asked(frame, &call.store);
+    let Some(((list, request, _), Call { store, reply, .. })) = call.parsed(asked) else {
+        return;
+    };
+    let limit = match request.scan.limit {
+        0 => usize::MAX,
+        limit => limit,
+    };
+    let finish = |(), explained: Result<Explanation>| {
+        let explained = explained?;
+        Ok(frame_of(|out| push_explanation(out, &explained)))
+    };
+    let answering = Answering::new(reply, (), finish).within(&patience);
+    store.explain(list, limit, patience, answering);
 }

@@ -91,6 +91,8 @@ macro_rules! commands {
             ListValueIndexes = 55, value_index::list, Read, Idempotent, [EndsWithHandle], [], [], "value indexes";
             /// A page of a list in the order of values.
             OrderedList = 56, value_index::ordered, Read, Idempotent, [EndsWithHandle, WholeTimeout], [List], [], "lists with orderBy";
+            /// What a list reads, and how much.
+            Explain = 57, value_index::explain, Read, Idempotent, [EndsWithHandle, WholeTimeout, OnReplica], [], [], "explain";
             /// How far a replica is.
             ReplicaStatus = 60, replica::none, Local(NO_REPLICA), Idempotent, [], [], [], "replica";
             /// Waits until a replica has a complete copy.

@@ -55,7 +55,8 @@ pub use scan::{
 pub use schedule::{parse_schedules, push_schedule};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};
 pub use value_index::{
-    OrderedRequest, parse_ordered, parse_value_index, parse_value_indexes, push_value_indexes,
+    OrderedRequest, parse_ordered, parse_value_index, parse_value_indexes, push_explanation,
+    push_value_indexes,
 };
 pub use write::{
     Placed, WRITE_ID_RECORD_BYTES, parse_writes, parse_writes_apart, push_write, push_write_id,

@@ -42,3 +42,11 @@ pub const SORT_ENTRIES_MAX: usize = 10_000;
 /// Bytes of a page that is sorted in memory.
 // Public (indexes): bytes of a page that `sort: true` sorts
 pub const SORT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Entries that `kv.explain` reads, of indexes and of the database together; it ends behind the step that has read
+/// them.
+// Public (indexes): entries that `explain` reads before it ends
+pub const EXPLAIN_ENTRIES_MAX: u64 = 100_000;
+
+/// Characters of a string that an explanation shows.
+pub const EXPLAINED_TEXT_CHARS_MAX: usize = 64;

@@ -1,8 +1,9 @@
-//! Frames of value indexes, and of lists in the order of values.
+//! Frames of value indexes, of lists in the order of values, and of explanations.
 
 use super::reader::{Reader, push_sized};
 use super::scan::{ScanRequest, parse_scan};
 use openkv_core::codec::Malformed;
+use openkv_core::index::{Explanation, Method, PathBounds, ReadBranch};
 use openkv_core::model::{
     BuildFailure, OrderPath, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec, ValueIndexState,
 };
@@ -122,6 +123,39 @@ pub fn parse_ordered(bytes: &[u8]) -> Result<OrderedRequest, Malformed> {
     let after = reader.optional(flags & AFTER != 0, Reader::sized)?.map(<[u8]>::to_vec);
     let scan = parse_scan(reader.rest())?;
     Ok(OrderedRequest { order, sort: flags & SORT != 0, after, scan })
+}
+
+/// How a list finds its entries.
+const BY_INDEX: u8 = 0;
+const BY_SCAN: u8 = 1;
+const BY_SORT: u8 = 2;
+
+/// Appends an explanation.
+pub fn push_explanation(out: &mut Vec<u8>, explanation: &Explanation) {
+    let Explanation { method, branches, reason, is_complete, .. } = explanation;
+    out.push(match method {
+        Method::Index => BY_INDEX,
+        Method::Scan => BY_SCAN,
+        Method::Sort => BY_SORT,
+    });
+    out.push(u8::from(*is_complete));
+    let Explanation { index_entries, visited, filtered, returned, .. } = explanation;
+    for number in [index_entries, visited, filtered, returned] {
+        out.extend_from_slice(&(*number as f64).to_le_bytes());
+    }
+    push_sized(out, reason.as_deref().unwrap_or_default().as_bytes());
+    out.extend_from_slice(&(branches.len() as u32).to_le_bytes());
+    for ReadBranch { index, bounds } in branches {
+        push_sized(out, index.as_bytes());
+        out.extend_from_slice(&(bounds.len() as u32).to_le_bytes());
+        for PathBounds { path, ranges } in bounds {
+            push_sized(out, path.as_bytes());
+            out.extend_from_slice(&(ranges.len() as u32).to_le_bytes());
+            for range in ranges {
+                push_sized(out, range.as_bytes());
+            }
+        }
+    }
 }
 
 #[cfg(test)]
