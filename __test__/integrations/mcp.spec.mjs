@@ -15,7 +15,7 @@ import { end, newPath } from "./kit.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const command = join(here, "node_modules/openkv/dist/cli/openkv.js");
-const READING = ["get", "list", "count", "search", "history", "stats"];
+const READING = ["get", "list", "count", "search", "explain", "history", "stats"];
 const conformance = join(here, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
 /** A hang guard. */
 const CONFORMANCE_MS_MAX = 60_000;

@@ -3,7 +3,7 @@
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { checkDuration, parseDuration } from "../arguments/duration.js";
-import type { KvFilter, KvKey, KvListSelector } from "../model/types.js";
+import type { KvFilter, KvKey, KvListSelector, KvOrder } from "../model/types.js";
 import { LiteralError, parseKey, parseLiteral } from "./literal.js";
 import { WrongUsage } from "./outcome.js";
 
@@ -74,6 +74,18 @@ export function filter(text: string): KvFilter {
   throw new LiteralError("conditions must be an object, as { age: { $gte: 18 } }", text, 0);
 }
 
+/** The order of a list: a path, or an object literal of paths. */
+export function order(text: string): KvOrder {
+  if (!text.trimStart().startsWith("{")) return text;
+  return parseLiteral(text) as KvOrder;
+}
+
+/** A path of a value index: a name, or an object literal with its order. */
+export function indexPath(text: string): string | { path: string; order?: "asc" | "desc" } {
+  if (!text.trimStart().startsWith("{")) return text;
+  return parseLiteral(text) as { path: string };
+}
+
 /** The options of commands that take bounds beside a prefix. */
 export interface RangeOptions {
   start?: KvKey;
@@ -93,6 +105,12 @@ export function withWhere(command: Command): Command {
     filter,
   );
 }
+
+/** The description of the option that explains instead of reading. */
+export const EXPLAIN: readonly [string, string] = [
+  "--explain",
+  "instead: the value indexes that it reads, and how many entries it visits, leaves out and returns",
+];
 
 export function selectorOf(prefix: KvKey, { start, end }: RangeOptions): KvListSelector {
   if (start !== undefined && end !== undefined && prefix.length === 0) return { start, end };

@@ -4,7 +4,7 @@
 // the message of an error, is printed as its escape.
 
 import { inspect } from "node:util";
-import type { KvChange, KvKey, KvSearchEntry, KvVersion } from "../model/types.js";
+import type { KvChange, KvExplanation, KvKey, KvSearchEntry, KvVersion } from "../model/types.js";
 import { visible } from "../codec/key-text.js";
 import { type ExportedEntry, encodeKey, encodeLine, encodeValue } from "../interchange/encode.js";
 import { printKeyPart, printLiteral } from "./print-literal.js";
@@ -267,6 +267,27 @@ export function printFacts(facts: Readonly<Record<string, unknown>>, style: Styl
     return `${name.padEnd(width)}  ${shown}`;
   });
   return printShown(lines.join("\n"));
+}
+
+/** Prints what a list reads. */
+export function printExplanation(explained: KvExplanation, style: Style): Promise<void> {
+  if (style.json) return print(JSON.stringify(explained));
+  const { method, branches, reason, indexEntries, visited, filtered, returned, complete } =
+    explained;
+  const branch = ({ index, bounds }: KvExplanation["branches"][number]): string => {
+    const of = bounds.map(({ path, ranges }) => `${path}: ${ranges.join(", ")}`);
+    return of.length === 0 ? index : `${index} (${of.join("; ")})`;
+  };
+  return printFacts(
+    {
+      method,
+      ...(branches.length === 0 ? {} : { reads: branches.map(branch).join(" or ") }),
+      ...(reason === null ? {} : { reason }),
+      ...{ indexEntries, visited, filtered, returned },
+      ...(complete ? {} : { complete }),
+    },
+    style,
+  );
 }
 
 function showKey(key: readonly unknown[], style: Style): string {

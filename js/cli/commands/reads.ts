@@ -4,13 +4,15 @@ import type { Command } from "commander";
 import { KvError } from "../../model/errors.js";
 import { supportsExpiry } from "../../interchange/list-with-expiry.js";
 import type { Kv } from "../../api/kv.js";
-import type { KvEntryMaybe, KvFilter, KvKey, KvListOptions } from "../../model/types.js";
+import type { KvEntryMaybe, KvFilter, KvKey, KvListOptions, KvOrder } from "../../model/types.js";
 import {
   count,
+  EXPLAIN,
   KEY_WORDS,
   key,
   keyOf,
   keys,
+  order,
   PREFIX_WORDS,
   type RangeOptions,
   selectorOf,
@@ -26,6 +28,7 @@ import {
   print,
   printChange,
   printEntry,
+  printExplanation,
   printGone,
   printKey,
   printValue,
@@ -68,12 +71,20 @@ export function addReadCommands(program: Command): void {
       "only keys with at most so many parts behind the prefix (default: any)",
       count,
     )
+    .option(
+      "--order-by <order>",
+      'in the order of values, which needs a value index: a path, or \'{ city: "asc", joined: "desc" }\'',
+      order,
+    )
+    .option("--sort", "with --order-by: without such an index, sort in memory")
+    .option(...EXPLAIN)
     .option(...AT)
     .action(async (words: string[], options: ListOptions, command: Command) => {
       const prefix = keyOf(words);
       await withDatabaseReading(command, options, async (kv, style) => {
-        const { start, end, at: _, ...given } = options;
+        const { start, end, at: _, explain, ...given } = options;
         const selector = selectorOf(prefix, { start, end } as RangeOptions);
+        if (explain) return await printExplanation(await kv.explain(selector, given), style);
         const withExpiry = await supportsExpiry(kv, selector);
         const listed = kv.list(selector, { ...given, withExpiry } as KvListOptions);
         for await (const entry of listed) {
@@ -88,16 +99,19 @@ export function addReadCommands(program: Command): void {
     .description("print the number of entries")
     .argument("[prefix...]", PREFIX_WORDS);
   withWhere(withRange(counting))
+    .option(...EXPLAIN)
     .option(...AT)
-    .action(
-      async (words: string[], options: RangeOptions & Filtered & AtOptions, command: Command) => {
-        const prefix = keyOf(words);
-        await withDatabaseReading(command, options, async (kv, style) => {
-          const entries = await kv.count(selectorOf(prefix, options), whereOf(options));
-          await print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
-        });
-      },
-    );
+    .action(async (words: string[], options: CountOptions, command: Command) => {
+      const selector = selectorOf(keyOf(words), options);
+      await withDatabaseReading(command, options, async (kv, style) => {
+        if (options.explain) {
+          const counted = { ...whereOf(options), keysOnly: true };
+          return await printExplanation(await kv.explain(selector, counted), style);
+        }
+        const entries = await kv.count(selector, whereOf(options));
+        await print(style.json ? JSON.stringify({ count: entries }) : `${entries}`);
+      });
+    });
 
   program
     .command("watch")
@@ -158,6 +172,13 @@ interface ListOptions extends RangeOptions, Filtered, AtOptions {
   reverse?: boolean;
   keysOnly?: boolean;
   depth?: number;
+  orderBy?: KvOrder;
+  sort?: boolean;
+  explain?: boolean;
+}
+
+interface CountOptions extends RangeOptions, Filtered, AtOptions {
+  explain?: boolean;
 }
 
 interface WatchOptions {

@@ -34,6 +34,19 @@ export const SCHEMAS = {
       'only entries with such a value, such as {"age": {"$gte": 18}, "name": "Ada"}; operators: $eq, $ne, ' +
       "$gt, $gte, $lt, $lte, $in, $exists, $and, $or, $not",
   },
+  reverse: { type: "boolean", description: "from the last key to the first" },
+  depth: {
+    type: "integer",
+    minimum: 1,
+    description: "only keys with at most so many parts behind the prefix",
+  },
+  orderBy: {
+    type: "object",
+    additionalProperties: { enum: ["asc", "desc"] },
+    description:
+      'the order of values instead of that of keys, such as {"city": "asc", "joined": "desc"}; needs a value ' +
+      "index, which the tool stats names",
+  },
 } as const;
 
 /** An argument that is wrong. */

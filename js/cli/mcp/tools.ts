@@ -42,7 +42,7 @@ function reading(
   return { name, description, inputSchema, annotations: { readOnlyHint: true }, run };
 }
 
-const { key, prefix, limit, cursor, where } = SCHEMAS;
+const { key, prefix, limit, cursor, where, orderBy, reverse, depth } = SCHEMAS;
 
 export const READING: readonly Tool[] = [
   reading(
@@ -57,20 +57,17 @@ export const READING: readonly Tool[] = [
   ),
   reading(
     "list",
-    "List entries in the order of their keys. The result has a cursor if more entries follow. keysOnly leaves " +
+    "List entries in the order of their keys, or of values. The result has a cursor if more entries follow. keysOnly leaves " +
       "the values out; depth leaves out deeper keys, without reading them.",
     {
       prefix,
       limit,
       cursor,
       where,
-      reverse: { type: "boolean", description: "from the last key to the first" },
+      orderBy,
+      reverse,
       keysOnly: { type: "boolean" },
-      depth: {
-        type: "integer",
-        minimum: 1,
-        description: "only keys with at most so many parts behind the prefix",
-      },
+      depth,
     },
     ["prefix"],
     async (kv, given) => await list(kv, given),
@@ -111,6 +108,16 @@ export const READING: readonly Tool[] = [
     },
   ),
   reading(
+    "explain",
+    "Explain a list without its entries: the value indexes that it reads and with which bounds, or why none; how many " +
+      "entries it visits, leaves out and returns. It reads at most about 100,000 entries.",
+    { prefix, limit, where, orderBy, reverse, depth },
+    ["prefix"],
+    async (kv, given) => ({
+      ...(await kv.explain({ prefix: keyIn(given, "prefix") }, listOptions(given))),
+    }),
+  ),
+  reading(
     "history",
     "The versions of an entry, the newest first; only in a database that keeps a history.",
     {
@@ -137,7 +144,7 @@ export const READING: readonly Tool[] = [
   ),
   reading(
     "stats",
-    "Facts of the database: size, number of entries, full-text indexes.",
+    "Facts of the database: size, number of entries, full-text and value indexes.",
     {},
     [],
     async (kv) => ({
@@ -215,16 +222,21 @@ function committed(result: { ok: boolean; versionstamp?: string }): Document {
 }
 
 async function list(kv: Kv, given: Arguments): Promise<Document> {
-  const { reverse = false, keysOnly = false, depth } = given;
-  const entries = kv.list({ prefix: keyIn(given, "prefix") }, {
+  const entries = kv.list({ prefix: keyIn(given, "prefix") }, listOptions(given));
+  return await bounded(entries, () => entries.cursor);
+}
+
+function listOptions(given: Arguments): object {
+  const { reverse: backward = false, keysOnly = false, depth: parts, orderBy: order } = given;
+  return {
     limit: limitIn(given),
-    reverse: reverse === true,
+    reverse: backward === true,
     ...whereIn(given),
     ...optionalText(given, "cursor"),
+    ...(order === undefined ? {} : { orderBy: order }),
     ...(keysOnly === true ? { keysOnly: true } : {}),
-    ...(depth === undefined ? {} : { depth: depth as number }),
-  } as object);
-  return await bounded(entries, () => entries.cursor);
+    ...(parts === undefined ? {} : { depth: parts }),
+  };
 }
 
 const TOO_MUCH = "the rest is left out: ask for fewer results, or by get";
