@@ -144,8 +144,7 @@ fn plan(list: &OrderedScan, snapshot: &mut dyn Snapshot) -> Result<Explanation> 
                 }
             },
             None => {
-                let reason =
-                    list.scan.depth.map(|_| "a list of a depth goes by the keys".to_owned());
+                let reason = list.scan.why_by_keys().map(str::to_owned);
                 (Method::Scan, Vec::new(), reason)
             }
         },

@@ -159,6 +159,11 @@ impl Scan {
         Ok(gathered)
     }
 
+    /// Why no index can have its entries, whatever its filter is.
+    pub(super) fn why_by_keys(&self) -> Option<&'static str> {
+        self.depth.map(|_| "a list of a depth goes by the keys")
+    }
+
     /// Whether its parts can come from an index.
     pub(super) fn may_be_indexed(&self) -> bool {
         !self.passed && self.depth.is_none()

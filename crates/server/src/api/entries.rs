@@ -11,11 +11,13 @@ use crate::data::{Client, store_of};
 use crate::memory::{Claim, attempt};
 use crate::pending::{Pending, Reading, Wanted};
 use openkv_core::filter::Filter;
+use openkv_core::index::Explanation;
 use openkv_core::model::{
-    Encoding, Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Key, Result, Seen, Versionstamp,
+    Encoding, Error, FRAMES_ANSWER_BYTES_MAX, FRAMES_PAGE_BYTES, Key, OrderPath, Result, Seen,
+    Versionstamp,
 };
 use openkv_store::metrics::{Operation, Subject};
-use openkv_store::{Room, Scan, Store};
+use openkv_store::{OrderedScan, Room, Scan, Store};
 
 /// An entry.
 #[derive(Clone, Debug)]
@@ -223,4 +225,94 @@ pub(crate) async fn count(client: &Client, selection: &Selection) -> Result<u64,
     let count = Pending::of(|reply| store.count(scan, patience, reply)).await;
     counted(&store, Operation::Count, (1, since), &count, || selection.bounds.subject());
     Ok(count?)
+}
+
+/// The order of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) paths: Vec<OrderPath>,
+    /// Without an index for it the entries are sorted in memory.
+    pub(crate) sort: bool,
+    /// The position of the last entry of the page before.
+    pub(crate) after: Option<Vec<u8>>,
+}
+
+impl Order {
+    /// The list of a selection. Without paths it is in the order of keys.
+    fn list(&self, selection: &Selection, store: &Store) -> Result<OrderedScan> {
+        let Self { mut paths, sort, after } = self.clone();
+        let mut scan = selection.scan(store)?;
+        if !paths.is_empty() {
+            // The reverse of an order is the order of each path in reverse.
+            paths.iter_mut().for_each(|path| path.descending ^= scan.reverse);
+            scan = Scan { reverse: false, ..scan }.whole_keys()?;
+        }
+        Ok(OrderedScan { scan, order: paths, sort, after })
+    }
+}
+
+/// As [`page`], in the order of values; with the position of its last entry.
+pub(super) async fn ordered_page(
+    client: &Client,
+    selection: &Selection,
+    order: &Order,
+    limit: usize,
+) -> Result<(Found<Page>, Vec<u8>), Refusal> {
+    let database = &client.database;
+    let (store, claim) =
+        (store_of(database).await?, database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
+    let since = Instant::now();
+    let read = attempt!(claim, {
+        let list = order.list(selection, &store)?;
+        read_ordered(&store, &claim, list, limit).await
+    })?;
+    counted(&store, Operation::List, (1, since), &read, || selection.bounds.subject());
+    let (entries, bytes, last) = read?;
+    Ok((Found { entries, claim, bytes }, last))
+}
+
+async fn read_ordered(
+    store: &Store,
+    claim: &Arc<Claim>,
+    mut list: OrderedScan,
+    limit: usize,
+) -> Result<(Page, usize, Vec<u8>)> {
+    let wanted = Wanted::new();
+    let patience = wanted.patience(store, "kv.list");
+    let (mut entries, mut bytes, mut last) = (Vec::new(), 0, Vec::new());
+    loop {
+        let (asked, rows) = (list.clone(), limit + 1 - entries.len());
+        let read = Pending::of(|reply| store.ordered(asked, rows, patience.clone(), reply)).await?;
+        list.after = read.next;
+        for found in &read.entries {
+            if entries.len() == limit {
+                return Ok((Page { entries, has_more: true }, bytes, last));
+            }
+            let seen = found.seen();
+            bytes += seen.row.key.len() + seen.row.value.len();
+            claim.holds(bytes)?;
+            entries.push(Entry::of(&seen));
+            last.clone_from(&found.position);
+        }
+        let is_long = bytes >= FRAMES_PAGE_BYTES && !entries.is_empty();
+        if is_long || list.after.is_none() {
+            let has_more = list.after.is_some();
+            return Ok((Page { entries, has_more }, bytes, last));
+        }
+        patience.check()?;
+    }
+}
+
+/// What a list reads, and how much.
+pub(super) async fn explained(
+    client: &Client,
+    selection: &Selection,
+    order: &Order,
+    limit: usize,
+) -> Result<Explanation, Refusal> {
+    let store = store_of(&client.database).await?;
+    let wanted = Wanted::new();
+    let patience = wanted.patience(&store, "kv.explain");
+    let list = order.list(selection, &store)?;
+    Ok(Pending::of(|reply| store.explain(list, limit, patience, reply)).await?)
 }

@@ -1,4 +1,4 @@
-//! Full-text indexes: create, list, drop.
+//! Indexes of both types: create, list, drop. `value_indexes` has what value indexes are.
 
 use axum::Extension;
 use axum::extract::Request;
@@ -10,12 +10,14 @@ use super::admit::Admitted;
 use super::body::{Raw, json, json_body, key_in};
 use super::problem::{Answered, Problem, shown};
 use super::target::Query;
+use super::value_indexes::{self, Paths, ValueIndex};
 use crate::data::{Client, has_room, store_of};
 use crate::pending::{Pending, Wanted};
 use openkv_core::codec::key;
 use openkv_core::interchange::key_json;
 use openkv_core::model::{
-    Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, KeyPart, Limits, Result, Tokenizer,
+    Error, IndexChoice, IndexInfo, IndexRequest, IndexSpec, Key, KeyPart, Limits, Result,
+    Tokenizer, ValueIndexRequest, ValueIndexSpec,
 };
 
 /// The description of an index.
@@ -23,27 +25,65 @@ use openkv_core::model::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewIndex)]
 pub(super) struct IndexBody {
+    /// `fulltext`, by default, or `value`.
+    #[serde(default, rename = "type")]
+    kind: IndexType,
     /// A key: the index covers the keys that extend it.
     #[schema(value_type = Option<Vec<serde_json::Value>>)]
     prefix: Raw,
-    /// Paths into the values, steps separated by dots.
-    fields: Vec<String>,
-    /// `auto`, by default; `unicode61`, `porter`, `ascii` or `trigram`.
+    /// Of a full-text index: paths into the values, steps separated by dots.
+    fields: Option<Vec<String>>,
+    /// Of a value index: its paths, the most significant first.
+    on: Option<Paths>,
+    /// Of a value index: no two entries have the same values under all paths.
+    unique: Option<bool>,
+    /// Of a value index: each element of an array under the first path has an entry.
+    multi: Option<bool>,
+    /// Of a value index: an entry without a value under the first path is not in it.
+    sparse: Option<bool>,
+    /// Of a full-text index: `auto`, by default; `unicode61`, `porter`, `ascii` or `trigram`.
     tokenize: Option<String>,
-    /// Lengths in characters of the beginnings of words that are indexed too.
-    #[serde(default)]
-    prefix_lengths: Vec<u8>,
-    /// By default a literal of the prefix.
+    /// Of a full-text index: lengths in characters of the beginnings of words that are indexed too.
+    prefix_lengths: Option<Vec<u8>>,
+    /// By default a literal of the prefix, and of a value index its paths.
     name: Option<String>,
     /// Whether it replaces another index of its prefix or name, by default true.
     replace: Option<bool>,
 }
 
+/// The types of indexes.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum IndexType {
+    /// Of the words in values.
+    #[default]
+    Fulltext,
+    /// Of values in their order.
+    Value,
+}
+
 /// An index.
 #[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "lowercase")]
 #[schema(as = Index)]
-pub(super) struct IndexAnswer {
+pub(super) enum IndexAnswer {
+    Fulltext(TextIndex),
+    Value(ValueIndex),
+}
+
+impl IndexAnswer {
+    fn name(&self) -> &str {
+        match self {
+            Self::Fulltext(TextIndex { name, .. }) => name,
+            Self::Value(index) => index.name(),
+        }
+    }
+}
+
+/// A full-text index.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TextIndex {
     name: String,
     #[schema(value_type = Vec<serde_json::Value>)]
     prefix: Box<RawValue>,
@@ -58,15 +98,19 @@ pub(super) struct IndexAnswer {
     documents: u64,
 }
 
-impl IndexAnswer {
+/// A key in a document.
+pub(super) fn shown_key(key: &Key) -> Result<Box<RawValue>> {
+    let mut text = String::new();
+    key_json::push(&mut text, key.as_bytes())?;
+    RawValue::from_string(text).map_err(|error| Error::internal(error.to_string()))
+}
+
+impl TextIndex {
     fn of(info: IndexInfo) -> Result<Self> {
         let IndexInfo { spec, building, scanned, documents } = info;
-        let mut prefix = String::new();
-        key_json::push(&mut prefix, spec.prefix.as_bytes())?;
-        let prefix = RawValue::from_string(prefix);
         Ok(Self {
+            prefix: shown_key(&spec.prefix)?,
             name: spec.name,
-            prefix: prefix.map_err(|error| Error::internal(error.to_string()))?,
             fields: spec.fields,
             tokenize: spec.tokenizer.name().to_owned(),
             prefix_lengths: spec.prefix_lengths,
@@ -100,14 +144,58 @@ pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Ans
     let (head, body) = request.into_parts();
     Query::of(&head.uri, &[])?;
     let (_, asked) = json_body::<IndexBody>(&client, &head, body).await?;
-    let prefix = asked.prefix.as_ref().map(|raw| key_in("prefix", raw)).transpose()?;
-    let prefix = checked(prefix.unwrap_or_else(|| Key::from_encoded(Vec::new())))?;
-    let tokenizer = asked.tokenize.as_deref().map_or(Ok(Tokenizer::Auto), tokenizer_of)?;
-    let name = asked.name.map_or_else(|| name_of(&prefix), Ok)?;
-    let (fields, prefix_lengths) = (asked.fields, asked.prefix_lengths);
-    let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
-    let (is_default, replace) = (asked.tokenize.is_none(), asked.replace.unwrap_or(true));
-    json(&IndexAnswer::of(made(&client, IndexRequest { spec, is_default, replace }).await?)?)
+    let answer = match asked.kind {
+        IndexType::Fulltext => {
+            let request = asked.text_request()?;
+            IndexAnswer::Fulltext(TextIndex::of(made(&client, request).await?)?)
+        }
+        IndexType::Value => {
+            let request = asked.value_request()?;
+            IndexAnswer::Value(value_indexes::made(&client, request).await?)
+        }
+    };
+    json(&answer)
+}
+
+impl IndexBody {
+    fn prefix(&self) -> Result<Key, Problem> {
+        let prefix = self.prefix.as_ref().map(|raw| key_in("prefix", raw)).transpose()?;
+        checked(prefix.unwrap_or_else(|| Key::from_encoded(Vec::new())))
+    }
+
+    fn text_request(self) -> Result<IndexRequest, Problem> {
+        let Self { on, unique, multi, sparse, .. } = &self;
+        let of_values = [unique.is_some(), multi.is_some(), sparse.is_some(), on.is_some()];
+        if of_values.contains(&true) {
+            let text = "on, unique, multi and sparse are of a value index: give type value";
+            return Err(Problem::bad_request(text));
+        }
+        let prefix = self.prefix()?;
+        let Self { fields, tokenize, prefix_lengths, name, replace, .. } = self;
+        let fields = fields.ok_or_else(|| Problem::bad_request("missing field `fields`"))?;
+        let tokenizer = tokenize.as_deref().map_or(Ok(Tokenizer::Auto), tokenizer_of)?;
+        let name = name.map_or_else(|| name_of(&prefix), Ok)?;
+        let prefix_lengths = prefix_lengths.unwrap_or_default();
+        let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
+        let is_default = tokenize.is_none();
+        Ok(IndexRequest { spec, is_default, replace: replace.unwrap_or(true) })
+    }
+
+    fn value_request(self) -> Result<ValueIndexRequest, Problem> {
+        let Self { fields, tokenize, prefix_lengths, .. } = &self;
+        if fields.is_some() || tokenize.is_some() || prefix_lengths.is_some() {
+            let text = "fields, tokenize and prefixLengths are of a full-text index: give on";
+            return Err(Problem::bad_request(text));
+        }
+        let prefix = self.prefix()?;
+        let Self { on, unique, multi, sparse, name, replace, .. } = self;
+        let on = on.ok_or_else(|| Problem::bad_request("missing field `on`"))?.into_paths();
+        let name = name.map_or_else(|| value_indexes::name_of(&prefix, &on), Ok)?;
+        let is = |flag: Option<bool>| flag.unwrap_or(false);
+        let (unique, multi, sparse) = (is(unique), is(multi), is(sparse));
+        let spec = ValueIndexSpec { name, prefix, on, unique, multi, sparse };
+        Ok(ValueIndexRequest { spec, replace: replace.unwrap_or(true) })
+    }
 }
 
 /// The tokenizer of a name.
@@ -163,13 +251,16 @@ fn checked(prefix: Key) -> Result<Key, Problem> {
     }
 }
 
-/// Lists the indexes, with the number of their documents.
+/// Lists the indexes of both types; full-text indexes with the number of their documents.
 #[utoipa::path(get, path = "/indexes", tag = "search", operation_id = "listIndexes",
     responses((status = 200, description = "All indexes.", body = IndexesAnswer)))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     Query::of(request.uri(), &[])?;
-    let found = all(&client).await?;
-    let indexes = found.into_iter().map(IndexAnswer::of).collect::<Result<_>>()?;
+    let texts = all(&client).await?.into_iter();
+    let texts = texts.map(|info| TextIndex::of(info).map(IndexAnswer::Fulltext));
+    let mut indexes = texts.collect::<Result<Vec<_>>>()?;
+    indexes.extend(value_indexes::all(&client).await?.into_iter().map(IndexAnswer::Value));
+    indexes.sort_by(|a, b| a.name().cmp(b.name()));
     json(&IndexesAnswer { indexes })
 }
 
@@ -181,7 +272,7 @@ pub(crate) async fn all(client: &Client) -> Result<Vec<IndexInfo>, Problem> {
     Ok(Pending::of(|reply| store.indexes(Some(patience), reply)).await?)
 }
 
-/// Drops an index, by its prefix or its name.
+/// Drops an index: a full-text index by its prefix, or an index of either type by its name.
 #[utoipa::path(delete, path = "/indexes", tag = "search", operation_id = "dropIndex",
     params(
         ("prefix" = Option<String>, Query, description = "A key, as a literal."),

@@ -10,12 +10,15 @@ use utoipa::{IntoParams, ToSchema};
 use super::admit::Admitted;
 use super::body::{Raw, filter_in, json, json_body, key_in, keys_in, wanted};
 use super::deletion::{Deleted, delete_below, delete_keys};
-use super::entries::{Selection, count, entries, page};
+use super::entries::{Order, Selection, count, entries, ordered_page, page};
 use super::envelope::{BatchAnswer, PageBody, batch_answer, page_answer};
 use super::media::Form;
+use super::order::{OrderBody, cursor_of, position_of};
 use super::problem::{Answered, Problem};
 use super::range::Bounds;
-use super::schema::{Depth, EntryBody, Key as KeySchema, PageLimit, Prefix, TypedEntryBody, Where};
+use super::schema::{
+    Depth, EntryBody, Key as KeySchema, OrderBy, PageLimit, Prefix, TypedEntryBody, Where,
+};
 use super::target::Query;
 use crate::data::Client;
 use openkv_core::model::{
@@ -100,6 +103,11 @@ pub(super) struct ListBody {
     #[serde(rename = "where")]
     #[schema(value_type = Option<Where>)]
     filter: Raw,
+    /// The order of values instead of that of keys; needs a value index, or `sort`.
+    #[schema(value_type = Option<OrderBy>)]
+    order_by: Option<OrderBody>,
+    /// Without an index for `orderBy` the entries are sorted in memory.
+    sort: Option<bool>,
 }
 
 /// The number of entries.
@@ -113,6 +121,13 @@ pub(super) struct Range {
     prefix: Option<Key>,
     start: Option<Key>,
     end: Option<Key>,
+}
+
+impl ListBody {
+    /// Most entries that it asks for.
+    pub(super) fn limit(&self) -> Option<u64> {
+        self.limit
+    }
 }
 
 impl Range {
@@ -151,28 +166,66 @@ pub(super) fn limit_of(given: Option<u64>) -> Result<usize, Problem> {
 /// The page that a query names.
 pub(super) async fn page_of_query(client: &Client, head: &Parts, query: &Query) -> Answered {
     let asked = RangeQuery::of(query)?;
-    let selection = Selection {
-        bounds: Bounds::new(asked.prefix, asked.start, asked.end)?,
+    let whole = Bounds::new(asked.prefix, asked.start, asked.end)?;
+    let mut selection = Selection {
+        bounds: whole.clone(),
         reverse: asked.reverse.unwrap_or(false),
         keys_only: asked.keys_only.unwrap_or(false),
         depth: depth_of(asked.depth)?,
         filter: None,
     };
-    listed(client, head, selection, asked.limit, asked.cursor.as_deref()).await
+    if let Some(cursor) = asked.cursor.filter(|cursor| !cursor.is_empty()) {
+        selection.bounds.resume(&cursor, selection.reverse)?;
+    }
+    listed(client, head, selection, whole, asked.limit).await
+}
+
+/// A list as a body gives it.
+pub(super) struct Asked {
+    pub(super) selection: Selection,
+    pub(super) order: Order,
+    /// All of the range.
+    whole: Bounds,
+}
+
+impl Asked {
+    pub(super) fn of(body: &ListBody) -> Result<Self, Problem> {
+        let mut selection = Selection {
+            bounds: Range::of_body(body)?.bounds()?,
+            reverse: body.reverse.unwrap_or(false),
+            keys_only: body.keys_only.unwrap_or(false),
+            depth: depth_of(body.depth)?,
+            filter: filter_in(&body.filter)?,
+        };
+        let whole = selection.bounds.clone();
+        let sort = body.sort.unwrap_or(false);
+        let mut order = Order { paths: Vec::new(), sort, after: None };
+        let cursor = body.cursor.as_deref().filter(|cursor| !cursor.is_empty());
+        if let Some(OrderBody(paths)) = &body.order_by {
+            if selection.depth.is_some() {
+                let text = "orderBy and depth do not go together: leave one out";
+                return Err(Problem::bad_request(text));
+            }
+            order.paths.clone_from(paths);
+            order.after = cursor.map(position_of).transpose()?;
+        } else if sort {
+            let text = "sort says how orderBy is carried out: give orderBy";
+            return Err(Problem::bad_request(text));
+        } else if let Some(cursor) = cursor {
+            selection.bounds.resume(cursor, selection.reverse)?;
+        }
+        Ok(Self { selection, order, whole })
+    }
 }
 
 async fn listed(
     client: &Client,
     head: &Parts,
-    mut selection: Selection,
+    selection: Selection,
+    whole: Bounds,
     limit: Option<u64>,
-    cursor: Option<&str>,
 ) -> Answered {
     let (limit, form) = (limit_of(limit)?, wanted(head, Form::OF_DOCUMENTS)?);
-    let whole = selection.bounds.clone();
-    if let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) {
-        selection.bounds.resume(cursor, selection.reverse)?;
-    }
     let found = page(client, &selection, limit).await?;
     let last = found.entries.entries.last().filter(|_| found.entries.has_more);
     let cursor = last.map(|entry| whole.cursor(&entry.key));
@@ -188,15 +241,16 @@ async fn listed(
             (PageBody<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let (_, asked) = json_body::<ListBody>(&client, &head, body).await?;
-    let selection = Selection {
-        bounds: Range::of_body(&asked)?.bounds()?,
-        reverse: asked.reverse.unwrap_or(false),
-        keys_only: asked.keys_only.unwrap_or(false),
-        depth: depth_of(asked.depth)?,
-        filter: filter_in(&asked.filter)?,
-    };
-    listed(&client, &head, selection, asked.limit, asked.cursor.as_deref()).await
+    let (_, body) = json_body::<ListBody>(&client, &head, body).await?;
+    let Asked { selection, order, whole } = Asked::of(&body)?;
+    if order.paths.is_empty() {
+        return listed(&client, &head, selection, whole, body.limit).await;
+    }
+    let (limit, form) = (limit_of(body.limit)?, wanted(&head, Form::OF_DOCUMENTS)?);
+    let (found, last) = ordered_page(&client, &selection, &order, limit).await?;
+    let cursor = found.entries.has_more.then(|| cursor_of(&last));
+    let entries = (found.entries.entries, selection.keys_only);
+    page_answer(entries, cursor, form, (&found.claim, found.bytes)).await
 }
 
 /// A page of a range.

@@ -9,12 +9,12 @@
 //! |---|---|
 //! | `admit` | host, token, rights, leader and quotas of a request |
 //! | `problem` | errors as problem details |
-//! | `media`, `precondition`, `target`, `range`, `byte_range` | pure: forms of bodies, conditions, keys, ranges |
+//! | `media`, `precondition`, `target`, `range`, `order`, `byte_range` | pure: forms of bodies, conditions, keys, ranges, orders |
 //! | `body`, `lines`, `write` | values and entries out of bodies |
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `dead_letters`, `indexes`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -30,6 +30,7 @@ pub(super) mod entries;
 pub(super) mod entry;
 pub(super) mod envelope;
 pub(super) mod events;
+mod explain;
 mod export;
 mod history;
 mod import;
@@ -41,6 +42,7 @@ pub(super) mod listen;
 pub(super) mod media;
 mod messages;
 pub(super) mod metrics;
+mod order;
 mod page;
 mod placeholders;
 mod precondition;
@@ -54,6 +56,7 @@ pub(super) mod schema;
 pub(super) mod search;
 mod sizes;
 mod target;
+mod value_indexes;
 pub(super) mod watch_keys;
 pub(super) mod watch_prefix;
 pub(super) mod write;
@@ -108,6 +111,7 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(list::list),
         routes!(list::paginate_query, list::paginate),
         routes!(list::batch),
+        routes!(explain::explain),
         routes!(history::list),
         routes!(sizes::sizes),
         routes!(search::by_query, search::search),

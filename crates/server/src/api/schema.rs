@@ -154,6 +154,15 @@ schemas! {
     Where as "Filter" uses [] =
         json!({ "type": "object", "description": "Only entries whose values match." });
 
+    /// The order of a list.
+    OrderBy as "OrderBy" uses [] = json!({
+        "description": "A path, or paths with their orders, the most significant first.",
+        "anyOf": [
+            { "type": "string" },
+            { "type": "object", "additionalProperties": { "type": "string", "enum": ["asc", "desc"] } },
+        ],
+    });
+
     /// The bytes of `application/cbor` or of a `Uint8Array`.
     Binary as "Binary" uses [] = json!({ "type": "string", "format": "binary" });
 
