@@ -45,6 +45,39 @@ test("an index is created, queried with a filter and dropped", async () => {
   });
 });
 
+test("a value index is created, explains a list and is dropped", async () => {
+  const { url, kv } = await served(shop);
+  await onPage(url, { hash: "/search" }, async (page) => {
+    const form = page.getByRole("form", { name: "New index" });
+    await form.getByLabel("Type").selectOption("values");
+    await form.getByLabel("Prefix").fill("products");
+    await form.getByLabel("Fields").fill("price, -name");
+    await form.getByLabel("unique").check();
+    await form.getByRole("button", { name: "Create the index" }).click();
+    await page.getByText("(values, unique)").waitFor();
+    await page.getByText("ready", { exact: true }).waitFor();
+    const [{ on, unique }] = await kv.listIndexes();
+    assert.deepEqual(
+      [on.map(({ path, order }) => `${path} ${order}`), unique],
+      [["price asc", "name desc"], true],
+    );
+    const where = encodeURIComponent("{ price: { $lt: 100 } }");
+    await page.goto(`${url}/#/entries?prefix=products&form=list&where=${where}`);
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText(/to 100.*2 visited, 0 left out, 2 returned/).waitFor();
+    await shoot(page, "explain");
+    await page.goto(`${url}/#/entries?prefix=products&form=list`);
+    await page.getByText(/to 100/).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("scan: 4 visited, 0 left out, 4 returned").waitFor();
+    await page.goto(`${url}/#/search`);
+    await page.getByRole("button", { name: /^Drop the index/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Drop", exact: true }).click();
+    await page.getByText("There are no indexes.").waitFor();
+    assert.deepEqual(await kv.listIndexes(), []);
+  });
+});
+
 test("entries are exported to a file and imported from it", async () => {
   const { url } = await served(shop);
   const other = await served();

@@ -29,6 +29,24 @@ export async function list(listing: Listing, signal?: AbortSignal): Promise<Page
   return { ...page, entries: page.entries.map(readable) };
 }
 
+/** What a list reads, and how much. */
+export interface Explanation {
+  readonly method: "index" | "scan" | "sort";
+  readonly branches: readonly {
+    readonly index: string;
+    readonly bounds: readonly { readonly path: string; readonly ranges: readonly string[] }[];
+  }[];
+  readonly reason: string | null;
+  readonly indexEntries: number;
+  readonly visited: number;
+  readonly filtered: number;
+  readonly returned: number;
+  readonly complete: boolean;
+}
+
+export const explain = (listing: Listing): Promise<Explanation> =>
+  askJson("/keys/explain", { body: listing, accept: "application/json" });
+
 export async function count(prefix: Key, signal?: AbortSignal): Promise<number> {
   const body = { prefix };
   const found = await askJson<{ count: number }>("/keys/count", {

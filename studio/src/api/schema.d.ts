@@ -93,12 +93,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the indexes, with the number of their documents. */
+        /** Lists the indexes of both types; full-text indexes with the number of their documents. */
         get: operations["listIndexes"];
         put?: never;
         /** Creates an index. It is built in the background. */
         post: operations["createIndex"];
-        /** Drops an index, by its prefix or its name. */
+        /** Drops an index: a full-text index by its prefix, or an index of either type by its name. */
         delete: operations["dropIndex"];
         options?: never;
         head?: never;
@@ -170,6 +170,23 @@ export interface paths {
         put?: never;
         /** Deletes the entries of keys, or all entries below them too. */
         post: operations["deleteBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keys/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Explains a list: carries it out without answering its entries, and tells what it reads. */
+        post: operations["explain"];
         delete?: never;
         options?: never;
         head?: never;
@@ -878,6 +895,11 @@ export interface components {
             /** @description `false`: no retry can help, so the message is a dead letter now. Not together with `delay`. */
             retry?: boolean | null;
         };
+        /**
+         * @description The order of the values under a path.
+         * @enum {string}
+         */
+        Direction: "asc" | "desc";
         /** @description The outcome of a drop. */
         Dropped: {
             /** @description Whether the index existed. */
@@ -926,6 +948,49 @@ export interface components {
             hasMore: boolean;
             versions: components["schemas"]["EntryVersion"][];
         };
+        /** @description The values under a path that a list reads. */
+        ExplainedBounds: {
+            path: string;
+            /** @description Values and ranges of values, in words. */
+            ranges: string[];
+        };
+        /** @description What a list reads of an index. */
+        ExplainedBranch: {
+            /** @description The first paths of the index. None: the whole index is read. */
+            bounds: components["schemas"]["ExplainedBounds"][];
+            /** @description The name of the index. */
+            index: string;
+        };
+        /** @description What a list reads, and how much. */
+        Explanation: {
+            /** @description What is read of value indexes. */
+            branches: components["schemas"]["ExplainedBranch"][];
+            /** @description False if the explanation ended before the list: the numbers are those until then. */
+            complete: boolean;
+            /**
+             * Format: int64
+             * @description Those of them that do not match.
+             */
+            filtered: number;
+            /**
+             * Format: int64
+             * @description Entries of indexes that were read.
+             */
+            indexEntries: number;
+            method: components["schemas"]["MethodBody"];
+            /** @description Why no index is read; `null` if one is, or if nothing asks for one. */
+            reason?: string | null;
+            /**
+             * Format: int64
+             * @description Entries that the list has.
+             */
+            returned: number;
+            /**
+             * Format: int64
+             * @description Entries that were read.
+             */
+            visited: number;
+        };
         /** @description Only entries whose values match. */
         Filter: Record<string, never>;
         /** @description An entry that a search has found. */
@@ -965,25 +1030,29 @@ export interface components {
             skipped: number;
         };
         /** @description An index. */
-        Index: {
-            /**
-             * Format: int64
-             * @description Entries with text in any field.
-             */
-            documents: number;
-            fields: string[];
-            /**
-             * Format: int64
-             * @description The number of such entries that were added.
-             */
-            indexed: number;
-            name: string;
-            prefix: unknown[];
-            prefixLengths: number[];
-            /** @description `building` while entries older than the index are being added, then `ready`. */
-            state: string;
-            tokenize: string;
+        Index: (components["schemas"]["TextIndex"] & {
+            /** @enum {string} */
+            type: "fulltext";
+        }) | (components["schemas"]["ValueIndex"] & {
+            /** @enum {string} */
+            type: "value";
+        });
+        /** @description Why a unique index could not be built. */
+        IndexFailure: {
+            /** @description The entry that does not fit. */
+            key: unknown[];
+            /** @description The entry with the same value; `null` if the value itself cannot be unique. */
+            other?: unknown[] | null;
         };
+        /** @description A path, or with its order. */
+        IndexPath: string | components["schemas"]["OrderedPath"];
+        /** @description The paths of an index. */
+        IndexPaths: components["schemas"]["IndexPath"] | components["schemas"]["IndexPath"][];
+        /**
+         * @description The types of indexes.
+         * @enum {string}
+         */
+        IndexType: "fulltext" | "value";
         /** @description The indexes of the database. */
         Indexes: {
             /** @description By name. */
@@ -1003,9 +1072,12 @@ export interface components {
             keysOnly?: boolean | null;
             /** @description Most entries: 1 to 1000, by default 100. */
             limit?: number | null;
+            orderBy?: components["schemas"]["OrderBy"] | null;
             prefix?: components["schemas"]["Prefix"] | null;
             /** @description From the end backwards. */
             reverse?: boolean | null;
+            /** @description Without an index for `orderBy` the entries are sorted in memory. */
+            sort?: boolean | null;
             start?: components["schemas"]["Prefix"] | null;
             where?: components["schemas"]["Filter"] | null;
         };
@@ -1029,6 +1101,11 @@ export interface components {
             /** @description The number of the message, or of the earlier one with its deduplication key. */
             id?: string | null;
         };
+        /**
+         * @description How a list finds its entries.
+         * @enum {string}
+         */
+        MethodBody: "index" | "scan" | "sort";
         /** @description A change, or a message. */
         Mutation: {
             /**
@@ -1080,18 +1157,27 @@ export interface components {
         MutationType: "set" | "delete" | "sum" | "min" | "max" | "append" | "prepend" | "enqueue";
         /** @description The description of an index. */
         NewIndex: {
-            /** @description Paths into the values, steps separated by dots. */
-            fields: string[];
-            /** @description By default a literal of the prefix. */
+            /** @description Of a full-text index: paths into the values, steps separated by dots. */
+            fields?: string[] | null;
+            /** @description Of a value index: each element of an array under the first path has an entry. */
+            multi?: boolean | null;
+            /** @description By default a literal of the prefix, and of a value index its paths. */
             name?: string | null;
+            on?: components["schemas"]["IndexPaths"] | null;
             /** @description A key: the index covers the keys that extend it. */
             prefix?: unknown[] | null;
-            /** @description Lengths in characters of the beginnings of words that are indexed too. */
-            prefixLengths?: number[];
+            /** @description Of a full-text index: lengths in characters of the beginnings of words that are indexed too. */
+            prefixLengths?: number[] | null;
             /** @description Whether it replaces another index of its prefix or name, by default true. */
             replace?: boolean | null;
-            /** @description `auto`, by default; `unicode61`, `porter`, `ascii` or `trigram`. */
+            /** @description Of a value index: an entry without a value under the first path is not in it. */
+            sparse?: boolean | null;
+            /** @description Of a full-text index: `auto`, by default; `unicode61`, `porter`, `ascii` or `trigram`. */
             tokenize?: string | null;
+            /** @description `fulltext`, by default, or `value`. */
+            type?: components["schemas"]["IndexType"];
+            /** @description Of a value index: no two entries have the same values under all paths. */
+            unique?: boolean | null;
         };
         NewKey: (components["schemas"]["KeyPart"] | {
             /** @enum {string} */
@@ -1185,6 +1271,16 @@ export interface components {
             value: unknown;
         };
         Number: string;
+        /** @description A path, or paths with their orders, the most significant first. */
+        OrderBy: string | {
+            [key: string]: "asc" | "desc";
+        };
+        /** @description A path with its order. */
+        OrderedPath: {
+            /** @description `asc` or `desc`. */
+            order: components["schemas"]["Direction"];
+            path: string;
+        };
         /** @description A page of a list. */
         Page: {
             /** @description Where the next page begins; `null` at the end. */
@@ -1407,6 +1503,26 @@ export interface components {
             }[];
             /** @description Of all keys, in their order: the `versionstamps` of the next request. */
             versionstamps: (components["schemas"]["Versionstamp"] | null)[];
+        };
+        /** @description A full-text index. */
+        TextIndex: {
+            /**
+             * Format: int64
+             * @description Entries with text in any field.
+             */
+            documents: number;
+            fields: string[];
+            /**
+             * Format: int64
+             * @description The number of such entries that were added.
+             */
+            indexed: number;
+            name: string;
+            prefix: unknown[];
+            prefixLengths: number[];
+            /** @description `building` while entries older than the index are being added, then `ready`. */
+            state: string;
+            tokenize: string;
         };
         /** @description The entries of keys. */
         TypedBatch: {
@@ -1699,6 +1815,26 @@ export interface components {
             code: string;
             /** @description For people; may change in any release. */
             detail: string;
+        };
+        /** @description A value index. */
+        ValueIndex: {
+            failure?: components["schemas"]["IndexFailure"] | null;
+            /**
+             * Format: int64
+             * @description The number of such entries that were read.
+             */
+            indexed: number;
+            multi: boolean;
+            name: string;
+            on: components["schemas"]["OrderedPath"][];
+            prefix: unknown[];
+            sparse: boolean;
+            /**
+             * @description `building` while entries older than the index are being added, then `ready`; `failed` if two of them have one
+             *     value of a unique index.
+             */
+            state: string;
+            unique: boolean;
         };
         /** @enum {string} */
         VersionType: "set" | "expiry" | "delete";
@@ -2488,6 +2624,42 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    explain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/cbor": components["schemas"]["Binary"];
+                "application/json": components["schemas"]["ListBody"];
+                "application/vnd.openkv+json": components["schemas"]["ListBody"];
+            };
+        };
+        responses: {
+            /** @description What the list reads. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];

@@ -1,27 +1,53 @@
-// Duty: requests about full-text indexes.
+// Duty: requests about indexes of both types, and searches.
 
 import type { Entry, Key } from "../values/node";
 import { fromPlainKey } from "../values/plain-key";
 import { askJson } from "./request";
 
-export interface Index {
+interface Described {
   readonly name: string;
   readonly prefix: Key;
+  /** Entries older than the index that are in it. */
+  readonly indexed: number;
+}
+
+/** An index of the words in values. */
+export interface TextIndex extends Described {
+  readonly type: "fulltext";
   readonly fields: readonly string[];
   readonly tokenize: string;
   readonly state: "building" | "ready";
-  /** Entries older than the index that are in it. */
-  readonly indexed: number;
   readonly documents: number;
 }
 
+/** A path of a value index. */
+export interface IndexPath {
+  readonly path: string;
+  readonly order: "asc" | "desc";
+}
+
+/** An index of values in their order. */
+export interface ValueIndex extends Described {
+  readonly type: "value";
+  readonly on: readonly IndexPath[];
+  readonly unique: boolean;
+  readonly multi: boolean;
+  readonly sparse: boolean;
+  readonly state: "building" | "ready" | "failed";
+}
+
+export type Index = TextIndex | ValueIndex;
+
 export const TOKENIZERS = ["auto", "unicode61", "porter", "ascii", "trigram"] as const;
 
-export interface NewIndex {
-  readonly prefix: Key;
-  readonly fields: readonly string[];
-  readonly tokenize: string;
-}
+export type NewIndex =
+  | { readonly prefix: Key; readonly fields: readonly string[]; readonly tokenize: string }
+  | {
+      readonly type: "value";
+      readonly prefix: Key;
+      readonly on: readonly IndexPath[];
+      readonly unique: boolean;
+    };
 
 export interface Hit extends Entry {
   readonly score: number;
@@ -41,10 +67,8 @@ const HITS = 20;
 
 export async function indexes(): Promise<Index[]> {
   const asked = { accept: "application/json" };
-  const found = await askJson<{ indexes: (Omit<Index, "prefix"> & { prefix: unknown[] })[] }>(
-    "/indexes",
-    asked,
-  );
+  type Plain<I> = I extends Index ? Omit<I, "prefix"> & { prefix: unknown[] } : never;
+  const found = await askJson<{ indexes: Plain<Index>[] }>("/indexes", asked);
   return found.indexes.map((index) => ({ ...index, prefix: fromPlainKey(index.prefix) }));
 }
 

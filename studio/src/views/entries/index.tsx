@@ -16,6 +16,7 @@ import { exportTo } from "../../api/transfer";
 import { deleteMarked, deleteOne, restored } from "./deleting";
 import { Detail } from "./detail";
 import { ImportDialog } from "./import-dialog";
+import { Explain } from "./explain";
 import { ListView } from "./list-view";
 import { NewEntry } from "./new-entry";
 import { Tools } from "./tools";
@@ -100,6 +101,10 @@ export function Entries() {
     return () => removeEventListener("keydown", onKey);
   });
   const shared = { prefix, open: params.key, marked, onOpen: openKey };
+  const listed = {
+    where: where instanceof Error ? undefined : where,
+    reverse: params.order === "last",
+  };
   return (
     <div class={`entries ${params.key ? "has-open" : ""}`}>
       <div class="keys">
@@ -116,12 +121,12 @@ export function Entries() {
             marked.value = new Map();
           }}
         />
+        {isList && <Explain prefix={prefix} {...listed} />}
         {isList ? (
           <ListView
             key={`${loads} ${params.prefix} ${params.where} ${params.order}`}
             {...shared}
-            where={where instanceof Error ? undefined : where}
-            reverse={params.order === "last"}
+            {...listed}
           />
         ) : (
           <TreeView key={loads} {...shared} onDelete={(key) => removeSome(key)} />

@@ -1,8 +1,8 @@
-// Duty: the view of full-text search: indexes with their progress, and queries.
+// Duty: the view of indexes and full-text search: indexes of both types with their progress, and queries.
 
 import { useEffect, useState } from "preact/hooks";
 import "./search.css";
-import { type Index, dropIndex, indexes } from "../../api/search";
+import { type Index, type IndexPath, dropIndex, indexes } from "../../api/search";
 import { Empty } from "../../parts/empty";
 import { whole } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
@@ -41,7 +41,8 @@ export function Search() {
       say("Dropped");
       load();
     });
-  const chosen = found?.find((index) => printKey(index.prefix) === prefix) ?? found?.[0];
+  const texts = found?.filter((index) => index.type === "fulltext");
+  const chosen = texts?.find((index) => printKey(index.prefix) === prefix) ?? texts?.[0];
   return (
     <div class="view">
       <section class="panel" aria-label="All indexes">
@@ -53,7 +54,7 @@ export function Search() {
             <thead>
               <tr>
                 <th scope="col">Prefix</th>
-                <th scope="col">Fields</th>
+                <th scope="col">Fields or paths</th>
                 <th scope="col">State</th>
                 <th class="num">Documents</th>
                 <td />
@@ -69,7 +70,7 @@ export function Search() {
         {found?.length === 0 && (
           <Empty
             what="There are no indexes."
-            next="An index finds words in the values below a prefix. Name a prefix and its fields, and create one."
+            next="An index finds words in the values below a prefix, or has the values in their order. Name a prefix and its fields, and create one."
           />
         )}
         <NewIndexForm onCreated={load} />
@@ -77,7 +78,7 @@ export function Search() {
       {chosen !== undefined && (
         <QueryForm
           key={chosen.name}
-          prefixes={found!.map((index) => printKey(index.prefix))}
+          prefixes={texts!.map((index) => printKey(index.prefix))}
           index={chosen}
           onChoose={(literal) => setParams({ prefix: literal })}
         />
@@ -86,24 +87,31 @@ export function Search() {
   );
 }
 
+const spelled = ({ path, order }: IndexPath): string => (order === "desc" ? `-${path}` : path);
+
+function kindOf(index: Index): string {
+  if (index.type === "fulltext") return index.tokenize;
+  const traits = (["unique", "multi", "sparse"] as const).filter((trait) => index[trait]);
+  return ["values", ...traits].join(", ");
+}
+
 function IndexRow({ index, onDrop }: { readonly index: Index; onDrop(): void }) {
-  const { name, prefix, fields, tokenize, state, indexed, documents } = index;
+  const { name, prefix, state, indexed } = index;
   return (
     <tr>
       <td>
         <KeyView value={prefix} />
       </td>
       <td>
-        {fields.join(", ")} <span class="soft">({tokenize})</span>
+        {index.type === "fulltext" ? index.fields.join(", ") : index.on.map(spelled).join(", ")}{" "}
+        <span class="soft">({kindOf(index)})</span>
       </td>
       <td>
-        {state === "ready" ? (
-          <span class="badge">ready</span>
-        ) : (
-          <span class="badge warn">building: {whole(indexed)} done</span>
-        )}
+        {state === "ready" && <span class="badge">ready</span>}
+        {state === "failed" && <span class="badge warn">failed: two entries have one value</span>}
+        {state === "building" && <span class="badge warn">building: {whole(indexed)} done</span>}
       </td>
-      <td class="num">{whole(documents)}</td>
+      <td class="num">{index.type === "fulltext" ? whole(index.documents) : ""}</td>
       <td class="num">
         <button
           type="button"

@@ -1,18 +1,26 @@
-// Duty: creates an index.
+// Duty: creates an index of either type.
 
 import { useState } from "preact/hooks";
-import { TOKENIZERS, createIndex } from "../../api/search";
+import { type IndexPath, TOKENIZERS, createIndex } from "../../api/search";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
+
+/** A path as it is typed: in descending order with a minus in front. */
+const pathOf = (typed: string): IndexPath =>
+  typed.startsWith("-") ? { path: typed.slice(1), order: "desc" } : { path: typed, order: "asc" };
 
 export function NewIndexForm({ onCreated }: { onCreated(): void }) {
   const [prefix, setPrefix] = useState("");
   const [fields, setFields] = useState("");
   const [tokenize, setTokenize] = useState<string>(TOKENIZERS[0]);
+  const [isOfValues, setOfValues] = useState(false);
+  const [unique, setUnique] = useState(false);
   const create = reporting(async () => {
     const paths = fields.split(/[\s,]+/).filter((path) => path !== "");
-    await createIndex({ prefix: parseKey(prefix), fields: paths, tokenize });
+    const of = parseKey(prefix);
+    if (isOfValues) await createIndex({ type: "value", prefix: of, on: paths.map(pathOf), unique });
+    else await createIndex({ prefix: of, fields: paths, tokenize });
     say("Created; older entries are added in the background");
     onCreated();
   });
@@ -38,19 +46,40 @@ export function NewIndexForm({ onCreated }: { onCreated(): void }) {
         Fields
         <input
           class="mono"
-          placeholder="name, details.maker"
+          placeholder={isOfValues ? "city, -joined" : "name, details.maker"}
           value={fields}
           onInput={(event) => setFields(event.currentTarget.value)}
         />
       </label>
       <label class="field">
-        Tokenizer
-        <select value={tokenize} onChange={(event) => setTokenize(event.currentTarget.value)}>
-          {TOKENIZERS.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
+        Type
+        <select
+          value={isOfValues ? "values" : "text"}
+          onChange={(event) => setOfValues(event.currentTarget.value === "values")}
+        >
+          <option>text</option>
+          <option>values</option>
         </select>
       </label>
+      {isOfValues ? (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={unique}
+            onChange={(event) => setUnique(event.currentTarget.checked)}
+          />
+          unique
+        </label>
+      ) : (
+        <label class="field">
+          Tokenizer
+          <select value={tokenize} onChange={(event) => setTokenize(event.currentTarget.value)}>
+            {TOKENIZERS.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      )}
       <button type="submit" disabled={readOnly.value || fields === ""}>
         Create the index
       </button>

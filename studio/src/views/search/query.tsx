@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import {
   type Hit,
   type Hits,
-  type Index,
+  type TextIndex,
   MARKS,
   type Mode,
   type Query,
@@ -18,7 +18,7 @@ import { printKey, printNode } from "../../values/print";
 import { parseWhere } from "../../values/where";
 
 interface QueryProps {
-  readonly index: Index;
+  readonly index: TextIndex;
   readonly prefixes: readonly string[];
   onChoose(prefix: string): void;
 }
