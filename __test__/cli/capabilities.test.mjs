@@ -268,3 +268,23 @@ test("a copy and an import can be files of Deno's kind", async () => {
   }
   assert.equal((await openkv("copy", db, path("bad.db"), "--encoding", "json")).code, 2);
 });
+
+onBoth("value indexes are created, order lists, and explain them", async (people) => {
+  const { on } = await people("value-index.db");
+  const made = await on("index", "create", "people", "age", "--type", "value", "--name", "age");
+  assert.equal(made.code, 0, made.err);
+  const listed = parsed(await on("index", "list", "--json"));
+  assert.deepEqual([listed[0].type, listed[0].on], ["value", [{ path: "age", order: "asc" }]]);
+  const where = ["list", "people", "--where", "{ age: { $gte: 18 } }", "--explain"];
+  const [explained] = parsed(await on(...where, "--json"));
+  assert.deepEqual([explained.method, explained.branches[0].index], ["index", "age"]);
+  assert.match((await on(...where)).out, /^method +index\nreads +age \(age: from 18, /);
+  const order = ["list", "people", "--json", "--order-by", '{ age: "desc" }'];
+  const ordered = parsed(await on(...order));
+  assert.equal(ordered.length, 3);
+  const [counted] = parsed(await on("count", "people", "--explain", "--json"));
+  assert.deepEqual([counted.method, counted.returned], ["scan", 3]);
+  const wrong = await on("index", "create", "people", "age", "--unique");
+  assert.deepEqual([wrong.code, /need --type value/.test(wrong.err)], [2, true]);
+  assert.equal((await on("index", "drop", "--name", "age")).code, 0);
+});
