@@ -25,18 +25,18 @@ import {
   OP_MAX,
   OP_MIN,
   OP_PATCHES,
+  OP_RETURN,
   OP_SCHEDULE,
   OP_SET,
   OP_SET_EXPIRY,
   OP_SUM,
-  OP_RETURN,
   OP_UNSCHEDULE,
   OP_WRITE_ID,
   RELATIVE,
+  RETURN_VALUES,
   SET_EXPIRY_EXPIRES,
   SET_EXPIRY_REQUIRED,
   SUFFIXED,
-  RETURN_VALUES,
 } from "../native/contract.js";
 import { putText, readU32 } from "../native/frame.js";
 
@@ -71,7 +71,7 @@ const SET_FLAGS = EXPIRES | SUFFIXED;
 const CALCULATE_FLAGS = CALCULATE_MIN | CALCULATE_MAX | CALCULATE_CLAMP | CALCULATE_EXPIRES;
 const APPEND_FLAGS = APPEND_FRONT | APPEND_EXPIRES;
 const SET_EXPIRY_FLAGS = SET_EXPIRY_EXPIRES | SET_EXPIRY_REQUIRED;
-const RETURN_FLAGS = RETURN_VALUES;
+const RETURNS_FLAGS = RETURN_VALUES;
 const LIMIT_FLAGS = LIMIT_PEEK;
 
 /**
@@ -264,7 +264,7 @@ export class RecordLayout {
         return at;
       case OP_RETURN:
         if (this.relative) throw unknown(`record ${first}`);
-        this.readFlags(buf[at++], RETURN_FLAGS);
+        this.readFlags(buf[at++], RETURNS_FLAGS);
         return at;
       case OP_WRITE_ID:
         if (this.relative) throw unknown(`record ${first}`);
