@@ -196,14 +196,17 @@ fn a_policy_is_set_shown_kept_and_removed() {
     assert_eq!(archived.shown("shop")["by"], "policy");
     // Another target: the archive goes on there.
     archived.served.session("/shop", &token).set("b", b"1");
+    let has_both = |target: &Path| {
+        let begun = Instant::now();
+        while !has(target) || restored(target) != 2 {
+            assert!(begun.elapsed() < PATIENCE, "nothing is archived");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    has_both(&own);
     assert_eq!(archived.put("shop", &json!({ "to": other })).0, 204);
     archived.wait("shop", |shown| shown["to"] == json!(other) && shown["state"] == "running");
-    let begun = Instant::now();
-    while !has(&other) || restored(&other) != 2 {
-        assert!(begun.elapsed() < PATIENCE, "nothing is archived");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(restored(&own), 2);
+    has_both(&other);
     let reply = archived.served.ask("DELETE", &Archived::path("shop"), ADMIN, b"");
     assert_eq!(reply.status, 204);
     let shown = archived.shown("shop");
