@@ -86,6 +86,13 @@ pub(super) fn key_in(name: &str, raw: &RawValue) -> Result<Key, Problem> {
     Ok(key_json::parse(raw.get()).map_err(|error| error.at(name))?)
 }
 
+/// A key in an answer.
+pub(super) fn shown_key(key: &Key) -> openkv_core::model::Result<Box<RawValue>> {
+    let mut text = String::new();
+    key_json::push(&mut text, key.as_bytes())?;
+    RawValue::from_string(text).map_err(|error| Error::internal(error.to_string()))
+}
+
 /// The keys in a member of a body.
 pub(super) fn keys_in(raws: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
     raws.iter().enumerate().map(|(at, raw)| key_in(&format!("keys[{at}]"), raw)).collect()

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
-use super::body::{Raw, json, json_body, key_in};
+use super::body::{Raw, json, json_body, key_in, shown_key};
 use super::problem::{Answered, Problem, shown};
 use super::target::Query;
 use super::value_indexes::{self, Paths, ValueIndex};
@@ -98,13 +98,6 @@ pub(super) struct TextIndex {
     documents: u64,
 }
 
-/// A key in a document.
-pub(super) fn shown_key(key: &Key) -> Result<Box<RawValue>> {
-    let mut text = String::new();
-    key_json::push(&mut text, key.as_bytes())?;
-    RawValue::from_string(text).map_err(|error| Error::internal(error.to_string()))
-}
-
 impl TextIndex {
     fn of(info: IndexInfo) -> Result<Self> {
         let IndexInfo { spec, building, scanned, documents } = info;
@@ -190,7 +183,10 @@ impl IndexBody {
         let prefix = self.prefix()?;
         let Self { on, unique, multi, sparse, name, replace, .. } = self;
         let on = on.ok_or_else(|| Problem::bad_request("missing field `on`"))?.into_paths();
-        let name = name.map_or_else(|| value_indexes::name_of(&prefix, &on), Ok)?;
+        let name = match name {
+            Some(name) => name,
+            None => value_indexes::name_of(&name_of(&prefix)?, &on),
+        };
         let is = |flag: Option<bool>| flag.unwrap_or(false);
         let (unique, multi, sparse) = (is(unique), is(multi), is(sparse));
         let spec = ValueIndexSpec { name, prefix, on, unique, multi, sparse };

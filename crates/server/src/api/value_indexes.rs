@@ -4,14 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::indexes::{name_of as name_of_prefix, shown_key};
+use super::body::shown_key;
 use super::order::Direction;
 use super::problem::Problem;
 use crate::data::{Client, has_room, store_of};
 use crate::pending::Pending;
-use openkv_core::model::{
-    Key, OrderPath, Result, ValueIndexInfo, ValueIndexRequest, ValueIndexState,
-};
+use openkv_core::model::{OrderPath, Result, ValueIndexInfo, ValueIndexRequest, ValueIndexState};
 
 /// The paths of an index.
 #[derive(Deserialize, ToSchema)]
@@ -139,11 +137,11 @@ pub(super) async fn all(client: &Client) -> Result<Vec<ValueIndex>, Problem> {
 }
 
 /// The default name: that of the prefix, and the paths, as `kv.createIndex` makes it.
-pub(super) fn name_of(prefix: &Key, on: &[OrderPath]) -> Result<String> {
+pub(super) fn name_of(prefix: &str, on: &[OrderPath]) -> String {
     let spelled = |on: &OrderPath| match on.descending {
         true => format!("-{}", on.path),
         false => on.path.clone(),
     };
     let paths: Vec<_> = on.iter().map(spelled).collect();
-    Ok(format!("{} by {}", name_of_prefix(prefix)?, paths.join(", ")))
+    format!("{prefix} by {}", paths.join(", "))
 }
