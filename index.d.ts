@@ -1140,9 +1140,16 @@ export interface KvQueueEnqueueOptions {
    * message that waits gets the value and all options of this one, but keeps its id and when it is due.
    * `"debounce"`: its due time too, so that a `delay` begins anew. A message that a consumer has is not
    * changed: with `"replace"` and `"debounce"` this one is added beside it, and has the key from then on.
+   * `"again"`: if a consumer has the other message, this one is added, has the key, and is delivered once that one
+   * is done, dead or cancelled; else it adds nothing. `id` of the result is that of the message which stands.
    * Default: `"drop"`.
    */
-  deduplication?: "drop" | "replace" | "debounce" | undefined;
+  deduplication?: "drop" | "replace" | "debounce" | "again" | undefined;
+  /**
+   * Its group. The groups of a queue take turns, and each keeps the limits of {@link KvQueue.setLimits}. A
+   * `deduplicationKey` counts in its group. 1 to 256 bytes in UTF-8 without control characters. Default: none.
+   */
+  group?: string | undefined;
   /**
    * 0 to 9: of the due messages, those with the highest priority are delivered first. Default: 0.
    */
@@ -1175,9 +1182,9 @@ export type KvScheduleTiming = (
     }
   | {
       /** The interval in ms, 10 to 31536000000 (a year). The due times are its multiples since 1970, in UTC. */
-      every: number;
+      every: KvDuration;
       /** Added to each due time, in ms, less than `every`. Default: 0. */
-      offset?: number | undefined;
+      offset?: KvDuration | undefined;
     }
 ) & {
   /**
@@ -1221,6 +1228,8 @@ export interface KvMessageInfo<T = any> {
   /** How often it can be delivered again if it fails. With 0 it is dead after this failure. */
   readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+  /** Its group, or `null`. */
+  readonly group: string | null;
   /** The schedule that has made it, and the due time for which; `null` for a message that was enqueued. */
   readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
 }
@@ -1331,6 +1340,8 @@ export interface KvPeekedMessage<T = any> {
   state: "pending" | "delayed" | "processing";
   /** 0 to 9; the highest is delivered first. */
   priority: number;
+  /** Its group, or `null`. */
+  group: string | null;
   /** The number of deliveries so far. */
   attempts: number;
   enqueuedAt: Date;
@@ -1578,9 +1589,37 @@ export interface KvQueue<T = any> {
    * console.log((await kv.queue("mail").stats()).paused); // true
    * await kv.queue("mail").resume();
    */
-  pause(options?: KvCallOptions): Promise<void>;
+  pause(options?: KvGroupOptions): Promise<void>;
   /** Ends a {@link pause}: the waiting consumers of all processes get messages again. */
-  resume(options?: KvCallOptions): Promise<void>;
+  resume(options?: KvGroupOptions): Promise<void>;
+
+  /**
+   * Gives the queue its limits, in place of those that it had, for all processes and across restarts: how many of
+   * its messages consumers have at the same time, how many are delivered in a time, and the same of each of its
+   * groups. Nothing polls: a consumer gets a message when a place is free or the rate allows it. A
+   * consumer that dies frees its place when its lock ends. `{}` takes all limits away. Resolves when it is durable, to
+   * whether it has changed anything.
+   *
+   * Rejects as {@link pause}, and with `TypeError` for a limit that is out of bounds.
+   *
+   * @example
+   * await kv.queue("mail").setLimits({
+   *   rate: { limit: 100, per: "1m" },
+   *   group: { concurrency: 1, rate: { limit: 5, per: "1m" } },
+   * });
+   * await kv.queue("mail").enqueue({ to: "ada" }, { group: "customer 7" });
+   */
+  setLimits(limits: KvQueueLimits, options?: KvCallOptions): Promise<boolean>;
+  /** The limits of the queue, with durations in ms. Rejects as {@link Kv.get}. */
+  limits(options?: KvCallOptions): Promise<KvQueueLimits & { group: KvGroupLimits }>;
+
+  /**
+   * Returns a page of the groups that have messages which wait, by their turns. `cursor` continues behind the page,
+   * and is `null` at the end. Rejects as {@link Kv.get}.
+   *
+   * @param options.limit 1 to 1000. Default: 100.
+   */
+  groups(options?: KvGroupsOptions): Promise<{ groups: KvGroup[]; cursor: string | null }>;
 
   /**
    * Deletes the messages that wait, and resolves to their number: those that are due, and with `delayed` also
@@ -1634,9 +1673,54 @@ export interface KvQueue<T = any> {
   events<R = any>(options?: KvEventsOptions): ReadableStream<KvJobEvent<R>>;
 }
 
+/** The options of {@link KvQueue.pause} and {@link KvQueue.resume}. */
+export interface KvGroupOptions extends KvCallOptions {
+  /** Only this group. */
+  group?: string | undefined;
+}
+
 /** The options of {@link KvQueue.drain}. */
-export interface KvDrainOptions extends KvCallOptions {
+export interface KvDrainOptions extends KvGroupOptions {
   delayed?: boolean | undefined;
+}
+
+/** The options of {@link KvQueue.groups}. */
+export interface KvGroupsOptions extends KvCallOptions {
+  limit?: number | undefined;
+  cursor?: string | null | undefined;
+}
+
+/** What may run of a group, for {@link KvQueue.setLimits}. */
+export interface KvGroupLimits {
+  /** Messages that consumers have at the same time, 1 to 1000000. Default: any number. */
+  concurrency?: number | undefined;
+  /** `limit` deliveries in `per`, those of retries too, counted as {@link Kv.limiter} does. Default: any number. */
+  rate?:
+    | {
+        limit: number;
+        per: KvDuration;
+        algorithm?: "fixed" | "sliding" | "token-bucket" | undefined;
+      }
+    | undefined;
+}
+
+/** What may run of a queue, for {@link KvQueue.setLimits}. */
+export interface KvQueueLimits extends KvGroupLimits {
+  /** Of each of its groups. */
+  group?: KvGroupLimits | undefined;
+}
+
+/** A group with messages that wait. */
+export interface KvGroup {
+  name: string;
+  /** Due, and without a consumer. */
+  pending: number;
+  /** Not due yet. */
+  delayed: number;
+  /** With a consumer whose lock holds. */
+  processing: number;
+  /** Whether it is paused. */
+  paused: boolean;
 }
 
 /** The options of {@link KvQueue.result}. */
@@ -1827,6 +1911,29 @@ export class AtomicOperation<Checked extends boolean = true> {
    * });
    */
   ack(...messages: KvMessageInfo[]): AtomicOperation;
+
+  /**
+   * Sets a schedule by the commit, as {@link KvQueue.schedule} does. In `messages` of the result it has a place like an
+   * enqueued message: `deduplicated` says that it has changed nothing.
+   *
+   * @param options Those of {@link KvQueue.schedule}, and `queue`.
+   * @throws TypeError as {@link KvQueue.schedule}; what only the database knows is an error of the commit.
+   *
+   * @example
+   * await kv.atomic()
+   *   .set(["customers", 7], { report: true })
+   *   .schedule("report 7", { cron: "0 8 * * MON" }, { customer: 7 }, { queue: "reports" })
+   *   .commit();
+   */
+  schedule(
+    name: string,
+    timing: KvScheduleTiming,
+    value: unknown,
+    options: KvScheduleOptions & { queue: string },
+  ): this;
+
+  /** Removes a schedule by the commit, as {@link KvQueue.unschedule} does; without an effect if there is none. */
+  unschedule(name: string, options: { queue: string }): this;
 
   /**
    * Inserts a document of a collection, as {@link KvCollection.insert} does: under a check that its id is free.
@@ -2275,6 +2382,15 @@ export interface KvTransaction {
    * transaction rejects with {@link KvConflictError}, without another attempt; `messages` has its id.
    */
   ack(...messages: KvMessageInfo[]): this;
+  /** As {@link AtomicOperation.schedule}. */
+  schedule(
+    name: string,
+    timing: KvScheduleTiming,
+    value: unknown,
+    options: KvScheduleOptions & { queue: string },
+  ): this;
+  /** As {@link AtomicOperation.unschedule}. */
+  unschedule(name: string, options: { queue: string }): this;
 
   /**
    * As {@link AtomicOperation.checkLease}: rejects with {@link KvError} (code `CONFLICT`) if the lease is not held, and

@@ -16,16 +16,18 @@ const WITHOUT_AT = {
   writes:
     "set delete touch persist sum append atomic enqueue import vacuum promote " +
     "queue.receive queue.listen queue.delete queue.cancel queue.drain queue.pause queue.resume queue.schedule " +
+    "queue.limit " +
     "queue.unschedule dead.requeue dead.delete dead.purge index.create index.drop",
   "the history has entries only":
-    "queue.list queue.stats queue.peek queue.result queue.schedules dead.list dead.get search index.list",
+    "queue.list queue.stats queue.peek queue.result queue.schedules queue.limits queue.groups queue.progress " +
+    "dead.list dead.get search index.list",
   "is about the file as it is": "backup check stats",
   "is about servers, not entries":
     "db.archive db.create db.drop db.list db.quotas db.show token.create token.generate token.list token.revoke " +
     "cluster.schema cluster.status",
   "archives have moments of their own: restore --at":
     "archive.run archive.list archive.verify archive.prune",
-  "follows the present": "watch mcp top",
+  "follows the present": "watch mcp top queue.events",
   "counts from the present; get --at prints the expiry": "ttl",
   "names moments itself": "history diff",
   "reads no database": "serve studio shell completion",

@@ -126,7 +126,8 @@ test("bash completes commands, options and what they take", {
       "openkv queue ",
       [
         ...["list", "stats", "peek", "delete", "schedule", "unschedule", "schedules"],
-        ...["cancel", "pause", "resume", "drain", "result", "receive", "listen"],
+        ...["cancel", "pause", "resume", "drain", "result"],
+        ...["limit", "limits", "groups", "progress", "events", "receive", "listen"],
       ],
     ],
     ["openkv queue peek mail --state ", ["pending", "delayed", "processing"]],

@@ -145,6 +145,8 @@ export interface NamedOptions {
   readonly timeoutMs: number | undefined;
   /** How long its result is kept. */
   readonly keepResultMs: number | undefined;
+  /** Its group. */
+  readonly group: string | undefined;
 }
 
 const NO_KEYS: readonly KvKey[] = [];

@@ -61,7 +61,8 @@ import {
 import { insertBy } from "../collection/collection.js";
 import { option } from "../arguments/options.js";
 import { checkTouch } from "../write/expiry.js";
-import { checkAtomicEnqueue } from "../queue/queue-options.js";
+import { checkAtomicEnqueue, queueOf } from "../queue/queue-options.js";
+import { removal, setting } from "../queue/schedules.js";
 import { COMMITS, ENQUEUES } from "../instruments/channels.js";
 import { contextFor, enqueueEvent } from "../write/writes.js";
 import { Session } from "../session/session.js";
@@ -287,6 +288,21 @@ export class AtomicOperation {
       this.#tryKey(() => putEnqueue(writer, checked, limits));
       putMessage(writer, value, checked, limits, context);
     });
+  }
+
+  schedule(name: unknown, timing: unknown, value: unknown, options?: unknown): this {
+    const method = "atomic().schedule";
+    const session = this.#session;
+    const { queue, rest } = queueOf(method, options, session.port.bounds);
+    return this.#add(MESSAGES, setting(session, method, queue, name, timing, value, rest));
+  }
+
+  unschedule(name: unknown, options?: unknown): this {
+    const method = "atomic().unschedule";
+    const session = this.#session;
+    const { queue, rest } = queueOf(method, options, session.port.bounds);
+    checkOptions(method, rest, []);
+    return this.#add(MESSAGES, removal(session, method, queue, name));
   }
 
   ack(...messages: unknown[]): this {

@@ -109,13 +109,16 @@ class Description {
         return this.#message(this.#namedOptions(), NAMED_BACKOFF_DEFAULT_MS);
       case OP_ACKNOWLEDGE:
         return `ack(message ${this.#buf.readDoubleLE(this.#record.messageAt)})`;
+      // Behind the record of the message.
+      case OP_SCHEDULE:
+        return "schedule(that message)";
+      case OP_UNSCHEDULE:
+        return "unschedule()";
       case OP_CHECK_RANGE:
       case OP_DEDUPLICATE:
       case OP_END:
       case OP_LIMIT:
       case OP_PATCHES:
-      case OP_SCHEDULE:
-      case OP_UNSCHEDULE:
       case OP_RETURN:
       case OP_WRITE_ID:
         return `record ${op}`;

@@ -47,6 +47,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "queue pause": [`${ON} queue pause mail`],
   "queue resume": [`${ON} queue resume mail`],
   "queue drain": [`${ON} queue drain mail --delayed`],
+  "queue limit": [`${ON} queue limit mail --rate 100/1m --group-concurrency 1`],
+  "queue limits": [`${ON} queue limits mail`],
+  "queue groups": [`${ON} queue groups mail --limit 20`],
+  "queue progress": [`${ON} queue progress mail 42`],
+  "queue events": [`${ON} queue events mail --json`],
   "queue result": [`${ON} queue result mail 42 --wait 10s`],
   "queue schedule": [
     `${ON} queue schedule mail report '{ kind: "daily" }' --cron '0 8 * * MON-FRI' --time-zone Europe/Berlin`,

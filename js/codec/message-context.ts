@@ -28,11 +28,12 @@ export function contextBytes(
 ): Buffer | null {
   let text = "";
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value !== "string" || !NAME.test(name) || !VALUE.test(value)) continue;
+    if (typeof value !== "string" || !NAME.test(name)) continue;
+    if (!VALUE.test(value) && name !== GROUP) continue;
     const line = `${text === "" ? "" : "\n"}${name}: ${value}`;
-    if (text.length + line.length <= bytesMax) text += line;
+    if (Buffer.byteLength(text) + Buffer.byteLength(line) <= bytesMax) text += line;
   }
-  const length = text.length;
+  const length = Buffer.byteLength(text);
   if (length === 0) return null;
   const head =
     length <= SHORT_TEXT_BYTES_MAX
@@ -40,7 +41,7 @@ export function contextBytes(
       : length <= 0xff
         ? [TEXT_U8, length]
         : [TEXT_U16, length >> 8, length & 0xff];
-  return Buffer.concat([HEAD, Buffer.from(head), Buffer.from(text, "latin1")]);
+  return Buffer.concat([HEAD, Buffer.from(head), Buffer.from(text)]);
 }
 
 /** The names of the lines that are openkv's own. */
@@ -48,10 +49,17 @@ const TIMEOUT = "openkv-timeout";
 const SCHEDULE = "openkv-schedule";
 const DUE = "openkv-due";
 const DELAY = "openkv-delay";
+const GROUP = "openkv-group";
+const AGAIN = "openkv-again";
 
-/** The lines that say how long a handler may take, and how long the result of a message is kept. */
-export function ownHeaders(timeoutMs?: number, keepResultMs?: number): Record<string, string> {
+/** The lines that say its group, how long a handler may take, and how long the result of a message is kept. */
+export function ownHeaders(
+  timeoutMs?: number,
+  keepResultMs?: number,
+  group?: string,
+): Record<string, string> {
   return {
+    ...(group !== undefined && { [GROUP]: group }),
     ...(timeoutMs !== undefined && { [TIMEOUT]: String(timeoutMs) }),
     ...(keepResultMs !== undefined && { [KEEP_RESULT]: String(keepResultMs) }),
   };
@@ -63,11 +71,17 @@ export interface OwnContext {
   readonly timeoutMs: number | undefined;
   /** How long its result is kept. */
   readonly keepResultMs: number | undefined;
+  readonly group: string | null;
   /** The schedule that has made it, and for which due time. */
   readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
 }
 
-const NOTHING: OwnContext = { timeoutMs: undefined, keepResultMs: undefined, schedule: null };
+const NOTHING: OwnContext = {
+  timeoutMs: undefined,
+  keepResultMs: undefined,
+  group: null,
+  schedule: null,
+};
 
 export function ownContext(data: Buffer, start: number, end: number): OwnContext {
   if (valueStart(data, start, end) === start) return NOTHING;
@@ -78,6 +92,7 @@ export function ownContext(data: Buffer, start: number, end: number): OwnContext
   return {
     timeoutMs: ms(TIMEOUT),
     keepResultMs: ms(KEEP_RESULT),
+    group: lines[GROUP] ?? null,
     schedule:
       name !== undefined && Number.isFinite(dueMs) ? { name, dueAt: new Date(dueMs) } : null,
   };
@@ -91,7 +106,8 @@ export function valueStart(data: Buffer, start: number, end: number): number {
 /** The headers of the message `data[start..end)`, without openkv's own lines. */
 export function headersIn(data: Buffer, start: number, end: number): Record<string, string> {
   const headers = linesIn(data, start, end);
-  for (const name of [TIMEOUT, SCHEDULE, DUE, DELAY, KEEP_RESULT]) delete headers[name];
+  for (const name of [TIMEOUT, SCHEDULE, DUE, DELAY, KEEP_RESULT, GROUP, AGAIN])
+    delete headers[name];
   return headers;
 }
 

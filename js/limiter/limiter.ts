@@ -20,7 +20,7 @@ import { remove } from "../write/writes.js";
 import type { KvAtomicResult, KvKey, KvLimit } from "../model/types.js";
 
 /** The algorithms, by their numbers in frames. */
-const ALGORITHMS = ["fixed", "sliding", "token-bucket"] as const;
+export const LIMIT_ALGORITHMS = ["fixed", "sliding", "token-bucket"] as const;
 
 /** Room for most records. */
 const RECORD_BYTES = 128;
@@ -110,7 +110,7 @@ function checkRule(options: unknown): Rule {
       `${method}: limit and per are missing: write kv.limiter(key, { limit: 100, per: "1m" })`,
     );
   }
-  const number = ALGORITHMS.indexOf(algorithm as (typeof ALGORITHMS)[number]);
+  const number = LIMIT_ALGORITHMS.indexOf(algorithm as (typeof LIMIT_ALGORITHMS)[number]);
   if (number < 0) {
     throw invalid(
       `${method}: algorithm must be "fixed", "sliding" or "token-bucket": received ${shown(algorithm)}`,

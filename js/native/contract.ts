@@ -289,3 +289,5 @@ export const CALL_REPLICA_REACHED = 62;
 export const CALL_PAUSE_QUEUE = 70;
 export const CALL_DRAIN_QUEUE = 71;
 export const CALL_CANCEL_MESSAGE = 72;
+export const CALL_SET_LIMITS = 73;
+export const CALL_GROUPS = 74;

@@ -49,6 +49,7 @@ export class LockedMessage implements MessageInfo {
   readonly attempts: number;
   readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+  readonly group: string | null;
   readonly schedule: MessageInfo["schedule"];
   readonly #lock: MessageLock;
 
@@ -59,6 +60,7 @@ export class LockedMessage implements MessageInfo {
     this.attempts = info.attempts;
     this.attemptsLeft = info.attemptsLeft;
     this.enqueuedAt = info.enqueuedAt;
+    this.group = info.group;
     this.schedule = info.schedule;
   }
 

@@ -4,6 +4,7 @@ import { callBehindWrites } from "../session/call.js";
 import { Writer } from "../codec/writer.js";
 import { RECEIVES } from "../instruments/channels.js";
 import { DeadLetters } from "./dead-letters.js";
+import { type GroupsPage, type QueueLimits, readGroups, setLimits } from "./groups.js";
 import { HandlerFailures } from "./handler-failures.js";
 import { putText, readU32 } from "../native/frame.js";
 import { type KvMessage, receive } from "./message.js";
@@ -29,9 +30,12 @@ import {
   type QueueDefaults,
   checkDrainOptions,
   checkEvents,
+  checkGroupsPage,
   checkId,
+  checkLimits,
   checkListen,
   checkNamedEnqueue,
+  checkPause,
   checkPeek,
   checkQueueDefaults,
   checkQueueName,
@@ -172,11 +176,35 @@ export class KvQueue {
   }
 
   pause(options?: unknown): Promise<void> {
-    return signalled("kv.queue().pause", options, (signal) => this.#pause(true, signal));
+    return this.#pause("kv.queue().pause", true, options);
   }
 
   resume(options?: unknown): Promise<void> {
-    return signalled("kv.queue().resume", options, (signal) => this.#pause(false, signal));
+    return this.#pause("kv.queue().resume", false, options);
+  }
+
+  setLimits(limits: unknown, options?: unknown): Promise<boolean> {
+    const method = "kv.queue().setLimits";
+    return signalled(method, options, (signal) => {
+      const session = this.#session;
+      const checked = checkLimits(method, limits, session.port.bounds);
+      return setLimits(session, this.name, checked, signal);
+    });
+  }
+
+  limits(options?: unknown): Promise<QueueLimits> {
+    return signalled("kv.queue().limits", options, async (signal) => {
+      const none = { limit: 1, cursor: "" };
+      return (await readGroups(this.#session, this.name, none, signal)).limits;
+    });
+  }
+
+  groups(options?: unknown): Promise<GroupsPage> {
+    return abortable("kv.queue().groups", options, async (rest, signal) => {
+      const session = this.#session;
+      const asked = checkGroupsPage(rest, session.port.bounds);
+      return (await readGroups(session, this.name, asked, signal)).page;
+    });
   }
 
   drain(options?: unknown): Promise<number> {
@@ -208,19 +236,24 @@ export class KvQueue {
     return events(this.#session, this.name, since, signal);
   }
 
-  async #pause(pauses: boolean, signal: AbortSignal | undefined): Promise<void> {
-    const frame = this.#frame();
-    frame.u8(pauses ? 1 : 0);
-    await callBehindWrites(this.#session, CALL_PAUSE_QUEUE, frame, signal);
+  #pause(method: string, pauses: boolean, options: unknown): Promise<void> {
+    return abortable(method, options, async (rest, signal) => {
+      const group = checkPause(method, rest, this.#session.port.bounds);
+      const frame = this.#frame();
+      frame.u8(pauses ? 1 : 0);
+      if (group !== undefined) putText(frame, group);
+      await callBehindWrites(this.#session, CALL_PAUSE_QUEUE, frame, signal);
+    });
   }
 
   async #drain(options: unknown, signal: AbortSignal | undefined): Promise<number> {
-    const { delayed } = checkDrainOptions(options);
+    const { delayed, group } = checkDrainOptions(options, this.#session.port.bounds);
     let until = 0;
     for (let drained = 0; ; ) {
       const frame = this.#frame();
       frame.u8(delayed ? 1 : 0);
       frame.f64(until);
+      if (group !== undefined) putText(frame, group);
       const answer = await callBehindWrites(this.#session, CALL_DRAIN_QUEUE, frame, signal);
       const count = readU32(answer, 0);
       until = answer.readDoubleLE(4);

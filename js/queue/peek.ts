@@ -2,7 +2,7 @@
 
 import { callBehindWrites } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
-import { valueStart } from "../codec/message-context.js";
+import { ownContext, valueStart } from "../codec/message-context.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { Writer } from "../codec/writer.js";
 import { CALL_PEEK } from "../native/contract.js";
@@ -15,6 +15,7 @@ export interface PeekedMessage {
   value: any;
   state: MessageState;
   priority: number;
+  group: string | null;
   attempts: number;
   enqueuedAt: Date;
   dueAt: Date;
@@ -63,6 +64,7 @@ function readPeeked(data: Buffer, at: number): { message: PeekedMessage; end: nu
     value: decodeValue(ENCODING_CBOR, data, valueStart(data, start, end), end),
     state,
     priority: data[at + 1]!,
+    group: ownContext(data, start, end).group,
     attempts: readU32(data, at + 34),
     enqueuedAt: new Date(number(1)),
     dueAt: new Date(number(2)),

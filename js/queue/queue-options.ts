@@ -12,12 +12,13 @@ import {
   shown,
 } from "../arguments/check.js";
 import { exponential, isRule } from "./exponential.js";
+import { LIMIT_ALGORITHMS } from "../limiter/limiter.js";
 import { checkDuration, checkDurationIn } from "../arguments/duration.js";
 import { option, without } from "../arguments/options.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
 import { timeOfDate } from "../model/brands.js";
-import { TIME_MS_MAX, NAMED_BACKOFF_DEFAULT_MS } from "../model/limits.js";
+import { LIMITER_LIMIT_MAX, NAMED_BACKOFF_DEFAULT_MS, TIME_MS_MAX } from "../model/limits.js";
 
 /** The bounds of the addon, by name. */
 type Bounds = Readonly<Record<string, number>>;
@@ -128,10 +129,11 @@ const ENQUEUE_OPTIONS = [
   "deadRetention",
   "timeout",
   "keepResult",
+  "group",
 ] as const;
 
 /** What a message does whose key is taken, by the numbers in frames. */
-export const DEDUPLICATIONS = ["drop", "replace", "debounce"] as const;
+export const DEDUPLICATIONS = ["drop", "replace", "debounce", "again"] as const;
 
 /** The options of an enqueue into the queue `name`. */
 export function checkNamedEnqueue(
@@ -167,7 +169,87 @@ export function checkNamedEnqueue(
           : checkText(`${method}: deduplicationKey`, key, bounds.deduplicationKeyBytesMax),
       deduplication: checkDeduplication(method, given.deduplication, key),
       timeoutMs: checkTimeout(method, given.timeout, bounds),
+      group: given.group === undefined ? undefined : checkGroup(method, given.group, bounds),
     },
+  };
+}
+
+const CONTROL = /\p{Control}/u;
+
+/** The name of a group. */
+export function checkGroup(method: string, group: unknown, bounds: Bounds): string {
+  const text = checkText(`${method}: group`, group, bounds.messageGroupBytesMax);
+  if (!CONTROL.test(text)) return text;
+  throw invalid(`${method}: group must have no control characters: received ${shown(group)}`);
+}
+
+/** The options of `pause` and `resume`. */
+export function checkPause(method: string, options: unknown, bounds: Bounds): string | undefined {
+  const { group } = checkOptions(method, options, ["group"]);
+  return group === undefined ? undefined : checkGroup(method, group, bounds);
+}
+
+/** The limit of a queue or of a group. */
+export interface RunLimit {
+  readonly concurrency: number | undefined;
+  readonly rate:
+    | { readonly limit: number; readonly perMs: number; readonly algorithm: number }
+    | undefined;
+}
+
+/** The limits of a queue, and of each of its groups. */
+export function checkLimits(method: string, limits: unknown, bounds: Bounds): RunLimit[] {
+  if (typeof limits !== "object" || limits === null) {
+    throw invalid(
+      `${method}: limits must be { concurrency, rate, group }: received ${shown(limits)}`,
+    );
+  }
+  const { group, ...queue } = checkOptions(method, limits, ["concurrency", "rate", "group"]);
+  const ofGroup = checkOptions(`${method}: group`, group, ["concurrency", "rate"]);
+  return [
+    checkRunLimit(`${method}: `, queue, bounds),
+    checkRunLimit(`${method}: group.`, ofGroup, bounds),
+  ];
+}
+
+function checkRunLimit(
+  method: string,
+  { concurrency, rate }: { concurrency?: unknown; rate?: unknown },
+  bounds: Bounds,
+): RunLimit {
+  const most = bounds.concurrencyLimitMax;
+  const running = optionalInteger(`${method}concurrency`, concurrency, 1, most, undefined);
+  if (rate === undefined) return { concurrency: running, rate: undefined };
+  if (typeof rate !== "object" || rate === null) {
+    throw invalid(`${method}rate must be { limit, per, algorithm }: received ${shown(rate)}`);
+  }
+  const given = checkOptions(`${method}rate`, rate, ["limit", "per", "algorithm"]);
+  const { algorithm = LIMIT_ALGORITHMS[0] } = given;
+  const number = (LIMIT_ALGORITHMS as readonly unknown[]).indexOf(algorithm);
+  if (number < 0) {
+    throw invalid(
+      `${method}rate.algorithm must be "fixed", "sliding" or "token-bucket": received ${shown(algorithm)}`,
+    );
+  }
+  return {
+    concurrency: running,
+    rate: {
+      limit: checkInteger(`${method}rate.limit`, given.limit, 1, LIMITER_LIMIT_MAX),
+      perMs: checkDuration(`${method}rate.per`, given.per),
+      algorithm: number,
+    },
+  };
+}
+
+export type GroupsOptions = Pick<PeekOptions, "limit" | "cursor">;
+
+/** The options of `kv.queue().groups`. */
+export function checkGroupsPage(options: unknown, bounds: Bounds): GroupsOptions {
+  const method = "kv.queue().groups";
+  const { limit, cursor } = checkOptions(method, options, ["limit", "cursor"]);
+  return {
+    limit: optionalInteger(`${method}: limit`, limit, 1, bounds.groupsListMax, PEEK),
+    cursor: checkCursor(method, "groups", cursor),
   };
 }
 
@@ -176,7 +258,7 @@ function checkDeduplication(method: string, mode: unknown, key: unknown): number
   const number = (DEDUPLICATIONS as readonly unknown[]).indexOf(mode);
   if (number < 0) {
     throw invalid(
-      `${method}: deduplication must be "drop", "replace" or "debounce": received ${shown(mode)}`,
+      `${method}: deduplication must be "drop", "replace", "debounce" or "again": received ${shown(mode)}`,
     );
   }
   if (key === undefined) throw invalid(`${method}: deduplication needs a deduplicationKey`);
@@ -204,6 +286,23 @@ function checkAt(
     );
   }
   return Math.trunc(ms);
+}
+
+/** The `queue` of options of `atomic().schedule` and `unschedule`, and the other options. */
+export function queueOf(
+  method: string,
+  options: unknown,
+  bounds: Bounds,
+): { queue: string; rest: unknown } {
+  if (typeof options !== "object" || options === null) {
+    throw invalid(`${method}: options must have the queue: received ${shown(options)}`);
+  }
+  const queue = checkName(
+    `${method}: queue`,
+    option(options as { queue?: unknown }, "queue"),
+    bounds,
+  );
+  return { queue, rest: without(options, "queue") };
 }
 
 /** The options of `atomic().enqueue`: undefined for a message of Deno's queue. */
@@ -413,15 +512,19 @@ export function checkSchedulesPage(
 
 export interface DrainOptions {
   readonly delayed: boolean;
+  readonly group: string | undefined;
 }
 
-export function checkDrainOptions(options: unknown): DrainOptions {
+export function checkDrainOptions(options: unknown, bounds: Bounds): DrainOptions {
   const method = "kv.queue().drain";
-  const { delayed } = checkOptions(method, options, ["delayed", "signal"]);
+  const { delayed, group } = checkOptions(method, options, ["delayed", "group", "signal"]);
   if (delayed !== undefined && typeof delayed !== "boolean") {
     throw invalid(`${method}: delayed must be a boolean: received ${shown(delayed)}`);
   }
-  return { delayed: delayed === true };
+  return {
+    delayed: delayed === true,
+    group: group === undefined ? undefined : checkGroup(method, group, bounds),
+  };
 }
 
 /** How long `result` waits. */

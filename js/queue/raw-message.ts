@@ -64,16 +64,19 @@ export interface MessageInfo {
   readonly attempts: number;
   readonly attemptsLeft: number;
   readonly enqueuedAt: Date;
+  readonly group: string | null;
   readonly schedule: { readonly name: string; readonly dueAt: Date } | null;
 }
 
 export function infoOf(raw: RawMessage): MessageInfo {
+  const { group, schedule } = ownContext(raw.data, raw.start, raw.end);
   return {
     id: String(raw.id),
     value: messageValue(raw),
     attempts: raw.attempts,
     attemptsLeft: raw.attemptsLeft,
     enqueuedAt: new Date(raw.enqueuedMs),
-    schedule: ownContext(raw.data, raw.start, raw.end).schedule,
+    group,
+    schedule,
   };
 }

@@ -6,7 +6,8 @@ import { decodeValue } from "../codec/value/decode.js";
 import { valueStart } from "../codec/message-context.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { Writer } from "../codec/writer.js";
-import { type Limits, type QueueOptions, checkOptions, shown } from "../arguments/check.js";
+import { checkOptions, shown } from "../arguments/check.js";
+import { inMs } from "../arguments/duration.js";
 import { abortable, signalled } from "../arguments/signal.js";
 import { putText, readU32 } from "../native/frame.js";
 import { CALL_SCHEDULES, OP_SCHEDULE, OP_UNSCHEDULE } from "../native/contract.js";
@@ -68,48 +69,18 @@ export class Schedules {
   ): Promise<boolean> {
     const method = "kv.queue().schedule";
     return abortable(method, options, async (rest) => {
-      const { limits, port, now } = this.#session;
-      const given = checkOptions(method, rest, MESSAGE_OPTIONS);
-      const checked = checkNamedEnqueue(
-        method,
-        this.#queue,
-        given,
-        limits,
-        port.bounds,
-        now,
-        defaults,
-      );
-      const checkedName = checkText(`${method}: name`, name, port.bounds.scheduleNameBytesMax);
-      return await this.#set(checkedName, checkTiming(method, timing), value, checked, limits);
+      const session = this.#session;
+      const put = setting(session, method, this.#queue, name, timing, value, rest, defaults);
+      const { deduplicated } = await commitMessage(session, put);
+      return !deduplicated;
     });
-  }
-
-  async #set(
-    name: string,
-    timing: Timing,
-    value: unknown,
-    checked: QueueOptions,
-    limits: Limits,
-  ): Promise<boolean> {
-    const session = this.#session;
-    const { deduplicated } = await commitMessage(session, (writer) => {
-      putEnqueue(writer, checked, limits);
-      putMessage(writer, value, checked, limits, contextFor(session, checked, null));
-      putSchedule(writer, name, timing);
-    });
-    return !deduplicated;
   }
 
   remove(name: unknown, options: unknown): Promise<boolean> {
     const method = "kv.queue().unschedule";
-    const { scheduleNameBytesMax } = this.#session.port.bounds;
     return signalled(method, options, async () => {
-      const checked = checkText(`${method}: name`, name, scheduleNameBytesMax);
-      const { deduplicated } = await commitMessage(this.#session, (writer) => {
-        writer.u8(OP_UNSCHEDULE);
-        putText(writer, this.#queue);
-        putText(writer, checked);
-      });
+      const put = removal(this.#session, method, this.#queue, name);
+      const { deduplicated } = await commitMessage(this.#session, put);
       return !deduplicated;
     });
   }
@@ -127,6 +98,44 @@ export class Schedules {
   }
 }
 
+/** Checks a schedule, and returns what writes its records. */
+export function setting(
+  session: Session,
+  method: string,
+  queue: string,
+  name: unknown,
+  timing: unknown,
+  value: unknown,
+  options: unknown,
+  defaults?: QueueDefaults,
+): (writer: Writer) => void {
+  const { limits, port, now } = session;
+  const given = checkOptions(method, options, MESSAGE_OPTIONS);
+  const checked = checkNamedEnqueue(method, queue, given, limits, port.bounds, now, defaults);
+  const checkedName = checkText(`${method}: name`, name, port.bounds.scheduleNameBytesMax);
+  const checkedTiming = checkTiming(method, timing);
+  return (writer) => {
+    putEnqueue(writer, checked, limits);
+    putMessage(writer, value, checked, limits, contextFor(session, checked, null));
+    putSchedule(writer, checkedName, checkedTiming);
+  };
+}
+
+/** Checks the name of a schedule, and returns what writes the record of its removal. */
+export function removal(
+  session: Session,
+  method: string,
+  queue: string,
+  name: unknown,
+): (writer: Writer) => void {
+  const checked = checkText(`${method}: name`, name, session.port.bounds.scheduleNameBytesMax);
+  return (writer) => {
+    writer.u8(OP_UNSCHEDULE);
+    putText(writer, queue);
+    putText(writer, checked);
+  };
+}
+
 /** The options of an enqueue without its due time, which the schedule says. */
 const MESSAGE_OPTIONS = [
   "backoffSchedule",
@@ -137,6 +146,7 @@ const MESSAGE_OPTIONS = [
   "deadRetention",
   "keepResult",
   "timeout",
+  "group",
 ] as const;
 
 function checkTiming(method: string, timing: unknown): Timing {
@@ -169,8 +179,8 @@ function checkTiming(method: string, timing: unknown): Timing {
   return {
     cron: undefined,
     zone: "",
-    every: integer(method, "every", every),
-    offset: integer(method, "offset", offset ?? 0),
+    every: duration(method, "every", every),
+    offset: duration(method, "offset", offset ?? 0),
     missed: number,
   };
 }
@@ -180,9 +190,14 @@ function text(method: string, name: string, value: unknown): string {
   throw invalid(`${method}: ${name} must be a string: received ${shown(value)}`);
 }
 
-function integer(method: string, name: string, value: unknown): number {
-  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-  throw invalid(`${method}: ${name} must be an integer, in ms: received ${shown(value)}`);
+/** Ms, or a text with units. The addon checks the bounds, which depend on each other. */
+function duration(method: string, name: string, value: unknown): number {
+  const ms = inMs(value);
+  if (typeof ms === "number" && Number.isSafeInteger(ms)) return ms;
+  throw invalid(
+    `${method}: ${name} must be an integer, in ms, or a text with a unit (ms, s, m, h, d), for example "5m": ` +
+      `received ${shown(value)}`,
+  );
 }
 
 /** A record SCHEDULE, behind the message. */

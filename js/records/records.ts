@@ -240,7 +240,10 @@ export function putMessage(
   }
   const bytes = writer.pos - at - 4;
   // What the handler or the caller asked for is never left out: the addon refuses a message that is too large with it.
-  const isNeeded = named?.timeoutMs !== undefined || named?.keepResultMs !== undefined;
+  const isNeeded =
+    named?.timeoutMs !== undefined ||
+    named?.keepResultMs !== undefined ||
+    named?.group !== undefined;
   if (context !== null && (isNeeded || bytes + context.length <= limits.messageBytesMax)) {
     putBefore(writer, at + 4, context);
   }

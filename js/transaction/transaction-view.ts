@@ -238,6 +238,18 @@ export class Transaction implements KvTransaction {
     return this;
   }
 
+  schedule(name: unknown, timing: unknown, value: unknown, options?: unknown): this {
+    this.#requireActive();
+    this.#operation.schedule(name, timing, value, options);
+    return this;
+  }
+
+  unschedule(name: unknown, options?: unknown): this {
+    this.#requireActive();
+    this.#operation.unschedule(name, options);
+    return this;
+  }
+
   ack(...messages: unknown[]): this {
     this.#requireActive();
     const locks = messages.map((message) => lockOf("tx.ack", message));

@@ -127,7 +127,7 @@ export function contextFor(
   { named }: QueueOptions,
   headers: Record<string, string> | null,
 ): Buffer | null {
-  const own = ownHeaders(named?.timeoutMs, named?.keepResultMs);
+  const own = ownHeaders(named?.timeoutMs, named?.keepResultMs, named?.group);
   return contextBytes({ ...own, ...headers }, port.bounds.messageContextBytesMax);
 }
 

@@ -8,9 +8,10 @@ use super::consumers::Ended;
 use super::events::{Event, Reply};
 use super::handle::{Handle, cut, number};
 use crate::model::{
-    CONCURRENCY_MAX, ConsumeOptions, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DEAD_RETENTION_MS_MAX,
-    DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error, LOCK_DURATION_MS_MAX,
-    LOCK_DURATION_MS_MIN, LOCK_MS, MESSAGE_CONTEXT_BYTES_MAX, Outcome, PEEK_MAX, PRIORITY_MAX,
+    CONCURRENCY_LIMIT_MAX, CONCURRENCY_MAX, ConsumeOptions, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX,
+    DEAD_RETENTION_MS_MAX, DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error,
+    GROUPS_LIST_MAX, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS,
+    MESSAGE_CONTEXT_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX, Outcome, PEEK_MAX, PRIORITY_MAX,
     QUEUE_NAME_BYTES_MAX, RECEIVE_WAIT_MS_MAX, SCHEDULE_NAME_BYTES_MAX, SCHEDULES_LIST_MAX,
 };
 use crate::protocol::frame::{frame_of, parse_queue, parse_reason, push_deliveries, push_received};
@@ -149,6 +150,9 @@ pub(super) fn bounds() -> impl Iterator<Item = (&'static str, f64)> {
         ("queueNameBytesMax", QUEUE_NAME_BYTES_MAX as f64),
         ("scheduleNameBytesMax", SCHEDULE_NAME_BYTES_MAX as f64),
         ("schedulesListMax", f64::from(SCHEDULES_LIST_MAX)),
+        ("messageGroupBytesMax", MESSAGE_GROUP_BYTES_MAX as f64),
+        ("concurrencyLimitMax", f64::from(CONCURRENCY_LIMIT_MAX)),
+        ("groupsListMax", f64::from(GROUPS_LIST_MAX)),
         ("deduplicationKeyBytesMax", DEDUPLICATION_KEY_BYTES_MAX as f64),
         ("messageContextBytesMax", MESSAGE_CONTEXT_BYTES_MAX as f64),
         ("priorityMax", PRIORITY_MAX.into()),

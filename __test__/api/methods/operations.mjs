@@ -182,6 +182,35 @@ export default {
     over: AT_COMMIT,
     misspelt: [[(kv) => kv.atomic().insert(users(kv), { id: 1 }, { expire: 1 }), /unknown option/]],
   },
+  "AtomicOperation.schedule": {
+    closed: (kv) => kv.atomic().schedule("s", { every: 60_000 }, 1, { queue: "q" }).commit(),
+    wrong: [
+      [(kv) => kv.atomic().schedule("s", { every: 60_000 }, 1), /options must have the queue/],
+      [(kv) => kv.atomic().schedule("s", 5, 1, { queue: "q" }), /timing must be/],
+      [(kv) => kv.atomic().schedule(5, { every: 1000 }, 1, { queue: "q" }), /name must be/],
+    ],
+    over: [
+      [
+        (kv) => kv.atomic().schedule("x".repeat(257), { every: 1000 }, 1, { queue: "q" }),
+        /name is too long/,
+      ],
+    ],
+    misspelt: [
+      [
+        (kv) => kv.atomic().schedule("s", { every: 1000 }, 1, { queue: "q", prio: 1 }),
+        /unknown option 'prio'/,
+      ],
+    ],
+  },
+  "AtomicOperation.unschedule": {
+    closed: (kv) => kv.atomic().unschedule("s", { queue: "q" }).commit(),
+    wrong: [
+      [(kv) => kv.atomic().unschedule("s"), /options must have the queue/],
+      [(kv) => kv.atomic().unschedule("s", { queue: 5 }), /queue must be a string/],
+    ],
+    over: [[(kv) => kv.atomic().unschedule("x".repeat(257), { queue: "q" }), /name is too long/]],
+    misspelt: [[(kv) => kv.atomic().unschedule("s", { queue: "q", a: 1 }), /unknown option 'a'/]],
+  },
   "AtomicOperation.ack": {
     closed: AT_COMMIT,
     wrong: [

@@ -214,6 +214,28 @@ export default {
       [tx((tx) => tx.enqueue(1, { queue: "q", prioritys: 1 })), /unknown option 'prioritys'/],
     ],
   },
+  "KvTransaction.schedule": {
+    closed: write((tx) => tx.schedule("s", { every: 60_000 }, 1, { queue: "q" })),
+    wrong: [
+      [tx((tx) => tx.schedule("s", { every: 60_000 }, 1)), /options must have the queue/],
+      [tx((tx) => tx.schedule("s", 5, 1, { queue: "q" })), /timing must be/],
+    ],
+    over: [
+      [
+        tx((tx) => tx.schedule("x".repeat(257), { every: 1000 }, 1, { queue: "q" })),
+        /name is too long/,
+      ],
+    ],
+    misspelt: [
+      [tx((tx) => tx.schedule("s", { evry: 1 }, 1, { queue: "q" })), /unknown option 'evry'/],
+    ],
+  },
+  "KvTransaction.unschedule": {
+    closed: write((tx) => tx.unschedule("s", { queue: "q" })),
+    wrong: [[tx((tx) => tx.unschedule("s")), /options must have the queue/]],
+    over: [[tx((tx) => tx.unschedule("x".repeat(257), { queue: "q" })), /name is too long/]],
+    misspelt: [[tx((tx) => tx.unschedule("s", { queue: "q", a: 1 })), /unknown option 'a'/]],
+  },
   "KvTransaction.ack": {
     closed: Object.assign(
       async (kv) => {

@@ -413,9 +413,9 @@ impl Writer for MemoryWriter {
     ) -> Result<DeadLettersChanged> {
         let tables = &mut *self.0.write();
         let before = tables.version;
-        let changed = tables.messages.change_dead_letters(queue, change, now_ms);
+        let (changed, beside) = tables.messages.change_dead_letters(queue, change, now_ms)?;
         let requeued = matches!(change, DeadLetterChange::Requeue(_));
-        tables.log_messages(&changed, requeued, now_ms)?;
+        tables.log_messages(&[&changed[..], &beside].concat(), requeued, now_ms)?;
         Ok(DeadLettersChanged { count: changed.len(), versions: (before, tables.version) })
     }
 
@@ -427,9 +427,10 @@ impl Writer for MemoryWriter {
         _deadline: Instant,
     ) -> Result<MessageDeletion> {
         let tables = &mut *self.0.write();
-        let deletion = tables.messages.delete_waiting(queue, id, now_ms);
+        let (deletion, beside) = tables.messages.delete_waiting(queue, id, now_ms)?;
         if deletion == MessageDeletion::Deleted {
-            tables.log_messages(&[id], false, now_ms)?;
+            let admits = !beside.is_empty();
+            tables.log_messages(&[&[id][..], &beside].concat(), admits, now_ms)?;
         }
         Ok(deletion)
     }
@@ -452,8 +453,8 @@ impl Writer for MemoryWriter {
     ) -> Result<QueueChanged> {
         let tables = &mut *self.0.write();
         let before = tables.version;
-        let ids = tables.messages.change_queue(queue, change, now_ms);
-        tables.log_messages(&ids, true, now_ms)?;
+        let (ids, beside) = tables.messages.change_queue(queue, change, now_ms)?;
+        tables.log_messages(&[&ids[..], &beside].concat(), true, now_ms)?;
         Ok(QueueChanged { ids, versions: (before, tables.version) })
     }
 }

@@ -1,7 +1,7 @@
 //! The messages of an engine without queues.
 
 use openkv_core::commit::{LockedMessage, MessageTable, Placed};
-use openkv_core::model::{Claim, Delivery, Error, KeptMessage, Message, Reason, Result};
+use openkv_core::model::{Claim, Delivery, Error, Freed, KeptMessage, Message, Reason, Result};
 
 /// The error of an engine without queues.
 pub(super) fn no_queues() -> Error {
@@ -13,19 +13,19 @@ pub(super) fn no_queues() -> Error {
 pub struct NoMessages;
 
 impl MessageTable for NoMessages {
-    fn acknowledge(&mut self, _id: i64, _lock: i64) -> Result<bool> {
-        Ok(false)
+    fn acknowledge(&mut self, _id: i64, _lock: i64) -> Result<Option<Freed>> {
+        Ok(None)
     }
 
     fn is_held(&mut self, _id: i64, _lock: i64) -> Result<bool> {
         Ok(false)
     }
 
-    fn put_back(&mut self, _id: i64, _lock: i64) -> Result<Option<bool>> {
+    fn put_back(&mut self, _id: i64, _lock: i64) -> Result<Option<Freed>> {
         Ok(None)
     }
 
-    fn cancel(&mut self, _queue: &str, _id: i64) -> Result<Option<Vec<u8>>> {
+    fn cancel(&mut self, _queue: &str, _id: i64) -> Result<Option<(Freed, Vec<u8>)>> {
         Ok(None)
     }
 
@@ -64,6 +64,22 @@ impl MessageTable for NoMessages {
 
     fn claim(&mut self, _claim: &Claim, _now_ms: i64) -> Result<Vec<Delivery>> {
         Ok(Vec::new())
+    }
+
+    fn due(&mut self, _queue: &str, _max: usize, _now_ms: i64) -> Result<Vec<i64>> {
+        Ok(Vec::new())
+    }
+
+    fn next_due(&mut self, _queue: &str) -> Result<Option<i64>> {
+        Ok(None)
+    }
+
+    fn running(&mut self, _queue: &str) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn move_to(&mut self, _id: i64, _queue: &str) -> Result<()> {
+        Err(no_queues())
     }
 
     fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {

@@ -11,6 +11,7 @@ mod copies;
 mod deduplication;
 mod expiry;
 mod feed;
+mod groups;
 mod history;
 mod logged_messages;
 mod messages;
@@ -258,6 +259,17 @@ macro_rules! rules_of_every_engine {
             }
             deduplication {
                 a_message_replaces_the_waiting_one_with_its_key
+                a_message_runs_once_more_after_the_run_under_way
+                what_waits_for_an_end_waits_for_a_retry_and_not_for_a_dead_letter
+            }
+            groups {
+                groups_take_turns
+                a_group_runs_no_more_than_its_concurrency
+                a_failure_and_a_return_free_the_place
+                a_rate_says_when_the_next_message_goes
+                a_queue_runs_no_more_than_its_concurrency
+                a_group_is_paused_drained_and_looked_at
+                a_delayed_message_of_a_group_goes_when_it_is_due
             }
             queues {
                 a_delay_counts_from_the_time_of_the_batch

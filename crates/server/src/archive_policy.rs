@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use openkv_core::model::{DURATION_MS_MAX, Error, Result};
+use openkv_core::model::{DURATION_MS_MAX, Error, Result, parse_duration};
 
 /// A policy in a request or an option.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -96,7 +96,7 @@ fn duration(name: &str, given: &Value) -> Result<Option<i64>> {
     let ms = match given {
         Value::Null => return Ok(None),
         Value::Number(ms) => ms.as_i64(),
-        Value::String(text) => parsed(text),
+        Value::String(text) => parse_duration(text),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
     match ms {
@@ -106,20 +106,6 @@ fn duration(name: &str, given: &Value) -> Result<Option<i64>> {
              as a text with a unit (ms, s, m, h, d), for example \"7d\": {given} given"
         ))),
     }
-}
-
-fn parsed(text: &str) -> Option<i64> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at_checked(unit_at)?;
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    number.parse::<i64>().ok()?.checked_mul(unit_ms)
 }
 
 #[cfg(test)]

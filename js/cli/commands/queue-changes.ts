@@ -34,9 +34,10 @@ export function addQueueChanges(queue: Command): void {
       .command(change)
       .description(description)
       .argument("<name>", "the queue")
-      .action(async (name: string, _: unknown, command: Command) => {
+      .option("--group <name>", "only this group of it")
+      .action(async (name: string, flags: { group?: string }, command: Command) => {
         await withDatabase(command, "existing", async (kv) => {
-          await kv.queue(name)[change]();
+          await kv.queue(name)[change](flags);
           note(done);
         });
       });
@@ -47,9 +48,10 @@ export function addQueueChanges(queue: Command): void {
     .description("delete the messages that wait; they become no dead letters")
     .argument("<name>", "the queue")
     .option("--delayed", "also those that are not due yet")
-    .action(async (name: string, { delayed }: { delayed?: boolean }, command: Command) => {
+    .option("--group <name>", "only those of this group")
+    .action(async (name: string, flags: DrainFlags, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        const deleted = await kv.queue(name).drain(delayed === undefined ? {} : { delayed });
+        const deleted = await kv.queue(name).drain(flags);
         if (style.json) await print(JSON.stringify({ deleted }));
         else note(`deleted ${deleted}`);
       });
@@ -71,4 +73,9 @@ export function addQueueChanges(queue: Command): void {
         await printValued({ state, at, ...(error && { error: error.message }) }, told, style);
       });
     });
+}
+
+interface DrainFlags {
+  delayed?: boolean;
+  group?: string;
 }

@@ -8,6 +8,7 @@ import type { PeekedMessage } from "../../queue/peek.js";
 import { MESSAGE_STATES } from "../../queue/queue-options.js";
 import type { KvKey } from "../../model/types.js";
 import { addQueueChanges } from "./queue-changes.js";
+import { addQueueLimits } from "./queue-limits.js";
 import { UNITS, count, duration, durations, keys } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
@@ -55,8 +56,8 @@ export function addQueueCommands(program: Command): void {
     .option("-n, --limit <count>", "most messages (default: all)", count)
     .action(async (name: string, flags: PeekFlags, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        for await (const { value, ...facts } of peeked(kv.queue(name), flags))
-          await printValued({ ...facts }, value, style);
+        for await (const { value, group, ...facts } of peeked(kv.queue(name), flags))
+          await printValued({ ...facts, ...(group !== null && { group }) }, value, style);
       });
     });
 
@@ -79,6 +80,7 @@ export function addQueueCommands(program: Command): void {
   addSchedules(queue);
 
   addQueueChanges(queue);
+  addQueueLimits(queue);
 
   queue
     .command("receive")
@@ -144,6 +146,7 @@ function addSchedules(queue: Command): void {
     .option("--key <text>", "a message with a key that is in the queue already is not added")
     .option("--priority <0-9>", "the highest are delivered first (default: 0)", count)
     .option("--handler-timeout <duration>", `longest time of a handler: ${UNITS}`, duration)
+    .option("--group <name>", "the group of its messages")
     .action(
       async (
         name: string,
@@ -161,12 +164,13 @@ function addSchedules(queue: Command): void {
           key,
           priority,
           handlerTimeout: timeout,
+          group,
         } = flags;
         if ((cron === undefined) === (every === undefined)) {
           command.error("error: give either --cron or --every");
         }
         const timing = defined({ cron, timeZone, every, offset, missed });
-        const options = defined({ deduplicationKey: key, priority, timeout });
+        const options = defined({ deduplicationKey: key, priority, timeout, group });
         await withDatabase(command, "any", async (kv, style) => {
           const value = parseWord(given);
           const changed = await kv.queue(name).schedule(schedule, timing, value, options);
@@ -217,6 +221,7 @@ interface ScheduleFlags {
   key?: string;
   priority?: number;
   handlerTimeout?: number;
+  group?: string;
 }
 
 function addEnqueue(program: Command): void {
@@ -243,7 +248,7 @@ function addEnqueue(program: Command): void {
     )
     .option(
       "--deduplication <mode>",
-      "with --key, if it is taken: drop the message, replace the one that waits, or debounce it (default: drop)",
+      "with --key, if it is taken: drop the message, replace the one that waits, debounce it, or run it again after the run under way (default: drop)",
     )
     .option("--priority <0-9>", "with --queue: the highest are delivered first (default: 0)", count)
     .option(
@@ -261,11 +266,12 @@ function addEnqueue(program: Command): void {
       `with --queue: time to keep its result for queue result: ${UNITS} (default: none is kept)`,
       duration,
     )
+    .option("--group <name>", "with --queue: its group, which takes turns with the other ones")
     .action(async (given: string, options: EnqueueFlags, command: Command) => {
       const value = options.string ? given : parseWord(given);
       const { queue, delay, backoff: backoffSchedule, keysIfUndelivered } = options;
       const { key: deduplicationKey, deduplication, priority, deadRetention, keepResult } = options;
-      const { handlerTimeout: timeout } = options;
+      const { handlerTimeout: timeout, group } = options;
       const named = defined({
         deduplicationKey,
         deduplication,
@@ -273,10 +279,11 @@ function addEnqueue(program: Command): void {
         deadRetention,
         timeout,
         keepResult,
+        group,
       });
       if (queue === undefined && Object.keys(named).length > 0) {
         command.error(
-          "error: --key, --deduplication, --priority, --dead-retention, --handler-timeout and --keep-result need --queue",
+          "error: --key, --deduplication, --priority, --dead-retention, --handler-timeout, --keep-result and --group need --queue",
         );
       }
       if (deduplication !== undefined && deduplicationKey === undefined) {
@@ -301,11 +308,12 @@ interface EnqueueFlags {
   backoff?: number[];
   keysIfUndelivered?: KvKey[];
   key?: string;
-  deduplication?: "drop" | "replace" | "debounce";
+  deduplication?: "drop" | "replace" | "debounce" | "again";
   priority?: number;
   deadRetention?: number;
   handlerTimeout?: number;
   keepResult?: number;
+  group?: string;
 }
 
 interface PeekFlags {

@@ -5,7 +5,7 @@
 //! after them are the value, unchanged.
 //! Never: a part of the value that a handler gets; a reason to refuse a message.
 
-use crate::model::MESSAGE_CONTEXT_BYTES_MAX;
+use crate::model::{MESSAGE_CONTEXT_BYTES_MAX, check_group};
 
 /// CBOR tag 27 (generic object) on an array of three items, the first of which is `"Message"`. No value
 /// begins with these bytes.
@@ -15,6 +15,8 @@ const TIMEOUT: &str = "openkv-timeout";
 const DELAY: &str = "openkv-delay";
 const SCHEDULE: &str = "openkv-schedule";
 const DUE: &str = "openkv-due";
+const GROUP: &str = "openkv-group";
+const AGAIN: &str = "openkv-again";
 /// First bytes of a CBOR text of up to 23 bytes, and of those with a length of one and of two bytes.
 const SHORT_TEXT: u8 = 0x60;
 const TEXT_U8: u8 = 0x78;
@@ -87,6 +89,31 @@ pub fn timeout_line(timeout_ms: u32) -> String {
     format!("{TIMEOUT}: {timeout_ms}")
 }
 
+/// The line of a context that has the group of the message.
+#[must_use]
+pub fn group_line(group: &str) -> String {
+    format!("{GROUP}: {group}")
+}
+
+/// The group of a message.
+#[must_use]
+pub fn group_of(message: &[u8]) -> Option<&str> {
+    line(split(message).0, GROUP).filter(|group| check_group(group).is_ok())
+}
+
+/// The line of a context that has the due time of a message that waits for the end of another one, in ms since the
+/// epoch.
+#[must_use]
+pub fn again_line(due_ms: i64) -> String {
+    format!("{AGAIN}: {due_ms}")
+}
+
+/// The due time of a message that waits for the end of another one, in ms since the epoch.
+#[must_use]
+pub fn waits_until(message: &[u8]) -> Option<i64> {
+    line(split(message).0, AGAIN)?.parse().ok()
+}
+
 /// The lines of a context that say which schedule has made the message, and for which due time.
 #[must_use]
 pub fn schedule_lines(name: &str, due_ms: i64) -> String {
@@ -156,6 +183,9 @@ mod tests {
         assert!(split(&message).0.starts_with("a: 1\n"));
         assert_eq!(with_lines(&"x".repeat(MESSAGE_CONTEXT_BYTES_MAX), &message), message);
         assert_eq!((schedule_of(b"\x01"), timeout_of(b"\x01")), (None, None));
+        let message = with_lines(&again_line(9), &with_lines(&group_line("ada é"), b"\x01"));
+        assert_eq!((group_of(&message), waits_until(&message)), (Some("ada é"), Some(9)));
+        assert_eq!((group_of(b"\x01"), waits_until(b"\x01")), (None, None));
     }
 
     #[test]

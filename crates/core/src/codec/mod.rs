@@ -21,6 +21,7 @@ mod message_log;
 pub mod replaced;
 pub mod schedule;
 pub mod transcode;
+pub mod turns;
 pub mod uuid;
 pub mod v8;
 

@@ -20,12 +20,13 @@ use super::schedules;
 use super::transaction::{
     Base, Begun, EntryTable, LockedMessage, MessageTable, Placed, Transaction, Undelivered,
 };
+use super::turns::Turns;
 use super::work::{Report, Work};
 use crate::codec::message_context;
 use crate::model::{
-    Ack, AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, EncodedValue,
-    Enqueued, FRUITLESS_PAUSE_MS, Key, LOCK_GRACE_MS, LoggedMessage, Message, Outcome, Reason,
-    Renewal, Result, Settlement, Time,
+    Ack, AtomicWrite, CLAIM_MESSAGES_MAX, Change, ChangeKind, Claim, Decision, Deduplication,
+    EncodedValue, Enqueued, FRUITLESS_PAUSE_MS, Freed, Key, LOCK_GRACE_MS, LoggedMessage, Message,
+    Outcome, Reason, Renewal, Result, Settlement, Time,
 };
 
 /// Carries out work in a transaction that has begun.
@@ -40,6 +41,7 @@ pub fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Res
         undelivered: Vec::new(),
         told: Vec::new(),
         held: HashSet::new(),
+        unlimited: HashSet::new(),
     };
     batch.settle(work.settlements)?;
     batch.renew(&work.renewals)?;
@@ -94,6 +96,8 @@ struct Batch<'t, T> {
     told: Vec<(Option<u64>, i64)>,
     /// The messages that the writes acknowledge and whose locks hold.
     held: HashSet<Ack>,
+    /// Queues of which the end of a message admits no other one.
+    unlimited: HashSet<String>,
 }
 
 impl<T: Transaction> Batch<'_, T> {
@@ -102,27 +106,32 @@ impl<T: Transaction> Batch<'_, T> {
             let messages = self.transaction.messages();
             let held = match outcome {
                 Outcome::Done => {
-                    let held = messages.acknowledge(id, lock)?;
-                    if held {
+                    let freed = messages.acknowledge(id, lock)?;
+                    if let Some(freed) = &freed {
                         self.tell(None, id);
+                        self.freed(freed)?;
                     }
-                    held
+                    freed.is_some()
                 }
                 Outcome::Returned => {
-                    let named = messages.put_back(id, lock)?;
-                    self.report.queued |= named.is_some();
-                    self.report.put_back |= named == Some(true);
-                    named.is_some()
+                    let freed = messages.put_back(id, lock)?;
+                    if let Some(freed) = &freed {
+                        self.report.queued = true;
+                        self.report.put_back |= freed.is_named();
+                        self.waits_again(freed, self.begun.now_ms)?;
+                    }
+                    freed.is_some()
                 }
                 Outcome::Cancelled => {
                     let queue = queue.unwrap_or_default();
-                    let value = messages.cancel(&queue, id)?;
-                    if let Some(value) = &value {
+                    let cancelled = messages.cancel(&queue, id)?;
+                    if let Some((freed, value)) = &cancelled {
                         self.tell(None, id);
                         let now_ms = self.begun.now_ms;
                         self.undelivered.extend(job::cancelled(&queue, id, value, now_ms)?);
+                        self.freed(freed)?;
                     }
-                    value.is_some()
+                    cancelled.is_some()
                 }
                 Outcome::Failed | Outcome::Dead => {
                     let locked = messages.locked(id, lock)?;
@@ -137,6 +146,33 @@ impl<T: Transaction> Batch<'_, T> {
             self.report.settled.push(held);
         }
         Ok(())
+    }
+
+    /// A message is gone, which may admit another one. Consumers of other processes notice only commits.
+    fn freed(&mut self, freed: &Freed) -> Result<()> {
+        if freed.key.is_none() && self.unlimited.contains(&freed.queue) {
+            return Ok(());
+        }
+        let mut turns = Turns::of(self.transaction.messages(), self.begun.now_ms);
+        let admits = turns.freed(freed)?;
+        let changed = turns.changed;
+        if !admits {
+            self.unlimited.insert(freed.queue.clone());
+        }
+        self.report.queued |= admits;
+        self.report.put_back |= admits;
+        changed.into_iter().for_each(|id| self.tell(None, id));
+        Ok(())
+    }
+
+    /// A message that a consumer had waits until `due_ms`.
+    fn waits_again(&mut self, freed: &Freed, due_ms: i64) -> Result<()> {
+        let mut turns = Turns::of(self.transaction.messages(), self.begun.now_ms);
+        turns.waits(&freed.queue, due_ms)?;
+        let changed = turns.changed;
+        changed.into_iter().for_each(|id| self.tell(None, id));
+        // Not its key: whatever waits for its end still does.
+        self.freed(&Freed { key: None, ..freed.clone() })
     }
 
     /// Notes a message for the log.
@@ -200,6 +236,7 @@ impl<T: Transaction> Batch<'_, T> {
 
     fn fail(&mut self, locked: LockedMessage, failure: Failure, reason: &Reason) -> Result<()> {
         self.tell(None, locked.id);
+        let freed = locked.freed();
         let Self { transaction, begun, report, undelivered, .. } = self;
         let messages = transaction.messages();
         let named = locked.message.is_named();
@@ -209,6 +246,7 @@ impl<T: Transaction> Batch<'_, T> {
                 messages.retry(&locked, due_ms)?;
                 report.queued = true;
                 report.put_back |= named && matches!(failure, Failure::Reported { .. });
+                self.waits_again(&freed, due_ms)
             }
             None => {
                 report.purge_ahead |= locked.message.dead_retention_ms.is_some();
@@ -219,9 +257,9 @@ impl<T: Transaction> Batch<'_, T> {
                 let bytes = message_context::value_of(&message.value).to_vec();
                 let (keys, value) = (message.keys_if_undelivered, EncodedValue { encoding, bytes });
                 undelivered.push(Undelivered { keys, value, expire_at_ms: None });
+                self.freed(&freed)
             }
         }
-        Ok(())
     }
 
     fn apply(&mut self, effects: &mut Effects) -> Result<()> {
@@ -246,8 +284,7 @@ impl<T: Transaction> Batch<'_, T> {
 
     /// Before the entries, because messages whose results are kept leave entries.
     fn apply_messages(&mut self, effects: &mut Effects) -> Result<()> {
-        let Self { transaction, begun, report, told, .. } = self;
-        report.queued |= !effects.messages.is_empty();
+        self.report.queued |= !effects.messages.is_empty();
         let mut tracked = Vec::new();
         // In the order of the writes, and before the messages of the same write: an acknowledged
         // message does not keep its deduplication key.
@@ -255,25 +292,55 @@ impl<T: Transaction> Batch<'_, T> {
         for Sent { write, version, message } in effects.messages.drain(..) {
             let is_schedule = message.schedule.is_some();
             while let Some(acked) = acks.next_if(|acked| acked.write <= write) {
-                acknowledge(transaction.messages(), &acked, begun, told)?;
+                self.acknowledge(&acked)?;
             }
             let job = job::Tracked::of(&message);
-            let Placed { enqueued, changed } = place(transaction.messages(), message, begun)?;
-            report.scheduled |= is_schedule;
-            if let (Some(job), Some(id), false) = (job, enqueued.id, enqueued.deduplicated) {
-                tracked.push(job.enqueued(id, version, begun.now_ms)?);
+            let Placed { enqueued, changed } = self.place(message, version)?;
+            self.report.scheduled |= is_schedule;
+            let Enqueued { id, deduplicated } = enqueued;
+            let added = id.filter(|_| !deduplicated);
+            if let (Some(job), Some(id)) = (job, added) {
+                tracked.push(job.enqueued(id, version, self.begun.now_ms)?);
             }
-            if begun.logs_messages {
-                let Enqueued { id, deduplicated } = enqueued;
-                let added = id.filter(|_| !deduplicated);
-                told.extend(changed.into_iter().chain(added).map(|id| (Some(version), id)));
+            for id in changed.into_iter().chain(added) {
+                self.tell(Some(version), id);
             }
-            report.enqueued(write, enqueued);
+            self.report.enqueued(write, enqueued);
         }
-        acks.try_for_each(|acked| acknowledge(transaction.messages(), &acked, begun, told))?;
+        acks.try_for_each(|acked| self.acknowledge(&acked))?;
         drop(acks);
-        effects.store_too(tracked, begun.logs);
+        effects.store_too(tracked, self.begun.logs);
         Ok(())
+    }
+
+    /// Enqueues a message, or changes a schedule.
+    fn place(&mut self, mut message: Message, version: u64) -> Result<Placed> {
+        let now_ms = self.begun.now_ms;
+        if let Some(change) = message.schedule.take() {
+            return schedules::change(self.transaction.messages(), message, *change, now_ms);
+        }
+        if message.deduplication == Deduplication::Again {
+            let line = message_context::again_line(message.due.at_ms(now_ms));
+            message.value = message_context::with_lines(&line, &message.value);
+        } else if let Time::After(delay_ms @ 1..) = message.due {
+            // If the clock is set back, the delay counts, and not the date.
+            let line = message_context::delay_line(delay_ms);
+            message.value = message_context::with_lines(&line, &message.value);
+        }
+        let mut turns = Turns::of(self.transaction.messages(), now_ms);
+        let placed = turns.enqueue(message)?;
+        let changed = turns.changed;
+        changed.into_iter().for_each(|id| self.tell(Some(version), id));
+        Ok(placed)
+    }
+
+    /// Removes a message that a write has acknowledged.
+    fn acknowledge(&mut self, acked: &Acknowledged) -> Result<()> {
+        let Acknowledged { write: _, version, ack: Ack { id, lock } } = *acked;
+        let freed = self.transaction.messages().acknowledge(id, lock)?;
+        debug_assert!(freed.is_some(), "a lock that held before the decision is lost after it");
+        self.tell(Some(version), id);
+        freed.map_or(Ok(()), |freed| self.freed(&freed))
     }
 
     /// Other processes notice only commits, and the messages may be for their consumers.
@@ -291,7 +358,10 @@ impl<T: Transaction> Batch<'_, T> {
 
     fn claim(&mut self, claims: &[Claim]) -> Result<()> {
         for claim in claims {
-            let deliveries = self.transaction.messages().claim(claim, self.begun.now_ms)?;
+            let mut turns = Turns::of(self.transaction.messages(), self.begun.now_ms);
+            let deliveries = turns.claim(claim)?;
+            let changed = turns.changed;
+            changed.into_iter().for_each(|id| self.tell(None, id));
             self.report.deliveries.push(deliveries);
         }
         Ok(())
@@ -340,37 +410,6 @@ impl<T: Transaction> Batch<'_, T> {
         report.versions = (begun.version, version);
         Ok(report)
     }
-}
-
-/// Enqueues a message, or changes a schedule.
-fn place(messages: &mut impl MessageTable, mut message: Message, begun: &Begun) -> Result<Placed> {
-    match message.schedule.take() {
-        Some(change) => schedules::change(messages, message, *change, begun.now_ms),
-        None => {
-            // If the clock is set back, the delay counts, and not the date.
-            if let Time::After(delay_ms @ 1..) = message.due {
-                let line = message_context::delay_line(delay_ms);
-                message.value = message_context::with_lines(&line, &message.value);
-            }
-            messages.enqueue(message, begun.now_ms)
-        }
-    }
-}
-
-/// Removes a message that a write has acknowledged.
-fn acknowledge(
-    messages: &mut impl MessageTable,
-    acked: &Acknowledged,
-    begun: &Begun,
-    told: &mut Vec<(Option<u64>, i64)>,
-) -> Result<()> {
-    let Acknowledged { write: _, version, ack: Ack { id, lock } } = *acked;
-    let held = messages.acknowledge(id, lock)?;
-    debug_assert!(held, "a lock that held before the decision is lost after it");
-    if begun.logs_messages {
-        told.push((Some(version), id));
-    }
-    Ok(())
 }
 
 /// The changes of messages by a batch, by commit. A message has one state at the end of the batch, so only

@@ -9,7 +9,7 @@ use super::transaction::{LockedMessage, Undelivered};
 use crate::codec::{cbor, key, message_context};
 use crate::model::{
     CANCELLED_KEPT_MS, EncodedValue, Encoding, JOB_ENTRIES, KEEP_RESULT, Key, KeyPart, Message,
-    Node, Reason, Result, Value,
+    Node, Reason, Result, Value, queue_of_callers,
 };
 
 /// The first entry about a message whose result is kept.
@@ -23,7 +23,7 @@ impl Tracked {
     pub(super) fn of(message: &Message) -> Option<Self> {
         let kept_ms =
             kept_ms(&message.value).filter(|_| message.is_named() && message.schedule.is_none())?;
-        Some(Self { queue: message.queue.clone(), kept_ms })
+        Some(Self { queue: queue_of_callers(&message.queue).to_owned(), kept_ms })
     }
 
     /// The entry of the commit that has enqueued it.

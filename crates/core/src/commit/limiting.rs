@@ -6,7 +6,9 @@
 //! `at`, `used` tokens and `rest` parts of `per_ms` of one are missing.
 
 use crate::codec::cbor::{self, SimpleItem, SimpleReader};
-use crate::model::{EncodedValue, Encoding, Error, LimitAlgorithm, Limiting, Result, TIME_MS_MAX};
+use crate::model::{
+    EncodedValue, Encoding, Error, LimitAlgorithm, Limiting, Rate, Result, TIME_MS_MAX,
+};
 
 /// What a take does.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +40,60 @@ struct Answer {
 /// # Errors
 /// `Invalid` if the stored value is no state of a limiter.
 pub(super) fn take(rule: &Limiting, stored: Option<&EncodedValue>, now_ms: i64) -> Result<Taken> {
+    let (answer, next, expire_at_ms) = decide(rule, stored, now_ms)?;
+    let stores = answer.allowed && !rule.is_peek();
+    let stored = stores.then(|| (write(rule.algorithm(), next), expire_at_ms));
+    Ok(Taken { stored, outcome: told(&answer) })
+}
+
+/// Of several single takes, how many are allowed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Granted {
+    /// The number.
+    pub(super) count: u32,
+    /// After how many ms a further one is; 0: at once.
+    pub(super) retry_ms: i64,
+}
+
+/// How many of `wanted` takes of one point a limiter allows, if no other one comes before.
+///
+/// # Errors
+/// As [`take`].
+pub(super) fn grant(
+    rule: &Rate,
+    stored: Option<&EncodedValue>,
+    wanted: u32,
+    now_ms: i64,
+) -> Result<Granted> {
+    let peek = Limiting::new(rule.algorithm, rule.limit, rule.per_ms, 1, true)?;
+    let (answer, ..) = decide(&peek, stored, now_ms)?;
+    let count = u32::try_from(answer.remaining.max(0)).unwrap_or(u32::MAX).min(wanted);
+    let retry_ms = answer.retry_ms.and_then(|ms| i64::try_from(ms).ok());
+    Ok(Granted { count, retry_ms: retry_ms.unwrap_or(rule.per_ms) })
+}
+
+/// The state after `count` takes of one point that [`grant`] has allowed, and until when it counts.
+///
+/// # Errors
+/// As [`take`].
+pub(super) fn charge(
+    rule: &Rate,
+    stored: Option<&EncodedValue>,
+    count: u32,
+    now_ms: i64,
+) -> Result<Option<(EncodedValue, i64)>> {
+    let take = Limiting::new(rule.algorithm, rule.limit, rule.per_ms, count, false)?;
+    let (answer, next, expire_at_ms) = decide(&take, stored, now_ms)?;
+    debug_assert!(answer.allowed, "a take that was granted is not allowed");
+    Ok(Some((write(rule.algorithm, next), expire_at_ms)))
+}
+
+/// The answer of a take, the state behind it, and until when that state counts.
+fn decide(
+    rule: &Limiting,
+    stored: Option<&EncodedValue>,
+    now_ms: i64,
+) -> Result<(Answer, State, i64)> {
     let now = i128::from(now_ms);
     let state = match stored {
         None => State { used: 0, at_ms: now, rest: 0 },
@@ -50,12 +106,7 @@ pub(super) fn take(rule: &Limiting, stored: Option<&EncodedValue>, now_ms: i64) 
         LimitAlgorithm::Sliding => sliding(rule, state, now),
         LimitAlgorithm::TokenBucket => token_bucket(rule, state, now),
     };
-    let stores = answer.allowed && !rule.is_peek();
-    let stored = stores.then(|| {
-        let expire_at_ms = i64::try_from(expire_at_ms).unwrap_or(i64::MAX);
-        (write(rule.algorithm(), next), expire_at_ms)
-    });
-    Ok(Taken { stored, outcome: told(&answer) })
+    Ok((answer, next, i64::try_from(expire_at_ms).unwrap_or(i64::MAX)))
 }
 
 fn fixed(rule: &Limiting, state: State, now: i128) -> (Answer, State, i128) {

@@ -25,6 +25,7 @@ pub mod replay;
 mod schedules;
 mod speculation;
 mod transaction;
+mod turns;
 mod unique;
 mod violations;
 mod work;
@@ -38,4 +39,5 @@ pub use transaction::{Base, OldRow};
 pub use transaction::{
     Begun, EntryTable, LockedMessage, MessageTable, Placed, Transaction, Undelivered,
 };
+pub use turns::{after_change, after_resume, set_limits};
 pub use work::{Report, Ticket, Work};

@@ -5,6 +5,7 @@
 //! Never: a clock; the form in which an engine keeps messages.
 
 use super::transaction::{LockedMessage, MessageTable, Placed};
+use super::turns::Turns;
 use crate::codec::message_context;
 use crate::codec::schedule::{self, KeptSchedule};
 use crate::model::{
@@ -94,7 +95,9 @@ pub(super) fn fire(messages: &mut impl MessageTable, now_ms: i64) -> Result<Fire
         };
         for due_ms in due_ms {
             let message = message_of(&kept, &of, due_ms);
-            let Placed { enqueued, changed } = messages.enqueue(message, now_ms)?;
+            let mut turns = Turns::of(messages, now_ms);
+            let Placed { enqueued, changed } = turns.enqueue(message)?;
+            fired.changed.append(&mut turns.changed);
             let added = enqueued.id.filter(|_| !enqueued.deduplicated);
             fired.changed.extend(changed.into_iter().chain(added));
             fired.messages += 1;

@@ -8,7 +8,8 @@ use super::evaluate::{Effects, Sent};
 use super::job::Tracked;
 use super::transaction::{Base, Begun};
 use super::work::{Report, Work};
-use crate::model::{Enqueued, Result};
+use crate::codec::message_context;
+use crate::model::{AtomicWrite, Enqueued, Result};
 
 /// A batch that is decided, but not durable.
 #[derive(Debug)]
@@ -40,7 +41,11 @@ pub fn can_speculate(work: &Work) -> bool {
         || *sweep_max > 0
         || *purge_max > 0
         || *fires;
-    !alone && writes.iter().all(|write| write.names_all_needs())
+    // A message of a group changes the turns of its queue.
+    let is_grouped = |write: &AtomicWrite| {
+        write.messages().iter().any(|message| message_context::group_of(&message.value).is_some())
+    };
+    !alone && writes.iter().all(|write| write.names_all_needs() && !is_grouped(write))
 }
 
 /// Decides work for which [`can_speculate`] holds. `last_message`: the number of the last message

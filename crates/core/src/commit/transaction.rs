@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::effect::RowEffect;
 use crate::index::ValueIndex;
 use crate::model::{
-    Change, Claim, Delivery, EncodedValue, Encoding, Enqueued, Error, KeptMessage, Key,
+    Change, Claim, Delivery, EncodedValue, Encoding, Enqueued, Error, Freed, KeptMessage, Key,
     LoggedMessage, Message, Reason, Result, Seen, Step, Walk,
 };
 
@@ -129,19 +129,19 @@ pub trait EntryTable: Base {
 
 /// Messages of a transaction: waiting, locked or dead.
 pub trait MessageTable {
-    /// Deletes the message with this lock; `false` if there is none.
-    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool>;
+    /// Deletes the message with this lock; `None` if there is none.
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<Option<Freed>>;
 
     /// Whether the lock holds the message.
     fn is_held(&mut self, id: i64, lock: i64) -> Result<bool>;
 
-    /// Returns the message with this lock to the waiting ones without counting the delivery.
-    /// Returns whether its queue has a name; `None` if there is no such message.
-    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>>;
+    /// Returns the message with this lock to the waiting ones without counting the delivery; `None` if there is no
+    /// such message.
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<Freed>>;
 
-    /// Deletes a message of a queue, whoever has it. Returns its value with its context; `None` if there is no such
-    /// message.
-    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>>;
+    /// Deletes a message of a queue or of one of its groups, whoever has it. Returns its value with its context;
+    /// `None` if there is no such message.
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<(Freed, Vec<u8>)>>;
 
     /// The message with this lock.
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>>;
@@ -149,13 +149,13 @@ pub trait MessageTable {
     /// Sets the expiry of a lock; `false` if no message has it.
     fn renew(&mut self, id: i64, lock: i64, end_ms: i64) -> Result<bool>;
 
-    /// Extends the expired locks of a queue, but not twice without a renewal in between. Only for
+    /// Extends the expired locks of a queue and of its groups, but not twice without a renewal in between. Only for
     /// an engine that other processes can block.
     fn extend_expired(&mut self, _queue: &str, _now_ms: i64, _end_ms: i64) -> Result<()> {
         Ok(())
     }
 
-    /// Messages of a queue whose lock has expired, by its expiry.
+    /// Messages of a queue and of its groups whose lock has expired, by its expiry.
     fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>>;
 
     /// Fails the expired deliveries of another program that shares the queue, by that program's
@@ -172,7 +172,8 @@ pub trait MessageTable {
     /// Makes a locked message wait until `due_ms`.
     fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()>;
 
-    /// Removes a locked message that is dead; with a reason it becomes a dead letter.
+    /// Removes a locked message that is dead; with a reason it becomes a dead letter, of the queue that has its
+    /// group.
     fn remove_dead(
         &mut self,
         locked: &LockedMessage,
@@ -189,6 +190,19 @@ pub trait MessageTable {
 
     /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
+
+    /// The numbers of messages that [`MessageTable::claim`] would return, also of a queue that is paused.
+    fn due(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<i64>>;
+
+    /// The earliest due time of a message of a queue that no consumer has; `None` also for a queue that is paused.
+    fn next_due(&mut self, queue: &str) -> Result<Option<i64>>;
+
+    /// The number of messages of a queue and of its groups that consumers have.
+    fn running(&mut self, queue: &str) -> Result<u64>;
+
+    /// Puts a message that no consumer has into another queue. If a message there has its deduplication key, it
+    /// loses its own.
+    fn move_to(&mut self, id: i64, queue: &str) -> Result<()>;
 
     /// These messages without their locks, in the order of `ids`, which are distinct; `None` for one that is gone.
     /// For a log that has messages, and for schedules.
@@ -244,10 +258,18 @@ pub struct LockedMessage {
     pub attempts: u32,
     /// When its lock ends.
     pub lock_end_ms: i64,
-    /// Its queue, backoff, keys if undelivered, retention and value; other fields are not set.
+    /// Its queue, backoff, keys if undelivered, retention, deduplication key and value; other fields are not set.
     pub message: Message,
     /// The encoding of its value.
     pub encoding: Encoding,
+}
+
+impl LockedMessage {
+    /// Of what its queue is free once it is gone.
+    pub fn freed(&self) -> Freed {
+        let Message { queue, deduplication_key, .. } = &self.message;
+        Freed { queue: queue.clone(), key: deduplication_key.clone() }
+    }
 }
 
 /// The value of a dead message, to be stored under these keys.

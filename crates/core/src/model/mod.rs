@@ -9,6 +9,7 @@ mod deletion;
 mod env;
 mod error;
 mod feed;
+mod group;
 mod key;
 pub(crate) mod limit;
 mod limiting;
@@ -40,6 +41,10 @@ pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use feed::{Change, ChangeKind, KeyRange, Logged};
+pub use group::{
+    GROUP_QUEUES, LIMITED_QUEUES, QueueRule, Rate, RunLimit, check_group, group_of_queue,
+    groups_range, queue_of_callers, queue_of_group, turns_queue,
+};
 pub use key::{Key, KeyPart};
 pub use limit::own_queue;
 pub use limiting::{LimitAlgorithm, Limiting};
@@ -50,9 +55,10 @@ pub use page_memory::PageMemory;
 pub use peek::{MessagePlace, Peek, PeekCursor, Peeked};
 pub use placeholder::{Patch, Resolved, Target};
 pub use queue::{
-    Ack, Ask, Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Enqueued, JOB_ENTRIES,
-    KEEP_RESULT, Message, MessageDeletion, MessageState, Outcome, PAUSED_QUEUES, QueueChange,
-    QueueChanged, QueueStats, Reason, Renewal, Settlement, attempts_left, mark_of_paused,
+    Ack, Ask, Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Enqueued, Freed,
+    JOB_ENTRIES, KEEP_RESULT, Message, MessageDeletion, MessageState, Outcome, PAUSED_QUEUES,
+    QueueChange, QueueChanged, QueueStats, Reason, Renewal, Settlement, attempts_left, awaited_key,
+    mark_of_paused,
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
@@ -72,7 +78,7 @@ pub use subscription::{
     Batch, ConsumeOptions, Deliver, Dispatched, Entry, FeedReply, Id, ListenerEnd, LockLost,
     Receive, WatchReply,
 };
-pub use time::Time;
+pub use time::{Time, parse_duration};
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
     FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window,

@@ -1,7 +1,8 @@
 //! Queue messages and their states: waiting, delivered, acknowledged, dead.
 
 use super::{
-    DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, LOCK_LENGTH_MASK, ScheduleChange, Time,
+    DEAD_MESSAGE_BYTES_MAX, DEAD_NAME_BYTES_MAX, Key, LOCK_LENGTH_MASK, QueueRule, ScheduleChange,
+    Time,
 };
 
 /// A message as it is enqueued.
@@ -54,11 +55,14 @@ pub enum Deduplication {
     Replace,
     /// As `Replace`, with its own due time.
     Debounce,
+    /// If a consumer has the other one, it is added, has the key, and waits until that one has ended. Else it adds
+    /// nothing.
+    Again,
 }
 
 impl Deduplication {
     /// All modes.
-    pub const ALL: [Self; 3] = [Self::Drop, Self::Replace, Self::Debounce];
+    pub const ALL: [Self; 4] = [Self::Drop, Self::Replace, Self::Debounce, Self::Again];
 
     /// Its name in the API.
     pub const fn name(self) -> &'static str {
@@ -66,7 +70,37 @@ impl Deduplication {
             Self::Drop => "drop",
             Self::Replace => "replace",
             Self::Debounce => "debounce",
+            Self::Again => "again",
         }
+    }
+}
+
+/// First character of the deduplication key of a message for whose end another one waits, which has the key.
+const AWAITED: char = '\u{1}';
+
+/// The deduplication key of a message for whose end the one that has the key `key` waits.
+pub fn awaited_key(key: &str) -> String {
+    format!("{AWAITED}{key}")
+}
+
+/// A message of which its queue is free: it is gone, or waits again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Freed {
+    /// The queue that had it.
+    pub queue: String,
+    /// Its deduplication key.
+    pub key: Option<String>,
+}
+
+impl Freed {
+    /// The deduplication key of the message that waits for its end, if one does.
+    pub fn awaited_by(&self) -> Option<&str> {
+        self.key.as_deref()?.strip_prefix(AWAITED)
+    }
+
+    /// Whether its queue is a named one.
+    pub fn is_named(&self) -> bool {
+        !self.queue.is_empty()
     }
 }
 
@@ -358,6 +392,8 @@ pub enum QueueChange {
         /// Maximum number to delete.
         max: usize,
     },
+    /// It has these limits from now on.
+    Limit(QueueRule),
 }
 
 /// The result of a [`QueueChange`].

@@ -385,6 +385,11 @@ impl AtomicWrite {
         &self.parts.ranges
     }
 
+    /// The messages that it enqueues.
+    pub fn messages(&self) -> &[Message] {
+        &self.parts.messages
+    }
+
     /// The messages that it acknowledges.
     pub fn acks(&self) -> &[Ack] {
         &self.parts.acks

@@ -1,5 +1,6 @@
 //! Queue messages in memory: waiting, locked and dead, each state in its reading order.
 
+mod changes;
 mod copies;
 
 use std::cmp::Reverse;
@@ -9,10 +10,10 @@ use std::ops::Bound;
 use openkv_core::codec::message_context;
 use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
-    Claim, DeadLetter, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage,
-    LOCK_LENGTH_MASK, LoggedMessage, Message, MessageDeletion, MessagePlace, PAUSED_QUEUES, Peek,
-    PeekCursor, Peeked, QueueChange, QueueStats, Reason, Result, Time, attempts_left,
-    mark_of_paused,
+    Claim, DeadLetter, Deduplication, Delivery, Encoding, Freed, GROUP_QUEUES, KeptMessage,
+    LIMITED_QUEUES, LOCK_LENGTH_MASK, LoggedMessage, Message, MessagePlace, PAUSED_QUEUES, Peek,
+    PeekCursor, Peeked, QueueStats, Reason, Result, Time, WAITS_FOR_ANOTHER_MS, attempts_left,
+    awaited_key, groups_range, queue_of_callers, turns_queue,
 };
 
 /// The order of delivery in a queue: priority, due time, number.
@@ -22,9 +23,9 @@ type WaitingOrder = (Reverse<u8>, i64, i64);
 pub(super) struct Messages {
     last_id: i64,
     live: BTreeMap<i64, Queued>,
-    waiting: HashMap<String, BTreeSet<WaitingOrder>>,
+    waiting: BTreeMap<String, BTreeSet<WaitingOrder>>,
     /// Expiry of the lock, and number.
-    locked: HashMap<String, BTreeSet<(i64, i64)>>,
+    locked: BTreeMap<String, BTreeSet<(i64, i64)>>,
     /// Queue and deduplication key of messages that are not dead.
     keys: HashMap<(String, String), i64>,
     dead: BTreeMap<i64, Dead>,
@@ -174,105 +175,50 @@ impl Messages {
         self.keys.contains_key(&(PAUSED_QUEUES.to_owned(), queue.to_owned()))
     }
 
-    pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
+    fn first_due(&self, queue: &str) -> Option<i64> {
         let waiting = self.waiting.get(queue).filter(|_| !self.is_paused(queue));
-        let waiting = firsts(waiting).map(|(_, due_ms, _)| due_ms);
-        let locked = self.locked.get(queue).into_iter().flatten().map(|(end_ms, _)| *end_ms);
-        waiting.chain(locked.take(1)).min()
+        firsts(waiting).map(|(_, due_ms, _)| due_ms).min()
+    }
+
+    pub(super) fn earliest(&self, queue: &str) -> Option<i64> {
+        let rule = self.keys.get(&(LIMITED_QUEUES.to_owned(), queue.to_owned()));
+        let until_ms = rule.and_then(|id| self.live.get(id)).map(|rule| rule.due_ms);
+        let turns = until_ms.filter(|_| !self.is_paused(queue));
+        let turns = turns.and_then(|_| self.first_due(&turns_queue(queue)));
+        let due = self.first_due(queue).into_iter().chain(turns).min();
+        let due = due.map(|at| at.max(until_ms.unwrap_or(at)));
+        let ends = with_groups(&self.locked, queue).filter_map(|locked| locked.first());
+        due.into_iter().chain(ends.map(|(end_ms, _)| *end_ms)).min()
+    }
+
+    /// The numbers of due messages, in the order of delivery.
+    fn due_ids(&self, queue: &str, max: usize, now_ms: i64) -> Vec<i64> {
+        let waiting = self.waiting.get(queue);
+        let due = firsts(waiting).flat_map(|(priority, ..)| {
+            let of_it = (priority, i64::MIN, i64::MIN)..=(priority, now_ms, i64::MAX);
+            waiting.into_iter().flat_map(move |waiting| waiting.range(of_it.clone()))
+        });
+        due.take(max).map(|(_, _, id)| *id).collect()
+    }
+
+    /// Deletes messages that are not dead. Returns of what their queues are free.
+    fn delete(&mut self, ids: &[i64]) -> Vec<Freed> {
+        let gone = ids.iter().filter_map(|id| {
+            let message = self.take(*id)?.message;
+            self.forget_key(&message);
+            Some(freed_of(message))
+        });
+        gone.collect()
     }
 
     pub(super) fn earliest_purge(&self) -> Option<i64> {
         self.purges.first().map(|(at, _)| *at)
     }
 
-    /// Returns the numbers of the messages that it has changed.
-    pub(super) fn change_dead_letters(
-        &mut self,
-        queue: &str,
-        change: &DeadLetterChange,
-        now_ms: i64,
-    ) -> Vec<i64> {
-        let is_here = |dead: &Dead| dead.message.queue == queue;
-        match change {
-            DeadLetterChange::Requeue(id) | DeadLetterChange::Delete(id)
-                if !self.dead.get(id).is_some_and(is_here) =>
-            {
-                Vec::new()
-            }
-            DeadLetterChange::Requeue(id) => {
-                let Some(mut message) = self.take_dead(*id) else { return Vec::new() };
-                message.due = Time::At(now_ms);
-                if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
-                    message.deduplication_key = None;
-                }
-                self.insert(*id, message, now_ms);
-                vec![*id]
-            }
-            DeadLetterChange::Delete(id) => self.take_dead(*id).map(|_| *id).into_iter().collect(),
-            DeadLetterChange::Purge { before_ms, max } => {
-                let dead_order = self.dead_order.get(queue).into_iter().flatten();
-                let old = dead_order.take_while(|(died, _)| died < before_ms).take(*max);
-                let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
-                ids.into_iter().filter(|id| self.take_dead(*id).is_some()).collect()
-            }
-        }
-    }
-
-    pub(super) fn change_queue(
-        &mut self,
-        queue: &str,
-        change: QueueChange,
-        now_ms: i64,
-    ) -> Vec<i64> {
-        let ids: Vec<i64> = match change {
-            QueueChange::Pause if self.is_paused(queue) => Vec::new(),
-            QueueChange::Pause => vec![self.add(mark_of_paused(queue, now_ms), now_ms)],
-            QueueChange::Resume => {
-                let mark = self.keys.get(&(PAUSED_QUEUES.to_owned(), queue.to_owned()));
-                mark.copied().into_iter().collect()
-            }
-            QueueChange::Drain { until_ms, delayed, max } => {
-                let waits = |queued: &Queued| match queued.lock {
-                    0 => delayed || queued.due_ms <= now_ms,
-                    _ => queued.lock_end_ms <= now_ms,
-                };
-                let waiting = self.waiting.get(queue).into_iter().flatten().map(|(.., id)| *id);
-                let locked = self.locked.get(queue).into_iter().flatten().map(|(_, id)| *id);
-                let goes = |id: &i64| {
-                    let queued = self.live.get(id);
-                    queued.is_some_and(|of| of.enqueued_ms <= until_ms && waits(of))
-                };
-                waiting.chain(locked).filter(goes).take(max).collect()
-            }
-        };
-        if !matches!(change, QueueChange::Pause) {
-            for id in &ids {
-                if let Some(queued) = self.take(*id) {
-                    self.forget_key(&queued.message);
-                }
-            }
-        }
-        ids
-    }
-
-    pub(super) fn delete_waiting(&mut self, queue: &str, id: i64, now_ms: i64) -> MessageDeletion {
-        let is_here = |queued: &&Queued| queued.message.queue == queue;
-        match self.live.get(&id).filter(is_here) {
-            None => MessageDeletion::Absent,
-            Some(held) if held.lock != 0 && held.lock_end_ms > now_ms => MessageDeletion::Locked,
-            Some(_) => {
-                if let Some(queued) = self.take(id) {
-                    self.forget_key(&queued.message);
-                }
-                MessageDeletion::Deleted
-            }
-        }
-    }
-
     /// Lets times that end later than their own length from now count by it. Returns the messages that are due at
     /// another time.
     pub(super) fn bound_times(&mut self, queue: &str, now_ms: i64) -> Vec<i64> {
-        let of_queue = self.live.iter().filter(|(_, queued)| queued.message.queue == queue);
+        let of_queue = self.live.iter().filter(|(_, of)| is_of(queue, &of.message.queue));
         let late = of_queue.filter(|(_, of)| of.last_ms.unwrap_or(of.enqueued_ms) > now_ms);
         let ids: Vec<i64> = late.map(|(id, _)| *id).collect();
         let mut changed = Vec::new();
@@ -298,10 +244,10 @@ impl Messages {
 
     pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
         let mut stats = QueueStats::default();
-        for (_, due_ms, _) in self.waiting.get(queue).into_iter().flatten() {
+        for (_, due_ms, _) in with_groups(&self.waiting, queue).flatten() {
             *(if *due_ms <= now_ms { &mut stats.pending } else { &mut stats.delayed }) += 1;
         }
-        for (end_ms, _) in self.locked.get(queue).into_iter().flatten() {
+        for (end_ms, _) in with_groups(&self.locked, queue).flatten() {
             *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
         }
         stats.paused = self.is_paused(queue);
@@ -310,8 +256,8 @@ impl Messages {
     }
 
     pub(super) fn depth(&self, queue: &str) -> u64 {
-        let waiting = self.waiting.get(queue).map_or(0, |all| all.len());
-        (waiting + self.locked.get(queue).map_or(0, |all| all.len())) as u64
+        let waiting: usize = with_groups(&self.waiting, queue).map(|all| all.len()).sum();
+        (waiting + with_groups(&self.locked, queue).map(|all| all.len()).sum::<usize>()) as u64
     }
 
     pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
@@ -319,7 +265,11 @@ impl Messages {
         let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
         let dead_order =
             self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
-        let names: BTreeSet<_> = waiting.chain(locked).chain(dead_order).collect();
+        let (from, to) = GROUP_QUEUES;
+        let is_listed = |name: &&String| name.as_str() < from || name.as_str() >= to;
+        let names = waiting.chain(locked).chain(dead_order).filter(is_listed);
+        let limited = self.keys.keys().filter(|(queue, _)| queue == LIMITED_QUEUES);
+        let names: BTreeSet<_> = names.chain(limited.map(|(_, key)| key)).collect();
         names.into_iter().take(count_max).cloned().collect()
     }
 
@@ -331,8 +281,8 @@ impl Messages {
         visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) {
         let as_of_ms = peek.as_of_ms(now_ms);
-        let waiting = self.waiting.get(queue).into_iter().flatten().map(|(.., id)| id);
-        let locked = self.locked.get(queue).into_iter().flatten().map(|(_, id)| id);
+        let waiting = with_groups(&self.waiting, queue).flatten().map(|(.., id)| id);
+        let locked = with_groups(&self.locked, queue).flatten().map(|(_, id)| id);
         let places =
             waiting.chain(locked).filter_map(|id| Some(self.live.get(id)?.place(*id, as_of_ms)));
         let is_asked = |place: &MessagePlace| {
@@ -377,39 +327,43 @@ impl Messages {
 }
 
 impl MessageTable for Messages {
-    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<Option<Freed>> {
         let taken = self.take_held(id, lock);
         if let Some(queued) = &taken {
             self.forget_key(&queued.message);
         }
-        Ok(taken.is_some())
+        Ok(taken.map(|queued| freed_of(queued.message)))
     }
 
     fn is_held(&mut self, id: i64, lock: i64) -> Result<bool> {
         Ok(lock != 0 && self.holds(id, lock))
     }
 
-    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<Freed>> {
         let Some(mut queued) = self.take_held(id, lock) else { return Ok(None) };
         queued.lock = 0;
         queued.attempts -= 1;
         if queued.attempts == 0 {
             queued.first_ms = None;
         }
-        let named = queued.message.is_named();
+        let Message { queue, deduplication_key: key, .. } = &queued.message;
+        let freed = Freed { queue: queue.clone(), key: key.clone() };
         self.put(id, queued);
-        Ok(Some(named))
+        Ok(Some(freed))
     }
 
-    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>> {
-        if self.live.get(&id).is_none_or(|queued| queued.message.queue != queue) {
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<(Freed, Vec<u8>)>> {
+        if self.live.get(&id).is_none_or(|queued| !is_of(queue, &queued.message.queue)) {
             return Ok(None);
         }
         let cancelled = self.take(id).map(|queued| queued.message);
         if let Some(message) = &cancelled {
             self.forget_key(message);
         }
-        Ok(cancelled.map(|message| message.value))
+        Ok(cancelled.map(|mut message| {
+            let value = std::mem::take(&mut message.value);
+            (freed_of(message), value)
+        }))
     }
 
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
@@ -424,9 +378,36 @@ impl MessageTable for Messages {
     }
 
     fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
-        let locked = self.locked.get(queue).into_iter().flatten();
-        let expired = locked.take_while(|(end, _)| *end <= now_ms).take(max);
-        Ok(expired.filter_map(|(_, id)| self.locked_of(*id)).collect())
+        let mut expired: Vec<_> = with_groups(&self.locked, queue)
+            .flat_map(|locked| locked.iter().take_while(|(end, _)| *end <= now_ms).take(max))
+            .collect();
+        expired.sort_unstable();
+        Ok(expired.into_iter().take(max).filter_map(|(_, id)| self.locked_of(*id)).collect())
+    }
+
+    fn due(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<i64>> {
+        Ok(self.due_ids(queue, max, now_ms))
+    }
+
+    fn next_due(&mut self, queue: &str) -> Result<Option<i64>> {
+        Ok(self.first_due(queue))
+    }
+
+    fn running(&mut self, queue: &str) -> Result<u64> {
+        Ok(with_groups(&self.locked, queue).map(|locked| locked.len() as u64).sum())
+    }
+
+    fn move_to(&mut self, id: i64, queue: &str) -> Result<()> {
+        let Some(mut queued) = self.take(id) else { return Ok(()) };
+        self.forget_key(&queued.message);
+        queue.clone_into(&mut queued.message.queue);
+        match key_of(&queued.message) {
+            Some(key) if self.keys.contains_key(&key) => queued.message.deduplication_key = None,
+            Some(key) => drop(self.keys.insert(key, id)),
+            None => {}
+        }
+        self.put(id, queued);
+        Ok(())
     }
 
     fn retry(&mut self, locked: &LockedMessage, due_ms: i64) -> Result<()> {
@@ -448,7 +429,8 @@ impl MessageTable for Messages {
         let Some(queued) = self.take(id) else { return Ok(()) };
         self.forget_key(&queued.message);
         let Some(reason) = reason else { return Ok(()) };
-        let Queued { message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
+        let Queued { mut message, attempts, enqueued_ms, first_ms, last_ms, .. } = queued;
+        message.queue = queue_of_callers(&message.queue).to_owned();
         let purge_ms = message.dead_retention_ms.map(|kept| now_ms.saturating_add(kept));
         let letter = DeadLetter {
             id,
@@ -472,21 +454,32 @@ impl MessageTable for Messages {
             return Ok(Placed::only(Some(self.add(message, now_ms)), false));
         };
         let (is_locked, due_ms) = (queued.lock != 0, queued.due_ms);
+        let waits_for_another = due_ms >= WAITS_FOR_ANOTHER_MS;
         match (deduplication, is_locked) {
-            (Deduplication::Drop, _) => Ok(Placed::only(Some(earlier), true)),
+            (Deduplication::Drop, _) | (Deduplication::Again, false) => {
+                Ok(Placed::only(Some(earlier), true))
+            }
+            (Deduplication::Again, true) => {
+                if let Some(queued) = self.live.get_mut(&earlier)
+                    && let Some(key) = &message.deduplication_key
+                {
+                    let key = awaited_key(key);
+                    self.keys.insert((message.queue.clone(), key.clone()), earlier);
+                    queued.message.deduplication_key = Some(key);
+                }
+                message.due = Time::At(WAITS_FOR_ANOTHER_MS);
+                Ok(Placed::beside(self.add(message, now_ms), earlier))
+            }
             (Deduplication::Replace | Deduplication::Debounce, true) => {
                 if let Some(queued) = self.live.get_mut(&earlier) {
                     queued.message.deduplication_key = None;
                 }
                 Ok(Placed::beside(self.add(message, now_ms), earlier))
             }
-            (Deduplication::Replace, false) => {
-                message.due = Time::At(due_ms);
-                self.take(earlier);
-                self.insert(earlier, message, now_ms);
-                Ok(Placed::instead(earlier))
-            }
-            (Deduplication::Debounce, false) => {
+            (Deduplication::Replace | Deduplication::Debounce, false) => {
+                if waits_for_another || deduplication == Deduplication::Replace {
+                    message.due = Time::At(due_ms);
+                }
                 self.take(earlier);
                 self.insert(earlier, message, now_ms);
                 Ok(Placed::instead(earlier))
@@ -500,12 +493,8 @@ impl MessageTable for Messages {
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
         let Claim { queue, max, lock_ms, lock } = claim;
-        let waiting = self.waiting.get(queue).filter(|_| !self.is_paused(queue));
-        let due = firsts(waiting).flat_map(|(priority, ..)| {
-            let of_it = (priority, i64::MIN, i64::MIN)..=(priority, now_ms, i64::MAX);
-            waiting.into_iter().flat_map(move |waiting| waiting.range(of_it.clone()))
-        });
-        let ids: Vec<i64> = due.take(*max).map(|(_, _, id)| *id).collect();
+        let is_paused = self.is_paused(queue);
+        let ids = if is_paused { Vec::new() } else { self.due_ids(queue, *max, now_ms) };
         let mut deliveries = Vec::new();
         for id in ids {
             let Some(mut queued) = self.take(id) else { continue };
@@ -550,6 +539,24 @@ fn firsts(waiting: Option<&BTreeSet<WaitingOrder>>) -> impl Iterator<Item = Wait
         let (Reverse(priority), ..) = place;
         first_from((Reverse(priority.checked_sub(1)?), i64::MIN, i64::MIN))
     })
+}
+
+/// Those of a queue and of its groups.
+fn with_groups<'m, T>(
+    of: &'m BTreeMap<String, T>,
+    queue: &str,
+) -> impl Iterator<Item = &'m T> + use<'m, T> {
+    let (from, to) = groups_range(queue);
+    of.get(queue).into_iter().chain(of.range(from..to).map(|(_, of)| of))
+}
+
+/// Whether a queue, or the one that has it as a group, is `queue`.
+fn is_of(queue: &str, of: &str) -> bool {
+    of == queue || queue_of_callers(of) == queue
+}
+
+fn freed_of(message: Message) -> Freed {
+    Freed { queue: message.queue, key: message.deduplication_key }
 }
 
 fn key_of(message: &Message) -> Option<(String, String)> {

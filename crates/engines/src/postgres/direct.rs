@@ -193,10 +193,12 @@ impl Direct {
     ) -> Result<MessageDeletion> {
         let mut open = self.open_plain(now_ms, deadline)?;
         let now_ms = open.row.now_ms;
-        let done = open.messages.delete_waiting(queue, id, now_ms).and_then(|deletion| {
-            let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
-            open.log_messages(deleted, false).map(|()| deletion)
-        });
+        let done =
+            open.messages.delete_waiting(queue, id, now_ms).and_then(|(deletion, beside)| {
+                let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
+                let (all, admits) = ([deleted, &beside].concat(), !beside.is_empty());
+                open.log_messages(&all, admits).map(|()| deletion)
+            });
         self.end(open, done)
     }
 
@@ -212,10 +214,11 @@ impl Direct {
         let mut open = self.open_plain(now_ms, deadline)?;
         let before = open.version();
         let now_ms = open.row.now_ms;
-        let done = open.messages.change_dead_letters(queue, change, now_ms).and_then(|changed| {
+        let done = open.messages.change_dead_letters(queue, change, now_ms);
+        let done = done.and_then(|(changed, beside)| {
             // Only a commit makes other processes look, and there may be work for them.
             let requeued = matches!(change, DeadLetterChange::Requeue(_));
-            open.log_messages(&changed, requeued)?;
+            open.log_messages(&[&changed[..], &beside].concat(), requeued)?;
             let versions = (before, open.version());
             Ok(DeadLettersChanged { count: changed.len(), versions })
         });
@@ -234,8 +237,8 @@ impl Direct {
         let mut open = self.open_plain(now_ms, deadline)?;
         let before = open.version();
         let now_ms = open.row.now_ms;
-        let done = open.messages.change_queue(queue, change, now_ms).and_then(|ids| {
-            open.log_messages(&ids, true)?;
+        let done = open.messages.change_queue(queue, change, now_ms).and_then(|(ids, beside)| {
+            open.log_messages(&[&ids[..], &beside].concat(), true)?;
             Ok(QueueChanged { versions: (before, open.version()), ids })
         });
         self.end(open, done)

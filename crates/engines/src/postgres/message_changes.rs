@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::cells::{Cells, first};
+use tokio_postgres::Row;
+
+use super::cells::Cells;
 use super::line::Call;
 use super::link::Link;
 use crate::packed::{pack_intervals, pack_keys, unpack_intervals, unpack_keys};
 use openkv_core::model::{
-    DeadLetterChange, KeptMessage, KeptState, Message, MessageDeletion, PAUSED_QUEUES, QueueChange,
-    Reason, Result,
+    DeadLetterChange, Freed, KeptMessage, KeptState, Message, MessageDeletion, PAUSED_QUEUES,
+    Reason, Result, groups_range,
 };
 
 const RENEW: &str = "\
@@ -31,10 +33,10 @@ WHERE db = $1 AND id = u.id LIMIT 1) AS f WHERE m.ctid = f.ctid";
 const DIE: &str = "\
 INSERT INTO openkv.dead (db, id, queue, priority, attempts, enqueued_ms, first_ms, last_ms, \
 died_ms, purge_ms, dedup, dead_retention_ms, backoff_ms, undelivered, error_name, error_message, v) \
-SELECT $1, m.id, m.queue, m.priority, m.attempts, m.enqueued_ms, coalesce(m.first_ms, $2), \
+SELECT $1, m.id, u.queue, m.priority, m.attempts, m.enqueued_ms, coalesce(m.first_ms, $2), \
 coalesce(m.last_ms, $2), $2, $2 + m.dead_retention_ms, m.dedup, m.dead_retention_ms, m.backoff_ms, \
 m.undelivered, u.error_name, u.error_message, m.v \
-FROM unnest($3::int8[], $4::bytea[], $5::bytea[]) AS u(id, error_name, error_message) \
+FROM unnest($3::int8[], $4::bytea[], $5::bytea[], $6::bytea[]) AS u(id, error_name, error_message, queue) \
 CROSS JOIN LATERAL (SELECT * FROM openkv.messages WHERE db = $1 AND id = u.id LIMIT 1) AS m";
 
 const DELETE: &str = "\
@@ -71,16 +73,17 @@ const RESUME: &str = "\
 DELETE FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3 RETURNING id";
 
 const DRAIN: &str = "\
-WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.messages WHERE db = $1 AND queue = $2 \
-AND enqueued_ms <= $4 AND (NOT locked AND (due_ms <= $3 OR $5) OR locked AND lock_end_ms <= $3) \
+WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.messages WHERE db = $1 \
+AND (queue = $2 OR queue > $7 AND queue < $8) AND enqueued_ms <= $4 AND (NOT locked AND (due_ms <= $3 OR $5) OR locked AND lock_end_ms <= $3) \
 LIMIT $6) \
-DELETE FROM openkv.messages AS m USING old WHERE m.ctid = old.place RETURNING m.id";
+DELETE FROM openkv.messages AS m USING old WHERE m.ctid = old.place RETURNING m.queue, m.dedup, m.id";
 
 const DELETE_WAITING: &str = "\
 WITH found AS MATERIALIZED (SELECT ctid AS place, (NOT locked OR lock_end_ms <= $4) AS waits \
-FROM openkv.messages WHERE db = $1 AND id = $2 AND queue = $3), \
-gone AS (DELETE FROM openkv.messages AS m USING found AS f WHERE f.waits AND m.ctid = f.place) \
-SELECT waits FROM found";
+FROM openkv.messages WHERE db = $1 AND id = $2 AND (queue = $3 OR queue > $5 AND queue < $6)), \
+gone AS (DELETE FROM openkv.messages AS m USING found AS f WHERE f.waits AND m.ctid = f.place \
+RETURNING m.queue, m.dedup) \
+SELECT gone.queue, gone.dedup, waits FROM found LEFT JOIN gone ON true";
 
 /// The changes of a batch, in the order of the fields.
 #[derive(Default)]
@@ -100,6 +103,7 @@ struct Dead {
     ids: Vec<i64>,
     names: Vec<Vec<u8>>,
     messages: Vec<Vec<u8>>,
+    queues: Vec<Vec<u8>>,
 }
 
 /// In the order of their numbers.
@@ -132,13 +136,14 @@ impl MessageChanges {
         self.retried.1.push(due_ms);
     }
 
-    /// Makes a dead letter of a message; its deletion is a change of its own.
-    pub(super) fn die(&mut self, id: i64, reason: &Reason, now_ms: i64) {
+    /// Makes a dead letter of a queue of a message; its deletion is a change of its own.
+    pub(super) fn die(&mut self, id: i64, queue: &str, reason: &Reason, now_ms: i64) {
         let dead = &mut self.dead;
         dead.now_ms = now_ms;
         dead.ids.push(id);
         dead.names.push(reason.name().as_bytes().to_vec());
         dead.messages.push(reason.message().as_bytes().to_vec());
+        dead.queues.push(queue.as_bytes().to_vec());
     }
 
     pub(super) fn delete(&mut self, id: i64) {
@@ -201,8 +206,8 @@ impl MessageChanges {
             calls.push((RETRY, vec![db, &retried.0, &retried.1]));
         }
         if !dead.ids.is_empty() {
-            let Dead { now_ms, ids, names, messages } = dead;
-            calls.push((DIE, vec![db, now_ms, ids, names, messages]));
+            let Dead { now_ms, ids, names, messages, queues } = dead;
+            calls.push((DIE, vec![db, now_ms, ids, names, messages, queues]));
         }
         if !deleted.is_empty() {
             calls.push((DELETE, vec![db, deleted]));
@@ -226,34 +231,57 @@ pub(super) fn delete_waiting(
     queue: &str,
     id: i64,
     now_ms: i64,
-) -> Result<MessageDeletion> {
-    let queue = queue.as_bytes();
-    let rows = link.query((DELETE_WAITING, vec![&db, &id, &queue, &now_ms]))?;
-    Ok(match first::<bool>("messages", &rows)? {
-        None => MessageDeletion::Absent,
-        Some(true) => MessageDeletion::Deleted,
-        Some(false) => MessageDeletion::Locked,
+) -> Result<(MessageDeletion, Vec<Freed>)> {
+    let (from, to) = groups_range(queue);
+    let (queue, from, to) = (queue.as_bytes(), from.as_bytes(), to.as_bytes());
+    let rows = link.query((DELETE_WAITING, vec![&db, &id, &queue, &now_ms, &from, &to]))?;
+    let Some(row) = rows.first() else { return Ok((MessageDeletion::Absent, Vec::new())) };
+    Ok(match Cells::of("messages", row).get(2)? {
+        true => (MessageDeletion::Deleted, vec![freed_of(row)?]),
+        false => (MessageDeletion::Locked, Vec::new()),
     })
 }
 
-/// Changes a queue at once, except for a pause.
-pub(super) fn change_queue(
+/// Of what a queue is free: a row that begins with the queue and the deduplication key of a message.
+pub(super) fn freed_of(row: &Row) -> Result<Freed> {
+    let cells = Cells::of("messages", row);
+    let key = cells.get::<Option<&[u8]>>(1)?;
+    let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
+    Ok(Freed { queue: cells.text(0)?, key })
+}
+
+/// Ends the pause of a queue at once; answers the number of its mark.
+pub(super) fn resume(link: &Link, db: i64, queue: &str) -> Result<Vec<i64>> {
+    let (queue, paused) = (queue.as_bytes(), PAUSED_QUEUES.as_bytes());
+    let rows = link.query((RESUME, vec![&db, &paused, &queue]))?;
+    rows.iter().map(|row| Cells::of("messages", row).get(0)).collect()
+}
+
+/// As [`openkv_core::model::QueueChange::Drain`].
+pub(super) struct Drain {
+    pub(super) until_ms: i64,
+    pub(super) delayed: bool,
+    pub(super) max: usize,
+}
+
+/// Drains a queue at once; answers the numbers of the messages, and of what their queues are free.
+pub(super) fn drained(
     link: &Link,
     db: i64,
     queue: &str,
-    change: QueueChange,
+    &Drain { until_ms, delayed, max }: &Drain,
     now_ms: i64,
-) -> Result<Vec<i64>> {
-    let (queue, paused) = (queue.as_bytes(), PAUSED_QUEUES.as_bytes());
-    let rows = match change {
-        QueueChange::Pause => Vec::new(),
-        QueueChange::Resume => link.query((RESUME, vec![&db, &paused, &queue]))?,
-        QueueChange::Drain { until_ms, delayed, max } => {
-            let max = i64::try_from(max).unwrap_or(i64::MAX);
-            link.query((DRAIN, vec![&db, &queue, &now_ms, &until_ms, &delayed, &max]))?
-        }
-    };
-    rows.iter().map(|row| Cells::of("messages", row).get(0)).collect()
+) -> Result<(Vec<i64>, Vec<Freed>)> {
+    let (from, to) = groups_range(queue);
+    let (queue, from, to) = (queue.as_bytes(), from.as_bytes(), to.as_bytes());
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let values: Vec<&super::line::Value<'_>> =
+        vec![&db, &queue, &now_ms, &until_ms, &delayed, &max, &from, &to];
+    let rows = link.query((DRAIN, values))?;
+    let gone = rows.iter().map(|row| -> Result<(i64, Freed)> {
+        Ok((Cells::of("messages", row).get(2)?, freed_of(row)?))
+    });
+    gone.collect::<Result<Vec<_>>>().map(|gone| gone.into_iter().unzip())
 }
 
 /// Requeues or deletes dead letters at once; answers their numbers.

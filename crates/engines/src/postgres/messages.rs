@@ -1,6 +1,8 @@
 //! Messages in the writer's transaction: those that the batch names are fetched with the first trip,
 //! and changed with the last one. Only claims need a trip of their own.
 
+mod changes;
+
 use std::collections::{HashMap, HashSet};
 
 use tokio_postgres::Row;
@@ -9,53 +11,85 @@ use super::cells::{Cells, first};
 use super::kept_messages;
 use super::line::{Call, Value};
 use super::link::Link;
-use super::message_changes::{MessageChanges, change_dead_letters, change_queue, delete_waiting};
+use super::message_changes::{MessageChanges, freed_of};
 use crate::packed::{pack_intervals, pack_keys, packed_intervals, unpack_intervals, unpack_keys};
 use openkv_core::commit::{LockedMessage, MessageTable, Placed};
 use openkv_core::model::{
-    Ack, Claim, DeadLetterChange, Deduplication, Delivery, Encoding, KeptMessage, Message,
-    MessageDeletion, Outcome, PAUSED_QUEUES, PRIORITY_MAX, QueueChange, Reason, Renewal, Result,
-    Settlement, attempts_left, mark_of_paused,
+    Ack, Claim, Deduplication, Delivery, Encoding, Freed, KeptMessage, LIMITED_QUEUES, Message,
+    Outcome, PAUSED_QUEUES, PRIORITY_MAX, Reason, Renewal, Result, Settlement, Time,
+    WAITS_FOR_ANOTHER_MS, attempts_left, awaited_key, groups_range, queue_of_callers,
 };
 
 macro_rules! locked_columns {
     () => {
-        "id, lock, attempts, lock_end_ms, queue, backoff_ms, undelivered, dead_retention_ms, v"
+        "id, lock, attempts, lock_end_ms, queue, backoff_ms, undelivered, dead_retention_ms, v, dedup"
     };
 }
 
 const HELD: &str = concat!(
     "SELECT m.id, m.lock, m.attempts, m.lock_end_ms, m.queue, m.backoff_ms, m.undelivered, \
-     m.dead_retention_ms, CASE WHEN u.fails THEN m.v ELSE ''::bytea END AS v \
+     m.dead_retention_ms, CASE WHEN u.fails THEN m.v ELSE ''::bytea END AS v, m.dedup \
      FROM unnest($2::int8[], $3::int8[], $4::bool[]) AS u(id, lock, fails) \
      CROSS JOIN LATERAL (SELECT ",
     locked_columns!(),
     " FROM openkv.messages WHERE db = $1 AND id = u.id AND locked AND lock = u.lock LIMIT 1) AS m"
 );
 
-/// The earliest end of a lock of each claimed queue, before the batch.
+/// The earliest end of a lock of each claimed queue and of its groups, before the batch.
 const FIRST_ENDS: &str = "\
-SELECT u.queue, m.lock_end_ms FROM unnest($2::bytea[]) AS u(queue) \
-CROSS JOIN LATERAL (SELECT lock_end_ms FROM openkv.messages \
-WHERE db = $1 AND queue = u.queue AND locked ORDER BY lock_end_ms LIMIT 1) AS m";
+SELECT u.queue, m.lock_end_ms FROM unnest($2::bytea[], $3::bytea[], $4::bytea[]) AS u(queue, first, last) \
+CROSS JOIN LATERAL ((SELECT lock_end_ms FROM openkv.messages \
+WHERE db = $1 AND queue = u.queue AND locked ORDER BY lock_end_ms LIMIT 1) UNION ALL \
+(SELECT lock_end_ms FROM openkv.messages WHERE db = $1 AND queue > u.first AND queue < u.last \
+AND locked ORDER BY lock_end_ms LIMIT 1)) AS m";
+
+/// Which of the claimed queues, and of those of the named messages, have a rule.
+const LIMITED: &str = "\
+SELECT dedup FROM openkv.messages WHERE db = $1 AND queue = $2 AND (dedup = ANY ($3::bytea[]) \
+OR dedup IN (SELECT m.queue FROM unnest($4::int8[]) AS u(id) CROSS JOIN LATERAL (SELECT queue \
+FROM openkv.messages WHERE db = $1 AND id = u.id LIMIT 1) AS m))";
+
+const DUE: &str = "\
+SELECT m.id FROM generate_series($5::int4, 0, -1) AS p(priority) \
+CROSS JOIN LATERAL (SELECT id, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
+AND NOT locked AND priority = p.priority::int2 AND due_ms <= $3 ORDER BY due_ms, id LIMIT $4) AS m \
+ORDER BY p.priority DESC, m.due_ms, m.id LIMIT $4";
+
+const NEXT_DUE: &str = "\
+SELECT min(m.due_ms) FROM generate_series($3::int4, 0, -1) AS p(priority) \
+CROSS JOIN LATERAL (SELECT due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 \
+AND NOT locked AND priority = p.priority::int2 ORDER BY due_ms LIMIT 1) AS m \
+WHERE NOT EXISTS (SELECT 1 FROM openkv.messages WHERE db = $1 AND queue = $4 AND dedup = $2)";
+
+const RUNNING: &str = "\
+SELECT (SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked) \
++ (SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue > $3 AND queue < $4 AND locked)";
+
+const MOVE: &str = "\
+UPDATE openkv.messages AS m SET queue = $3, dedup = CASE WHEN EXISTS (SELECT 1 FROM openkv.messages \
+AS there WHERE there.db = $1 AND there.queue = $3 AND there.dedup = m.dedup) THEN NULL ELSE m.dedup END \
+WHERE m.db = $1 AND m.id = $2";
 
 const EXPIRED: &str = concat!(
     "SELECT ",
     locked_columns!(),
-    " FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms <= $3 \
-     ORDER BY lock_end_ms, id LIMIT $4"
+    " FROM ((SELECT * FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked \
+     AND lock_end_ms <= $3 ORDER BY lock_end_ms, id LIMIT $4) UNION ALL \
+     (SELECT * FROM openkv.messages WHERE db = $1 AND queue > $5 AND queue < $6 AND locked \
+     AND lock_end_ms <= $3 ORDER BY lock_end_ms, id LIMIT $4)) AS m ORDER BY lock_end_ms, id LIMIT $4"
 );
 
 const EXTEND_EXPIRED: &str = "\
 UPDATE openkv.messages SET lock_end_ms = $4, in_grace = true \
-WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms <= $3 AND NOT in_grace";
+WHERE db = $1 AND (queue = $2 OR queue > $5 AND queue < $6) AND locked AND lock_end_ms <= $3 \
+AND NOT in_grace";
 
 const SAME_KEY: &str = "SELECT id FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
 
 const SAME_KEY_LOCKED: &str =
-    "SELECT id, locked FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
+    "SELECT id, locked, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
 
-const LEAVE_KEY: &str = "UPDATE openkv.messages SET dedup = NULL WHERE db = $1 AND id = $2";
+const LEAVE_KEY: &str = "UPDATE openkv.messages SET dedup = $3 WHERE db = $1 AND id = $2";
 
 const REPLACE: &str = "\
 UPDATE openkv.messages SET priority = $3, due_ms = coalesce($4, due_ms), enqueued_ms = $5, \
@@ -63,7 +97,8 @@ dead_retention_ms = $6, backoff_ms = $7, undelivered = $8, v = $9, attempts = 0,
 last_ms = NULL WHERE db = $1 AND id = $2";
 
 const CANCEL: &str = "\
-DELETE FROM openkv.messages WHERE db = $1 AND id = $2 AND queue = $3 RETURNING v";
+DELETE FROM openkv.messages WHERE db = $1 AND id = $2 \
+AND (queue = $3 OR queue > $4 AND queue < $5) RETURNING queue, dedup, v";
 
 /// One priority after the other, so that messages that are not due yet are not visited. None of a paused queue.
 const CLAIM: &str = "\
@@ -89,6 +124,10 @@ pub(super) struct HeldArguments {
     locks: Vec<i64>,
     fails: Vec<bool>,
     queues: Vec<Vec<u8>>,
+    /// The range of the names of each queue's groups.
+    firsts: Vec<Vec<u8>>,
+    lasts: Vec<Vec<u8>>,
+    limited: &'static [u8],
 }
 
 impl HeldArguments {
@@ -98,7 +137,7 @@ impl HeldArguments {
         acks: &[Ack],
         claims: &[Claim],
     ) -> Self {
-        let mut held = Self::default();
+        let mut held = Self { limited: LIMITED_QUEUES.as_bytes(), ..Self::default() };
         for ack in acks {
             held.push(ack.id, ack.lock, false);
         }
@@ -112,7 +151,12 @@ impl HeldArguments {
         for renewal in renewals {
             held.push(renewal.id, renewal.lock, false);
         }
-        held.queues.extend(claims.iter().map(|claim| claim.queue.as_bytes().to_vec()));
+        for Claim { queue, .. } in claims {
+            let (first, last) = groups_range(queue);
+            held.queues.push(queue.as_bytes().to_vec());
+            held.firsts.push(first.into_bytes());
+            held.lasts.push(last.into_bytes());
+        }
         held
     }
 
@@ -122,11 +166,12 @@ impl HeldArguments {
         self.fails.push(fails);
     }
 
-    /// Adds the statements that fetch them: none, or both.
+    /// Adds the statements that fetch them: none, or all three.
     pub(super) fn calls<'a>(&'a self, db: &'a i64, calls: &mut Vec<Call<'a>>) {
         if !self.is_empty() {
             calls.push((HELD, vec![db, &self.ids, &self.locks, &self.fails]));
-            calls.push((FIRST_ENDS, vec![db, &self.queues]));
+            calls.push((FIRST_ENDS, vec![db, &self.queues, &self.firsts, &self.lasts]));
+            calls.push((LIMITED, vec![db, &self.limited, &self.queues, &self.ids]));
         }
     }
 
@@ -143,6 +188,8 @@ pub(super) struct Messages {
     /// By number: its lock, and what its failure needs.
     held: HashMap<i64, (i64, LockedMessage)>,
     first_ends: HashMap<Vec<u8>, i64>,
+    /// Queues that have no rule.
+    unlimited: HashSet<String>,
     /// Deduplication keys of the batch, by queue.
     keys: HashMap<(String, String), i64>,
     changes: MessageChanges,
@@ -155,14 +202,19 @@ impl Messages {
     pub(super) fn new(link: Link, db: i64, last_id: i64) -> Self {
         let (held, first_ends, keys) = (HashMap::new(), HashMap::new(), HashMap::new());
         let (changes, gone) = (MessageChanges::default(), HashSet::new());
-        Self { link, db, last_id, held, first_ends, keys, changes, gone, flushed: false }
+        let unlimited = HashSet::new();
+        Self { link, db, last_id, held, first_ends, unlimited, keys, changes, gone, flushed: false }
     }
 
     /// Takes the answers of [`HeldArguments::calls`].
     ///
     /// # Errors
     /// `Corrupt` for columns of other types.
-    pub(super) fn learn(&mut self, held: &[Row], first_ends: &[Row]) -> Result<()> {
+    pub(super) fn learn(
+        &mut self,
+        asked: &HeldArguments,
+        [held, first_ends, limited]: [&[Row]; 3],
+    ) -> Result<()> {
         for row in held {
             let lock = Cells::of("messages", row).get(1)?;
             let locked = locked_of(row)?;
@@ -174,7 +226,16 @@ impl Messages {
         }
         for row in first_ends {
             let cells = Cells::of("messages", row);
-            self.first_ends.insert(cells.get(0)?, cells.get(1)?);
+            let (queue, end_ms) = (cells.get(0)?, cells.get(1)?);
+            let first: &mut i64 = self.first_ends.entry(queue).or_insert(end_ms);
+            *first = end_ms.min(*first);
+        }
+        let asked = asked.queues.iter().map(|queue| String::from_utf8_lossy(queue).into_owned());
+        let named = self.held.values().map(|(_, message)| message.message.queue.clone());
+        self.unlimited = asked.chain(named).collect();
+        self.unlimited.retain(|queue| queue_of_callers(queue) == queue);
+        for row in limited {
+            self.unlimited.remove(&Cells::of("messages", row).text(0)?);
         }
         Ok(())
     }
@@ -192,56 +253,6 @@ impl Messages {
     /// Whether the transaction has sent changes already.
     pub(super) fn has_flushed(&self) -> bool {
         self.flushed
-    }
-
-    /// Requeues or deletes dead letters; answers their numbers.
-    pub(super) fn change_dead_letters(
-        &mut self,
-        queue: &str,
-        change: &DeadLetterChange,
-        now_ms: i64,
-    ) -> Result<Vec<i64>> {
-        self.flushed = true;
-        let changed = change_dead_letters(&self.link, self.db, queue, change, now_ms)?;
-        match change {
-            DeadLetterChange::Requeue(_) => {}
-            DeadLetterChange::Delete(_) | DeadLetterChange::Purge { .. } => {
-                self.gone.extend(&changed);
-            }
-        }
-        Ok(changed)
-    }
-
-    /// Deletes a message, unless a consumer has it.
-    pub(super) fn delete_waiting(
-        &mut self,
-        queue: &str,
-        id: i64,
-        now_ms: i64,
-    ) -> Result<MessageDeletion> {
-        self.flushed = true;
-        let deletion = delete_waiting(&self.link, self.db, queue, id, now_ms)?;
-        if deletion == MessageDeletion::Deleted {
-            self.gone.insert(id);
-        }
-        Ok(deletion)
-    }
-
-    pub(super) fn change_queue(
-        &mut self,
-        queue: &str,
-        change: QueueChange,
-        now_ms: i64,
-    ) -> Result<Vec<i64>> {
-        if change == QueueChange::Pause {
-            let Placed { enqueued, .. } = self.enqueue(mark_of_paused(queue, now_ms), now_ms)?;
-            let mark = enqueued.id.filter(|_| !enqueued.deduplicated);
-            return Ok(mark.into_iter().collect());
-        }
-        self.flushed = true;
-        let ids = change_queue(&self.link, self.db, queue, change, now_ms)?;
-        self.gone.extend(&ids);
-        Ok(ids)
     }
 
     /// Sends the changes so far with one more statement; answers that one's rows.
@@ -281,13 +292,14 @@ impl Messages {
         self.last_id
     }
 
-    /// The live message with a deduplication key, after the changes so far, and whether a consumer has it.
-    fn stored_with_key(&mut self, queue: &str, key: &str) -> Result<Option<(i64, bool)>> {
+    /// The live message with a deduplication key, after the changes so far, whether a consumer has it, and its due
+    /// time.
+    fn stored_with_key(&mut self, queue: &str, key: &str) -> Result<Option<(i64, bool, i64)>> {
         let (db, queue, key) = (self.db, queue.as_bytes(), key.as_bytes());
         let rows = self.flush_with((SAME_KEY_LOCKED, vec![&db, &queue, &key]))?;
         let found = rows.first().map(|row| {
             let cells = Cells::of("messages", row);
-            Ok((cells.get(0)?, cells.get(1)?))
+            Ok((cells.get(0)?, cells.get(1)?, cells.get(2)?))
         });
         found.transpose()
     }
@@ -334,6 +346,9 @@ fn locked_of(row: &Row) -> Result<LockedMessage> {
             keys_if_undelivered: unpack_keys(cells.get(6)?),
             dead_retention_ms: cells.get(7)?,
             value: cells.get(8)?,
+            deduplication_key: cells
+                .get::<Option<&[u8]>>(9)?
+                .map(|key| String::from_utf8_lossy(key).into_owned()),
             ..Message::default()
         },
         encoding: Encoding::Cbor,
@@ -357,33 +372,33 @@ fn claimed_of(row: &Row, lock: i64) -> Result<((i16, i64, i64), Delivery)> {
 }
 
 impl MessageTable for Messages {
-    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
-        let held = self.take_held(id, lock).is_some();
-        if held {
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<Option<Freed>> {
+        let held = self.take_held(id, lock);
+        if held.is_some() {
             self.delete(id);
         }
-        Ok(held)
+        Ok(held.map(|held| held.freed()))
     }
 
     fn is_held(&mut self, id: i64, lock: i64) -> Result<bool> {
         Ok(self.holds(id, lock))
     }
 
-    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<Freed>> {
         let Some(held) = self.take_held(id, lock) else { return Ok(None) };
         self.changes.put_back(id);
-        Ok(Some(held.message.is_named()))
+        Ok(Some(held.freed()))
     }
 
-    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>> {
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<(Freed, Vec<u8>)>> {
+        let (from, to) = groups_range(queue);
         let (db, queue) = (self.db, queue.as_bytes());
-        let rows = self.flush_with((CANCEL, vec![&db, &id, &queue]))?;
-        let value: Option<Vec<u8>> = first("messages", &rows)?;
-        if value.is_some() {
-            self.held.remove(&id);
-            self.gone.insert(id);
-        }
-        Ok(value)
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let rows = self.flush_with((CANCEL, vec![&db, &id, &queue, &from, &to]))?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        self.held.remove(&id);
+        self.gone.insert(id);
+        Ok(Some((freed_of(row)?, Cells::of("messages", row).get(2)?)))
     }
 
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
@@ -399,9 +414,12 @@ impl MessageTable for Messages {
     }
 
     fn extend_expired(&mut self, queue: &str, now_ms: i64, end_ms: i64) -> Result<()> {
+        let (from, to) = groups_range(queue);
         let (db, queue) = (self.db, queue.as_bytes());
+        let (from, to) = (from.as_bytes(), to.as_bytes());
         self.flushed = true;
-        self.flush_with((EXTEND_EXPIRED, vec![&db, &queue, &now_ms, &end_ms])).map(drop)
+        let values: Vec<&Value<'_>> = vec![&db, &queue, &now_ms, &end_ms, &from, &to];
+        self.flush_with((EXTEND_EXPIRED, values)).map(drop)
     }
 
     fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
@@ -410,7 +428,9 @@ impl MessageTable for Messages {
             return Ok(Vec::new());
         }
         let (db, max) = (self.db, i64::try_from(max).unwrap_or(i64::MAX));
-        let rows = self.flush_with((EXPIRED, vec![&db, &queue.as_bytes(), &now_ms, &max]))?;
+        let (from, to) = groups_range(queue);
+        let (queue, from, to) = (queue.as_bytes(), from.as_bytes(), to.as_bytes());
+        let rows = self.flush_with((EXPIRED, vec![&db, &queue, &now_ms, &max, &from, &to]))?;
         rows.iter().map(locked_of).collect()
     }
 
@@ -427,7 +447,8 @@ impl MessageTable for Messages {
     ) -> Result<()> {
         match reason {
             Some(reason) => {
-                self.changes.die(locked.id, reason, now_ms);
+                let queue = queue_of_callers(&locked.message.queue);
+                self.changes.die(locked.id, queue, reason, now_ms);
                 self.changes.delete(locked.id);
             }
             None => self.delete(locked.id),
@@ -436,6 +457,11 @@ impl MessageTable for Messages {
     }
 
     fn enqueue(&mut self, message: Message, now_ms: i64) -> Result<Placed> {
+        if message.queue == LIMITED_QUEUES
+            && let Some(queue) = &message.deduplication_key
+        {
+            self.unlimited.remove(queue);
+        }
         let Some(key) = &message.deduplication_key else {
             return Ok(Placed::only(Some(self.add(message, now_ms)), false));
         };
@@ -446,24 +472,40 @@ impl MessageTable for Messages {
                     None => Placed::only(Some(self.add(message, now_ms)), false),
                 });
             }
-            Deduplication::Replace => None,
+            Deduplication::Replace | Deduplication::Again => None,
             Deduplication::Debounce => Some(message.due.at_ms(now_ms)),
         };
-        let Some((earlier, is_locked)) = self.stored_with_key(&message.queue, key)? else {
+        let Some((earlier, is_locked, earlier_ms)) = self.stored_with_key(&message.queue, key)?
+        else {
             return Ok(Placed::only(Some(self.add(message, now_ms)), false));
         };
+        let again = message.deduplication == Deduplication::Again;
+        if again && !is_locked {
+            return Ok(Placed::only(Some(earlier), true));
+        }
         self.flushed = true;
         if is_locked {
             let db = self.db;
-            self.flush_with((LEAVE_KEY, vec![&db, &earlier]))?;
+            let key = again.then(|| awaited_key(key).into_bytes());
+            self.flush_with((LEAVE_KEY, vec![&db, &earlier, &key]))?;
+            if let Some((_, held)) = self.held.get_mut(&earlier) {
+                held.message.deduplication_key =
+                    key.map(|key| String::from_utf8_lossy(&key).into_owned());
+            }
+            let due = if again { Time::At(WAITS_FOR_ANOTHER_MS) } else { message.due };
+            let message = Message { due, ..message };
             return Ok(Placed::beside(self.add(message, now_ms), earlier));
         }
+        let due_ms = due_ms.filter(|_| earlier_ms < WAITS_FOR_ANOTHER_MS);
         self.replace(earlier, &message, due_ms, now_ms)?;
         Ok(Placed::instead(earlier))
     }
 
     fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>> {
-        Ok(self.stored_with_key(queue, key)?.map(|(id, _)| id))
+        if queue == LIMITED_QUEUES && self.unlimited.contains(key) {
+            return Ok(None);
+        }
+        Ok(self.stored_with_key(queue, key)?.map(|(id, ..)| id))
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
@@ -478,6 +520,34 @@ impl MessageTable for Messages {
         let mut claimed: Vec<_> = claimed?;
         claimed.sort_by_key(|(order, _)| *order);
         Ok(claimed.into_iter().map(|(_, delivery)| delivery).collect())
+    }
+
+    fn due(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<i64>> {
+        let (db, queue) = (self.db, queue.as_bytes());
+        let (max, top) = (i64::try_from(max).unwrap_or(i64::MAX), i32::from(PRIORITY_MAX));
+        let rows = self.flush_with((DUE, vec![&db, &queue, &now_ms, &max, &top]))?;
+        rows.iter().map(|row| Cells::of("messages", row).get(0)).collect()
+    }
+
+    fn next_due(&mut self, queue: &str) -> Result<Option<i64>> {
+        let (db, queue, top) = (self.db, queue.as_bytes(), i32::from(PRIORITY_MAX));
+        let paused = PAUSED_QUEUES.as_bytes();
+        let rows = self.flush_with((NEXT_DUE, vec![&db, &queue, &top, &paused]))?;
+        first("messages", &rows)
+    }
+
+    fn running(&mut self, queue: &str) -> Result<u64> {
+        let (from, to) = groups_range(queue);
+        let (db, queue) = (self.db, queue.as_bytes());
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let rows = self.flush_with((RUNNING, vec![&db, &queue, &from, &to]))?;
+        Ok(first("messages", &rows)?.map_or(0, i64::cast_unsigned))
+    }
+
+    fn move_to(&mut self, id: i64, queue: &str) -> Result<()> {
+        let (db, queue) = (self.db, queue.as_bytes());
+        self.flushed = true;
+        self.flush_with((MOVE, vec![&db, &id, &queue])).map(drop)
     }
 
     fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {

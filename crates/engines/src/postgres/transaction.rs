@@ -212,8 +212,9 @@ impl OpenTransaction {
             entries.learn(fetch, &rows).map_err(|error| (error, false))?;
         }
         if !held.is_empty() {
-            let (held, ends) = (answers.next(), answers.next());
-            let learned = messages.learn(&held.unwrap_or_default(), &ends.unwrap_or_default());
+            let [named, ends, limited] =
+                std::array::from_fn(|_| answers.next().unwrap_or_default());
+            let learned = messages.learn(&held, [&named, &ends, &limited]);
             learned.map_err(|error| (error, false))?;
         }
         let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);

@@ -4,30 +4,37 @@
 
 use super::messages::Messages;
 use openkv_core::codec::message_context;
-use openkv_core::model::{LOCK_LENGTH_MASK, Result};
+use openkv_core::model::{LOCK_LENGTH_MASK, Result, groups_range};
 
 impl Messages {
     /// Whether the clock has been set back since a message of the queue was taken, or the last one of all was added.
     pub(super) fn is_ahead(&mut self, queue: &str, now_ms: i64) -> Result<bool> {
         let mut ahead = self.beside(
             "SELECT EXISTS (SELECT 1 FROM openkv_queue WHERE queue = ?1 AND lock <> 0 AND last_ms > ?2) \
+             OR EXISTS (SELECT 1 FROM openkv_queue WHERE queue > ?3 AND queue < ?4 AND lock <> 0 AND last_ms > ?2) \
              OR coalesce((SELECT enqueued_ms FROM openkv_queue ORDER BY id DESC LIMIT 1) > ?2, 0)",
         )?;
-        Ok(ahead.run().text(1, queue).int(2, now_ms).first_int()? == Some(1))
+        let (from, to) = groups_range(queue);
+        let run = ahead.run().text(1, queue).int(2, now_ms).text(3, &from).text(4, &to);
+        Ok(run.first_int()? == Some(1))
     }
 
     /// Lets the times of a queue count by their length. Returns the messages that are due at another time.
     pub(super) fn bound_times(&mut self, queue: &str, now_ms: i64) -> Result<Vec<i64>> {
         let mut locks = self.beside(
-            "UPDATE openkv_queue SET lock_end_ms = ?2 + (lock & ?3) WHERE queue = ?1 AND lock <> 0 \
-             AND last_ms > ?2 AND lock_end_ms > ?2 + (lock & ?3)",
+            "UPDATE openkv_queue SET lock_end_ms = ?2 + (lock & ?3) \
+             WHERE (queue = ?1 OR queue > ?4 AND queue < ?5) AND lock <> 0 AND last_ms > ?2 AND lock_end_ms > ?2 + (lock & ?3)",
         )?;
-        locks.run().text(1, queue).int(2, now_ms).int(3, LOCK_LENGTH_MASK).finish()?;
+        let (from, to) = groups_range(queue);
+        let run = locks.run().text(1, queue).int(2, now_ms).int(3, LOCK_LENGTH_MASK);
+        run.text(4, &from).text(5, &to).finish()?;
         let mut waiting = self.beside(
             "SELECT id, due_ms, coalesce(last_ms, enqueued_ms), last_ms IS NULL, v FROM openkv_queue \
-             WHERE queue = ?1 AND lock = 0 AND due_ms > ?2 AND coalesce(last_ms, enqueued_ms) > ?2",
+             WHERE (queue = ?1 OR queue > ?3 AND queue < ?4) AND lock = 0 AND due_ms > ?2 \
+             AND coalesce(last_ms, enqueued_ms) > ?2",
         )?;
-        let due = waiting.run().text(1, queue).int(2, now_ms).all(|run| {
+        let run = waiting.run().text(1, queue).int(2, now_ms).text(3, &from).text(4, &to);
+        let due = run.all(|run| {
             let (id, due_ms, since_ms) = (run.column_int(0), run.column_int(1), run.column_int(2));
             let is_first = run.column_int(3) != 0;
             let length_ms = match is_first {

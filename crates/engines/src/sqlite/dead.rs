@@ -4,7 +4,10 @@ use rusqlite::Connection;
 
 use super::deno_queue::DenoCounts;
 use super::statement::{Run, Statement};
-use openkv_core::model::{DeadLetter, DeadLetterChange, PAUSED_QUEUES, QueueStats, Reason, Result};
+use openkv_core::model::{
+    DeadLetter, DeadLetterChange, GROUP_QUEUES, LIMITED_QUEUES, PAUSED_QUEUES, QueueStats, Reason,
+    Result, groups_range,
+};
 
 /// A dead letter keeps all fields of its message, so that it can be requeued.
 pub(super) const TABLES: &str = "
@@ -46,7 +49,7 @@ impl DeadLetters {
         Ok(Self {
             insert: prepare(
                 "INSERT OR REPLACE INTO openkv_dead \
-                 SELECT id, queue, priority, attempts, enqueued_ms, coalesce(first_ms, ?2), \
+                 SELECT id, ?5, priority, attempts, enqueued_ms, coalesce(first_ms, ?2), \
                  coalesce(last_ms, ?2), ?2, ?3, ?4, ?2 + dead_retention_ms, \
                  dedup, dead_retention_ms, backoff_ms, undelivered, v \
                  FROM openkv_queue WHERE id = ?1",
@@ -76,10 +79,16 @@ impl DeadLetters {
         })
     }
 
-    /// Copies a message's row from `openkv_queue`.
-    pub(super) fn insert(&mut self, id: i64, reason: &Reason, now_ms: i64) -> Result<()> {
+    /// Copies a message's row from `openkv_queue`, as one of `queue`.
+    pub(super) fn insert(
+        &mut self,
+        id: i64,
+        queue: &str,
+        reason: &Reason,
+        now_ms: i64,
+    ) -> Result<()> {
         let run = self.insert.run().int(1, id).int(2, now_ms);
-        run.text(3, reason.name()).text(4, reason.message()).finish()
+        run.text(3, reason.name()).text(4, reason.message()).text(5, queue).finish()
     }
 
     pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
@@ -150,8 +159,11 @@ macro_rules! letters_where {
 macro_rules! names {
     ($more:literal) => {
         concat!(
-            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 \
-             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 \
+            "SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 AND queue < ?2 \
+             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock = 0 AND queue >= ?3 \
+             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 AND queue < ?2 \
+             UNION SELECT DISTINCT queue FROM openkv_queue WHERE lock <> 0 AND queue >= ?3 \
+             UNION SELECT dedup FROM openkv_queue WHERE queue = ?4 AND dedup IS NOT NULL \
              UNION SELECT DISTINCT queue FROM openkv_dead ",
             $more,
             "ORDER BY 1 LIMIT ?1"
@@ -170,12 +182,18 @@ impl QueueReader {
             Some(statements) => statements,
             None => Statements {
                 waiting: on.beside(
-                    "SELECT count(*), total(due_ms <= ?2) FROM openkv_queue \
-                     WHERE lock = 0 AND queue = ?1",
+                    "SELECT sum(n), total(due) FROM (\
+                     SELECT count(*) AS n, total(due_ms <= ?2) AS due FROM openkv_queue \
+                     WHERE lock = 0 AND queue = ?1 UNION ALL \
+                     SELECT count(*), total(due_ms <= ?2) FROM openkv_queue \
+                     WHERE lock = 0 AND queue > ?3 AND queue < ?4)",
                 )?,
                 locked: on.beside(
-                    "SELECT count(*), total(lock_end_ms <= ?2) FROM openkv_queue \
-                     WHERE lock <> 0 AND queue = ?1",
+                    "SELECT sum(n), total(lost) FROM (\
+                     SELECT count(*) AS n, total(lock_end_ms <= ?2) AS lost FROM openkv_queue \
+                     WHERE lock <> 0 AND queue = ?1 UNION ALL \
+                     SELECT count(*), total(lock_end_ms <= ?2) FROM openkv_queue \
+                     WHERE lock <> 0 AND queue > ?3 AND queue < ?4)",
                 )?,
                 dead: on.beside("SELECT count(*) FROM openkv_dead WHERE queue = ?1")?,
                 paused: on.beside("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
@@ -214,7 +232,9 @@ impl QueueReader {
             ),
             false => names!(""),
         })?;
+        let (from, to) = GROUP_QUEUES;
         let run = names.run().int(1, i64::try_from(count_max).unwrap_or(i64::MAX));
+        let run = run.text(2, from).text(3, to).text(4, LIMITED_QUEUES);
         run.all(|run| run.column_text(0))
     }
 
@@ -248,9 +268,10 @@ impl QueueReader {
     }
 }
 
-/// The number of messages of a queue in a state, and of those whose time has passed.
+/// The number of messages of a queue and of its groups in a state, and of those whose time has passed.
 fn counts(statement: &mut Statement, queue: &str, now_ms: i64) -> Result<(u64, u64)> {
-    let mut run = statement.run().text(1, queue).int(2, now_ms);
+    let (from, to) = groups_range(queue);
+    let mut run = statement.run().text(1, queue).int(2, now_ms).text(3, &from).text(4, &to);
     run.step()?;
     Ok((run.column_int(0).cast_unsigned(), run.column_int(1).cast_unsigned()))
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 
 use super::statement::Statement;
-use openkv_core::model::{DEPTHS_KEPT_MAX, Result};
+use openkv_core::model::{DEPTHS_KEPT_MAX, Result, groups_range, queue_of_callers};
 
 /// The known numbers. The owner must drop them when a transaction rolls back.
 pub(super) struct Depths {
@@ -28,7 +28,9 @@ macro_rules! count {
     ($more:literal) => {
         concat!(
             "SELECT (SELECT count(*) FROM openkv_queue WHERE lock = 0 AND queue = ?1) \
-             + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1) ",
+             + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1) \
+             + (SELECT count(*) FROM openkv_queue WHERE lock = 0 AND queue > ?2 AND queue < ?3) \
+             + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue > ?2 AND queue < ?3) ",
             $more
         )
     };
@@ -42,7 +44,7 @@ impl Depths {
             known: HashMap::new(),
             data_version: prepare("PRAGMA data_version")?,
             seen: 0,
-            // Each of the two counts reads one index.
+            // Each of the counts reads one index.
             count: prepare(match is_denos {
                 true => {
                     count!(
@@ -84,16 +86,16 @@ impl Depths {
         self.known.clear();
     }
 
-    /// Counts a message that was added to a queue.
+    /// Counts a message that was added to a queue, or to one of its groups.
     pub(super) fn came(&mut self, queue: &str) {
-        if let Some(depth) = self.known.get_mut(queue) {
+        if let Some(depth) = self.known.get_mut(queue_of_callers(queue)) {
             *depth += 1;
         }
     }
 
     /// Counts a message that was removed from a queue.
     pub(super) fn left(&mut self, queue: &str) {
-        if let Some(depth) = self.known.get_mut(queue) {
+        if let Some(depth) = self.known.get_mut(queue_of_callers(queue)) {
             *depth = depth.saturating_sub(1);
         }
     }
@@ -115,7 +117,9 @@ impl Depths {
         {
             self.counts += 1;
         }
-        let depth = self.count.run().text(1, queue).first_int()?.unwrap_or(0).cast_unsigned();
+        let (from, to) = groups_range(queue);
+        let run = self.count.run().text(1, queue).text(2, &from).text(3, &to);
+        let depth = run.first_int()?.unwrap_or(0).cast_unsigned();
         if kept {
             if self.known.len() >= DEPTHS_KEPT_MAX {
                 self.forget();

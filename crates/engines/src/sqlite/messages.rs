@@ -12,8 +12,9 @@ use super::statement::{Run, Statement};
 use crate::packed::{pack_intervals, pack_keys, packed_intervals, unpack_intervals, unpack_keys};
 use openkv_core::commit::{LockedMessage, MessageTable, Placed, Undelivered};
 use openkv_core::model::{
-    Claim, DeadLetterChange, Deduplication, Delivery, Encoding, Error, KeptMessage, LoggedMessage,
-    Message, MessageDeletion, PRIORITY_MAX, Reason, Result, attempts_left,
+    Claim, Deduplication, Delivery, Encoding, Freed, KeptMessage, LIMITED_QUEUES, LoggedMessage,
+    Message, PRIORITY_MAX, Reason, Result, Time, WAITS_FOR_ANOTHER_MS, attempts_left, awaited_key,
+    groups_range, queue_of_callers, turns_queue,
 };
 
 /// The queue table of format 2. One index has waiting messages in the order of delivery, the other
@@ -63,17 +64,19 @@ pub(super) struct Messages {
     extend_expired: Statement,
     priority: Statement,
     due: Statement,
+    due_ids: Statement,
     take: Statement,
     retry: Statement,
     renew: Statement,
     put_back: Statement,
     delete: Statement,
-    /// As `delete`; also returns the queue.
-    delete_told: Statement,
     first_due: Statement,
     first_end: Statement,
     remove: Statement,
     paused: Statement,
+    /// Until when a queue with limits delivers nothing.
+    until: Statement,
+    running: Statement,
     dead_letters: DeadLetters,
     copies: Option<MessageCopies>,
     pub(super) depths: Depths,
@@ -85,7 +88,7 @@ pub(super) struct Messages {
 macro_rules! locked_where {
     ($condition:literal) => {
         concat!(
-            "SELECT id, attempts, lock_end_ms, queue, backoff_ms, undelivered, dead_retention_ms, v \
+            "SELECT id, attempts, lock_end_ms, queue, backoff_ms, undelivered, dead_retention_ms, v, dedup \
              FROM openkv_queue WHERE lock <> 0 AND ",
             $condition
         )
@@ -103,9 +106,9 @@ impl Messages {
                  ON CONFLICT (queue, dedup) WHERE dedup IS NOT NULL DO NOTHING",
             )?,
             same: prepare(
-                "SELECT id, lock <> 0 FROM openkv_queue WHERE queue = ?1 AND dedup = ?2",
+                "SELECT id, lock <> 0, due_ms FROM openkv_queue WHERE queue = ?1 AND dedup = ?2",
             )?,
-            leave_key: prepare("UPDATE openkv_queue SET dedup = NULL WHERE id = ?1")?,
+            leave_key: prepare("UPDATE openkv_queue SET dedup = ?2 WHERE id = ?1")?,
             replace: prepare(
                 "UPDATE openkv_queue SET priority = ?2, due_ms = coalesce(?3, due_ms), \
                  enqueued_ms = ?4, dead_retention_ms = ?5, backoff_ms = ?6, undelivered = ?7, v = ?8, \
@@ -113,12 +116,18 @@ impl Messages {
             )?,
             held: prepare("SELECT 1 FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0")?,
             locked: prepare(locked_where!("id = ?1 AND lock = ?2"))?,
-            expired: prepare(locked_where!(
-                "queue = ?1 AND lock_end_ms <= ?2 ORDER BY lock_end_ms, id LIMIT ?3"
+            expired: prepare(concat!(
+                locked_where!("queue = ?1 AND lock_end_ms <= ?2"),
+                " UNION ALL ",
+                locked_where!("queue > ?4 AND queue < ?5 AND lock_end_ms <= ?2"),
+                " ORDER BY lock_end_ms, id LIMIT ?3"
             ))?,
             extend_expired: prepare(
-                "UPDATE openkv_queue SET lock_end_ms = ?3 + 0.5 WHERE lock <> 0 AND queue = ?1 \
-                 AND lock_end_ms <= ?2 AND typeof(lock_end_ms) = 'integer'",
+                "UPDATE openkv_queue SET lock_end_ms = ?3 + 0.5 WHERE id IN (\
+                 SELECT id FROM openkv_queue WHERE lock <> 0 AND queue = ?1 \
+                 AND lock_end_ms <= ?2 AND typeof(lock_end_ms) = 'integer' UNION ALL \
+                 SELECT id FROM openkv_queue WHERE lock <> 0 AND queue > ?4 AND queue < ?5 \
+                 AND lock_end_ms <= ?2 AND typeof(lock_end_ms) = 'integer')",
             )?,
             priority: prepare(
                 "SELECT max(priority) FROM openkv_queue \
@@ -128,6 +137,10 @@ impl Messages {
                 "SELECT id, v, attempts, enqueued_ms, length(backoff_ms) FROM openkv_queue \
                  WHERE lock = 0 AND queue = ?1 AND priority = ?2 AND due_ms <= ?3 \
                  ORDER BY due_ms, id LIMIT ?4",
+            )?,
+            due_ids: prepare(
+                "SELECT id FROM openkv_queue WHERE lock = 0 AND queue = ?1 AND priority = ?2 \
+                 AND due_ms <= ?3 ORDER BY due_ms, id LIMIT ?4",
             )?,
             take: prepare(
                 "UPDATE openkv_queue SET lock = ?2, lock_end_ms = ?3, attempts = attempts + 1, \
@@ -143,22 +156,28 @@ impl Messages {
             put_back: prepare(
                 "UPDATE openkv_queue SET lock = 0, lock_end_ms = 0, attempts = attempts - 1, \
                  first_ms = iif(attempts = 1, NULL, first_ms) \
-                 WHERE id = ?1 AND lock = ?2 AND lock <> 0 RETURNING queue <> ''",
+                 WHERE id = ?1 AND lock = ?2 AND lock <> 0 RETURNING queue, dedup",
             )?,
-            delete: prepare("DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0")?,
-            delete_told: prepare(
+            delete: prepare(
                 "DELETE FROM openkv_queue WHERE id = ?1 AND lock = ?2 AND lock <> 0 \
-                 RETURNING queue",
+                 RETURNING queue, dedup",
             )?,
             first_due: prepare(
                 "SELECT min(due_ms) FROM openkv_queue \
                  WHERE lock = 0 AND queue = ?1 AND priority = ?2",
             )?,
             first_end: prepare(
-                "SELECT min(lock_end_ms) FROM openkv_queue WHERE lock <> 0 AND queue = ?1",
+                "SELECT min(end_ms) FROM (SELECT min(lock_end_ms) AS end_ms FROM openkv_queue \
+                 WHERE lock <> 0 AND queue = ?1 UNION ALL SELECT min(lock_end_ms) FROM openkv_queue \
+                 WHERE lock <> 0 AND queue > ?2 AND queue < ?3)",
             )?,
             remove: prepare("DELETE FROM openkv_queue WHERE id = ?1")?,
             paused: prepare("SELECT id FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
+            until: prepare("SELECT due_ms FROM openkv_queue WHERE queue = ?1 AND dedup = ?2")?,
+            running: prepare(
+                "SELECT (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue = ?1) \
+                 + (SELECT count(*) FROM openkv_queue WHERE lock <> 0 AND queue > ?2 AND queue < ?3)",
+            )?,
             dead_letters: DeadLetters::new(connection)?,
             copies: None,
             depths: Depths::new(connection, file == Encoding::V8)?,
@@ -247,24 +266,15 @@ impl Messages {
         Ok(false)
     }
 
-    /// The earliest expiry of a lock in a queue.
+    /// The earliest expiry of a lock in a queue and in its groups.
     fn first_end(&mut self, queue: &str) -> Result<Option<i64>> {
-        self.first_end.run().text(1, queue).first_int()
+        let (from, to) = groups_range(queue);
+        self.first_end.run().text(1, queue).text(2, &from).text(3, &to).first_int()
     }
 
-    /// The next lower priority with a waiting message.
-    fn priority_below(&mut self, queue: &str, above: i64) -> Result<Option<i64>> {
-        self.priority.run().text(1, queue).int(2, above).first_int()
-    }
-
-    pub(super) fn earliest(&mut self, queue: &str) -> Result<Option<i64>> {
-        let mut earliest = self.first_end(queue)?;
-        if let Some(deno) = self.deno_of(!queue.is_empty()) {
-            return Ok(earliest.into_iter().chain(deno.earliest()?).min());
-        }
-        if self.mark_of(queue)?.is_some() {
-            return Ok(earliest);
-        }
+    /// The earliest due time of a waiting message of a queue.
+    fn first_due(&mut self, queue: &str) -> Result<Option<i64>> {
+        let mut earliest: Option<i64> = None;
         let mut above = i64::from(PRIORITY_MAX) + 1;
         while let Some(priority) = self.priority_below(queue, above)? {
             let due_ms = self.first_due.run().text(1, queue).int(2, priority).first_int()?;
@@ -274,92 +284,72 @@ impl Messages {
         Ok(earliest)
     }
 
+    /// The next lower priority with a waiting message.
+    fn priority_below(&mut self, queue: &str, above: i64) -> Result<Option<i64>> {
+        self.priority.run().text(1, queue).int(2, above).first_int()
+    }
+
+    pub(super) fn earliest(&mut self, queue: &str) -> Result<Option<i64>> {
+        let earliest = self.first_end(queue)?;
+        if let Some(deno) = self.deno_of(!queue.is_empty()) {
+            return Ok(earliest.into_iter().chain(deno.earliest()?).min());
+        }
+        if self.mark_of(queue)?.is_some() {
+            return Ok(earliest);
+        }
+        let until_ms = self.until.run().text(1, LIMITED_QUEUES).text(2, queue).first_int()?;
+        let mut due_ms = self.first_due(queue)?;
+        if let Some(until_ms) = until_ms {
+            let turns = self.first_due(&turns_queue(queue))?;
+            due_ms = due_ms.into_iter().chain(turns).min().map(|at| at.max(until_ms));
+        }
+        Ok(earliest.into_iter().chain(due_ms).min())
+    }
+
     pub(super) fn earliest_purge(&mut self) -> Result<Option<i64>> {
         self.dead_letters.earliest_purge()
-    }
-
-    /// Returns the numbers of the messages that it has changed.
-    pub(super) fn change_dead_letters(
-        &mut self,
-        queue: &str,
-        change: &DeadLetterChange,
-        now_ms: i64,
-    ) -> Result<Vec<i64>> {
-        let done = self.dead_letters.change(queue, change, now_ms)?;
-        if matches!(change, DeadLetterChange::Requeue(_)) && !done.is_empty() {
-            self.depths.came(queue);
-        }
-        Ok(done)
-    }
-
-    pub(super) fn delete_waiting(
-        &mut self,
-        queue: &str,
-        id: i64,
-        now_ms: i64,
-    ) -> Result<MessageDeletion> {
-        if self.deno_of(!queue.is_empty()).is_some() {
-            return Err(Error::unsupported(
-                "delete: Deno keeps the messages of the default queue of this file; name a queue",
-            ));
-        }
-        let mut held = self.remove.beside(
-            "SELECT lock <> 0 AND lock_end_ms > ?3 FROM openkv_queue WHERE id = ?1 AND queue = ?2",
-        )?;
-        match held.run().int(1, id).text(2, queue).int(3, now_ms).first_int()? {
-            None => Ok(MessageDeletion::Absent),
-            Some(0) => {
-                self.remove.run().int(1, id).finish()?;
-                self.depths.left(queue);
-                Ok(MessageDeletion::Deleted)
-            }
-            Some(_) => Ok(MessageDeletion::Locked),
-        }
     }
 }
 
 impl MessageTable for Messages {
-    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<bool> {
-        if !self.depths.are_kept() {
-            return Ok(self.delete.run().int(1, id).int(2, lock).changes()? > 0);
-        }
-        let mut run = self.delete_told.run().int(1, id).int(2, lock);
-        let held = run.step()?;
-        if held {
-            self.depths.left(&run.column_text(0));
-        }
+    fn acknowledge(&mut self, id: i64, lock: i64) -> Result<Option<Freed>> {
+        let mut run = self.delete.run().int(1, id).int(2, lock);
+        let freed = run.step()?.then(|| freed_of(&run));
         run.finish()?;
-        Ok(held)
+        if let Some(freed) = &freed {
+            self.depths.left(&freed.queue);
+        }
+        Ok(freed)
     }
 
     fn is_held(&mut self, id: i64, lock: i64) -> Result<bool> {
         Ok(self.held.run().int(1, id).int(2, lock).first_int()?.is_some())
     }
 
-    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<bool>> {
+    fn put_back(&mut self, id: i64, lock: i64) -> Result<Option<Freed>> {
         let mut run = self.put_back.run().int(1, id).int(2, lock);
-        let named = run.step()?.then(|| run.column_int(0) != 0);
+        let freed = run.step()?.then(|| freed_of(&run));
         run.finish()?;
-        if let Some(named) = named
-            && let Some(deno) = self.deno_of(named)
+        if let Some(freed) = &freed
+            && let Some(deno) = self.deno_of(freed.is_named())
         {
             deno.put_back(id)?;
         }
-        Ok(named)
+        Ok(freed)
     }
 
-    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<Vec<u8>>> {
+    fn cancel(&mut self, queue: &str, id: i64) -> Result<Option<(Freed, Vec<u8>)>> {
         if self.deno_of(!queue.is_empty()).is_some() {
             return Ok(None);
         }
-        let mut value =
-            self.remove.beside("SELECT v FROM openkv_queue WHERE id = ?1 AND queue = ?2")?;
-        let value =
-            value.run().int(1, id).text(2, queue).first(|run| run.column_blob(0).to_vec())?;
-        if value.is_some() {
-            self.delete_all(queue, vec![id])?;
-        }
-        Ok(value)
+        let mut value = self.remove.beside(
+            "SELECT v FROM openkv_queue WHERE id = ?1 AND (queue = ?2 OR queue > ?3 AND queue < ?4)",
+        )?;
+        let (from, to) = groups_range(queue);
+        let run = value.run().int(1, id).text(2, queue).text(3, &from).text(4, &to);
+        let Some(value) = run.first(|run| run.column_blob(0).to_vec())? else { return Ok(None) };
+        let freed = self.delete_all(queue, &[id])?.pop();
+        Ok(freed.map(|freed| (freed, value)))
     }
 
     fn locked(&mut self, id: i64, lock: i64) -> Result<Option<LockedMessage>> {
@@ -372,12 +362,15 @@ impl MessageTable for Messages {
 
     /// The added half millisecond marks a lock as extended until its consumer renews it.
     fn extend_expired(&mut self, queue: &str, now_ms: i64, end_ms: i64) -> Result<()> {
-        self.extend_expired.run().text(1, queue).int(2, now_ms).int(3, end_ms).finish()
+        let (from, to) = groups_range(queue);
+        let run = self.extend_expired.run().text(1, queue).int(2, now_ms).int(3, end_ms);
+        run.text(4, &from).text(5, &to).finish()
     }
 
     fn expired(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<LockedMessage>> {
+        let (from, to) = groups_range(queue);
         let run = self.expired.run().text(1, queue).int(2, now_ms).int(3, max as i64);
-        run.all(locked_of)
+        run.text(4, &from).text(5, &to).all(locked_of)
     }
 
     fn fail_shared(
@@ -405,7 +398,8 @@ impl MessageTable for Messages {
         now_ms: i64,
     ) -> Result<()> {
         if let Some(reason) = reason {
-            self.dead_letters.insert(locked.id, reason, now_ms)?;
+            let queue = queue_of_callers(&locked.message.queue);
+            self.dead_letters.insert(locked.id, queue, reason, now_ms)?;
         }
         self.remove.run().int(1, locked.id).finish()?;
         self.depths.left(&locked.message.queue);
@@ -423,15 +417,25 @@ impl MessageTable for Messages {
         // Another message has the deduplication key.
         let key = message.deduplication_key.as_deref();
         let run = self.same.run().text(1, &message.queue).text_or_null(2, key);
-        let Some((earlier, is_locked)) =
-            run.first(|run| (run.column_int(0), run.column_int(1) != 0))?
+        let Some((earlier, is_locked, due_ms)) =
+            run.first(|run| (run.column_int(0), run.column_int(1) != 0, run.column_int(2)))?
         else {
             return Ok(Placed::only(None, true));
         };
         match (message.deduplication, is_locked) {
-            (Deduplication::Drop, _) => Ok(Placed::only(Some(earlier), true)),
+            (Deduplication::Drop, _) | (Deduplication::Again, false) => {
+                Ok(Placed::only(Some(earlier), true))
+            }
+            (Deduplication::Again, true) => {
+                let awaited = key.map(awaited_key);
+                let run = self.leave_key.run().int(1, earlier);
+                run.text_or_null(2, awaited.as_deref()).finish()?;
+                let message = Message { due: Time::At(WAITS_FOR_ANOTHER_MS), ..message };
+                let id = self.add(&message, now_ms)?;
+                Ok(id.map_or(Placed::only(None, false), |id| Placed::beside(id, earlier)))
+            }
             (Deduplication::Replace | Deduplication::Debounce, true) => {
-                self.leave_key.run().int(1, earlier).finish()?;
+                self.leave_key.run().int(1, earlier).text_or_null(2, None).finish()?;
                 let id = self.add(&message, now_ms)?;
                 Ok(id.map_or(Placed::only(None, false), |id| Placed::beside(id, earlier)))
             }
@@ -440,7 +444,9 @@ impl MessageTable for Messages {
                 Ok(Placed::instead(earlier))
             }
             (Deduplication::Debounce, false) => {
-                self.replace(earlier, &message, Some(message.due.at_ms(now_ms)), now_ms)?;
+                let waits_for_another = due_ms >= WAITS_FOR_ANOTHER_MS;
+                let due_ms = (!waits_for_another).then(|| message.due.at_ms(now_ms));
+                self.replace(earlier, &message, due_ms, now_ms)?;
                 Ok(Placed::instead(earlier))
             }
         }
@@ -487,6 +493,41 @@ impl MessageTable for Messages {
         Ok(deliveries)
     }
 
+    fn due(&mut self, queue: &str, max: usize, now_ms: i64) -> Result<Vec<i64>> {
+        let mut ids = Vec::new();
+        let mut above = i64::from(PRIORITY_MAX) + 1;
+        while ids.len() < max
+            && let Some(priority) = self.priority_below(queue, above)?
+        {
+            let room = i64::try_from(max - ids.len()).unwrap_or(i64::MAX);
+            let run = self.due_ids.run().text(1, queue).int(2, priority).int(3, now_ms);
+            ids.extend(run.int(4, room).all(|run| run.column_int(0))?);
+            above = priority;
+        }
+        Ok(ids)
+    }
+
+    fn next_due(&mut self, queue: &str) -> Result<Option<i64>> {
+        if self.mark_of(queue)?.is_some() {
+            return Ok(None);
+        }
+        self.first_due(queue)
+    }
+
+    fn running(&mut self, queue: &str) -> Result<u64> {
+        let (from, to) = groups_range(queue);
+        let run = self.running.run().text(1, queue).text(2, &from).text(3, &to);
+        Ok(run.first_int()?.unwrap_or(0).cast_unsigned())
+    }
+
+    fn move_to(&mut self, id: i64, queue: &str) -> Result<()> {
+        let mut moved = self.remove.beside(
+            "UPDATE openkv_queue AS m SET queue = ?2, dedup = iif(EXISTS (SELECT 1 FROM openkv_queue \
+             AS there WHERE there.queue = ?2 AND there.dedup = m.dedup), NULL, dedup) WHERE id = ?1",
+        )?;
+        moved.run().int(1, id).text(2, queue).finish()
+    }
+
     fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
         self.copies(|copies| ids.iter().map(|id| copies.read(*id)).collect())
     }
@@ -505,6 +546,12 @@ impl MessageTable for Messages {
     }
 }
 
+/// A message in the current row of a statement that returns its queue and its deduplication key.
+fn freed_of(run: &Run<'_, '_>) -> Freed {
+    let key = (!run.column_is_null(1)).then(|| run.column_text(1));
+    Freed { queue: run.column_text(0), key }
+}
+
 /// The message in the current row of a query from [`locked_where`].
 fn locked_of(run: &Run<'_, '_>) -> LockedMessage {
     let value = run.column_blob(7).to_vec();
@@ -519,6 +566,7 @@ fn locked_of(run: &Run<'_, '_>) -> LockedMessage {
             backoff_ms: unpack_intervals(run.column_blob(4)),
             keys_if_undelivered: unpack_keys(run.column_blob(5)),
             dead_retention_ms: run.column_int_or_null(6),
+            deduplication_key: (!run.column_is_null(8)).then(|| run.column_text(8)),
             value,
             ..Message::default()
         },
@@ -527,41 +575,4 @@ fn locked_of(run: &Run<'_, '_>) -> LockedMessage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::{Duration, Instant};
-
-    use crate::sqlite::fresh;
-    use crate::{Engine, Work, Writer};
-    use openkv_core::model::{AtomicWrite, Key, Limits, WriteParts};
-
-    /// A transaction without a sync failed an expired lock. The value of the dead message was read,
-    /// a power loss undid the transaction, and its versionstamp was assigned again.
-    #[test]
-    fn the_undelivered_value_of_a_dead_message_is_synced() {
-        let (engine, _folder) = fresh();
-        let mut writer = engine.writer().unwrap();
-        let key = Key::from_encoded(vec![2, b'k', 0]);
-        let message = Message {
-            keys_if_undelivered: vec![key.clone()],
-            value: vec![1],
-            ..Message::default()
-        };
-        let parts = WriteParts { messages: vec![message], ..WriteParts::default() };
-        let writes = vec![AtomicWrite::new(parts, &Limits::default()).unwrap()];
-        let deadline = Instant::now() + Duration::from_secs(5);
-        writer.apply(Work { writes, ..Work::default() }, 0, deadline).unwrap();
-        let mut claim = |now_ms| {
-            let claims = vec![Claim { queue: String::new(), max: 1, lock_ms: 10, lock: 7 }];
-            let report =
-                writer.apply(Work { claims, ..Work::default() }, now_ms, deadline).unwrap();
-            let level = "PRAGMA synchronous";
-            let level: i64 = writer.connection().query_row(level, [], |row| row.get(0)).unwrap();
-            (report.deliveries[0].len(), report.touched, level)
-        };
-        let (full, normal) = (2, 1);
-        assert_eq!(claim(0), (1, vec![], normal));
-        assert_eq!(claim(9), (0, vec![], normal));
-        assert_eq!(claim(10), (0, vec![key], full));
-    }
-}
+mod tests;

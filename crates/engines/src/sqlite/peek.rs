@@ -2,7 +2,9 @@
 //! changed.
 
 use super::statement::{Run, Statement};
-use openkv_core::model::{MessageState, PRIORITY_MAX, Peek, PeekCursor, Peeked, Result};
+use openkv_core::model::{
+    MessageState, PRIORITY_MAX, Peek, PeekCursor, Peeked, Result, groups_range,
+};
 
 /// A reader's statements, prepared on first use since most readers need none.
 #[derive(Default)]
@@ -29,7 +31,7 @@ macro_rules! select {
             lock_end!(),
             ") AS end_ms, ",
             $at,
-            " AS at_ms FROM openkv_queue WHERE queue = ?1 AND "
+            " AS at_ms FROM openkv_queue WHERE "
         )
     };
 }
@@ -37,7 +39,30 @@ macro_rules! select {
 /// Delivered messages, behind a condition on the end of the lock beside ?2, the moment.
 macro_rules! locked {
     ($end:literal) => {
-        concat!("SELECT * FROM (", select!(lock_end!()), "lock <> 0 AND lock_end_ms ", $end, " ?2)")
+        concat!(
+            "SELECT * FROM (",
+            select!(lock_end!()),
+            "queue = ?1 AND lock <> 0 AND lock_end_ms ",
+            $end,
+            " ?2 UNION ALL ",
+            select!(lock_end!()),
+            "queue > ?6 AND queue < ?7 AND lock <> 0 AND lock_end_ms ",
+            $end,
+            " ?2)"
+        )
+    };
+}
+
+/// Waiting messages of groups, behind a condition on the due time beside ?2, the moment. They are sorted.
+macro_rules! of_groups {
+    ($due:literal) => {
+        concat!(
+            "SELECT * FROM (",
+            select!("due_ms"),
+            "queue > ?6 AND queue < ?7 AND lock = 0 AND due_ms ",
+            $due,
+            " ?2)"
+        )
     };
 }
 
@@ -52,7 +77,7 @@ fn waiting(due: &str, behind: impl Fn(u8) -> String) -> Vec<String> {
         .map(|priority| {
             let behind = behind(priority);
             format!(
-                "{select}lock = 0 AND priority = {priority} AND due_ms {due} ?2 \
+                "{select}queue = ?1 AND lock = 0 AND priority = {priority} AND due_ms {due} ?2 \
                  AND (due_ms, id) > {behind}"
             )
         })
@@ -73,13 +98,16 @@ impl Statements {
                  iif({of} = ?4, ?5, {MOST}))"
             )
         });
-        pending
-            .push(concat!(locked!("<="), " WHERE (-priority, at_ms, id) > (-?4, ?3, ?5)").into());
+        const PENDING: &str = " WHERE (-priority, at_ms, id) > (-?4, ?3, ?5)";
+        pending.push(locked!("<=").to_owned() + PENDING);
+        pending.push(of_groups!("<=").to_owned() + PENDING);
         let pending = pending.join(" UNION ALL ") + " ORDER BY priority DESC, at_ms, id";
         // At the time of the place also behind it, of the lower priorities all, of the higher ones none.
-        let delayed = waiting(">", |of| {
+        let mut delayed = waiting(">", |of| {
             format!("(?3, CASE WHEN {of} = ?4 THEN ?5 WHEN {of} < ?4 THEN {LEAST} ELSE {MOST} END)")
         });
+        const DELAYED: &str = " WHERE (at_ms, -priority, id) > (?3, -?4, ?5)";
+        delayed.push(of_groups!(">").to_owned() + DELAYED);
         let delayed = delayed.join(" UNION ALL ") + " ORDER BY at_ms, priority DESC, id";
         let processing = concat!(
             locked!(">"),
@@ -117,10 +145,12 @@ impl PeekReader {
         };
         let statements = self.0.insert(statements);
         let as_of_ms = peek.as_of_ms(now_ms);
+        let (from, to) = groups_range(queue);
         for start in peek.starts() {
             let (at_ms, priority, id) = start.parts();
             let run = statements.of(start.state()).run().text(1, queue).int(2, as_of_ms);
-            let mut run = run.int(3, at_ms).int(4, priority.into()).int(5, id);
+            let run = run.int(3, at_ms).int(4, priority.into()).int(5, id);
+            let mut run = run.text(6, &from).text(7, &to);
             while run.step()? {
                 let message = peeked(&run);
                 let place = message.place(as_of_ms);

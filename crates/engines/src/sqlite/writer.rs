@@ -487,10 +487,11 @@ impl Writer for SqliteWriter {
     ) -> Result<DeadLettersChanged> {
         let done = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
-            let changed = writer.messages.change_dead_letters(queue, change, now_ms)?;
+            let (changed, beside) = writer.messages.change_dead_letters(queue, change, now_ms)?;
             // Other processes notice only commits, and the message may be for their consumers.
             let requeued = matches!(change, DeadLetterChange::Requeue(_));
-            let version = writer.log_messages(before, &changed, requeued, now_ms)?;
+            let all = [&changed[..], &beside].concat();
+            let version = writer.log_messages(before, &all, requeued, now_ms)?;
             Ok(DeadLettersChanged { count: changed.len(), versions: (before, version) })
         })?;
         self.own.left(done.versions.1);
@@ -506,9 +507,10 @@ impl Writer for SqliteWriter {
     ) -> Result<MessageDeletion> {
         let (deletion, version) = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
-            let deletion = writer.messages.delete_waiting(queue, id, now_ms)?;
+            let (deletion, beside) = writer.messages.delete_waiting(queue, id, now_ms)?;
             let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
-            Ok((deletion, writer.log_messages(before, deleted, false, now_ms)?))
+            let (all, admits) = ([deleted, &beside].concat(), !beside.is_empty());
+            Ok((deletion, writer.log_messages(before, &all, admits, now_ms)?))
         })?;
         self.own.left(version);
         Ok(deletion)
@@ -536,8 +538,9 @@ impl Writer for SqliteWriter {
     ) -> Result<QueueChanged> {
         let done = self.within(true, now_ms, deadline, |writer, now_ms| {
             let before = writer.start()?;
-            let ids = writer.messages.change_queue(queue, change, now_ms)?;
-            let version = writer.log_messages(before, &ids, true, now_ms)?;
+            let (ids, beside) = writer.messages.change_queue(queue, change, now_ms)?;
+            let all = [&ids[..], &beside].concat();
+            let version = writer.log_messages(before, &all, true, now_ms)?;
             Ok(QueueChanged { ids, versions: (before, version) })
         })?;
         self.own.left(done.versions.1);

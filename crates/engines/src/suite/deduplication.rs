@@ -54,3 +54,75 @@ pub(super) fn a_message_replaces_the_waiting_one_with_its_key(engine: &impl Engi
     got.sort_unstable();
     assert_eq!(got, [4, 6]);
 }
+
+fn again(value: u8, due: Time) -> Message {
+    Message {
+        due,
+        deduplication_key: Some("k".into()),
+        deduplication: Deduplication::Again,
+        backoff_ms: vec![500],
+        ..message(value)
+    }
+}
+
+fn placed(writer: &mut impl Writer, message: Message) -> Enqueued {
+    let write = atomic(WriteParts { messages: vec![message], ..WriteParts::default() });
+    match commit(writer, vec![write]).remove(0) {
+        Decision::CommittedWith(_, mut results) => results.enqueued.remove(0),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) fn a_message_runs_once_more_after_the_run_under_way(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let first = placed(&mut writer, again(1, Time::At(NOW)));
+    assert!(!first.deduplicated);
+    assert_eq!(
+        placed(&mut writer, again(2, Time::At(NOW))),
+        Enqueued { deduplicated: true, ..first }
+    );
+    let [held] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+    let second = placed(&mut writer, again(3, Time::At(NOW)));
+    assert!(!second.deduplicated && second.id != first.id, "once more");
+    for value in [4, 5] {
+        let third = placed(&mut writer, again(value, Time::At(NOW)));
+        assert_eq!(third, Enqueued { deduplicated: true, ..second }, "but not twice");
+    }
+    // The newest value stands, and still waits.
+    let replaced = Message { deduplication: Deduplication::Debounce, ..again(6, Time::At(NOW)) };
+    assert_eq!(placed(&mut writer, replaced), Enqueued { deduplicated: true, ..second });
+    assert!(claim(&mut writer, 8, 10, NOW + 1).is_empty(), "the first one runs");
+    let done = Settlement::new(held.id, 7, Outcome::Done);
+    let report = end(&mut writer, done, NOW + 1);
+    assert!(report.queued && report.put_back);
+    let [next] = claim(&mut writer, 8, 10, NOW + 1).try_into().unwrap();
+    assert_eq!((Some(next.id), values(&[next])), (second.id, vec![6]));
+    assert_eq!(writer.queue_depth("mail").unwrap(), 1);
+}
+
+pub(super) fn what_waits_for_an_end_waits_for_a_retry_and_not_for_a_dead_letter(
+    engine: &impl Engine,
+) {
+    let mut writer = engine.writer().unwrap();
+    placed(&mut writer, again(1, Time::At(NOW)));
+    let [held] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+    let second = placed(&mut writer, again(2, Time::At(NOW + 3000)));
+    assert!(!second.deduplicated);
+    // Its consumer dies; it runs again, and the other one goes on waiting.
+    let [retried] = claim(&mut writer, 8, 10, NOW + 1000).try_into().unwrap();
+    assert_eq!((retried.id, retried.attempts), (held.id, 2));
+    let third = placed(&mut writer, again(3, Time::At(NOW)));
+    assert_eq!(third, Enqueued { deduplicated: true, ..second });
+    assert!(claim(&mut writer, 9, 10, NOW + 1500).is_empty());
+    // Its consumer dies again: no retry is left. The other one goes, but not before it is due.
+    assert!(claim(&mut writer, 9, 10, NOW + 2000).is_empty());
+    assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 3000));
+    let [last] = claim(&mut writer, 9, 10, NOW + 3000).try_into().unwrap();
+    assert_eq!(Some(last.id), second.id);
+    // A cancellation is an end too.
+    let fourth = placed(&mut writer, again(4, Time::At(NOW)));
+    let cancelled = Settlement::cancelled("mail", last.id);
+    assert_eq!(end(&mut writer, cancelled, NOW + 3000).settled, [true]);
+    let [freed] = claim(&mut writer, 9, 10, NOW + 3000).try_into().unwrap();
+    assert_eq!(Some(freed.id), fourth.id);
+}

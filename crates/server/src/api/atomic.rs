@@ -8,12 +8,16 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{Object, json, json_body, key_in};
+use super::duration::Ms;
 use super::envelope::hex;
 use super::media::Form;
 use super::placeholders::{Uuids, WrittenKey};
 use super::problem::{Answered, Problem, shown};
 use super::queue::{EnqueueBody, message_of};
-use super::schema::{Key as KeySchema, Lifetime, NewKey, Priority, QueueName, Stamp};
+use super::schema::{
+    BackoffTime, Delay, GroupName, HandlerTime, KeptTime, Key as KeySchema, Lifetime, NewKey,
+    Priority, QueueName, Retention, Stamp,
+};
 use super::write::{Done, commit, expiry, value_in};
 use crate::trace_context;
 use openkv_core::codec::message_context::value_of;
@@ -65,14 +69,15 @@ pub(super) struct MutationBody {
     /// and `prepend` an array.
     #[schema(value_type = Option<serde_json::Value>)]
     value: Option<Box<RawValue>>,
-    /// The entry expires in so many ms.
+    /// The entry expires after so long: ms, or a text like `1h`.
     #[schema(value_type = Option<Lifetime>, inline)]
-    expire_in: Option<u64>,
+    expire_in: Option<Ms>,
     /// Of `enqueue`: its queue.
     #[schema(value_type = Option<QueueName>, inline)]
     queue: Option<String>,
-    /// Of `enqueue`, as the following ones: it is due in so many ms.
-    delay: Option<u64>,
+    /// Of `enqueue`, as the following ones: it is due after so long.
+    #[schema(value_type = Option<Delay>, inline)]
+    delay: Option<Ms>,
     /// When it is due, in ms since the epoch.
     at: Option<i64>,
     /// 0 to 9; the highest is delivered first.
@@ -82,12 +87,21 @@ pub(super) struct MutationBody {
     deduplication_key: Option<String>,
     /// With `enqueue`: what happens if that key is taken.
     deduplication: Option<String>,
-    /// Waiting times before the retries, in ms.
-    backoff_schedule: Option<Vec<u32>>,
-    /// How long it is kept when it is dead, in ms.
-    dead_retention: Option<u64>,
-    /// How long its result and the entries about it are kept, in ms.
-    keep_result: Option<u64>,
+    /// Its group, which takes turns with the other ones of the queue.
+    #[schema(value_type = Option<GroupName>, inline)]
+    group: Option<String>,
+    /// Waiting times before the retries.
+    #[schema(value_type = Option<Vec<BackoffTime>>)]
+    backoff_schedule: Option<Vec<Ms>>,
+    /// How long it is kept when it is dead.
+    #[schema(value_type = Option<Retention>, inline)]
+    dead_retention: Option<Ms>,
+    /// How long its result and the entries about it are kept.
+    #[schema(value_type = Option<KeptTime>, inline)]
+    keep_result: Option<Ms>,
+    /// The longest time of a handler of `listen`.
+    #[schema(value_type = Option<HandlerTime>, inline)]
+    timeout: Option<Ms>,
     /// The keys that get its value when it dies, at most 10.
     #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
     keys_if_undelivered: Option<Vec<Box<RawValue>>>,
@@ -105,6 +119,8 @@ impl MutationBody {
             || self.backoff_schedule.is_some()
             || self.dead_retention.is_some()
             || self.keep_result.is_some()
+            || self.group.is_some()
+            || self.timeout.is_some()
             || self.keys_if_undelivered.is_some()
     }
 }
@@ -204,7 +220,7 @@ fn push(
     let refused = |what: &str| Problem::bad_request(format!("mutations[{at}]{what}"));
     let raw = || asked.value.as_deref().ok_or_else(|| refused(".value is missing"));
     let count = parts.mutations.len();
-    let expiry = expiry(&format!("mutations[{at}].expireIn"), asked.expire_in)?;
+    let expiry = expiry(&format!("mutations[{at}].expireIn"), asked.expire_in.map(|Ms(ms)| ms))?;
     let is_message = asked.kind == MutationType::Enqueue;
     if !is_message && asked.names_message() {
         return Err(refused(": queue and the options of a message are for the type enqueue"));
@@ -303,7 +319,8 @@ fn message(asked: MutationBody, stored: Result<EncodedValue, Problem>) -> Result
         dead_retention: asked.dead_retention,
         keep_result: asked.keep_result,
         keys_if_undelivered: asked.keys_if_undelivered,
-        timeout: None,
+        timeout: asked.timeout,
+        group: asked.group,
     };
     message_of(queue.unwrap_or_default(), stored, body)
 }

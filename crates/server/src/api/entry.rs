@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::admit::{Admitted, body_in};
 use super::body::{Raw, filter_in, json, optional_body, wanted};
 use super::deletion::{Deleted, delete_below, delete_keys};
+use super::duration::duration_in;
 use super::entries::{Entry, entry};
 use super::envelope::{entry_answer, etag, hex, plain};
 use super::list;
@@ -151,7 +152,7 @@ pub(super) async fn put(client: Extension<Admitted>, request: Request) -> Answer
     let query = Query::of(&head.uri, &["key", "expireIn", "expiresIn"])?;
     let key = key(&client, &head.uri, &query)?;
     let name = if query.get("expireIn").is_some() { "expireIn" } else { "expiresIn" };
-    let expiry = expiry(name, query.number(name)?)?;
+    let expiry = expiry(name, duration_in(&query, name)?)?;
     let conditions = Preconditions::of(&head.headers)?;
     let (form, body, _claim) = body_in(&client, &head, body, Form::ALL).await?;
     let value = value_of(form, &body)?;

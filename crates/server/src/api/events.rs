@@ -8,6 +8,7 @@ use hyper::http::request::Parts;
 
 use super::admit::Endless;
 use super::body::wanted;
+use super::duration::duration_in;
 use super::envelope::hex;
 use super::media::Form;
 use super::problem::{Problem, shown};
@@ -80,7 +81,7 @@ pub(super) fn stamp_of(name: &str, text: &str) -> Result<Versionstamp, Problem> 
 
 /// How long a poll waits.
 pub(super) fn wait_of(query: &Query) -> Result<Duration, Problem> {
-    let ms = query.number("wait")?.unwrap_or(0);
+    let ms = duration_in(query, "wait")?.unwrap_or(0);
     if ms > HTTP_WAIT_MS_MAX {
         return Err(Problem::bad_request(format!(
             "wait must be from 0 to {HTTP_WAIT_MS_MAX} ms: {ms} given"

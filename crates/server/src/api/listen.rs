@@ -12,6 +12,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 
 use super::admit::Admitted;
+use super::duration::duration_in;
 use super::events::{EVENT_TYPE, as_events, event, form_of, silent_ping};
 use super::problem::{Answered, Problem};
 use super::queue::{delivered, lock_of, queue_of};
@@ -46,7 +47,7 @@ pub(super) async fn listen(client: Extension<Admitted>, request: Request) -> Ans
             "concurrency must be from 1 to {most}: {asked} given"
         )));
     }
-    let lock_ms = lock_of(query.number("lockDuration")?)?;
+    let lock_ms = lock_of(duration_in(&query, "lockDuration")?)?;
     let options = ConsumeOptions { queue: queue_of(&query)?, lock_ms };
     let form = form_of(&head);
     let told = move |delivery: &Delivery| {

@@ -14,7 +14,7 @@
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `groups`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -26,12 +26,14 @@ mod byte_range;
 pub(super) mod dead_letters;
 mod deletion;
 mod document;
+mod duration;
 pub(super) mod entries;
 pub(super) mod entry;
 pub(super) mod envelope;
 pub(super) mod events;
 mod explain;
 mod export;
+mod groups;
 mod history;
 mod import;
 pub(super) mod indexes;
@@ -119,6 +121,7 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
     let queues = [
         routes!(messages::list),
         routes!(schedules::list),
+        routes!(groups::list),
         routes!(dead_letters::list),
         routes!(dead_letters::get),
     ];
@@ -172,6 +175,7 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(queue_changes::pause),
         routes!(queue_changes::resume),
         routes!(queue_changes::drain),
+        routes!(groups::set),
         routes!(dead_letters::purge),
         routes!(dead_letters::delete),
         routes!(dead_letters::requeue),

@@ -13,12 +13,14 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::body::{json, json_body, keys_in, wanted};
+use super::duration::{Ms, duration_in, small};
 use super::envelope::{as_document, hex};
 use super::events::wait_of;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::schema::{
-    Delay, LockDuration, Number as NumberText, Priority, QueueName, Stamp, TypedValue, Wait,
+    BackoffTime, Delay, GroupName, HandlerTime, KeptTime, LockDuration, Number as NumberText,
+    Priority, QueueName, Retention, Stamp, TypedValue, Wait,
 };
 use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
@@ -33,7 +35,7 @@ use openkv_core::model::{
     Ask, BACKOFF_DEFAULT_MS, DEAD_RETENTION_MS_MAX, Deduplication, Delivery, EncodedValue,
     Encoding, Error, KEEP_RESULT, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits,
     Message, NAMED_BACKOFF_DEFAULT_MS, Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal,
-    Result, Settlement, Time, WriteParts, is_own_queue, own_queue,
+    Result, Settlement, Time, WriteParts, check_group, is_own_queue, own_queue,
 };
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -65,8 +67,9 @@ pub(super) fn id_in(client: &Client, uri: &Uri) -> Option<i64> {
 pub(super) struct EnqueueBody {
     #[schema(value_type = serde_json::Value)]
     pub(super) value: Box<RawValue>,
-    /// It is due in so many ms.
-    pub(super) delay: Option<u64>,
+    /// It is due after so long: ms, or a text like `5m`.
+    #[schema(value_type = Option<Delay>, inline)]
+    pub(super) delay: Option<Ms>,
     /// When it is due, in ms since the epoch; not together with `delay`.
     pub(super) at: Option<i64>,
     /// 0 to 9; the highest is delivered first.
@@ -74,20 +77,27 @@ pub(super) struct EnqueueBody {
     pub(super) priority: Option<u8>,
     /// The queue holds at most one message with this key.
     pub(super) deduplication_key: Option<String>,
-    /// What happens if that key is taken: `drop` (nothing), `replace` (the message gets this value), or `debounce`
-    /// (and this due time).
+    /// What happens if that key is taken: `drop` (nothing), `replace` (the message gets this value), `debounce`
+    /// (and this due time), or `again` (if a consumer has the message, this one runs after it; else nothing).
     pub(super) deduplication: Option<String>,
-    /// Waiting times before the retries, in ms.
-    pub(super) backoff_schedule: Option<Vec<u32>>,
-    /// How long it is kept when it is dead, in ms.
-    pub(super) dead_retention: Option<u64>,
-    /// How long its result and the entries about it are kept, in ms. Not for the default queue.
-    pub(super) keep_result: Option<u64>,
+    /// Its group, which takes turns with the other ones of the queue. Not for the default queue.
+    #[schema(value_type = Option<GroupName>, inline)]
+    pub(super) group: Option<String>,
+    /// Waiting times before the retries.
+    #[schema(value_type = Option<Vec<BackoffTime>>)]
+    pub(super) backoff_schedule: Option<Vec<Ms>>,
+    /// How long it is kept when it is dead.
+    #[schema(value_type = Option<Retention>, inline)]
+    pub(super) dead_retention: Option<Ms>,
+    /// How long its result and the entries about it are kept. Not for the default queue.
+    #[schema(value_type = Option<KeptTime>, inline)]
+    pub(super) keep_result: Option<Ms>,
     /// The keys that get its value when it dies, at most 10.
     #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
     pub(super) keys_if_undelivered: Option<Vec<Box<RawValue>>>,
-    /// The longest time of a handler of `listen`, in ms, at most a day.
-    pub(super) timeout: Option<u32>,
+    /// The longest time of a handler of `listen`, at most a day.
+    #[schema(value_type = Option<HandlerTime>, inline)]
+    pub(super) timeout: Option<Ms>,
 }
 
 /// The answer of an enqueue.
@@ -143,8 +153,8 @@ pub(super) fn message_of(
     if encoding != Encoding::Cbor {
         return Err("value: a message is neither a Uint8Array nor a KvU64".to_owned());
     }
-    let ms = |name: &str, ms: Option<u64>| {
-        ms.map(i64::try_from).transpose().map_err(|_| format!("{name}: too large"))
+    let ms = |name: &str, ms: Option<Ms>| {
+        ms.map(|Ms(ms)| i64::try_from(ms)).transpose().map_err(|_| format!("{name}: too large"))
     };
     let usual = || match queue.as_str() {
         "" => BACKOFF_DEFAULT_MS.to_vec(),
@@ -163,7 +173,7 @@ pub(super) fn message_of(
         Some(name) => {
             Deduplication::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
                 format!(
-                    "deduplication: must be drop, replace or debounce: received {}",
+                    "deduplication: must be drop, replace, debounce or again: received {}",
                     shown(name)
                 )
             })?
@@ -173,10 +183,11 @@ pub(super) fn message_of(
     let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
     let value = match asked.timeout {
         None => value,
-        Some(ms @ 1..=LOCK_DURATION_MS_MAX) => {
-            message_context::with_lines(&message_context::timeout_line(ms), &value)
+        Some(Ms(ms)) if (1..=u64::from(LOCK_DURATION_MS_MAX)).contains(&ms) => {
+            let line = message_context::timeout_line(small("timeout", Ms(ms))?);
+            message_context::with_lines(&line, &value)
         }
-        Some(ms) => {
+        Some(Ms(ms)) => {
             return Err(format!(
                 "timeout: must be from 1 to {LOCK_DURATION_MS_MAX} ms: {ms} given"
             ));
@@ -185,13 +196,28 @@ pub(super) fn message_of(
     let value = match asked.keep_result {
         None => value,
         Some(_) if queue.is_empty() => return Err("keepResult: name a queue".to_owned()),
-        Some(ms @ 1..=DEAD_RETENTION_MS_MAX) => {
+        Some(Ms(ms @ 1..=DEAD_RETENTION_MS_MAX)) => {
             message_context::with_lines(&format!("{KEEP_RESULT}: {ms}"), &value)
         }
-        Some(ms) => {
+        Some(Ms(ms)) => {
             return Err(format!(
                 "keepResult: must be from 1 to {DEAD_RETENTION_MS_MAX} ms: {ms} given"
             ));
+        }
+    };
+    let value = match asked.group.as_deref() {
+        None => value,
+        Some(_) if queue.is_empty() => return Err("group: name a queue".to_owned()),
+        Some(group) => {
+            check_group(group).map_err(|error| error.message().to_owned())?;
+            message_context::with_lines(&message_context::group_line(group), &value)
+        }
+    };
+    let backoff_ms = match asked.backoff_schedule {
+        None => usual(),
+        Some(times) => {
+            let ms = times.into_iter().map(|time| small("backoffSchedule", time));
+            ms.collect::<Result<_, String>>()?
         }
     };
     // Nobody could see why a message of this queue was never handled, if it left nothing behind.
@@ -200,7 +226,7 @@ pub(super) fn message_of(
     Ok(Message {
         due,
         priority: asked.priority.unwrap_or(0),
-        backoff_ms: asked.backoff_schedule.unwrap_or_else(usual),
+        backoff_ms,
         keys_if_undelivered: keys,
         deduplication_key: asked.deduplication_key,
         deduplication,
@@ -229,6 +255,9 @@ pub(super) struct DeliveryBody<V> {
     attempts: u32,
     /// The number of deliveries that can follow, if this one fails.
     attempts_left: u32,
+    /// Its group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     /// RFC 3339.
     enqueued_at: String,
     /// The trace context of the enqueue, as the headers of W3C Trace Context.
@@ -255,6 +284,7 @@ pub(super) fn delivered(delivery: &Delivery) -> DeliveryBody<Stored<'_>> {
         value_error: None,
         attempts: delivery.attempts,
         attempts_left: delivery.attempts_left,
+        group: message_context::group_of(&delivery.value).map(str::to_owned),
         enqueued_at: to_rfc3339(delivery.enqueued_ms),
         traceparent: header_of(&delivery.value, &TRACEPARENT),
         tracestate: header_of(&delivery.value, &TRACESTATE),
@@ -294,7 +324,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let form = wanted(&head, Form::OF_DOCUMENTS)?;
     let asked = Asked {
         queue: queue_of(&query)?,
-        lock_ms: lock_of(query.number("lockDuration")?)?,
+        lock_ms: lock_of(duration_in(&query, "lockDuration")?)?,
         wait: wait_of(&query)?,
         number: number()?,
     };
@@ -350,9 +380,9 @@ pub(super) struct NackBody {
     /// That of the delivery.
     #[schema(value_type = NumberText)]
     lock: String,
-    /// The retry comes after so many ms, instead of the backoff's next interval.
+    /// The retry comes after so long, instead of the backoff's next interval.
     #[schema(value_type = Option<Delay>, inline)]
-    delay: Option<u64>,
+    delay: Option<Ms>,
     /// Why it failed.
     error: Option<String>,
     /// `false`: no retry can help, so the message is a dead letter now. Not together with `delay`.
@@ -369,9 +399,9 @@ pub(super) struct ExtendBody {
     /// That of the delivery.
     #[schema(value_type = NumberText)]
     lock: String,
-    /// Ms from now until the lock expires.
+    /// From now until the lock expires.
     #[schema(value_type = Option<LockDuration>, inline)]
-    lock_duration: Option<u64>,
+    lock_duration: Option<Ms>,
 }
 
 /// The number and the lock of a delivery.
@@ -442,7 +472,7 @@ pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answe
     end(&client, request.into_parts(), |asked: &NackBody| {
         let (id, lock) = delivery(&asked.id, &asked.lock)?;
         let most = Limits::wide().delay_ms_max as u64;
-        let delay_ms = asked.delay.map(|ms| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
+        let delay_ms = asked.delay.map(|Ms(ms)| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
         let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
         let outcome = match (asked.retry, asked.delay) {
             (Some(false), Some(_)) => {
@@ -463,7 +493,11 @@ pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answe
 pub(super) async fn extend(client: Extension<Admitted>, request: Request) -> Answered {
     end(&client, request.into_parts(), |asked: &ExtendBody| {
         let (id, lock) = delivery(&asked.id, &asked.lock)?;
-        Ok(Ask::Extend(Renewal { id, lock, lock_ms: lock_of(asked.lock_duration)? }))
+        Ok(Ask::Extend(Renewal {
+            id,
+            lock,
+            lock_ms: lock_of(asked.lock_duration.map(|Ms(ms)| ms))?,
+        }))
     })
     .await
 }

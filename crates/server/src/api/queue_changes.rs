@@ -11,11 +11,11 @@ use super::body::json;
 use super::deletion::Deleted;
 use super::problem::{Answered, Problem};
 use super::queue::{id_in, queue_of};
-use super::schema::QueueName;
+use super::schema::{GroupName, QueueName};
 use super::target::Query;
 use crate::data::{Client, store_of};
 use crate::pending::{BUSY, Pending};
-use openkv_core::model::{DRAIN_ROWS_MAX, QueueChange, QueueChanged};
+use openkv_core::model::{DRAIN_ROWS_MAX, QueueChange, QueueChanged, check_group, queue_of_group};
 
 /// The answer of a change.
 #[derive(Serialize, ToSchema)]
@@ -24,7 +24,7 @@ pub(super) struct Changed {
     ok: bool,
 }
 
-async fn change(
+pub(super) async fn change(
     client: &Client,
     queue: &str,
     change: QueueChange,
@@ -33,22 +33,39 @@ async fn change(
     Ok(Pending::of(|reply| store.change_queue(queue, change, BUSY, reply)).await?)
 }
 
-/// Pauses a queue: no consumer gets a message until it resumes. Deliveries under way are not affected.
+/// The queue of a request, or that of its group.
+fn target_of(query: &Query) -> Result<String, Problem> {
+    let queue = queue_of(query)?;
+    let Some(group) = query.get("group") else { return Ok(queue) };
+    if queue.is_empty() {
+        return Err(Problem::bad_request("group: only queues with a name have groups"));
+    }
+    check_group(group)?;
+    Ok(queue_of_group(&queue, group))
+}
+
+/// Pauses a queue, or a group of it: no consumer gets a message until it resumes. Deliveries under way are not affected.
 #[utoipa::path(post, path = "/queue/pause", tag = "queues", operation_id = "pauseQueue",
-    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
+    params(
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+        ("group" = inline(Option<GroupName>), Query, description = "Only this group of it."),
+    ),
     responses((status = 200, description = "The queue is paused.", body = Changed)))]
 pub(super) async fn pause(client: Extension<Admitted>, request: Request) -> Answered {
-    let queue = queue_of(&Query::of(request.uri(), &["queue"])?)?;
+    let queue = target_of(&Query::of(request.uri(), &["queue", "group"])?)?;
     change(&client, &queue, QueueChange::Pause).await?;
     json(&Changed { ok: true })
 }
 
-/// Ends the pause of a queue.
+/// Ends the pause of a queue, or of a group of it.
 #[utoipa::path(post, path = "/queue/resume", tag = "queues", operation_id = "resumeQueue",
-    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
+    params(
+        ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
+        ("group" = inline(Option<GroupName>), Query, description = "Only this group of it."),
+    ),
     responses((status = 200, description = "The queue is not paused.", body = Changed)))]
 pub(super) async fn resume(client: Extension<Admitted>, request: Request) -> Answered {
-    let queue = queue_of(&Query::of(request.uri(), &["queue"])?)?;
+    let queue = target_of(&Query::of(request.uri(), &["queue", "group"])?)?;
     change(&client, &queue, QueueChange::Resume).await?;
     json(&Changed { ok: true })
 }
@@ -58,11 +75,12 @@ pub(super) async fn resume(client: Extension<Admitted>, request: Request) -> Ans
     params(
         ("queue" = inline(Option<QueueName>), Query, description = "The name of the queue."),
         ("delayed" = Option<bool>, Query, description = "Also those that are not due yet."),
+        ("group" = inline(Option<GroupName>), Query, description = "Only those of this group."),
     ),
     responses((status = 200, description = "The number of deleted messages.", body = Deleted)))]
 pub(super) async fn drain(client: Extension<Admitted>, request: Request) -> Answered {
-    let query = Query::of(request.uri(), &["queue", "delayed"])?;
-    let (queue, delayed) = (queue_of(&query)?, query.flag("delayed")?.unwrap_or(false));
+    let query = Query::of(request.uri(), &["queue", "delayed", "group"])?;
+    let (queue, delayed) = (target_of(&query)?, query.flag("delayed")?.unwrap_or(false));
     let (until_ms, max) = (store_of(&client.database).await?.now_ms(), DRAIN_ROWS_MAX);
     let mut deleted = 0;
     loop {

@@ -10,12 +10,16 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{json, json_body, wanted};
+use super::duration::Ms;
 use super::item_page::Page;
 use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::queue::{EnqueueBody, message_of, queue_of};
-use super::schema::{PageLimit, Priority, QueueName, TypedValue};
+use super::schema::{
+    BackoffTime, GroupName, HandlerTime, Interval, KeptTime, Offset, PageLimit, Priority,
+    QueueName, Retention, TypedValue,
+};
 use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
 use super::written::{Stored, ValueError};
@@ -41,10 +45,12 @@ pub(super) struct ScheduleBody {
     cron: Option<String>,
     /// The IANA name of the pattern's time zone; by default `UTC`.
     time_zone: Option<String>,
-    /// The interval, in ms.
-    every: Option<u64>,
-    /// What is added to the multiples of the interval, in ms.
-    offset: Option<u64>,
+    /// The interval: ms, or a text like `5m`.
+    #[schema(value_type = Option<Interval>, inline)]
+    every: Option<Ms>,
+    /// What is added to the multiples of the interval.
+    #[schema(value_type = Option<Offset>, inline)]
+    offset: Option<Ms>,
     /// What happens for due times that no process could keep: `skip`, `once` (one message for all; the default), or
     /// `all`.
     missed: Option<String>,
@@ -55,15 +61,24 @@ pub(super) struct ScheduleBody {
     deduplication_key: Option<String>,
     /// What happens if that key is taken.
     deduplication: Option<String>,
-    /// Waiting times before the retries, in ms.
-    backoff_schedule: Option<Vec<u32>>,
-    /// How long a message is kept when it is dead, in ms.
-    dead_retention: Option<u64>,
+    /// The group of its messages.
+    #[schema(value_type = Option<GroupName>, inline)]
+    group: Option<String>,
+    /// Waiting times before the retries.
+    #[schema(value_type = Option<Vec<BackoffTime>>)]
+    backoff_schedule: Option<Vec<Ms>>,
+    /// How long a message is kept when it is dead.
+    #[schema(value_type = Option<Retention>, inline)]
+    dead_retention: Option<Ms>,
+    /// How long the results of its messages are kept.
+    #[schema(value_type = Option<KeptTime>, inline)]
+    keep_result: Option<Ms>,
     /// The keys that get the value of a message when it dies, at most 10.
     #[schema(value_type = Option<Vec<Vec<serde_json::Value>>>)]
     keys_if_undelivered: Option<Vec<Box<RawValue>>>,
-    /// The longest time of a handler of `listen`, in ms.
-    timeout: Option<u32>,
+    /// The longest time of a handler of `listen`.
+    #[schema(value_type = Option<HandlerTime>, inline)]
+    timeout: Option<Ms>,
 }
 
 /// The answer of a change of a schedule.
@@ -225,7 +240,8 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
         dead_retention: asked.dead_retention,
         keys_if_undelivered: asked.keys_if_undelivered,
         timeout: asked.timeout,
-        keep_result: None,
+        keep_result: asked.keep_result,
+        group: asked.group,
     };
     let message = message_of(queue, value, message).map_err(Problem::bad_request)?;
     let schedule = Some(Box::new(ScheduleChange::Set(schedule)));
@@ -244,7 +260,7 @@ fn schedule_of(name: String, asked: &ScheduleBody) -> Result<Schedule, Problem> 
             })?
         }
     };
-    let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    let ms = |Ms(ms): Ms| i64::try_from(ms).unwrap_or(i64::MAX);
     let timing = match (&asked.cron, asked.every) {
         (Some(_), Some(_)) | (None, None) => {
             return Err(Problem::bad_request("give either cron or every"));
@@ -260,7 +276,7 @@ fn schedule_of(name: String, asked: &ScheduleBody) -> Result<Schedule, Problem> 
             zone: asked.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
         },
         (None, Some(every)) => {
-            Timing::Every { every_ms: ms(every), offset_ms: ms(asked.offset.unwrap_or(0)) }
+            Timing::Every { every_ms: ms(every), offset_ms: ms(asked.offset.unwrap_or(Ms(0))) }
         }
     };
     Ok(Schedule::new(name, timing, missed)?)

@@ -12,9 +12,10 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::written::{ExpiryMs, KeyBytes, StampDigits, Stored, ValueError};
 use openkv_core::model::{
-    HISTORY_VERSIONS_MAX, HTTP_LIST_ENTRIES_DEFAULT, HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX,
-    LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX,
-    TIME_MS_MAX, Versionstamp,
+    DEAD_RETENTION_MS_MAX, DURATION_MS_MAX, HISTORY_VERSIONS_MAX, HTTP_LIST_ENTRIES_DEFAULT,
+    HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS,
+    MESSAGE_GROUP_BYTES_MAX, PRIORITY_MAX, QUEUE_NAME_BYTES_MAX, SCHEDULE_INTERVAL_MS_MAX,
+    SCHEDULE_INTERVAL_MS_MIN, TIME_MS_MAX, Versionstamp,
 };
 
 type Named = (String, RefOr<Schema>);
@@ -186,15 +187,59 @@ schemas! {
 
     Depth as "Depth" uses [] = json!({ "type": "integer", "minimum": 1 });
 
-    Lifetime as "Lifetime" uses [] = whole(1, TIME_MS_MAX, None::<u8>);
+    Lifetime as "Lifetime" uses [] =
+        duration(whole(1, TIME_MS_MAX, None::<u8>), "^([1-9][0-9]{0,3}(ms|s|m|h|d)){1,2}$");
 
     /// Ms; a longer delay than the longest is that one.
-    Delay as "Delay" uses [] = json!({ "type": "integer", "minimum": 0 });
+    Delay as "Delay" uses [] = duration(
+        json!({ "type": "integer", "minimum": 0 }),
+        "^([1-9][0-9]{0,3}(ms|s|m|h|d)){1,2}$",
+    );
 
-    Wait as "Wait" uses [] = whole(0, HTTP_WAIT_MS_MAX, Some(0));
+    Wait as "Wait" uses [] = duration(whole(0, HTTP_WAIT_MS_MAX, Some(0)), "^[1-9][0-9]?s$|^1m$");
 
-    LockDuration as "LockDuration" uses [] =
-        whole(LOCK_DURATION_MS_MIN, LOCK_DURATION_MS_MAX, Some(LOCK_MS));
+    LockDuration as "LockDuration" uses [] = duration(
+        whole(LOCK_DURATION_MS_MIN, LOCK_DURATION_MS_MAX, Some(LOCK_MS)),
+        "^[1-9][0-9]{0,2}[sm]$",
+    );
+
+    /// The longest time of a handler.
+    HandlerTime as "HandlerTime" uses [] =
+        duration(whole(1, LOCK_DURATION_MS_MAX, None::<u8>), "^[1-9][0-9]{0,2}[sm]$");
+
+    /// How long something is kept.
+    Retention as "Retention" uses [] =
+        duration(whole(0, DEAD_RETENTION_MS_MAX, None::<u8>), "^[1-9][0-9]{0,3}(ms|s|m|h|d)$");
+
+    KeptTime as "KeptTime" uses [] =
+        duration(whole(1, DEAD_RETENTION_MS_MAX, None::<u8>), "^[1-9][0-9]{0,3}(ms|s|m|h|d)$");
+
+    Interval as "Interval" uses [] = duration(
+        whole(SCHEDULE_INTERVAL_MS_MIN, SCHEDULE_INTERVAL_MS_MAX, None::<u8>),
+        "^[1-9][0-9]{0,2}[smh]$",
+    );
+
+    /// What is added to the multiples of an interval.
+    Offset as "Offset" uses [] = duration(
+        json!({ "type": "integer", "minimum": 0 }),
+        "^[1-9][0-9]{0,2}(ms|s|m|h)$",
+    );
+
+    /// A waiting time before a retry.
+    BackoffTime as "BackoffTime" uses [] = duration(
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        "^[1-9][0-9]{0,2}(ms|s|m)$",
+    );
+
+    DurationOfRate as "DurationOfRate" uses [] =
+        duration(whole(1, DURATION_MS_MAX, None::<u8>), "^[1-9][0-9]{0,3}(ms|s|m|h|d)$");
+
+    GroupName as "GroupName" uses [] = json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MESSAGE_GROUP_BYTES_MAX,
+        "pattern": "^[ -~]+$",
+    });
 
     Priority as "Priority" uses [] = whole(0, PRIORITY_MAX, Some(0));
 }
@@ -252,6 +297,14 @@ impl<'e> EntryBody<'e> {
         let expire_at = Some(expire_at_ms.map(ExpiryMs));
         Self { key: KeyBytes(key), value: None, value_error: None, versionstamp: None, expire_at }
     }
+}
+
+/// Ms, or a text with units.
+fn duration(ms: Value, pattern: &str) -> Value {
+    json!({
+        "description": "Ms, or a text with units (ms, s, m, h, d) like `5m`.",
+        "oneOf": [ms, { "type": "string", "pattern": pattern }],
+    })
 }
 
 fn whole(

@@ -12,6 +12,7 @@ mod answering;
 mod backup;
 mod deletion;
 mod feed;
+mod groups;
 mod history;
 mod lock_update;
 mod maintain;

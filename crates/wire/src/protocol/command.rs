@@ -105,6 +105,10 @@ macro_rules! commands {
             DrainQueue = 71, queue::drain, Write, Unsafe, [], [], [], "drain of queues";
             /// Deletes a message, also one that a consumer has.
             CancelMessage = 72, queue::cancel, Write, Conditional, [ZeroSaysNothing], [], [], "cancel of messages";
+            /// Gives a queue its limits.
+            SetLimits = 73, groups::set_limits, Write, Conditional, [ZeroSaysNothing], [], [], "limits of queues";
+            /// The limits of a queue, and a page of its groups.
+            Groups = 74, groups::list, Read, Idempotent, [], [], [], "limits of queues";
         }
     };
 }

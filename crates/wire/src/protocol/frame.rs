@@ -10,6 +10,7 @@ mod consume;
 mod feed;
 mod follow;
 mod form;
+mod groups;
 mod history;
 mod outcomes;
 mod queue;
@@ -38,6 +39,7 @@ pub use follow::{
     push_follow, push_followed, push_segments, push_specs,
 };
 pub use form::Layout;
+pub use groups::{parse_groups, parse_limits, push_group, push_limits};
 pub use history::{parse_history, push_history_head, push_version};
 pub use outcomes::{parse_outcomes, push_outcomes, push_plain_outcomes};
 pub use queue::{

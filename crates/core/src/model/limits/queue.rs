@@ -159,3 +159,21 @@ pub const SCHEDULE_UNREADABLE_MS: i64 = 60_000;
 /// Schedules of one page of a list.
 // Public (queues): `limit` of `schedules`
 pub const SCHEDULES_LIST_MAX: u32 = 1000;
+
+/// Name of a group of messages, in UTF-8.
+// Public (queues): bytes of the `group` of a message
+pub const MESSAGE_GROUP_BYTES_MAX: usize = 256;
+
+/// Messages of a queue or of a group that consumers have at the same time, by its limits.
+// Public (queues): `concurrency` of `setLimits`
+pub const CONCURRENCY_LIMIT_MAX: u32 = 1_000_000;
+
+/// Groups that one transaction looks at for a claim. Later transactions look at the others.
+pub const TURNS_MAX: usize = 1000;
+
+/// Groups of one page of a list.
+// Public (queues): `limit` of `groups`
+pub const GROUPS_LIST_MAX: u32 = 1000;
+
+/// The due time of what waits for another message to end, in ms since the epoch.
+pub const WAITS_FOR_ANOTHER_MS: i64 = 8_640_000_000_000_000;

@@ -5,7 +5,7 @@ use crate::protocol::numbers::outcome;
 use openkv_core::codec::Malformed;
 use openkv_core::model::{
     DeadLetter, DeadLetterChange, MessageState, Outcome, Peek, PeekCursor, Peeked, QueueChange,
-    QueueStats, Reason, Renewal, Settlement,
+    QueueStats, Reason, Renewal, Settlement, check_group, queue_of_group,
 };
 
 /// Parses the number of a received message and that of its lock.
@@ -111,27 +111,41 @@ pub fn parse_purge(bytes: &[u8], max: usize) -> Result<(String, DeadLetterChange
     Ok((queue, DeadLetterChange::Purge { before_ms, max }))
 }
 
-/// Parses the name of a queue, and whether it is to be paused.
+/// Parses the name of a queue, whether it is to be paused, and the name of its group if only that is.
 pub fn parse_pause(bytes: &[u8]) -> Result<(String, QueueChange), Malformed> {
     Reader::whole(bytes, |reader| {
         let queue = reader.string()?;
-        match reader.u8()? {
-            0 => Ok((queue, QueueChange::Resume)),
-            1 => Ok((queue, QueueChange::Pause)),
-            _ => Err(reader.refused("neither a pause nor a resumption")),
-        }
+        let change = match reader.u8()? {
+            0 => QueueChange::Resume,
+            1 => QueueChange::Pause,
+            _ => return Err(reader.refused("neither a pause nor a resumption")),
+        };
+        Ok((of_group(reader, queue)?, change))
     })
 }
 
-/// Parses the name of a queue, whether messages that are not due are deleted too, and until when those to
-/// delete were enqueued; 0: until now.
+/// The queue, or that of its group which may follow.
+fn of_group(reader: &mut Reader<'_>, queue: String) -> Result<String, Malformed> {
+    if reader.rest().is_empty() {
+        return Ok(queue);
+    }
+    let group = reader.text()?;
+    match check_group(group) {
+        Ok(()) => Ok(queue_of_group(&queue, group)),
+        Err(_) => Err(reader.refused("no name of a group")),
+    }
+}
+
+/// Parses the name of a queue, whether messages that are not due are deleted too, until when those to
+/// delete were enqueued (0: until now), and the name of its group if only those of it are.
 pub fn parse_drain(bytes: &[u8]) -> Result<(String, bool, i64), Malformed> {
     Reader::whole(bytes, |reader| {
         let (queue, delayed) = (reader.string()?, reader.u8()?);
         if delayed > 1 {
             return Err(reader.refused("a flag that is neither 0 nor 1"));
         }
-        Ok((queue, delayed == 1, reader.time_ms()?))
+        let until_ms = reader.time_ms()?;
+        Ok((of_group(reader, queue)?, delayed == 1, until_ms))
     })
 }
 
