@@ -4,6 +4,7 @@ import { checkOptions, requireKey, shown } from "../arguments/check.js";
 import { checkDurationIn } from "../arguments/duration.js";
 import { Writer } from "../codec/writer.js";
 import { invalid, misuse } from "../model/errors.js";
+import { LIMIT_ALGORITHMS } from "../model/limit-algorithms.js";
 import { DURATION_MS_MAX, LIMITER_COST_MAX, LIMITER_LIMIT_MAX } from "../model/limits.js";
 import { LIMIT_PEEK } from "../native/contract.js";
 import { putLimitHead } from "../records/layout.js";
@@ -18,9 +19,6 @@ import {
 } from "../write/segment.js";
 import { remove } from "../write/writes.js";
 import type { KvAtomicResult, KvKey, KvLimit } from "../model/types.js";
-
-/** The algorithms, by their numbers in frames. */
-export const LIMIT_ALGORITHMS = ["fixed", "sliding", "token-bucket"] as const;
 
 /** Room for most records. */
 const RECORD_BYTES = 128;

@@ -1,6 +1,6 @@
 // Duty: the limits of a queue and of its groups: set and read, and the groups listed.
 
-import { LIMIT_ALGORITHMS } from "../limiter/limiter.js";
+import { LIMIT_ALGORITHMS } from "../model/limit-algorithms.js";
 import { callBehindWrites } from "../session/call.js";
 import { Writer } from "../codec/writer.js";
 import { CALL_GROUPS, CALL_SET_LIMITS } from "../native/contract.js";

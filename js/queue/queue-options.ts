@@ -12,7 +12,7 @@ import {
   shown,
 } from "../arguments/check.js";
 import { exponential, isRule } from "./exponential.js";
-import { LIMIT_ALGORITHMS } from "../limiter/limiter.js";
+import { LIMIT_ALGORITHMS } from "../model/limit-algorithms.js";
 import { checkDuration, checkDurationIn } from "../arguments/duration.js";
 import { option, without } from "../arguments/options.js";
 import type { OnError } from "./handler-failures.js";

@@ -1,7 +1,7 @@
 // Duty: queue limit, groups, progress and events: what may run of a queue, and what is known of its messages.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { LIMIT_ALGORITHMS } from "../../limiter/limiter.js";
+import { LIMIT_ALGORITHMS } from "../../model/limit-algorithms.js";
 import { parseDuration } from "../../arguments/duration.js";
 import { count } from "../arguments.js";
 import { withDatabase } from "../database.js";
@@ -34,8 +34,16 @@ export function addQueueLimits(queue: Command): void {
     .argument("<name>", "the queue")
     .option("--concurrency <count>", "messages with a consumer at a time (default: any)", count)
     .option("--rate <count/duration>", "deliveries in a time, as 100/1m (default: any)", rate)
-    .option("--group-concurrency <count>", "the same of each group", count)
-    .option("--group-rate <count/duration>", "the same of each group", rate)
+    .option(
+      "--group-concurrency <count>",
+      "messages of each group with a consumer at a time (default: any)",
+      count,
+    )
+    .option(
+      "--group-rate <count/duration>",
+      "deliveries of each group in a time, as 10/1m (default: any)",
+      rate,
+    )
     .addOption(
       new Option("--algorithm <name>", "how rates count (default: fixed)").choices(
         LIMIT_ALGORITHMS,
@@ -114,7 +122,7 @@ export function addQueueLimits(queue: Command): void {
     .description("print what happens to messages whose results are kept, until interrupted")
     .argument("<name>", "the queue")
     .option("--since <versionstamp>", "continue behind this event (default: from now on)")
-    .option("-n, --limit <count>", "end after so many events", count)
+    .option("-n, --limit <count>", "end after so many events (default: never)", count)
     .action(async (name: string, flags: EventFlags, command: Command) => {
       const { since, limit = Number.POSITIVE_INFINITY } = flags;
       await withDatabase(command, "existing", async (kv, style) => {
