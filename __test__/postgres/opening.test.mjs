@@ -75,7 +75,12 @@ test("tables of a newer version are UNSUPPORTED", async () => {
 });
 
 /** What makes tables those of an older format. */
+const TO_FORMAT_5 =
+  "DROP TABLE openkv.value_indexes, openkv.value_entries; " +
+  "ALTER TABLE openkv.databases DROP COLUMN indexes; " +
+  "ALTER TABLE openkv.databases RENAME COLUMN log_bits TO log_parts";
 const TO_FORMAT_4 =
+  `${TO_FORMAT_5}; ` +
   "ALTER TABLE openkv.databases ADD COLUMN keeps int2 NOT NULL DEFAULT 0; " +
   "UPDATE openkv.databases SET keeps = (log_parts & 1) + (log_parts & 2) / 2; " +
   "ALTER TABLE openkv.databases DROP COLUMN log_parts";
@@ -94,6 +99,7 @@ const OLDER_FORMATS = {
   2: TO_FORMAT_2,
   3: TO_FORMAT_3,
   4: TO_FORMAT_4,
+  5: TO_FORMAT_5,
 };
 
 for (const [format, change] of Object.entries(OLDER_FORMATS)) {
@@ -143,7 +149,7 @@ test("a log and a history of the format 4 go on", async () => {
   await then.close();
   await past.close();
   assert.equal(
-    await sql("SELECT convert_from(name, 'UTF8'), log_parts FROM openkv.databases ORDER BY 1"),
+    await sql("SELECT convert_from(name, 'UTF8'), log_bits FROM openkv.databases ORDER BY 1"),
     "logged|1\npast|3\nplain|0",
   );
 });

@@ -434,6 +434,7 @@ impl World {
                 server.fetches.insert(fetch, keys.clone());
                 self.send(id, Purpose::Reads, Request::Fetch(fetch, keys));
             }
+            Action::FetchPoints(..) => panic!("the database has no value index"),
             Action::Send(commit) => {
                 let Commit { ticket, now_ms, .. } = *commit;
                 if let Some(batch) = self.batches.get_mut(&(id, ticket)) {

@@ -325,10 +325,19 @@ macro_rules! rules_of_search {
                 trigrams_find_parts_of_words
                 an_index_of_the_earlier_default_is_kept
             }
+        }
+    };
+}
+
+macro_rules! rules_of_value_indexes {
+    ($fresh:expr) => {
+        laws! { $fresh;
             value_index {
                 entries_follow_every_change
                 unique_values_are_decided_in_the_order_of_the_writes
                 a_unique_index_over_duplicates_fails
+                long_values_are_in_order
+                an_index_that_is_replaced_leaves_nothing
             }
         }
     };
@@ -341,6 +350,7 @@ macro_rules! rules_of_copies {
                 a_copy_is_replaced_and_follows
                 a_replaced_copy_begins_its_logs_anew
                 a_replacement_that_fails_changes_nothing
+                entries_of_value_indexes_follow_a_repeated_log
             }
             trimming {
                 a_large_commit_leaves_the_history_in_steps
@@ -387,6 +397,7 @@ mod memory {
     rules_of_every_engine!((crate::memory::MemoryEngine::new(), ()));
     rules_of_shared_engines!((crate::memory::MemoryEngine::new(), ()));
     rules_of_search!((crate::memory::MemoryEngine::new(), ()));
+    rules_of_value_indexes!((crate::memory::MemoryEngine::new(), ()));
 }
 
 /// The engine of `examples/rust`.
@@ -404,6 +415,7 @@ mod sqlite {
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
     rules_of_search!(super::fresh());
+    rules_of_value_indexes!(super::fresh());
     rules_of_copies!(super::fresh());
     rules_of_history!(super::fresh());
     rules_of_logged_messages!(super::fresh());
@@ -526,6 +538,7 @@ mod postgres {
 
     rules_of_every_engine!(super::fresh());
     rules_of_shared_engines!(super::fresh());
+    rules_of_value_indexes!(super::fresh());
     rules_of_history!(super::fresh());
     rules_of_logged_messages!(super::fresh());
 
@@ -538,6 +551,7 @@ mod postgres {
         }
 
         rules_of_every_engine!(super::fresh());
+        rules_of_value_indexes!(super::fresh());
         rules_of_history!(super::fresh());
         rules_of_logged_messages!(super::fresh());
     }

@@ -19,6 +19,7 @@ use super::transaction::{Base, OldRow, Undelivered};
 use super::unique::Unique;
 use crate::codec::message_context;
 use crate::codec::{cbor, key};
+use crate::index::EntryChange;
 use crate::model::{
     self, Ack, AtomicWrite, ChangeKind, Decision, EncodedValue, Encoding, Error, Key, Kind,
     Message, Mutation, Resolved, Result, Results, Returned, ScheduleChange, Time, Versionstamp,
@@ -63,6 +64,8 @@ pub struct Effects {
     pub acks: Vec<Acknowledged>,
     /// The changes of the commits, in order; empty without [`Evaluation::keep_changes`].
     pub changes: Vec<model::Change>,
+    /// The changes of value indexes; only those of a batch that is decided ahead.
+    pub index_entries: Vec<EntryChange>,
 }
 
 impl Effects {
@@ -365,6 +368,7 @@ impl<'b> Evaluation<'b> {
             messages: self.messages,
             acks: self.acks,
             changes: self.journal.take(),
+            index_entries: Vec::new(),
         }
     }
 

@@ -32,7 +32,7 @@ mod work;
 
 pub use effect::{NewRow, RowEffect};
 pub use evaluate::{Acknowledged, Effects, Evaluation, Sent};
-pub use needs::WriteNeeds;
+pub use needs::{IndexPoint, WriteNeeds};
 pub(crate) use speculation::speculate;
 pub use speculation::{Speculation, can_speculate};
 pub use transaction::{Base, OldRow};

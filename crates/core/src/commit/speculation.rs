@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 
 use super::batch::decide;
+use super::effect::RowEffect;
 use super::evaluate::{Effects, Sent};
 use super::job::Tracked;
 use super::transaction::{Base, Begun};
 use super::work::{Report, Work};
 use crate::codec::message_context;
-use crate::model::{AtomicWrite, Enqueued, Result};
+use crate::index::{EntryChange, changes};
+use crate::model::{AtomicWrite, EncodedValue, Encoding, Enqueued, Key, Result};
 
 /// A batch that is decided, but not durable.
 #[derive(Debug)]
@@ -68,6 +70,7 @@ pub(crate) fn speculate(
         }
     }
     effects.store_too(tracked, begun.logs);
+    effects.index_entries = index_entries(base, &effects.rows)?;
     let expiries = effects.rows.iter().filter_map(|(_, effect)| effect.expire_at_ms());
     let mut report = Report {
         decisions,
@@ -81,4 +84,31 @@ pub(crate) fn speculate(
         report.enqueued(*write, Enqueued { id: Some(id), deduplicated: false });
     }
     Ok(Speculation { report, effects })
+}
+
+/// The changes of value indexes that follow from effects on entries.
+fn index_entries(base: &mut dyn Base, rows: &[(Key, RowEffect)]) -> Result<Vec<EntryChange>> {
+    let Some(indexes) = base.value_indexes() else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for (key, effect) in rows {
+        let new = match effect {
+            RowEffect::ExpirySet { .. } => continue,
+            RowEffect::Removed => None,
+            RowEffect::Stored(row) => Some(parts(&row.value)),
+        };
+        if !indexes.iter().any(|index| index.is_kept_for(key.as_bytes())) {
+            continue;
+        }
+        let old = base.kept_value(key)?;
+        let old = old.as_ref().map(parts);
+        changes(&indexes, key.as_bytes(), old, new, &mut |index, entry, added| {
+            all.push(EntryChange { index, entry: entry.to_vec(), added });
+            Ok(())
+        })?;
+    }
+    Ok(all)
+}
+
+fn parts(value: &EncodedValue) -> (Encoding, &[u8]) {
+    (value.encoding, &value.bytes)
 }

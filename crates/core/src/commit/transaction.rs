@@ -41,6 +41,23 @@ pub trait Base {
     /// errors of the medium end the whole batch.
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>>;
 
+    /// The value of a key's entry, also of one that has expired: entries of value indexes follow from it.
+    /// `None` for an unreadable one.
+    ///
+    /// # Errors
+    /// Those of the medium; they end the whole batch.
+    fn kept_value(&mut self, key: &Key) -> Result<Option<EncodedValue>> {
+        Ok(self.row(key)?.map(|row| row.value))
+    }
+
+    /// Fetches the versions of these keys with as few trips as the medium needs, before they are looked up.
+    ///
+    /// # Errors
+    /// Those of the medium; they end the whole batch.
+    fn prefetch(&mut self, _keys: &[Key]) -> Result<()> {
+        Ok(())
+    }
+
     /// Visits entries in key order; `visit` returns where to continue.
     ///
     /// # Errors

@@ -102,6 +102,11 @@ impl ValueIndex {
         !matches!(self.info.state, ValueIndexState::Failed(_))
     }
 
+    /// Whether commits change it with the entry of this key.
+    pub fn is_kept_for(&self, key: &[u8]) -> bool {
+        self.is_kept() && self.info.spec.covers(key)
+    }
+
     /// Whether lists may read it.
     pub fn is_ready(&self) -> bool {
         self.info.state == ValueIndexState::Ready
@@ -151,6 +156,20 @@ impl ValueIndex {
             values.push(value);
         }
         Ok(values)
+    }
+
+    /// The beginning of an entry that no other entry may have, up to its key; `None` if anything under a path
+    /// is absent or null, or has no order.
+    pub fn unique_value_of<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
+        let mut at = 0;
+        for part in &self.parts {
+            let rest = entry.get(at..)?;
+            if matches!(rest.first()? ^ part.mask(), ABSENT | NULL | LOOSE | OTHER) {
+                return None;
+            }
+            at += length(rest, part.mask())?;
+        }
+        entry.get(..=at)
     }
 
     /// The key of an entry of this index.
@@ -233,6 +252,17 @@ fn elements(subject: &mut Subject<'_>, path: &Path) -> Result<Vec<Code>, Malform
     Ok(codes)
 }
 
+/// A change of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryChange {
+    /// The number of the index.
+    pub index: i64,
+    /// The entry.
+    pub entry: Vec<u8>,
+    /// Whether it is added; it is removed otherwise.
+    pub added: bool,
+}
+
 /// Gets the number of an index, an entry of it, and whether it is added; it is removed otherwise.
 pub type ChangeEntry<'c> = &'c mut dyn FnMut(i64, &[u8], bool) -> Result<()>;
 
@@ -248,7 +278,7 @@ pub fn changes(
     new: Option<(Encoding, &[u8])>,
     change: ChangeEntry<'_>,
 ) -> Result<()> {
-    for index in indexes.iter().filter(|index| index.is_kept() && index.spec().covers(key)) {
+    for index in indexes.iter().filter(|index| index.is_kept_for(key)) {
         let entries = |value: Option<(Encoding, &[u8])>| {
             value.map_or(Vec::new(), |(encoding, bytes)| index.entries(key, encoding, bytes))
         };

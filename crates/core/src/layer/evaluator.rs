@@ -4,16 +4,32 @@
 //! key has left, and a write is a choice between its value and the old one, made by its checks. One
 //! pass in order over the newest state of each key evaluates this graph.
 
+use std::sync::Arc;
+
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use uuid::Uuid;
 
 use super::cache::{Cache, Fetched};
+use super::index_entries::{IndexEntries, Points};
 use crate::commit::{Base, Begun, OldRow, Speculation, Work, WriteNeeds, speculate};
-use crate::model::{Error, Key, Result, Seen, Step, Walk};
+use crate::index::ValueIndex;
+use crate::model::{EncodedValue, Error, Key, Result, Seen, Step, Walk};
 
 /// Entries that were read for one batch.
 pub(super) type FetchedRows = IndexMap<Key, Fetched, RandomState>;
+
+/// What is known of the database before a batch.
+pub(super) struct Known<'k> {
+    pub(super) cache: &'k mut Cache,
+    /// The entries of the value indexes that batches have changed.
+    pub(super) entries: &'k IndexEntries,
+    /// The value indexes.
+    pub(super) indexes: &'k Arc<[ValueIndex]>,
+    /// What was read for the batch.
+    pub(super) fetched: &'k FetchedRows,
+    pub(super) points: &'k Points,
+}
 
 /// A batch that was evaluated.
 pub(super) enum Evaluated {
@@ -29,15 +45,13 @@ pub(super) enum Evaluated {
 /// # Errors
 /// `Internal` for work that cannot be decided ahead.
 pub(super) fn evaluate(
-    cache: &mut Cache,
-    fetched: &FetchedRows,
+    known: Known<'_>,
     begun: &Begun,
     (last_uuid, last_message): (Option<Uuid>, i64),
     work: &Work,
 ) -> Result<Evaluated> {
     let missing = WriteNeeds::default();
-    let mut view =
-        View { cache, fetched, now_ms: begun.now_ms, last_uuid, missing, contradicted: false };
+    let mut view = View { known, now_ms: begun.now_ms, last_uuid, missing, contradicted: false };
     let speculation = speculate(&mut view, begun, work, last_message)?;
     Ok(match view.missing.is_empty() {
         _ if view.contradicted => Evaluated::Contradicted,
@@ -49,8 +63,7 @@ pub(super) fn evaluate(
 /// The database before the batch. An unknown entry counts as absent and is noted as missing, so the
 /// evaluation finds all that is missing, and is then discarded.
 struct View<'v> {
-    cache: &'v mut Cache,
-    fetched: &'v FetchedRows,
+    known: Known<'v>,
     now_ms: i64,
     last_uuid: Option<Uuid>,
     missing: WriteNeeds,
@@ -59,7 +72,8 @@ struct View<'v> {
 
 impl Base for View<'_> {
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {
-        let Some(entry) = self.cache.get(key).or_else(|| self.fetched.get(key)) else {
+        let Known { cache, fetched, .. } = &mut self.known;
+        let Some(entry) = cache.get(key).or_else(|| fetched.get(key)) else {
             self.missing.add(key, false);
             return Ok(None);
         };
@@ -67,7 +81,48 @@ impl Base for View<'_> {
     }
 
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
-        let row = match (self.cache.get(key), self.fetched.get(key)) {
+        let row = self.kept_row(key)?;
+        Ok(row.filter(|row| row.expire_at_ms.is_none_or(|end| end > self.now_ms)))
+    }
+
+    fn kept_value(&mut self, key: &Key) -> Result<Option<EncodedValue>> {
+        Ok(self.kept_row(key)?.map(|row| row.value))
+    }
+
+    fn value_indexes(&self) -> Option<Arc<[ValueIndex]>> {
+        Some(self.known.indexes.clone()).filter(|indexes| !indexes.is_empty())
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        (value, end): (&[u8], &[u8]),
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let Known { points, entries, .. } = &self.known;
+        let point = (id, value.to_vec());
+        let Some(read) = points.get(&point) else {
+            self.missing.add_point(point);
+            return Ok(());
+        };
+        let _ended = entries.over(read, id, (value, end)).iter().all(|entry| visit(entry));
+        Ok(())
+    }
+
+    fn walk(&mut self, _walk: Walk<'_>, _visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
+        Err(Error::internal("a batch with a range was decided ahead"))
+    }
+
+    fn last_uuid(&mut self) -> Result<Option<Uuid>> {
+        Ok(self.last_uuid)
+    }
+}
+
+impl View<'_> {
+    /// The entry of a key, also if it has expired.
+    fn kept_row(&mut self, key: &Key) -> Result<Option<OldRow>> {
+        let Known { cache, fetched, .. } = &mut self.known;
+        let row = match (cache.get(key), fetched.get(key)) {
             (Some(Fetched::Absent), _) | (None, Some(Fetched::Absent)) => return Ok(None),
             (Some(Fetched::Row(row)), _) | (None, Some(Fetched::Row(row))) => row.clone(),
             (Some(Fetched::Version { version, expire_at_ms }), Some(Fetched::Row(row)))
@@ -84,14 +139,6 @@ impl Base for View<'_> {
                 return Ok(None);
             }
         };
-        Ok(Some(row).filter(|row| row.expire_at_ms.is_none_or(|end| end > self.now_ms)))
-    }
-
-    fn walk(&mut self, _walk: Walk<'_>, _visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
-        Err(Error::internal("a batch with a range was decided ahead"))
-    }
-
-    fn last_uuid(&mut self) -> Result<Option<Uuid>> {
-        Ok(self.last_uuid)
+        Ok(Some(row))
     }
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::cache::Fetched;
 use super::write_ids::Remembered;
-use crate::commit::{Effects, Report, Ticket, Work};
+use crate::commit::{Effects, IndexPoint, Report, Ticket, Work};
 use crate::model::{Error, Key, Result, WriteRecord};
 
 /// A moment, as the driver measures it.
@@ -62,6 +62,8 @@ pub enum Event {
     /// A read has ended: the entries of its keys, in its order, from one snapshot. Expired entries
     /// may be among them.
     Fetched(FetchId, Vec<Fetched>),
+    /// As `Fetched`, for [`Action::FetchPoints`]: the entries of each value.
+    FetchedPoints(FetchId, Vec<Vec<Vec<u8>>>),
     /// A read has failed.
     FetchFailed(FetchId, Error),
     /// The oldest batch in flight is durable, or confirmed.
@@ -108,6 +110,8 @@ pub enum Action {
     /// Read these entries, each with or without its value, from one snapshot that sees every
     /// commit that was reported durable.
     Fetch(FetchId, Vec<(Key, bool)>),
+    /// Likewise, read the entries of value indexes that begin with these values.
+    FetchPoints(FetchId, Vec<IndexPoint>),
     /// Send a batch on the connection for commits, behind those before it.
     Send(Box<Commit>),
     /// Carry out work in a transaction of its own. Nothing else is in flight.

@@ -1,15 +1,19 @@
 //! The state of a led database, and its transitions.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::cache::{Cache, Fetched};
 use super::defect::{Defect, Planted, Uncommitted};
 use super::depth::Depth;
-use super::evaluator::{Evaluated, evaluate};
+use super::evaluator::{Evaluated, Known, evaluate};
 use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
-use super::reorder_buffer::{Reads, ReorderBuffer, Sequencer, Slot, Stage};
+use super::index_entries::IndexEntries;
+use super::reorder_buffer::{Asked, Reads, ReorderBuffer, Sequencer, Slot, Stage};
 use super::write_ids::{Bounds, Remembered, WriteIds};
 use crate::commit::{Begun, Report, Speculation, Ticket, Work, WriteNeeds};
+use crate::index::ValueIndex;
 use crate::model::{
     AtomicWrite, Error, Kind, LAYER_WAITING_BYTES_MAX, LAYER_WAITING_WRITES_MAX, LeaderCounts,
     LeaderFigures, Result, WriteRecord,
@@ -38,6 +42,9 @@ pub struct Layer {
     sequencer: Sequencer,
     buffer: ReorderBuffer,
     cache: Cache,
+    /// The value indexes, and what batches have changed in them.
+    indexes: Arc<[ValueIndex]>,
+    entries: IndexEntries,
     write_ids: WriteIds,
     bounds: Bounds,
     depth: Depth,
@@ -62,6 +69,8 @@ impl Layer {
             sequencer: Sequencer::default(),
             buffer: ReorderBuffer::default(),
             cache: Cache::new(bounds.cache_bytes),
+            indexes: Arc::default(),
+            entries: IndexEntries::default(),
             write_ids: WriteIds::new(remembered, bounds),
             bounds,
             depth: Depth::default(),
@@ -93,6 +102,12 @@ impl Layer {
     pub fn counting_from(mut self, earlier: LeaderCounts) -> Self {
         self.counts.epochs += earlier.epochs;
         Self { counts: LeaderCounts { epochs: self.counts.epochs, ..earlier }, ..self }
+    }
+
+    /// Sets the value indexes of the database: before the first event, an [`Event::Resolved`] and an
+    /// [`Event::RanAlone`], each of which may bring another epoch. They change with the epoch only.
+    pub fn set_value_indexes(&mut self, indexes: Arc<[ValueIndex]>) {
+        self.indexes = indexes;
     }
 
     /// How many more batches would be decided and sent at once. A caller that waits otherwise gets
@@ -145,6 +160,7 @@ impl Layer {
         match event {
             Event::Submitted(ticket, work) => self.submit(ticket, work, &mut actions),
             Event::Fetched(fetch, entries) => self.take_fetched(fetch, &entries),
+            Event::FetchedPoints(fetch, entries) => self.take_points(fetch, entries),
             Event::FetchFailed(fetch, error) => {
                 if let Some((slot, _)) = self.buffer.end_read(fetch) {
                     slot.stage = Stage::Ended(Err(error));
@@ -188,9 +204,16 @@ impl Layer {
 
     fn take_fetched(&mut self, fetch: FetchId, entries: &[Fetched]) {
         // A read from before an interruption belongs to no batch any more.
-        let Some((slot, keys)) = self.buffer.end_read(fetch) else { return };
+        let Some((slot, Asked::Keys(keys))) = self.buffer.end_read(fetch) else { return };
         if let Stage::Reading(reads) = &mut slot.stage {
             reads.fetched.extend(keys.into_iter().zip(entries.iter().cloned()));
+        }
+    }
+
+    fn take_points(&mut self, fetch: FetchId, entries: Vec<Vec<Vec<u8>>>) {
+        let Some((slot, Asked::Points(points))) = self.buffer.end_read(fetch) else { return };
+        if let Stage::Reading(reads) = &mut slot.stage {
+            reads.points.extend(points.into_iter().zip(entries));
         }
     }
 
@@ -229,6 +252,7 @@ impl Layer {
                 }
                 // No read is under way, so the cache may forget what has changed.
                 report.touched.iter().for_each(|key| self.cache.forget(key));
+                self.entries.clear();
                 slot.stage = Stage::Ended(Ok(report));
                 self.counts.batches_durable += 1;
                 self.take_lead(&lead);
@@ -297,6 +321,7 @@ impl Layer {
         }
         if !self.planted.is(Defect::KeptEffects) {
             self.cache.clear();
+            self.entries.clear();
         }
         match lead {
             Ok(lead) => self.lead(&lead),
@@ -306,7 +331,6 @@ impl Layer {
 
     fn lead(&mut self, lead: &Lead) {
         self.state = State::Leading;
-        self.epoch = lead.epoch;
         self.counts.epochs += 1;
         self.sequencer.restart();
         for slot in &mut self.buffer.slots {
@@ -316,6 +340,7 @@ impl Layer {
     }
 
     fn take_lead(&mut self, lead: &Lead) {
+        self.epoch = lead.epoch;
         self.logs = lead.logs;
         self.durable = lead.version;
         self.version = lead.version;
@@ -335,7 +360,9 @@ impl Layer {
             self.send(now, actions);
             let seen = self.buffer.floor().map_or(self.durable, |floor| floor.min(self.durable));
             let early = self.planted.is(Defect::EarlyEviction);
-            self.cache.trim(if early { self.durable } else { seen });
+            let seen = if early { self.durable } else { seen };
+            self.cache.trim(seen);
+            self.entries.trim(seen);
             self.write_ids.trim(self.now_ms);
         }
         while let Some((ticket, result)) = self.buffer.pop_ended() {
@@ -350,7 +377,7 @@ impl Layer {
                 return;
             }
             if matches!(slot.stage, Stage::Sequenced) {
-                let mut needs = WriteNeeds::of(&slot.work.writes);
+                let mut needs = WriteNeeds::of(&slot.work.writes, &self.indexes);
                 needs.retain(|key, with_value| !self.cache.knows(key, with_value));
                 let mut reads = Reads { floor: self.durable, ..Reads::default() };
                 begin_read(&mut reads, needs, &mut self.fetches, actions);
@@ -396,7 +423,14 @@ impl Layer {
             let screened = self.write_ids.screen(&slot.work.writes, self.now_ms);
             let part = screened.as_ref().map(|screened| screened.of_work(&slot.work));
             let work = part.as_ref().unwrap_or(&slot.work);
-            match evaluate(&mut self.cache, &reads.fetched, &begun, last, work) {
+            let known = Known {
+                cache: &mut self.cache,
+                entries: &self.entries,
+                indexes: &self.indexes,
+                fetched: &reads.fetched,
+                points: &reads.points,
+            };
+            match evaluate(known, &begun, last, work) {
                 Ok(Evaluated::Missing(needs)) => {
                     return begin_read(reads, needs, &mut self.fetches, actions);
                 }
@@ -418,6 +452,7 @@ impl Layer {
                     for (key, effect) in &effects.rows {
                         self.cache.change(key, effect, effects.version);
                     }
+                    self.entries.change(&effects.index_entries, effects.version);
                     let changes = effects.version != begun.version;
                     let commit = Commit {
                         ticket: slot.ticket,
@@ -485,7 +520,19 @@ fn open_outcome(cause: &Error) -> Error {
 }
 
 /// Begins a read of what is needed, if anything is.
-fn begin_read(reads: &mut Reads, needs: WriteNeeds, fetches: &mut u64, actions: &mut Vec<Action>) {
+fn begin_read(
+    reads: &mut Reads,
+    mut needs: WriteNeeds,
+    fetches: &mut u64,
+    actions: &mut Vec<Action>,
+) {
+    let points = needs.take_points();
+    if !points.is_empty() {
+        *fetches += 1;
+        let fetch = FetchId(*fetches);
+        reads.under_way.push((fetch, Asked::Points(points.clone())));
+        actions.push(Action::FetchPoints(fetch, points));
+    }
     if needs.is_empty() {
         return;
     }
@@ -493,6 +540,6 @@ fn begin_read(reads: &mut Reads, needs: WriteNeeds, fetches: &mut u64, actions: 
     let fetch = FetchId(*fetches);
     let wanted: Vec<_> = needs.into_iter().collect();
     let keys = wanted.iter().map(|(key, _)| key.clone()).collect();
-    reads.under_way.push((fetch, keys));
+    reads.under_way.push((fetch, Asked::Keys(keys)));
     actions.push(Action::Fetch(fetch, wanted));
 }

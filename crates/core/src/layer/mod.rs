@@ -4,7 +4,7 @@
 //! It is a machine without I/O: [`Layer::step`] takes one [`Event`] and returns the [`Action`]s that
 //! its driver must carry out. Its parts are the sequencer and the reorder buffer
 //! (`reorder_buffer.rs`), the evaluator with its cache (`evaluator.rs`, `cache.rs`), the ids of writes
-//! (`write_ids.rs`), and the depth of the writer (`depth.rs`).
+//! (`write_ids.rs`), the entries of value indexes (`index_entries.rs`), and the depth of the writer (`depth.rs`).
 //!
 //! Duty: decide batches ahead of their durability, with the outcomes that deciding them one after the
 //! other would have.
@@ -28,10 +28,13 @@ mod evaluator;
 mod events;
 #[cfg(test)]
 mod figures;
+mod index_entries;
 mod leader;
 mod reorder_buffer;
 #[cfg(test)]
 mod repetitions;
+#[cfg(test)]
+mod unique;
 mod write_ids;
 
 pub use cache::Fetched;

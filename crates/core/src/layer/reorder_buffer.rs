@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use super::evaluator::FetchedRows;
 use super::events::{Commit, FetchId};
+use super::index_entries::Points;
 use super::write_ids::Screened;
-use crate::commit::{Report, Ticket, Work, can_speculate};
+use crate::commit::{IndexPoint, Report, Ticket, Work, can_speculate};
 use crate::model::{AtomicWrite, Attempt, Error, Key};
 
 /// Counts operations. The numbers are contiguous within an epoch.
@@ -50,13 +51,20 @@ pub(super) enum Stage {
     Ended(Result<Report, Error>),
 }
 
+/// What a read asks for.
+pub(super) enum Asked {
+    Keys(Vec<Key>),
+    Points(Vec<IndexPoint>),
+}
+
 /// The entries that were read for a batch.
 #[derive(Default)]
 pub(super) struct Reads {
     /// Each read sees the commits up to this one.
     pub(super) floor: u64,
-    pub(super) under_way: Vec<(FetchId, Vec<Key>)>,
+    pub(super) under_way: Vec<(FetchId, Asked)>,
     pub(super) fetched: FetchedRows,
+    pub(super) points: Points,
 }
 
 /// A batch.
@@ -120,13 +128,13 @@ impl ReorderBuffer {
         self.slots.iter().filter(sent).count()
     }
 
-    /// The batch that waits for a read, and the keys of the read, which is no longer under way.
-    pub(super) fn end_read(&mut self, fetch: FetchId) -> Option<(&mut Slot, Vec<Key>)> {
+    /// The batch that waits for a read, and what the read asks for, which is no longer under way.
+    pub(super) fn end_read(&mut self, fetch: FetchId) -> Option<(&mut Slot, Asked)> {
         for slot in &mut self.slots {
             let Stage::Reading(reads) = &mut slot.stage else { continue };
             if let Some(at) = reads.under_way.iter().position(|(id, _)| *id == fetch) {
-                let (_, keys) = reads.under_way.swap_remove(at);
-                return Some((slot, keys));
+                let (_, asked) = reads.under_way.swap_remove(at);
+                return Some((slot, asked));
             }
         }
         None

@@ -54,6 +54,7 @@ impl Driven {
                 Action::RunAlone(_, work) => self.alone.push(work),
                 Action::Answer(ticket, result) => self.answers.push((ticket, result)),
                 Action::Fetch(fetch, keys) => self.fetches.push((fetch, keys)),
+                Action::FetchPoints(..) => panic!("there is no value index"),
                 Action::Resolve { .. } => {}
             }
         }

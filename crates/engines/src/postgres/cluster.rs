@@ -47,7 +47,7 @@ RETURNING id, epoch, version) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM deposed RETURNING db";
 
 /// Each deletes some rows of the database `$1`, at most `$2`.
-const EMPTY: [&str; 9] = [
+const EMPTY: [&str; 11] = [
     "DELETE FROM openkv.entries WHERE db = $1 AND k = ANY (ARRAY(\
      SELECT k FROM openkv.entries WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.expiries WHERE db = $1 AND k = ANY (ARRAY(\
@@ -66,6 +66,10 @@ const EMPTY: [&str; 9] = [
      SELECT ctid FROM openkv.past WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.indexes WHERE db = $1 AND name = ANY (ARRAY(\
      SELECT name FROM openkv.indexes WHERE db = $1 LIMIT $2)) RETURNING 1",
+    "DELETE FROM openkv.value_indexes WHERE db = $1 AND id = ANY (ARRAY(\
+     SELECT id FROM openkv.value_indexes WHERE db = $1 LIMIT $2)) RETURNING 1",
+    "WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.value_entries WHERE db = $1 LIMIT $2) \
+     DELETE FROM openkv.value_entries AS e USING old WHERE e.ctid = old.place RETURNING 1",
 ];
 
 /// The shared state on one PostgreSQL server.

@@ -8,6 +8,7 @@ use super::history::{self, Replaced};
 use super::line::{Call, Value};
 use super::message_changes::MessageChanges;
 use super::replication::{self, SegmentRow};
+use super::value_entries::IndexChanges;
 use crate::feed::Extent;
 use openkv_core::model::{POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS};
 
@@ -44,6 +45,7 @@ pub(super) struct CommitStatements {
     /// The rows of the history, if there is one.
     pub(super) past: Replaced,
     pub(super) entries: EntryChanges,
+    pub(super) index_changes: IndexChanges,
     pub(super) messages: MessageChanges,
     pub(super) changes: ChangeRows,
     /// The row of the replication log, if it is on.
@@ -93,6 +95,7 @@ impl CommitStatements {
         self.messages.calls(&self.db, &mut others);
         self.changes.calls(&self.db, &mut others);
         others.is_empty()
+            && self.index_changes.is_empty()
             && self.segment.is_none()
             && !self.logs
             && self.trims_log.is_none()
@@ -102,6 +105,7 @@ impl CommitStatements {
     fn changed(&self) -> Vec<Call<'_>> {
         let mut calls = Vec::new();
         self.entries.calls(&self.db, &mut calls);
+        self.index_changes.calls(&self.db, &mut calls);
         self.messages.calls(&self.db, &mut calls);
         self.changes.calls(&self.db, &mut calls);
         calls

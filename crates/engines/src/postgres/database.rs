@@ -22,7 +22,7 @@ greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()
 CASE WHEN $2::int8 IS NULL \
 THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
 CASE WHEN leader IS NOT NULL AND leader IS DISTINCT FROM $3::bytea THEN coalesce((SELECT s.name \
-FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, log_parts FROM d";
+FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()), ''::bytea) END AS led_by, log_bits, indexes FROM d";
 
 /// Stores what the transaction has changed; answers the time of the server. NULL as the version
 /// violates the table's rule, so that a transaction that was overtaken cannot commit. Everything but
@@ -37,7 +37,7 @@ feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
 feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
 WHERE id = $1 RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
-/// The parts of the replication log of a database: the bits of the column `log_parts`. Without the first one it is
+/// The parts of the replication log of a database: the bits of the column `log_bits`. Without the first one it is
 /// off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogParts(i16);
@@ -96,6 +96,8 @@ pub(super) struct DatabaseRow {
     pub(super) led_by: Option<String>,
     /// The parts of the replication log.
     pub(super) log_parts: LogParts,
+    /// How often the list of value indexes has changed.
+    pub(super) indexes: i64,
 }
 
 impl DatabaseRow {
@@ -126,6 +128,7 @@ impl DatabaseRow {
                 .get::<Option<&[u8]>>(14)?
                 .map(|name| String::from_utf8_lossy(name).into()),
             log_parts: LogParts::of(cells.get(15)?),
+            indexes: cells.get(16)?,
         })
     }
 }

@@ -128,7 +128,8 @@ impl Direct {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<u64> {
-        let set = |open: &OpenTransaction| Ok((open.version(), open.set_log(settings, origin)?));
+        let set =
+            |open: &mut OpenTransaction| Ok((open.version(), open.set_log(settings, origin)?));
         let (version, TurnedOff { log, history }) = self.beside_leader(now_ms, deadline, set)?;
         if history {
             self.forget(history::FORGET, version)?;
@@ -147,11 +148,11 @@ impl Direct {
         &mut self,
         now_ms: i64,
         deadline: Instant,
-        change: impl FnOnce(&OpenTransaction) -> Result<T>,
+        change: impl FnOnce(&mut OpenTransaction) -> Result<T>,
     ) -> Result<T> {
         let shared = self.shared.clone();
-        let open = self.open_any(&|| Purpose::plain(&shared, now_ms, deadline))?;
-        match change(&open) {
+        let mut open = self.open_any(&|| Purpose::plain(&shared, now_ms, deadline))?;
+        match change(&mut open) {
             Ok(changed) => open.confirm().map(|()| changed),
             Err(error) => {
                 open.roll_back();

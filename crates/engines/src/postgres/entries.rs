@@ -1,6 +1,7 @@
 //! Entries in the writer's transaction: fetched together before the batch, changed together after it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -12,8 +13,10 @@ use super::line::{Call, Value};
 use super::link::Link;
 use super::logged_keys::LoggedKeys;
 use super::pages::{PageRequest, encoding, page, walk_pages};
+use super::value_entries::{self, IndexChanges, Points, end_of};
 use openkv_core::commit::{Base, EntryTable, OldRow, RowEffect, WriteNeeds};
-use openkv_core::model::{Change, EncodedValue, Key, Result, Seen, Step, Walk};
+use openkv_core::index::{ValueIndex, changes};
+use openkv_core::model::{Change, EncodedValue, Encoding, Key, Result, Seen, Step, Walk};
 
 /// The entries of keys, in any order; values only of those that ask for theirs.
 pub(super) const FETCH: &str = "\
@@ -51,15 +54,16 @@ const CLEAR_EXPIRIES: &str = "\
 DELETE FROM openkv.expiries AS x USING unnest($2::bytea[]) AS u(k) CROSS JOIN LATERAL (\
 SELECT ctid FROM openkv.expiries WHERE db = $1 AND k = u.k LIMIT 1) AS f WHERE x.ctid = f.ctid";
 
+/// The values only if `$4` says so: for the indexes that have them.
 const SWEEP: &str = "\
 WITH due AS MATERIALIZED (SELECT ctid AS place, k FROM openkv.expiries \
 WHERE db = $1 AND at_ms <= $2 ORDER BY at_ms, k LIMIT $3), \
 gone AS (DELETE FROM openkv.expiries AS x USING due WHERE x.ctid = due.place) \
 DELETE FROM openkv.entries AS e USING due CROSS JOIN LATERAL (\
 SELECT ctid FROM openkv.entries WHERE db = $1 AND k = due.k LIMIT 1) AS f \
-WHERE e.ctid = f.ctid RETURNING e.k";
+WHERE e.ctid = f.ctid RETURNING e.k, e.encoding, CASE WHEN $4::bool THEN e.v END AS v";
 
-/// As [`SWEEP`], with what the commit `$4` replaces by it.
+/// As [`SWEEP`], with what the commit `$5` replaces by it.
 const SWEEP_AND_KEEP: &str = "\
 WITH due AS MATERIALIZED (SELECT ctid AS place, k FROM openkv.expiries \
 WHERE db = $1 AND at_ms <= $2 ORDER BY at_ms, k LIMIT $3), \
@@ -68,14 +72,28 @@ swept AS (DELETE FROM openkv.entries AS e USING due CROSS JOIN LATERAL (\
 SELECT ctid FROM openkv.entries WHERE db = $1 AND k = due.k LIMIT 1) AS f \
 WHERE e.ctid = f.ctid RETURNING e.k, e.version, e.encoding, e.v, e.expires_ms), \
 kept AS (INSERT INTO openkv.past (db, k, until, version, encoding, v, expires_ms) \
-SELECT $1, k, $4, version, encoding, v, expires_ms FROM swept) SELECT k FROM swept";
+SELECT $1, k, $5, version, encoding, v, expires_ms FROM swept) \
+SELECT k, encoding, CASE WHEN $4::bool THEN v END AS v FROM swept";
 
-/// The known state of an entry before the batch.
+/// The known state of an entry before the batch; also of one that has expired.
 enum Fetched {
     Absent,
     /// Without its value.
-    Version(u64),
+    Version {
+        version: u64,
+        expire_at_ms: Option<i64>,
+    },
     Row(OldRow),
+}
+
+impl Fetched {
+    fn expire_at_ms(&self) -> Option<i64> {
+        match self {
+            Self::Absent => None,
+            Self::Version { expire_at_ms, .. } => *expire_at_ms,
+            Self::Row(row) => row.expire_at_ms,
+        }
+    }
 }
 
 /// The arguments of [`FETCH`].
@@ -120,6 +138,12 @@ pub(super) struct Entries {
     past: Replaced,
     /// Rows of the history that are inserted already.
     past_rows: usize,
+    indexes: Arc<[ValueIndex]>,
+    /// Values of unique indexes that were looked for.
+    points: Points,
+    /// The entries under value indexes that the batch has changed, with their new values.
+    covered: Vec<(Key, Option<EncodedValue>)>,
+    index_changes: IndexChanges,
 }
 
 /// The changes of entries by the batch, as columns of the statements.
@@ -203,8 +227,12 @@ impl EntryChanges {
 }
 
 impl Entries {
-    pub(super) fn new(link: Link, db: i64, row: &DatabaseRow) -> Self {
+    pub(super) fn new(link: Link, db: i64, row: &DatabaseRow, indexes: Arc<[ValueIndex]>) -> Self {
         Self {
+            indexes,
+            points: Points::default(),
+            covered: Vec::new(),
+            index_changes: IndexChanges::default(),
             link,
             db,
             now_ms: row.now_ms,
@@ -227,33 +255,77 @@ impl Entries {
             let at: i64 = Cells::of("entries", row).get(0)?;
             let at = usize::try_from(at - 1).unwrap_or(usize::MAX);
             let Some(key) = arguments.keys.get(at) else { continue };
-            let fetched = self.fetched_of(row)?;
+            let fetched = fetched_of(row)?;
             self.fetched.insert(key.clone(), fetched);
         }
         Ok(())
     }
 
-    fn fetched_of(&self, row: &Row) -> Result<Fetched> {
-        let cells = Cells::of("entries", row);
-        let version = cells.unsigned(1)?;
-        let expire_at_ms: Option<i64> = cells.get(2)?;
-        if expire_at_ms.is_some_and(|end| end <= self.now_ms) {
-            return Ok(Fetched::Absent);
-        }
-        let Some(bytes) = cells.get::<Option<&[u8]>>(4)? else {
-            return Ok(Fetched::Version(version));
-        };
-        let value = EncodedValue { encoding: encoding(cells.get(3)?)?, bytes: bytes.to_vec() };
-        Ok(Fetched::Row(OldRow { version, value, expire_at_ms }))
+    /// Takes the entries of values that were looked for.
+    pub(super) fn learn_points(&mut self, points: Points) {
+        self.points = points;
     }
 
-    fn fetch(&mut self, key: &Key, with_value: bool) -> Result<&Fetched> {
-        let mut needs = WriteNeeds::default();
-        needs.add(key, with_value);
+    fn fetch(&mut self, needs: WriteNeeds) -> Result<()> {
         let arguments = FetchArguments::of(needs);
         let rows = self.link.query(arguments.call(&self.db))?;
-        self.learn(arguments, &rows)?;
+        self.learn(arguments, &rows)
+    }
+
+    /// The entry of a key as it is stored, also if it has expired.
+    fn stored(&mut self, key: &Key, with_value: bool) -> Result<&Fetched> {
+        let known = match self.fetched.get(key) {
+            None => false,
+            Some(Fetched::Version { .. }) => !with_value,
+            Some(Fetched::Absent | Fetched::Row(_)) => true,
+        };
+        if !known {
+            let mut needs = WriteNeeds::default();
+            needs.add(key, with_value);
+            self.fetch(needs)?;
+        }
         Ok(self.fetched.get(key).unwrap_or(&Fetched::Absent))
+    }
+
+    /// As [`Entries::stored`]; absent if it has expired.
+    fn alive(&mut self, key: &Key, with_value: bool) -> Result<&Fetched> {
+        let now_ms = self.now_ms;
+        let stored = self.stored(key, with_value)?;
+        let has_expired = stored.expire_at_ms().is_some_and(|end| end <= now_ms);
+        Ok(if has_expired { &Fetched::Absent } else { stored })
+    }
+
+    /// Derives the changes of the value indexes from the values before the batch and those that it stores. Must
+    /// be called before the changes of the entries are sent.
+    pub(super) fn derive_index_changes(&mut self) -> Result<()> {
+        let covered = std::mem::take(&mut self.covered);
+        let mut unknown = WriteNeeds::default();
+        for (key, _) in &covered {
+            if !matches!(self.fetched.get(key), Some(Fetched::Absent | Fetched::Row(_))) {
+                unknown.add(key, true);
+            }
+        }
+        if !unknown.is_empty() {
+            self.fetch(unknown)?;
+        }
+        for (key, new) in &covered {
+            let old = match self.fetched.get(key) {
+                Some(Fetched::Row(row)) => Some(parts(&row.value)),
+                None | Some(Fetched::Absent | Fetched::Version { .. }) => None,
+            };
+            let new = new.as_ref().map(parts);
+            let Self { indexes, index_changes, .. } = self;
+            changes(indexes, key.as_bytes(), old, new, &mut |id, entry, added| {
+                index_changes.push(id, entry, added);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The changes of value indexes to write.
+    pub(super) fn take_index_changes(&mut self) -> IndexChanges {
+        std::mem::take(&mut self.index_changes)
     }
 
     /// The changes to write.
@@ -278,37 +350,72 @@ impl Entries {
     }
 
     fn flush(&mut self) -> Result<()> {
+        self.derive_index_changes()?;
+        let index_changes = self.take_index_changes();
         let (changes, past) = (self.take_changes(), std::mem::take(&mut self.past));
         self.past_rows += past.len();
         let mut calls = Vec::new();
         past.calls(&self.db, &mut calls);
         changes.calls(&self.db, &mut calls);
+        index_changes.calls(&self.db, &mut calls);
         self.link.run(&calls).map(drop)
     }
 }
 
+fn fetched_of(row: &Row) -> Result<Fetched> {
+    let cells = Cells::of("entries", row);
+    let (version, expire_at_ms) = (cells.unsigned(1)?, cells.get(2)?);
+    let Some(bytes) = cells.get::<Option<&[u8]>>(4)? else {
+        return Ok(Fetched::Version { version, expire_at_ms });
+    };
+    let value = EncodedValue { encoding: encoding(cells.get(3)?)?, bytes: bytes.to_vec() };
+    Ok(Fetched::Row(OldRow { version, value, expire_at_ms }))
+}
+
+fn parts(value: &EncodedValue) -> (Encoding, &[u8]) {
+    (value.encoding, &value.bytes)
+}
+
 impl Base for Entries {
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {
-        let fetched = match self.fetched.contains_key(key) {
-            true => self.fetched.get(key).unwrap_or(&Fetched::Absent),
-            false => self.fetch(key, false)?,
-        };
-        Ok(match fetched {
+        Ok(match self.alive(key, false)? {
             Fetched::Absent => None,
-            Fetched::Version(version) => Some(*version),
+            Fetched::Version { version, .. } => Some(*version),
             Fetched::Row(row) => Some(row.version),
         })
     }
 
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
-        let fetched = match self.fetched.get(key) {
-            None | Some(Fetched::Version(_)) => self.fetch(key, true)?,
-            Some(_) => self.fetched.get(key).unwrap_or(&Fetched::Absent),
-        };
-        Ok(match fetched {
+        Ok(match self.alive(key, true)? {
             Fetched::Row(row) => Some(row.clone()),
-            Fetched::Absent | Fetched::Version(_) => None,
+            Fetched::Absent | Fetched::Version { .. } => None,
         })
+    }
+
+    fn prefetch(&mut self, keys: &[Key]) -> Result<()> {
+        let mut unknown = WriteNeeds::default();
+        for key in keys.iter().filter(|key| !self.fetched.contains_key(*key)) {
+            unknown.add(key, false);
+        }
+        if unknown.is_empty() { Ok(()) } else { self.fetch(unknown) }
+    }
+
+    fn value_indexes(&self) -> Option<Arc<[ValueIndex]>> {
+        (!self.indexes.is_empty()).then(|| self.indexes.clone())
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        (lo, hi): (&[u8], &[u8]),
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let point = self.points.get(&(id, lo.to_vec())).filter(|_| hi == end_of(lo));
+        if let Some(entries) = point {
+            let _ended = entries.iter().all(|entry| visit(entry));
+            return Ok(());
+        }
+        value_entries::walk(&self.link, (self.db, id), (lo, hi), false, visit)
     }
 
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
@@ -325,6 +432,13 @@ impl Base for Entries {
 impl EntryTable for Entries {
     fn apply(&mut self, key: &Key, effect: RowEffect) -> Result<()> {
         self.logged.add(key);
+        if self.indexes.iter().any(|index| index.is_kept_for(key.as_bytes())) {
+            match &effect {
+                RowEffect::Removed => self.covered.push((key.clone(), None)),
+                RowEffect::Stored(row) => self.covered.push((key.clone(), Some(row.value.clone()))),
+                RowEffect::ExpirySet { .. } => {}
+            }
+        }
         self.changes.apply(key, effect);
         Ok(())
     }
@@ -348,14 +462,29 @@ impl EntryTable for Entries {
         self.flush()?;
         let max = i64::try_from(max).unwrap_or(i64::MAX);
         let version = version.cast_signed();
-        let swept = match self.remembers {
-            true => self.link.query((SWEEP_AND_KEEP, vec![&self.db, &now_ms, &max, &version]))?,
-            false => self.link.query((SWEEP, vec![&self.db, &now_ms, &max]))?,
-        };
-        self.past_rows += if self.remembers { swept.len() } else { 0 };
-        let key = |row| Cells::of("entries", row).get(0).map(Key::from_encoded);
-        let swept = swept.iter().map(key).collect::<Result<Vec<_>>>()?;
-        swept.iter().for_each(|key| self.logged.add(key));
+        let is_indexed = !self.indexes.is_empty();
+        let mut call: Call<'_> = (SWEEP, vec![&self.db, &now_ms, &max, &is_indexed]);
+        if self.remembers {
+            call.0 = SWEEP_AND_KEEP;
+            call.1.push(&version);
+        }
+        let rows = self.link.query(call)?;
+        self.past_rows += if self.remembers { rows.len() } else { 0 };
+        let mut swept = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let cells = Cells::of("entries", row);
+            let key = Key::from_encoded(cells.get(0)?);
+            if let Some(value) = cells.get::<Option<&[u8]>>(2)? {
+                let old = Some((encoding(cells.get(1)?)?, value));
+                let Self { indexes, index_changes, .. } = self;
+                changes(indexes, key.as_bytes(), old, None, &mut |id, entry, added| {
+                    index_changes.push(id, entry, added);
+                    Ok(())
+                })?;
+            }
+            self.logged.add(&key);
+            swept.push(key);
+        }
         Ok(swept)
     }
 }

@@ -13,6 +13,7 @@ use super::database::{DatabaseRow, LogParts};
 use super::link::Link;
 use super::logged_writes;
 use super::outcome::until_answered;
+use super::value_index;
 use openkv_core::layer::{Lead, Remembered, Resolution};
 use openkv_core::model::{Error, Kind, POSTGRES_HAND_OVER_MS_MAX, Result};
 
@@ -24,9 +25,9 @@ CASE WHEN $3::int8 IS NULL THEN leader IS NULL OR leader = $2 OR NOT EXISTS (SEL
 FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()) \
 ELSE leader = $2 AND epoch = $3 END \
 RETURNING id, epoch, version, greatest(clock_ms, \
-floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_parts), \
+floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_bits, indexes), \
 begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM led) \
-SELECT epoch, version, clock_ms, last_uuid, last_message, logs, log_parts FROM led";
+SELECT epoch, version, clock_ms, last_uuid, last_message, logs, log_bits, indexes FROM led";
 
 const START: &str = "SELECT start FROM openkv.epochs WHERE db = $1 AND epoch = $2";
 
@@ -36,6 +37,9 @@ const RAISED: &str = "\
 SELECT d.epoch FROM openkv.databases AS d CROSS JOIN LATERAL (SELECT start FROM openkv.epochs \
 WHERE db = d.id AND epoch = $3::int8 + 1 LIMIT 1) AS next \
 WHERE d.id = $1 AND d.leader = $2 AND d.epoch > $3 AND d.version = next.start";
+
+/// The epoch, while this process leads.
+const OWN: &str = "SELECT epoch FROM openkv.databases WHERE id = $1 AND leader = $2";
 
 const LEADER: &str = "\
 SELECT s.name FROM openkv.databases AS d CROSS JOIN LATERAL (SELECT name FROM openkv.servers \
@@ -82,18 +86,41 @@ pub(super) fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Res
     Ok(Resolution::Overtaken { start, error: other_leader(shared) })
 }
 
+/// Leads on after another transaction has raised the epoch for what a leader must learn, as the list of value
+/// indexes, and no other process has led since. `None` if the epoch is still this one, or another process leads.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn lead_on(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Option<Lead>> {
+    let own = shared.lease.as_ref().map(|lease| lease.id());
+    let rows = shared.query((OWN, vec![&shared.db, &own]))?;
+    match first::<i64>("databases", &rows)? {
+        Some(raised) if raised != epoch.cast_signed() => {
+            raise_again(shared, epoch.cast_signed(), deadline)
+        }
+        Some(_) | None => Ok(None),
+    }
+}
+
 /// Raises an epoch of this process, also if it has done so before and the answer was lost.
 fn raise_again(shared: &Shared, epoch: i64, deadline: Instant) -> Result<Option<Lead>> {
     if let Some(lead) = raise(shared, Some(epoch), deadline)? {
         return Ok(Some(lead));
     }
     let own = shared.lease.as_ref().map(|lease| lease.id());
-    let rows = shared.query((RAISED, vec![&shared.db, &own, &epoch]))?;
-    // The lost connection may have ended the wait for the standby, so what was found may be lost with
-    // the primary. The answer to another commit proves that the standby has all before it.
-    match first("databases", &rows)? {
-        Some(raised) => raise(shared, Some(raised), deadline),
-        None => Ok(None),
+    loop {
+        let rows = shared.query((RAISED, vec![&shared.db, &own, &epoch]))?;
+        let Some(raised) = first("databases", &rows)? else { return Ok(None) };
+        // The lost connection may have ended the wait for the standby, so what was found may be lost with
+        // the primary. The answer to another commit proves that the standby has all before it. A change of
+        // the value indexes may raise the epoch between the two, which another look finds.
+        if let Some(lead) = raise(shared, Some(raised), deadline)? {
+            return Ok(Some(lead));
+        }
+        if Instant::now() >= deadline {
+            let why = "the epoch of the database has changed meanwhile; try again";
+            return Err(Error::new(Kind::Unavailable, why));
+        }
     }
 }
 
@@ -124,6 +151,8 @@ fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
     shared.logs.replicates.store(log_parts.has_log(), Ordering::Relaxed);
     shared.logs.remembers.store(log_parts.has_history(), Ordering::Relaxed);
     shared.logs.messages.store(log_parts.has_messages(), Ordering::Relaxed);
+    let list = || shared.query((value_index::LIST, vec![&shared.db]));
+    shared.value_indexes.at(cells.get(7)?, list)?;
     Ok(Lead {
         epoch: cells.unsigned(0)?,
         version: cells.unsigned(1)?,

@@ -45,6 +45,8 @@ mod tls;
 mod transaction;
 mod url;
 mod url_parts;
+mod value_entries;
+mod value_index;
 mod writer;
 
 use std::path::Path;
@@ -71,6 +73,7 @@ pub use reader::PostgresReader;
 pub use schema::script;
 use time::Time;
 pub use url::Server;
+use value_index::KnownIndexes;
 pub use writer::PostgresWriter;
 
 /// A database on a PostgreSQL server.
@@ -94,6 +97,8 @@ pub(super) struct Shared {
     figures: Mutex<Option<LeaderFigures>>,
     /// The logs that this process writes as the leader, as its last lead has found them.
     logs: LeaderLogs,
+    /// The value indexes, as far as this process knows them.
+    value_indexes: Arc<KnownIndexes>,
     /// Names of batches: a random number, and a counter.
     batches: (u64, AtomicU64),
     /// Longest wait for a connection of a read.
@@ -153,8 +158,19 @@ impl PostgresEngine {
         let logs = LeaderLogs::default();
         let leads_as = server.leads_as().filter(|_| !readonly);
         let lease = leads_as.map(|name| Lease::of(&pool, name)).transpose()?;
-        let shared = Shared { pool, db, time, lease, seen, polled, figures, logs, batches, busy };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared {
+            pool,
+            db,
+            time,
+            lease,
+            seen,
+            polled,
+            figures,
+            logs,
+            value_indexes: Arc::default(),
+            batches,
+            busy,
+        });
         Ok(Self { shared, readonly })
     }
 

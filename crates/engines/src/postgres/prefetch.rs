@@ -9,8 +9,9 @@ use super::Shared;
 use super::cells::Cells;
 use super::database::missing;
 use super::errors::Fault;
-use super::line::Value;
-use openkv_core::model::{Error, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
+use super::line::{Call, Value};
+use super::link::Link;
+use openkv_core::model::{Error, Key, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
 
 /// A read of points, `$spans` of more. The first columns are those of a page, so that
 /// [`super::pages::seen`] reads both. A row without a key carries only the version.
@@ -97,25 +98,28 @@ pub(super) fn fits(needs: &Needs<'_>) -> bool {
 #[derive(Default)]
 struct Columns<'r>(Vec<&'r [u8]>, Vec<&'r [u8]>, Vec<i64>, Vec<i64>);
 
-impl Prefetched {
-    /// Fetches; on another connection if one turns out to be lost.
-    pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, needs: Needs<'_>) -> Result<Self> {
-        let (mut keys, mut key_places) = (Vec::new(), Vec::new());
-        let mut columns = [Columns::default(), Columns::default()];
-        let mut spans = Vec::new();
+/// A read, as the arguments of a statement, and the spans that wait for its rows.
+#[derive(Default)]
+struct Asked<'r> {
+    keys: Vec<&'r [u8]>,
+    key_places: Vec<i64>,
+    forward: Columns<'r>,
+    backward: Columns<'r>,
+    spans: Vec<Span>,
+}
+
+impl<'r> Asked<'r> {
+    fn of(needs: Needs<'r>) -> Self {
+        let mut asked = Self::default();
         for key in needs.keys {
-            key_places.push(NO_SPAN);
-            keys.push(key.as_bytes());
+            asked.add_point(key);
         }
         for range in needs.ranges {
             match range {
-                Range::Point(key) => {
-                    key_places.push(NO_SPAN);
-                    keys.push(key.as_bytes());
-                }
+                Range::Point(key) => asked.add_point(key),
                 Range::Span { limit: 0, .. } => {}
                 Range::Span { start, end, limit, reverse } => {
-                    let [forward, backward] = &mut columns;
+                    let Self { forward, backward, spans, .. } = &mut asked;
                     let Columns(starts, ends, limits, places) =
                         if *reverse { backward } else { forward };
                     starts.push(start.as_bytes());
@@ -128,25 +132,27 @@ impl Prefetched {
                 }
             }
         }
-        let deadline = Instant::now() + shared.busy;
-        let [forward, backward] = &columns;
-        let rows = loop {
-            let mut lent = shared.pool.lend(deadline)?;
-            let mut values: Vec<&Value<'_>> = vec![&shared.db, &now_ms, &keys, &key_places];
-            if !spans.is_empty() {
-                for Columns(starts, ends, limits, places) in [forward, backward] {
-                    values.extend([starts as &Value<'_>, ends, limits, places]);
-                }
-            }
-            let call = (if spans.is_empty() { POINTS } else { FETCH }, values);
-            let answer = lent.session.run(&[call]).pop();
-            if lent.session.is_closed() && Instant::now() < deadline {
-                continue;
-            }
-            lent.give_back();
-            let answer = answer.ok_or_else(|| Error::internal("a statement without an answer"))?;
-            break answer.map_err(Fault::into_error)?.rows;
-        };
+        asked
+    }
+
+    fn add_point(&mut self, key: &'r Key) {
+        self.key_places.push(NO_SPAN);
+        self.keys.push(key.as_bytes());
+    }
+
+    fn call<'a>(&'a self, db: &'a i64, now_ms: &'a Option<i64>) -> Call<'a> {
+        let mut values: Vec<&Value<'_>> = vec![db, now_ms, &self.keys, &self.key_places];
+        if self.spans.is_empty() {
+            return (POINTS, values);
+        }
+        for Columns(starts, ends, limits, places) in [&self.forward, &self.backward] {
+            values.extend([starts as &Value<'_>, ends, limits, places]);
+        }
+        (FETCH, values)
+    }
+
+    fn answered(self, rows: Vec<Row>) -> Result<Prefetched> {
+        let Self { keys, mut spans, .. } = self;
         let version = Cells::of("databases", rows.first().ok_or_else(missing)?).get(6)?;
         let mut points: HashMap<_, _> = keys.iter().map(|key| (key.to_vec(), None)).collect();
         for row in rows {
@@ -160,7 +166,38 @@ impl Prefetched {
                 }
             }
         }
-        Ok(Self { version, points, spans })
+        Ok(Prefetched { version, points, spans })
+    }
+}
+
+impl Prefetched {
+    /// Fetches; on another connection if one turns out to be lost.
+    pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, needs: Needs<'_>) -> Result<Self> {
+        let asked = Asked::of(needs);
+        let deadline = Instant::now() + shared.busy;
+        let rows = loop {
+            let mut lent = shared.pool.lend(deadline)?;
+            let answer = lent.session.run(&[asked.call(&shared.db, &now_ms)]).pop();
+            if lent.session.is_closed() && Instant::now() < deadline {
+                continue;
+            }
+            lent.give_back();
+            let answer = answer.ok_or_else(|| Error::internal("a statement without an answer"))?;
+            break answer.map_err(Fault::into_error)?.rows;
+        };
+        asked.answered(rows)
+    }
+
+    /// Fetches in an open transaction, from its snapshot and at its time.
+    pub(super) fn fetch_within(
+        link: &Link,
+        db: i64,
+        now_ms: i64,
+        needs: Needs<'_>,
+    ) -> Result<Self> {
+        let asked = Asked::of(needs);
+        let rows = link.query(asked.call(&db, &Some(now_ms)))?;
+        asked.answered(rows)
     }
 
     /// The entry of a key, if the read has named it.

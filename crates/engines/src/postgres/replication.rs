@@ -58,7 +58,7 @@ retention_ms = excluded.retention_ms, bytes_max = excluded.bytes_max, history_ms
 history_version = excluded.history_version, history_at_ms = excluded.history_at_ms";
 
 const SWITCH: &str = "\
-WITH d AS (UPDATE openkv.databases SET log_parts = $2, \
+WITH d AS (UPDATE openkv.databases SET log_bits = $2, \
 epoch = epoch + CASE WHEN leader IS NULL THEN 0 ELSE 1 END WHERE id = $1 \
 RETURNING id, epoch, version, leader) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WHERE leader IS NOT NULL";
@@ -66,7 +66,7 @@ INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WH
 /// A PostgreSQL server that was restored to an earlier time, or a standby that was promoted, has another
 /// timeline; one that was made from a dump has another identifier.
 const STATE: &str = "\
-SELECT d.version, d.log_parts, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
+SELECT d.version, d.log_bits, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
 r.retention_ms, r.bytes_max, (SELECT system_identifier FROM pg_control_system()), \
 CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) \
 ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int4 END, r.history_ms, r.history_version, r.history_at_ms \

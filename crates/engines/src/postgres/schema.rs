@@ -12,7 +12,7 @@ use super::session::Session;
 use openkv_core::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
-const FORMAT: i32 = 5;
+const FORMAT: i32 = 6;
 
 /// Names of databases for an error about one that is not there.
 const NAMES: &str = "SELECT name FROM openkv.databases ORDER BY id DESC LIMIT $1";
@@ -40,7 +40,8 @@ CREATE TABLE openkv.databases (
   feed_set_bytes int8 NOT NULL DEFAULT 0,
   feed_removal_rows int8 NOT NULL DEFAULT 0,
   feed_removal_bytes int8 NOT NULL DEFAULT 0,
-  log_parts int2 NOT NULL DEFAULT 0
+  log_bits int2 NOT NULL DEFAULT 0,
+  indexes int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE TABLE openkv.epochs (
   db int8 NOT NULL, epoch int8 NOT NULL, start int8 NOT NULL, PRIMARY KEY (db, epoch)
@@ -127,9 +128,24 @@ ALTER TABLE openkv.past ALTER COLUMN v SET STORAGE EXTERNAL;
 CREATE INDEX IF NOT EXISTS past_order ON openkv.past ((db + 0), until);
 ";
 
+/// The tables that the format 6 has added: the definitions of value indexes, and their entries.
+const TABLES_OF_FORMAT_6: &str = "\
+CREATE TABLE IF NOT EXISTS openkv.value_indexes (
+  db int8 NOT NULL, id int8 NOT NULL, name bytea NOT NULL, prefix bytea NOT NULL,
+  paths bytea[] NOT NULL, descending int2 NOT NULL, flags int2 NOT NULL, progress bytea, verified bytea,
+  scanned int8 NOT NULL DEFAULT 0, failed bytea, failed_other bytea,
+  dropped bool NOT NULL DEFAULT false, PRIMARY KEY (db, id)
+);
+CREATE TABLE IF NOT EXISTS openkv.value_entries (
+  db int8 NOT NULL, id int8 NOT NULL, head bytea NOT NULL, digest bytea NOT NULL,
+  tail bytea NOT NULL, PRIMARY KEY (db, id, head, digest)
+);
+";
+
 /// Changes tables of an older format. The row of the format is locked, so that one process does it. An older
-/// openkv that is connected would not write the history, or the messages of the log: it fails for the column
-/// `replicates` of the format 3 or `keeps` of the format 4, which are gone, and as a leader for its epoch before that.
+/// openkv that is connected would not write the history, the messages of the log, or value indexes: it fails for the
+/// column `replicates` of the format 3, `keeps` of the format 4 or `log_parts` of the format 5, which are gone, and as
+/// a leader for its epoch before that.
 const FROM_OLDER_FORMATS: &str = "\
 SELECT version FROM openkv.format FOR UPDATE;
 ALTER TABLE openkv.log ADD COLUMN IF NOT EXISTS writes bytea;
@@ -140,8 +156,12 @@ ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS log_parts int2 NOT NULL DE
 UPDATE openkv.databases SET log_parts = CASE WHEN keeps >= 2 THEN 3 ELSE 1 END
   WHERE (replicates OR keeps > 0) AND log_parts = 0;
 ALTER TABLE openkv.databases DROP COLUMN replicates, DROP COLUMN keeps;
+ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS log_bits int2 NOT NULL DEFAULT 0;
+ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS indexes int8 NOT NULL DEFAULT 0;
+UPDATE openkv.databases SET log_bits = log_parts WHERE log_parts <> 0;
+ALTER TABLE openkv.databases DROP COLUMN log_parts;
 WITH d AS (UPDATE openkv.databases SET epoch = epoch + 1 WHERE leader IS NOT NULL
-  AND EXISTS (SELECT FROM openkv.format WHERE version < 5) RETURNING id, epoch, version)
+  AND EXISTS (SELECT FROM openkv.format WHERE version < 6) RETURNING id, epoch, version)
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
 ";
 
@@ -149,7 +169,7 @@ INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
 #[must_use]
 pub fn script() -> String {
     format!(
-        "BEGIN;\n{TABLES}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n"
+        "BEGIN;\n{TABLES}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}{TABLES_OF_FORMAT_6}INSERT INTO openkv.format VALUES ({FORMAT});\nCOMMIT;\n"
     )
 }
 
@@ -235,7 +255,7 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
 
 fn change_format(session: &mut Session) -> Result<()> {
     let changed = session.execute(&format!(
-        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}\
+        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}{TABLES_OF_FORMAT_6}\
          UPDATE openkv.format SET version = {FORMAT} WHERE version < {FORMAT};\nCOMMIT;\n"
     ));
     if let Err(error) = &changed {

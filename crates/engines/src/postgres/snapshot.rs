@@ -16,16 +16,18 @@ use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
 use super::read_transaction::{begin_read, end_read, size};
 use super::replication::LogReader;
+use super::{value_entries, value_index};
 use crate::{FeedLog, FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     BEFORE_EXPIRY_MS, Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind,
     Logged, Needs, Peek, PeekCursor, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats,
-    Step, Versionstamp, Walk,
+    Step, ValueIndexState, Versionstamp, Walk,
 };
 
 /// The first statement of the transaction takes the snapshot.
 const NOW: &str = "\
-SELECT version, greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms \
+SELECT version, indexes, greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms \
 FROM openkv.databases WHERE id = $1";
 
 /// A read of the database.
@@ -42,6 +44,8 @@ pub(super) struct PostgresSnapshot {
 struct Open {
     link: Link,
     version: i64,
+    /// How often the list of value indexes has changed.
+    indexes: i64,
     now_ms: i64,
 }
 
@@ -76,9 +80,9 @@ impl PostgresSnapshot {
     fn begin(&self) -> Result<Open> {
         let (link, rows) = begin_read(&self.shared, (NOW, vec![&self.shared.db, &self.now_ms]))?;
         let cells = Cells::of("databases", rows.first().ok_or_else(missing)?);
-        let (version, clock_ms) = (cells.get(0)?, cells.get(1)?);
+        let (version, indexes, clock_ms) = (cells.get(0)?, cells.get(1)?, cells.get(2)?);
         let now_ms = if self.has_expired() { BEFORE_EXPIRY_MS } else { clock_ms };
-        Ok(Open { link, version, now_ms })
+        Ok(Open { link, version, indexes, now_ms })
     }
 
     /// Whether it has entries that have expired.
@@ -95,9 +99,15 @@ impl PostgresSnapshot {
 
 impl Snapshot for PostgresSnapshot {
     fn prefetch(&mut self, needs: Needs<'_>) -> Result<()> {
-        if self.open.is_none() && fits(&needs) && !self.has_expired() {
-            self.prefetched = Some(Prefetched::fetch(&self.shared, self.now_ms, needs)?);
+        if !fits(&needs) || self.has_expired() {
+            return Ok(());
         }
+        self.prefetched = Some(match &self.open {
+            None => Prefetched::fetch(&self.shared, self.now_ms, needs)?,
+            Some(Open { link, now_ms, .. }) => {
+                Prefetched::fetch_within(link, self.shared.db, *now_ms, needs)?
+            }
+        });
         Ok(())
     }
 
@@ -252,6 +262,29 @@ impl Finder for PostgresSnapshot {
     fn indexes(&mut self, _count: bool) -> Result<Vec<IndexInfo>> {
         let db = self.shared.db;
         indexes::list(&self.open()?.link, db)
+    }
+
+    fn value_indexes(&mut self) -> Result<Arc<[ValueIndex]>> {
+        let shared = self.shared.clone();
+        let Open { link, indexes, .. } = self.open()?;
+        let list = || link.query((value_index::LIST, vec![&shared.db]));
+        let known = shared.value_indexes.at(*indexes, list)?;
+        // How far they are is not counted as a change of the list.
+        match known.iter().any(|index| index.info.state == ValueIndexState::Building) {
+            true => Ok(value_index::read(&list()?)?.into()),
+            false => Ok(known),
+        }
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        range: (&[u8], &[u8]),
+        reverse: bool,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let db = self.shared.db;
+        value_entries::walk(&self.open()?.link, (db, id), range, reverse, visit)
     }
 
     fn search(&mut self, _search: &Search, _visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {

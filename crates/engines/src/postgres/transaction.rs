@@ -4,6 +4,7 @@
 //! changes, the fence and COMMIT without waiting in between.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -22,13 +23,16 @@ use super::logged_writes;
 use super::messages::{HeldArguments, Messages};
 use super::pool::Lent;
 use super::replication::{self, SegmentRow, TurnedOff};
+use super::value_entries::PointArguments;
+use super::value_index::{self, KnownIndexes};
+use crate::fulltext::taken_by_value;
 use openkv_core::codec::change_log;
 use openkv_core::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
 use openkv_core::model::{
     Ack, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
     IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
     POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
-    WriteRecord,
+    ValueIndexInfo, ValueIndexRequest, WriteRecord,
 };
 
 pub(super) const BEGIN: &str = "BEGIN";
@@ -61,6 +65,8 @@ pub(super) struct Purpose<'w> {
     pub(super) renewals: &'w [Renewal],
     pub(super) acks: Vec<Ack>,
     pub(super) claims: &'w [Claim],
+    /// The value indexes that this process knows.
+    pub(super) known: Arc<KnownIndexes>,
 }
 
 impl<'w> Purpose<'w> {
@@ -80,7 +86,7 @@ impl<'w> Purpose<'w> {
         Self {
             durable: *durable,
             bytes: writes.iter().map(AtomicWrite::size_bytes).sum(),
-            needs: WriteNeeds::of(writes),
+            needs: WriteNeeds::of(writes, &shared.value_indexes.newest()),
             settlements,
             renewals,
             acks: writes.iter().flat_map(AtomicWrite::acks).copied().collect(),
@@ -103,6 +109,7 @@ impl<'w> Purpose<'w> {
             renewals: &[],
             acks: Vec::new(),
             claims: &[],
+            known: shared.value_indexes.clone(),
         }
     }
 }
@@ -157,12 +164,14 @@ impl OpenTransaction {
             bytes: _,
             now_ms,
             deadline,
-            needs,
+            mut needs,
             settlements,
             renewals,
             acks,
             claims,
+            known,
         } = of;
+        let points = PointArguments::of(needs.take_points());
         let fetch = FetchArguments::of(needs);
         let held = HeldArguments::of(settlements, renewals, &acks, claims);
         let wait = deadline.saturating_duration_since(Instant::now());
@@ -182,6 +191,9 @@ impl OpenTransaction {
         calls.push((LOCK, vec![&db, &now_ms, &own]));
         if !fetch.is_empty() {
             calls.push(fetch.call(&db));
+        }
+        if !points.is_empty() {
+            calls.push(points.call(&db));
         }
         held.calls(&db, &mut calls);
         let mut answers = Vec::with_capacity(calls.len());
@@ -205,11 +217,18 @@ impl OpenTransaction {
         // A failure from here on drops the connection, which ends the transaction.
         let row = DatabaseRow::of(&locked).map_err(|error| (error, false))?;
         let link = Link::new(lent);
-        let mut entries = Entries::new(link.clone(), db, &row);
+        let list = || link.query((value_index::LIST, vec![&db]));
+        let indexes = known.at(row.indexes, list).map_err(|error| (error, false))?;
+        let mut entries = Entries::new(link.clone(), db, &row, indexes);
         let mut messages = Messages::new(link.clone(), db, row.last_message);
         if !fetch.is_empty() {
             let rows = answers.next().unwrap_or_default();
             entries.learn(fetch, &rows).map_err(|error| (error, false))?;
+        }
+        if !points.is_empty() {
+            let rows = answers.next().unwrap_or_default();
+            let points = points.into_points(&rows).map_err(|error| (error, false))?;
+            entries.learn_points(points);
         }
         if !held.is_empty() {
             let [named, ends, limited] =
@@ -230,6 +249,8 @@ impl OpenTransaction {
     /// Nothing was done; except `OutcomeUnknown`, when a user has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
         let Self { link, db, row, mut entries, mut messages, feed, segment, next, writes } = self;
+        entries.derive_index_changes()?;
+        let index_changes = entries.take_index_changes();
         let flushed = messages.has_flushed();
         let (uuid, last_message) = (entries.uuid(), messages.last_id());
         let (changed, keys) = (entries.take_changes(), entries.take_logged());
@@ -256,6 +277,7 @@ impl OpenTransaction {
             writes,
             past,
             entries: changed,
+            index_changes,
             messages: sent,
             changes: logged,
             segment,
@@ -373,12 +395,26 @@ impl OpenTransaction {
 
     /// As [`crate::Indexer::create_index`].
     pub(super) fn create_index(&self, request: &IndexRequest) -> Result<IndexInfo> {
+        if value_index::has_name(&self.link, self.db, &request.spec.name)? {
+            return Err(taken_by_value(&request.spec.name));
+        }
         indexes::create(&self.link, self.db, request)
     }
 
     /// As [`crate::Indexer::drop_index`].
     pub(super) fn drop_index(&self, choice: &IndexChoice) -> Result<bool> {
-        indexes::remove(&self.link, self.db, choice)
+        Ok(indexes::remove(&self.link, self.db, choice)?
+            || value_index::remove(&self.link, self.db, choice)?)
+    }
+
+    /// As [`crate::Indexer::create_value_index`].
+    pub(super) fn create_value_index(&self, request: &ValueIndexRequest) -> Result<ValueIndexInfo> {
+        value_index::create(&self.link, (self.db, self.row.indexes), request)
+    }
+
+    /// As [`crate::Indexer::build_indexes`].
+    pub(super) fn build_indexes(&mut self) -> Result<bool> {
+        value_index::build(&self.link, self.db, &mut self.entries, self.row.now_ms)
     }
 
     /// The last commit of the transaction so far.

@@ -4,21 +4,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Shared;
-use super::cells::first;
+use super::cells::{Cells, first};
 use super::direct::Direct;
 use super::leader::Leader;
 use super::queues;
+use super::transaction::OpenTransaction;
 use crate::{
     DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Ticket, Wake, Work,
     Writer,
 };
 use openkv_core::model::{
-    Capabilities, Capability, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexRequest,
-    LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged, Result, Vacuumed,
+    Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
+    IndexRequest, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged, Result,
+    Vacuumed, ValueIndexInfo, ValueIndexRequest,
 };
 
-const EARLIEST_EXPIRY: &str =
-    "SELECT at_ms FROM openkv.expiries WHERE db = $1 ORDER BY at_ms LIMIT 1";
+/// The earliest expiry, and whether value indexes are being built or deleted.
+const NEXT: &str = "\
+SELECT (SELECT at_ms FROM openkv.expiries WHERE db = $1 ORDER BY at_ms LIMIT 1), \
+EXISTS (SELECT FROM openkv.value_indexes WHERE db = $1 \
+AND (dropped OR progress IS NOT NULL OR verified IS NOT NULL))";
 
 /// Writes to a database.
 pub struct PostgresWriter {
@@ -88,11 +93,13 @@ impl Writer for PostgresWriter {
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
-        Ok(NextDeadlines {
-            expiry_ms: self.read_number(EARLIEST_EXPIRY)?,
-            purge_ms: self.read_number(queues::EARLIEST_PURGE)?,
-            building: false,
-        })
+        let shared = &self.direct.shared;
+        let rows = shared.query((NEXT, vec![&shared.db]))?;
+        let row = rows.first().ok_or_else(|| Error::internal("a statement without an answer"))?;
+        let cells = Cells::of("expiries", row);
+        let (expiry_ms, building) = (cells.get(0)?, cells.get(1)?);
+        let purge_ms = self.read_number(queues::EARLIEST_PURGE)?;
+        Ok(NextDeadlines { expiry_ms, purge_ms, building })
     }
 
     fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
@@ -151,7 +158,15 @@ impl Indexer for PostgresWriter {
         self.direct.beside_leader(0, deadline, |open| open.drop_index(choice))
     }
 
-    fn build_indexes(&mut self, _now_ms: i64, _deadline: Instant) -> Result<bool> {
-        Ok(false)
+    fn create_value_index(
+        &mut self,
+        request: &ValueIndexRequest,
+        deadline: Instant,
+    ) -> Result<ValueIndexInfo> {
+        self.direct.beside_leader(0, deadline, |open| open.create_value_index(request))
+    }
+
+    fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
+        self.direct.beside_leader(now_ms, deadline, OpenTransaction::build_indexes)
     }
 }

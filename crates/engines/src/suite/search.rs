@@ -22,12 +22,18 @@ pub(super) fn doc(name: &str, text: &str) -> Mutation {
 }
 
 pub(super) fn doc_until(name: &str, text: &str, expire_at_ms: Option<i64>) -> Mutation {
-    let expiry = expire_at_ms.map(Time::At);
+    texts_at(&["d", name], &[("t", text)], expire_at_ms)
+}
+
+/// Stores an object of texts.
+pub(super) fn texts_at(key: &[&str], texts: &[(&str, &str)], until: Option<i64>) -> Mutation {
     let mut value = Value::new(Node::Null);
-    let text = value.push(Node::String(text.into()));
-    value.set(value.root_id(), Node::Object(vec![("t".into(), text)]));
+    let field = |(name, text): &(&str, &str)| ((*name).into(), Node::String((*text).into()));
+    let fields: Vec<_> = texts.iter().map(field).collect();
+    let fields = fields.into_iter().map(|(name, text)| (name, value.push(text))).collect();
+    value.set(value.root_id(), Node::Object(fields));
     let value = EncodedValue { encoding: Encoding::Cbor, bytes: cbor::encode(&value).unwrap() };
-    Mutation::Set { key: of(&["d", name]), suffixed: false, value, expiry }
+    Mutation::Set { key: of(key), suffixed: false, value, expiry: until.map(Time::At) }
 }
 
 fn exact(spec: &IndexSpec) -> IndexRequest {

@@ -1,12 +1,15 @@
 //! The rules of value indexes.
 
-use super::search::{doc, doc_until, of};
+use std::collections::BTreeSet;
+
+use super::search::{doc, doc_until, of, texts_at};
 use super::*;
 use crate::Indexer;
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    BEFORE_EXPIRY_MS, Change, ChangeKind, INDEX_BUILD_ROWS_MAX, IndexChoice, LogSegment, OrderPath,
-    ValueIndexRequest, ValueIndexSpec, ValueIndexState, Walk,
+    BEFORE_EXPIRY_MS, Change, ChangeKind, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexRequest,
+    IndexSpec, LogSegment, OrderPath, Tokenizer, ValueIndexRequest, ValueIndexSpec,
+    ValueIndexState, Walk,
 };
 
 fn request(unique: bool) -> ValueIndexRequest {
@@ -71,17 +74,116 @@ pub(super) fn entries_follow_every_change(engine: &impl Engine) {
     assert_eq!(agrees(engine), count - 3 + 3);
     apply_at(&mut writer, Work { sweep_max: 9, ..Work::default() }, NOW + 10);
     assert_eq!(agrees(engine), count - 3 + 1);
-    // What another copy's log brings.
-    let version = read(&mut engine.reader().unwrap(), NOW, |of| of.stats()).stamp.version() + 1;
-    let Mutation::Set { key, value, .. } = doc("repeated", "z") else { panic!("a set") };
-    let set = Change { key, version, kind: ChangeKind::Set { value, expire_at_ms: None } };
-    let deleted = Change { key: of(&["d", "3"]), version, kind: ChangeKind::Deleted };
-    let changes = change_log::encode(version, &[set, deleted]);
-    let segment = LogSegment { first: version, last: version, at_ms: NOW, changes: &changes };
-    writer.replay(segment, soon()).unwrap();
-    assert_eq!(agrees(engine), count - 3 + 1);
     assert!(writer.drop_index(&IndexChoice::Name("t".into()), soon()).unwrap());
     assert_eq!(read(&mut engine.reader().unwrap(), NOW, |of| of.value_indexes()).len(), 0);
+}
+
+pub(super) fn entries_of_value_indexes_follow_a_repeated_log(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![doc("0", "a"), doc("3", "b")]);
+    writer.create_value_index(&request(false), soon()).unwrap();
+    build(&mut writer);
+    assert_eq!(agrees(engine), 2);
+    let version = read(&mut engine.reader().unwrap(), NOW, |of| of.stats()).stamp.version() + 1;
+    let set = |name, text, version| {
+        let Mutation::Set { key, value, .. } = doc(name, text) else { panic!("a set") };
+        Change { key, version, kind: ChangeKind::Set { value, expire_at_ms: None } }
+    };
+    let changes = [
+        set("repeated", "z", version),
+        Change { key: of(&["d", "3"]), version, kind: ChangeKind::Deleted },
+        set("0", "changed", version),
+    ];
+    let changes = change_log::encode(version, &changes);
+    let segment = LogSegment { first: version, last: version, at_ms: NOW, changes: &changes };
+    writer.replay(segment, soon()).unwrap();
+    assert_eq!(agrees(engine), 2);
+}
+
+/// Entries of one index that begin with the same thousands of bytes: an engine may index their beginnings.
+pub(super) fn long_values_are_in_order(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let on = ["t", "u", "v", "w"].map(|path| OrderPath { path: path.into(), descending: false });
+    let mut long = request(false);
+    long.spec.on = on.to_vec();
+    writer.create_value_index(&long, soon()).unwrap();
+    let same = "\0x".repeat(500);
+    let docs: Vec<_> = (0..40)
+        .map(|n| {
+            // In another order than that of the keys.
+            let last = format!("{:02}", n * 7 % 40);
+            let texts = [("t", same.as_str()), ("u", &same), ("v", &last), ("w", &same)];
+            texts_at(&["d", &n.to_string()], &texts, None)
+        })
+        .collect();
+    mutate(&mut writer, docs);
+    mutate(&mut writer, vec![doc("short", &same), doc("a", "a")]);
+    let all = 42;
+    assert_eq!(agrees(engine), all);
+    let walk = |reader: &mut _, range: (&[u8], &[u8]), reverse| {
+        read(reader, NOW, |snapshot| {
+            let id = snapshot.value_indexes()?[0].info.id;
+            let mut found = Vec::new();
+            snapshot.walk_index(id, range, reverse, &mut |entry| {
+                found.push(entry.to_vec());
+                found.len() < 30
+            })?;
+            Ok(found)
+        })
+    };
+    let mut reader = engine.reader().unwrap();
+    let forward = walk(&mut reader, (&[], &[0xff]), false);
+    assert!(forward.is_sorted() && forward.len() == 30);
+    let backward = walk(&mut reader, (&[], &[0xff]), true);
+    assert!(backward.iter().rev().is_sorted() && backward.len() == 30);
+    let (from, to) = (&forward[5], &forward[20]);
+    assert_eq!(walk(&mut reader, (from, to), false), forward[5..20]);
+    let reversed: Vec<_> = forward[5..20].iter().rev().cloned().collect();
+    assert_eq!(walk(&mut reader, (from, to), true), reversed);
+    mutate(
+        &mut writer,
+        (0..40).map(|n| Mutation::Delete { key: of(&["d", &n.to_string()]) }).collect(),
+    );
+    assert_eq!(agrees(engine), 2);
+}
+
+pub(super) fn an_index_that_is_replaced_leaves_nothing(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    mutate(&mut writer, vec![doc("a", "1"), doc("b", "2")]);
+    let first = writer.create_value_index(&request(true), soon()).unwrap();
+    build(&mut writer);
+    let again = writer.create_value_index(&request(true), soon()).unwrap();
+    assert_eq!((again.id, again.state), (first.id, ValueIndexState::Ready));
+    let other = request(false);
+    let refused = writer.create_value_index(&other, soon()).unwrap_err();
+    assert!(refused.message().contains("another index 't'"), "{refused}");
+    let replaced = writer.create_value_index(&ValueIndexRequest { replace: true, ..other }, soon());
+    let ids = BTreeSet::from([first.id, replaced.unwrap().id]);
+    build(&mut writer);
+    assert_eq!(agrees(engine), 2);
+    let left = read(&mut engine.reader().unwrap(), NOW, |snapshot| {
+        let mut left = 0;
+        for id in &ids {
+            snapshot.walk_index(*id, (&[], &[0xff]), false, &mut |_| {
+                left += 1;
+                true
+            })?;
+        }
+        Ok(left)
+    });
+    assert_eq!(left, 2);
+    // It refuses nothing any more.
+    let decisions = mutate(&mut writer, vec![doc("c", "1")]);
+    assert!(matches!(decisions[0], Decision::Committed(_)), "{decisions:?}");
+    let taken = IndexRequest::exact(IndexSpec {
+        name: "t".into(),
+        prefix: of(&["e"]),
+        fields: vec!["t".into()],
+        tokenizer: Tokenizer::Unicode61,
+        prefix_lengths: vec![],
+    });
+    let refused = writer.create_index(&taken, soon()).unwrap_err();
+    assert!(refused.message().contains("that of a value index"), "{refused}");
 }
 
 pub(super) fn unique_values_are_decided_in_the_order_of_the_writes(engine: &impl Engine) {

@@ -120,3 +120,6 @@ pub const POSTGRES_PAST_TRIM_ROWS: i64 = POSTGRES_PAST_TRIM_COMMITS * POSTGRES_P
 
 /// Most versions of an entry that one statement reads from the history.
 pub const POSTGRES_VERSIONS_PAGE_ROWS: i64 = 64;
+
+/// Bytes of an entry of a value index that PostgreSQL's own index has: its rows have at most 2,704 bytes.
+pub const POSTGRES_INDEX_HEAD_BYTES: usize = 2_560;

@@ -29,4 +29,4 @@ pub(super) use versions::{entry, replaced};
 /// The last commit before the history, if the database keeps one.
 const SINCE: &str = "\
 SELECT r.history_version FROM openkv.databases AS d \
-JOIN openkv.replication AS r ON r.db = d.id WHERE d.id = $1 AND d.log_parts & 2 <> 0";
+JOIN openkv.replication AS r ON r.db = d.id WHERE d.id = $1 AND d.log_bits & 2 <> 0";

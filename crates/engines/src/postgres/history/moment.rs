@@ -30,7 +30,7 @@ use openkv_core::model::{
 const POINTS: &str = "\
 SELECT f.k, f.version, f.encoding, f.expires_ms, f.v, d.since FROM (SELECT (\
 SELECT r.history_version FROM openkv.databases AS b \
-JOIN openkv.replication AS r ON r.db = b.id WHERE b.id = $1 AND b.log_parts & 2 <> 0) AS since) AS d \
+JOIN openkv.replication AS r ON r.db = b.id WHERE b.id = $1 AND b.log_bits & 2 <> 0) AS since) AS d \
 LEFT JOIN LATERAL (SELECT u.k, e.version, e.encoding, e.expires_ms, e.v \
 FROM unnest($2::bytea[]) AS u(k) CROSS JOIN LATERAL (SELECT * FROM (\
 (SELECT 0 AS o, version, encoding, expires_ms, v FROM openkv.past \

@@ -20,10 +20,12 @@ use crate::postgres::pages::encoding;
 use crate::postgres::replication::SegmentRow;
 use crate::postgres::single_statement;
 use crate::postgres::transaction::{BEGIN, COMMIT, IDLE_WAIT, NOT_DURABLE, long_wait_ms};
+use crate::postgres::value_entries::{IndexChanges, PointArguments};
 use crate::postgres::{LeaderLogs, Shared};
 use openkv_core::codec::change_log;
-use openkv_core::commit::{Effects, OldRow, RowEffect, Sent};
-use openkv_core::layer::{Commit, Fetched};
+use openkv_core::commit::{Effects, IndexPoint, OldRow, RowEffect, Sent};
+use openkv_core::index::EntryChange;
+use openkv_core::layer::{Commit, Event, FetchId, Fetched};
 use openkv_core::model::{EncodedValue, Error, Key, LoggedMessage, Result};
 
 /// Answers with a row if no other process has written to the database.
@@ -58,7 +60,7 @@ impl BatchStatements {
     pub(super) fn of(shared: &Shared, commit: Commit) -> Self {
         let db = shared.db;
         let [epoch, version, next] = [commit.epoch, commit.prev, commit.next].map(u64::cast_signed);
-        let Effects { removed, uuid, rows, messages, changes, .. } = commit.effects;
+        let Effects { removed, uuid, rows, messages, changes, index_entries, .. } = commit.effects;
         if next == version && messages.is_empty() && rows.is_empty() && uuid.is_none() {
             return Self::Confirm { db, epoch, version };
         }
@@ -71,6 +73,11 @@ impl BatchStatements {
             }
             entries.apply(&key, effect);
         }
+        let mut index_changes = IndexChanges::default();
+        for EntryChange { index, entry, added } in &index_entries {
+            index_changes.push(*index, entry, *added);
+        }
+        bytes += index_changes.bytes();
         let LeaderLogs { feeds, replicates, remembers, messages: logs_messages } = &shared.logs;
         let logs_messages = logs_messages.load(Ordering::Relaxed);
         let (mut sent, mut last_message) = (MessageChanges::default(), commit.last_message);
@@ -111,6 +118,7 @@ impl BatchStatements {
             writes: logged_writes::encoded(&commit.records, commit.prev),
             past,
             entries,
+            index_changes,
             messages: sent,
             changes: logged,
             segment: segment.filter(|_| next != version),
@@ -194,28 +202,59 @@ pub(super) fn fate(answers: Answers, count: usize, time_at: usize, unreplicated:
     }
 }
 
-/// A read of entries.
-pub(super) struct FetchStatement {
-    pub(super) db: i64,
-    pub(super) arguments: FetchArguments,
+/// What a leader reads.
+#[derive(Clone)]
+pub(super) enum Wanted {
+    /// Entries, each with or without its value.
+    Keys(Vec<(Key, bool)>),
+    /// Values of unique indexes.
+    Points(Vec<IndexPoint>),
+}
+
+/// The statement of a read.
+pub(super) enum FetchStatement {
+    Keys(i64, FetchArguments),
+    Points(i64, PointArguments),
+}
+
+impl FetchStatement {
+    pub(super) fn of(db: i64, wanted: &Wanted) -> Self {
+        match wanted {
+            Wanted::Keys(keys) => Self::Keys(db, FetchArguments::of(keys.iter().cloned())),
+            Wanted::Points(points) => Self::Points(db, PointArguments::of(points.clone())),
+        }
+    }
 }
 
 impl Statements for FetchStatement {
     fn calls(&self) -> Vec<Call<'_>> {
-        vec![self.arguments.call(&self.db)]
+        match self {
+            Self::Keys(db, arguments) => vec![arguments.call(db)],
+            Self::Points(db, arguments) => vec![arguments.call(db)],
+        }
     }
 }
 
-/// The entries of the wanted keys, in their order.
+/// The event of a read that has ended.
 ///
 /// # Errors
 /// The error of the server.
-pub(super) fn fetched(wanted: &[(Key, bool)], answers: Answers) -> Result<Vec<Fetched>> {
+pub(super) fn read_event(fetch: FetchId, wanted: &Wanted, answers: Answers) -> Result<Event> {
     let answer = answers.into_iter().next();
     let answer = answer.ok_or_else(|| Error::internal("a read without an answer"))?;
     let rows = answer.map_err(Fault::into_error)?.rows;
+    Ok(match wanted {
+        Wanted::Keys(keys) => Event::Fetched(fetch, fetched(keys, &rows)?),
+        Wanted::Points(points) => {
+            Event::FetchedPoints(fetch, PointArguments::of(points.clone()).entries(&rows)?)
+        }
+    })
+}
+
+/// The entries of the wanted keys, in their order.
+fn fetched(wanted: &[(Key, bool)], rows: &[Row]) -> Result<Vec<Fetched>> {
     let mut entries = vec![Fetched::Absent; wanted.len()];
-    for row in &rows {
+    for row in rows {
         let at: i64 = Cells::of("entries", row).get(0)?;
         let at = usize::try_from(at - 1).unwrap_or(usize::MAX);
         if let Some(entry) = entries.get_mut(at) {

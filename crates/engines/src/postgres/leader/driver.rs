@@ -14,21 +14,20 @@ use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use super::batches::{Answers, BatchStatements, Fate, FetchStatement, fate, fetched};
+use super::batches::{Answers, BatchStatements, Fate, FetchStatement, Wanted, fate, read_event};
 use super::connections::{Connections, Unconnected};
 use super::{Exchange, Submission};
 use crate::postgres::Shared;
 use crate::postgres::direct::{CarriedOut, Direct};
-use crate::postgres::entries::FetchArguments;
 use crate::postgres::errors::Fault;
 use crate::postgres::lead;
 use crate::postgres::line::Sent;
 use crate::{Report, Ticket, Work};
 use openkv_core::layer::{
-    Action, Bounds, Commit, Event, FetchId, Fetched, Layer, Lead, Moment, Remembered, Resolution,
+    Action, Bounds, Commit, Event, FetchId, Layer, Lead, Moment, Remembered, Resolution,
 };
 use openkv_core::model::{
-    Error, Key, Kind, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS, Result,
+    Error, Kind, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS, Result,
 };
 
 /// A batch that was sent.
@@ -44,8 +43,8 @@ struct InFlight {
 /// A read that has ended.
 struct Read {
     fetch: FetchId,
-    wanted: Vec<(Key, bool)>,
-    entries: Result<Vec<Fetched>>,
+    wanted: Wanted,
+    event: Result<Event>,
     /// Whether it was sent again after a lost connection.
     is_again: bool,
 }
@@ -71,7 +70,7 @@ struct RanAlone {
 enum Heard {
     Arrived,
     Fate(Fate),
-    Read(Read),
+    Read(Box<Read>),
     Blocking(Result<Blocking>),
     Idle,
 }
@@ -140,7 +139,7 @@ impl Driver {
                     }
                 }
                 Heard::Fate(fate) => self.take_fate(fate).await,
-                Heard::Read(read) => self.take_read(read).await,
+                Heard::Read(read) => self.take_read(*read).await,
                 Heard::Blocking(done) => self.take_blocking(done?).await,
                 Heard::Idle => self.connections.close(),
             }
@@ -163,7 +162,7 @@ impl Driver {
                 let (answers, count, time_at) = answers;
                 Heard::Fate(fate(answers, count, time_at, connections.take_unreplicated()))
             }
-            Some(read) = reading.next(), if !reading.is_empty() => Heard::Read(read),
+            Some(read) = reading.next(), if !reading.is_empty() => Heard::Read(Box::new(read)),
             Some(done) = blocking.join_next(), if !blocking.is_empty() => {
                 Heard::Blocking(done.map_err(|error| Error::internal(error.to_string())))
             }
@@ -229,7 +228,9 @@ impl Driver {
                         self.hear_lead(&lead);
                         let earlier = self.shared.figures.lock().unwrap_or_default().counts;
                         let layer = Layer::new(lead, remembered, Bounds::USUAL);
-                        self.layer = Some(layer.counting_from(earlier));
+                        let mut layer = layer.counting_from(earlier);
+                        layer.set_value_indexes(self.shared.value_indexes.newest());
+                        self.layer = Some(layer);
                         for Submission { ticket, work, .. } in queued {
                             self.step(Event::Submitted(ticket, work)).await;
                         }
@@ -243,6 +244,9 @@ impl Driver {
             Blocking::Resolved(resolution) => {
                 if let Resolution::Leading(lead, _) = &resolution {
                     self.hear_lead(lead);
+                    if let Some(layer) = &mut self.layer {
+                        layer.set_value_indexes(self.shared.value_indexes.newest());
+                    }
                 }
                 self.step(Event::Resolved(resolution)).await;
             }
@@ -250,6 +254,9 @@ impl Driver {
                 let RanAlone { direct, ticket, result } = *ran;
                 self.direct = Some(direct);
                 if let Ok((report, lead)) = &result {
+                    if let Some(layer) = &mut self.layer {
+                        layer.set_value_indexes(self.shared.value_indexes.newest());
+                    }
                     self.shared.committed(report.versions.0, report.versions.1);
                     self.hear_lead(lead);
                 }
@@ -261,10 +268,10 @@ impl Driver {
 
     /// A read on a connection that was lost is sent again once.
     async fn take_read(&mut self, read: Read) {
-        let Read { fetch, wanted, entries, is_again } = read;
+        let Read { fetch, wanted, event, is_again } = read;
         let is_lost = self.connections.has_lost_reads();
-        let event = match entries {
-            Ok(entries) => Event::Fetched(fetch, entries),
+        let event = match event {
+            Ok(event) => event,
             Err(_) if is_lost && !is_again => match self.fetch(fetch, wanted, true).await {
                 Ok(()) => return,
                 Err(error) => Event::FetchFailed(fetch, error),
@@ -311,6 +318,13 @@ impl Driver {
                         }
                     }
                     Action::Fetch(fetch, wanted) => {
+                        let wanted = Wanted::Keys(wanted);
+                        if let Err(error) = self.fetch(fetch, wanted, false).await {
+                            events.push_back(Event::FetchFailed(fetch, error));
+                        }
+                    }
+                    Action::FetchPoints(fetch, points) => {
+                        let wanted = Wanted::Points(points);
                         if let Err(error) = self.fetch(fetch, wanted, false).await {
                             events.push_back(Event::FetchFailed(fetch, error));
                         }
@@ -359,12 +373,7 @@ impl Driver {
     }
 
     /// Sends a read; once more on another connection, if one was lost before.
-    async fn fetch(
-        &mut self,
-        fetch: FetchId,
-        wanted: Vec<(Key, bool)>,
-        is_again: bool,
-    ) -> Result<()> {
+    async fn fetch(&mut self, fetch: FetchId, wanted: Wanted, is_again: bool) -> Result<()> {
         let (mut sent, is_again) = match self.send_read(&wanted).await {
             Err(error) if error.kind() == Kind::Unavailable && !is_again => {
                 (self.send_read(&wanted).await?, true)
@@ -372,26 +381,37 @@ impl Driver {
             sent => (sent?, is_again),
         };
         self.reading.push(Box::pin(async move {
-            let entries = fetched(&wanted, sent.answers().await);
-            Read { fetch, wanted, entries, is_again }
+            let event = read_event(fetch, &wanted, sent.answers().await);
+            Read { fetch, wanted, event, is_again }
         }));
         Ok(())
     }
 
-    async fn send_read(&mut self, wanted: &[(Key, bool)]) -> Result<Sent> {
-        let db = self.shared.db;
-        let arguments = FetchArguments::of(wanted.iter().cloned());
+    async fn send_read(&mut self, wanted: &Wanted) -> Result<Sent> {
+        let statement = FetchStatement::of(self.shared.db, wanted);
         let line = self.connections.line_for_reads().await?;
-        line.send(FetchStatement { db, arguments }).await.map_err(Fault::into_error)
+        line.send(statement).await.map_err(Fault::into_error)
     }
 
     fn run_alone(&mut self, ticket: Ticket, work: Work) {
         let Some(mut direct) = self.direct.take() else { return };
-        let epoch = self.layer.as_ref().map(Layer::epoch);
+        let mut epoch = self.layer.as_ref().map_or(0, Layer::epoch);
         let now_ms = self.clock.map_or(0, |clock| clock.at_ms);
         let deadline = Instant::now() + self.shared.busy;
+        let shared = self.shared.clone();
         self.blocking.spawn_blocking(move || {
-            let done = direct.carry_out(work, now_ms, deadline, epoch);
+            let mut carry_out =
+                |epoch| direct.carry_out(work.clone(), now_ms, deadline, Some(epoch));
+            let mut done = carry_out(epoch);
+            // Nothing was done. A change of the value indexes may have raised the epoch.
+            while let Err(error) = &done
+                && error.kind() == Kind::Unavailable
+                && Instant::now() < deadline
+                && let Ok(Some(lead)) = lead::lead_on(&shared, epoch, deadline)
+            {
+                epoch = lead.epoch;
+                done = carry_out(epoch);
+            }
             let result = done.map(|CarriedOut { report, row }| (report, row.lead()));
             Blocking::RanAlone(Box::new(RanAlone { direct, ticket, result }))
         });

@@ -1,0 +1,373 @@
+//! The definitions of value indexes, and the steps that build them.
+//!
+//! A definition is stored in a transaction that has the lock of the database's row, also of a database that another
+//! process leads. The row counts the changes of the list, so that every transaction knows whether the indexes that
+//! its process knows are those of the database. A change raises the epoch: the batches under way of a leader then
+//! fail their fence, and the leader decides them again with the indexes as they are.
+//!
+//! A unique index is built in two passes. While the first one adds entries, a commit can miss another entry with its
+//! value. Between the passes the epoch rises, so from then on every commit is decided over the whole index, and
+//! the second pass finds whether a value is there twice.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_postgres::Row;
+
+use super::cells::Cells;
+use super::entries::Entries;
+use super::indexes;
+use super::line::Call;
+use super::link::Link;
+use super::pages::encoding;
+use super::value_entries::{IndexChanges, delete_some, walk};
+use crate::fulltext::{Creation, decide_value};
+use openkv_core::commit::Base;
+use openkv_core::index::{ValueIndex, changes};
+use openkv_core::model::{
+    BuildFailure, Encoding, Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, Key,
+    OrderPath, POSTGRES_EMPTY_STEP_ROWS, Result, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec,
+    ValueIndexState,
+};
+
+/// Bits of `flags`; `descending` has a bit for each path.
+const UNIQUE: i16 = 1;
+const MULTI: i16 = 2;
+const SPARSE: i16 = 4;
+
+pub(super) const LIST: &str = "\
+SELECT id, name, prefix, paths, descending, flags, coalesce(progress, verified), scanned, failed, failed_other \
+FROM openkv.value_indexes WHERE db = $1 AND NOT dropped ORDER BY id";
+
+const INSERT: &str = "\
+INSERT INTO openkv.value_indexes (db, id, name, prefix, paths, descending, flags, progress) \
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const DROP: &str = "UPDATE openkv.value_indexes SET dropped = true WHERE db = $1 AND id = $2";
+const DELETE: &str = "DELETE FROM openkv.value_indexes WHERE db = $1 AND id = $2";
+
+const ANY: &str = "SELECT 1 FROM openkv.entries WHERE db = $1 AND k > $2 AND k < $3 LIMIT 1";
+
+/// The index whose turn it is.
+const SITE: &str = "\
+SELECT id, progress, verified, dropped FROM openkv.value_indexes \
+WHERE db = $1 AND (dropped OR progress IS NOT NULL OR verified IS NOT NULL) ORDER BY id LIMIT 1";
+
+/// Entries behind a key, also expired ones: the time of another process may be earlier. At most `$4`, and none
+/// behind `$5` bytes.
+const OLDER: &str = "\
+SELECT k, version, encoding, expires_ms, v FROM (SELECT e.*, \
+sum(octet_length(v)) OVER (ORDER BY k) - octet_length(v) AS before \
+FROM (SELECT k, version, encoding, expires_ms, v FROM openkv.entries \
+WHERE db = $1 AND k > $2 AND k < $3 ORDER BY k LIMIT $4) AS e) AS p WHERE before < $5 ORDER BY k";
+
+const SET_PROGRESS: &str = "\
+UPDATE openkv.value_indexes SET progress = $3, verified = $4, scanned = scanned + $5, failed = $6, \
+failed_other = $7 WHERE db = $1 AND id = $2";
+
+/// Raises the epoch of a led database, and the number of changes by `$2`.
+const RAISE: &str = "\
+WITH d AS (UPDATE openkv.databases SET indexes = indexes + $2, \
+epoch = epoch + CASE WHEN leader IS NULL THEN 0 ELSE 1 END WHERE id = $1 \
+RETURNING id, epoch, version, leader) \
+INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d WHERE leader IS NOT NULL";
+
+/// The value indexes of a database after so many changes of their list.
+#[derive(Clone, Default)]
+pub(super) struct ValueCatalog {
+    revision: i64,
+    pub(super) indexes: Arc<[ValueIndex]>,
+}
+
+/// The newest value indexes that this process knows.
+#[derive(Default)]
+pub(super) struct KnownIndexes(Mutex<ValueCatalog>);
+
+impl KnownIndexes {
+    pub(super) fn newest(&self) -> Arc<[ValueIndex]> {
+        self.0.lock().indexes.clone()
+    }
+
+    /// The value indexes after so many changes of their list: those that are known, or else those of the answer
+    /// to [`LIST`].
+    ///
+    /// # Errors
+    /// Those of `list`; `Corrupt` for a row of another form.
+    pub(super) fn at(
+        &self,
+        revision: i64,
+        list: impl FnOnce() -> Result<Vec<Row>>,
+    ) -> Result<Arc<[ValueIndex]>> {
+        let known = self.0.lock().clone();
+        if known.revision == revision {
+            return Ok(known.indexes);
+        }
+        let indexes: Arc<[ValueIndex]> = match revision {
+            0 => Arc::default(),
+            _ => read(&list()?)?.into(),
+        };
+        let mut known = self.0.lock();
+        // A snapshot may be older than what another thread has read meanwhile.
+        if known.revision < revision {
+            *known = ValueCatalog { revision, indexes: indexes.clone() };
+        }
+        Ok(indexes)
+    }
+}
+
+/// The value indexes that an answer to [`LIST`] has.
+///
+/// # Errors
+/// `Corrupt` for a row of another form.
+pub(super) fn read(rows: &[Row]) -> Result<Vec<ValueIndex>> {
+    rows.iter().map(|row| ValueIndex::new(info(row)?)).collect()
+}
+
+fn info(row: &Row) -> Result<ValueIndexInfo> {
+    let cells = Cells::of("value_indexes", row);
+    let paths: Vec<&[u8]> = cells.get(3)?;
+    let (descending, flags): (i16, i16) = (cells.get(4)?, cells.get(5)?);
+    let path = |(at, path): (usize, &[u8])| OrderPath {
+        path: String::from_utf8_lossy(path).into_owned(),
+        descending: descending & (1 << at) != 0,
+    };
+    let spec = ValueIndexSpec {
+        name: cells.text(1)?,
+        prefix: Key::from_encoded(cells.get::<&[u8]>(2)?.to_vec()),
+        on: paths.into_iter().enumerate().map(path).collect(),
+        unique: flags & UNIQUE != 0,
+        multi: flags & MULTI != 0,
+        sparse: flags & SPARSE != 0,
+    };
+    let key = |at| Ok::<_, Error>(cells.get::<Option<&[u8]>>(at)?.map(<[u8]>::to_vec));
+    let key = |at| Ok::<_, Error>(key(at)?.map(Key::from_encoded));
+    let state = match (key(8)?, cells.get::<Option<&[u8]>>(6)?) {
+        (Some(failed), _) => ValueIndexState::Failed(BuildFailure { key: failed, other: key(9)? }),
+        (None, Some(_)) => ValueIndexState::Building,
+        (None, None) => ValueIndexState::Ready,
+    };
+    Ok(ValueIndexInfo { id: cells.get(0)?, spec, state, scanned: cells.unsigned(7)? })
+}
+
+/// Whether a value index has a name.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn has_name(link: &Link, db: i64, name: &str) -> Result<bool> {
+    let listed = read(&link.query((LIST, vec![&db]))?)?;
+    Ok(listed.iter().any(|index| index.spec().name == name))
+}
+
+/// Stores a definition, or finds the same one. `revision`: the number of changes of the list so far.
+///
+/// # Errors
+/// As [`crate::Indexer::create_value_index`].
+pub(super) fn create(
+    link: &Link,
+    (db, revision): (i64, i64),
+    request: &ValueIndexRequest,
+) -> Result<ValueIndexInfo> {
+    let ValueIndexRequest { spec, .. } = request;
+    let listed = read(&link.query((LIST, vec![&db]))?)?;
+    let others = indexes::list(link, db)?;
+    let is_taken = others.iter().any(|other| other.spec.name == spec.name);
+    let same = listed.iter().find(|index| index.spec().name == spec.name);
+    match (decide_value(listed.iter().map(ValueIndex::spec), is_taken, request)?, same) {
+        (Creation::Exists, Some(same)) => return Ok(same.info.clone()),
+        (Creation::Exists, None) => return Err(Error::internal("an index is not there")),
+        (Creation::Replaces, Some(same)) => {
+            link.query((DROP, vec![&db, &same.info.id]))?;
+        }
+        (Creation::Creates | Creation::Replaces, _) => {}
+    }
+    let prefix = spec.prefix.as_bytes();
+    let behind = [prefix, &[u8::MAX]].concat();
+    let any = !link.query((ANY, vec![&db, &prefix, &behind]))?.is_empty();
+    let state = if any { ValueIndexState::Building } else { ValueIndexState::Ready };
+    // The numbers of dropped indexes are not used again: their entries are deleted later.
+    let info = ValueIndexInfo { id: revision + 1, spec: spec.clone(), state, scanned: 0 };
+    ValueIndex::new(info.clone())?;
+    let paths: Vec<&[u8]> = spec.on.iter().map(|on| on.path.as_bytes()).collect();
+    let bit = |is_set: bool, bit: i16| if is_set { bit } else { 0 };
+    let directions = spec.on.iter().enumerate();
+    let descending = directions.fold(0, |all, (at, on)| all | bit(on.descending, 1 << at));
+    let flags = bit(spec.unique, UNIQUE) | bit(spec.multi, MULTI) | bit(spec.sparse, SPARSE);
+    let (name, progress) = (spec.name.as_bytes(), any.then_some(prefix));
+    let row: Call<'_> =
+        (INSERT, vec![&db, &info.id, &name, &prefix, &paths, &descending, &flags, &progress]);
+    link.query(row)?;
+    raise(link, db, true)?;
+    Ok(info)
+}
+
+/// Removes a definition; `false` if there is none of this name. Steps of building delete the entries.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn remove(link: &Link, db: i64, choice: &IndexChoice) -> Result<bool> {
+    let IndexChoice::Name(name) = choice else { return Ok(false) };
+    let listed = read(&link.query((LIST, vec![&db]))?)?;
+    let Some(index) = listed.iter().find(|index| index.spec().name == *name) else {
+        return Ok(false);
+    };
+    link.query((DROP, vec![&db, &index.info.id]))?;
+    raise(link, db, true)?;
+    Ok(true)
+}
+
+fn raise(link: &Link, db: i64, changes_list: bool) -> Result<()> {
+    link.query((RAISE, vec![&db, &i64::from(changes_list)])).map(drop)
+}
+
+/// An entry that is older than an index.
+struct Older<'r> {
+    key: Key,
+    encoding: Encoding,
+    value: &'r [u8],
+    is_alive: bool,
+}
+
+impl<'r> Older<'r> {
+    fn of(row: &'r Row, now_ms: i64) -> Result<Self> {
+        let cells = Cells::of("entries", row);
+        Ok(Self {
+            key: Key::from_encoded(cells.get::<&[u8]>(0)?.to_vec()),
+            encoding: encoding(cells.get(2)?)?,
+            value: cells.get(4)?,
+            is_alive: cells.get::<Option<i64>>(3)?.is_none_or(|end| end > now_ms),
+        })
+    }
+
+    /// Whether its value cannot be in a unique index.
+    fn is_unfit(&self, index: &ValueIndex) -> bool {
+        let Self { encoding, value, is_alive, .. } = self;
+        index.spec().unique && *is_alive && index.unique_values(*encoding, value).is_err()
+    }
+}
+
+/// One step of building an index, or of deleting the entries of a dropped one. Returns whether more is to be done.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn build(link: &Link, db: i64, entries: &mut Entries, now_ms: i64) -> Result<bool> {
+    let rows = link.query((SITE, vec![&db]))?;
+    let Some(row) = rows.first() else { return Ok(false) };
+    let cells = Cells::of("value_indexes", row);
+    let id: i64 = cells.get(0)?;
+    if cells.get::<bool>(3)? {
+        let max = usize::try_from(POSTGRES_EMPTY_STEP_ROWS).unwrap_or(1);
+        if !delete_some(link, (db, id), max)? {
+            link.query((DELETE, vec![&db, &id]))?;
+        }
+        return Ok(true);
+    }
+    let listed = read(&link.query((LIST, vec![&db]))?)?;
+    let index = listed.into_iter().find(|index| index.info.id == id);
+    let index = index.ok_or_else(|| Error::internal("an index to build is not there"))?;
+    let step = match (cells.get::<Option<&[u8]>>(1)?, cells.get::<Option<&[u8]>>(2)?) {
+        (Some(after), _) => add(link, db, &index, after, now_ms)?,
+        (None, Some(from)) => verify(link, db, entries, &index, from)?,
+        (None, None) => return Err(Error::internal("an index to build is complete")),
+    };
+    let Built { progress, verified, scanned, failed } = step;
+    let key = failed.as_ref().map(|failed| failed.key.as_bytes());
+    let other = failed.as_ref().and_then(|failed| Some(failed.other.as_ref()?.as_bytes()));
+    let call: Call<'_> =
+        (SET_PROGRESS, vec![&db, &id, &progress, &verified, &scanned, &key, &other]);
+    link.query(call)?;
+    match (&progress, &verified) {
+        (None, None) => raise(link, db, true)?,
+        // The first pass has ended.
+        (None, Some(from)) if from.is_empty() => raise(link, db, false)?,
+        (Some(_), _) | (None, Some(_)) => {}
+    }
+    Ok(true)
+}
+
+/// What a step of building has done.
+#[derive(Default)]
+struct Built {
+    /// The last key whose entries are added; `None`: all are.
+    progress: Option<Vec<u8>>,
+    /// The first entry that is not verified; `None`: there is none.
+    verified: Option<Vec<u8>>,
+    scanned: i64,
+    failed: Option<BuildFailure>,
+}
+
+/// Adds the entries of older entries of the database.
+fn add(link: &Link, db: i64, index: &ValueIndex, after: &[u8], now_ms: i64) -> Result<Built> {
+    let before = [index.spec().prefix.as_bytes(), &[u8::MAX]].concat();
+    let rows_max = i64::try_from(INDEX_BUILD_ROWS_MAX).unwrap_or(i64::MAX);
+    let bytes_max = i64::try_from(INDEX_BUILD_BYTES_MAX).unwrap_or(i64::MAX);
+    let rows = link.query((OLDER, vec![&db, &after, &before, &rows_max, &bytes_max]))?;
+    let older = rows.iter().map(|row| Older::of(row, now_ms)).collect::<Result<Vec<_>>>()?;
+    let scanned = i64::try_from(older.len()).unwrap_or(0);
+    if let Some(unfit) = older.iter().find(|older| older.is_unfit(index)) {
+        let failed = Some(BuildFailure { key: unfit.key.clone(), other: None });
+        return Ok(Built { scanned, failed, ..Built::default() });
+    }
+    let mut added = IndexChanges::default();
+    for Older { key, encoding, value, .. } in &older {
+        let new = Some((*encoding, *value));
+        changes(std::slice::from_ref(index), key.as_bytes(), None, new, &mut |id, entry, _| {
+            added.push(id, entry, true);
+            Ok(())
+        })?;
+    }
+    let mut calls = Vec::new();
+    added.calls(&db, &mut calls);
+    link.run(&calls)?;
+    let bytes: usize = older.iter().map(|older| older.value.len()).sum();
+    let more = older.len() == INDEX_BUILD_ROWS_MAX || bytes >= INDEX_BUILD_BYTES_MAX;
+    let last = older.last().filter(|_| more).map(|older| older.key.as_bytes().to_vec());
+    let verified = (last.is_none() && index.spec().unique).then(Vec::new);
+    Ok(Built { progress: last, verified, scanned, failed: None })
+}
+
+/// Looks for two entries with one value, from an entry of the index on.
+fn verify(
+    link: &Link,
+    db: i64,
+    entries: &mut Entries,
+    index: &ValueIndex,
+    from: &[u8],
+) -> Result<Built> {
+    // The keys of each value that several entries have; a value is looked at as a whole.
+    let mut groups: Vec<(Vec<u8>, Vec<Key>)> = Vec::new();
+    let (mut count, mut next) = (0, None);
+    walk(link, (db, index.info.id), (from, &[u8::MAX]), false, &mut |entry| {
+        let value = index.unique_value_of(entry);
+        let goes_on = value.is_some_and(|value| groups.last().is_some_and(|last| last.0 == value));
+        if count >= INDEX_BUILD_ROWS_MAX && !goes_on {
+            next = Some(entry.to_vec());
+            return false;
+        }
+        count += 1;
+        let key = index.key_of(entry).map(|key| Key::from_encoded(key.to_vec()));
+        if let (Some(value), Some(key)) = (value, key) {
+            match groups.last_mut().filter(|_| goes_on) {
+                Some((_, keys)) => keys.push(key),
+                None => groups.push((value.to_vec(), vec![key])),
+            }
+        }
+        true
+    })?;
+    groups.retain(|(_, keys)| keys.len() > 1);
+    let all: Vec<Key> = groups.iter().flat_map(|(_, keys)| keys.clone()).collect();
+    entries.prefetch(&all)?;
+    for (_, keys) in groups {
+        let mut first = None;
+        for key in keys {
+            if entries.version(&key)?.is_none() {
+                continue;
+            }
+            if first.is_some() {
+                let failed = Some(BuildFailure { key, other: first });
+                return Ok(Built { failed, ..Built::default() });
+            }
+            first = Some(key);
+        }
+    }
+    Ok(Built { verified: next, ..Built::default() })
+}
