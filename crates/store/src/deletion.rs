@@ -92,6 +92,7 @@ impl Look {
             values: true,
             filter: Some(self.filter.clone()),
             passed: true,
+            by_index: true,
             ..Scan::of_range(start.into_bytes(), end.as_bytes().to_vec())
         };
         let Self { known, met, rows, patience, .. } = self;

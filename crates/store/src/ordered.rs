@@ -12,8 +12,8 @@ use openkv_core::index::{
     OrderPlan, Ordered, Part, ValueIndex, gather_ordered, order_code, parse_paths, plan_order,
 };
 use openkv_core::model::{
-    Encoding, Error, LONG_STEP_MS, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX, SORT_BYTES_MAX,
-    SORT_ENTRIES_MAX, Seen, Step, ValueIndexState, Versionstamp, Walk,
+    Encoding, Error, Key, LONG_STEP_MS, Needs, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX,
+    SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen, Step, ValueIndexState, Versionstamp, Walk,
 };
 use openkv_engines::Snapshot;
 
@@ -98,6 +98,9 @@ enum Chosen {
     Entry(OwnedEntry),
 }
 
+/// Entries of a page whose values are fetched together.
+const FETCHED_TOGETHER_MAX: usize = 64;
+
 /// The bytes before the position of an index: which one. A sorted list has none.
 fn mark(plan: Option<(&ValueIndex, &OrderPlan)>) -> Vec<u8> {
     plan.map_or(vec![BY_SORTING], |(index, _)| {
@@ -171,14 +174,19 @@ impl OrderedScan {
         let mut page = OrderedPage::default();
         page.read.index_entries = visited;
         let (mut bytes, mut last) = (0, None);
-        for (position, key) in entries {
+        for (at, (position, key)) in entries.iter().enumerate() {
             let late = last.is_some() && Instant::now() >= until;
             if page.entries.len() == limit || bytes >= SCAN_STEP_BYTES_MAX || late {
                 page.next = last;
                 return Ok(page);
             }
-            let position = [mark.as_slice(), &position].concat();
-            match self.chosen(snapshot, &key, &position, patience)? {
+            if at % FETCHED_TOGETHER_MAX == 0 {
+                let next = entries.iter().skip(at).take(limit.min(FETCHED_TOGETHER_MAX));
+                let keys: Vec<_> = next.map(|(_, key)| Key::from_encoded(key.clone())).collect();
+                snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
+            }
+            let position = [mark.as_slice(), position].concat();
+            match self.chosen(snapshot, key, &position, patience)? {
                 Chosen::Absent => {}
                 Chosen::Passed => page.read.entries += 1,
                 Chosen::Entry(entry) => {

@@ -8,7 +8,8 @@ use openkv_core::codec::key;
 use openkv_core::filter::Filter;
 use openkv_core::index::{Gathered, WalkEntries, gather, plan_keys};
 use openkv_core::model::{
-    Error, LONG_STEP_MS, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, Walk,
+    Error, Key, LONG_STEP_MS, Needs, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step,
+    Walk,
 };
 use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::ScanRequest;
@@ -31,6 +32,8 @@ pub struct Scan {
     /// Whether entries that do not match are visited too, for callers that must see the whole
     /// range.
     pub passed: bool,
+    /// Whether a value index may skip entries although `passed` shows those that do not match.
+    pub by_index: bool,
     /// What its steps have read.
     pub read: ReadSoFar,
 }
@@ -86,6 +89,7 @@ impl Scan {
             depth: None,
             filter: None,
             passed: false,
+            by_index: false,
             read: ReadSoFar::default(),
         }
     }
@@ -104,6 +108,7 @@ impl Scan {
             depth: request.depth,
             filter: filter.map(|bytes| Filter::parse(bytes, now_ms)).transpose()?,
             passed: request.passed,
+            by_index: false,
             read: ReadSoFar::default(),
         })
     }
@@ -166,7 +171,7 @@ impl Scan {
 
     /// Whether its parts can come from an index.
     pub(super) fn may_be_indexed(&self) -> bool {
-        !self.passed && self.depth.is_none()
+        (!self.passed || self.by_index) && self.depth.is_none()
     }
 
     /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
@@ -245,15 +250,22 @@ impl Scan {
         match &indexed {
             None => snapshot.walk(walk, &mut visit)?,
             Some(Gathered { keys, .. }) => {
-                for key in keys {
-                    let end = [key, &[BEFORE_EXTENSIONS][..]].concat();
-                    let mut goes_on = true;
-                    let one = Walk { start: key, end: &end, reverse: false, ..walk };
-                    snapshot.walk(one, &mut |seen| {
-                        let step = visit(seen);
-                        goes_on = !matches!(step, Step::Stop);
-                        step
-                    })?;
+                let mut goes_on = true;
+                for keys in keys.chunks(INDEXED_KEYS_MIN) {
+                    let named: Vec<_> = keys.iter().cloned().map(Key::from_encoded).collect();
+                    snapshot.prefetch(Needs { keys: &named, ranges: &[] })?;
+                    for key in keys {
+                        let end = [key, &[BEFORE_EXTENSIONS][..]].concat();
+                        let one = Walk { start: key, end: &end, reverse: false, ..walk };
+                        snapshot.walk(one, &mut |seen| {
+                            let step = visit(seen);
+                            goes_on = !matches!(step, Step::Stop);
+                            step
+                        })?;
+                        if !goes_on {
+                            break;
+                        }
+                    }
                     if !goes_on {
                         break;
                     }
@@ -287,7 +299,7 @@ impl Scan {
     }
 }
 
-/// Keys that a step takes from an index, at least: some do not match.
+/// Keys that a step takes from an index, at least: some do not match. The entries of so many are fetched together.
 const INDEXED_KEYS_MIN: usize = 64;
 
 /// Entries without a filter between two readings of the clock.

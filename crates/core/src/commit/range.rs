@@ -10,6 +10,7 @@ use std::cell::Cell;
 use super::effect::RowEffect;
 use super::evaluate::Evaluation;
 use crate::filter::Filter;
+use crate::index::{Gathered, gather, plan_keys};
 use crate::model::{
     Among, Beyond, DELETE_STEP_ROWS_MAX, DELETE_UNKNOWN_VISITS_MAX, DELETE_WHOLE_ROWS_MAX,
     Decision, Deleted, Deletion, Error, FILTER_VISIT_BYTES, FilterResults, Key, Result, Step,
@@ -36,6 +37,38 @@ struct FilterState<'f> {
     visits: Cell<usize>,
 }
 
+impl Chosen {
+    /// At most so many of the selected entries.
+    fn within(mut self, wanted: usize, beyond: Beyond) -> Self {
+        if self.failure.is_some() {
+            return self;
+        }
+        self.selected.sort_unstable();
+        if self.selected.len() > wanted {
+            self.selected.truncate(wanted);
+            (self.resume, self.spent) = (None, false);
+        }
+        if beyond == Beyond::Resume && self.selected.len() == wanted {
+            // More entries may follow the last one.
+            self.resume = self.selected.last().map(behind);
+        }
+        self
+    }
+}
+
+/// The first key behind a key.
+fn behind(key: &Key) -> Key {
+    Key::from_encoded([key.as_bytes(), &[0]].concat())
+}
+
+/// The entries that a deletion may look at.
+fn rows_max(beyond: Beyond) -> usize {
+    match beyond {
+        Beyond::Resume => DELETE_STEP_ROWS_MAX,
+        Beyond::Refuse(_) => DELETE_WHOLE_ROWS_MAX,
+    }
+}
+
 impl Evaluation<'_> {
     /// Decides a deletion, over the rows of the base with the batch's effects so far.
     pub(super) fn delete_many(&mut self, deletion: Deletion) -> Result<Decision> {
@@ -56,7 +89,11 @@ impl Evaluation<'_> {
         let found = match deletion.among {
             Among::Keys(keys) => self.choose_among(keys, &filtering, wanted)?,
             Among::Span { start, end } => {
-                self.choose_within((&start, &end), &filtering, wanted, deletion.beyond)?
+                let span = (&start, &end);
+                match self.choose_by_index(span, &filtering, wanted, deletion.beyond)? {
+                    Some(found) => found,
+                    None => self.choose_within(span, &filtering, wanted, deletion.beyond)?,
+                }
             }
         };
         if let Some(error) = found.failure {
@@ -134,6 +171,43 @@ impl Evaluation<'_> {
         })
     }
 
+    /// As [`Self::choose_within`], from a value index; `None` if none has the filter.
+    fn choose_by_index(
+        &mut self,
+        (start, end): (&Key, &Key),
+        filtering: &FilterState<'_>,
+        wanted: usize,
+        beyond: Beyond,
+    ) -> Result<Option<Chosen>> {
+        let indexes = filtering.filter.and(self.base.value_indexes());
+        let (Some(filter), Some(indexes)) = (filtering.filter, indexes) else { return Ok(None) };
+        let range = (start.as_bytes(), end.as_bytes());
+        let Some(plan) = plan_keys(&indexes, filter, range.0, range.1) else { return Ok(None) };
+        let rows_max = rows_max(beyond);
+        let base = &mut *self.base;
+        let gathered =
+            gather(&indexes, &plan, range, false, rows_max, &mut |id, range, _, visit| {
+                base.walk_index(id, range, visit)
+            })?;
+        let Some(Gathered { keys, is_complete, .. }) = gathered else { return Ok(None) };
+        let mut keys: Vec<_> = keys.into_iter().map(Key::from_encoded).collect();
+        let resume = match keys.get(rows_max) {
+            Some(next) => Some(next.clone()),
+            None if is_complete => None,
+            None => keys.last().map(behind),
+        };
+        keys.truncate(rows_max);
+        let last = resume.as_ref().unwrap_or(end);
+        // The index has the entries before the batch.
+        keys.extend(self.rows.keys().filter(|key| start <= *key && *key < last).cloned());
+        keys.sort_unstable();
+        keys.dedup();
+        self.base.prefetch(&keys)?;
+        let mut found = Chosen { resume, ..Chosen::default() };
+        self.filter_again(keys, filtering, &mut found)?;
+        Ok(Some(found.within(wanted, beyond)))
+    }
+
     fn choose_within(
         &mut self,
         (start, end): (&Key, &Key),
@@ -143,10 +217,7 @@ impl Evaluation<'_> {
     ) -> Result<Chosen> {
         let mut found = Chosen::default();
         let mut rows = 0;
-        let rows_max = match beyond {
-            Beyond::Resume => DELETE_STEP_ROWS_MAX,
-            Beyond::Refuse(_) => DELETE_WHOLE_ROWS_MAX,
-        };
+        let rows_max = rows_max(beyond);
         let touched = &self.rows;
         // Entries whose values must be evaluated.
         let mut open = Vec::new();
@@ -180,24 +251,8 @@ impl Evaluation<'_> {
         if !open.is_empty() {
             open.sort_unstable();
             self.filter_again(open, filtering, &mut found)?;
-            if found.failure.is_some() {
-                return Ok(found);
-            }
-            found.selected.sort_unstable();
-            if found.selected.len() > wanted {
-                found.selected.truncate(wanted);
-                (found.resume, found.spent) = (None, false);
-            }
         }
-        if beyond == Beyond::Resume && found.selected.len() == wanted {
-            // More entries may follow the last one.
-            found.resume = found.selected.last().map(|key| {
-                let mut next = key.as_bytes().to_vec();
-                next.push(0);
-                Key::from_encoded(next)
-            });
-        }
-        Ok(found)
+        Ok(found.within(wanted, beyond))
     }
 
     /// Evaluates the entries of these keys, in order, up to the bound of the filter.
