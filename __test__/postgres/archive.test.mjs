@@ -82,6 +82,8 @@ for (const [mode, more] of Object.entries({ directly: "", "by its leader": "&lea
     const kv = await open(url);
     for (let n = 0; n < 30; n++) await commit(kv, n);
     await kv.createIndex({ prefix: ["docs"], fields: ["text"], name: "texts" });
+    const byText = { type: "value", prefix: ["docs"], on: "text", unique: true };
+    await kv.createIndex(byText);
     await kv.set(["docs", 1], { text: "a fox" });
     const args = ["archive", "run", url.replace(more, ""), target, "--snapshot-every", "400ms"];
     const child = start(args);
@@ -111,6 +113,17 @@ for (const [mode, more] of Object.entries({ directly: "", "by its leader": "&lea
     const again = await openKv(file);
     await until(async () => (await again.search(["docs"], "fox")).complete, "the index is built");
     assert.equal((await again.search(["docs"], "fox")).entries.length, 1);
+    const indexes = await again.listIndexes();
+    assert.deepEqual(
+      indexes.map(({ type, unique }) => [type, unique]),
+      [
+        ["value", true],
+        ["fulltext", undefined],
+      ],
+    );
+    await (await again.createIndex(byText)).ready();
+    assert.equal((await again.list({ prefix: ["docs"] }, { orderBy: "text" }).toArray()).length, 1);
+    await assert.rejects(again.set(["docs", 2], { text: "a fox" }), { code: "UNIQUE" });
     await again.close();
     const { code, out } = await openkv("archive", "prune", target, "--retention", "1d", "--json");
     assert.deepEqual([code, JSON.parse(out)], [0, { objects: 0, snapshots: 0 }]);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::object::Source;
 use openkv_core::model::{
     BEFORE_EXPIRY_MS, COPY_PAGE_BYTES, Capability, CopiedEntry, EncodedValue, Error, Followed,
-    IndexRequest, Key, LogState, LoggedMessage, Replacement, Result, Step, Walk,
+    IndexRequest, Key, LogState, LoggedMessage, Replacement, Result, Step, ValueIndexRequest, Walk,
 };
 use openkv_engines::sqlite::SqliteEngine;
 use openkv_engines::{Engine, Indexer, Snapshot, Writer};
@@ -61,6 +61,7 @@ fn entries(
     let copied = reader.read(BEFORE_EXPIRY_MS, &mut |snapshot| {
         let after = place(snapshot, source)?;
         let specs: Vec<_> = snapshot.indexes(false)?.into_iter().map(|index| index.spec).collect();
+        let values = snapshot.value_indexes()?;
         let replacement = Replacement { before: None, generation: after.version ^ 1, after };
         let mut start = Vec::new();
         let mut next = || page(snapshot, &mut start, goes_on);
@@ -68,6 +69,10 @@ fn entries(
         messages(snapshot, &mut writer, goes_on)?;
         for spec in &specs {
             writer.create_index(&IndexRequest::exact(spec.clone()), deadline())?;
+        }
+        for index in values.iter().filter(|index| index.is_kept()) {
+            let request = ValueIndexRequest { spec: index.spec().clone(), replace: false };
+            writer.create_value_index(&request, deadline())?;
         }
         Ok(())
     });
