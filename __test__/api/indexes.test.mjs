@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KvUniqueError, openKv } from "../../index.mjs";
-import { freshPath, onEach, onEachAndServed, open } from "./databases.mjs";
+import { freshPath, onEach, onEveryKind, onPostgres, open } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
 const EMAIL = { type: "value", prefix: ["u"], on: "email", unique: true, name: "email" };
@@ -30,7 +30,7 @@ async function withUsers(fresh) {
   return kv;
 }
 
-onEachAndServed("value indexes", (fresh) => {
+onEveryKind("value indexes", (fresh) => {
   test("a list with where finds the same with an index and without", async () => {
     const kv = await withUsers(fresh);
     const filters = [
@@ -340,7 +340,7 @@ onEachAndServed("value indexes", (fresh) => {
   });
 });
 
-onEach("value indexes", (fresh) => {
+function ofThePast(fresh) {
   test("the past has no indexes, and is read by scan", async () => {
     const kv = await fresh({ history: "1h" });
     await kv.createIndex({ type: "value", prefix: ["u"], on: "n" });
@@ -352,7 +352,10 @@ onEach("value indexes", (fresh) => {
     await assert.rejects(past.list(USERS, { orderBy: "n" }).toArray(), /no index/);
     assert.deepEqual(await ids(past.list(USERS, { orderBy: "n", sort: true })), [1]);
   });
-});
+}
+
+onEach("value indexes", ofThePast);
+onPostgres("value indexes", ofThePast);
 
 test("an index of a file is there for the next handle, and kept by it", async () => {
   const path = freshPath();

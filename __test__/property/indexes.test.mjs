@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { sharedPostgres } from "../kit/postgres.mjs";
+import { startServer } from "../kit/server.mjs";
 import { seeded } from "./random.mjs";
 import { randomSubject, randomWhere } from "./where.mjs";
 
@@ -78,19 +80,47 @@ async function agrees([kv, plain], indexes, random) {
   }
 }
 
-for (const [name, path] of [
-  ["memory", ":memory:"],
-  ["file", join(folder, "kv.sqlite3")],
-]) {
+/** Deletes what meets a random filter, on both databases. */
+async function deleteSome(databases, model, random) {
+  const where = randomWhere(random);
+  const options = { where, limit: random.int(1, 9), atomic: random.chance(0.5) };
+  const [kv, plain] = databases;
+  const gone = await ids(plain.list(RANGE, { where, limit: options.limit }));
+  for (const one of [kv, plain]) {
+    assert.equal((await one.deleteMany(RANGE, options)).count, gone.length);
+  }
+  for (const id of gone) model.delete(id);
+}
+
+/** How each kind of database is opened, and in how many rounds it is changed. */
+const KINDS = {
+  memory: [ROUNDS, () => openKv(":memory:")],
+  file: [ROUNDS, () => openKv(join(folder, "kv.sqlite3"))],
+  "a URL": [
+    ROUNDS / 2,
+    async () => {
+      const accessToken = "the-token-of-these-tests";
+      const server = await startServer({ path: join(folder, "served.sqlite3"), accessToken });
+      return openKv(server.url, { accessToken });
+    },
+  ],
+  PostgreSQL: [ROUNDS / 2, async () => openKv((await sharedPostgres()).url())],
+  "PostgreSQL, led": [
+    ROUNDS / 2,
+    async () => openKv((await sharedPostgres()).url({ more: "&lead=test" })),
+  ],
+};
+
+for (const [name, [rounds, opened]] of Object.entries(KINDS)) {
   test(`lists by indexes agree with scans, ${name}`, () =>
     seeded(`indexes ${name}`, async (random) => {
-      const databases = [await openKv(path), await openKv(":memory:")];
+      const databases = [await opened(), await openKv(":memory:")];
       const [kv] = databases;
       const unique = { type: "value", prefix: ["t"], on: "u", unique: true, name: "u" };
       await (await kv.createIndex(unique)).ready();
       const indexes = [];
       const model = new Map();
-      for (let round = 0; round < ROUNDS; round++) {
+      for (let round = 0; round < rounds; round++) {
         if (round % 10 === 0) {
           const index = randomIndex(random, `i${random.int(0, 5)}`);
           // With the number of the entry at the end an order has no ties.
@@ -101,8 +131,9 @@ for (const [name, path] of [
           indexes.splice(0, indexes.length, ...others, index);
         }
         await change(databases, model, random);
+        if (random.chance(0.1)) await deleteSome(databases, model, random);
         if (round % 4 === 0) await agrees(databases, indexes, random);
       }
-      for (const one of databases) one.close();
+      await Promise.all(databases.map((one) => one.close()));
     }));
 }
