@@ -3238,7 +3238,7 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Creates a value index over the entries under a prefix: lists with `where` read only what it names, and
    * lists with `orderBy` come in its order. From then on every commit keeps it exact. Rejects as for a
-   * full-text index; with code `UNSUPPORTED` on PostgreSQL and in files for Deno.
+   * full-text index; with code `UNSUPPORTED` in files for Deno.
    *
    * @example
    * await kv.createIndex({ type: "value", prefix: ["users"], on: "email", unique: true });

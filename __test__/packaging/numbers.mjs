@@ -226,6 +226,7 @@ export const SENTENCES = {
     "loses its transaction after {POSTGRES_IDLE_MS_MAX} (",
     "so for more than {POSTGRES_LONG_BATCH_BYTES_MIN} it is longer, by one second for each MiB",
     "every {POSTGRES_POLL_BUSY_MS} while there are some, every {POSTGRES_POLL_IDLE_MS} otherwise",
+    "for at most {INDEX_BUILD_ROWS_MAX} entries or {INDEX_BUILD_BYTES_MAX}.",
   ],
   "docs/jobs.md": ["its locks expire after {LOCK_MS}, and other processes"],
   "docs/queues.md": [
