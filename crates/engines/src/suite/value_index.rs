@@ -162,6 +162,7 @@ pub(super) fn an_index_that_is_replaced_leaves_nothing(engine: &impl Engine) {
     build(&mut writer);
     assert_eq!(agrees(engine), 2);
     let left = read(&mut engine.reader().unwrap(), NOW, |snapshot| {
+        assert_eq!(snapshot.value_indexes()?.len(), 1);
         let mut left = 0;
         for id in &ids {
             snapshot.walk_index(*id, (&[], &[0xff]), false, &mut |_| {
