@@ -73,9 +73,10 @@ const RESUME: &str = "\
 DELETE FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3 RETURNING id";
 
 const DRAIN: &str = "\
-WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.messages WHERE db = $1 \
-AND (queue = $2 OR queue > $7 AND queue < $8) AND enqueued_ms <= $4 AND (NOT locked AND (due_ms <= $3 OR $5) OR locked AND lock_end_ms <= $3) \
-LIMIT $6) \
+WITH old AS MATERIALIZED (SELECT m.place FROM (\
+SELECT ctid AS place, enqueued_ms, locked, due_ms, lock_end_ms FROM openkv.messages WHERE db = $1 AND queue = $2 UNION ALL \
+SELECT ctid, enqueued_ms, locked, due_ms, lock_end_ms FROM openkv.messages WHERE db = $1 AND queue > $7 AND queue < $8) AS m \
+WHERE enqueued_ms <= $4 AND (NOT locked AND (due_ms <= $3 OR $5) OR locked AND lock_end_ms <= $3) LIMIT $6) \
 DELETE FROM openkv.messages AS m USING old WHERE m.ctid = old.place RETURNING m.queue, m.dedup, m.id";
 
 const DELETE_WAITING: &str = "\

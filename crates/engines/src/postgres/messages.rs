@@ -80,9 +80,10 @@ const EXPIRED: &str = concat!(
 );
 
 const EXTEND_EXPIRED: &str = "\
-UPDATE openkv.messages SET lock_end_ms = $4, in_grace = true \
-WHERE db = $1 AND (queue = $2 OR queue > $5 AND queue < $6) AND locked AND lock_end_ms <= $3 \
-AND NOT in_grace";
+UPDATE openkv.messages SET lock_end_ms = $4, in_grace = true WHERE ctid = ANY (ARRAY(\
+SELECT ctid FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked AND lock_end_ms <= $3 AND NOT in_grace \
+UNION ALL SELECT ctid FROM openkv.messages WHERE db = $1 AND queue > $5 AND queue < $6 AND locked \
+AND lock_end_ms <= $3 AND NOT in_grace))";
 
 const SAME_KEY: &str = "SELECT id FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
 

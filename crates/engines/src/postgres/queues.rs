@@ -31,7 +31,8 @@ ORDER BY lock_end_ms LIMIT 1) UNION ALL (SELECT lock_end_ms FROM openkv.messages
 AND queue > $7 AND queue < $8 AND locked ORDER BY lock_end_ms LIMIT 1)) AS m";
 
 const DEPTH: &str = "\
-SELECT count(*) FROM openkv.messages WHERE db = $1 AND (queue = $2 OR queue > $3 AND queue < $4)";
+SELECT (SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue = $2) \
++ (SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue > $3 AND queue < $4)";
 
 const STATS: &str = "\
 SELECT count(*) FILTER (WHERE NOT locked AND due_ms <= $3 OR locked AND lock_end_ms <= $3), \
@@ -39,7 +40,8 @@ count(*) FILTER (WHERE NOT locked AND due_ms > $3), \
 count(*) FILTER (WHERE locked AND lock_end_ms > $3), \
 (SELECT count(*) FROM openkv.dead WHERE db = $1 AND queue = $2), \
 EXISTS (SELECT 1 FROM openkv.messages WHERE db = $1 AND queue = $4 AND dedup = $2) \
-FROM openkv.messages WHERE db = $1 AND (queue = $2 OR queue > $5 AND queue < $6)";
+FROM (SELECT locked, due_ms, lock_end_ms FROM openkv.messages WHERE db = $1 AND queue = $2 UNION ALL \
+SELECT locked, due_ms, lock_end_ms FROM openkv.messages WHERE db = $1 AND queue > $5 AND queue < $6) AS m";
 
 /// Each step of the recursion finds the next name in the index, however many messages a queue has; one step passes
 /// the queues of all groups.
