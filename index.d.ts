@@ -3178,9 +3178,9 @@ export class Kv implements Disposable, AsyncDisposable {
    * polling; ends when the handle closes and when `signal` aborts.
    *
    * A batch is read from the file when the reader asks for it, so a slow reader costs no memory. A
-   * reader that falls behind by more than the log of changes holds (100,000 changes, 64 MiB, seven
-   * days) gets the last change of each key only; a reader that falls behind by 100,000 deletions
-   * more is too late. After the first feed, the file logs its changes.
+   * reader that falls behind by more than the log holds (a day and 1 GiB, unless the option `log`
+   * of {@link openKv} says otherwise) gets the last change of each key only, and is too late if
+   * a deletion has left the log. The first feed turns the log on. docs/watching.md has the bounds on PostgreSQL.
    *
    * @param options.since Continues after this versionstamp, of an earlier batch, entry or commit.
    * @param options.initial Yields the present entries first, as changes of type `set`, in batches
@@ -3715,11 +3715,12 @@ export interface OpenKvOptions {
     | { persistent?: boolean | undefined; flushInterval?: KvDuration | undefined }
     | undefined;
   /**
-   * For a file of openkv's own, memory, or PostgreSQL: whether the database keeps a replication log, all committed changes in
+   * For a file of openkv's own, memory, or PostgreSQL: whether the database keeps a log of all committed changes, in
    * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
    * older ones go when the log has more than `maxBytes` bytes (default: 1 GiB). The database remembers the setting for
-   * all its processes; without the option it stays as it is, which is off in a new database. `false` turns it off and
-   * deletes it, with the history. With `messages` (default: false) the log also has the messages and dead
+   * all its processes; without the option it stays as it is, which is off in a new database. The first change feed, replica
+   * or archive turns it on. `false` turns it off and deletes it, with the history; open feeds then reject with {@link
+   * KvFeedGapError} after the next commit, and a new one turns it on again. With `messages` (default: false) the log also has the messages and dead
    * letters of queues, so that a restore from an archive has those of its moment; the end of a delivery is then a commit.
    */
   log?:
@@ -3732,7 +3733,7 @@ export interface OpenKvOptions {
     | undefined;
   /**
    * For a file of openkv's own, memory, or PostgreSQL: for how long the database keeps what is replaced or deleted, for
-   * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the replication log. The history
+   * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the log. The history
    * begins when it is turned on. The database remembers the setting; `false` turns it off and deletes the history.
    */
   history?: KvDuration | false | undefined;

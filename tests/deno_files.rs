@@ -10,9 +10,11 @@ use openkv::engine::sqlite::SqliteEngine;
 use openkv::engine::{Engine, FeedState, Reader, Work, Writer};
 use openkv::model::{
     AtomicWrite, Claim, DENO_RUNNING_MS, Delivery, EncodedValue, Encoding, Key, Kind, LOCK_MS,
-    Limits, Message, Mutation, Outcome, Settlement, Time, WriteParts,
+    Limits, Message, Mutation, Origin, Outcome, Settlement, Time, WriteParts,
 };
 use rusqlite::Connection;
+
+const ORIGIN: Origin = Origin { database: [7; 16], incarnation: 7 };
 
 fn denos(directory: &Path) -> PathBuf {
     let path = directory.join("deno.sqlite3");
@@ -98,10 +100,18 @@ fn commits_of_deno_are_a_gap_in_the_feed() {
     let path = denos(directory.path());
     let engine = open(&path, None).expect("opened");
     let deadline = Instant::now() + Duration::from_secs(20);
-    let from = engine.writer().expect("a writer").log_changes(deadline).expect("logging");
+    let from =
+        engine.writer().expect("a writer").log_changes(ORIGIN, 1000, deadline).expect("logging");
     let first = set(&engine, 1);
     let state = feed(&engine);
     assert_eq!((state.version, state.complete, state.removed), (first, from, from));
+    // Replicas and archives get none: Deno logs nothing.
+    let mut reader = engine.reader().expect("a reader");
+    let offered = reader.read(0, &mut |snapshot| {
+        assert_eq!(snapshot.log()?.state()?.log, None);
+        Ok(())
+    });
+    offered.expect("read");
 
     let raw = Connection::open(&path).expect("opened raw");
     let deno = "DELETE FROM kv WHERE k = x'1501'; UPDATE data_version SET version = version + 7";

@@ -17,10 +17,9 @@ use openkv::codec::key::BIGINT_BYTES_MAX;
 use openkv::engine::sqlite::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, SqliteEngine};
 use openkv::engine::{Engine, Work, Writer};
 use openkv::model::{
-    AtomicWrite, Claim, DENO_RUNNING_MS, Decision, EncodedValue, Encoding, FEED_VALUE_BYTES_MAX,
-    HISTORY_BLOCK_BYTES, HISTORY_BLOCK_RECORDS_MAX, HISTORY_CHAIN_RECORDS_MAX, Key, LOCK_MS,
-    Limits, Message, Mutation, SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX,
-    VALUE_INDEX_PART_BYTES_MAX, WriteParts,
+    AtomicWrite, Claim, DENO_RUNNING_MS, Decision, EncodedValue, Encoding, HISTORY_BLOCK_BYTES,
+    HISTORY_BLOCK_RECORDS_MAX, HISTORY_CHAIN_RECORDS_MAX, Key, LOCK_MS, Limits, Message, Mutation,
+    SPILL_ROW_BYTES_MIN, Time, VALUE_DEPTH_MAX, VALUE_INDEX_PART_BYTES_MAX, WriteParts,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -117,7 +116,6 @@ fn constants_are_those_of_the_code() {
         ("SPILL_ROW_BYTES_MIN", SPILL_ROW_BYTES_MIN as i64),
         ("VALUE_DEPTH_MAX", VALUE_DEPTH_MAX as i64),
         ("BIGINT_BYTES_MAX", BIGINT_BYTES_MAX as i64),
-        ("FEED_VALUE_BYTES_MAX", FEED_VALUE_BYTES_MAX as i64),
         ("DENO_RUNNING_MS", DENO_RUNNING_MS),
         ("HISTORY_BLOCK_BYTES", HISTORY_BLOCK_BYTES as i64),
         ("HISTORY_BLOCK_RECORDS_MAX", HISTORY_BLOCK_RECORDS_MAX as i64),
@@ -217,7 +215,7 @@ fn tables_are_those_of_a_real_file() {
         file.values(without_rowid).iter().map(|row| text(&row[0])).collect();
     assert_eq!(
         without_rowid,
-        ["kv", "openkv_feed", "openkv_history_groups", "openkv_meta"].map(str::to_owned).into()
+        ["kv", "openkv_history_groups", "openkv_meta"].map(str::to_owned).into()
     );
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use openkv::engine::sqlite::{FORMAT_VERSION, SqliteEngine};
-use openkv::engine::{Engine, Reader};
+use openkv::engine::{Engine, FeedState, Reader};
 use openkv::model::{ChangeKind, Encoding, Kind};
 use rusqlite::Connection;
 
@@ -87,22 +87,180 @@ fn the_history_of_format_4_is_kept() {
     assert_eq!(strings(&path, BLOCKS), before);
 }
 
-#[test]
-fn the_log_of_format_2_gets_the_expiries_of_entries_that_are_there() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("2.sqlite3");
-    std::fs::copy(kept(2), &path).expect("a copy");
-    let mut reader = open(&path, false).expect("migrated").reader().expect("a reader");
-    let mut log = Vec::new();
+/// A change without its value: the commit, the key and the kind.
+type Shown = (u64, Vec<u8>, ChangeKind<usize>);
+
+/// How far feeds can read back, and what they read. A value is shown by its length.
+fn feed(path: &Path) -> (FeedState, Vec<Shown>) {
+    let mut reader = open(path, false).expect("migrated").reader().expect("a reader");
+    let (mut state, mut changes) = (None, Vec::new());
     let read = reader.read(0, &mut |snapshot| {
+        state = Some(snapshot.feed().state()?);
         snapshot.feed().changes(0, &mut |change| {
-            log.push((change.version, change.key.to_vec(), change.kind.map(|_| ())));
+            let kind = change.kind.map(|(_, bytes)| bytes.len());
+            changes.push((change.version, change.key.to_vec(), kind));
             true
         })
     });
     read.expect("read");
-    let set = ChangeKind::Set { value: (), expire_at_ms: Some(4_102_444_800_000) };
-    let expected =
-        [(10, b"\x02text\0".to_vec(), set), (11, b"\x02absent\0".to_vec(), ChangeKind::Deleted)];
-    assert_eq!(log, expected);
+    (state.expect("a state"), changes)
+}
+
+/// A copy of a released file, changed as its version could have.
+fn changed(directory: &Path, format: i64, sql: &str) -> PathBuf {
+    let path = directory.join(format!("{format}.sqlite3"));
+    std::fs::copy(kept(format), &path).expect("a copy");
+    Connection::open(&path).expect("opened raw").execute_batch(sql).expect(sql);
+    path
+}
+
+fn key(name: &str) -> Vec<u8> {
+    [b"\x02", name.as_bytes(), b"\0"].concat()
+}
+
+fn set(len: usize, expire_at_ms: Option<i64>) -> ChangeKind<usize> {
+    ChangeKind::Set { value: len, expire_at_ms }
+}
+
+/// The segments have every commit up to the last one, each once.
+fn assert_gapless(path: &Path, complete: u64, version: u64) {
+    let rows = strings(path, "SELECT first || ' ' || version FROM openkv_log ORDER BY version");
+    let mut last = complete;
+    for row in rows {
+        let (first, end) = row.split_once(' ').expect("two numbers");
+        assert_eq!(first.parse::<u64>().expect("a number"), last + 1, "{row}");
+        last = end.parse().expect("a number");
+    }
+    assert_eq!(last, version);
+}
+
+#[test]
+fn the_log_of_format_2_gets_the_expiries_of_entries_that_are_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = changed(directory.path(), 2, "");
+    let (state, changes) = feed(&path);
+    let expected = [
+        (10, key("text"), set(6, Some(4_102_444_800_000))),
+        (11, key("absent"), ChangeKind::Deleted),
+    ];
+    assert_eq!(changes, expected);
+    assert_eq!(state, FeedState { on: true, version: 11, complete: 9, removed: 9 });
+    assert_gapless(&path, 9, 11);
+}
+
+/// Before format 6 feeds had a table of their own, which had no values over 64 KiB and trimmed sets before removals.
+#[test]
+fn the_changes_of_feeds_become_segments_of_the_log() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = changed(
+        directory.path(),
+        3,
+        "UPDATE openkv_feed_state SET complete = 2, removed = 1;
+         INSERT INTO openkv_feed VALUES (2, 1, 5, 0, x'026F6C6400', NULL, NULL);
+         INSERT INTO openkv_feed VALUES (4, 1, 7, 323, x'026C6172676500', NULL, NULL);
+         INSERT INTO openkv_feed VALUES (5, 1, 6, 256, x'026B65707400', NULL, 9);
+         INSERT INTO openkv_feed VALUES (5, 2, 6, 0, x'02676F6E6500', NULL, 8);
+         UPDATE data_version SET version = 14 WHERE k = 0;",
+    );
+    let (state, changes) = feed(&path);
+    let expected = [
+        (4, key("large"), set(5003, None)),
+        (5, key("kept"), ChangeKind::ExpirySet { expire_at_ms: Some(9) }),
+        (5, key("gone"), ChangeKind::Expired),
+        (10, key("text"), set(6, Some(4_102_444_800_000))),
+        (11, key("absent"), ChangeKind::Deleted),
+    ];
+    assert_eq!(changes, expected);
+    // The removal of commit 2 had no sets of its commit left, so it is not in the log.
+    assert_eq!(state, FeedState { on: true, version: 14, complete: 2, removed: 2 });
+    assert_gapless(&path, 2, 14);
+    let times = strings(&path, "SELECT '' || at_ms FROM openkv_log ORDER BY version LIMIT 2");
+    assert_eq!(times, ["7", "7"], "a clock that was set back");
+    let extent = "SELECT (bytes = (SELECT sum(length(changes)) FROM openkv_log)) || ' ' || retention_ms \
+                  || ' ' || bytes_max FROM openkv_log_state";
+    assert_eq!(strings(&path, extent), ["1 86400000 1073741824"]);
+}
+
+#[test]
+fn a_change_whose_value_is_not_known_is_where_the_log_begins() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = changed(
+        directory.path(),
+        3,
+        "UPDATE openkv_feed_state SET complete = 2, removed = 1;
+         INSERT INTO openkv_feed VALUES (5, 1, 6, 323, x'026C6172676500', NULL, NULL);",
+    );
+    let (state, changes) = feed(&path);
+    assert_eq!(changes.iter().map(|change| change.0).collect::<Vec<_>>(), [10, 11]);
+    // No removal is missing, so a feed behind it gets the last change of each key.
+    assert_eq!(state, FeedState { on: true, version: 11, complete: 5, removed: 1 });
+    assert_gapless(&path, 5, 11);
+}
+
+#[test]
+fn a_replication_log_stays_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for format in [4, 5] {
+        let before = strings(&kept(format), "SELECT version || hex(changes) FROM openkv_log");
+        let path = changed(directory.path(), format, "");
+        let (state, changes) = feed(&path);
+        assert_eq!(changes, [(12, key("text"), set(8, None)), (13, key("text"), set(6, None))]);
+        assert_eq!(state, FeedState { on: true, version: 13, complete: 11, removed: 11 });
+        assert_eq!(strings(&path, "SELECT version || hex(changes) FROM openkv_log"), before);
+    }
+    // Without feeds, nothing after the last removal is missing.
+    let path = changed(
+        directory.path(),
+        5,
+        "DELETE FROM openkv_feed; DELETE FROM openkv_feed_state; \
+         UPDATE data_version SET seq = 7 WHERE k = 0",
+    );
+    let (state, _) = feed(&path);
+    assert_eq!(state, FeedState { on: true, version: 13, complete: 11, removed: 7 });
+}
+
+/// The file that [`a_migration_that_is_killed_has_changed_nothing`] lets a process of its own migrate.
+const MIGRATES: &str = "OPENKV_TEST_MIGRATES";
+
+#[test]
+fn a_migration_that_is_killed_has_changed_nothing() {
+    if let Some(path) = std::env::var_os(MIGRATES) {
+        drop(open(Path::new(&path), false).expect("migrated"));
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let large = changed(
+        directory.path(),
+        3,
+        "INSERT INTO openkv_feed
+         WITH RECURSIVE n(at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 20000)
+         SELECT 100 + at / 3, at, at, 3, cast(at AS BLOB), randomblob(500), NULL FROM n;
+         UPDATE data_version SET version = 10000, seq = 10000 WHERE k = 0;
+         PRAGMA wal_checkpoint(TRUNCATE);",
+    );
+    let whole = directory.path().join("whole.sqlite3");
+    std::fs::copy(&large, &whole).expect("a copy");
+    let expected = feed(&whole);
+    assert_eq!(expected.1.len(), 20_002);
+    let me = std::env::current_exe().expect("this program");
+    for log_bytes in [0, 1, 1 << 16, 1 << 20, 4 << 20, 8 << 20] {
+        let path = directory.path().join(format!("{log_bytes}.sqlite3"));
+        std::fs::copy(&large, &path).expect("a copy");
+        let mut child = std::process::Command::new(&me)
+            .args(["--exact", "a_migration_that_is_killed_has_changed_nothing"])
+            .env(MIGRATES, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("started");
+        let log = directory.path().join(format!("{log_bytes}.sqlite3-wal"));
+        // It ends by itself if its log does not get so long.
+        while child.try_wait().expect("asked").is_none()
+            && std::fs::metadata(&log).map_or(0, |log| log.len()) < log_bytes
+        {
+            std::thread::yield_now();
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert_eq!(feed(&path), expected, "killed with a log of {log_bytes} bytes");
+    }
 }

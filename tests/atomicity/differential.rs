@@ -7,7 +7,7 @@ use openkv::engine::memory::MemoryEngine;
 use openkv::engine::{Engine, Reader, Report, Snapshot, Work, Writer};
 use openkv::model::{
     AtomicWrite, ChangeKind, Claim, DeadLetter, Decision, Encoding, Error, Key, LOCK_MS,
-    MessageState, Outcome, Peek, Peeked, QueueStats, Renewal, Settlement, Versionstamp,
+    MessageState, Origin, Outcome, Peek, Peeked, QueueStats, Renewal, Settlement, Versionstamp,
 };
 
 /// A row, as read.
@@ -50,7 +50,7 @@ pub(crate) fn content(reader: &mut impl Reader, now_ms: i64) -> Vec<Seen> {
 /// A commit, its key, and what it did.
 type Logged = (u64, Vec<u8>, ChangeKind<(Encoding, Vec<u8>)>);
 
-/// The log of changes, by commit and key.
+/// What feeds read, by commit and key.
 fn log(reader: &mut impl Reader, now_ms: i64) -> Vec<Logged> {
     let mut all = Vec::new();
     let read = reader.read(now_ms, &mut |snapshot| {
@@ -358,8 +358,10 @@ impl<P: Place> EnginePair<P> {
         let ids = self.subject.take().expect("open").ids;
         let subject = self.subject.insert(Twin { ids, ..Twin::of(&self.place.open()) });
         let deadline = Instant::now() + Duration::from_secs(20);
-        let from = self.memory.writer.log_changes(deadline).expect("logging");
-        assert_eq!(from, subject.writer.log_changes(deadline).expect("logging"));
+        let origin = Origin { database: [7; 16], incarnation: 7 };
+        let mut on = |writer: &mut dyn Writer| writer.log_changes(origin, self.now_ms, deadline);
+        let from = on(&mut self.memory.writer).expect("logging");
+        assert_eq!(on(&mut subject.writer), Ok(from));
         if self.follower.is_none() {
             let rows = content(&mut subject.reader, self.now_ms);
             self.follower = Some(Follower::of(&rows, &mut subject.reader, self.now_ms, from));

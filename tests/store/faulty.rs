@@ -13,7 +13,7 @@ use openkv::engine::{
 };
 use openkv::model::{
     Backup, Capabilities, Checkpoint, DeadLetterChange, IndexChoice, IndexInfo, IndexRequest,
-    MessageDeletion, QueueChange, QueueChanged, Result, Vacuumed,
+    MessageDeletion, Origin, QueueChange, QueueChanged, Result, Vacuumed,
 };
 
 use crate::pipeline::Pipeline;
@@ -201,9 +201,9 @@ impl<W: Writer> Writer for Faulty<W> {
         self.1.pipeline.on_ended(wake);
     }
 
-    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+    fn log_changes(&mut self, origin: Origin, now_ms: i64, deadline: Instant) -> Result<u64> {
         self.1.pipeline.alone("log_changes");
-        self.0.log_changes(deadline)
+        self.0.log_changes(origin, now_ms, deadline)
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {

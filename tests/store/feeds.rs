@@ -6,8 +6,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use openkv::model::{
-    Ask, AtomicWrite, Batch, Change, DeadLetterChange, Error, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES,
-    Id, KeyRange, Kind, LOCK_MS, Limits, Message, Outcome, Result, Settlement, Time, WriteParts,
+    Ask, AtomicWrite, Batch, Change, DeadLetterChange, Error, FEED_BATCH_CHANGES, Id, KeyRange,
+    Kind, LOCK_MS, LOG_RETENTION_MS, Limits, LogBounds, LogSettings, Message, Outcome, Result,
+    Setting, Settlement, Time, WriteParts,
 };
 
 use crate::database::{Answer, Database, START_MS};
@@ -53,7 +54,7 @@ impl Database {
 
     /// Makes the log drop all commits.
     fn forget(&self) {
-        self.pass(FEED_AGE_MS_MAX + 1);
+        self.pass(LOG_RETENTION_MS + 1);
         // Each transaction drops a bounded number of commits.
         for _ in 0..10 {
             self.must(write(vec![set("other", b"1")]));
@@ -176,6 +177,44 @@ fn a_reader_behind_forgotten_removals_is_told_so(database: Database) {
     assert_eq!(database.refusal(slow), Kind::FeedGap);
 }
 
+/// The log is one for feeds and replicas, so turning it off leaves a feed without what is committed then.
+fn a_log_that_is_turned_off_is_a_gap_once_something_is_committed(database: Database) {
+    let off = LogSettings { log: Setting::Off, ..LogSettings::default() };
+    let turn_off = || database.store().set_log(off, Duration::from_secs(30)).expect("off");
+    let [current, behind] = [database.feed(None), database.feed(None)];
+    let first = database.must(write(vec![set("a", &[1])]));
+    assert_eq!(database.changes(current), [(first, "a", Some(1))]);
+    turn_off();
+    let error = database.batch(behind).get().expect_err("a gap");
+    assert_eq!(error.kind(), Kind::FeedGap);
+    assert!(error.message().contains("log: false"), "{error}");
+    let waiting = database.batch(current);
+    database.settle_down();
+    assert_eq!(waiting.now(), None, "nothing was committed meanwhile");
+    let second = database.must(write(vec![set("a", &[2])]));
+    assert_eq!(waiting.get().expect_err("a gap").kind(), Kind::FeedGap);
+    // A new feed turns it on again.
+    let again = database.feed(Some(first));
+    assert_eq!(database.changes(again), [(second, "a", Some(2))]);
+    let last = database.must(write(vec![delete("a")]));
+    assert_eq!(database.changes(again), [(last, "a", None)]);
+}
+
+/// A feed, a replica and an archive read the same segments, within the same bounds.
+fn a_feed_has_the_bounds_of_the_log(database: Database) {
+    let bounds = LogBounds { retention_ms: 1000, bytes_max: 1 << 30 };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+    database.store().set_log(settings, Duration::from_secs(30)).expect("on");
+    let slow = database.feed(None);
+    let first = database.must(write(vec![set("a", &[1])]));
+    database.must(write(vec![set("a", &[2])]));
+    database.pass(1001);
+    for _ in 0..3 {
+        database.must(write(vec![set("other", b"1")]));
+    }
+    assert_eq!(database.changes(slow), [(first + 1, "a", Some(2))]);
+}
+
 /// A waiting feed stays up to date, however many commits elsewhere leave the log.
 fn waiting_for_long_loses_nothing(database: Database) {
     let [asked, idle] = [database.feed(None), database.feed(None)];
@@ -246,6 +285,8 @@ on_both! {
     a_removal_that_was_not_logged_is_a_gap
     a_reader_behind_the_log_gets_the_last_change_of_each_key
     a_reader_behind_forgotten_removals_is_told_so
+    a_log_that_is_turned_off_is_a_gap_once_something_is_committed
+    a_feed_has_the_bounds_of_the_log
     waiting_for_long_loses_nothing
     messages_put_back_do_not_hold_a_feed
     cancelling_answers_a_waiting_call

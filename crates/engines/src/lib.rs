@@ -305,7 +305,7 @@ pub trait Snapshot: Finder {
         Ok(None)
     }
 
-    /// The log of changes.
+    /// What change feeds read.
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {
         Box::new(NoFeed(self.stats().map(|stats| stats.stamp.version())))
     }

@@ -4,7 +4,6 @@
 //! Invariant: readers hold the lock for one snapshot, the writer for one transaction.
 //! Never: keep the lock between calls.
 
-mod feed;
 mod followed;
 mod fulltext;
 mod messages;
@@ -22,6 +21,7 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use uuid::Uuid;
 
 use super::feed::FeedOfPast;
+use super::replication::extent::FOR_FEEDS;
 use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
@@ -48,8 +48,7 @@ struct Tables {
     version: u64,
     /// The last commit that removed an entry.
     removed: u64,
-    feed: Option<feed::Log>,
-    /// The replication log, if it is on.
+    /// The log, if it is on.
     log: Option<replication::Log>,
     /// The database that it follows.
     followed: Option<Followed>,
@@ -226,8 +225,7 @@ impl Snapshot for MemorySnapshot<'_> {
         if let Some(moment) = self.past {
             return Box::new(FeedOfPast(moment.version));
         }
-        let Tables { feed: log, version, removed, .. } = self.tables;
-        Box::new(feed::LogView { log: log.as_ref(), version: *version, removed: *removed })
+        Box::new(replication::FeedView(self.tables))
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
@@ -334,11 +332,12 @@ impl Writer for MemoryWriter {
         done.map(|report| Progress::Done(Report { worked: started.elapsed(), ..report }))
     }
 
-    fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {
+    fn log_changes(&mut self, origin: Origin, now_ms: i64, _deadline: Instant) -> Result<u64> {
         let mut tables = self.0.write();
-        let (version, removed) = (tables.version, tables.removed);
-        tables.feed.get_or_insert_with(|| feed::Log::starting_at(version, removed));
-        Ok(version)
+        if tables.log.is_none() {
+            tables.set_log(&FOR_FEEDS, origin, now_ms);
+        }
+        Ok(tables.version)
     }
 
     fn set_log(

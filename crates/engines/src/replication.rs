@@ -4,6 +4,7 @@ pub(super) mod extent;
 
 use std::ops::Range;
 
+use openkv_core::codec::Malformed;
 use openkv_core::model::{
     Capability, EntryVersion, Error, HistoryExtent, KeptMessage, Kind, LogSegment, LogState,
     Moment, PastEntry, Result, Versionstamp, When,
@@ -202,6 +203,14 @@ pub(super) fn no_longer(moment: Moment, since: Option<u64>) -> Error {
 pub(super) fn only_entries(what: &str) -> Error {
     let why = "the history has entries only; use the database itself";
     Error::unsupported(format!("{what} at a moment of the past: {why}"))
+}
+
+/// The error of a segment whose last commit is `last`.
+pub(crate) fn damaged(last: u64, error: &Malformed) -> Error {
+    Error::corrupt(format!(
+        "the segment {last} of the replication log is damaged ({error}): restore a backup, or turn the log \
+         off and on again, which begins a new one"
+    ))
 }
 
 /// The log of an engine that has none.

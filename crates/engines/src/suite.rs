@@ -235,7 +235,7 @@ macro_rules! rules_of_every_engine {
                 exactly_the_commits_of_a_batch_are_logged
                 expiries_and_dead_messages_are_logged
                 the_log_has_expiries_and_tells_them_from_deletions
-                values_too_large_for_the_log_are_read_from_their_entries
+                large_values_that_were_not_replaced_are_read
             }
             messages {
                 messages_are_delivered_in_order_and_hidden_while_locked
@@ -244,6 +244,7 @@ macro_rules! rules_of_every_engine {
             }
             replication {
                 a_copy_repeats_the_log
+                feeds_and_followers_read_the_same_segments
                 a_log_that_begins_again_has_nothing_of_before
                 every_commit_is_in_one_segment
                 a_read_before_expiry_has_what_has_expired

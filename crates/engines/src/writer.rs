@@ -71,13 +71,14 @@ pub trait Writer: Send + Indexer {
         }
     }
 
-    /// Turns on the log of changes: every process logs all later commits. Returns the last commit.
-    /// `deadline` limits the wait for other processes.
+    /// Turns on the log for feeds, with its default bounds, unless it is on: every process logs all later
+    /// commits. Returns the last commit. `origin` as in [`Writer::set_log`]; `deadline` limits the wait for
+    /// other processes.
     ///
     /// # Errors
     /// As [`Writer::begin`].
-    fn log_changes(&mut self, _deadline: Instant) -> Result<u64> {
-        Err(Error::unsupported("change feeds: this database has no log of changes"))
+    fn log_changes(&mut self, _origin: Origin, _now_ms: i64, _deadline: Instant) -> Result<u64> {
+        Err(Error::unsupported("change feeds: this database logs no changes"))
     }
 
     /// Changes the settings of the replication log and of history, for every process, in one

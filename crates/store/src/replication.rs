@@ -27,12 +27,7 @@ impl Store {
             let why = "the option history needs the replication log: leave out log: false";
             return Err(Error::invalid(why));
         }
-        let (random, now_ms) = (|| self.env.random(), self.env.now_ms());
-        let mut database = [0; 16];
-        let (front, back) = database.split_at_mut(8);
-        front.copy_from_slice(&random().to_le_bytes());
-        back.copy_from_slice(&random().to_le_bytes());
-        let origin = Origin { database, incarnation: random() };
+        let (origin, now_ms) = (self.new_origin(), self.env.now_ms());
         let (done, outcome) = channel();
         self.on_writer(
             move |writer| writer.set_log(&settings, origin, now_ms, Instant::now() + busy),
@@ -40,6 +35,16 @@ impl Store {
             move |result| drop(done.send(result)),
         );
         outcome.recv().map_err(|_| Error::closed())?.map(drop)
+    }
+
+    /// The name for a database that has none, and the number for its copy.
+    pub(super) fn new_origin(&self) -> Origin {
+        let random = || self.env.random();
+        let mut database = [0; 16];
+        let (front, back) = database.split_at_mut(8);
+        front.copy_from_slice(&random().to_le_bytes());
+        back.copy_from_slice(&random().to_le_bytes());
+        Origin { database, incarnation: random() }
     }
 
     /// Visits what commits have made of the entry of a key, the newest first, until `visit` answers

@@ -1,4 +1,4 @@
-//! The replication log of a database, and moments of its past.
+//! The log of a database, which feeds, replicas and archives read, and moments of its past.
 
 use super::{EncodedValue, Key, Versionstamp};
 

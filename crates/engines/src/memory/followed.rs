@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Tables;
 use super::transaction::MemoryTransaction;
-use super::{Tables, feed};
 use crate::sqlite::PrivateIndexes;
 use crate::{NextEntries, Report};
 use openkv_core::commit::{NewRow, replay};
@@ -72,9 +72,6 @@ impl Tables {
         }
         self.tell_indexes(PrivateIndexes::commit);
         (self.version, self.removed) = (after.version, after.version);
-        if let Some(log) = &mut self.feed {
-            *log = feed::Log::starting_at(after.version, after.version);
-        }
         if let Some(log) = &mut self.log {
             log.restart(after.origin.database, *generation, after.version, after.at_ms);
         }

@@ -5,12 +5,15 @@ use std::ops::{Bound, Range, RangeInclusive};
 
 use super::Tables;
 use crate::ReplicationLog;
-use crate::replication::extent::{Changed, Extent, Outline, Segments, change, trim, visit_changes};
+use crate::feed::{FeedLog, FeedState, changes_in};
+use crate::replication::extent::{
+    Beginning, Changed, Extent, Outline, Segments, change, has_removal, trim, visit_changes,
+};
 use crate::replication::{no_longer, time_of};
 use openkv_core::codec::change_log;
 use openkv_core::commit::{Begun, NewRow, batch};
 use openkv_core::model::{
-    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState,
+    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Logged,
     LoggedMessage, Moment, Origin, PastEntry, Result,
 };
 
@@ -48,6 +51,7 @@ impl Log {
         let history = self.extent.history.map(|history| HistoryExtent { since, ..history });
         let extent = Extent {
             complete: version,
+            removed: version,
             bytes: 0,
             newest_ms: at_ms,
             history,
@@ -90,9 +94,9 @@ impl Segments for Log {
         Ok(rest.next().map(|(_, segment)| segment.outline))
     }
 
-    fn drop(&mut self, segment: &Outline) -> Result<()> {
-        self.segments.remove(&segment.last);
-        Ok(())
+    fn drop(&mut self, segment: &Outline) -> Result<bool> {
+        let gone = self.segments.remove(&segment.last);
+        Ok(gone.is_some_and(|gone| has_removal(segment.first, &gone.changes)))
     }
 
     fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize> {
@@ -108,7 +112,7 @@ impl Segments for Log {
 impl Tables {
     /// A transaction after the commit `version`.
     pub(super) fn begun(&self, version: u64, now_ms: i64) -> Begun {
-        let logs = self.feed.is_some() || self.log.is_some();
+        let logs = self.log.is_some();
         let logs_messages = self.log.as_ref().is_some_and(Log::has_messages);
         Begun { version, now_ms, logs, logs_messages, kept_out: false }
     }
@@ -140,7 +144,8 @@ impl Tables {
         let followed = self.followed.as_ref().map(|followed| followed.origin.database);
         let origin = Origin { database: followed.unwrap_or(origin.database), ..origin };
         let before = self.log.as_ref().map(|log| log.extent);
-        let Changed { extent, forgets } = change(before, settings, self.version, now_ms);
+        let at = Beginning { version: self.version, removed: self.removed };
+        let Changed { extent, forgets } = change(before, settings, at, now_ms);
         match (&mut self.log, extent) {
             (log, None) => *log = None,
             (None, Some(extent)) => self.log = Some(Log::new(origin, extent)),
@@ -285,5 +290,24 @@ impl ReplicationLog for LogView<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What feeds read of it.
+pub(super) struct FeedView<'t>(pub(super) &'t Tables);
+
+impl FeedLog for FeedView<'_> {
+    fn state(&mut self) -> Result<FeedState> {
+        let Tables { version, removed, ref log, .. } = *self.0;
+        Ok(match log.as_ref().map(|log| log.extent) {
+            None => FeedState { on: false, version, complete: version, removed },
+            Some(Extent { complete, removed, .. }) => {
+                FeedState { on: true, version, complete, removed }
+            }
+        })
+    }
+
+    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+        changes_in(&mut LogView(self.0), after, visit)
     }
 }

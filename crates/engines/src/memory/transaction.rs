@@ -31,13 +31,10 @@ impl Transaction for MemoryTransaction<'_> {
         messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
-        if let Some(log) = &mut self.tables.log {
-            log.log(commits, &changes, messages, now_ms)?;
+        match &mut self.tables.log {
+            Some(log) => log.log(commits, &changes, messages, now_ms),
+            None => Ok(()),
         }
-        if let Some(log) = &mut self.tables.feed {
-            log.log(changes, now_ms);
-        }
-        Ok(())
     }
 
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {

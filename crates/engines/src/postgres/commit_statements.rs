@@ -4,12 +4,12 @@
 use super::database::FENCE;
 use super::entries::EntryChanges;
 use super::feed::ChangeRows;
+use super::feed::trim::Extent;
 use super::history::{self, Replaced};
 use super::line::{Call, Value};
 use super::message_changes::MessageChanges;
 use super::replication::{self, SegmentRow};
 use super::value_entries::IndexChanges;
-use crate::feed::Extent;
 use openkv_core::model::{POSTGRES_LOG_KEPT_MS, POSTGRES_LOG_TRIM_ROWS};
 
 const LOG: &str = "\

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::Cells;
-use crate::feed::{Amount, Extent};
+use super::feed::trim::{Amount, Extent};
 use crate::replication::extent::Extent as LogTrack;
 use openkv_core::layer::Lead;
 use openkv_core::model::{Error, Result};

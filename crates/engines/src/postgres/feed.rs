@@ -1,14 +1,17 @@
 //! The log of changes, while feeds are on: written with the batch, read from a snapshot.
 
+pub(super) mod trim;
+
 use super::cells::Cells;
 use super::line::Call;
 use super::link::Link;
 use super::pages::encoding;
-use crate::feed::{Amount, Extent, FeedLog, FeedState, Shelf, trim};
+use crate::feed::{FeedLog, FeedState};
 use openkv_core::model::{
     Change, ChangeKind, FEED_TRIM_COMMITS, FEED_VALUE_BYTES_MAX, Logged, POSTGRES_FEED_PAGE_ROWS,
     POSTGRES_FEED_TRIM_COMMITS, Result,
 };
+use trim::{Amount, Extent, Shelf, trim};
 
 const INSERT: &str = "\
 INSERT INTO openkv.changes (db, version, seq, at_ms, k, encoding, v, expires_ms) \

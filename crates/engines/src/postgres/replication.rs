@@ -13,7 +13,7 @@ use super::kept_messages;
 use super::line::Call;
 use super::link::Link;
 use crate::ReplicationLog;
-use crate::replication::extent::{Extent, change};
+use crate::replication::extent::{Beginning, Extent, change};
 use openkv_core::model::{
     Error, HistoryExtent, KeptMessage, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
     Moment, Origin, POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
@@ -131,7 +131,8 @@ pub(super) fn set(
         true => state(link, db)?.1,
         false => None,
     };
-    let changed = change(before, settings, row.version.cast_unsigned(), row.now_ms);
+    let at = Beginning::without_feeds(row.version.cast_unsigned());
+    let changed = change(before, settings, at, row.now_ms);
     let parts = LogParts::of_extent(changed.extent.as_ref());
     if let Some(extent) = changed.extent {
         let LogBounds { retention_ms, bytes_max } = extent.bounds;
@@ -197,7 +198,9 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     };
     let messages = parts.has_messages();
     let log = Some(LogExtent { origin, bounds, complete, bytes, history, messages });
-    let extent = Extent { complete, bytes, newest_ms, bounds, history, messages, forgotten: None };
+    let removed = complete;
+    let extent =
+        Extent { complete, removed, bytes, newest_ms, bounds, history, messages, forgotten: None };
     Ok((LogState { version, log }, Some(extent)))
 }
 

@@ -78,7 +78,7 @@ impl Writer for PostgresWriter {
         }
     }
 
-    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+    fn log_changes(&mut self, _origin: Origin, _now_ms: i64, deadline: Instant) -> Result<u64> {
         self.exclusive().log_changes(deadline)
     }
 

@@ -2,19 +2,27 @@
 
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    Error, HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_RETENTION_MS,
-    LOG_TRIM_SEGMENTS, LogBounds, LogSettings, Moment, Result, Setting,
+    HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_RETENTION_MS, LOG_TRIM_SEGMENTS,
+    LogBounds, LogSettings, Moment, Result, Setting,
 };
 
+use super::damaged;
+
 /// The bounds of a log that a caller turns on without naming any.
-const DEFAULT_BOUNDS: LogBounds =
+pub(crate) const DEFAULT_BOUNDS: LogBounds =
     LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
+
+/// What the first feed of a database asks for if the log is off.
+pub(crate) const FOR_FEEDS: LogSettings =
+    LogSettings { log: Setting::On(DEFAULT_BOUNDS), history_ms: Setting::Keep, messages: None };
 
 /// A log that is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Every change of the commits after this one is logged.
     pub(crate) complete: u64,
+    /// Every removal of the commits after this one is logged. Not after `complete`.
+    pub(crate) removed: u64,
     /// Bytes of all segments.
     pub(crate) bytes: u64,
     /// The time of the last segment.
@@ -25,6 +33,23 @@ pub(crate) struct Extent {
     pub(crate) messages: bool,
     /// The history begins behind a segment whose changes it has not removed yet: so many are removed.
     pub(crate) forgotten: Option<usize>,
+}
+
+/// Where a log begins that is turned on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// The last commit.
+    pub(crate) version: u64,
+    /// The last commit that may have removed an entry.
+    pub(crate) removed: u64,
+}
+
+impl Beginning {
+    /// Of a log that feeds do not read.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn without_feeds(version: u64) -> Self {
+        Self { version, removed: version }
+    }
 }
 
 /// A segment without its changes.
@@ -45,13 +70,14 @@ pub(crate) struct Changed {
     pub(crate) forgets: bool,
 }
 
-/// Decides a change of the settings. `version` is the last commit.
+/// Decides a change of the settings. A log that is turned on begins at `at`.
 pub(crate) fn change(
     before: Option<Extent>,
     settings: &LogSettings,
-    version: u64,
+    at: Beginning,
     now_ms: i64,
 ) -> Changed {
+    let Beginning { version, removed } = at;
     let bounds = match (settings.log, before) {
         (Setting::On(bounds), _) => Some(bounds),
         (Setting::Keep, Some(extent)) => Some(extent.bounds),
@@ -62,6 +88,7 @@ pub(crate) fn change(
     };
     let begun = before.unwrap_or(Extent {
         complete: version,
+        removed,
         bytes: 0,
         newest_ms: now_ms,
         bounds: DEFAULT_BOUNDS,
@@ -92,8 +119,8 @@ pub(crate) trait Segments {
     /// The first segment whose last commit is after this one.
     fn after(&mut self, version: u64) -> Result<Option<Outline>>;
 
-    /// Deletes a segment.
-    fn drop(&mut self, segment: &Outline) -> Result<()>;
+    /// Deletes a segment. Returns whether it had a removal, or may have.
+    fn drop(&mut self, segment: &Outline) -> Result<bool>;
 
     /// Removes from the history what changes of a segment had replaced: `max` of them, or all that are
     /// left behind the first `from`. Returns how many.
@@ -115,7 +142,9 @@ pub(crate) fn trim(segments: &mut impl Segments, extent: &mut Extent) -> Result<
         if !forgotten || !(old || extent.bytes > extent.bounds.bytes_max) {
             break;
         }
-        segments.drop(&oldest)?;
+        if segments.drop(&oldest)? {
+            extent.removed = oldest.last;
+        }
         extent.bytes = extent.bytes.saturating_sub(oldest.bytes);
         extent.complete = oldest.last;
     }
@@ -154,6 +183,16 @@ fn forget(segments: &mut impl Segments, extent: &mut Extent) -> Result<()> {
     Ok(())
 }
 
+/// Whether the changes of a segment from `first` on have a removal. A damaged one may have.
+pub(crate) fn has_removal(first: u64, changes: &[u8]) -> bool {
+    let mut found = false;
+    let decoded = change_log::decode(first, changes, |change| {
+        found = change.kind.is_removal();
+        !found
+    });
+    found || decoded.is_err()
+}
+
 /// Visits the keys and commits of `max` changes of a segment behind the first `from`. Returns how many.
 pub(crate) fn visit_changes(
     segment: &Outline,
@@ -171,13 +210,7 @@ pub(crate) fn visit_changes(
         at < end && visited.is_ok()
     });
     visited?;
-    decoded.map_err(|error| {
-        Error::corrupt(format!(
-            "the segment {} of the replication log is damaged ({error}): restore a backup, or turn the log \
-             off and on again, which begins a new one",
-            segment.last
-        ))
-    })?;
+    decoded.map_err(|error| damaged(segment.last, &error))?;
     Ok(at.saturating_sub(from))
 }
 
@@ -192,6 +225,8 @@ mod tests {
 
     struct Kept {
         segments: BTreeMap<u64, Outline>,
+        /// The segments with a removal.
+        removing: Vec<u64>,
         /// Of each segment.
         changes: usize,
         forgotten: Vec<u64>,
@@ -204,7 +239,7 @@ mod tests {
                 (last, Outline { first: last, last, at_ms: *at_ms, bytes: 10 })
             };
             let segments = (0..).zip(times).map(outline).collect();
-            Self { segments, changes: 1, forgotten: Vec::new() }
+            Self { segments, removing: Vec::new(), changes: 1, forgotten: Vec::new() }
         }
 
         fn left(&self) -> Vec<u64> {
@@ -217,9 +252,9 @@ mod tests {
             Ok(self.segments.range(version + 1..).next().map(|(_, outline)| *outline))
         }
 
-        fn drop(&mut self, segment: &Outline) -> Result<()> {
+        fn drop(&mut self, segment: &Outline) -> Result<bool> {
             self.segments.remove(&segment.last);
-            Ok(())
+            Ok(self.removing.contains(&segment.last))
         }
 
         fn forget(&mut self, segment: &Outline, from: usize, max: usize) -> Result<usize> {
@@ -228,10 +263,15 @@ mod tests {
         }
     }
 
+    fn at(version: u64) -> Beginning {
+        Beginning { version, removed: 4 }
+    }
+
     fn extent(segments: &Kept, history_ms: Option<i64>) -> Extent {
         let since = Moment { version: 0, at_ms: 0 };
         Extent {
             complete: 0,
+            removed: 0,
             bytes: segments.segments.len() as u64 * 10,
             newest_ms: segments.segments.values().map(|outline| outline.at_ms).max().unwrap_or(0),
             bounds: LogBounds { retention_ms: DAY_MS, bytes_max: 1000 },
@@ -260,6 +300,36 @@ mod tests {
         };
         trim(&mut segments, &mut extent).unwrap();
         assert_eq!((segments.left(), extent.complete), (vec![2, 3], 1));
+    }
+
+    /// Until a removal is trimmed, the entries still have the last change of each key.
+    #[test]
+    fn a_trimmed_removal_moves_what_feeds_can_read() {
+        let mut segments = Kept::of(&[0, 1, 2, 3, DAY_MS * 2]);
+        segments.removing = vec![2, 5];
+        let mut extent = extent(&segments, None);
+        extent.bounds.bytes_max = 40;
+        extent.bounds.retention_ms = DAY_MS * 3;
+        trim(&mut segments, &mut extent).unwrap();
+        assert_eq!((extent.complete, extent.removed), (1, 0));
+        extent.bounds.bytes_max = 20;
+        trim(&mut segments, &mut extent).unwrap();
+        assert_eq!((extent.complete, extent.removed), (3, 2));
+        extent.bounds.bytes_max = 0;
+        trim(&mut segments, &mut extent).unwrap();
+        assert_eq!((extent.complete, extent.removed), (5, 5));
+    }
+
+    #[test]
+    fn a_damaged_segment_may_have_a_removal() {
+        let change = |kind| Change { key: Key::from_encoded(vec![1]), version: 7, kind };
+        let touched = change(ChangeKind::ExpirySet { expire_at_ms: None });
+        let kept = change_log::encode(7, std::slice::from_ref(&touched));
+        assert!(!has_removal(7, &kept) && !has_removal(7, &change_log::encode(7, &[])));
+        for kind in [ChangeKind::Deleted, ChangeKind::Expired] {
+            assert!(has_removal(7, &change_log::encode(7, &[touched.clone(), change(kind)])));
+        }
+        assert!(has_removal(7, &kept[..2]) && has_removal(7, &[]));
     }
 
     #[test]
@@ -299,7 +369,7 @@ mod tests {
         // Turned off meanwhile, nothing is left to be removed later.
         extent.forgotten = Some(5);
         let off = LogSettings { history_ms: Setting::Off, ..LogSettings::default() };
-        assert_eq!(change(Some(extent), &off, 3, 0).extent.unwrap().forgotten, None);
+        assert_eq!(change(Some(extent), &off, at(3), 0).extent.unwrap().forgotten, None);
     }
 
     #[test]
@@ -331,21 +401,22 @@ mod tests {
 
     #[test]
     fn settings_are_kept_turned_on_and_turned_off() {
-        let on = |settings: LogSettings, before| change(before, &settings, 9, 100).extent;
+        let on = |settings: LogSettings, before| change(before, &settings, at(9), 100).extent;
         let history = LogSettings { history_ms: Setting::On(5), ..LogSettings::default() };
         let begun = on(history, None).unwrap();
-        assert_eq!((begun.complete, begun.newest_ms, begun.bounds), (9, 100, DEFAULT_BOUNDS));
+        assert_eq!((begun.complete, begun.removed, begun.newest_ms), (9, 4, 100));
+        assert_eq!(begun.bounds, DEFAULT_BOUNDS);
         let since = Moment { version: 9, at_ms: 100 };
         assert_eq!(begun.history, Some(HistoryExtent { kept_ms: 5, since }));
         assert_eq!(on(LogSettings::default(), Some(begun)), Some(begun));
         assert_eq!(on(LogSettings::default(), None), None);
         let longer = LogSettings { history_ms: Setting::On(50), ..LogSettings::default() };
-        let later = change(Some(begun), &longer, 20, 200).extent.unwrap();
+        let later = change(Some(begun), &longer, at(20), 200).extent.unwrap();
         assert_eq!(later.history, Some(HistoryExtent { kept_ms: 50, since }));
         let without = LogSettings { history_ms: Setting::Off, ..LogSettings::default() };
-        let changed = change(Some(begun), &without, 20, 200);
+        let changed = change(Some(begun), &without, at(20), 200);
         assert!(changed.forgets && changed.extent.unwrap().history.is_none());
         let off = LogSettings { log: Setting::Off, ..LogSettings::default() };
-        assert_eq!(change(Some(begun), &off, 20, 200), Changed { extent: None, forgets: true });
+        assert_eq!(change(Some(begun), &off, at(20), 200), Changed { extent: None, forgets: true });
     }
 }

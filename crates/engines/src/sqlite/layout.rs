@@ -3,14 +3,16 @@
 //!
 //! The tables of Deno KV are as Deno creates them; the names of openkv's own begin with `openkv_`.
 
+mod old_feed;
+
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::errors::failure;
 use openkv_core::model::{Encoding, Error, Result};
 
 /// Version of the `openkv_` tables and of the form of values; a file with a newer one is rejected.
-/// Format 5 may have packed arrays.
-pub const FORMAT_VERSION: i64 = 5;
+/// Format 5 may have packed arrays; format 6 has one log.
+pub const FORMAT_VERSION: i64 = 6;
 
 /// Version of Deno's tables: the last row of its `migration_state`.
 pub const DENO_MIGRATION_VERSION: i64 = 3;
@@ -22,7 +24,7 @@ pub const SPILLED: i64 = 256;
 const CBOR: &str = "cbor";
 const V8: &str = "v8";
 
-/// The log of changes, part of format 2. Once it exists, `data_version.seq` is the commit of the
+/// The log of changes of the formats 2 to 5. From format 2 on, `data_version.seq` is the commit of the
 /// last removal. Earlier removals are unknown, so it starts with the last commit.
 const FEED_TABLES: &str = "
 CREATE TABLE openkv_feed (
@@ -149,6 +151,15 @@ CREATE TABLE openkv_history_groups (
 const FORMAT_5: &str =
     "ALTER TABLE openkv_log_state ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;";
 
+/// The change of format 6, behind [`old_feed::move_to_log`]: feeds read the one log. The next write of a process of
+/// an earlier version that has the file open fails: it loads anew what it maintains, and does not find the
+/// table of feeds.
+const FORMAT_6: &str = "
+DROP TABLE openkv_feed;
+DROP TABLE openkv_feed_state;
+UPDATE openkv_meta SET value = value + 1 WHERE name = 'features';
+";
+
 /// The kind of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
@@ -229,7 +240,7 @@ pub(super) fn prepare(
     // Another process may have migrated the file while this one waited for the lock.
     let found = inspect(&transaction).map_err(failure)?;
     if needs_writing(found)? {
-        migrate(&transaction, found, wanted).map_err(failure)?;
+        migrate(&transaction, found, wanted)?;
     }
     // Checked before any change, so that a rejected file is unchanged.
     let encoding = agreed(&transaction, wanted)?;
@@ -297,16 +308,13 @@ fn name_of(encoding: Encoding) -> &'static str {
 
 /// Creates or migrates all tables, in the transaction of the caller.
 #[tracing::instrument(skip_all)]
-fn migrate(
-    transaction: &Connection,
-    found: FileKind,
-    wanted: Option<Encoding>,
-) -> rusqlite::Result<()> {
+fn migrate(transaction: &Connection, found: FileKind, wanted: Option<Encoding>) -> Result<()> {
+    let run = |sql: &str| transaction.execute_batch(sql).map_err(failure);
     let encoding = match found {
         FileKind::Empty => {
-            transaction.execute_batch(DENO_TABLES)?;
+            run(DENO_TABLES)?;
             if wanted == Some(Encoding::V8) {
-                transaction.execute_batch(super::values::INDEX)?;
+                run(super::values::INDEX)?;
             }
             Some(wanted.unwrap_or(Encoding::Cbor))
         }
@@ -314,29 +322,30 @@ fn migrate(
         FileKind::Openkv(_) | FileKind::NotOpenkv => None,
     };
     if let Some(encoding) = encoding {
-        transaction.execute_batch(OPENKV_TABLES)?;
-        transaction.execute(
-            "INSERT INTO openkv_meta (name, value) VALUES ('format', 1), ('encoding', ?1)",
-            [name_of(encoding)],
-        )?;
+        run(OPENKV_TABLES)?;
+        let sql = "INSERT INTO openkv_meta (name, value) VALUES ('format', 1), ('encoding', ?1)";
+        transaction.execute(sql, [name_of(encoding)]).map_err(failure)?;
     }
-    if !matches!(found, FileKind::Openkv(2..)) {
-        for step in FORMAT_2 {
-            transaction.execute_batch(step)?;
-        }
+    let before = if let FileKind::Openkv(format) = found { format } else { 1 };
+    if before < 2 {
+        FORMAT_2.iter().try_for_each(|sql| run(sql))?;
     }
-    if !matches!(found, FileKind::Openkv(3..)) {
-        transaction.execute_batch(FORMAT_3)?;
+    if before < 3 {
+        run(FORMAT_3)?;
     }
-    if !matches!(found, FileKind::Openkv(4..)) {
-        transaction.execute_batch(FORMAT_4)?;
+    if before < 4 {
+        run(FORMAT_4)?;
     }
-    if !matches!(found, FileKind::Openkv(5..)) {
-        transaction.execute_batch(FORMAT_5)?;
+    if before < 5 {
+        run(FORMAT_5)?;
     }
-    transaction.execute_batch(super::identity::ENSURE)?;
+    if before < 6 {
+        old_feed::move_to_log(transaction)?;
+        run(FORMAT_6)?;
+    }
+    run(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
-    transaction.execute(stamp, [FORMAT_VERSION]).map(drop)
+    transaction.execute(stamp, [FORMAT_VERSION]).map(drop).map_err(failure)
 }
 
 /// Whether the file needs a migration before use.

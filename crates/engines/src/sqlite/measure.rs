@@ -25,8 +25,7 @@ impl Measure {
                 "SELECT (SELECT page_count FROM pragma_page_count), \
                  (SELECT page_size FROM pragma_page_size), \
                  (SELECT freelist_count FROM pragma_freelist_count), version, \
-                 (SELECT ifnull(sum(set_bytes + removal_bytes), 0) FROM openkv_feed_state) \
-                 + (SELECT ifnull(sum(bytes), 0) FROM openkv_log_state) \
+                 (SELECT ifnull(sum(bytes), 0) FROM openkv_log_state) \
                  FROM data_version WHERE k = 0",
             )?,
             log: log.into(),

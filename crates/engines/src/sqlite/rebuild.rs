@@ -112,10 +112,7 @@ impl Rebuild {
             connection.execute(sql, (start, end)).map_err(failure)?;
         }
         connection
-            .execute_batch(
-                "DELETE FROM openkv_queue; DELETE FROM openkv_dead; DELETE FROM openkv_feed; \
-                 DELETE FROM openkv_feed_state;",
-            )
+            .execute_batch("DELETE FROM openkv_queue; DELETE FROM openkv_dead;")
             .map_err(failure)
     }
 

@@ -89,7 +89,7 @@ impl SqliteWriter {
                 rusqlite::params![after.origin.database, replacement.generation.cast_signed()],
             );
             named.map_err(failure)?;
-            writer.restart_logs(after.version, after.at_ms)?;
+            writer.rows().log.restart(after.version, after.at_ms)?;
             writer.keep_followed(after)?;
             Ok(Report { versions: (version, after.version), ..Report::default() })
         });

@@ -6,18 +6,20 @@ use rusqlite::Connection;
 
 use super::history::{HistoryReader, HistoryWriter};
 use super::statement::{Run, Statement};
-use crate::replication::extent::{Changed, Extent, Outline, Segments, change, trim};
+use crate::replication::extent::{
+    Beginning, Changed, Extent, Outline, Segments, change, has_removal, trim,
+};
 use crate::replication::{ReplicationLog, time_of};
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    Change, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
-    LoggedMessage, Moment, Origin, PastEntry, Result,
+    Change, Encoding, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings,
+    LogState, LoggedMessage, Moment, Origin, PastEntry, Result,
 };
 
 /// The extent of the log that is on; no row without.
 const EXTENT: &str = "SELECT complete, bytes, newest_ms, retention_ms, bytes_max, history_ms, \
-                      history_version, history_at_ms, history_forgotten, messages FROM openkv_log_state \
-                      WHERE k = 0";
+                      history_version, history_at_ms, history_forgotten, messages, removed \
+                      FROM openkv_log_state WHERE k = 0";
 
 /// The log of the current row of [`EXTENT`].
 fn extent_in(run: &Run<'_, '_>) -> Extent {
@@ -28,6 +30,7 @@ fn extent_in(run: &Run<'_, '_>) -> Extent {
     });
     Extent {
         complete: number(0),
+        removed: number(10),
         bytes: number(1),
         newest_ms: run.column_int(2),
         bounds: LogBounds { retention_ms: run.column_int(3), bytes_max: number(4) },
@@ -43,7 +46,9 @@ pub(super) struct LogWriter {
     store: Statement,
     insert: Statement,
     after: Statement,
+    changes: Statement,
     drop: Statement,
+    raise: Statement,
     pub(super) history: HistoryWriter,
     /// That of the open transaction; `None` if the log is off.
     extent: Option<Extent>,
@@ -58,7 +63,7 @@ impl LogWriter {
             store: prepare(
                 "INSERT OR REPLACE INTO openkv_log_state (k, complete, bytes, newest_ms, retention_ms, \
                  bytes_max, history_ms, history_version, history_at_ms, history_forgotten, \
-                 messages) VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 messages, removed) VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?,
             insert: prepare(
                 "INSERT INTO openkv_log (version, first, at_ms, changes) VALUES (?1, ?2, ?3, ?4)",
@@ -67,7 +72,9 @@ impl LogWriter {
                 "SELECT version, first, at_ms, length(changes) FROM openkv_log WHERE version > ?1 \
                  ORDER BY version LIMIT 1",
             )?,
+            changes: prepare("SELECT changes FROM openkv_log WHERE version = ?1")?,
             drop: prepare("DELETE FROM openkv_log WHERE version = ?1")?,
+            raise: prepare("UPDATE openkv_meta SET value = value + 1 WHERE name = 'features'")?,
             history: HistoryWriter::new(connection)?,
             extent: None,
             on: false,
@@ -78,6 +85,11 @@ impl LogWriter {
     pub(super) fn reload(&mut self) -> Result<()> {
         self.on = self.extent_of_file.run().step()?;
         Ok(())
+    }
+
+    /// Whether the log is on, as of the last [`Self::reload`].
+    pub(super) fn is_on(&self) -> bool {
+        self.on
     }
 
     /// Must be called at the start of a transaction; returns whether its changes are logged.
@@ -129,6 +141,7 @@ impl LogWriter {
             .int_or_null(8, since.map(|since| since.at_ms))
             .int_or_null(9, extent.forgotten.map(|count| count as i64))
             .int(10, extent.messages.into())
+            .int(11, extent.removed.cast_signed())
             .finish()
     }
 
@@ -139,21 +152,24 @@ impl LogWriter {
         self.history.clear()?;
         let since = Moment { version, at_ms };
         let history = before.history.map(|history| HistoryExtent { since, ..history });
-        let (complete, newest_ms) = (version, at_ms);
-        self.keep(&Extent { complete, bytes: 0, newest_ms, history, forgotten: None, ..before })
+        let (complete, removed, newest_ms) = (version, version, at_ms);
+        let begun = Extent { complete, removed, bytes: 0, newest_ms, history, ..before };
+        self.keep(&Extent { forgotten: None, ..begun })
     }
 
-    /// Changes the settings, in the transaction of the caller. `version` is the last commit;
-    /// `database` becomes the name of a database without one.
+    /// Changes the settings, in the transaction of the caller, and makes the writers of all processes load
+    /// anew what they maintain. A log that is turned on begins at `at`; `database` becomes the name of a
+    /// database without one.
     pub(super) fn set(
         &mut self,
         settings: &LogSettings,
         database: [u8; 16],
-        version: u64,
+        at: Beginning,
         now_ms: i64,
     ) -> Result<()> {
+        self.raise.execute()?;
         let before = self.extent_of_file.run().first(extent_in)?;
-        let Changed { extent, forgets } = change(before, settings, version, now_ms);
+        let Changed { extent, forgets } = change(before, settings, at, now_ms);
         if forgets {
             self.history.clear()?;
         }
@@ -181,8 +197,16 @@ impl Segments for LogWriter {
         })
     }
 
-    fn drop(&mut self, segment: &Outline) -> Result<()> {
-        self.drop.run().int(1, segment.last.cast_signed()).finish()
+    fn drop(&mut self, segment: &Outline) -> Result<bool> {
+        let last = segment.last.cast_signed();
+        let removes = self
+            .changes
+            .run()
+            .int(1, last)
+            .first(|row| has_removal(segment.first, row.column_blob(0)));
+        let removes = removes?.unwrap_or(false);
+        self.drop.run().int(1, last).finish()?;
+        Ok(removes)
     }
 
     fn forget(&mut self, segment: &Outline, _from: usize, max: usize) -> Result<usize> {
@@ -192,6 +216,8 @@ impl Segments for LogWriter {
 
 /// The log in a snapshot.
 pub(super) struct LogReader {
+    /// Whether Deno writes to the file too: then only feeds read the log, because Deno logs nothing.
+    is_denos: bool,
     extent: Statement,
     version: Statement,
     origin: Statement,
@@ -202,9 +228,22 @@ pub(super) struct LogReader {
 }
 
 impl LogReader {
-    /// Prepares its statements beside `on`, when they are needed.
-    pub(super) fn beside(on: &Statement) -> Result<Self> {
+    /// The reader that a connection keeps. Its statements are prepared beside `on`, when they are needed.
+    pub(super) fn kept<'k>(
+        kept: &'k mut Option<Self>,
+        on: &Statement,
+        file: Encoding,
+    ) -> Result<&'k mut Self> {
+        let reader = match kept.take() {
+            Some(reader) => reader,
+            None => Self::beside(on, file)?,
+        };
+        Ok(kept.insert(reader))
+    }
+
+    fn beside(on: &Statement, file: Encoding) -> Result<Self> {
         Ok(Self {
+            is_denos: file == Encoding::V8,
             extent: on.beside(EXTENT)?,
             version: on.beside("SELECT version FROM data_version WHERE k = 0")?,
             origin: on.beside(
@@ -251,7 +290,8 @@ fn place(run: Run<'_, '_>) -> Result<Option<(u64, i64)>> {
 impl ReplicationLog for &mut LogReader {
     fn state(&mut self) -> Result<LogState> {
         let version = self.version.run().first_int()?.unwrap_or(0).cast_unsigned();
-        let Some(extent) = self.extent.run().first(extent_in)? else {
+        let extent = self.extent.run().first(extent_in)?;
+        let Some(extent) = extent.filter(|_| !self.is_denos) else {
             return Ok(LogState { version, log: None });
         };
         let Extent { complete, bytes, bounds, history, messages, .. } = extent;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::dead::QueueReader;
-use super::feed::FeedReader;
+use super::feed::{FeedExtent, FeedView};
 use super::fulltext;
 use super::layout::SPILLED;
 use super::measure::Measure;
@@ -27,13 +27,13 @@ pub(super) struct ReadStatements {
     pub(super) get: Statement,
     pub(super) spilled: Statement,
     expiry: Statement,
-    feed: FeedReader,
+    feed: FeedExtent,
     log: Option<LogReader>,
     pub(super) walker: Walker,
     queues: QueueReader,
     peek: PeekReader,
-    /// Whether Deno reads the file too.
-    is_denos: bool,
+    /// The format of the file's values.
+    file: Encoding,
     measure: Measure,
     values: ValueReader,
     pub(super) now_ms: i64,
@@ -46,12 +46,12 @@ impl ReadStatements {
             get: prepare("SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1")?,
             spilled: prepare("SELECT v FROM openkv_spill WHERE id = ?1")?,
             expiry: prepare("SELECT expiration_ms FROM kv WHERE k = ?1")?,
-            feed: FeedReader::new(connection, file)?,
+            feed: FeedExtent::new(connection, file)?,
             log: None,
             walker: Walker::new(connection)?,
             queues: QueueReader::new(file == Encoding::V8),
             peek: PeekReader::default(),
-            is_denos: file == Encoding::V8,
+            file,
             measure: Measure::new(connection)?,
             values: ValueReader::default(),
             now_ms: 0,
@@ -114,15 +114,11 @@ impl Snapshot for ReadStatements {
     }
 
     fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        Box::new(&mut self.feed)
+        Box::new(FeedView { extent: &mut self.feed, on: &self.get, log: &mut self.log })
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
-        let log = match self.log.take() {
-            Some(log) => log,
-            None => LogReader::beside(&self.get)?,
-        };
-        Ok(Box::new(self.log.insert(log)))
+        Ok(Box::new(LogReader::kept(&mut self.log, &self.get, self.file)?))
     }
 
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
@@ -152,7 +148,7 @@ impl Snapshot for ReadStatements {
         peek: Peek,
         visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
     ) -> Result<()> {
-        if self.is_denos && queue.is_empty() {
+        if self.file == Encoding::V8 && queue.is_empty() {
             return Err(Error::unsupported(
                 "peek: Deno keeps the messages of the default queue of this file; name a queue",
             ));

@@ -10,7 +10,6 @@ use super::FileClaim;
 use super::contention::{Contention, TURN};
 use super::disk_room::with_refused;
 use super::external::OwnCommits;
-use super::feed::FeedWriter;
 use super::followed;
 use super::fulltext::Catalog;
 use super::log_file::{Synced, set_synced};
@@ -21,6 +20,7 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
 use super::value_index::ValueCatalog;
+use crate::replication::extent::{Beginning, FOR_FEEDS};
 use crate::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
 };
@@ -41,14 +41,14 @@ pub struct SqliteWriter {
     set_version: Statement,
     rows: Rows,
     messages: Messages,
-    feed: FeedWriter,
     log_length: LogLength,
-    /// The counter of the file's features at the last read. Features are feeds and indexes, which
+    /// The counter of the file's features at the last read. Features are the log and the indexes, which
     /// all writers maintain.
     features: i64,
     /// The format of the file's values.
     file: Encoding,
-    /// In a file for Deno: the last commit of openkv at the last read.
+    /// At the last read, the last commit that removed an entry; in a file for Deno, the last commit of
+    /// openkv.
     left: u64,
     durable: bool,
     /// A transaction has begun for the next batch.
@@ -87,7 +87,6 @@ impl SqliteWriter {
             )?,
             rows: Rows::new(&connection, file)?,
             messages: Messages::new(&connection, file)?,
-            feed: FeedWriter::new(&connection)?,
             log_length: LogLength::new(&connection)?,
             features: UNSEEN,
             file,
@@ -136,7 +135,7 @@ impl SqliteWriter {
     /// logged.
     pub(super) fn begin_rows(&mut self, now_ms: i64) -> Result<bool> {
         self.rows.begin(now_ms)?;
-        Ok(self.feed.begin()? | self.rows.log.begin()?)
+        self.rows.log.begin()
     }
 
     /// A transaction that has begun its rows.
@@ -186,8 +185,8 @@ impl SqliteWriter {
         self.messages.depths.begin()?;
         self.own.found(before);
         // Deno has committed, and it logs no removals.
-        if self.file == Encoding::V8 && self.left != before && self.feed.is_on() {
-            self.feed.lose(before)?;
+        if self.file == Encoding::V8 && self.left != before && self.rows.log.is_on() {
+            self.rows.log.restart(before, 0)?;
         }
         Ok(before)
     }
@@ -217,16 +216,20 @@ impl SqliteWriter {
         Ok(done)
     }
 
-    /// Begins both logs anew after a commit, in the transaction of the caller: what was before is not
-    /// what they had.
-    pub(super) fn restart_logs(&mut self, version: u64, at_ms: i64) -> Result<()> {
-        if self.feed.is_on() {
-            self.feed.lose(version)?;
-        }
-        self.rows.log.restart(version, at_ms)
+    /// Changes the settings of the log, in a transaction that has started at the commit `version`.
+    fn change_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        version: u64,
+        now_ms: i64,
+    ) -> Result<()> {
+        // What Deno removes is not known.
+        let removed = if self.file == Encoding::V8 { version } else { self.left };
+        self.rows.log.set(settings, origin.database, Beginning { version, removed }, now_ms)
     }
 
-    /// Makes the next transaction load feeds and indexes again.
+    /// Makes the next transaction load the log and the indexes again.
     pub(super) fn forget_features(&mut self) {
         self.features = UNSEEN;
     }
@@ -254,7 +257,7 @@ impl SqliteWriter {
     }
 
     /// Reads the commit counter. Must be called at the start of every transaction: it also loads
-    /// feeds and indexes if they have changed.
+    /// the log and the indexes if they have changed.
     pub(super) fn read_version(&mut self) -> Result<u64> {
         let mut run = self.version.run();
         run.row("the commit counter")?;
@@ -262,7 +265,6 @@ impl SqliteWriter {
         self.left = run.column_int(2).cast_unsigned();
         drop(run);
         if self.features != features {
-            self.feed.reload()?;
             self.rows.log.reload()?;
             self.rows.catalog = Catalog::load(&self.connection)?;
             let prepare = |sql: &str| Statement::prepare(&self.connection, sql);
@@ -314,7 +316,6 @@ impl Transaction for SqliteWriter {
         messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
-        self.feed.log(&changes, now_ms)?;
         self.rows.log.log(commits, &changes, messages, now_ms)
     }
 
@@ -371,14 +372,17 @@ impl Writer for SqliteWriter {
         self.has_begun
     }
 
-    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+    fn log_changes(&mut self, origin: Origin, now_ms: i64, deadline: Instant) -> Result<u64> {
         let version = self.read_version()?;
-        if self.feed.is_on() {
+        if self.rows.log.is_on() {
             return Ok(version);
         }
-        self.within(true, 0, deadline, |writer, _| {
-            let version = writer.read_version()?;
-            writer.feed.start()?;
+        self.within(true, now_ms, deadline, |writer, now_ms| {
+            let version = writer.start()?;
+            // Another process may have turned it on meanwhile.
+            if !writer.rows.log.is_on() {
+                writer.change_log(&FOR_FEEDS, origin, version, now_ms)?;
+            }
             Ok(version)
         })
     }
@@ -398,8 +402,7 @@ impl Writer for SqliteWriter {
         }
         self.within(true, now_ms, deadline, |writer, now_ms| {
             let version = writer.start()?;
-            writer.rows.log.set(settings, origin.database, version, now_ms)?;
-            writer.feed.raise()?;
+            writer.change_log(settings, origin, version, now_ms)?;
             Ok(version)
         })
     }

@@ -124,7 +124,7 @@ pub(super) fn a_replaced_copy_begins_its_logs_anew(engine: &impl Engine) {
     let (_source, place, copied) = source();
     replace(&mut writer, None, &place, vec![Ok(copied.clone())]).unwrap();
     log_on(&mut writer, Origin { database: [0; 16], incarnation: 1 });
-    writer.log_changes(soon()).unwrap();
+    writer.log_changes(ORIGIN, NOW, soon()).unwrap();
     let mut origin = || {
         let state = read(&mut reader, NOW, |snapshot| snapshot.log()?.state());
         let log = state.log.unwrap();

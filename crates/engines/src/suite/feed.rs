@@ -1,5 +1,6 @@
-//! The rules of the log of changes.
+//! The rules of what change feeds read.
 
+use super::history::ORIGIN;
 use super::*;
 use crate::FeedState;
 use openkv_core::model::{ChangeKind, FEED_VALUE_BYTES_MAX, Time};
@@ -38,7 +39,7 @@ fn shown(version: u64, name: &str, value: Option<usize>) -> Shown {
 }
 
 fn turn_on(writer: &mut impl Writer) -> u64 {
-    writer.log_changes(soon()).unwrap()
+    writer.log_changes(ORIGIN, NOW, soon()).unwrap()
 }
 
 pub(super) fn changes_are_logged_only_after_the_log_is_enabled(engine: &impl Engine) {
@@ -140,7 +141,7 @@ pub(super) fn the_log_has_expiries_and_tells_them_from_deletions(engine: &impl E
     assert_eq!(found, expected);
 }
 
-pub(super) fn values_too_large_for_the_log_are_read_from_their_entries(engine: &impl Engine) {
+pub(super) fn large_values_that_were_not_replaced_are_read(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     turn_on(&mut writer);
     let large = vec![7; FEED_VALUE_BYTES_MAX + 1];

@@ -129,6 +129,48 @@ pub(super) fn every_commit_is_in_one_segment(engine: &impl Engine) {
     assert_eq!(read(&mut reader, NOW, |snapshot| snapshot.log()?.at_time(NOW - 1)), None);
 }
 
+/// One log serves feeds, replicas and archives: opening a feed changes neither its extent nor its segments.
+pub(super) fn feeds_and_followers_read_the_same_segments(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    mutate(&mut writer, vec![set("before", b"")]);
+    assert_eq!(writer.log_changes(ORIGIN, NOW, soon()), Ok(1));
+    let on = state(&mut reader).log;
+    assert!(on.is_none_or(|log| (log.complete, log.bytes) == (1, 0)), "{on:?}");
+    log_on(&mut writer);
+    mutate(&mut writer, vec![set("a", &[7; 60_000]), set_until("b", b"1", Some(NOW + 5))]);
+    commit(&mut writer, vec![enqueue(1, NOW, &[], &[])]);
+    mutate(&mut writer, vec![delete("a"), set("c", b"2")]);
+    apply_at(&mut writer, Work { sweep_max: 9, ..Work::default() }, NOW + 10);
+    let (extent, kept) = (state(&mut reader).log.unwrap(), segments(&mut reader, 1));
+    assert_eq!((writer.log_changes(ORIGIN, NOW, soon()), extent.bounds), (Ok(5), WIDE));
+    assert_eq!((state(&mut reader).log, segments(&mut reader, 1)), (Some(extent), kept.clone()));
+    let decoded = |after: u64| {
+        let mut changes = Vec::new();
+        for Segment { first, changes: bytes, .. } in &kept {
+            let decoded = openkv_core::codec::change_log::decode(*first, bytes, |logged| {
+                changes.extend((logged.version > after).then(|| logged.to_change()));
+                true
+            });
+            decoded.unwrap();
+        }
+        changes
+    };
+    for after in 1..=5 {
+        let mut told = read(&mut reader, NOW, |snapshot| {
+            let mut told = Vec::new();
+            snapshot.feed().changes(after, &mut |logged| {
+                told.push(logged.to_change());
+                true
+            })?;
+            Ok(told)
+        });
+        let mut expected = decoded(after);
+        told.sort_by(|a, b| (a.version, &a.key).cmp(&(b.version, &b.key)));
+        expected.sort_by(|a, b| (a.version, &a.key).cmp(&(b.version, &b.key)));
+        assert_eq!(told, expected, "after {after}");
+    }
+}
+
 pub(super) fn a_log_that_begins_again_has_nothing_of_before(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     log_on(&mut writer);
@@ -144,8 +186,9 @@ pub(super) fn a_log_that_begins_again_has_nothing_of_before(engine: &impl Engine
     let log = state(&mut reader).log.unwrap();
     assert_eq!((log.origin, log.complete, log.bounds), (origin, 2, WIDE));
     assert_eq!(assert_gapless(&segments(&mut reader, 0), 2), 3);
-    // A feed and the log are kept beside each other.
-    writer.log_changes(soon()).unwrap();
+    // A feed that is opened leaves the log as it is, and reads it.
+    writer.log_changes(ORIGIN, NOW, soon()).unwrap();
+    assert_eq!(state(&mut reader).log.unwrap(), log);
     mutate(&mut writer, vec![set("b", b"4")]);
     assert_eq!(assert_gapless(&segments(&mut reader, 2), 2), 4);
     let feed = read(&mut reader, NOW, |snapshot| {

@@ -24,6 +24,13 @@ pub(super) fn next(
              this database: it is another's, or of a state that was lost"
         )));
     }
+    if !state.on && after < state.version {
+        let since = Versionstamp::new(after);
+        return Err(gap(format!(
+            "the feed cannot go on from {since}: the log was turned off (option log: false), and a new feed \
+             turns it on again"
+        )));
+    }
     if after >= state.complete {
         return logged(snapshot, range, after, state);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Feeds;
 use crate::{Room, Store};
 use openkv_core::model::{Error, FeedReply, Id, KeyRange, Result};
-use openkv_engines::Snapshot;
+use openkv_engines::{Snapshot, Writer};
 
 /// Gets the commit after which a new feed is complete.
 pub type OpenedReply = Box<dyn FnOnce(Result<u64>) + Send>;
@@ -39,7 +39,11 @@ impl Store {
         if self.readonly {
             self.read(None, reply, |snapshot, _| last_logged(snapshot));
         } else {
-            self.on_writer(move |writer| writer.log_changes(Instant::now() + busy), reply);
+            let (origin, now_ms) = (self.new_origin(), self.env.now_ms());
+            let turn_on = move |writer: &mut dyn Writer| {
+                writer.log_changes(origin, now_ms, Instant::now() + busy)
+            };
+            self.on_writer(turn_on, reply);
         }
     }
 
@@ -104,7 +108,7 @@ fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
     if state.on {
         return Ok(state.version);
     }
-    let reason = "the file does not log changes yet, and cannot be made to with readonly: true; \
-                  open a feed once on a handle that writes";
+    let reason = "the file does not log changes, and cannot be made to with readonly: true; \
+                  open a feed on a handle that writes, or open it with log: true there";
     Err(Error::denied(reason))
 }

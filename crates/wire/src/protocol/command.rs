@@ -44,8 +44,8 @@ macro_rules! commands {
             Entries = 14, scan::entries, Read, Idempotent, [OnReplica], [GetWithExpiry], [], "the ends of entries (withExpiry)";
             /// The result of a write, without writing.
             Preview = 19, preview::preview, Read, Idempotent, [], [], [], "a transaction's reads of what it has changed itself";
-            /// The commit after which a feed that is opened next has every change. The log of changes
-            /// begins, if it has not.
+            /// The commit after which a feed that is opened next has every change. The log
+            /// is turned on, if it is off.
             FeedPosition = 20, feed::position, Read, Idempotent, [OnReplica], [], [], "change feeds (watch over a selector) with initial";
             /// A page of the versions of an entry.
             History = 21, history::history, Read, Idempotent, [], [], [], "history";

@@ -55,7 +55,7 @@ export class Feed {
     const take = ({ type, data }: { type: string; data: string }): void => {
       this.state.value = "live";
       if (type === "change") this.#take(JSON.parse(data) as Entry[]);
-      if (type === "gap") report(new Error("Changes were lost: the log of changes is bounded."));
+      if (type === "gap") report(new Error("Changes were lost: the log is bounded."));
     };
     void follow("/watch/prefix", query, this.#ending.signal, take, onBreak);
   }

@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 
 use tokio_postgres::Row;
 
-use crate::feed::Extent;
 use crate::postgres::cells::Cells;
 use crate::postgres::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
 use crate::postgres::entries::{EntryChanges, FetchArguments};
 use crate::postgres::errors::Fault;
 use crate::postgres::feed::ChangeRows;
+use crate::postgres::feed::trim::Extent;
 use crate::postgres::history::{Replaced, rows_to_trim};
 pub(super) use crate::postgres::line::Answers;
 use crate::postgres::line::{Call, Statements};
