@@ -151,14 +151,15 @@ CREATE TABLE openkv_history_groups (
 const FORMAT_5: &str =
     "ALTER TABLE openkv_log_state ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;";
 
-/// The change of format 6, behind [`old_feed::move_to_log`]: feeds read the one log. The next write of a process of
-/// an earlier version that has the file open fails: it loads anew what it maintains, and does not find the
-/// table of feeds.
+/// The change of format 6, behind [`old_feed::move_to_log`]: feeds read the one log.
 const FORMAT_6: &str = "
 DROP TABLE openkv_feed;
 DROP TABLE openkv_feed_state;
-UPDATE openkv_meta SET value = value + 1 WHERE name = 'features';
 ";
+
+/// The next write of a process of an earlier version that has the file open fails: it loads anew what it
+/// maintains, and does not find the table of feeds.
+const STOP_EARLIER: &str = "UPDATE openkv_meta SET value = value + 1 WHERE name = 'features';";
 
 /// The kind of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,6 +343,9 @@ fn migrate(transaction: &Connection, found: FileKind, wanted: Option<Encoding>) 
     if before < 6 {
         old_feed::move_to_log(transaction)?;
         run(FORMAT_6)?;
+        if matches!(found, FileKind::Openkv(_)) {
+            run(STOP_EARLIER)?;
+        }
     }
     run(super::identity::ENSURE)?;
     let stamp = "UPDATE openkv_meta SET value = ?1 WHERE name = 'format'";
