@@ -359,7 +359,7 @@ impl<P: Place> EnginePair<P> {
         let subject = self.subject.insert(Twin { ids, ..Twin::of(&self.place.open()) });
         let deadline = Instant::now() + Duration::from_secs(20);
         let origin = Origin { database: [7; 16], incarnation: 7 };
-        let mut on = |writer: &mut dyn Writer| writer.log_changes(origin, self.now_ms, deadline);
+        let on = |writer: &mut dyn Writer| writer.log_changes(origin, self.now_ms, deadline);
         let from = on(&mut self.memory.writer).expect("logging");
         assert_eq!(on(&mut subject.writer), Ok(from));
         if self.follower.is_none() {
