@@ -12,6 +12,7 @@
 //! | [`interchange`] | texts of keys, values and filters ⇄ model; pure |
 //! | [`commit`] | the pure decision of a write: checks and mutations in, effects out |
 //! | [`layer`] | the order and the speculative decision of batches of a led database; no I/O |
+//! | [`chain`] | the log of a database in an object store: which objects count, who may write |
 //! | [`engine`] | the store of rows: SQLite, PostgreSQL, memory; one trait, one test suite |
 //! | [`metrics`] | the counters of a database and their output |
 //! | [`store`] | one open local database: its threads, watches, queues |
@@ -32,7 +33,7 @@
 mod binding;
 
 pub use openkv_client::{database, open, remote, replica};
-pub use openkv_core::{codec, commit, filter, index, interchange, layer, model, search};
+pub use openkv_core::{chain, codec, commit, filter, index, interchange, layer, model, search};
 pub use openkv_engines as engine;
 #[cfg(feature = "server")]
 pub use openkv_server as server;

@@ -11,6 +11,7 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod bucket;
 mod checker;
 mod clients;
 #[cfg(all(feature = "postgres", unix))]
@@ -104,4 +105,40 @@ fn an_asynchronous_standby_loses_commits_visibly() {
 #[test]
 fn resolving_without_a_new_epoch_fails_visibly() {
     found(Setting { raises: false, ..Setting::RIGHT }, 0);
+}
+
+/// Seeds of the simulation of databases in an object store.
+const BUCKET_SEEDS: u64 = 400;
+
+fn bucket_seeds(at: u64) {
+    let count = number("OPENKV_SEEDS").unwrap_or(BUCKET_SEEDS) / 2;
+    let seeds = match number("OPENKV_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => at * count..(at + 1) * count,
+    };
+    for seed in seeds {
+        if let Err(problem) = bucket::run(seed, None) {
+            panic!("{problem}\nto see only this again: OPENKV_SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn the_invariants_of_a_bucket_hold_1() {
+    bucket_seeds(0);
+}
+
+#[test]
+fn the_invariants_of_a_bucket_hold_2() {
+    bucket_seeds(1);
+}
+
+#[test]
+fn every_planted_defect_of_a_bucket_is_found() {
+    for defect in openkv::chain::ChainDefect::ALL {
+        let found = (0..BUCKET_SEEDS)
+            .find_map(|seed| bucket::run(seed, Some(defect)).err().map(|problem| (seed, problem)));
+        let (seed, problem) = found.unwrap_or_else(|| panic!("no seed shows {defect:?}"));
+        eprintln!("{defect:?}: seed {seed}: {problem}");
+    }
 }

@@ -14,9 +14,11 @@
 //! | [`interchange`] | texts of keys, values and filters ⇄ model |
 //! | [`commit`] | the decision of a write: checks and mutations in, effects out |
 //! | [`layer`] | the order and the speculative decision of batches of a led database |
+//! | [`chain`] | the log of a database in an object store: which objects count, who may write |
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod codec;
 pub mod commit;
 pub mod filter;

@@ -1,0 +1,115 @@
+//! The model of an object store, and copies of a database.
+
+use std::collections::BTreeMap;
+
+use openkv::chain::{Digest, Entry, Mark, Position, Standing, decode};
+
+/// A request to the store.
+#[derive(Clone)]
+pub(super) enum Ask {
+    Read(u64),
+    Create(u64, Vec<u8>),
+    ReadLease,
+    /// Replaces the lease if it has this number.
+    Lease(u64, LeaseText),
+    /// Lists the snapshots and reads the newest one.
+    List,
+    Snapshot(Mark, Copy),
+    Delete(Option<u64>, Vec<Mark>),
+}
+
+/// Its answer.
+#[derive(Clone)]
+pub(super) enum Told {
+    Object(Option<Vec<u8>>),
+    Created,
+    Taken,
+    Lease(u64, Option<LeaseText>),
+    Replaced(Option<u64>),
+    Listed(Vec<Mark>, Option<(Mark, Copy)>),
+    Done,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct LeaseText {
+    pub(super) holder: u64,
+    pub(super) beat: u64,
+    pub(super) released: bool,
+}
+
+/// A copy of a database: its place and its writes.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub(super) struct Copy {
+    pub(super) position: Position,
+    pub(super) writes: Vec<u64>,
+}
+
+impl Copy {
+    /// Repeats an object.
+    pub(super) fn take(&mut self, entry: &Entry, content: &[u8], digest: Digest) -> Standing {
+        let standing = self.position.take(entry, digest);
+        if standing == Standing::Batch {
+            self.writes.extend(content.iter().map(|write| u64::from(*write)));
+        }
+        standing
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Store {
+    pub(super) log: BTreeMap<u64, Vec<u8>>,
+    /// The first object with each number, also if it was deleted.
+    pub(super) ever: BTreeMap<u64, Vec<u8>>,
+    pub(super) lease: Option<LeaseText>,
+    pub(super) lease_number: u64,
+    /// Snapshots, and since when listings have them.
+    pub(super) snapshots: BTreeMap<Mark, (Copy, u64)>,
+}
+
+impl Store {
+    pub(super) fn carry_out(&mut self, ask: Ask, now: u64, lag: u64) -> Told {
+        match ask {
+            Ask::Read(number) => Told::Object(self.log.get(&number).cloned()),
+            Ask::Create(number, _) if self.log.contains_key(&number) => Told::Taken,
+            Ask::Create(number, bytes) => {
+                self.ever.entry(number).or_insert_with(|| bytes.clone());
+                self.log.insert(number, bytes);
+                Told::Created
+            }
+            Ask::ReadLease => Told::Lease(self.lease_number, self.lease.clone()),
+            Ask::Lease(number, lease) if number == self.lease_number => {
+                self.lease = Some(lease);
+                self.lease_number += 1;
+                Told::Replaced(Some(self.lease_number))
+            }
+            Ask::Lease(..) => Told::Replaced(None),
+            Ask::List => {
+                let listed = self.snapshots.iter().filter(|(_, (_, since))| *since <= now);
+                let marks: Vec<_> = listed.clone().map(|(mark, _)| *mark).collect();
+                let newest = listed.last().map(|(mark, (copy, _))| (*mark, copy.clone()));
+                Told::Listed(marks, newest)
+            }
+            Ask::Snapshot(mark, copy) => {
+                self.snapshots.entry(mark).or_insert((copy, now + lag));
+                Told::Done
+            }
+            Ask::Delete(last, marks) => {
+                if let Some(last) = last {
+                    self.log.retain(|number, _| *number > last);
+                }
+                self.snapshots.retain(|mark, _| !marks.contains(mark));
+                Told::Done
+            }
+        }
+    }
+}
+
+impl Copy {
+    /// Whether the last valid object before the place has the digest of the copy.
+    pub(super) fn is_at(&self, last: Option<Digest>, ever: &BTreeMap<u64, Vec<u8>>) -> bool {
+        last == Some(self.position.digest)
+            || ever.values().filter_map(|bytes| decode(bytes).ok()).any(|(entry, _, digest)| {
+                entry.number < self.position.next && digest == self.position.digest
+            })
+    }
+}
