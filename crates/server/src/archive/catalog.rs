@@ -48,7 +48,7 @@ impl Catalog {
     /// # Errors
     /// `Invalid` if the target is no archive; `Unsupported` for a newer form; errors of the target.
     pub(super) fn read(target: Target) -> Result<Self> {
-        let Some((bytes, _)) = target.manifest()? else {
+        let Some((bytes, _)) = target.versioned(MANIFEST)? else {
             return Err(Error::invalid(format!(
                 "target: {} is no archive: it has no {MANIFEST}; name the target of 'openkv archive run' or of \
                  kv.archive",

@@ -12,7 +12,6 @@
 mod catalog;
 mod content;
 mod ending;
-mod http;
 mod listing;
 mod manifest;
 mod names;

@@ -13,9 +13,6 @@ use openkv_core::model::Versionstamp;
 /// The name of the manifest.
 pub(super) const MANIFEST: &str = "openkv-archive.json";
 
-/// The file whose lock an archiver holds in a folder.
-pub(super) const LOCK: &str = "openkv-archive.lock";
-
 /// One history of a database: a restored or copied file begins another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Timeline(pub(super) u32);

@@ -84,14 +84,14 @@ impl Ownership {
             ))
         };
         // Before the lock, which creates a file.
-        if target.manifest()?.is_none() && !target.is_empty()? {
+        if target.versioned(MANIFEST)?.is_none() && !target.is_empty()? {
             return Err(no_archive());
         }
         let lock = target.lock()?;
         let begun = Instant::now();
         let mut first: Option<Manifest> = None;
         loop {
-            let found = target.manifest()?;
+            let found = target.versioned(MANIFEST)?;
             let (manifest, version) = match found {
                 None if !target.is_empty()? => return Err(no_archive()),
                 None => (Manifest::new(origin), None),
@@ -192,7 +192,7 @@ impl Ownership {
         let begun = Instant::now();
         for _ in 0..WRITES {
             if let Some(version) =
-                self.target.put_manifest(manifest.to_bytes()?, Some(&self.version))?
+                self.target.replace(MANIFEST, manifest.to_bytes()?, Some(&self.version))?
             {
                 (self.manifest, self.version, self.renewed) = (manifest, version, begun);
                 return Ok(());
@@ -212,7 +212,7 @@ impl Ownership {
 
 /// The version of the manifest in the target, if it has the same owner in the same epoch.
 fn own(target: &Target, manifest: &Manifest) -> Result<Option<Version>> {
-    let Some((bytes, version)) = target.manifest()? else { return Ok(None) };
+    let Some((bytes, version)) = target.versioned(MANIFEST)? else { return Ok(None) };
     let there = Manifest::parse(&bytes)?;
     let is_own = (&there.owner, there.epoch) == (&manifest.owner, manifest.epoch);
     // An owner that has released the manifest has no name in it.
@@ -222,7 +222,7 @@ fn own(target: &Target, manifest: &Manifest) -> Result<Option<Version>> {
 
 /// Writes the manifest of a new owner. A write whose answer was lost, and that was repeated, has succeeded.
 fn put(target: &Target, manifest: &Manifest, version: Option<&Version>) -> Result<Option<Version>> {
-    match target.put_manifest(manifest.to_bytes()?, version)? {
+    match target.replace(MANIFEST, manifest.to_bytes()?, version)? {
         Some(version) => Ok(Some(version)),
         None => own(target, manifest),
     }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_second_archiver_waits_for_a_silent_owner_and_takes_over() {
-        let target = Target::over(Arc::new(InMemory::new()));
+        let target = Target::over(Arc::new(InMemory::new()), "test");
         let mut first = Ownership::claim(&target, ORIGIN, &who("a"), &mut sleep).unwrap();
         let mut second = Ownership::claim(&target, ORIGIN, &who("b"), &mut sleep).unwrap();
         assert_eq!((first.epoch(), second.epoch()), (1, 2));
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_second_archiver_is_refused_while_the_owner_renews() {
-        let target = Target::over(Arc::new(InMemory::new()));
+        let target = Target::over(Arc::new(InMemory::new()), "test");
         let mut first = Ownership::claim(&target, ORIGIN, &who("a"), &mut sleep).unwrap();
         let refused = Ownership::claim(&target, ORIGIN, &who("b"), &mut |_| {
             first.renew(None).unwrap();
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_folder_is_locked() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target::open(folder.path().to_str().unwrap(), true).unwrap();
+        let target = super::super::target::open(folder.path().to_str().unwrap(), true).unwrap();
         let first = Ownership::claim(&target, ORIGIN, &who("a"), &mut sleep).unwrap();
         let refused = Ownership::claim(&target, ORIGIN, &who("b"), &mut sleep);
         assert_eq!(refused.map(drop).unwrap_err().kind(), Kind::Unavailable);
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn other_targets_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let target = Target::open(folder.path().to_str().unwrap(), true).unwrap();
+        let target = super::super::target::open(folder.path().to_str().unwrap(), true).unwrap();
         std::fs::write(folder.path().join("mine"), "x").unwrap();
         let refused = Ownership::claim(&target, ORIGIN, &who("a"), &mut sleep);
         assert_eq!(refused.map(drop).unwrap_err().kind(), Kind::Invalid);

@@ -52,5 +52,5 @@ fn listed(catalog: &Catalog, timeline: Timeline) -> Result<Vec<SegmentsName>> {
 
 /// The target of an archive, which must be one.
 pub(super) fn open(target: &str) -> Result<catalog::Catalog> {
-    Catalog::read(super::target::Target::open(target, false)?)
+    Catalog::read(super::target::open(target, false)?)
 }

@@ -13,7 +13,7 @@ use super::names::{SegmentsName, Timeline, shown};
 use super::object::{Content, Hash, Stored, cut, each_segment};
 use super::plan::{Until, base};
 use super::snapshot::download;
-use super::target::Target;
+use super::target::{self, Target};
 use openkv_core::model::{Error, KeyRange, Kind, LogSegment, Result, When};
 use openkv_engines::Engine;
 use openkv_engines::sqlite::{Rebuild, SqliteEngine, Unfinished, verify};
@@ -67,7 +67,7 @@ const AHEAD: usize = 2;
 pub fn restore(options: &RestoreOptions, progress: Progress<'_>) -> Result<Restored> {
     let RestoreOptions { file, at, range, .. } = options;
     refuse_existing(file)?;
-    let catalog = Catalog::read(Target::open(&options.target, false)?)?;
+    let catalog = Catalog::read(target::open(&options.target, false)?)?;
     let until = Until::from(*at);
     let snapshots: Vec<_> = catalog.snapshots.iter().map(|found| found.snapshot).collect();
     let base = base(&snapshots, until).map_err(|error| with_damage(error, &catalog))?;

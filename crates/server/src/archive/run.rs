@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::catalog::{self, Catalog, Damaged, Snapshots};
 use super::ending;
 use super::manifest::{Archived, Manifest};
-use super::names::{SegmentsName, Timeline};
+use super::names::{MANIFEST, SegmentsName, Timeline};
 use super::object::{Commit, Content, Hash, Segments, Source};
 use super::ownership::{Claimant, Failure, Ownership};
 use super::plan::{End, Every, Next, Position, Resume, next, resume};
@@ -19,7 +19,7 @@ use super::prune;
 use super::snapshot::{Take, Taken};
 use super::source::{in_snapshot, log_of, source_of, turn_on};
 use super::status::ArchiverState;
-use super::target::{Created, Target};
+use super::target::{self, Created, Target};
 use super::{ArchiveOptions, closed};
 use openkv_client::database::Database;
 use openkv_client::open::close;
@@ -85,7 +85,7 @@ impl Archiver {
         shared: Arc<ArchiverState>,
         id: String,
     ) -> Result<Self> {
-        let target = Target::open(&options.target, true)?;
+        let target = target::open(&options.target, true)?;
         let log = match log_of(store)? {
             LogState { log: Some(_), .. } => log_of(store)?,
             LogState { log: None, .. } => {
@@ -97,7 +97,7 @@ impl Archiver {
             Error::unavailable("the replication log was turned off while the archiver began")
         })?;
         let target = match &options.otherwise {
-            Some(otherwise) if is_of_another(&target, origin)? => Target::open(otherwise, true)?,
+            Some(otherwise) if is_of_another(&target, origin)? => target::open(otherwise, true)?,
             _ => target,
         };
         shared.set_target(target.name());
@@ -431,7 +431,7 @@ impl Archiver {
 
 /// Whether a target is the archive of another database.
 fn is_of_another(target: &Target, origin: Origin) -> Result<bool> {
-    let Some((bytes, _)) = target.manifest()? else { return Ok(false) };
+    let Some((bytes, _)) = target.versioned(MANIFEST)? else { return Ok(false) };
     Ok(Manifest::parse(&bytes)?.check_database(origin).is_err())
 }
 
