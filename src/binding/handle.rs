@@ -58,10 +58,25 @@ pub struct NativeOptions {
     pub limits: HashMap<String, f64>,
     /// The URL of a database on PostgreSQL; `path` is then ignored.
     pub postgres: Option<String>,
+    /// A database in an object store; `path` is then ignored.
+    pub bucket: Option<NativeBucket>,
     /// The server of a remote database; `path` is then ignored.
     pub remote: Option<NativeRemote>,
     /// A local copy of the database behind the URL, if there is to be one.
     pub replica: Option<NativeReplica>,
+}
+
+/// A database in an object store.
+#[napi(object)]
+pub struct NativeBucket {
+    /// Its URL, without credentials.
+    pub url: String,
+    /// The absolute path of the folder of its local copy, if there is to be one.
+    pub cache: Option<String>,
+    /// `auto`, `wait` or `never`.
+    pub lead: String,
+    /// Whether reads of a process that does not lead may miss the newest commits.
+    pub eventual: bool,
 }
 
 /// How a replication log is to be kept.
@@ -205,6 +220,13 @@ impl Handle {
             (None, Some(url), _) => {
                 Target::Postgres { url: url.into(), readonly, busy, encoding, replica }
             }
+            (None, None, _) if let Some(bucket) = options.bucket => Target::Bucket {
+                url: bucket.url,
+                cache: bucket.cache.map(Into::into),
+                lead: bucket.lead,
+                eventual: bucket.eventual,
+                encoding,
+            },
             (None, None, ":memory:") => Target::Memory,
             (None, None, path) => {
                 Target::File { path: path.into(), readonly, busy, encoding, memory }

@@ -20,6 +20,8 @@ use openkv_core::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Error, Key,
     Kind, PageMemory, Result,
 };
+#[cfg(feature = "archive")]
+use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode};
 use openkv_engines::cluster::Cluster;
 use openkv_engines::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
@@ -60,6 +62,19 @@ pub enum Target {
         encoding: Option<Encoding>,
         /// The local copy, if there is to be one.
         replica: Option<ReplicaTarget>,
+    },
+    /// A database in an object store.
+    Bucket {
+        /// Its URL, without credentials.
+        url: String,
+        /// The folder of the local copy; `None`: one that is removed at the end.
+        cache: Option<PathBuf>,
+        /// `auto`, `wait` or `never`: whether the process leads.
+        lead: String,
+        /// Whether reads of a process that does not lead may miss the newest commits.
+        eventual: bool,
+        /// The encoding of values that the caller names; only `Cbor` is possible.
+        encoding: Option<Encoding>,
     },
     /// A remote database, served by KV Connect.
     Url {
@@ -154,6 +169,14 @@ enum StoreIdentity {
         name: String,
         readonly: bool,
     },
+    #[cfg(feature = "archive")]
+    Bucket {
+        /// The URL without its parameters.
+        url: String,
+        cache: Option<PathBuf>,
+        leads: bool,
+        eventual: bool,
+    },
 }
 
 impl StoreIdentity {
@@ -207,6 +230,12 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
                 LocalCopy::start_in_process(copy, store.clone(), prefixes, beat)
             })?;
             Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Store(store) })))
+        }
+        Target::Bucket { url, cache, lead, eventual, encoding } => {
+            if *encoding == Some(Encoding::V8) {
+                Capabilities::BUCKET.require(Capability::V8Values)?;
+            }
+            open_bucket(url, cache.clone(), lead, *eventual).map(Database::Store)
         }
         Target::Url { urls, access_token, timeout, retries, replica } => {
             let remote = Remote { urls, access_token, timeout: *timeout };
@@ -309,6 +338,37 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
     let start = || Store::start(engine, env, readonly).map(Arc::new);
     let agreed = (Encoding::Cbor, PageMemory::default());
     start_once(|| Ok(identity(readonly)), agreed, start).map(|(store, _)| store)
+}
+
+#[cfg(feature = "archive")]
+fn open_bucket(
+    url: &str,
+    cache: Option<PathBuf>,
+    lead: &str,
+    eventual: bool,
+) -> Result<Arc<Store>> {
+    let lead = match lead {
+        "never" => LeadMode::Never,
+        "wait" => LeadMode::Wait,
+        _ => LeadMode::Auto,
+    };
+    let leads = lead != LeadMode::Never;
+    let place = openkv_engines::bucket::identity(url)?;
+    let identity = StoreIdentity::Bucket { url: place, cache: cache.clone(), leads, eventual };
+    wait_closed_where(|known| *known == identity);
+    if let Some((store, _)) = opened(&STORES.lock(), &identity) {
+        return Ok(store);
+    }
+    let options = BucketOptions { url: url.to_owned(), cache, lead, eventual };
+    let engine = BucketEngine::open(&options)?;
+    let agreed = (Encoding::Cbor, PageMemory::default());
+    start_once(|| Ok(identity), agreed, || start(engine, false)).map(|(store, _)| store)
+}
+
+#[cfg(not(feature = "archive"))]
+fn open_bucket(_: &str, _: Option<PathBuf>, _: &str, _: bool) -> Result<Arc<Store>> {
+    let why = "URLs of object stores: this build of openkv is without the cargo feature archive";
+    Err(Error::unsupported(why))
 }
 
 /// The SQL that creates the tables of databases on PostgreSQL.

@@ -1,4 +1,4 @@
-//! Storage: SQLite files, PostgreSQL, memory.
+//! Storage: SQLite files, PostgreSQL, object stores, memory.
 //!
 //! Duty: store entries and messages, answer reads from one point in time, and carry out [`Work`] as
 //! one transaction whose outcomes [`openkv_core::commit`] decides.
@@ -11,11 +11,15 @@
 #[cfg(test)]
 extern crate self as openkv_engines;
 
+#[cfg(feature = "archive")]
+pub mod bucket;
 pub mod cluster;
 mod feed;
 mod fulltext;
 pub mod memory;
 mod no_messages;
+#[cfg(feature = "archive")]
+pub mod objects;
 mod packed;
 mod past;
 #[cfg(feature = "postgres")]

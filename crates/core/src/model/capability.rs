@@ -101,6 +101,26 @@ impl Capabilities {
         ],
     };
 
+    /// Of a database in an object store.
+    pub const BUCKET: Self = Self {
+        lacks: &[
+            (
+                Capability::FullTextSearch,
+                "a database in an object store has no indexes yet: use where, or keep the entries that are searched \
+                 in a file",
+            ),
+            (
+                Capability::V8Values,
+                "a database in an object store stores values as CBOR: leave the option out; openkv copy takes \
+                 entries from a file of Deno",
+            ),
+            (
+                Capability::Archive,
+                "a database in an object store is in one already: use kv.backup for a copy of it",
+            ),
+        ],
+    };
+
     /// Of a remote database. Its server refuses further commands by itself.
     pub const REMOTE: Self = Self {
         lacks: &[(Capability::SynchronousReads, "a database behind a URL cannot be read at once")],

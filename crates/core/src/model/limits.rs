@@ -5,6 +5,7 @@
 //! Deno; the other set is "wide". JavaScript reads these numbers from the binding.
 
 mod archive;
+mod bucket;
 mod feed;
 mod file;
 mod filter;
@@ -28,6 +29,7 @@ mod value_index;
 mod writer;
 
 pub use archive::*;
+pub use bucket::*;
 pub use feed::*;
 pub use file::*;
 pub use filter::*;

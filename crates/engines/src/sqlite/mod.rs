@@ -37,6 +37,8 @@ mod messages;
 mod past;
 mod peek;
 mod permissions;
+#[cfg(feature = "archive")]
+pub(crate) mod published;
 mod reader;
 #[cfg(feature = "archive")]
 mod rebuild;

@@ -13,7 +13,7 @@ use crate::replication::{ReplicationLog, time_of};
 use openkv_core::codec::change_log;
 use openkv_core::model::{
     Change, Encoding, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings,
-    LogState, LoggedMessage, Moment, Origin, PastEntry, Result,
+    LogState, LoggedMessage, Moment, Origin, PastEntry, Result, Segment,
 };
 
 /// The extent of the log that is on; no row without.
@@ -53,6 +53,9 @@ pub(super) struct LogWriter {
     /// That of the open transaction; `None` if the log is off.
     extent: Option<Extent>,
     on: bool,
+    /// Whether what a transaction logs is kept for its writer, also if the log is off.
+    captures: bool,
+    captured: Option<Segment>,
 }
 
 impl LogWriter {
@@ -78,6 +81,8 @@ impl LogWriter {
             history: HistoryWriter::new(connection)?,
             extent: None,
             on: false,
+            captures: false,
+            captured: None,
         })
     }
 
@@ -99,12 +104,23 @@ impl LogWriter {
             self.extent = self.extent_of_file.run().first(extent_in)?;
         }
         self.history.begin(self.extent.is_some_and(|extent| extent.history.is_some()));
-        Ok(self.extent.is_some())
+        Ok(self.extent.is_some() || self.captures)
     }
 
     /// Whether the open transaction logs messages.
     pub(super) fn has_messages(&self) -> bool {
-        self.extent.is_some_and(|extent| extent.messages)
+        self.captures || self.extent.is_some_and(|extent| extent.messages)
+    }
+
+    /// Whether to keep what a transaction logs for [`LogWriter::take_captured`].
+    #[cfg(feature = "archive")]
+    pub(super) fn capture(&mut self, captures: bool) {
+        self.captures = captures;
+    }
+
+    /// What the open transaction has logged.
+    pub(super) fn take_captured(&mut self) -> Option<Segment> {
+        self.captured.take()
     }
 
     /// Logs what the commits of the transaction have made of entries and messages, each in order, and trims
@@ -116,9 +132,17 @@ impl LogWriter {
         messages: &[LoggedMessage],
         now_ms: i64,
     ) -> Result<()> {
-        let Some(mut extent) = self.extent.take() else { return Ok(()) };
+        let extent = self.extent.take();
+        if extent.is_none() && !self.captures {
+            return Ok(());
+        }
         let (first, last) = commits.into_inner();
         let bytes = change_log::encode_all(first, changes, messages);
+        if self.captures {
+            let changes = bytes.clone();
+            self.captured = Some(Segment { first, last, at_ms: now_ms, changes });
+        }
+        let Some(mut extent) = extent else { return Ok(()) };
         // A clock that was set back must not disorder the log.
         extent.newest_ms = extent.newest_ms.max(now_ms);
         extent.bytes += bytes.len() as u64;

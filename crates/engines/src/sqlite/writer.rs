@@ -16,6 +16,8 @@ use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
 use super::measure::{kept_metrics, take_cache_counts};
 use super::messages::Messages;
+#[cfg(feature = "archive")]
+use super::published::Publisher;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
@@ -57,6 +59,8 @@ pub struct SqliteWriter {
     was_full: bool,
     contention: Contention,
     own: Arc<OwnCommits>,
+    #[cfg(feature = "archive")]
+    pub(super) publisher: Option<Box<dyn Publisher>>,
     // Dropped after the statements above.
     connection: Connection,
     // Last field: other copies of openkv may open the file once the connection is closed.
@@ -96,6 +100,8 @@ impl SqliteWriter {
             was_full: false,
             contention: Contention::new(std::process::id()),
             own,
+            #[cfg(feature = "archive")]
+            publisher: None,
             connection,
             claim: FileClaim::default(),
         };
@@ -104,6 +110,9 @@ impl SqliteWriter {
     }
 
     pub(super) fn set_durable(&mut self, durable: bool) -> Result<()> {
+        // What is durable elsewhere need not be synced here.
+        #[cfg(feature = "archive")]
+        let durable = durable && self.publisher.is_none();
         if self.durable != durable {
             let synced = if durable { Synced::Commits } else { Synced::Moves };
             set_synced(&self.connection, synced)?;
@@ -202,9 +211,13 @@ impl SqliteWriter {
         self.was_full = false;
         self.set_durable(durable)?;
         let waited_ms = self.begin_transaction(deadline)?;
+        self.rows.log.take_captured();
         // Adds the wait, which can take seconds: otherwise locks would expire too early and expired
         // entries would still be visible.
-        let done = match job(self, now_ms.saturating_add(waited_ms)) {
+        let done = job(self, now_ms.saturating_add(waited_ms));
+        #[cfg(feature = "archive")]
+        let done = done.and_then(|done| self.publish().map(|()| done));
+        let done = match done {
             Ok(done) => done,
             Err(error) => {
                 self.roll_back();
@@ -214,6 +227,12 @@ impl SqliteWriter {
         };
         self.end().inspect_err(|_| self.make_room())?;
         Ok(done)
+    }
+
+    /// Records the last commit of this process.
+    #[cfg(feature = "archive")]
+    pub(super) fn left(&self, version: u64) {
+        self.own.left(version);
     }
 
     /// Changes the settings of the log, in a transaction that has started at the commit `version`.

@@ -1,0 +1,44 @@
+//! Bounds of databases in an object store.
+
+/// Time of a lease without a renewal, in ms, unless the URL says otherwise.
+pub const BUCKET_LEASE_MS_DEFAULT: u64 = 15_000;
+
+/// Shortest time of a lease, in ms.
+pub const BUCKET_LEASE_MS_MIN: u64 = 300;
+
+/// Longest time of a lease, in ms: ten minutes.
+pub const BUCKET_LEASE_MS_MAX: u64 = 600_000;
+
+/// A leader that nobody has used for this long releases its lease, in ms.
+pub const BUCKET_IDLE_MS: u64 = 60_000;
+
+/// Pause of a reader between two looks at the log, while nothing changes, in ms.
+pub const BUCKET_POLL_IDLE_MS: u64 = 1_000;
+
+/// Pause of a reader between two looks at the log, while it changes, in ms.
+pub const BUCKET_POLL_BUSY_MS: u64 = 100;
+
+/// Longest wait of a read for a renewal of the lease or a look at the log, in ms.
+pub const BUCKET_READ_WAIT_MS: u64 = 30_000;
+
+/// How long the creation of an object of the log is tried, in ms. After that the outcome of its commit is unknown.
+pub const BUCKET_COMMIT_MS_MAX: u64 = 60_000;
+
+/// Pause between two attempts after a failed request, in ms.
+pub const BUCKET_RETRY_MS: u64 = 200;
+
+/// Attempts to open a database whose object store does not answer.
+pub const BUCKET_OPENING_ATTEMPTS: u32 = 4;
+
+/// Objects of the log that a reader asks for at once, at most.
+pub const BUCKET_READS_AT_ONCE: usize = 32;
+
+/// Bytes of changes that a reader puts into one transaction, at most.
+pub const BUCKET_FOLLOW_BYTES: usize = 8 * 1024 * 1024;
+
+/// What each object of the log counts at least, in bytes, where a leader decides about a snapshot: reading many
+/// small objects takes long.
+pub const BUCKET_OBJECT_BYTES_MIN: u64 = 16 * 1024;
+
+/// Smallest weight of the log behind the last snapshot at which a leader takes another one, in bytes.
+pub const BUCKET_SNAPSHOT_BYTES_MIN: u64 = 16 * 1024 * 1024;

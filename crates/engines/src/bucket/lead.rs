@@ -1,0 +1,294 @@
+//! Who leads: the state that the threads of a database in an object store share.
+//!
+//! Invariant: only the driver's thread changes the role, except that a publication whose lead is lost ends it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::BucketOptions;
+use super::objects::{FoundLease, Lease, Objects};
+use crate::{ExternalCommits, ExternalWatch, ExternalWatchGuard, TellExternal};
+use openkv_core::chain::{Tenure, Window};
+use openkv_core::model::{BUCKET_READ_WAIT_MS, Error, Kind, Result};
+
+/// Whether a process leads a database in an object store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeadMode {
+    /// It leads while no other process does; until then it reads.
+    Auto,
+    /// Opening waits until it leads.
+    Wait,
+    /// It only reads.
+    Never,
+}
+
+/// What a process is to the database.
+pub(super) enum Role {
+    /// It follows the log. The name of the leader, if there is one.
+    Reads(Option<String>),
+    Leads(Box<Leading>),
+    /// It was the last leader, and has released its lease.
+    Rests(Box<Leading>),
+}
+
+pub(super) struct Leading {
+    pub(super) window: Window,
+    pub(super) tenure: Tenure,
+    pub(super) lease: FoundLease,
+    /// Another process has the lease, and a publication is under way, which has to end first.
+    pub(super) deposed: bool,
+}
+
+pub(super) struct State {
+    pub(super) role: Role,
+    /// A publication is under way.
+    pub(super) publishing: bool,
+    /// A call needs the lead, or a look at the log.
+    pub(super) wanted: bool,
+    /// Looks at the end of the log that were asked for, and that are done.
+    pub(super) looks: (u64, u64),
+    /// The error of the last look.
+    pub(super) look_error: Option<Error>,
+    /// The leader has renewed its lease while this process watched.
+    pub(super) is_led: bool,
+    /// The database cannot be used any more.
+    pub(super) failed: Option<Error>,
+    pub(super) closing: bool,
+    /// The weight of the log behind the last snapshot.
+    pub(super) weight: u64,
+}
+
+/// Shared by readers, the writer, the publisher and the driver.
+pub(super) struct Lead {
+    pub(super) objects: Objects,
+    pub(super) id: String,
+    /// The name of this process for others.
+    pub(super) name: String,
+    pub(super) mode: LeadMode,
+    pub(super) lease_ms: u64,
+    eventual: bool,
+    started: Instant,
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
+    /// Until when reads need no look, in ms since `started`.
+    fresh_until: AtomicU64,
+    /// A call has used the database since the driver has looked.
+    pub(super) used: AtomicBool,
+    listeners: Arc<Mutex<Listeners>>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    last: u64,
+    tells: Vec<(u64, TellExternal)>,
+}
+
+struct Listening(Arc<Mutex<Listeners>>, u64);
+
+impl ExternalWatchGuard for Listening {}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let mut listeners = self.0.lock();
+        let gone = listeners.tells.iter().position(|(id, _)| *id == self.1);
+        let gone = gone.map(|at| listeners.tells.swap_remove(at));
+        drop(listeners);
+        drop(gone);
+    }
+}
+
+impl Lead {
+    pub(super) fn new(
+        objects: Objects,
+        id: String,
+        options: &BucketOptions,
+        lease_ms: u64,
+    ) -> Self {
+        let state = State {
+            role: Role::Reads(None),
+            publishing: false,
+            wanted: false,
+            looks: (0, 0),
+            look_error: None,
+            is_led: false,
+            failed: None,
+            closing: false,
+            weight: 0,
+        };
+        let host = std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME"));
+        let host = host.map(|host| format!(" on {host}")).unwrap_or_default();
+        Self {
+            objects,
+            id,
+            name: format!("process {}{host}", std::process::id()),
+            mode: options.lead,
+            lease_ms,
+            eventual: options.eventual,
+            started: Instant::now(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            fresh_until: AtomicU64::new(0),
+            used: AtomicBool::new(true),
+            listeners: Arc::default(),
+        }
+    }
+
+    /// The own monotonic clock, in ms.
+    pub(super) fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The lease of this process with this beat.
+    pub(super) fn lease(&self, beat: u64, released: bool) -> Lease {
+        Lease { id: self.id.clone(), name: self.name.clone(), beat, released }
+    }
+
+    pub(super) fn close(&self) {
+        self.state.lock().closing = true;
+        self.changed.notify_all();
+    }
+
+    /// Calls `tell` after each commit of another process, until the result is dropped.
+    pub(super) fn listen(&self, tell: TellExternal) -> ExternalWatch {
+        // Commits before were not announced.
+        tell(&ExternalCommits::Unknown);
+        let mut listeners = self.listeners.lock();
+        listeners.last += 1;
+        let id = listeners.last;
+        listeners.tells.push((id, tell));
+        drop(listeners);
+        ExternalWatch::new(Listening(self.listeners.clone(), id))
+    }
+
+    pub(super) fn tell(&self, commits: &ExternalCommits) {
+        self.listeners.lock().tells.iter().for_each(|(_, tell)| tell(commits));
+    }
+
+    /// Lets reads go on for half a lease after the last renewal, or stops them.
+    pub(super) fn note_tenure(&self, state: &State) {
+        let until = match &state.role {
+            Role::Leads(leading) if !leading.deposed => leading.tenure.answers_until_ms(),
+            Role::Leads(_) | Role::Reads(_) | Role::Rests(_) => 0,
+        };
+        self.fresh_until.store(until, Ordering::Release);
+    }
+
+    /// Waits until a read sees every commit that was answered before; if it may not wait, the read fails.
+    ///
+    /// # Errors
+    /// `Unavailable` if that takes too long, or the read may not wait.
+    pub(super) fn fresh(&self, waits: bool) -> Result<()> {
+        if self.eventual {
+            return Ok(());
+        }
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        if self.now_ms() < self.fresh_until.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if !waits {
+            return Err(Error::unavailable("the read waits for the object store"));
+        }
+        let deadline = Instant::now() + Duration::from_millis(BUCKET_READ_WAIT_MS);
+        let mut state = self.state.lock();
+        let mut look = None;
+        loop {
+            self.check(&state)?;
+            match &state.role {
+                Role::Leads(leading)
+                    if !leading.deposed && leading.tenure.may_answer(self.now_ms()) =>
+                {
+                    return Ok(());
+                }
+                Role::Reads(_) => match look {
+                    Some(number) if state.looks.1 >= number => {
+                        let Some(error) = state.look_error.take() else { return Ok(()) };
+                        if error.kind() != Kind::Unavailable || Instant::now() >= deadline {
+                            return Err(error);
+                        }
+                        look = None;
+                    }
+                    Some(_) => {}
+                    None => {
+                        state.looks.0 += 1;
+                        look = Some(state.looks.0);
+                    }
+                },
+                Role::Leads(_) | Role::Rests(_) => {}
+            }
+            state.wanted = true;
+            self.changed.notify_all();
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return Err(Error::unavailable(format!(
+                    "the object store has not answered for {BUCKET_READ_WAIT_MS} ms, so it is not known whether this \
+                     read would be current; try again, or open with consistency: \"eventual\""
+                )));
+            }
+        }
+    }
+
+    /// Waits until this process leads.
+    ///
+    /// # Errors
+    /// `Denied` if it never leads; `Unavailable` while another process leads, or at the deadline.
+    pub(super) fn lead_by(&self, deadline: Instant, waits: bool) -> Result<()> {
+        self.used.store(true, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        loop {
+            self.check(&state)?;
+            match &state.role {
+                Role::Leads(leading)
+                    if !leading.deposed && leading.tenure.may_answer(self.now_ms()) =>
+                {
+                    return Ok(());
+                }
+                Role::Reads(_) if self.mode == LeadMode::Never || state.is_led || !waits => {
+                    return Err(self.refusal(&state));
+                }
+                Role::Leads(_) | Role::Rests(_) | Role::Reads(_) => {}
+            }
+            state.wanted = true;
+            self.changed.notify_all();
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return Err(self.refusal(&state));
+            }
+        }
+    }
+
+    /// Whether this process leads, or would with its next write.
+    pub(super) fn leads(&self) -> bool {
+        matches!(self.state.lock().role, Role::Leads(_) | Role::Rests(_))
+    }
+
+    fn check(&self, state: &MutexGuard<'_, State>) -> Result<()> {
+        match &state.failed {
+            Some(error) => Err(error.clone()),
+            None if state.closing => Err(Error::closed()),
+            None => Ok(()),
+        }
+    }
+
+    /// The error of a write of a process that does not lead.
+    pub(super) fn refusal(&self, state: &State) -> Error {
+        if self.mode == LeadMode::Never {
+            return Error::denied(
+                "the database was opened with lead: \"never\", for reading: write where it is led, or open it with \
+                 lead: \"auto\"",
+            );
+        }
+        let by = match &state.role {
+            Role::Reads(Some(name)) => format!("{name} leads the database"),
+            Role::Reads(None) => "this process does not lead the database yet".to_owned(),
+            Role::Leads(_) | Role::Rests(_) => "the object store does not answer".to_owned(),
+        };
+        Error::unavailable(format!(
+            "{by}, and only the leader writes: write there, or try again. This process takes the lead by itself once \
+             no other one renews its lease ({} ms)",
+            self.lease_ms
+        ))
+    }
+}

@@ -1,0 +1,183 @@
+//! The URL of a database in an object store.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use crate::objects::{Settings, Target};
+use openkv_core::model::{
+    BUCKET_LEASE_MS_DEFAULT, BUCKET_LEASE_MS_MAX, BUCKET_LEASE_MS_MIN, Error, Result,
+};
+
+/// The schemes of object stores, and of folders that are used like one.
+pub const SCHEMES: [&str; 4] = ["s3", "gs", "az", "bucket+file"];
+
+/// A parsed URL.
+pub(super) struct Location {
+    pub(super) target: Target,
+    pub(super) lease_ms: u64,
+}
+
+/// The URL without its query, which is the same for all ways to name a database.
+///
+/// # Errors
+/// As [`open`].
+pub fn identity(text: &str) -> Result<String> {
+    let mut url = parse(text)?;
+    url.set_query(None);
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn parse(text: &str) -> Result<Url> {
+    let url = Url::parse(text).ok().filter(|url| SCHEMES.contains(&url.scheme()));
+    let url = url.ok_or_else(|| {
+        Error::invalid(
+            "the URL of a database in an object store is like s3://bucket/path, gs://bucket/path, \
+             az://container/path or bucket+file:///folder",
+        )
+    })?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::invalid(
+            "the URL of a database in an object store has no credentials: give them in the environment \
+             (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, or \
+             AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY)",
+        ));
+    }
+    if url.fragment().is_some() {
+        return Err(Error::invalid("the URL of a database in an object store has no fragment"));
+    }
+    Ok(url)
+}
+
+/// The place and the settings that a URL names. Makes no request; creates a folder if `creates`.
+///
+/// # Errors
+/// `Invalid` for another URL, one with credentials, an unknown parameter, or an endpoint without encryption that
+/// is not this machine; `Unavailable` for a folder that cannot be used.
+pub(super) fn open(text: &str, creates: bool) -> Result<Location> {
+    let mut url = parse(text)?;
+    let (mut region, mut endpoint, mut lease_ms) = (None, None, BUCKET_LEASE_MS_DEFAULT);
+    let is_s3 = url.scheme() == "s3";
+    for (name, value) in url.query_pairs() {
+        match &*name {
+            "region" if is_s3 => region = Some(value.into_owned()),
+            "endpoint" if is_s3 => endpoint = Some(checked_endpoint(&value)?),
+            "lease" => lease_ms = lease_of(&value)?,
+            "region" | "endpoint" => {
+                return Err(Error::invalid(format!("the parameter {name} is for s3:// only")));
+            }
+            _ => {
+                let known = if is_s3 { "region, endpoint and lease" } else { "lease" };
+                // The value may be a secret.
+                return Err(Error::invalid(format!(
+                    "the URL has an unknown parameter; known for this store: {known}. Credentials belong into the \
+                     environment"
+                )));
+            }
+        }
+    }
+    url.set_query(None);
+    let target = if url.scheme() == "bucket+file" {
+        let path = Url::parse(url.as_str().trim_start_matches("bucket+"));
+        let path = path.ok().and_then(|url| url.to_file_path().ok());
+        let path = path.ok_or_else(|| {
+            Error::invalid(
+                "the URL of a folder is like bucket+file:///data/shop, with an absolute path",
+            )
+        })?;
+        if !creates && !path.exists() {
+            let shown = path.display();
+            return Err(Error::unavailable(format!(
+                "{shown}: there is no database here; open it with lead: \"auto\" to create one"
+            )));
+        }
+        Target::folder(&path, creates)?
+    } else {
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(Error::invalid(format!(
+                "the URL names no bucket: {}://bucket/path",
+                url.scheme()
+            )));
+        }
+        let settings = Settings { region: region.as_deref(), endpoint: endpoint.as_deref() };
+        Target::remote(&url, url.as_str().trim_end_matches('/'), settings)?
+            .ok_or_else(|| Error::invalid("the URL names no object store that openkv knows"))?
+    };
+    Ok(Location { target, lease_ms })
+}
+
+fn checked_endpoint(text: &str) -> Result<String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.ok_or_else(|| {
+        Error::invalid("the parameter endpoint is a URL like https://storage.example.com")
+    })?;
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+        return Err(Error::invalid("the parameter endpoint has no credentials and no query"));
+    }
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(at)) => IpAddr::V4(at).is_loopback(),
+        Some(Host::Ipv6(at)) => IpAddr::V6(at).is_loopback(),
+        None => false,
+    };
+    if url.scheme() == "http" && !is_here {
+        return Err(Error::invalid(
+            "the parameter endpoint begins with http://, which is for this machine only: use https://",
+        ));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn lease_of(text: &str) -> Result<u64> {
+    let (digits, unit) = match text.strip_suffix("ms") {
+        Some(digits) => (digits, 1),
+        None => (text.strip_suffix('s').unwrap_or("-"), 1000),
+    };
+    let ms = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    ms.filter(|ms| (BUCKET_LEASE_MS_MIN..=BUCKET_LEASE_MS_MAX).contains(ms)).ok_or_else(|| {
+        Error::invalid(format!(
+            "the parameter lease is a duration like 15s or 500ms, from {BUCKET_LEASE_MS_MIN} ms to \
+             {BUCKET_LEASE_MS_MAX} ms"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_urls_are_refused_without_their_secrets() {
+        for (text, part) in [
+            ("s3://me:secret@bucket/x", "no credentials"),
+            ("s3://secret@bucket/x", "no credentials"),
+            ("s3://bucket/x?AWS_SECRET=secret", "unknown parameter"),
+            ("s3://bucket/x#secret", "no fragment"),
+            ("s3:///x", "names no bucket"),
+            ("gs://bucket/x?region=secret", "for s3:// only"),
+            ("s3://bucket/x?endpoint=http://10.0.0.1:9000/secret", "for this machine only"),
+            ("s3://bucket/x?endpoint=https://me:secret@host", "no credentials"),
+            ("s3://bucket/x?lease=299ms", "from 300 ms"),
+            ("s3://bucket/x?lease=601s", "to 600000 ms"),
+            ("s3://bucket/x?lease=15", "a duration like"),
+            ("ftp://bucket/secret", "is like s3://"),
+            ("bucket+file://host/x", "absolute path"),
+        ] {
+            let error = open(text, false).map(drop).unwrap_err();
+            assert!(error.message().contains(part), "{text}: {error}");
+            assert!(!error.message().contains("secret"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_bounds_of_a_lease_are_allowed() {
+        assert_eq!((lease_of("300ms"), lease_of("600s")), (Ok(300), Ok(600_000)));
+    }
+
+    #[test]
+    fn one_database_has_one_identity() {
+        let one = identity("s3://bucket/x/?region=a").unwrap();
+        assert_eq!(one, identity("s3://bucket/x").unwrap());
+        assert_ne!(one, identity("s3://bucket/y").unwrap());
+    }
+}

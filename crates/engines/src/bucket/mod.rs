@@ -1,0 +1,193 @@
+//! A database in an object store, led by one process at a time, with a copy of it in a local file.
+//!
+//! Duty: [`Engine`](crate::Engine) over [`openkv_core::chain`], [`crate::objects`] and a file of SQLite. The
+//! file decides: a transaction of its writer is published as one object of the log before its COMMIT
+//! ([`crate::sqlite::published`]), so it is visible only when it is durable. A process that does not lead
+//! repeats the log in its file.
+//! Invariant: the file is a beginning of the chain, at the place that its mark names. Reads are answered while
+//! the lease says that no other process leads, or after a look at the end of the log.
+//! Never: a write of the file that is not in the chain, except locks of messages, which are this process's own.
+//!
+//! | thread | does |
+//! |---|---|
+//! | the store's writer | decides a batch, creates its object, waits for it |
+//! | `openkv-bucket` | renews the lease, or follows the log and watches the lease of another process |
+//! | `openkv-snapshot` | uploads a copy of the file and deletes what it contains; exists meanwhile |
+
+mod cache;
+mod driver;
+mod lead;
+mod location;
+mod objects;
+mod publisher;
+mod reader;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cache::Cache;
+use driver::Driver;
+use lead::Lead;
+pub use lead::LeadMode;
+pub use location::{SCHEMES, identity};
+use objects::Objects;
+use parking_lot::Mutex;
+use publisher::LogPublisher;
+pub use reader::BucketReader;
+pub use writer::BucketWriter;
+
+use crate::sqlite::{SqliteEngine, SqliteWriter};
+use crate::{Engine, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
+use openkv_core::model::{
+    BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment, Result,
+};
+
+/// How to open a database in an object store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketOptions {
+    /// Its URL.
+    pub url: String,
+    /// The folder of the local copy; `None`: one that is removed at the end.
+    pub cache: Option<PathBuf>,
+    /// Whether the process leads.
+    pub lead: LeadMode,
+    /// Whether reads of a process that does not lead may miss commits of the last second.
+    pub eventual: bool,
+}
+
+/// An open database in an object store.
+pub struct BucketEngine {
+    local: Arc<Local>,
+    lead: Arc<Lead>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The local copy. Its last owner gives up the folder.
+struct Local {
+    writer: Mutex<SqliteWriter>,
+    engine: SqliteEngine,
+    database: [u8; 16],
+    cache: Cache,
+}
+
+impl BucketEngine {
+    /// Opens a database, or creates it. With [`LeadMode::Wait`] it waits until the process leads.
+    ///
+    /// # Errors
+    /// `Invalid` for a wrong URL and for a place with other objects; `Denied` without permission; `Unsupported` for a
+    /// newer format and for a store without conditional writes; `Unavailable` if the store or the folder of the copy
+    /// cannot be used, or there is no database and this process may not lead.
+    pub fn open(options: &BucketOptions) -> Result<Self> {
+        let mut attempts = BUCKET_OPENING_ATTEMPTS;
+        loop {
+            attempts -= 1;
+            match Self::open_once(options) {
+                // A request was lost, or the log was deleted while a snapshot was read.
+                Err(error)
+                    if attempts > 0 && matches!(error.kind(), Kind::Unavailable | Kind::Closed) =>
+                {
+                    tracing::debug!(%error, "opening a database in an object store");
+                    std::thread::sleep(Duration::from_millis(BUCKET_RETRY_MS));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_once(options: &BucketOptions) -> Result<Self> {
+        let creates = options.lead != LeadMode::Never;
+        let location = location::open(&options.url, creates)?;
+        let objects = Objects { target: location.target };
+        let id = random()?;
+        let identity = objects.identify(if creates { Some(random()?) } else { None })?;
+        let database = bytes_of(&identity.database)?;
+        let cache = Cache::take(options.cache.as_deref(), &id)?;
+        let (engine, position) = cache.prepare(&objects, &database)?;
+        let mut writer = engine.writer()?;
+        let lead = Arc::new(Lead::new(objects, id, options, location.lease_ms));
+        writer.publish_by(Box::new(LogPublisher::new(lead.clone(), database)));
+        let writer = Mutex::new(writer);
+        let local = Arc::new(Local { writer, engine, database, cache });
+        let mut driver = Driver::new(lead.clone(), local.clone(), identity, position);
+        driver.begin()?;
+        let thread = std::thread::Builder::new()
+            .name("openkv-bucket".into())
+            .spawn(move || driver.run())
+            .map_err(|error| Error::unavailable(error.to_string()))?;
+        Ok(Self { local, lead, thread: Some(thread) })
+    }
+}
+
+impl Drop for BucketEngine {
+    fn drop(&mut self) {
+        self.lead.close();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(
+                "the thread of a database in an object store ended by a panic; please report this"
+            );
+        }
+    }
+}
+
+impl Maintenance for BucketEngine {
+    fn backup(
+        &self,
+        to: &std::path::Path,
+        step: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Backup> {
+        self.lead.fresh(true)?;
+        self.local.engine.backup(to, step)
+    }
+
+    fn lengths(&self) -> Option<Lengths> {
+        self.local.engine.lengths()
+    }
+
+    fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
+        self.local.engine.check(findings_max, goes_on)
+    }
+}
+
+impl Engine for BucketEngine {
+    type Reader = BucketReader;
+    type Writer = BucketWriter;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::BUCKET
+    }
+
+    fn reader(&self) -> Result<BucketReader> {
+        Ok(BucketReader::new(self.local.engine.reader()?, self.lead.clone(), self.local.clone()))
+    }
+
+    fn reader_at(&self, moment: Moment) -> Result<BucketReader> {
+        let reader = self.local.engine.reader_at(moment)?;
+        Ok(BucketReader::new(reader, self.lead.clone(), self.local.clone()))
+    }
+
+    fn writer(&self) -> Result<BucketWriter> {
+        Ok(BucketWriter::new(self.local.clone(), self.lead.clone()))
+    }
+
+    fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
+        Ok(Some(self.lead.listen(tell)))
+    }
+}
+
+/// 32 random hexadecimal digits.
+fn random() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::unavailable(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn bytes_of(hex: &str) -> Result<[u8; 16]> {
+    u128::from_str_radix(hex, 16)
+        .map(u128::to_be_bytes)
+        .map_err(|_| Error::internal("the id of a database was not checked"))
+}

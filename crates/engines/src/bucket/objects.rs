@@ -1,0 +1,321 @@
+//! The objects of a database in an object store, by their names.
+//!
+//! ```text
+//! openkv.json                       the format and the id of the database
+//! lease.json                        its leader
+//! log/<number>                      fences and batches
+//! snapshots/<version>-<number>      copies of the whole database
+//! ```
+
+use std::fs::File;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::objects::{Created, READS, Target, Version};
+use openkv_core::chain::{Digest, Entry, Mark, decode};
+use openkv_core::model::{BUCKET_RETRY_MS, Error, Kind, Result};
+
+const IDENTITY: &str = "openkv.json";
+const LEASE: &str = "lease.json";
+/// Excludes other processes while the lease in a folder is replaced.
+const FOLDER_LOCK: &str = "lease.lock";
+const LOG: &str = "log";
+const SNAPSHOTS: &str = "snapshots";
+const FORMAT: u32 = 1;
+
+/// The content of `openkv.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    openkv: u32,
+    /// 32 hexadecimal digits.
+    pub(super) database: String,
+}
+
+/// The content of `lease.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Lease {
+    /// A random number of the holder.
+    pub(super) id: String,
+    /// The holder in messages.
+    pub(super) name: String,
+    /// Counts the renewals.
+    pub(super) beat: u64,
+    /// Whether the holder has given it up.
+    pub(super) released: bool,
+}
+
+/// A lease as it was read.
+#[derive(Clone, Debug)]
+pub(super) struct FoundLease {
+    pub(super) lease: Lease,
+    pub(super) version: Version,
+}
+
+/// An object of the log.
+pub(super) struct Object {
+    pub(super) entry: Entry,
+    pub(super) digest: Digest,
+    pub(super) content: Vec<u8>,
+    pub(super) bytes: u64,
+}
+
+/// The objects of one database.
+pub(super) struct Objects {
+    pub(super) target: Target,
+}
+
+impl Objects {
+    /// The identity of the database. If there is none, it gets this id, unless it is `None`.
+    ///
+    /// # Errors
+    /// `Invalid` for a place with other objects; `Unavailable` if there is no database; `Unsupported` for a newer
+    /// format and for a store that creates objects twice.
+    pub(super) fn identify(&self, fresh: Option<String>) -> Result<Identity> {
+        if let Some(found) = self.identity()? {
+            return Ok(found);
+        }
+        let name = self.target.name();
+        let Some(database) = fresh else {
+            return Err(Error::unavailable(format!(
+                "{name}: there is no database here; open it with lead: \"auto\" to create one"
+            )));
+        };
+        if let Some((other, _)) =
+            self.target.list("")?.into_iter().find(|(at, _)| at != FOLDER_LOCK)
+        {
+            let is_archive = other.starts_with("openkv-archive");
+            let what = if is_archive { "an archive of openkv" } else { "other objects" };
+            return Err(Error::invalid(format!(
+                "{name} has {what} in it (for example {other}): name an empty path; nothing was changed"
+            )));
+        }
+        let identity = Identity { openkv: FORMAT, database };
+        self.target.create(IDENTITY, json(&identity)?)?;
+        // If another process was faster, its identity counts.
+        let found = self.identity()?;
+        found.ok_or_else(|| {
+            Error::unavailable(format!("{name}: a new object cannot be read; try again"))
+        })
+    }
+
+    fn identity(&self) -> Result<Option<Identity>> {
+        let Some(bytes) = self.target.find(IDENTITY)? else { return Ok(None) };
+        let name = self.target.name();
+        let corrupt =
+            || Error::corrupt(format!("{name}/{IDENTITY} is damaged, or of another program"));
+        let identity: Identity = serde_json::from_slice(&bytes).map_err(|_| corrupt())?;
+        if identity.openkv > FORMAT {
+            return Err(Error::unsupported(format!(
+                "{name}: the database has the format {}, and this version of openkv knows {FORMAT} at most: \
+                 update openkv",
+                identity.openkv
+            )));
+        }
+        if identity.database.len() != 32
+            || !identity.database.bytes().all(|b| b.is_ascii_hexdigit())
+        {
+            return Err(corrupt());
+        }
+        Ok(Some(identity))
+    }
+
+    /// Checks that the store refuses to create an object that is there.
+    ///
+    /// # Errors
+    /// `Unsupported` if it does not.
+    pub(super) fn probe(&self, identity: &Identity) -> Result<()> {
+        match self.target.create(IDENTITY, json(identity)?)? {
+            Created::Exists => Ok(()),
+            Created::New => Err(self.unconditional()),
+        }
+    }
+
+    fn unconditional(&self) -> Error {
+        Error::unsupported(format!(
+            "{}: the object store ignores the conditions of requests (If-None-Match, If-Match), so two processes \
+             could overwrite each other: use a store that has conditional writes",
+            self.target.name()
+        ))
+    }
+
+    /// The lease; `None` before the first one.
+    pub(super) fn lease(&self) -> Result<Option<FoundLease>> {
+        let Some((bytes, version)) = self.target.versioned(LEASE)? else { return Ok(None) };
+        let lease = serde_json::from_slice(&bytes).map_err(|_| {
+            Error::corrupt(format!(
+                "{}/{LEASE} is damaged, or of another program",
+                self.target.name()
+            ))
+        })?;
+        Ok(Some(FoundLease { lease, version }))
+    }
+
+    /// Replaces the lease if it is still `before`. `None` if it is not.
+    pub(super) fn replace_lease(
+        &self,
+        before: Option<&FoundLease>,
+        lease: &Lease,
+    ) -> Result<Option<FoundLease>> {
+        let _locked = self.folder_lock()?;
+        if self.target.as_folder().is_some() {
+            let found = self.lease()?.map(|found| found.lease);
+            if found.as_ref() != before.map(|before| &before.lease) {
+                return Ok(None);
+            }
+        }
+        let replaced =
+            self.target.replace(LEASE, json(lease)?, before.map(|before| &before.version));
+        match replaced {
+            Ok(Some(version)) => Ok(Some(FoundLease { lease: lease.clone(), version })),
+            // Also a request that was repeated after its answer was lost.
+            Ok(None) => Ok(self.lease()?.filter(|found| found.lease == *lease)),
+            Err(error) if error.kind() == Kind::Unavailable => match self.lease()? {
+                Some(found) if found.lease == *lease => Ok(Some(found)),
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the store refuses to replace what is not there any more.
+    ///
+    /// # Errors
+    /// `Unsupported` if it does not.
+    pub(super) fn probe_lease(&self, stale: &FoundLease, lease: &Lease) -> Result<()> {
+        let is_folder = self.target.as_folder().is_some();
+        if is_folder || self.target.replace(LEASE, json(lease)?, Some(&stale.version))?.is_none() {
+            return Ok(());
+        }
+        Err(self.unconditional())
+    }
+
+    fn folder_lock(&self) -> Result<Option<File>> {
+        let Some(folder) = self.target.as_folder() else { return Ok(None) };
+        let path = folder.join(FOLDER_LOCK);
+        let locked = File::options().write(true).create(true).truncate(false).open(&path);
+        let locked = locked.and_then(|file| file.lock().map(|()| file));
+        let named = |error: std::io::Error| {
+            let kind = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => Kind::Denied,
+                _ => Kind::Unavailable,
+            };
+            Error::new(kind, format!("{}: {error}", path.display()))
+        };
+        locked.map(Some).map_err(named)
+    }
+
+    /// Creates an object of the log, as often as it takes until one with this number exists, and returns
+    /// whether it is this one.
+    ///
+    /// # Errors
+    /// Errors of the store: it is open then whether the object exists.
+    pub(super) fn fill(&self, number: u64, bytes: &[u8]) -> Result<Object> {
+        loop {
+            self.target.create(&log_name(number), bytes.to_vec())?;
+            // Also an own creation whose answer was lost.
+            if let Some(found) = self.object(number)? {
+                return Ok(found);
+            }
+            std::thread::sleep(Duration::from_millis(BUCKET_RETRY_MS));
+        }
+    }
+
+    /// As [`Objects::fill`]; `None` if the object was created as it is, which saves a request.
+    pub(super) fn create(&self, number: u64, bytes: &[u8]) -> Result<Option<Object>> {
+        match self.target.create(&log_name(number), bytes.to_vec())? {
+            Created::New => Ok(None),
+            Created::Exists => self.fill(number, bytes).map(Some),
+        }
+    }
+
+    /// An object of the log.
+    pub(super) fn object(&self, number: u64) -> Result<Option<Object>> {
+        Ok(self.objects(number, 1)?.pop())
+    }
+
+    /// The objects of the log from a number on, at most `count`, up to the first that is not there.
+    pub(super) fn objects(&self, first: u64, count: usize) -> Result<Vec<Object>> {
+        let names: Vec<_> = (first..).take(count).map(log_name).collect();
+        let mut objects = Vec::new();
+        for (at, found) in self.target.find_all(&names)?.into_iter().enumerate() {
+            let Some(bytes) = found else { break };
+            let number = first + at as u64;
+            objects.push(match read(number, &bytes) {
+                Ok(object) => object,
+                Err(_) => self.read_again(number)?,
+            });
+        }
+        Ok(objects)
+    }
+
+    /// An object whose content has arrived damaged.
+    fn read_again(&self, number: u64) -> Result<Object> {
+        let name = log_name(number);
+        let mut outcome = Err(Error::unavailable(format!("{name} has vanished; try again")));
+        for _ in 1..READS {
+            if let Some(bytes) = self.target.find(&name)? {
+                outcome = read(number, &bytes);
+            }
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome.map_err(|error| {
+            Error::new(error.kind(), format!("{}/{name}: {}", self.target.name(), error.message()))
+        })
+    }
+
+    /// The snapshots, the oldest first.
+    pub(super) fn snapshots(&self) -> Result<Vec<Mark>> {
+        let listed = self.target.list(SNAPSHOTS)?;
+        let mut marks: Vec<_> = listed.iter().filter_map(|(name, _)| mark_of(name)).collect();
+        marks.sort_unstable();
+        Ok(marks)
+    }
+
+    /// Deletes objects of the log from the oldest up to `last`, and snapshots.
+    pub(super) fn delete(&self, last: Option<u64>, snapshots: &[Mark]) -> Result<()> {
+        if let Some(last) = last {
+            let most = log_name(last);
+            let listed = self.target.list(LOG)?.into_iter().map(|(name, _)| name);
+            let old: Vec<_> =
+                listed.filter(|name| *name <= most && number_of(name).is_some()).collect();
+            self.target.remove(&old)?;
+        }
+        let names: Vec<_> = snapshots.iter().map(|mark| snapshot_name(*mark)).collect();
+        self.target.remove(&names)
+    }
+}
+
+fn read(number: u64, bytes: &[u8]) -> Result<Object> {
+    let damaged = |why: String| Error::corrupt(format!("the object is damaged: {why}"));
+    let (entry, content, digest) = decode(bytes).map_err(|error| damaged(error.to_string()))?;
+    if entry.number != number {
+        return Err(damaged(format!("it says that its number is {}", entry.number)));
+    }
+    Ok(Object { entry, digest, content: content.to_vec(), bytes: bytes.len() as u64 })
+}
+
+fn log_name(number: u64) -> String {
+    format!("{LOG}/{number:016x}")
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("log/").filter(|digits| digits.len() == 16)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+pub(super) fn snapshot_name(Mark { version, number }: Mark) -> String {
+    format!("{SNAPSHOTS}/{version:016x}-{number:016x}")
+}
+
+fn mark_of(name: &str) -> Option<Mark> {
+    let (version, number) = name.strip_prefix("snapshots/")?.split_once('-')?;
+    let hex = |digits: &str| u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16);
+    Some(Mark { version: hex(version)?, number: hex(number)? })
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::internal(error.to_string()))
+}

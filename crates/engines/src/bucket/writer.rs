@@ -1,0 +1,145 @@
+//! The writer: that of the local file, while this process leads.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::MutexGuard;
+
+use super::Local;
+use super::lead::Lead;
+use crate::sqlite::SqliteWriter;
+use crate::{DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Work, Writer};
+use openkv_core::model::{
+    Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
+    IndexRequest, LogSegment, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged,
+    Result, Vacuumed,
+};
+
+/// The writer of a database in an object store.
+pub struct BucketWriter {
+    local: Arc<Local>,
+    lead: Arc<Lead>,
+    /// The time of the last batch: the time of the next one is not before it.
+    at_ms: i64,
+}
+
+impl BucketWriter {
+    pub(super) fn new(local: Arc<Local>, lead: Arc<Lead>) -> Self {
+        Self { local, lead, at_ms: i64::MIN }
+    }
+
+    /// The writer of the file, once this process leads.
+    fn leading(&self, deadline: Instant) -> Result<MutexGuard<'_, SqliteWriter>> {
+        self.lead.lead_by(deadline, true)?;
+        Ok(self.local.writer.lock())
+    }
+
+    fn leads(&self) -> bool {
+        self.lead.leads()
+    }
+}
+
+impl Writer for BucketWriter {
+    fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
+        // Timed work of a process that does not lead is the leader's.
+        self.lead.lead_by(deadline, !work.writes.is_empty())?;
+        self.at_ms = self.at_ms.max(now_ms);
+        self.local.writer.lock().begin(work, self.at_ms, deadline)
+    }
+
+    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+        // The feed of the local copy: each process has its own.
+        self.local.writer.lock().log_changes(deadline)
+    }
+
+    fn set_log(
+        &mut self,
+        settings: &LogSettings,
+        origin: Origin,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<u64> {
+        self.local.writer.lock().set_log(settings, origin, now_ms, deadline)
+    }
+
+    fn replay(&mut self, _segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
+        Err(Error::unsupported("a database in an object store repeats only its own log"))
+    }
+
+    fn next_deadlines(&mut self) -> Result<NextDeadlines> {
+        match self.leads() {
+            true => self.local.writer.lock().next_deadlines(),
+            false => Ok(NextDeadlines::default()),
+        }
+    }
+
+    fn next_message_ms(&mut self, queue: &str) -> Result<Option<i64>> {
+        match self.leads() {
+            true => self.local.writer.lock().next_message_ms(queue),
+            false => Ok(None),
+        }
+    }
+
+    fn queue_depth(&mut self, queue: &str) -> Result<u64> {
+        self.local.writer.lock().queue_depth(queue)
+    }
+
+    fn change_dead_letters(
+        &mut self,
+        queue: &str,
+        change: &DeadLetterChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<DeadLettersChanged> {
+        self.leading(deadline)?.change_dead_letters(queue, change, now_ms, deadline)
+    }
+
+    fn delete_message(
+        &mut self,
+        queue: &str,
+        id: i64,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<MessageDeletion> {
+        self.leading(deadline)?.delete_message(queue, id, now_ms, deadline)
+    }
+
+    fn bound_times(&mut self, queue: &str, now_ms: i64, deadline: Instant) -> Result<()> {
+        match self.leads() {
+            true => self.local.writer.lock().bound_times(queue, now_ms, deadline),
+            false => Ok(()),
+        }
+    }
+
+    fn change_queue(
+        &mut self,
+        queue: &str,
+        change: QueueChange,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<QueueChanged> {
+        self.leading(deadline)?.change_queue(queue, change, now_ms, deadline)
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        self.local.writer.lock().checkpoint()
+    }
+
+    fn empty_log(&mut self) -> Result<()> {
+        self.local.writer.lock().empty_log()
+    }
+
+    fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
+        self.local.writer.lock().vacuum(deadline, goes_on)
+    }
+}
+
+impl Indexer for BucketWriter {
+    fn create_index(&mut self, _request: &IndexRequest, _deadline: Instant) -> Result<IndexInfo> {
+        Err(Capabilities::BUCKET.refusal(Capability::FullTextSearch))
+    }
+
+    fn drop_index(&mut self, _choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
+        Err(Capabilities::BUCKET.refusal(Capability::FullTextSearch))
+    }
+}

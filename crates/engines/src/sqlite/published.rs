@@ -1,0 +1,84 @@
+//! Commits of a file that must be durable elsewhere before the file has them.
+//!
+//! Duty: hand what a transaction logs to a publisher before its COMMIT, and store what the publisher answers,
+//! its *mark*, in the same transaction; repeat the commits of others together with their mark.
+//! Invariant: a commit is in the file exactly if its mark is.
+//! Never: a log of changes in the file for this alone.
+
+use std::time::Instant;
+
+use rusqlite::OptionalExtension;
+
+use super::errors::failure;
+use super::writer::SqliteWriter;
+use crate::Report;
+use openkv_core::model::{LogSegment, Result, Segment};
+
+/// Makes commits durable elsewhere.
+pub(crate) trait Publisher: Send {
+    /// Waits until a commit is durable; returns the mark of the state after it.
+    ///
+    /// # Errors
+    /// The transaction is rolled back then.
+    fn publish(&mut self, commit: Segment) -> Result<Vec<u8>>;
+}
+
+const MARK: &str = "SELECT value FROM openkv_meta WHERE name = 'bucket'";
+const SET_MARK: &str = "INSERT OR REPLACE INTO openkv_meta (name, value) VALUES ('bucket', ?1)";
+
+impl SqliteWriter {
+    /// From now on commits that change entries or messages are published first. They are not synced.
+    pub(crate) fn publish_by(&mut self, publisher: Box<dyn Publisher>) {
+        self.publisher = Some(publisher);
+        self.rows().log.capture(true);
+    }
+
+    /// The mark of the last published commit.
+    pub(crate) fn mark(&self) -> Result<Option<Vec<u8>>> {
+        let found = self.connection().query_row(MARK, [], |row| row.get(0)).optional();
+        found.map_err(failure)
+    }
+
+    /// The last commit of the file.
+    pub(crate) fn last_commit(&mut self) -> Result<u64> {
+        self.read_version()
+    }
+
+    /// Sets the mark of a file.
+    pub(crate) fn set_mark(&mut self, mark: &[u8]) -> Result<()> {
+        self.connection().execute(SET_MARK, [mark]).map(drop).map_err(failure)
+    }
+
+    /// Publishes what the open transaction has logged.
+    pub(super) fn publish(&mut self) -> Result<()> {
+        let Some(commit) = self.rows().log.take_captured() else { return Ok(()) };
+        let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        let mark = publisher.publish(commit)?;
+        self.set_mark(&mark)
+    }
+
+    /// Repeats commits that are published, with the mark of the state after them.
+    pub(crate) fn repeat_published(
+        &mut self,
+        segments: &[LogSegment<'_>],
+        mark: &[u8],
+        deadline: Instant,
+    ) -> Result<Report> {
+        self.rows().log.capture(false);
+        let repeated = self.within(false, 0, deadline, |writer, _| {
+            let begun = writer.start()?;
+            let mut all = Report { versions: (begun, begun), ..Report::default() };
+            for segment in segments {
+                let report = writer.repeat_segment(all.versions.1, *segment)?;
+                all.versions.1 = report.versions.1;
+                all.touched.extend(report.touched);
+            }
+            writer.set_mark(mark)?;
+            Ok(all)
+        });
+        self.rows().log.capture(true);
+        let report = repeated?;
+        self.left(report.versions.1);
+        Ok(report)
+    }
+}
