@@ -3813,9 +3813,26 @@ export interface OpenKvOptions {
   prefixes?: readonly KvKey[] | undefined;
   /**
    * For a URL only, and on PostgreSQL with `replica`: the consistency of reads that name none, and of counts, searches and `ttl`, which cannot.
-   * Transactions always read `"strong"`. Default: `"strong"`.
+   * Transactions always read `"strong"`. For the URL of an object store: whether all reads of the handle may miss the newest
+   * commits of another process (`"eventual"`). Default: `"strong"`.
    */
   consistency?: KvConsistencyLevel | undefined;
+  /**
+   * For the URL of an object store only: the folder in which this process keeps its copy of the database. One process
+   * may have it at a time: another one is `UNAVAILABLE`. A copy that is no beginning of the database is replaced.
+   * Default: a temporary folder, removed when the handle is closed.
+   *
+   * @example
+   * const kv = await openKv("s3://my-bucket/shop?region=eu-central-1", { cache: "shop-cache" });
+   */
+  cache?: string | URL | undefined;
+  /**
+   * For the URL of an object store only: whether this process leads the database, as only one process at a time does,
+   * and so writes. `"auto"`: while no other process leads; until then its writes are `UNAVAILABLE`. `"wait"`: opening
+   * waits until it leads. `"never"`: it reads, and its writes are `DENIED`; so it is with `readonly`. See
+   * docs/bucket.md. Default: `"auto"`.
+   */
+  lead?: "auto" | "wait" | "never" | undefined;
   /**
    * With `replica`: how old an eventual read may be, in milliseconds or with a unit (`"5s"`). A read that
    * would be older goes to the server, or rejects with `UNAVAILABLE` while that cannot be reached. The

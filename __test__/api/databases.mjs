@@ -1,8 +1,9 @@
 // Duty: fresh databases for the tests of this folder, in memory, on a file, behind a URL that our own
-// server answers, and with a replica of that; closed afterwards.
+// server answers, with a replica of that, and in a bucket; closed afterwards.
 
 import { join } from "node:path";
 import { after, describe } from "node:test";
+import { pathToFileURL } from "node:url";
 import { newFolder } from "../kit/folder.mjs";
 import { sharedPostgres } from "../kit/postgres.mjs";
 import { closeAll, open, startServer } from "../kit/server.mjs";
@@ -47,7 +48,7 @@ export function onServed(name, suite) {
 }
 
 /**
- * Whether these tests run on replicas and PostgreSQL too. What differs by runtime is above the binding, and
+ * Whether these tests run on replicas, PostgreSQL and buckets too. What differs by runtime is above the binding, and
  * the kinds that a process opens itself and by URL show it. The conformance cases run on all kinds everywhere.
  */
 const hasAllKinds = !(globalThis.Bun || globalThis.Deno);
@@ -82,8 +83,20 @@ export function onPostgres(name, suite) {
     "leading on PostgreSQL": "&lead=test",
   })) {
     const fresh = async (options) => open((await sharedPostgres()).url({ more }), options);
-    closing(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true }));
+    closing(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true, withoutIndexes: true }));
   }
+}
+
+/** In Node.js: the same in an object store, a folder, which has the same rules. */
+export function onBucket(name, suite) {
+  if (!hasAllKinds) return;
+  const fresh = (options) => open(pathToBucket(`${freshPath()}.bucket`), options);
+  closing(`${name}, in a bucket`, () => suite(fresh, { inBucket: true, withoutIndexes: true }));
+}
+
+/** The URL of a folder that is used as an object store. */
+export function pathToBucket(path) {
+  return `bucket+${pathToFileURL(path).href}`;
 }
 
 /** On each and behind a URL, for suites with calls that PostgreSQL does not offer. */
@@ -96,6 +109,7 @@ export function onEachAndServed(name, suite) {
 export function onEveryKind(name, suite) {
   onEachAndServed(name, suite);
   onPostgres(name, suite);
+  onBucket(name, suite);
 }
 
 async function served(options) {

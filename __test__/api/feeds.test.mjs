@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { KvFeedGapError, openKv } from "../../index.mjs";
 import { seeded } from "../property/random.mjs";
-import { all, freshPath, onEach, onPostgres, onServed, open } from "./databases.mjs";
+import { all, freshPath, onBucket, onEach, onPostgres, onServed, open } from "./databases.mjs";
 
 /** Reads batches until `count` changes are here. */
 async function take(reader, count) {
@@ -21,6 +21,7 @@ async function take(reader, count) {
 onEach("feeds", feeds);
 onServed("feeds", feeds);
 onPostgres("feeds", feeds);
+onBucket("feeds", feeds);
 
 function feeds(fresh, { elsewhere = false } = {}) {
   test("sets and deletes after the opening are told, with keys, values and stamps", async () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { startServer } from "../kit/server.mjs";
-import { all, freshPath, onEach, onPostgres, onServed, open } from "./databases.mjs";
+import { all, freshPath, onBucket, onEach, onPostgres, onServed, open } from "./databases.mjs";
 
 const DAY_MS = 86_400_000;
 
@@ -209,6 +209,7 @@ function historySuite(fresh, { onPostgres = false } = {}) {
 
 onEach("history", historySuite);
 onPostgres("history", historySuite);
+onBucket("history", historySuite);
 
 onServed("history", (fresh) => {
   test("is for files", async () => {

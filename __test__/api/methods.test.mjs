@@ -50,7 +50,7 @@ test("every row has refusals of each kind, or says why not", () => {
   }
 });
 
-/** Methods whose arguments PostgreSQL does not look at, since it has no indexes. */
+/** Methods whose arguments a database without indexes does not look at. */
 const OF_INDEXES = /^(Kv\.search|Kv\.createIndex|Kv(Value)?Index\..*)$/;
 
 /**
@@ -59,8 +59,8 @@ const OF_INDEXES = /^(Kv\.search|Kv\.createIndex|Kv(Value)?Index\..*)$/;
  */
 const made = async (row, kv) => (row.of === undefined ? kv : await row.of(kv));
 
-const suite = (fresh, { onPostgres } = {}) => {
-  const all = Object.entries(rows).filter(([name]) => !(onPostgres && OF_INDEXES.test(name)));
+const suite = (fresh, { withoutIndexes } = {}) => {
+  const all = Object.entries(rows).filter(([name]) => !(withoutIndexes && OF_INDEXES.test(name)));
   let opened;
   const shared = () => (opened ??= fresh());
 

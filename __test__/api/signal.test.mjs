@@ -124,12 +124,14 @@ async function contents(kv) {
   return { ends, queues, indexes: (await kv.listIndexes()).map(({ name }) => name) };
 }
 
-onEveryKind("signals", (fresh, { onPostgres } = {}) => {
+onEveryKind("signals", (fresh, { withoutIndexes } = {}) => {
   const reason = new Error("given up");
-  const calls = Object.entries(CALLS).filter(([name]) => !onPostgres || !OF_INDEXES.includes(name));
+  const calls = Object.entries(CALLS).filter(
+    ([name]) => !withoutIndexes || !OF_INDEXES.includes(name),
+  );
 
   async function indexed(kv) {
-    if (onPostgres) return;
+    if (withoutIndexes) return;
     await (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready();
     await (await kv.createIndex(BY_NAME)).ready();
   }

@@ -3,6 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { sharedPostgres } from "../kit/postgres.mjs";
 import { difference, show } from "./compare.mjs";
 import { runtime } from "./subject.mjs";
@@ -33,7 +34,7 @@ export class Context {
   constructor({ subject, variant, folder, oracle }) {
     this.#subject = subject;
     this.#folder = folder;
-    /** What `open()` opens: "memory", "file", "server" (a file behind our own server), "replica" and "near" (the same with a replica), "postgres". */
+    /** What `open()` opens: "memory", "file", "server" (a file behind our own server), "replica" and "near" (the same with a replica), "postgres", "bucket" (a folder). */
     this.variant = variant;
     this.oracle = oracle;
     this.runtime = runtime;
@@ -64,6 +65,9 @@ export class Context {
     if (this.variant === "memory") return ":memory:";
     if (this.variant === "file") return this.path();
     if (this.variant === "postgres") return (await sharedPostgres()).url();
+    if (this.variant === "bucket") {
+      return `bucket+${pathToFileURL(this.path(`${this.#files++}.bucket`)).href}`;
+    }
     const options = { path: this.path(), listen: "127.0.0.1:0", accessToken };
     const server = await this.#subject.serve(options);
     this.#servers.push(server);

@@ -17,14 +17,14 @@ test("the page names exactly the cases that Deno fails", () => {
   const rows = page.split("\n").filter((line) => line.startsWith("| "));
   const lastCells = rows.map((line) => line.split(" | ").at(-1));
   const named = lastCells.flatMap(
-    (cell) => /^`(?!(?:server|postgres): )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? [],
+    (cell) => /^`(?!(?:server|postgres|bucket): )([a-z0-9 ]+: .+)` \|$/.exec(cell)?.[1] ?? [],
   );
   const noted = all.filter(({ each }) => each.denoDiffers).map(({ id }) => id);
   assert.deepEqual(named.toSorted(), noted.toSorted());
 });
 
 // A replica is a client of a server, so what differs of a server differs there too.
-for (const variant of ["server", "postgres"]) {
+for (const variant of ["server", "postgres", "bucket"]) {
   const differs = DIFFERS[variant];
   test(`the page names exactly the cases with ${differs}`, () => {
     const row = new RegExp(`^\\| .* \\| \`${variant}: ([a-z0-9 ]+: .+)\` \\|$`, "gm");

@@ -7,6 +7,7 @@
 //   denoDiffers: "reason"          openkv does otherwise on purpose; listed in docs/contract.md
 //   serverDiffers: "reason"        our client and server do otherwise; listed in docs/contract.md
 //   postgresDiffers: "reason"      PostgreSQL does otherwise; listed in docs/contract.md
+//   bucketDiffers: "reason"        a bucket does otherwise; listed in docs/contract.md
 //   denoSlow: "reason"             Deno's KV needs up to a minute: left out of the oracle run
 
 import atomic from "./cases/atomic.mjs";
@@ -42,7 +43,7 @@ import watch from "./cases/watch.mjs";
  * What openkv opens. "replica": a server, through a handle with a replica; "near": the same, with reads
  * answered by the replica.
  */
-export const VARIANTS = ["memory", "file", "server", "replica", "near", "postgres"];
+export const VARIANTS = ["memory", "file", "server", "replica", "near", "postgres", "bucket"];
 
 /** The property of a case that notes why it fails on a variant. */
 export const DIFFERS = {
@@ -50,6 +51,7 @@ export const DIFFERS = {
   replica: "serverDiffers",
   near: "serverDiffers",
   postgres: "postgresDiffers",
+  bucket: "bucketDiffers",
 };
 
 /** The shelves about reading. */

@@ -52,6 +52,12 @@ export const SENTENCES = {
     "clock by more than {WRITE_ID_AHEAD_MS_MAX}.",
     "(at most {WRITE_ID_KEPT_MS})",
   ],
+  "docs/bucket.md": [
+    "its lease, {BUCKET_LEASE_MS_DEFAULT} long unless",
+    "and after {BUCKET_IDLE_MS} without a call",
+    "at least {BUCKET_SNAPSHOT_BYTES_MIN}; each",
+    "at least {BUCKET_OBJECT_BYTES_MIN}. What",
+  ],
   "docs/writing.md": [
     "of at most {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.initialMs} at first and twice as much after each further conflict, up to {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.maxMs}.",
     "up to {js/transaction/backoff.ts TRANSACTION_RETRY_DELAY_MS_MAX}. After `maxRetries` further attempts ({js/transaction/transaction.ts RETRIES_DEFAULT} by default",

@@ -9,11 +9,16 @@ import { nameText } from "../arguments/names.js";
 import { has, optionsOf } from "../arguments/options.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
 import { checkCacheSize, checkMmapSize } from "../arguments/page-memory.js";
-import { isPostgres, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
+import { isBucket, isElsewhere, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
 import { bare } from "../model/define.js";
-import type { NativeOptions, NativeRemote, NativeReplica } from "../native/binding.js";
+import type {
+  NativeBucket,
+  NativeOptions,
+  NativeRemote,
+  NativeReplica,
+} from "../native/binding.js";
 import { port, setOfLimits } from "../native/port.js";
 import { checkClock, followClock } from "../session/clock.js";
 import { Session } from "../session/session.js";
@@ -62,7 +67,9 @@ const SERVER_OPTIONS = [
 ];
 /** Options that need a replica. */
 const REPLICA_OPTIONS = ["prefixes", "maxLag"] as const;
-const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS];
+/** The options of a database in an object store alone. */
+const BUCKET_OPTIONS = ["cache", "lead"];
+const OPTION_NAMES = [...FILE_OPTIONS, "limits", ...SERVER_OPTIONS, ...BUCKET_OPTIONS];
 /** Most prefixes of a replica. */
 const PREFIXES_MAX = 100;
 /** Environment variables with the token if there is no option. */
@@ -87,11 +94,33 @@ export async function openKv(
   });
   const lane = checkLane(options.lane);
   const located = locate(path, native.readonly);
+  if (!isBucket(located)) {
+    requireFor("this database, only for one in an object store", options, BUCKET_OPTIONS);
+  }
   if (isServer(located)) {
     requireFor("the URL of a server", options, FILE_OPTIONS);
     native.remote = checkRemote(located, options);
     native.replica = checkReplica(options);
-  } else if (isPostgres(located)) {
+  } else if (isBucket(located)) {
+    requireFor("a database in an object store", options, [
+      "accessToken",
+      "timeout",
+      "signal",
+      "replica",
+      "prefixes",
+      "maxLag",
+      "metrics",
+      "cacheSize",
+      "mmapSize",
+      "lane",
+      "clock",
+    ]);
+    checkConsistency(options.consistency);
+    native.bucket = checkBucket(located, options, native.readonly);
+    native.encoding = checkEncoding(options.encoding);
+    native.log = checkLog(options.log);
+    native.historyMs = checkHistory(options.history);
+  } else if (isElsewhere(located)) {
     requireFor("a database on PostgreSQL", options, [
       "accessToken",
       "timeout",
@@ -167,6 +196,25 @@ function checkRemote(located: string, options: Given): NativeRemote {
   };
 }
 
+function checkBucket(url: string, options: Given, readonly: boolean): NativeBucket {
+  const lead = options.lead ?? (readonly ? "never" : "auto");
+  if (lead !== "auto" && lead !== "wait" && lead !== "never") {
+    throw invalid(`lead must be "auto", "wait" or "never": received ${shown(lead)}`);
+  }
+  if (readonly && lead !== "never") {
+    throw misuse(`Option 'lead' is "${lead}", which writes: leave out readonly`);
+  }
+  const { cache } = options;
+  if (cache !== undefined && typeof cache !== "string" && hrefOf(cache) === undefined) {
+    throw invalid(`cache must be the path of a folder: received ${shown(cache)}`);
+  }
+  const folder = cache === undefined ? undefined : locate(cache, true);
+  if (folder !== undefined && (folder === MEMORY || isServer(folder) || isElsewhere(folder))) {
+    throw invalid("cache must be the path of a folder: received another place");
+  }
+  return { url, cache: folder, lead, eventual: options.consistency === "eventual" };
+}
+
 function checkReplica(options: Given): NativeReplica | undefined {
   const { replica } = options;
   if (replica === undefined) {
@@ -185,7 +233,7 @@ function checkReplicaPath(replica: unknown): string {
     throw invalid(`replica must be the path of a file, or ":memory:": received ${shown(replica)}`);
   }
   const located = locate(replica, false);
-  if (!isServer(located) && !isPostgres(located)) return located;
+  if (!isServer(located) && !isElsewhere(located)) return located;
   throw invalid('replica must be the path of a file, or ":memory:": received a URL');
 }
 

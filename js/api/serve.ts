@@ -5,7 +5,7 @@ import { join, resolve, sep } from "node:path";
 import { checkOptions, nameOf, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { printGiven } from "../codec/key-text.js";
-import { refusePostgres } from "../arguments/location.js";
+import { isBucket, refuseElsewhere } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
 import { bare } from "../model/define.js";
 import { bugOf, errorOf, invalid, misuse } from "../model/errors.js";
@@ -118,7 +118,11 @@ function check(options: ServeOptions): ServeOptions {
       `path must be a file or a folder: received ${shown(path)}; write ./${path} for a file of that name`,
     );
   }
-  refusePostgres(path, "serve", "it is the option engine, not path");
+  refuseElsewhere(
+    path,
+    "serve",
+    isBucket(path) ? "a server of it is not supported yet" : "it is the option engine, not path",
+  );
   // A trailing slash distinguishes a folder that does not exist from a file.
   const ends = /[/\\]$/.test(path);
   return bare({ ...given, path: resolve(path) + (ends ? sep : "") });

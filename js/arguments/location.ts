@@ -1,5 +1,5 @@
 // Duty: resolves the path or URL of a database, or the default, to ":memory:", an absolute path, the
-// URLs of servers, or the URL of PostgreSQL.
+// URLs of servers, or the URL of PostgreSQL or of an object store.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -23,8 +23,10 @@ const PROGRAM_FILES = ["package.json", "deno.json", "deno.jsonc"];
 const SERVER_SCHEMES = ["http://", "https://"];
 /** Schemes of PostgreSQL. */
 const POSTGRES_SCHEMES = ["postgres://", "postgresql://"];
+/** Schemes of object stores, and of folders that are used like one. */
+const BUCKET_SCHEMES = ["s3://", "gs://", "az://", "bucket+file://"];
 /** All schemes, for errors. */
-const SCHEMES = [...SERVER_SCHEMES, ...POSTGRES_SCHEMES, "file://"].join(", ");
+const SCHEMES = [...SERVER_SCHEMES, ...POSTGRES_SCHEMES, ...BUCKET_SCHEMES, "file://"].join(", ");
 /** The start of a URL. The letter of a drive, as in C://data, is not a scheme. */
 const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
 
@@ -44,7 +46,7 @@ export function locate(path: unknown, readonly: boolean): string {
   if (href !== undefined) return locateText(href);
   throw invalid(
     `Filename cannot be empty: received ${shown(path)}; ` +
-      'openKv takes a path, ":memory:", or a file:, http:, https: or postgres: URL',
+      'openKv takes a path, ":memory:", or a file:, http:, https:, postgres: or s3: URL',
   );
 }
 
@@ -64,15 +66,27 @@ export function isPostgres(text: string): boolean {
   return start !== undefined && POSTGRES_SCHEMES.includes(start);
 }
 
+/** Whether a text is the URL of a database in an object store. */
+export function isBucket(text: string): boolean {
+  const start = URL_START.exec(text)?.[0].toLowerCase();
+  return start !== undefined && BUCKET_SCHEMES.includes(start);
+}
+
+/** Whether a text is the URL of a database that is opened without a server, and is no file. */
+export function isElsewhere(text: string): boolean {
+  return isPostgres(text) || isBucket(text);
+}
+
 /** The URL of PostgreSQL without user and password. */
 export function withoutLogin(url: string): string {
   return url.replace(/:\/\/[^/?]*@/, "://");
 }
 
-/** Throws for the URL of PostgreSQL where a file is needed. */
-export function refusePostgres(path: string, method: string, instead: string): void {
-  if (!isPostgres(path)) return;
-  throw new KvError("UNSUPPORTED", `${method}: not for a database on PostgreSQL: ${instead}`);
+/** Throws for the URL of PostgreSQL or of an object store where a file is needed. */
+export function refuseElsewhere(path: string, method: string, instead: string): void {
+  if (!isElsewhere(path)) return;
+  const where = isBucket(path) ? "in an object store" : "on PostgreSQL";
+  throw new KvError("UNSUPPORTED", `${method}: not for a database ${where}: ${instead}`);
 }
 
 function locateText(text: string): string {
@@ -101,7 +115,7 @@ function locateText(text: string): string {
   const url = start + text.slice(start.length);
   if (isServer(url)) return serverUrls(url);
   // Rust parses it: it may have several hosts, which URL does not know.
-  if (isPostgres(url)) return url;
+  if (isElsewhere(url)) return url;
   if (start === "file:") return pathOfUrl(url);
   // A URL may hold a password: the message has its scheme only.
   throw new KvError("UNSUPPORTED", `Opening ${start} URLs: not supported yet; ${SCHEMES} are`);

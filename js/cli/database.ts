@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import type { Kv } from "../api/kv.js";
 import {
   MEMORY,
-  isPostgres,
+  isElsewhere,
   isServer,
   locate,
   urlsOf,
@@ -81,7 +81,7 @@ export function isMemory(located: string): boolean {
 
 /** Rejects if the database does not exist, so that a mistyped name does not create an empty one. */
 export async function requireExisting(located: string): Promise<void> {
-  if (isPostgres(located)) {
+  if (isElsewhere(located)) {
     // An opening for reading creates nothing, and its error names the databases that exist.
     await (await openKv(located, { readonly: true })).close();
     return;
@@ -92,7 +92,7 @@ export async function requireExisting(located: string): Promise<void> {
 
 /** The canonical path or URL of an existing database. It holds no password. */
 export function identityOf(located: string): string {
-  if (isPostgres(located)) return withoutLogin(located);
+  if (isElsewhere(located)) return withoutLogin(located);
   return isMemory(located) || isServer(located) ? located : realpathSync(located);
 }
 
@@ -107,7 +107,7 @@ export function sameFile(a: string, b: string): boolean {
 /** Whether two resolved paths or URLs are the same database. */
 export function sameDatabase(a: string, b: string): boolean {
   if (a === b) return true;
-  if (isPostgres(a) && isPostgres(b)) return withoutLogin(a) === withoutLogin(b);
+  if (isElsewhere(a) && isElsewhere(b)) return withoutLogin(a) === withoutLogin(b);
   if (isServer(a) || isServer(b)) return haveCommon(serversOf(a), serversOf(b));
   return sameFile(a, b);
 }

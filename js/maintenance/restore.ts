@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import { checkOptions, shown } from "../arguments/check.js";
-import { refusePostgres } from "../arguments/location.js";
+import { refuseElsewhere } from "../arguments/location.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { readCopied } from "./backup.js";
 import { bugOf, errorOf, invalid, misuse } from "../model/errors.js";
@@ -25,7 +25,7 @@ export async function restore(
       throw invalid(`restore: ${name} must be a file path: received ${shown(value)}`);
     }
   }
-  refusePostgres(path, "restore", "restore to a file, and copy its entries with openkv copy");
+  refuseElsewhere(path, "restore", "restore to a file, and copy its entries with openkv copy");
   const options = checkOptions("restore", given, ["force", "onProgress", "signal"]);
   const { force, onProgress, signal } = options as KvRestoreOptions;
   if (force !== undefined && typeof force !== "boolean") {

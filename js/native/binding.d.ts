@@ -25,10 +25,23 @@ export interface NativeOptions {
   limits: Record<string, number>;
   /** The URL of a database on PostgreSQL. The path is ignored then. */
   postgres?: string;
+  /** A database in an object store. The path is ignored then. */
+  bucket?: NativeBucket;
   /** A remote database. The path is ignored then. */
   remote?: NativeRemote;
   /** A local copy of the database behind a URL. */
   replica?: NativeReplica | undefined;
+}
+
+/** A database in an object store. */
+export interface NativeBucket {
+  /** Its URL, without credentials. */
+  url: string;
+  /** The absolute path of the folder of its local copy. Default: a new one, which is removed. */
+  cache?: string | undefined;
+  lead: "auto" | "wait" | "never";
+  /** Whether reads of a process that does not lead may miss the newest commits. */
+  eventual: boolean;
 }
 
 /** How a replication log is to be kept. */

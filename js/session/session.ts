@@ -49,7 +49,7 @@ interface SessionSettings {
 }
 
 /** What a session keeps of the options of opening. */
-type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres"> &
+type OpenedOptions = Pick<NativeOptions, "limits" | "remote" | "replica" | "postgres" | "bucket"> &
   SessionSettings & { readonly path?: string; readonly database?: string };
 
 /** What waits for the time of a given clock. */
@@ -136,11 +136,13 @@ export class Session implements TurnMember, BatchOwner {
     this.remote = options.remote !== undefined;
     this.replica = options.replica !== undefined;
     this.hasFlags = this.remote || this.replica;
-    this.packs = !this.remote && options.postgres === undefined;
+    this.packs = !this.remote && options.postgres === undefined && options.bucket === undefined;
     this.consistency = options.consistency ?? "strong";
     this.path = options.path ?? "";
     this.database =
-      options.database ?? publicName(options.remote?.urls[0] ?? options.postgres) ?? this.path;
+      options.database ??
+      publicName(options.remote?.urls[0] ?? options.postgres ?? options.bucket?.url) ??
+      this.path;
     this.now = options.now ?? now;
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;

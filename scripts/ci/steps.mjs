@@ -85,6 +85,9 @@ export function steps(root) {
     light("archive-s3", ["node", "__test__/archive/run.mjs"], {
       needs: ["addon", "ts", "python"],
     }),
+    light("bucket-s3", ["node", "__test__/bucket/run.mjs"], {
+      needs: ["addon", "ts", "python"],
+    }),
     light("http-schema", ["node", "__test__/schema/run.mjs"], {
       needs: ["addon", "ts", "python"],
     }),

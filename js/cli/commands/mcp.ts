@@ -3,7 +3,7 @@
 
 import type { Command } from "commander";
 import type { OpenKvOptions } from "../../model/types.js";
-import { isPostgres, isServer } from "../../arguments/location.js";
+import { isElsewhere, isServer } from "../../arguments/location.js";
 import { type GlobalOptions, isMemory, located, withDatabaseAt } from "../database.js";
 import { MCP_PATH, onHttp, onStreams } from "../mcp/server.js";
 import { loadSdk } from "../mcp/sdk.js";
@@ -69,7 +69,7 @@ async function run(path: string | undefined, options: McpOptions, command: Comma
 /** A local database is opened for reading, so that nothing can write it. A server decides by its token. */
 function opening(path: string | undefined, write: boolean): OpenKvOptions {
   const at = located(path);
-  return write || isServer(at) || isMemory(at) || isPostgres(at) ? {} : { readonly: true };
+  return write || isServer(at) || isMemory(at) || isElsewhere(at) ? {} : { readonly: true };
 }
 
 function endpointOf(listen: string, token: string | undefined) {

@@ -1,7 +1,7 @@
 // Duty: promote: makes a replica a database of its own.
 
 import type { Command } from "commander";
-import { isPostgres, isServer, locate } from "../../arguments/location.js";
+import { isElsewhere, isServer, locate } from "../../arguments/location.js";
 import { NativeAnswer } from "../../native/native-answer.js";
 import { port } from "../../native/port.js";
 import { styleOf } from "../database.js";
@@ -15,7 +15,7 @@ export function addPromoteCommand(program: Command): void {
     .argument("<file>", "the file of the replica, which follows nothing afterwards")
     .action(async (file: string, _: object, command: Command) => {
       const path = await asUsage(() => Promise.resolve(locate(file, false)));
-      if (isServer(path) || isPostgres(path) || path === ":memory:") {
+      if (isServer(path) || isElsewhere(path) || path === ":memory:") {
         throw new WrongUsage("give the file of a replica");
       }
       const thread = port();

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { serve, studioIsBuilt } from "../../api/serve.js";
-import { isPostgres, isServer } from "../../arguments/location.js";
+import { isElsewhere, isServer } from "../../arguments/location.js";
 import type { KvServer } from "../../model/types.js";
 import { openBrowser, tunnelTo } from "../browser.js";
 import { type GlobalOptions, isMemory, located, requireExisting, styleOf } from "../database.js";
@@ -46,12 +46,12 @@ export function addStudioCommand(program: Command): void {
 
 /** Without a place the command uses the default one, which must exist. */
 function requireDefault(path: string): void {
-  if (isServer(path) || isMemory(path) || isPostgres(path) || existsSync(path)) return;
+  if (isServer(path) || isMemory(path) || isElsewhere(path) || existsSync(path)) return;
   throw new NotDone(`${path} does not exist: name a file or URL, as in openkv studio app.sqlite3`);
 }
 
 async function showFile(path: string, flags: StudioFlags, json: boolean): Promise<void> {
-  if (isMemory(path) || isPostgres(path)) {
+  if (isMemory(path) || isElsewhere(path)) {
     throw new WrongUsage("studio opens a file or the URL of a server: see openkv serve");
   }
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {

@@ -283,11 +283,12 @@ impl Target {
     /// # Errors
     /// Errors of the store.
     pub fn versioned(&self, name: &str) -> Result<Option<(Bytes, Version)>> {
-        let got = self.wait_raw(async {
-            let got = self.objects.get(&Path::from(name)).await?;
+        let path = Path::from(name);
+        let got = self.wait_raw(again(|| async {
+            let got = self.objects.get(&path).await?;
             let (e_tag, version) = (got.meta.e_tag.clone(), got.meta.version.clone());
             Ok((whole(got).await?, UpdateVersion { e_tag, version }))
-        })?;
+        }))?;
         match got {
             Ok((bytes, version)) => {
                 Ok(Some((bytes, Version((self.folder.is_none()).then_some(version)))))
@@ -350,7 +351,7 @@ impl Target {
     pub fn find_all(&self, names: &[String]) -> Result<Vec<Option<Bytes>>> {
         let find = |name: &String| {
             let path = Path::from(name.as_str());
-            async move { whole(self.objects.get(&path).await?).await }
+            async move { again(|| async { whole(self.objects.get(&path).await?).await }).await }
         };
         let found = self.wait_raw(join_all(names.iter().map(find)))?;
         let each = found.into_iter().zip(names).map(|(found, name)| match found {
@@ -506,6 +507,19 @@ fn redacted(text: &str) -> String {
     }
     shown.push_str(rest);
     shown
+}
+
+/// Reads up to [`READS`] times: the store repeats requests, but not an answer whose body breaks.
+async fn again<T, F: Future<Output = object_store::Result<T>>>(
+    read: impl Fn() -> F,
+) -> object_store::Result<T> {
+    for _ in 1..READS {
+        match read().await {
+            Err(object_store::Error::Generic { .. }) => {}
+            done => return done,
+        }
+    }
+    read().await
 }
 
 /// The bytes of an answer, which must be as many as it has announced: a connection that breaks early is no

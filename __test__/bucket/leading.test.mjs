@@ -1,0 +1,131 @@
+// Duty: one process at a time leads a database in an object store; others read it, and take over.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { openKv } from "../../index.mjs";
+import { newFolder } from "../kit/folder.mjs";
+
+const folder = newFolder("bucket-leading");
+let places = 0;
+const handles = [];
+after(async () => {
+  for (const kv of handles) {
+    try {
+      await kv.close();
+    } catch (error) {
+      assert.equal(error.name, "BadResource");
+    }
+  }
+});
+
+const fresh = (lease = "2s") =>
+  `bucket+${pathToFileURL(join(folder, `bucket-${places++}`)).href}?lease=${lease}`;
+
+/** Each has a cache of its own, so each is as another process. */
+async function open(url, options) {
+  const kv = await openKv(url, { cache: join(folder, `cache-${places++}`), ...options });
+  handles.push(kv);
+  return kv;
+}
+
+test("a reader sees every commit that was answered before its read", async () => {
+  const url = fresh();
+  const leader = await open(url);
+  const reader = await open(url, { lead: "never" });
+  for (let n = 1; n <= 20; n++) {
+    await leader.set(["n"], n);
+    assert.equal((await reader.get(["n"])).value, n);
+  }
+  await assert.rejects(reader.set(["n"], 0), { code: "DENIED", message: /lead: "never"/ });
+  await assert.rejects(reader.enqueue("x"), { code: "DENIED" });
+  const eventual = await open(url, { lead: "never", consistency: "eventual" });
+  assert.equal((await eventual.get(["n"])).value, 20);
+});
+
+test("watches and feeds of a reader get the commits of the leader", async () => {
+  const url = fresh();
+  const leader = await open(url);
+  const reader = await open(url, { lead: "never" });
+  const states = reader.watch([["n"]])[Symbol.asyncIterator]();
+  assert.equal((await states.next()).value[0].value, null);
+  const changes = reader.watch({ prefix: ["f"] })[Symbol.asyncIterator]();
+  const change = changes.next();
+  await leader.set(["n"], 1);
+  assert.equal((await states.next()).value[0].value, 1);
+  await leader.set(["f", 1], "one");
+  assert.ok((await change).value !== undefined);
+  await states.return();
+  await changes.return();
+});
+
+test("a second process is refused by the name of the leader, and leads once that closes", async () => {
+  const url = fresh();
+  const first = await open(url);
+  await first.set(["a"], 1);
+  const second = await open(url);
+  await assert.rejects(second.set(["a"], 2), {
+    code: "UNAVAILABLE",
+    message: new RegExp(`process ${process.pid}.* leads the database`),
+  });
+  assert.equal((await second.get(["a"])).value, 1);
+  const waiting = open(url, { lead: "wait" }).then((kv) => kv.close());
+  await first.close();
+  for (;;) {
+    try {
+      await second.set(["a"], 2);
+      break;
+    } catch (error) {
+      assert.equal(error.code, "UNAVAILABLE");
+    }
+  }
+  assert.equal((await second.get(["a"])).value, 2);
+  await second.close();
+  await waiting;
+});
+
+test("messages that were not acknowledged are due again for the next leader", async () => {
+  const url = fresh();
+  const first = await open(url);
+  await first.queue("jobs").enqueue({ n: 1 });
+  await first.queue("jobs").enqueue({ n: 2 });
+  const done = await first.queue("jobs").receive();
+  await done.ack();
+  await first.queue("jobs").receive();
+  await first.close();
+  const second = await open(url);
+  const left = await second.queue("jobs").receive();
+  assert.deepEqual(left.value, { n: done.value.n === 1 ? 2 : 1 });
+  await left.ack();
+  await second.close();
+  const third = await open(url, { lead: "never" });
+  const { queues } = await third.metrics();
+  assert.equal(queues.jobs?.waiting ?? 0, 0);
+});
+
+test("refused checks, sums, expiry and large values are as on a file", async () => {
+  const url = fresh();
+  const kv = await open(url, { limits: "wide" });
+  const [one, two] = await Promise.all([
+    kv
+      .atomic()
+      .check({ key: ["c"], versionstamp: null })
+      .set(["c"], 1)
+      .commit(),
+    kv
+      .atomic()
+      .check({ key: ["c"], versionstamp: null })
+      .set(["c"], 2)
+      .commit(),
+  ]);
+  assert.deepEqual([one.ok, two.ok].toSorted(), [false, true]);
+  await Promise.all(Array.from({ length: 200 }, () => kv.atomic().sum(["s"], 1n).commit()));
+  const large = new Uint8Array(3_000_000).fill(7);
+  await kv.set(["large"], large);
+  await kv.set(["gone"], 1, { expireIn: 1 });
+  const reader = await open(url, { lead: "never" });
+  assert.equal((await reader.get(["s"])).value.value, 200n);
+  assert.deepEqual((await reader.get(["large"])).value, large);
+  assert.equal((await reader.get(["gone"])).value, null);
+});
