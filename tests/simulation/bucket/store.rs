@@ -84,9 +84,9 @@ impl Store {
             }
             Ask::Lease(..) => Told::Replaced(None),
             Ask::List => {
-                let listed = self.snapshots.iter().filter(|(_, (_, since))| *since <= now);
+                let mut listed = self.snapshots.iter().filter(|(_, (_, since))| *since <= now);
                 let marks: Vec<_> = listed.clone().map(|(mark, _)| *mark).collect();
-                let newest = listed.last().map(|(mark, (copy, _))| (*mark, copy.clone()));
+                let newest = listed.next_back().map(|(mark, (copy, _))| (*mark, copy.clone()));
                 Told::Listed(marks, newest)
             }
             Ask::Snapshot(mark, copy) => {

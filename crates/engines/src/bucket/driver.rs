@@ -35,7 +35,7 @@ pub(super) struct Driver {
     end: EndWatch,
     deletion: Deletion,
     used_ms: u64,
-    snapshot: Option<JoinHandle<Option<Deleted>>>,
+    snapshot: Option<JoinHandle<Deleted>>,
     deletion_look_ms: u64,
 }
 
@@ -433,12 +433,12 @@ impl Driver {
 
     /// Takes a snapshot when the log behind the last one is long, and deletes what is not needed.
     fn tend_snapshots(&mut self) {
-        if let Some(running) = self.snapshot.take_if(|running| running.is_finished()) {
-            if let Ok(Some((deletion, taken))) = running.join() {
-                self.deletion = deletion;
-                if taken.is_some() {
-                    self.deletion_look_ms = 0;
-                }
+        if let Some(running) = self.snapshot.take_if(|running| running.is_finished())
+            && let Ok((deletion, taken)) = running.join()
+        {
+            self.deletion = deletion;
+            if taken.is_some() {
+                self.deletion_look_ms = 0;
             }
         }
         let now_ms = self.lead.now_ms();
@@ -474,7 +474,7 @@ impl Driver {
                 tracing::warn!(%error, "a snapshot of a database in an object store");
                 None
             });
-            Some((deletion, taken))
+            (deletion, taken)
         };
         let thread = std::thread::Builder::new().name("openkv-snapshot".into()).spawn(job);
         match thread {
