@@ -45,7 +45,7 @@ type Deleted = (Deletion, Option<Mark>);
 /// The progress of one look at the log.
 enum Look {
     /// There were new objects.
-    News,
+    Changes,
     /// The log ended where it did before.
     End,
 }
@@ -181,7 +181,7 @@ impl Driver {
             self.try_to_lead()?;
         }
         Ok(Duration::from_millis(match look {
-            Look::News => BUCKET_POLL_BUSY_MS,
+            Look::Changes => BUCKET_POLL_BUSY_MS,
             Look::End => BUCKET_POLL_IDLE_MS.min(self.lead.lease_ms / 6).max(10),
         }))
     }
@@ -189,13 +189,13 @@ impl Driver {
     /// Repeats everything that is in the log.
     fn follow(&mut self) -> Result<Look> {
         self.catch_up()?;
-        let (mut count, mut news) = (1, Look::End);
+        let (mut count, mut changes) = (1, Look::End);
         loop {
             let began_ms = self.lead.now_ms();
             let objects = self.lead.objects.objects(self.position.next, count)?;
             let is_end = objects.len() < count;
             if !objects.is_empty() {
-                news = Look::News;
+                changes = Look::Changes;
             }
             let ended_ms = self.lead.now_ms();
             if !self.end.trusts(ended_ms, self.lead.lease_ms) {
@@ -223,7 +223,7 @@ impl Driver {
             self.lead.state.lock().weight += weight;
             if is_verified {
                 self.end.found(began_ms);
-                return Ok(news);
+                return Ok(changes);
             }
             if is_end && !stopped_early {
                 // The end itself is looked at alone, so that its absence is verified.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::cache::encode;
 use super::lead::{Lead, Role};
 use super::objects::Object;
-use crate::sqlite::published::Publisher;
+use crate::sqlite::publisher::Publisher;
 use openkv_core::chain::{Position, Step, decode};
 use openkv_core::model::{
     BUCKET_COMMIT_MS_MAX, BUCKET_OBJECT_BYTES_MIN, BUCKET_RETRY_MS, Error, Kind, LogSegment,

@@ -38,7 +38,9 @@ mod past;
 mod peek;
 mod permissions;
 #[cfg(feature = "archive")]
-pub(crate) mod published;
+mod published;
+#[cfg(feature = "archive")]
+pub(crate) mod publisher;
 mod reader;
 #[cfg(feature = "archive")]
 mod rebuild;

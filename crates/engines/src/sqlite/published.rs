@@ -1,4 +1,4 @@
-//! Commits of a file that must be durable elsewhere before the file has them.
+//! Commits of a file that must be published before the file has them.
 //!
 //! Duty: hand what a transaction logs to a publisher before its COMMIT, and store what the publisher answers,
 //! its *mark*, in the same transaction; repeat the commits of others together with their mark.
@@ -10,18 +10,10 @@ use std::time::Instant;
 use rusqlite::OptionalExtension;
 
 use super::errors::failure;
+use super::publisher::Publisher;
 use super::writer::SqliteWriter;
 use crate::Report;
-use openkv_core::model::{LogSegment, Result, Segment};
-
-/// Makes commits durable elsewhere.
-pub(crate) trait Publisher: Send {
-    /// Waits until a commit is durable; returns the mark of the state after it.
-    ///
-    /// # Errors
-    /// The transaction is rolled back then.
-    fn publish(&mut self, commit: Segment) -> Result<Vec<u8>>;
-}
+use openkv_core::model::{LogSegment, Result};
 
 const MARK: &str = "SELECT value FROM openkv_meta WHERE name = 'bucket'";
 const SET_MARK: &str = "INSERT OR REPLACE INTO openkv_meta (name, value) VALUES ('bucket', ?1)";

@@ -17,7 +17,7 @@ use super::log_length::LogLength;
 use super::measure::{kept_metrics, take_cache_counts};
 use super::messages::Messages;
 #[cfg(feature = "archive")]
-use super::published::Publisher;
+use super::publisher::Publisher;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
@@ -110,7 +110,7 @@ impl SqliteWriter {
     }
 
     pub(super) fn set_durable(&mut self, durable: bool) -> Result<()> {
-        // What is durable elsewhere need not be synced here.
+        // What a publisher makes durable need not be synced here.
         #[cfg(feature = "archive")]
         let durable = durable && self.publisher.is_none();
         if self.durable != durable {
