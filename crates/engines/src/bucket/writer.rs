@@ -47,9 +47,9 @@ impl Writer for BucketWriter {
         self.local.writer.lock().begin(work, self.at_ms, deadline)
     }
 
-    fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
+    fn log_changes(&mut self, origin: Origin, now_ms: i64, deadline: Instant) -> Result<u64> {
         // The feed of the local copy: each process has its own.
-        self.local.writer.lock().log_changes(deadline)
+        self.local.writer.lock().log_changes(origin, now_ms, deadline)
     }
 
     fn set_log(
