@@ -3178,8 +3178,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * polling; ends when the handle closes and when `signal` aborts.
    *
    * A batch is read from the file when the reader asks for it, so a slow reader costs no memory. A
-   * reader that falls behind by more than the log holds (a day and 1 GiB, unless the option `log`
-   * of {@link openKv} says otherwise) gets the last change of each key only, and is too late if
+   * reader that falls behind by more than the log holds (seven days and 1 GiB, or the bounds of
+   * the option `log` of {@link openKv}) gets the last change of each key only, and is too late if
    * a deletion has left the log. The first feed turns the log on. docs/watching.md has the bounds on PostgreSQL.
    *
    * @param options.since Continues after this versionstamp, of an earlier batch, entry or commit.

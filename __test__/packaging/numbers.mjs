@@ -355,7 +355,7 @@ export const SENTENCES = {
   "docs/watching.md": [
     "come first, up to {js/watch/present.ts INITIAL_BATCH_ENTRIES} in a batch",
     "up to {FEED_BATCH_CHANGES} changes or {FEED_BATCH_BYTES} (",
-    "keeps each change for {LOG_RETENTION_MS} and up to {LOG_BYTES_MAX}, unless",
+    "keeps each change for {FEED_AGE_MS_MAX} and up to {LOG_BYTES_MAX}.",
     "the newest {FEED_CHANGES_MAX} sets and {FEED_BYTES_MAX} of them, {FEED_REMOVALS_MAX} deletions and {FEED_REMOVAL_BYTES_MAX} of their keys, and nothing older than {FEED_AGE_MS_MAX}.",
     "in batches of up to {FEED_COALESCED_CHANGES} changes or {FEED_COALESCED_BYTES}.",
     "a value of more than {FEED_VALUE_BYTES_MAX}, which",
@@ -421,7 +421,7 @@ export const SENTENCES = {
     "Not empty, at most {QUEUE_NAME_BYTES_MAX} in UTF-8",
     "in milliseconds, 0 to {DEAD_RETENTION_MS_MAX}.",
     "Watches up to {deno.watchedKeysMax} keys",
-    "({LOG_RETENTION_MS} and {LOG_BYTES_MAX}, unless",
+    "({FEED_AGE_MS_MAX} and {LOG_BYTES_MAX}, or the bounds",
     "takes longer than {LONG_READ_MS_MAX} ({SERVER_LONG_READ_MS_MAX} at a server)",
     "finds {WAL_MOVED_PAGES} pages in it",
     "(4096 bytes)",

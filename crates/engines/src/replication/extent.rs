@@ -2,8 +2,8 @@
 
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_RETENTION_MS, LOG_TRIM_SEGMENTS,
-    LogBounds, LogSettings, Moment, Result, Setting,
+    FEED_AGE_MS_MAX, HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_RETENTION_MS,
+    LOG_TRIM_SEGMENTS, LogBounds, LogSettings, Moment, Result, Setting,
 };
 
 use super::damaged;
@@ -12,9 +12,13 @@ use super::damaged;
 pub(crate) const DEFAULT_BOUNDS: LogBounds =
     LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
 
+/// The bounds of a log that a feed turns on: its readers may be away for days.
+pub(crate) const FEED_BOUNDS: LogBounds =
+    LogBounds { retention_ms: FEED_AGE_MS_MAX, bytes_max: LOG_BYTES_MAX };
+
 /// What the first feed of a database asks for if the log is off.
 pub(crate) const FOR_FEEDS: LogSettings =
-    LogSettings { log: Setting::On(DEFAULT_BOUNDS), history_ms: Setting::Keep, messages: None };
+    LogSettings { log: Setting::On(FEED_BOUNDS), history_ms: Setting::Keep, messages: None };
 
 /// A log that is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ pub const FEED_REMOVALS_MAX: u64 = 100_000;
 // Public (feeds): bytes of their keys
 pub const FEED_REMOVAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Age of a change that PostgreSQL keeps for feeds.
-// Public (feeds): age of what PostgreSQL keeps for feeds, in ms
+/// Age of a change that a log keeps which a feed has turned on.
+// Public (feeds): age of a change in a log that a feed has turned on, in ms
 pub const FEED_AGE_MS_MAX: i64 = 7 * 86_400_000;
 
 /// Commits that one transaction trims from what PostgreSQL keeps for feeds, unless it adds more than half as

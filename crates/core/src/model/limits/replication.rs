@@ -1,11 +1,11 @@
 //! Bounds of the log and of history.
 
 /// How long the log keeps a change unless the caller chooses otherwise, in ms: a day.
-// Public (feeds): age of a change that feeds read from the log of a file or in memory, unless the option log says otherwise, in ms
+// Public (feeds): age of a change in a log that the option log has turned on, unless it says otherwise, in ms
 pub const LOG_RETENTION_MS: i64 = 86_400_000;
 
 /// Bytes of the log unless the caller chooses otherwise.
-// Public (feeds): bytes of this log, unless the option log says otherwise
+// Public (feeds): bytes of the log of a file or in memory, unless the option log says otherwise
 pub const LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Segments that one transaction trims from the replication log, and as many whose changes it removes

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::SPILLED;
-use crate::replication::extent::DEFAULT_BOUNDS;
+use crate::replication::extent::FEED_BOUNDS;
 use crate::sqlite::errors::failure;
 use crate::sqlite::values::{encoding, shown};
 use openkv_core::codec::change_log;
@@ -65,7 +65,7 @@ fn begin(file: &Connection, complete: i64) -> Result<()> {
     }
     segments.end(newest)?;
     let Segments { at_ms, bytes, .. } = segments;
-    let bounds = DEFAULT_BOUNDS;
+    let bounds = FEED_BOUNDS;
     let sql = "INSERT INTO openkv_log_state (k, complete, bytes, newest_ms, retention_ms, bytes_max) \
                VALUES (0, ?1, ?2, ?3, ?4, ?5)";
     let row = (complete, bytes, at_ms, bounds.retention_ms, bounds.bytes_max.cast_signed());
