@@ -178,7 +178,7 @@ fn the_changes_of_feeds_become_segments_of_the_log() {
     assert_eq!(times, ["7", "7"], "a clock that was set back");
     let extent = "SELECT (bytes = (SELECT sum(length(changes)) FROM openkv_log)) || ' ' || retention_ms \
                   || ' ' || bytes_max FROM openkv_log_state";
-    assert_eq!(strings(&path, extent), ["1 86400000 1073741824"]);
+    assert_eq!(strings(&path, extent), ["1 604800000 1073741824"]);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use openkv::model::{
-    Ask, AtomicWrite, Batch, Change, DeadLetterChange, Error, FEED_BATCH_CHANGES, Id, KeyRange,
-    Kind, LOCK_MS, LOG_RETENTION_MS, Limits, LogBounds, LogSettings, Message, Outcome, Result,
-    Setting, Settlement, Time, WriteParts,
+    Ask, AtomicWrite, Batch, Change, DeadLetterChange, Error, FEED_AGE_MS_MAX, FEED_BATCH_CHANGES,
+    Id, KeyRange, Kind, LOCK_MS, Limits, LogBounds, LogSettings, Message, Outcome, Result, Setting,
+    Settlement, Time, WriteParts,
 };
 
 use crate::database::{Answer, Database, START_MS};
@@ -54,7 +54,7 @@ impl Database {
 
     /// Makes the log drop all commits.
     fn forget(&self) {
-        self.pass(LOG_RETENTION_MS + 1);
+        self.pass(FEED_AGE_MS_MAX + 1);
         // Each transaction drops a bounded number of commits.
         for _ in 0..10 {
             self.must(write(vec![set("other", b"1")]));
