@@ -83,6 +83,7 @@ export interface NativeHandle {
   getMany(count: number, requestLen: number): number;
   getBlocking(count: number, frame: Uint8Array, len: number): Buffer | null;
   page(requestLen: number, out: Uint8Array): number;
+  scan(requestLen: number): number;
   release(): void;
   /** Sets the clock of a database that was opened with `clockMs`; REPLIED once what is then due is done. */
   setClock(id: number, nowMs: number): void;

@@ -216,8 +216,19 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   async toArray(): Promise<E[]> {
     const entries: E[] = [];
-    for await (const entry of this) entries.push(entry);
+    let next = await this.next();
+    while (next.done !== true) {
+      entries.push(next.value);
+      // A row of the page needs no promise, nor does the end behind the last page.
+      const isHere = this.#tail === null && (this.#rows > 0 || this.#last);
+      next = isHere ? this.#takeHere() : await this.next();
+    }
     return entries;
+  }
+
+  #takeHere(): IteratorResult<E, undefined> {
+    if (this.#rows === 0) this.#exhaust();
+    return this.#take();
   }
 
   [Symbol.asyncIterator](): this {
@@ -276,16 +287,15 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
         this.#before = null;
         continue;
       }
-      if (this.#scan !== null) {
+      const turn = this.#mayBeNow() ? this.#session.nextTurn() : null;
+      if (turn !== null) {
+        await turn;
+      } else if (this.#scan !== null) {
         await this.#advance(this.#scan);
-        continue;
-      }
-      const turn = this.#session.answers(this.#freshness) ? this.#session.nextTurn() : null;
-      if (turn === null) {
+      } else {
         await this.#fetch();
         break;
       }
-      await turn;
     }
     return this.#take();
   }
@@ -301,7 +311,8 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     session.requireOpen();
     this.#keepLast();
     if (this.#before !== null || this.#mustWait()) return false;
-    if (this.#scan !== null || session.spent || !session.answers(this.#freshness)) return false;
+    if (session.spent || !session.answers(this.#freshness)) return false;
+    if (this.#scan !== null) return this.#advanceNow(this.#scan);
     let page = this.#pooled ? this.#page : (spares.pop() ?? Buffer.allocUnsafeSlow(PAGE_BYTES));
     this.#pooled = true;
     this.#page = page;
@@ -318,6 +329,21 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
       if (answer !== TOO_LARGE || page.length >= PAGE_BYTES_MAX) return false;
       page = this.#page = Buffer.allocUnsafeSlow(page.length * 2);
     }
+  }
+
+  /** Whether the next page may be synchronous, once the turn has budget. */
+  #mayBeNow(): boolean {
+    if (!this.#session.answers(this.#freshness)) return false;
+    return this.#scan === null || (this.#ahead === null && this.#scan.mayBeBrief);
+  }
+
+  /** Does the next step of a scan synchronously, if it is brief. It then has rows, or is the last one. */
+  #advanceNow(scan: Scan): boolean {
+    if (!this.#mayBeNow()) return false;
+    const step = scan.stepNow(this.#bounds!, this.#asked(scan));
+    if (step === null) return false;
+    this.#beginStep(step);
+    return true;
   }
 
   /** Looks up, once for each page, the writes that must complete before it. */
@@ -345,19 +371,12 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   /** Reads the next step of a scan, which may have no rows although more steps follow. */
   async #advance(scan: Scan): Promise<void> {
-    const { page, at, rows, done } = await (this.#ahead ?? this.#ask(scan));
+    const step = await (this.#ahead ?? this.#ask(scan));
     this.#ahead = null;
-    this.#follows = false;
     // A caller that has read the first page usually reads the rest.
     const quiet = this.#session.order.underWay === 0;
-    const goesOn = !done && rows < this.#wanted && this.#page !== NO_BYTES && quiet;
-    this.#page = page;
-    this.#at = at;
-    this.#rows = rows;
-    this.#wanted -= rows;
-    this.#last = done;
-    if (rows > 0) this.#pageRows = Math.min(this.#pageRows * PAGE_GROWTH, this.#pageRowsMax);
-    else if (done) this.#exhaust();
+    const goesOn = !step.done && step.rows < this.#wanted && this.#page !== NO_BYTES && quiet;
+    this.#beginStep(step);
     if (goesOn) {
       this.#ahead = this.#ask(scan);
       // The call that takes the step gets the error.
@@ -365,8 +384,25 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
   }
 
+  /** Takes the rows of a step as the page. */
+  #beginStep({ page, at, rows, done }: ScanStep): void {
+    this.#follows = false;
+    this.#page = page;
+    this.#at = at;
+    this.#rows = rows;
+    this.#wanted -= rows;
+    this.#last = done;
+    if (rows > 0) this.#pageRows = Math.min(this.#pageRows * PAGE_GROWTH, this.#pageRowsMax);
+    else if (done) this.#exhaust();
+  }
+
   #ask(scan: Scan): Promise<ScanStep> {
-    return scan.step(this.#bounds!, Math.min(scan.rowsOf(this.#pageRows), this.#wanted));
+    return scan.step(this.#bounds!, this.#asked(scan));
+  }
+
+  /** The rows of the next step. */
+  #asked(scan: Scan): number {
+    return Math.min(scan.rowsOf(this.#pageRows), this.#wanted);
   }
 
   /** Writes the range request of the next page into the scratch; returns its length. */

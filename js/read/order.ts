@@ -100,6 +100,15 @@ export class OrderedScan extends Scan {
     }
   }
 
+  /** An order needs more entries of an index than it shows. */
+  override get mayBeBrief(): boolean {
+    return false;
+  }
+
+  override stepNow(): null {
+    return null;
+  }
+
   override async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
     putOrder(frame, this.#order, this.#after);

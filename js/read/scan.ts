@@ -41,6 +41,8 @@ export class Scan {
   readonly #command: number;
   /** The time of `$now`, from the first step on; NaN before. */
   #now = Number.NaN;
+  /** False once a step needed more than a brief one reads. */
+  #mayBeBrief: boolean;
 
   constructor(
     session: Session,
@@ -55,6 +57,7 @@ export class Scan {
     this.signal = signal;
     this.options = options;
     this.reverse = reverse;
+    this.#mayBeBrief = options.where !== null && !options.passed;
   }
 
   get now(): number {
@@ -80,17 +83,48 @@ export class Scan {
     return null;
   }
 
+  /**
+   * As {@link step}, on this thread; null: call that instead. Whether it may be synchronous at all is checked by the
+   * caller.
+   */
+  stepNow(bounds: Bounds, limit: number): ScanStep | null {
+    if (!this.#mayBeBrief || this.signal?.aborted) return null;
+    const { session } = this;
+    const writer = session.port.begin();
+    putScan(writer, bounds, this.options, this.reverse, limit, this.#now);
+    const { buf, pos } = writer;
+    if (!session.port.fits) return null;
+    session.hold(1);
+    const answer = session.native.scan(pos);
+    if (answer >= 0) {
+      const step = this.#stepOf(Buffer.from(buf.subarray(pos, pos + answer)), bounds);
+      session.hold(step.rows);
+      return step;
+    }
+    session.refused(answer);
+    if (!session.spent) this.#mayBeBrief = false;
+    return null;
+  }
+
   /** Reads up to `limit` rows, and moves the bound behind the rows that were visited. */
   async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
     putScan(frame, bounds, this.options, this.reverse, limit, this.#now);
-    const page = await call(this.session, this.#command, frame, this.signal);
+    return this.#stepOf(await call(this.session, this.#command, frame, this.signal), bounds);
+  }
+
+  #stepOf(page: Buffer, bounds: Bounds): ScanStep {
     this.keepNow(page);
     const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
     const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
     if (this.reverse) bounds.end = bound;
     else bounds.start = bound;
     return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done: page[0] === 1 };
+  }
+
+  /** Whether the next step may be one of {@link stepNow}. */
+  get mayBeBrief(): boolean {
+    return this.#mayBeBrief;
   }
 }
 

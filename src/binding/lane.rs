@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::scratch::{self, Scratch};
 use super::snapshot_timeout::TimedReader;
-use crate::call::too_large;
+use crate::call::{brief_scan, too_large};
 use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
 use crate::metrics::{LocalCounters, Metrics, Subject};
@@ -16,7 +16,7 @@ use crate::model::{
     ANSWER_BYTES_MAX, Env, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
 use crate::open::SetClock;
-use crate::protocol::frame::{Answer, Fill, Out, next_key, parse_ranges, put_point};
+use crate::protocol::frame::{Answer, Fill, Out, next_key, parse_ranges, parse_scan, put_point};
 use crate::protocol::numbers::code;
 use crate::protocol::numbers::length::POINT_HEAD_BYTES;
 
@@ -155,9 +155,12 @@ impl TurnReader {
         }
     }
 
+    fn now_ms(&self) -> i64 {
+        self.time_ms(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
     fn get_all(&mut self, keys: &[Key]) -> Result<Vec<u8>> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ms = self.time_ms(now);
+        let now_ms = self.now_ms();
         let mut out = Vec::new();
         // A separate turn, because the snapshot timeout may release the snapshot of a long one.
         self.turns += 1;
@@ -273,6 +276,31 @@ impl Lane {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })
+    }
+
+    /// Does a step of the scan request in the scratch, and writes its answer behind the request, if the step is brief.
+    pub(super) fn scan(&mut self, request_len: usize) -> i32 {
+        let Self { scratch, turn, gate } = self;
+        let scan = |request: &[u8], room: &mut [u8]| {
+            let Ok(request) = parse_scan(request) else { return misuse() };
+            let (start, end) = (request.start.as_bytes(), request.end.as_bytes());
+            if gate.as_ref().is_some_and(|gate| !gate.admits_range(start, end)) {
+                return Code::NotHere as i32;
+            }
+            let now_ms = turn.now_ms();
+            turn.read((1, true), || Subject::span(start, end), &mut |snapshot| {
+                let Some(answer) = brief_scan(&request, snapshot, now_ms)? else {
+                    return Ok(Code::NotHere as i32);
+                };
+                let mut out = Fill::new(&mut *room);
+                if !out.has_room(answer.len()) {
+                    return Ok(Code::TooLarge as i32);
+                }
+                out.put(&answer);
+                Ok(length(out.len()))
+            })
+        };
+        scratch.lend(request_len, scan).unwrap_or_else(misuse)
     }
 }
 

@@ -143,10 +143,7 @@ fn plan(list: &OrderedScan, snapshot: &mut dyn Snapshot) -> Result<Explanation> 
                     (Method::Scan, Vec::new(), Some(reason))
                 }
             },
-            None => {
-                let reason = list.scan.why_by_keys().map(str::to_owned);
-                (Method::Scan, Vec::new(), reason)
-            }
+            None => (Method::Scan, Vec::new(), None),
         },
     };
     Ok(Explanation {

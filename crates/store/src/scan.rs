@@ -1,15 +1,16 @@
 //! Scans in steps: a step visits a bounded number of entries, so that other work runs in between.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Caller, Patience, Store};
 use openkv_core::codec::key;
 use openkv_core::filter::Filter;
-use openkv_core::index::{Gathered, WalkEntries, gather, plan_keys};
+use openkv_core::index::{Gathered, ValueIndex, WalkEntries, gather, plan_keys};
 use openkv_core::model::{
-    Error, Key, LONG_STEP_MS, Needs, Result, SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step,
-    Walk,
+    BRIEF_SCAN_BYTES_MAX, BRIEF_SCAN_ENTRIES_MAX, Error, Key, LONG_STEP_MS, Needs, Result,
+    SCAN_STEP_BYTES_MAX, SCAN_STEP_ROWS_MAX, Seen, Step, TURN_BUDGET_US, Walk,
 };
 use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::ScanRequest;
@@ -47,6 +48,8 @@ pub struct ReadSoFar {
     pub(super) entries: u64,
     /// Those of them that match.
     pub(super) matching: u64,
+    /// Bytes of their values.
+    bytes: usize,
     /// Whether a step had a plan over indexes, and had to leave it, because they have too many entries for it.
     pub(super) left_indexes: bool,
 }
@@ -140,38 +143,48 @@ impl Scan {
         }
     }
 
-    /// The keys of the next entries, if a value index has them.
-    fn indexed(&mut self, snapshot: &mut dyn Snapshot, limit: usize) -> Result<Option<Gathered>> {
-        let Some(filter) = self.filter.as_ref().filter(|_| self.may_be_indexed()) else {
-            return Ok(None);
-        };
-        let indexes = snapshot.value_indexes()?;
-        let Some(plan) = plan_keys(&indexes, filter, &self.start, &self.end) else {
+    /// About `keys_max` keys of the next entries, if the value indexes of the snapshot have them, and read no more than
+    /// `entries_max` entries of indexes for them.
+    fn indexed(
+        &mut self,
+        indexes: &[ValueIndex],
+        snapshot: &mut dyn Snapshot,
+        keys_max: usize,
+        entries_max: usize,
+    ) -> Result<Option<Gathered>> {
+        let filter = self.filter.as_ref().filter(|_| self.may_be_indexed());
+        let Some(filter) = filter else { return Ok(None) };
+        let Some(plan) = plan_keys(indexes, filter, &self.start, &self.end) else {
             return Ok(None);
         };
         let range = (self.start.as_slice(), self.end.as_slice());
-        let max = limit.clamp(INDEXED_KEYS_MIN, SCAN_STEP_ROWS_MAX);
-        let mut read = 0;
+        let (mut read, mut too_many) = (0, plan.ranges.len() > entries_max);
         let walk: WalkEntries<'_> = &mut |id, range, reverse, visit| {
+            if too_many {
+                return Ok(());
+            }
             snapshot.walk_index(id, range, reverse, &mut |entry| {
-                read += 1;
-                visit(entry)
+                too_many = read == entries_max;
+                read += usize::from(!too_many);
+                !too_many && visit(entry)
             })
         };
-        let gathered = gather(&indexes, &plan, range, self.reverse, max, walk)?;
-        self.read.index_entries += read;
+        let gathered = gather(indexes, &plan, range, self.reverse, keys_max, walk)?;
+        let gathered = gathered.filter(|_| !too_many);
+        self.read.index_entries += read as u64;
         self.read.left_indexes |= gathered.is_none();
         Ok(gathered)
     }
 
-    /// Why no index can have its entries, whatever its filter is.
-    pub(super) fn why_by_keys(&self) -> Option<&'static str> {
-        self.depth.map(|_| "a list of a depth goes by the keys")
-    }
-
     /// Whether its parts can come from an index.
     pub(super) fn may_be_indexed(&self) -> bool {
-        (!self.passed || self.by_index) && self.depth.is_none()
+        !self.passed || self.by_index
+    }
+
+    /// Whether a key has more parts than the depth.
+    fn is_too_deep(&self, key: &[u8]) -> bool {
+        let cut = |(prefix_bytes, parts)| key::cut(key, prefix_bytes, parts);
+        self.depth.and_then(cut).is_some()
     }
 
     /// Visits up to `limit` entries, each with whether it matches, within the bounds of one step.
@@ -187,13 +200,79 @@ impl Scan {
         patience: &Patience,
         show: &mut dyn FnMut(&Seen<'_>, bool),
     ) -> Result<bool> {
+        let bounds = StepBounds {
+            limit,
+            rows: SCAN_STEP_ROWS_MAX,
+            bytes: SCAN_STEP_BYTES_MAX,
+            until: Instant::now() + Duration::from_millis(LONG_STEP_MS),
+            check: &|| patience.check(),
+        };
+        let keys = limit.clamp(INDEXED_KEYS_MIN, SCAN_STEP_ROWS_MAX);
+        let indexes = match &self.filter {
+            Some(_) => snapshot.value_indexes()?,
+            None => Arc::default(),
+        };
+        let indexed = self.indexed(&indexes, snapshot, keys, usize::MAX)?;
+        self.visit(snapshot, indexed.as_ref(), &bounds, show)
+    }
+
+    /// As [`Self::step`], for the thread of a caller that must not wait: visits all of `limit` entries, or all that
+    /// there are. `None` if none of the value indexes of the snapshot has them, or not within the bounds of such a step:
+    /// what was visited does not count.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn brief_step(
+        &mut self,
+        indexes: &[ValueIndex],
+        snapshot: &mut dyn Snapshot,
+        limit: usize,
+        show: &mut dyn FnMut(&Seen<'_>, bool),
+    ) -> Result<Option<bool>> {
+        let until = Instant::now() + Duration::from_micros(TURN_BUDGET_US);
+        let is_long = Cell::new(false);
+        // Asked once a filter has visited many items of one value.
+        let check = || {
+            is_long.set(true);
+            Err(Error::closed())
+        };
+        let mut keys = limit;
+        loop {
+            let left = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX);
+            let bytes = BRIEF_SCAN_BYTES_MAX.saturating_sub(self.read.bytes);
+            if left == 0 || bytes == 0 || Instant::now() >= until {
+                return Ok(None);
+            }
+            let indexed = self.indexed(indexes, snapshot, keys.clamp(1, left), left)?;
+            let Some(indexed) = indexed else { return Ok(None) };
+            let rows = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX);
+            let shown = self.read.matching as usize;
+            let bounds = StepBounds { limit: limit - shown, rows, bytes, until, check: &check };
+            let done = self.visit(snapshot, Some(&indexed), &bounds, show);
+            if is_long.get() {
+                return Ok(None);
+            }
+            let done = done?;
+            if done || self.read.matching as usize == limit {
+                return Ok(Some(done));
+            }
+            keys = keys.saturating_mul(BRIEF_SCAN_GROWTH);
+        }
+    }
+
+    /// Visits entries, of an index or in the order of keys, until one of the bounds.
+    fn visit(
+        &mut self,
+        snapshot: &mut dyn Snapshot,
+        indexed: Option<&Gathered>,
+        bounds: &StepBounds<'_>,
+        show: &mut dyn FnMut(&Seen<'_>, bool),
+    ) -> Result<bool> {
         let (mut rows, mut bytes, mut shown, mut matching) = (0, 0, 0, 0);
         let mut stopped = None;
         let mut failure = None;
-        let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
         // Reading the clock costs as much as skipping an entry.
         let looks = if self.filter.is_some() { 1 } else { CLOCK_ROWS };
-        let indexed = self.indexed(snapshot, limit)?;
         let walk = Walk {
             start: &self.start,
             end: &self.end,
@@ -202,8 +281,8 @@ impl Scan {
         };
         let mut visit = |seen: Seen<'_>| {
             let key = seen.row.key;
-            let full = rows == SCAN_STEP_ROWS_MAX || bytes >= SCAN_STEP_BYTES_MAX || shown == limit;
-            let late = || rows > 0 && rows % looks == 0 && Instant::now() >= until;
+            let full = rows == bounds.rows || bytes >= bounds.bytes || shown == bounds.limit;
+            let late = || rows > 0 && rows % looks == 0 && Instant::now() >= bounds.until;
             if full || late() {
                 stopped = Some(key.to_vec());
                 return Step::Stop;
@@ -222,13 +301,13 @@ impl Scan {
                 let past = if self.reverse { BEFORE_EXTENSIONS } else { AFTER_EXTENSIONS };
                 return Step::Seek([deep, &[past]].concat());
             }
-            let goes_on = |_| patience.lasts();
+            let goes_on = |_| (bounds.check)().is_ok();
             let met = self.filter.as_ref().map_or(Ok(Some(true)), |filter| {
                 filter.matches_while(seen.row.encoding, seen.row.value, &goes_on)
             });
             match met {
                 Ok(None) => {
-                    failure = patience.check().err().or_else(|| Some(Error::closed()));
+                    failure = (bounds.check)().err().or_else(|| Some(Error::closed()));
                     return Step::Stop;
                 }
                 Ok(Some(chosen)) => {
@@ -247,16 +326,18 @@ impl Scan {
             }
             Step::Next
         };
-        match &indexed {
+        match indexed {
             None => snapshot.walk(walk, &mut visit)?,
             Some(Gathered { keys, .. }) => {
                 let mut goes_on = true;
                 for keys in keys.chunks(INDEXED_KEYS_MIN) {
-                    let named: Vec<_> = keys.iter().cloned().map(Key::from_encoded).collect();
-                    snapshot.prefetch(Needs { keys: &named, ranges: &[] })?;
-                    for key in keys {
-                        let end = [key, &[BEFORE_EXTENSIONS][..]].concat();
-                        let one = Walk { start: key, end: &end, reverse: false, ..walk };
+                    let keys = keys.iter().filter(|key| !self.is_too_deep(key));
+                    let keys: Vec<_> = keys.cloned().map(Key::from_encoded).collect();
+                    snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
+                    for key in &keys {
+                        let start = key.as_bytes();
+                        let end = [start, &[BEFORE_EXTENSIONS][..]].concat();
+                        let one = Walk { start, end: &end, reverse: false, ..walk };
                         snapshot.walk(one, &mut |seen| {
                             let step = visit(seen);
                             goes_on = !matches!(step, Step::Stop);
@@ -277,8 +358,9 @@ impl Scan {
         }
         self.read.entries += rows as u64;
         self.read.matching += matching;
+        self.read.bytes += bytes;
         if stopped.is_none()
-            && let Some(Gathered { keys, is_complete: false, .. }) = &indexed
+            && let Some(Gathered { keys, is_complete: false, .. }) = indexed
             && let Some(last) = keys.last()
         {
             match self.reverse {
@@ -299,8 +381,32 @@ impl Scan {
     }
 }
 
+impl ReadSoFar {
+    /// How many of so many entries, of indexes and others, are left to read.
+    fn leaves(self, entries_max: usize) -> usize {
+        let read = usize::try_from(self.index_entries + self.entries).unwrap_or(usize::MAX);
+        entries_max.saturating_sub(read)
+    }
+}
+
+/// Where a step ends.
+struct StepBounds<'b> {
+    /// Entries that are shown.
+    limit: usize,
+    /// Entries that are visited.
+    rows: usize,
+    /// Bytes of values, after which it ends.
+    bytes: usize,
+    until: Instant,
+    /// Whether a filter goes on in one value.
+    check: &'b dyn Fn() -> Result<()>,
+}
+
 /// Keys that a step takes from an index, at least: some do not match. The entries of so many are fetched together.
 const INDEXED_KEYS_MIN: usize = 64;
+
+/// How many times the keys of one look into the indexes the next one of a brief step takes.
+const BRIEF_SCAN_GROWTH: usize = 4;
 
 /// Entries without a filter between two readings of the clock.
 const CLOCK_ROWS: usize = 64;

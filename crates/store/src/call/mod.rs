@@ -40,6 +40,7 @@ pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
 pub use deletion::{ManyDeletion, delete, subject_of};
 pub use read::{read, read_immediately};
 pub use reply::{Fault, Reply};
+pub use scan::brief_scan;
 pub use search::Paging;
 pub use validate_untrusted::validate_untrusted;
 

@@ -6,6 +6,7 @@ use super::{Call, Fault};
 use crate::metrics::Subject;
 use crate::{Scan, Store};
 use openkv_core::model::{Key, Result, Row, Seen};
+use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::{
     ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
 };
@@ -30,7 +31,6 @@ pub(super) fn scan(frame: &[u8], call: Call) {
         return;
     };
     reply.about(Subject::span(&scan.start, &scan.end));
-    let (with_expiry, keys_only) = (request.with_expiry, request.keys_only);
     let finish = move |(rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
         let (scan, done) = scanned?;
         let bound = if scan.reverse { &scan.end } else { &scan.start };
@@ -40,14 +40,43 @@ pub(super) fn scan(frame: &[u8], call: Call) {
     store.scan(scan, request.limit, patience, answering, move |to, seen, chosen| {
         let (rows, count) = &mut to.state;
         *count += 1;
-        if !chosen {
-            let (key, stamp) = (seen.row.key, seen.row.stamp);
-            return put_passed(rows, key, stamp, with_expiry);
-        }
-        let value = if keys_only { &[] } else { seen.row.value };
-        let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
-        put_seen(rows, &seen, with_expiry);
+        put(rows, &request, seen, chosen);
     });
+}
+
+/// Puts an entry into the answer.
+fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, chosen: bool) {
+    if !chosen {
+        return put_passed(rows, seen.row.key, seen.row.stamp, request.with_expiry);
+    }
+    let value = if request.keys_only { &[] } else { seen.row.value };
+    let seen = Seen { row: Row { value, ..seen.row }, ..*seen };
+    put_seen(rows, &seen, request.with_expiry);
+}
+
+/// One step on the thread of a caller, at a time: its answer, or `None` if it is not brief
+/// ([`Scan::brief_step`]).
+///
+/// # Errors
+/// `Invalid` for the filter; those of the step.
+pub fn brief_scan(
+    request: &ScanRequest,
+    snapshot: &mut dyn Snapshot,
+    now_ms: i64,
+) -> Result<Option<Vec<u8>>> {
+    let indexes = snapshot.value_indexes()?;
+    if indexes.is_empty() {
+        return Ok(None);
+    }
+    let now_ms = request.now_ms.unwrap_or(now_ms);
+    let mut scan = Scan::of(request, now_ms)?;
+    let (mut rows, mut count) = (Vec::new(), 0);
+    let done = scan.brief_step(&indexes, snapshot, request.limit, &mut |seen, chosen| {
+        count += 1;
+        put(&mut rows, request, seen, chosen);
+    })?;
+    let bound = if scan.reverse { &scan.end } else { &scan.start };
+    Ok(done.map(|done| scan_answer(done, now_ms, bound, count, &rows)))
 }
 
 /// Frame: a scan without limit. Answer: f64 the number of entries.

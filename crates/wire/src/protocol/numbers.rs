@@ -74,7 +74,7 @@ numbers! {
         IS_CLOSED = -4;
         /// An error, which `takeError` returns.
         ERROR = -5;
-        /// The replica may not answer the read now: the asynchronous lane waits, or asks the server.
+        /// The asynchronous lane takes the read: the replica may not answer it now, or a scan reads too much.
         NOT_HERE = -6;
     }
 

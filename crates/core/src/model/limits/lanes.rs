@@ -4,6 +4,15 @@
 /// reader thread.
 pub const TURN_BUDGET_US: u64 = 800;
 
+/// Entries that a list with `where` reads on the JavaScript thread for a page: those of value indexes and those that they
+/// lead to, and one for each range of an index. A page that needs more goes to a thread for long reads.
+// Public (indexes): entries that a page of a list with `where` reads without another thread
+pub const BRIEF_SCAN_ENTRIES_MAX: usize = 128;
+
+/// Bytes of values after which such a page goes to a thread for long reads.
+// Public (indexes): bytes of their values
+pub const BRIEF_SCAN_BYTES_MAX: usize = 256 * 1024;
+
 /// Interval of retries of a synchronous read that another process blocks.
 pub const SYNC_READ_RETRY_MS: u64 = 1;
 
