@@ -124,3 +124,22 @@ export class Writer {
     return out;
   }
 }
+
+/** A writer larger than this is not kept. */
+const SPARE_BYTES_MAX = 64 * 1024;
+
+let spare: Writer | null = null;
+
+/** A writer of one's own, for bytes that are copied from it, until {@link returnWriter}. Making one costs more than a key. */
+export function borrowWriter(): Writer {
+  const writer = spare ?? new Writer();
+  spare = null;
+  writer.pos = 0;
+  return writer;
+}
+
+/** Gives a writer back; one whose encoder has thrown is not. */
+export function returnWriter(writer: Writer): void {
+  const isPlain = writer.fills === null && writer.marks === null && !writer.busy;
+  if (isPlain && writer.buf.length <= SPARE_BYTES_MAX) spare = writer;
+}

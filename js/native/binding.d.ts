@@ -83,7 +83,6 @@ export interface NativeHandle {
   getMany(count: number, requestLen: number): number;
   getBlocking(count: number, frame: Uint8Array, len: number): Buffer | null;
   page(requestLen: number, out: Uint8Array): number;
-  scan(requestLen: number): number;
   release(): void;
   /** Sets the clock of a database that was opened with `clockMs`; REPLIED once what is then due is done. */
   setClock(id: number, nowMs: number): void;
@@ -188,6 +187,7 @@ export function attach(
 ): number;
 export function rescratch(attachment: number, scratch: Uint8Array): void;
 export function get(lane: number, keyLen: number): number;
+export function scan(lane: number, requestLen: number): number;
 export function ref(attachment: number): void;
 export function unref(attachment: number): void;
 export function limits(set?: string): Record<string, number>;

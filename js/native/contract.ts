@@ -13,7 +13,7 @@ export const TOO_LARGE = -3;
 export const IS_CLOSED = -4;
 /** An error, which `takeError` returns. */
 export const ERROR = -5;
-/** The replica may not answer the read now: the asynchronous lane waits, or asks the server. */
+/** The asynchronous lane takes the read: the replica may not answer it now, or a scan reads too much. */
 export const NOT_HERE = -6;
 
 // Kinds of events.

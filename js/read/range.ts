@@ -3,7 +3,7 @@
 import { invalid, misuse } from "../model/errors.js";
 import { commonLength, decodeCursor, isOfStart } from "../codec/cursor.js";
 import { encodeKey, type KeyPart } from "../codec/key.js";
-import { Writer } from "../codec/writer.js";
+import { borrowWriter, returnWriter } from "../codec/writer.js";
 import { nameOf, overLimit } from "../arguments/check.js";
 import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseUnknownBounds } from "../arguments/names.js";
@@ -127,9 +127,10 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
     const common = commonLength(first, last);
     return { start: first, end: last, common, prefix: null, prefixBytes: 0 };
   }
-  const writer = new Writer(64);
+  const writer = borrowWriter();
   const plain = encodeKey(writer, prefix);
   const bytes = writer.copy();
+  returnWriter(writer);
   if (bytes.length >= keyBytesMax) throw keyTooLarge(keyBytesMax, bytes.length + 1, prefix);
   const inside = (key: KvKey, name: string): Buffer => {
     const bound = keyBytes(key, keyBytesMax);
@@ -173,10 +174,12 @@ export function resume(bounds: Bounds, cursor: unknown, reverse: boolean, explic
 }
 
 function keyBytes(key: KvKey, most: number): Buffer {
-  const writer = new Writer(64);
+  const writer = borrowWriter();
   encodeKey(writer, key);
   if (writer.pos > most) throw keyTooLarge(most, writer.pos, key);
-  return writer.copy();
+  const bytes = writer.copy();
+  returnWriter(writer);
+  return bytes;
 }
 
 /** The bytes with one more appended. */

@@ -95,9 +95,12 @@ export class Scan {
     const { buf, pos } = writer;
     if (!session.port.fits) return null;
     session.hold(1);
-    const answer = session.native.scan(pos);
+    const answer = session.port.native.scan(session.lane, pos);
     if (answer >= 0) {
-      const step = this.#stepOf(Buffer.from(buf.subarray(pos, pos + answer)), bounds);
+      // The scratch is that of the next request.
+      const page = Buffer.allocUnsafe(answer);
+      buf.copy(page, 0, pos, pos + answer);
+      const step = this.#stepOf(page, bounds);
       session.hold(step.rows);
       return step;
     }
@@ -116,10 +119,13 @@ export class Scan {
   #stepOf(page: Buffer, bounds: Bounds): ScanStep {
     this.keepNow(page);
     const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
-    const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
-    if (this.reverse) bounds.end = bound;
-    else bounds.start = bound;
-    return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done: page[0] === 1 };
+    const done = page[0] === 1;
+    if (!done) {
+      const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
+      if (this.reverse) bounds.end = bound;
+      else bounds.start = bound;
+    }
+    return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done };
   }
 
   /** Whether the next step may be one of {@link stepNow}. */

@@ -2,7 +2,7 @@
 
 import { shown } from "../arguments/check.js";
 import { encodeCbor } from "../codec/value/encode.js";
-import { Writer } from "../codec/writer.js";
+import { borrowWriter, returnWriter } from "../codec/writer.js";
 import { isTypeError } from "../model/brands.js";
 import { codeOf, invalid, misuse, tooLarge } from "../model/errors.js";
 import { FILTER_BYTES_MAX } from "../model/limits.js";
@@ -13,7 +13,7 @@ export function encodeWhere(method: string, where: unknown): Buffer | null {
   if (!isPlainObject(where)) {
     throw invalid(`${method}: where must be an object of conditions: received ${shown(where)}`);
   }
-  const writer = new Writer(256);
+  const writer = borrowWriter();
   try {
     encodeCbor(writer, where, FILTER_BYTES_MAX);
   } catch (error) {
@@ -22,7 +22,9 @@ export function encodeWhere(method: string, where: unknown): Buffer | null {
     throw codeOf(error) === "TOO_LARGE" ? tooLarge(message) : misuse(message);
   }
   if (writer.fills !== null) throw misuse(`${method}: where: a Blob is compared with nothing`);
-  return writer.copy();
+  const bytes = writer.copy();
+  returnWriter(writer);
+  return bytes;
 }
 
 function isPlainObject(value: unknown): boolean {

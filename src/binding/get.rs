@@ -1,8 +1,9 @@
-//! The point read, as a plain function.
+//! The point read and the brief step of a scan, as plain functions.
 //!
 //! A method of a class checks the type tag of its object and a borrow flag, together a tenth of an
-//! `await kv.get()`. This export takes the lane by number instead, and is registered by hand.
+//! `await kv.get()`. These exports take the lane by number instead, and are registered by hand.
 
+use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -14,36 +15,45 @@ use super::lane::{self, Code};
 use super::scratch::{self, check};
 use crate::model::Error;
 
-/// Adds `get(lane, keyLen)` to the exports.
+/// Adds `get(lane, keyLen)` and `scan(lane, requestLen)` to the exports.
 #[napi(module_exports)]
 pub fn exports(exports: Object, env: Env) -> Result<()> {
+    export(&exports, &env, c"get", read::<GET>)?;
+    export(&exports, &env, c"scan", read::<SCAN>)
+}
+
+/// A function of Node-API.
+type Function = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;
+
+fn export(exports: &Object, env: &Env, name: &CStr, called: Function) -> Result<()> {
     let mut function = ptr::null_mut();
+    let (name, len) = (name.as_ptr(), name.count_bytes() as isize);
     // SAFETY: names are C strings, `function` is a valid pointer to the result, and `exports` is a
     // live object of `env`.
     unsafe {
-        let name = c"get".as_ptr();
-        let code = sys::napi_create_function(
-            env.raw(),
-            name,
-            3,
-            Some(get),
-            ptr::null_mut(),
-            &mut function,
-        );
-        check(code, "making get()")?;
+        let none = ptr::null_mut();
+        let code =
+            sys::napi_create_function(env.raw(), name, len, Some(called), none, &mut function);
+        check(code, "making a function")?;
         check(
             sys::napi_set_named_property(env.raw(), exports.raw(), name, function),
-            "exporting get()",
+            "exporting a function",
         )
     }
 }
 
-/// Reads the entry of the key in the scratch and writes it behind the key. The arguments are the
-/// number of the lane and the length of the key.
-unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+const GET: bool = false;
+const SCAN: bool = true;
+
+/// Reads the entry of the key in the scratch, or does the step of the scan there, and writes it behind the request. The
+/// arguments are the number of the lane and the length of the request.
+unsafe extern "C" fn read<const IS_SCAN: bool>(
+    env: sys::napi_env,
+    info: sys::napi_callback_info,
+) -> sys::napi_value {
     let mut arguments = [ptr::null_mut(); 2];
     let mut count = arguments.len();
-    let (mut number, mut key_len) = (u32::MAX, 0);
+    let (mut number, mut request_len) = (u32::MAX, 0);
     let mut answer = ptr::null_mut();
     // SAFETY: called by Node-API with a live environment; every out pointer is valid. For a missing
     // or wrong argument its number stays that of no lane.
@@ -54,10 +64,13 @@ unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> s
             arguments
         };
         sys::napi_get_value_uint32(env, lane_value, &mut number);
-        sys::napi_get_value_uint32(env, len_value, &mut key_len);
+        sys::napi_get_value_uint32(env, len_value, &mut request_len);
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
-        lane::with(number as usize, |lane| lane.get(key_len as usize))
+        lane::with(number as usize, |lane| match IS_SCAN {
+            true => lane.scan(request_len as usize),
+            false => lane.get(request_len as usize),
+        })
     }));
     let code = read.unwrap_or_else(|_| {
         scratch::keep_error(&Error::internal("a read ended by a panic; please report this"));

@@ -386,12 +386,6 @@ impl Handle {
         self.read_now(|lane| lane.page(request_len as usize, &mut out))
     }
 
-    /// Does a step of the scan request in the scratch, if it is brief, and writes its answer behind the request.
-    #[napi(catch_unwind)]
-    pub fn scan(&mut self, request_len: u32) -> i32 {
-        self.read_now(|lane| lane.scan(request_len as usize))
-    }
-
     /// Ends this turn of the event loop.
     #[napi(catch_unwind)]
     pub fn release(&mut self) {

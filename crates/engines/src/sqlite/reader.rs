@@ -92,6 +92,7 @@ impl SqliteReader {
         }
         let header = self.index.map(WalIndex::header);
         self.begin.execute()?;
+        self.rows.begun();
         self.held = match (header, &self.sealed) {
             (Some(header), _) => ReadTransaction::Since(header),
             (None, Some(_)) => ReadTransaction::Sealed,

@@ -59,6 +59,13 @@ impl ReadStatements {
     }
 }
 
+impl ReadStatements {
+    /// A read transaction has begun: what was kept of the one before is not of this one.
+    pub(super) fn begun(&mut self) {
+        self.values.begun();
+    }
+}
+
 impl Finder for ReadStatements {
     fn indexes(&mut self, count: bool) -> Result<Vec<IndexInfo>> {
         let prepare = |sql: &str| self.get.beside(sql);
@@ -79,7 +86,7 @@ impl Finder for ReadStatements {
         reverse: bool,
         visit: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<()> {
-        self.values.loaded().walk(id, range, reverse, visit)
+        self.values.walk(id, range, reverse, visit)
     }
 
     fn search(&mut self, search: &Search, visitor: &mut dyn HitVisitor) -> Result<IndexInfo> {

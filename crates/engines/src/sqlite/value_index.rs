@@ -307,12 +307,19 @@ pub(super) fn set_progress(
 pub(super) struct ValueReader {
     features: Option<Statement>,
     seen: Option<i64>,
+    /// Whether `catalog` is that of the read transaction that is open.
+    is_current: bool,
+    /// The range of an index that was found empty last in that transaction: most lists read one where nothing is.
+    empty: Option<(i64, Vec<u8>, Vec<u8>)>,
     catalog: ValueCatalog,
 }
 
 impl ValueReader {
     /// Those of the snapshot that is open; `beside` is a statement of the connection.
     pub(super) fn catalog(&mut self, beside: &Statement) -> Result<&mut ValueCatalog> {
+        if self.is_current {
+            return Ok(&mut self.catalog);
+        }
         let statement = match self.features.take() {
             Some(statement) => statement,
             None => beside.beside("SELECT value FROM openkv_meta WHERE name = 'features'")?,
@@ -323,11 +330,36 @@ impl ValueReader {
             self.catalog = ValueCatalog::load(&|sql| beside.beside(sql))?;
             self.seen = features;
         }
+        self.is_current = true;
         Ok(&mut self.catalog)
     }
 
-    /// Those that [`Self::catalog`] has returned for the snapshot.
-    pub(super) fn loaded(&mut self) -> &mut ValueCatalog {
-        &mut self.catalog
+    /// A read transaction has begun.
+    pub(super) fn begun(&mut self) {
+        (self.is_current, self.empty) = (false, None);
+    }
+
+    /// Visits entries of an index that [`Self::catalog`] has returned for the snapshot.
+    pub(super) fn walk(
+        &mut self,
+        id: i64,
+        (lo, hi): (&[u8], &[u8]),
+        reverse: bool,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        let is_empty =
+            |(of, first, last): &(i64, Vec<u8>, Vec<u8>)| (*of, &**first, &**last) == (id, lo, hi);
+        if self.empty.as_ref().is_some_and(is_empty) {
+            return Ok(());
+        }
+        let mut any = false;
+        self.catalog.walk(id, (lo, hi), reverse, &mut |entry| {
+            any = true;
+            visit(entry)
+        })?;
+        if !any {
+            self.empty = Some((id, lo.to_vec(), hi.to_vec()));
+        }
+        Ok(())
     }
 }
