@@ -54,6 +54,9 @@ fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, chosen: bool)
     put_seen(rows, &seen, request.with_expiry);
 }
 
+/// Bytes of most answers of [`brief_scan`], so that its memory does not grow while it is written.
+const ANSWER_BYTES: usize = 512;
+
 /// One step on the thread of a caller, at a time: its answer, or `None` if it is not brief
 /// ([`Scan::brief_step`]).
 ///
@@ -70,7 +73,7 @@ pub fn brief_scan(
     }
     let now_ms = request.now_ms.unwrap_or(now_ms);
     let mut scan = Scan::of(request, now_ms)?;
-    let (mut rows, mut count) = (Vec::new(), 0);
+    let (mut rows, mut count) = (Vec::with_capacity(ANSWER_BYTES), 0);
     let done = scan.brief_step(&indexes, snapshot, request.limit, &mut |seen, chosen| {
         count += 1;
         put(&mut rows, request, seen, chosen);
