@@ -222,7 +222,7 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn brief_step(
+    pub(super) fn brief_step(
         &mut self,
         indexes: &[ValueIndex],
         snapshot: &mut dyn Snapshot,

@@ -57,8 +57,8 @@ fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, chosen: bool)
 /// Bytes of most answers of [`brief_scan`], so that its memory does not grow while it is written.
 const ANSWER_BYTES: usize = 512;
 
-/// One step on the thread of a caller, at a time: its answer, or `None` if it is not brief
-/// ([`Scan::brief_step`]).
+/// One step on the thread of a caller, at a time: its answer, or `None` if no value index has it, or not within
+/// [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX).
 ///
 /// # Errors
 /// `Invalid` for the filter; those of the step.
