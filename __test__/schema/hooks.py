@@ -4,10 +4,13 @@ database of run.mjs has."""
 import collections
 import itertools
 import os
+import re
 
 import schemathesis
 
 WAIT_MS_MAX = 20
+# A duration as a text.
+DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h|d))+")
 
 # As in run.mjs: the dead letters of `letters` have the numbers from 1 on, the messages of `mail` the next
 # ones, and those of `kept`, which no request consumes, the next ones.
@@ -48,6 +51,8 @@ def before_call(_context, case, **_kwargs):
     wait = str(query.get("wait"))
     if wait.isdecimal() and WAIT_MS_MAX < int(wait) <= 60_000:
         query["wait"] = WAIT_MS_MAX
+    if DURATION.fullmatch(wait):
+        query["wait"] = f"{WAIT_MS_MAX}ms"
     if case.meta and case.meta.generation.mode.is_positive and next(turns[case.operation.label]) % 2 == 0:
         query |= {name: value for name, value in PRESENT.items() if name in query}
         if "path" in (case.path_parameters or {}) and case.method == "GET":

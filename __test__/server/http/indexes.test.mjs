@@ -30,6 +30,17 @@ test("indexes of both types are created, listed and dropped", async () => {
     [made.type, made.name, made.on],
     ["value", "age", [{ path: "age", order: "asc" }]],
   );
+  // Two paths, and not one with its order.
+  const { body: two } = await create({
+    type: "value",
+    prefix: ["u"],
+    on: ["age", "desc"],
+    name: "two",
+  });
+  assert.deepEqual(
+    two.on.map(({ path }) => path),
+    ["age", "desc"],
+  );
   const on = ["even", { path: "age", order: "desc" }];
   const { body: named } = await create({ type: "value", prefix: ["u"], on, sparse: true });
   const same = await kv.createIndex({ type: "value", prefix: ["u"], on, sparse: true });

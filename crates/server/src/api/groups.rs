@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
-use super::body::{json, json_body};
+use super::body::{Object, json, json_body};
 use super::duration::Ms;
 use super::list::limit_of;
 use super::problem::{Answered, Problem, shown};
@@ -44,7 +44,8 @@ pub(super) struct GroupLimitsBody {
     /// Messages that consumers have at the same time.
     #[schema(minimum = 1, maximum = 1_000_000)]
     concurrency: Option<u32>,
-    rate: Option<RateBody>,
+    #[schema(value_type = Option<RateBody>)]
+    rate: Option<Object<RateBody>>,
 }
 
 /// The limits of a queue. One that is left out does not limit.
@@ -55,9 +56,11 @@ pub(super) struct LimitsBody {
     /// Messages that consumers have at the same time.
     #[schema(minimum = 1, maximum = 1_000_000)]
     concurrency: Option<u32>,
-    rate: Option<RateBody>,
+    #[schema(value_type = Option<RateBody>)]
+    rate: Option<Object<RateBody>>,
     /// Of each of its groups.
-    group: Option<GroupLimitsBody>,
+    #[schema(value_type = Option<GroupLimitsBody>)]
+    group: Option<Object<GroupLimitsBody>>,
 }
 
 /// The answer of a change of limits.
@@ -195,7 +198,8 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
     let queue = named_queue(&Query::of(&head.uri, &["queue"])?)?;
     let (_, LimitsBody { concurrency, rate, group }) =
         json_body::<LimitsBody>(&client, &head, body).await?;
-    let group = group.unwrap_or(GroupLimitsBody { concurrency: None, rate: None });
+    let none = GroupLimitsBody { concurrency: None, rate: None };
+    let group = group.map_or(none, |Object(group)| group);
     let rule = QueueRule {
         queue: run_limit("rate", concurrency, rate)?,
         group: run_limit("group.rate", group.concurrency, group.rate)?,
@@ -208,9 +212,9 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
 fn run_limit(
     name: &str,
     concurrency: Option<u32>,
-    rate: Option<RateBody>,
+    rate: Option<Object<RateBody>>,
 ) -> Result<RunLimit, Problem> {
-    let Some(RateBody { limit, per: Ms(per), algorithm }) = rate else {
+    let Some(Object(RateBody { limit, per: Ms(per), algorithm })) = rate else {
         return Ok(RunLimit { concurrency, rate: None });
     };
     let algorithm = match algorithm.as_deref() {

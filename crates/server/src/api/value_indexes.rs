@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::body::shown_key;
+use super::body::{Object, shown_key};
 use super::order::Direction;
 use super::problem::Problem;
 use crate::data::{Client, has_room, store_of};
@@ -29,7 +29,9 @@ pub(super) enum Paths {
 #[schema(as = IndexPath)]
 pub(super) enum PathBody {
     Path(String),
-    Ordered(OrderedPath),
+    // As an array it would be two paths.
+    #[schema(value_type = OrderedPath)]
+    Ordered(Object<OrderedPath>),
 }
 
 /// A path with its order.
@@ -49,7 +51,7 @@ impl Paths {
         };
         let path = |path| match path {
             PathBody::Path(path) => Direction::Asc.path(path),
-            PathBody::Ordered(OrderedPath { path, order }) => order.path(path),
+            PathBody::Ordered(Object(OrderedPath { path, order })) => order.path(path),
         };
         paths.into_iter().map(path).collect()
     }
