@@ -107,9 +107,14 @@ export function onEachAndServed(name, suite) {
 
 /** On each, behind a URL and on PostgreSQL (in Node.js): the same assertions, only the opener differs. */
 export function onEveryKind(name, suite) {
+  onEveryIndexed(name, suite);
+  onBucket(name, suite);
+}
+
+/** On every kind of database that has value indexes. */
+export function onEveryIndexed(name, suite) {
   onEachAndServed(name, suite);
   onPostgres(name, suite);
-  onBucket(name, suite);
 }
 
 async function served(options) {

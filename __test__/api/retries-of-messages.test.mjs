@@ -163,9 +163,9 @@ function suite(fresh) {
       code: "INVALID",
       message: "kv.queue().enqueue: deduplication needs a deduplicationKey",
     });
-    await assert.rejects(enqueue(1, { deduplication: "again" }), {
+    await assert.rejects(enqueue(1, { deduplication: "never" }), {
       code: "INVALID",
-      message: /deduplication must be "drop", "replace" or "debounce": received .*again/,
+      message: /deduplication must be "drop", "replace", "debounce" or "again": received .*never/,
     });
   });
 

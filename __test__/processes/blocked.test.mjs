@@ -173,10 +173,9 @@ test("a server tells the slow log to readers, and to no token for metrics", asyn
   await free();
   await written;
   for (const { slowest } of [await kv.metrics(), await json("/shop/api/metrics", reader.token)]) {
-    assert.deepEqual(
-      slowest.map(({ operation, key, times }) => [operation, key, times]),
-      [["set", '["slow"]', 1]],
-    );
+    // On a busy machine another write may be slow too.
+    const [{ operation, times }] = slowest.filter(({ key }) => key === '["slow"]');
+    assert.deepEqual([operation, times], ["set", 1]);
   }
   const told = await json("/shop/api/metrics", scraper.token);
   assert.equal(told.commits, 2);

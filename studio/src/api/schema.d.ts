@@ -402,6 +402,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the groups of a queue that have messages which wait, and tells its limits. */
+        get: operations["listGroups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Gives a queue its limits, in place of those that it had. They hold over all processes. */
+        put: operations["setLimits"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/listen": {
         parameters: {
             query?: never;
@@ -496,7 +530,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Pauses a queue: no consumer gets a message until it resumes. Deliveries under way are not affected. */
+        /** Pauses a queue, or a group of it: no consumer gets a message until it resumes. Deliveries under way are not affected. */
         post: operations["pauseQueue"];
         delete?: never;
         options?: never;
@@ -530,7 +564,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends the pause of a queue. */
+        /** Ends the pause of a queue, or of a group of it. */
         post: operations["resumeQueue"];
         delete?: never;
         options?: never;
@@ -736,6 +770,8 @@ export interface components {
             uuids?: string[];
             versionstamp?: components["schemas"]["Versionstamp"] | null;
         };
+        /** @description Ms, or a text with units (ms, s, m, h, d) like `5m`. */
+        BackoffTime: number | string;
         /** @description The entries of keys. */
         Batch: {
             /** @description In the order of the keys; without an entry, value and versionstamp are `null`. */
@@ -854,6 +890,8 @@ export interface components {
             attemptsLeft: number;
             /** @description RFC 3339. */
             enqueuedAt: string;
+            /** @description Its group. */
+            group?: string | null;
             id: string;
             /** @description Names the delivery when it ends. */
             lock: string;
@@ -880,13 +918,13 @@ export interface components {
             id: components["schemas"]["Number"];
             /** @description That of the delivery. */
             lock: components["schemas"]["Number"];
-            /** @description Ms from now until the lock expires. */
-            lockDuration?: number | null;
+            /** @description From now until the lock expires. */
+            lockDuration?: (number | string) | null;
         };
         /** @description A delivery that has failed. */
         DeliveryFailure: {
-            /** @description The retry comes after so many ms, instead of the backoff's next interval. */
-            delay?: number | null;
+            /** @description The retry comes after so long, instead of the backoff's next interval. */
+            delay?: (number | string) | null;
             /** @description Why it failed. */
             error?: string | null;
             id: components["schemas"]["Number"];
@@ -1014,6 +1052,34 @@ export interface components {
              */
             score: number;
         };
+        /** @description A group with messages that wait. */
+        Group: {
+            /** Format: int64 */
+            delayed: number;
+            name: string;
+            paused: boolean;
+            /** Format: int64 */
+            pending: number;
+            /** Format: int64 */
+            processing: number;
+        };
+        /** @description What may run of a queue or of a group. */
+        GroupLimits: {
+            /**
+             * Format: int32
+             * @description `null`: any number.
+             */
+            concurrency?: number | null;
+            rate?: components["schemas"]["Rate"] | null;
+        };
+        /** @description The limits of a queue, and a page of its groups. */
+        Groups: {
+            /** @description Where the next page begins; `null` at the end. */
+            cursor?: string | null;
+            groups: components["schemas"]["Group"][];
+            hasMore: boolean;
+            limits: components["schemas"]["Limits"];
+        };
         /** @description Whether there are snippets, or their marks. */
         Highlight: boolean | components["schemas"]["Marks"];
         /** @description The answer of an import. */
@@ -1061,6 +1127,22 @@ export interface components {
         Key: components["schemas"]["KeyPart"][];
         /** @description Strings, finite numbers and booleans are themselves; any part can be typed. */
         KeyPart: string | number | boolean | components["schemas"]["TypedKeyPart"];
+        /** @description The limits of a queue. */
+        Limits: {
+            /**
+             * Format: int32
+             * @description `null`: any number.
+             */
+            concurrency?: number | null;
+            /** @description Of each of its groups. */
+            group: components["schemas"]["GroupLimits"];
+            rate?: components["schemas"]["Rate"] | null;
+        };
+        /** @description The answer of a change of limits. */
+        LimitsChanged: {
+            /** @description Whether it has changed anything. */
+            changed: boolean;
+        };
         /** @description A list in a body. */
         ListBody: {
             /** @description Where the page before this one ended. */
@@ -1113,29 +1195,22 @@ export interface components {
              * @description When it is due, in ms since the epoch.
              */
             at?: number | null;
-            /** @description Waiting times before the retries, in ms. */
-            backoffSchedule?: number[] | null;
-            /**
-             * Format: int64
-             * @description How long it is kept when it is dead, in ms.
-             */
-            deadRetention?: number | null;
+            /** @description Waiting times before the retries. */
+            backoffSchedule?: components["schemas"]["BackoffTime"][] | null;
+            /** @description How long it is kept when it is dead. */
+            deadRetention?: (number | string) | null;
             /** @description With `enqueue`: what happens if that key is taken. */
             deduplication?: string | null;
             /** @description The queue holds at most one message with this key. */
             deduplicationKey?: string | null;
-            /**
-             * Format: int64
-             * @description Of `enqueue`, as the following ones: it is due in so many ms.
-             */
-            delay?: number | null;
-            /** @description The entry expires in so many ms. */
-            expireIn?: number | null;
-            /**
-             * Format: int64
-             * @description How long its result and the entries about it are kept, in ms.
-             */
-            keepResult?: number | null;
+            /** @description Of `enqueue`, as the following ones: it is due after so long. */
+            delay?: (number | string) | null;
+            /** @description The entry expires after so long: ms, or a text like `1h`. */
+            expireIn?: (number | string) | null;
+            /** @description Its group, which takes turns with the other ones of the queue. */
+            group?: string | null;
+            /** @description How long its result and the entries about it are kept. */
+            keepResult?: (number | string) | null;
             key?: components["schemas"]["NewKey"] | null;
             /** @description The keys that get its value when it dies, at most 10. */
             keysIfUndelivered?: unknown[][] | null;
@@ -1143,6 +1218,8 @@ export interface components {
             priority?: number | null;
             /** @description Of `enqueue`: its queue. */
             queue?: string | null;
+            /** @description The longest time of a handler of `listen`. */
+            timeout?: (number | string) | null;
             type: components["schemas"]["MutationType"];
             /**
              * @description Not of `delete`. In the typed form `{"type":"uuidv7"}` is a string that the commit fills in. Of `sum`, `min` and `max` a number, or a typed bigint or `KvU64`; of `append`
@@ -1155,6 +1232,15 @@ export interface components {
          * @enum {string}
          */
         MutationType: "set" | "delete" | "sum" | "min" | "max" | "append" | "prepend" | "enqueue";
+        /** @description The limits of a group. */
+        NewGroupLimits: {
+            /**
+             * Format: int32
+             * @description Messages that consumers have at the same time.
+             */
+            concurrency?: number | null;
+            rate?: components["schemas"]["NewRate"] | null;
+        };
         /** @description The description of an index. */
         NewIndex: {
             /** @description Of a full-text index: paths into the values, steps separated by dots. */
@@ -1184,6 +1270,16 @@ export interface components {
             type: "commitVersionstamp" | "uuidv7";
             value?: string;
         })[];
+        /** @description The limits of a queue. One that is left out does not limit. */
+        NewLimits: {
+            /**
+             * Format: int32
+             * @description Messages that consumers have at the same time.
+             */
+            concurrency?: number | null;
+            group?: components["schemas"]["NewGroupLimits"] | null;
+            rate?: components["schemas"]["NewRate"] | null;
+        };
         /** @description A message to enqueue. */
         NewMessage: {
             /**
@@ -1191,61 +1287,60 @@ export interface components {
              * @description When it is due, in ms since the epoch; not together with `delay`.
              */
             at?: number | null;
-            /** @description Waiting times before the retries, in ms. */
-            backoffSchedule?: number[] | null;
+            /** @description Waiting times before the retries. */
+            backoffSchedule?: components["schemas"]["BackoffTime"][] | null;
+            /** @description How long it is kept when it is dead. */
+            deadRetention?: (number | string) | null;
             /**
-             * Format: int64
-             * @description How long it is kept when it is dead, in ms.
-             */
-            deadRetention?: number | null;
-            /**
-             * @description What happens if that key is taken: `drop` (nothing), `replace` (the message gets this value), or `debounce`
-             *     (and this due time).
+             * @description What happens if that key is taken: `drop` (nothing), `replace` (the message gets this value), `debounce`
+             *     (and this due time), or `again` (if a consumer has the message, this one runs after it; else nothing).
              */
             deduplication?: string | null;
             /** @description The queue holds at most one message with this key. */
             deduplicationKey?: string | null;
-            /**
-             * Format: int64
-             * @description It is due in so many ms.
-             */
-            delay?: number | null;
-            /**
-             * Format: int64
-             * @description How long its result and the entries about it are kept, in ms. Not for the default queue.
-             */
-            keepResult?: number | null;
+            /** @description It is due after so long: ms, or a text like `5m`. */
+            delay?: (number | string) | null;
+            /** @description Its group, which takes turns with the other ones of the queue. Not for the default queue. */
+            group?: string | null;
+            /** @description How long its result and the entries about it are kept. Not for the default queue. */
+            keepResult?: (number | string) | null;
             /** @description The keys that get its value when it dies, at most 10. */
             keysIfUndelivered?: unknown[][] | null;
             /** @description 0 to 9; the highest is delivered first. */
             priority?: number | null;
+            /** @description The longest time of a handler of `listen`, at most a day. */
+            timeout?: (number | string) | null;
+            value: unknown;
+        };
+        /** @description So many deliveries in a time. */
+        NewRate: {
+            /** @description `fixed` (the default), `sliding` or `token-bucket`. */
+            algorithm?: string | null;
             /**
              * Format: int32
-             * @description The longest time of a handler of `listen`, in ms, at most a day.
+             * @description Deliveries in `per`.
              */
-            timeout?: number | null;
-            value: unknown;
+            limit: number;
+            per: (number | string) & Record<string, never>;
         };
         /** @description A schedule to set: a cron pattern or an interval, and what its messages are. */
         NewSchedule: {
-            /** @description Waiting times before the retries, in ms. */
-            backoffSchedule?: number[] | null;
+            /** @description Waiting times before the retries. */
+            backoffSchedule?: components["schemas"]["BackoffTime"][] | null;
             /** @description Five fields, or six with seconds in front; not together with `every`. */
             cron?: string | null;
-            /**
-             * Format: int64
-             * @description How long a message is kept when it is dead, in ms.
-             */
-            deadRetention?: number | null;
+            /** @description How long a message is kept when it is dead. */
+            deadRetention?: (number | string) | null;
             /** @description What happens if that key is taken. */
             deduplication?: string | null;
             /** @description Of its messages, the queue holds at most one with this key. */
             deduplicationKey?: string | null;
-            /**
-             * Format: int64
-             * @description The interval, in ms.
-             */
-            every?: number | null;
+            /** @description The interval: ms, or a text like `5m`. */
+            every?: (number | string) | null;
+            /** @description The group of its messages. */
+            group?: string | null;
+            /** @description How long the results of its messages are kept. */
+            keepResult?: (number | string) | null;
             /** @description The keys that get the value of a message when it dies, at most 10. */
             keysIfUndelivered?: unknown[][] | null;
             /**
@@ -1253,20 +1348,14 @@ export interface components {
              *     `all`.
              */
             missed?: string | null;
-            /**
-             * Format: int64
-             * @description What is added to the multiples of the interval, in ms.
-             */
-            offset?: number | null;
+            /** @description What is added to the multiples of the interval. */
+            offset?: (number | string) | null;
             /** @description 0 to 9. */
             priority?: number | null;
             /** @description The IANA name of the pattern's time zone; by default `UTC`. */
             timeZone?: string | null;
-            /**
-             * Format: int32
-             * @description The longest time of a handler of `listen`, in ms.
-             */
-            timeout?: number | null;
+            /** @description The longest time of a handler of `listen`. */
+            timeout?: (number | string) | null;
             /** @description The value of its messages. */
             value: unknown;
         };
@@ -1402,6 +1491,17 @@ export interface components {
             pending: number;
             /** Format: int64 */
             processing: number;
+        };
+        /** @description So many deliveries in a time. */
+        Rate: {
+            algorithm: string;
+            /** Format: int32 */
+            limit: number;
+            /**
+             * Format: int64
+             * @description In ms.
+             */
+            per: number;
         };
         /** @description A poll of a queue. */
         Received: {
@@ -1598,6 +1698,8 @@ export interface components {
             attemptsLeft: number;
             /** @description RFC 3339. */
             enqueuedAt: string;
+            /** @description Its group. */
+            group?: string | null;
             id: string;
             /** @description Names the delivery when it ends. */
             lock: string;
@@ -2378,9 +2480,9 @@ export interface operations {
                 /** @description The key, as a literal of the command line. */
                 key: string;
                 /** @description The entry expires in so many ms. */
-                expireIn?: number;
+                expireIn?: number | string;
                 /** @description The same. */
-                expiresIn?: number;
+                expiresIn?: number | string;
             };
             header?: never;
             path?: never;
@@ -2862,9 +2964,9 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The entry expires in so many ms. */
-                expireIn?: number;
+                expireIn?: number | string;
                 /** @description The same. */
-                expiresIn?: number;
+                expiresIn?: number | string;
             };
             header?: never;
             path: {
@@ -3276,6 +3378,8 @@ export interface operations {
                 queue?: string;
                 /** @description Also those that are not due yet. */
                 delayed?: boolean;
+                /** @description Only those of this group. */
+                group?: string;
             };
             header?: never;
             path?: never;
@@ -3383,13 +3487,89 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    listGroups: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+                /** @description Most groups: 1 to 1000, by default 100. */
+                limit?: number;
+                /** @description Where the page before this one ended. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of groups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Groups"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    setLimits: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/cbor": components["schemas"]["Binary"];
+                "application/json": components["schemas"]["NewLimits"];
+                "application/vnd.openkv+json": components["schemas"]["NewLimits"];
+            };
+        };
+        responses: {
+            /** @description Set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitsChanged"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     listen: {
         parameters: {
             query?: {
                 /** @description The name of the queue. */
                 queue?: string;
                 /** @description Ms until another consumer gets a message that is not acknowledged. */
-                lockDuration?: number;
+                lockDuration?: number | string;
                 /** @description Most messages that are not acknowledged at one time: 1 to 1000, by default 10. */
                 concurrency?: number;
             };
@@ -3601,6 +3781,8 @@ export interface operations {
             query?: {
                 /** @description The name of the queue. */
                 queue?: string;
+                /** @description Only this group of it. */
+                group?: string;
             };
             header?: never;
             path?: never;
@@ -3635,9 +3817,9 @@ export interface operations {
                 /** @description The name of the queue. */
                 queue?: string;
                 /** @description Ms until another consumer gets the message. */
-                lockDuration?: number;
+                lockDuration?: number | string;
                 /** @description Wait so many ms for a message. */
-                wait?: number;
+                wait?: number | string;
             };
             header?: never;
             path?: never;
@@ -3674,6 +3856,8 @@ export interface operations {
             query?: {
                 /** @description The name of the queue. */
                 queue?: string;
+                /** @description Only this group of it. */
+                group?: string;
             };
             header?: never;
             path?: never;
@@ -4051,7 +4235,7 @@ export interface operations {
                 /** @description Those of the last answer, with commas; `null` for no entry. */
                 versionstamps?: string;
                 /** @description Wait so many ms for a difference. */
-                wait?: number;
+                wait?: number | string;
             };
             header?: never;
             path?: never;
@@ -4128,7 +4312,7 @@ export interface operations {
                 /** @description The answer ends after so many changes, at the end of a commit. */
                 limit?: number;
                 /** @description Wait so many ms for a change. */
-                wait?: number;
+                wait?: number | string;
             };
             header?: never;
             path?: never;
