@@ -73,7 +73,8 @@ async function run() {
   return new Promise((resolve) => {
     child.on("error", (error) => resolve(console.error(error) ?? 1));
     child.on("close", (code, signal) => {
-      if (signal !== null) console.error(`Schemathesis was ended after ${RUN_MS_MAX} ms by ${signal}`);
+      if (signal !== null)
+        console.error(`Schemathesis was ended after ${RUN_MS_MAX} ms by ${signal}`);
       resolve(code ?? 1);
     });
   });
