@@ -8,9 +8,9 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
+import { until } from "../kit/time.mjs";
 
 const worker = fileURLToPath(new URL("worker.mjs", import.meta.url));
-const PATIENCE_MS = 60_000;
 
 /**
  * Kills the leader `kills` times, at random moments; every third time it is stopped for longer than its lease
@@ -19,9 +19,7 @@ const PATIENCE_MS = 60_000;
 export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
   const [acked, open, bad] = [new Set(), new Set(), []];
   const workers = new Map();
-  const waiting = [];
   let started = 0;
-  const tell = () => waiting.splice(0).forEach((wake) => wake());
   function start() {
     const name = `w${started++}`;
     // Some have a cache from before, some begin without.
@@ -38,26 +36,19 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
         state.acks++;
       } else if (what === "open") open.add(id);
       else if (what === "bad") bad.push(line);
-      tell();
     });
     workers.set(name, state);
     return state;
   }
-  /** Until a condition holds; each message of a worker is a reason to look again. */
-  async function until(what, holds) {
-    const end = Date.now() + PATIENCE_MS;
-    while (!holds()) {
-      assert.ok(Date.now() < end, `${what}: ${JSON.stringify([...workers.keys()])} ${bad}`);
-      await new Promise((wake) => {
-        const timer = setTimeout(wake, 200);
-        waiting.push(() => (clearTimeout(timer), wake()));
-      });
-    }
-  }
+  const acks = (count, what) =>
+    until(
+      () => acked.size >= count,
+      () => `${what}: ${JSON.stringify([...workers.keys()])} ${bad}`,
+    );
   const reader = await openKv(url, { lead: "never" }).catch(async (error) => {
     if (error.code !== "UNAVAILABLE") throw error;
     start();
-    await until("a first write", () => acked.size > 0);
+    await acks(1, "a first write");
     return await openKv(url, { lead: "never" });
   });
   let reading = true;
@@ -78,8 +69,7 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
   while (workers.size < 2) start();
   const stopped = [];
   for (let n = 0; n < kills; n++) {
-    const size = acked.size;
-    await until("writes go on", () => acked.size >= size + 5);
+    await acks(acked.size + 5, "writes go on");
     const leading = [...workers].toSorted(([, a], [, b]) => b.acks - a.acks);
     const [name, leader] = leading.find(([, state]) => state.acks > 0);
     await new Promise((done) => setTimeout(done, Math.random() * 30));
@@ -94,8 +84,7 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
     start();
     if (stopped.length > 0 && n % 3 === 2) {
       // The next leader has written; the one before wakes and must not answer what is not in the log.
-      const now = acked.size;
-      await until("another leader writes", () => acked.size >= now + 5);
+      await acks(acked.size + 5, "another leader writes");
       const [old] = stopped.splice(0);
       old.child.kill("SIGCONT");
       await new Promise((done) => setTimeout(done, leaseMs));

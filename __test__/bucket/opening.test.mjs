@@ -13,10 +13,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { pathToFileURL } from "node:url";
 import { openKv, restore, serve } from "../../index.mjs";
 import { openkv } from "../cli/running.mjs";
-import { newFolder } from "../kit/folder.mjs";
+import { bucketUrl, newFolder } from "../kit/folder.mjs";
 
 const folder = newFolder("bucket-opening");
 let places = 0;
@@ -33,7 +32,7 @@ after(async () => {
 
 function fresh() {
   const path = join(folder, `bucket-${places++}`);
-  return { path, url: `bucket+${pathToFileURL(path).href}` };
+  return { path, url: bucketUrl(path) };
 }
 
 async function open(url, options) {
@@ -144,7 +143,7 @@ test("a cache of another database or another past is replaced", async () => {
   cpSync(other.path, copy, { recursive: true });
   const numbers = readdirSync(join(copy, "log")).toSorted();
   rmSync(join(copy, "log", numbers.at(-1)));
-  const back = `bucket+${pathToFileURL(copy).href}`;
+  const back = bucketUrl(copy);
   const elsewhere = await open(back);
   await elsewhere.set(["of"], "another past");
   await elsewhere.close();

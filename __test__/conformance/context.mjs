@@ -3,7 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { bucketUrl } from "../kit/folder.mjs";
 import { sharedPostgres } from "../kit/postgres.mjs";
 import { difference, show } from "./compare.mjs";
 import { runtime } from "./subject.mjs";
@@ -65,9 +65,7 @@ export class Context {
     if (this.variant === "memory") return ":memory:";
     if (this.variant === "file") return this.path();
     if (this.variant === "postgres") return (await sharedPostgres()).url();
-    if (this.variant === "bucket") {
-      return `bucket+${pathToFileURL(this.path(`${this.#files++}.bucket`)).href}`;
-    }
+    if (this.variant === "bucket") return bucketUrl(this.path(`${this.#files++}.bucket`));
     const options = { path: this.path(), listen: "127.0.0.1:0", accessToken };
     const server = await this.#subject.serve(options);
     this.#servers.push(server);

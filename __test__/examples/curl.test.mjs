@@ -14,11 +14,11 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { operations, document as readDocument, written } from "../../scripts/http-reference.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { until } from "../kit/time.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const read = (page) => readFileSync(join(root, page), "utf8");
 const HOST = "127.0.0.1:4512";
-const PATIENCE_MS = 20_000;
 const noCurl = spawnSync("curl", ["--version"]).error && "needs curl";
 const noBash = spawnSync("bash", ["--version"]).error && "needs bash";
 
@@ -116,14 +116,6 @@ class Session {
 
 function quoted(text) {
   return `'${text}'`;
-}
-
-async function until(isDone, why) {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (!isDone()) {
-    assert.ok(Date.now() < deadline, `${why()}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 /** Whether the lines are in the text, in this order and next to each other. */

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { pathToFileURL } from "node:url";
 
 const folders = [];
 const removeAll = () => folders.forEach(remove);
@@ -24,6 +25,9 @@ export function freshPaths(name) {
   let files = 0;
   return (file = `${files++}.sqlite3`) => join((folder ??= newFolder(name)), file);
 }
+
+/** The URL of a database in a folder that is used as an object store. */
+export const bucketUrl = (path) => `bucket+${pathToFileURL(path).href}`;
 
 function remove(folder) {
   try {

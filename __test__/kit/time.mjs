@@ -8,13 +8,19 @@ export { sleep };
 export const HANG_MS = 60_000;
 const LOOK_EVERY_MS = 5;
 
-/** Waits until `isSo()`, which may be asynchronous, is true; answers its value. Names `what` when it is not in time. */
+/**
+ * Waits until `isSo()`, which may be asynchronous, is true; answers its value. Names `what`, a text or a function that
+ * makes one, when it is not in time.
+ */
 export async function until(isSo, what, ms = HANG_MS) {
   const end = performance.now() + ms;
   for (;;) {
     const found = await isSo();
     if (found) return found;
-    if (performance.now() > end) throw new Error(`not so within ${ms} ms: ${what}`);
+    if (performance.now() > end) {
+      const told = typeof what === "function" ? what() : what;
+      throw new Error(`not so within ${ms} ms: ${told}`);
+    }
     await sleep(LOOK_EVERY_MS);
   }
 }
