@@ -1,10 +1,9 @@
 // Duty: fresh databases for the tests of this folder, in memory, on a file, behind a URL that our own
-// server answers, with a replica of that, and in a bucket; closed afterwards.
+// server answers, with a replica of that, on PostgreSQL and in a bucket; closed afterwards.
 
 import { join } from "node:path";
 import { after, describe } from "node:test";
-import { pathToFileURL } from "node:url";
-import { newFolder } from "../kit/folder.mjs";
+import { bucketUrl, newFolder } from "../kit/folder.mjs";
 import { sharedPostgres } from "../kit/postgres.mjs";
 import { closeAll, open, startServer } from "../kit/server.mjs";
 
@@ -83,20 +82,16 @@ export function onPostgres(name, suite) {
     "leading on PostgreSQL": "&lead=test",
   })) {
     const fresh = async (options) => open((await sharedPostgres()).url({ more }), options);
-    closing(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true, withoutIndexes: true }));
+    closing(`${name}, ${mode}`, () => suite(fresh, { onPostgres: true, withoutSearch: true }));
   }
 }
 
 /** In Node.js: the same in an object store, a folder, which has the same rules. */
 export function onBucket(name, suite) {
   if (!hasAllKinds) return;
-  const fresh = (options) => open(pathToBucket(`${freshPath()}.bucket`), options);
-  closing(`${name}, in a bucket`, () => suite(fresh, { inBucket: true, withoutIndexes: true }));
-}
-
-/** The URL of a folder that is used as an object store. */
-export function pathToBucket(path) {
-  return `bucket+${pathToFileURL(path).href}`;
+  const fresh = (options) => open(bucketUrl(`${freshPath()}.bucket`), options);
+  const lacks = { withoutSearch: true, withoutIndexes: true };
+  closing(`${name}, in a bucket`, () => suite(fresh, { inBucket: true, ...lacks }));
 }
 
 /** On each and behind a URL, for suites with calls that PostgreSQL does not offer. */
@@ -105,7 +100,10 @@ export function onEachAndServed(name, suite) {
   onServed(name, suite);
 }
 
-/** On each, behind a URL and on PostgreSQL (in Node.js): the same assertions, only the opener differs. */
+/**
+ * On each, behind a URL and, in Node.js, on PostgreSQL and in a bucket: the same assertions, only the opener differs. The
+ * suite is told what the kind lacks: full-text search (`withoutSearch`) and value indexes (`withoutIndexes`).
+ */
 export function onEveryKind(name, suite) {
   onEveryIndexed(name, suite);
   onBucket(name, suite);

@@ -50,8 +50,9 @@ test("every row has refusals of each kind, or says why not", () => {
   }
 });
 
-/** Methods whose arguments a database without indexes does not look at. */
-const OF_INDEXES = /^(Kv\.search|Kv\.createIndex|Kv(Value)?Index\..*)$/;
+/** Methods whose arguments a database without full-text search, or without value indexes, does not look at. */
+const OF_SEARCH = /^(Kv\.search|Kv\.createIndex|KvIndex\..*)$/;
+const OF_INDEXES = /^KvValueIndex\./;
 
 /**
  * What a row's calls are made on. All rows share a handle, since what is refused leaves nothing behind:
@@ -59,8 +60,10 @@ const OF_INDEXES = /^(Kv\.search|Kv\.createIndex|Kv(Value)?Index\..*)$/;
  */
 const made = async (row, kv) => (row.of === undefined ? kv : await row.of(kv));
 
-const suite = (fresh, { withoutIndexes } = {}) => {
-  const all = Object.entries(rows).filter(([name]) => !(withoutIndexes && OF_INDEXES.test(name)));
+const suite = (fresh, { withoutSearch, withoutIndexes } = {}) => {
+  const isLacking = (name) =>
+    (withoutSearch && OF_SEARCH.test(name)) || (withoutIndexes && OF_INDEXES.test(name));
+  const all = Object.entries(rows).filter(([name]) => !isLacking(name));
   let opened;
   const shared = () => (opened ??= fresh());
 

@@ -28,7 +28,7 @@ async function work(kv) {
   await kv.enqueue("deno's", { delay: 60_000 });
 }
 
-const suite = (fresh, { withoutIndexes } = {}) => {
+const suite = (fresh, { withoutSearch } = {}) => {
   test("count exactly what was done", async () => {
     const kv = await fresh();
     await work(kv);
@@ -81,7 +81,7 @@ const suite = (fresh, { withoutIndexes } = {}) => {
     const kv = await fresh();
     await work(kv);
     const name = 'odd "name"\\';
-    if (!withoutIndexes) await kv.createIndex({ prefix: ["doc"], fields: ["t"], name });
+    if (!withoutSearch) await kv.createIndex({ prefix: ["doc"], fields: ["t"], name });
     await kv.set(["doc", 1], { t: "some words" });
     const keys = kv.watch([["a"], ["b"]]).getReader();
     const feed = kv.watch({ prefix: ["a"] }).getReader();
@@ -93,7 +93,7 @@ const suite = (fresh, { withoutIndexes } = {}) => {
     assert.equal(metrics.watches, 1);
     assert.equal(metrics.feeds, 1);
     assert.equal(metrics.listeners, 1);
-    if (!withoutIndexes) assert.equal(metrics.indexes[name].documents, 1);
+    if (!withoutSearch) assert.equal(metrics.indexes[name].documents, 1);
 
     const families = parse(await kv.metrics({ format: "prometheus" }));
     const value = (name, labels = {}) => {
@@ -109,7 +109,7 @@ const suite = (fresh, { withoutIndexes } = {}) => {
     assert.equal(value("openkv_conflicts_total"), 1);
     assert.equal(value("openkv_operation_duration_seconds_count", { operation: "set" }), 41);
     assert.equal(value("openkv_queue_messages", { queue: "mail", state: "delayed" }), 1);
-    if (!withoutIndexes) assert.equal(value("openkv_index_documents", { index: name }), 1);
+    if (!withoutSearch) assert.equal(value("openkv_index_documents", { index: name }), 1);
     assert.equal(value("openkv_watchers", { kind: "feed" }), 1);
     const parts = families.get("openkv_background_failing").samples;
     assert.deepEqual(
