@@ -21,7 +21,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const testDir = join(root, "__test__");
 
 /** The tests that use the server that this script starts. */
-const NEEDS_POSTGRES = /^(api|conformance|postgres)\//;
+const NEEDS_POSTGRES = /^(api|cli|conformance|examples|postgres|processes|property)\//;
 
 /** Most files wait now and then: for timers, servers and processes. */
 const FILES_AT_ONCE = availableParallelism() + 1;
