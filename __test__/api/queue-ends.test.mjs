@@ -10,7 +10,7 @@ import { describe, test } from "node:test";
 import { sharedPostgres } from "../kit/postgres.mjs";
 import { argumentsFor } from "../kit/program.mjs";
 import { startServer } from "../kit/server.mjs";
-import { guard, sleep, until } from "../kit/time.mjs";
+import { HANG_MS, guard, sleep, until } from "../kit/time.mjs";
 import { freshPath, open } from "./databases.mjs";
 
 const NONE = { pending: 0, delayed: 0, processing: 0, dead: 0, total: 0, paused: false };
@@ -79,7 +79,9 @@ function suite(place) {
       let running = 0;
       const handler = async () => {
         running++;
-        await sleep(300);
+        await Promise.all([denos, watched]);
+        // An end that waits for no handler would come first.
+        await sleep(50);
         order.push("handler");
       };
       const listening = kv.queue("mail").listen(handler, { lockDuration: HOUR_MS });
@@ -90,13 +92,14 @@ function suite(place) {
       await Promise.all([kv.queue("mail").enqueue("m"), kv.enqueue("m")]);
       await until(() => running === 2, "a message for each handler");
       const closing = end(kv).then(() => order.push("close"));
-      await denos;
+      await guard(denos, HANG_MS, "Deno's listener ends while handlers run");
       assert.deepEqual(
         order.filter((what) => what !== "watch"),
         [],
         "as in Deno",
       );
-      await Promise.all([watched, closing, listening]);
+      await guard(watched, HANG_MS, "the watch ends while handlers run");
+      await Promise.all([closing, listening]);
       assert.equal(order[0], "watch");
       assert.deepEqual(order.slice(1).sort(), ["close", "handler", "handler"]);
       assert.equal(order[3], "close");

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
-import { sleep } from "../kit/time.mjs";
+import { until } from "../kit/time.mjs";
 import { openKv } from "../processes/target.mjs";
 import { failEach, failOne } from "./background.mjs";
 import { KINDS, skip, startSubject } from "./background/subject-process.mjs";
@@ -51,8 +51,7 @@ describe("background parts", { concurrency: 4 }, () => {
     ]) {
       subject.arm(KINDS[kind]);
       await subject.do("start", { which: ["watch", "feed", "listen"] });
-      // Nothing is said before the feed is open.
-      await sleep(300);
+      await subject.feedOpens();
       await kv.atomic().set(["a"], kind).set(["f", 1], kind).enqueue(kind).commit();
       const heard = (name) =>
         subject.hear((it) => it.heard === name && it.value === kind, `${name}, ${kind}`);
@@ -66,10 +65,7 @@ describe("background parts", { concurrency: 4 }, () => {
       const text = await subject.do("metrics");
       assert.match(text, new RegExp(`^openkv_background_failing\\{part="${part}"\\} 1$`, "m"));
       subject.disarm();
-      for (let i = 0; (await subject.do("stats")).length > 0; i++) {
-        assert.ok(i < 200, "it was not tried again");
-        await sleep(100);
-      }
+      await until(async () => (await subject.do("stats")).length === 0, "it is tried again");
       await subject.do("close");
       await subject.do("open", { path });
     }
@@ -117,7 +113,7 @@ describe("background parts", { concurrency: 4 }, () => {
     const kv = await openKv(path);
     t.after(() => kv.close());
     await subject.do("start", { which: ["feed"] });
-    await sleep(300);
+    await subject.feedOpens();
     await subject.do("close");
     await subject.do("open", { path });
     const which = ["watch", "feed", "listen", "receive"];
@@ -134,7 +130,7 @@ describe("background parts", { concurrency: 4 }, () => {
     }
     subject.disarm();
     await subject.do("start", { which });
-    await sleep(500);
+    await subject.feedOpens();
     await kv.atomic().set(["a"], 2).set(["f", 1], 2).enqueue(2).commit();
     await kv.queue("mail").enqueue(2);
     for (const name of which) {

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
+import { until } from "../kit/time.mjs";
 import { ACCESS_TOKEN, start } from "./mock.mjs";
 
 const URL_OF_NOBODY = "http://127.0.0.1:1/";
@@ -189,8 +190,7 @@ describe("a signal", () => {
     abort();
     await next;
     assert.equal(mock.entries.size, 1);
-    for (let n = 0; n < 200 && mock.watching > 0; n++) await new Promise((r) => setTimeout(r, 20));
-    assert.equal(mock.watching, 0);
+    await until(() => mock.watching === 0, "the watch ends at the server");
   });
 
   test("has no effect on a closed handle", async () => {
@@ -305,15 +305,14 @@ describe("in a separate process", { concurrency: 3 }, () => {
         await kv.get(["a"]);
         await kv.close();
       }
-      for (let i = 0; i < 200 && count() > before; i++) await new Promise((r) => setTimeout(r, 20));
+      for (let i = 0; i < 3000 && count() > before; i++) await new Promise((r) => setTimeout(r, 20));
       console.log(count() - before);`;
     assert.deepEqual(await run(program, { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN }), {
       out: "0",
       code: 0,
     });
     const left = () => new Promise((resolve) => mock.server.getConnections((_, n) => resolve(n)));
-    for (let i = 0; i < 200 && (await left()) > 0; i++) await new Promise((r) => setTimeout(r, 20));
-    assert.equal(await left(), 0);
+    await until(async () => (await left()) === 0, "the connections end");
   });
 
   for (const h2 of [false, true]) {

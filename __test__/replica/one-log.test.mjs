@@ -7,6 +7,7 @@ import { archived } from "../archive/messages.mjs";
 import { openkv } from "../cli/running.mjs";
 import { freshPaths } from "../kit/folder.mjs";
 import { open, startServer } from "../kit/server.mjs";
+import { until } from "../kit/time.mjs";
 import { all } from "./entries.mjs";
 
 const accessToken = "an-access-token";
@@ -19,12 +20,6 @@ async function upTo(reader, versionstamp) {
     const { value } = await reader.read();
     changes.push(...value.changes.map(({ type, key }) => `${type} ${key.join("/")}`));
     if (value.versionstamp >= versionstamp) return changes;
-  }
-}
-
-async function untilReached(near, versionstamp) {
-  while (((await near.replica.status()).version ?? "") < versionstamp) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
@@ -46,7 +41,8 @@ test("a feed, a replica and an archive follow one log", async () => {
   const { versionstamp } = await kv.set(["a", "end"], true);
   const told = await upTo(reader, versionstamp);
   assert.deepEqual(told.sort(), ["delete a/1", "set a/2", "set a/3", "set a/end"]);
-  await untilReached(near, versionstamp);
+  const reached = async () => ((await near.replica.status()).version ?? "") >= versionstamp;
+  await until(reached, "the replica has the last commit");
   assert.deepEqual(await all(near, { consistency: "eventual" }), await all(kv));
   await archived(kv, archive);
   const restored = fresh();

@@ -7,6 +7,7 @@ import { openKv, restore } from "../../index.mjs";
 import { openkv } from "../cli/running.mjs";
 import { freshPaths } from "../kit/folder.mjs";
 import { open, startServer } from "../kit/server.mjs";
+import { until } from "../kit/time.mjs";
 import { all } from "./entries.mjs";
 import { linkTo } from "./link.mjs";
 
@@ -32,13 +33,11 @@ async function movable(path = fresh()) {
   };
 }
 
-async function untilCopied(near, copies) {
-  for (;;) {
+const untilCopied = (near, copies) =>
+  until(async () => {
     const status = await near.replica.status();
-    if (status.copies >= copies && status.state === "following") return status;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+    return status.copies >= copies && status.state === "following" && status;
+  }, `copy ${copies}`);
 
 test("a restored server is noticed, copied again, and told", async () => {
   const place = await movable();

@@ -180,7 +180,7 @@ test("watches and feeds that are dropped on an open handle end, at home and else
     });
     await sleep(200);
     let after;
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < ${SETTLE_MS_MAX / 20}; i++) {
       gc();
       await sleep(20);
       after = await home.metrics();
@@ -215,7 +215,7 @@ test("abandoned watches, lists and operations are collected", { skip }, async ()
       await kv.close();
     }
     for (let i = 0; i < 25; i++) await leave();
-    for (let i = 0; i < 100 && collected < 100; i++) { gc(); await sleep(20); }
+    for (let i = 0; i < ${SETTLE_MS_MAX / 20} && collected < 100; i++) { gc(); await sleep(20); }
     const result = { collected };`);
   assert.equal(collected, 100);
 });

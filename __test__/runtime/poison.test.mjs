@@ -2,17 +2,20 @@
 // its way to the dead letters, and the messages behind it are handled.
 
 import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
 import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { HANG_MS, guard, until } from "../kit/time.mjs";
 
 const require = createRequire(import.meta.url);
 const binding = require("../../dist/native/binding.js");
 const { encodeKey } = require("../../dist/codec/key.js");
 const { Writer } = require("../../dist/codec/writer.js");
+const { OPENED, SETTLED } = require("../../dist/native/contract.js");
 
 const HANDLE_ID = 1;
 const WRITE_ID = 2;
@@ -41,11 +44,15 @@ async function enqueueRaw(path, value, deadKey) {
   writer.u8(END);
   const limits = binding.limits();
   const options = { path, durability: "full", readonly: false, busyTimeoutMs: 5000, limits };
-  const attachment = binding.attach(Buffer.alloc(1), () => {});
+  const events = new EventEmitter();
+  const attachment = binding.attach(Buffer.alloc(1), (kind, id) => events.emit(id, kind));
+  const event = (id, what) => guard(once(events, id), HANG_MS, what);
+  const opened = event(HANDLE_ID, "the handle opens");
   const handle = new binding.Handle(attachment, HANDLE_ID, options);
-  // Nobody hears that it has opened; a write before that is refused.
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.deepEqual(await opened, [OPENED]);
+  const settled = event(WRITE_ID, "the message is committed");
   handle.write(WRITE_ID, 1, writer.buf, writer.pos);
+  assert.deepEqual(await settled, [SETTLED]);
   handle.close(CLOSE_ID);
 }
 
@@ -63,16 +70,16 @@ test("a message that cannot be read fails, and harms no other", async () => {
     const listening = kv.listenQueue((message) => {
       got.push(message);
     });
-    for (let i = 0; ; i++) {
+    const isDead = async () => {
       // The dead letter holds the same bytes: to read it is an error of its own.
       const dead = await kv.get(["dead"]).catch((error) => error);
-      if (dead instanceof RangeError) break;
+      if (dead instanceof RangeError) return true;
       assert.equal(dead.versionstamp, null);
-      assert.ok(i < 1500, "the dead letter did not come");
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+      return false;
+    };
+    await until(isDead, "the dead letter comes");
     await kv.enqueue("after it");
-    while (got.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => got.length >= 2, "the others are handled");
     assert.deepEqual(got, ["behind it", "after it"]);
     // Delivered twice: at once, and after its one backoff of 20 ms.
     assert.equal(errors.filter((text) => text.includes("Exception in queue handler")).length, 2);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { newFolder } from "../../kit/folder.mjs";
-import { guard } from "../../kit/time.mjs";
+import { guard, until } from "../../kit/time.mjs";
 import { startChild } from "../../processes/children.mjs";
 
 /** Far more than anything takes that a test waits for; catches hangs. */
@@ -44,6 +44,7 @@ export async function startSubject() {
   const control = openSync(faults.controlPath, "r+");
 
   const said = [];
+  let marks = 0;
   const looks = new Set();
   const env = { ...process.env, ...faults.env };
   const onLine = (line) => {
@@ -93,6 +94,17 @@ export async function startSubject() {
       const calls = new Int32Array(1);
       readSync(control, new Uint8Array(calls.buffer), 0, 4, 12);
       return calls[0];
+    },
+    /** Waits until the subject's feed has failed, or is open: from then on it tells of every commit. */
+    async feedOpens() {
+      const mark = `open ${marks++}`;
+      const hasOpened = async () => {
+        await this.do("set", { key: ["f", 0], value: mark });
+        return said.some(
+          (it) => it.failed === "feed" || (it.heard === "feed" && it.value === mark),
+        );
+      };
+      await until(hasOpened, "the feed is open");
     },
     async end() {
       child.kill();
