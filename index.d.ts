@@ -1181,9 +1181,12 @@ export type KvScheduleTiming = (
       timeZone?: string | undefined;
     }
   | {
-      /** The interval in ms, 10 to 31536000000 (a year). The due times are its multiples since 1970, in UTC. */
+      /**
+       * The interval in ms or with a unit (`"5m"`), from 10 ms to 31536000000 ms (a year). The due times are its multiples
+       * since 1970, in UTC.
+       */
       every: KvDuration;
-      /** Added to each due time, in ms, less than `every`. Default: 0. */
+      /** Added to each due time, in ms or with a unit (`"30s"`), less than `every`. Default: 0. */
       offset?: KvDuration | undefined;
     }
 ) & {
@@ -1584,13 +1587,19 @@ export interface KvQueue<T = any> {
    *
    * Rejects as {@link Kv.set}; with {@link KvError} of code `UNSUPPORTED` on a server that does not know it.
    *
+   * @param options.group Pauses the messages of this group alone: {@link groups} says so, and {@link stats} does not.
+   *
    * @example
    * await kv.queue("mail").pause();
    * console.log((await kv.queue("mail").stats()).paused); // true
    * await kv.queue("mail").resume();
    */
   pause(options?: KvGroupOptions): Promise<void>;
-  /** Ends a {@link pause}: the waiting consumers of all processes get messages again. */
+  /**
+   * Ends a {@link pause}: the waiting consumers of all processes get messages again.
+   *
+   * @param options.group Ends the pause of this group; that of the queue stays.
+   */
   resume(options?: KvGroupOptions): Promise<void>;
 
   /**
@@ -1628,6 +1637,7 @@ export interface KvQueue<T = any> {
    * them at most. Rejects as {@link pause}.
    *
    * @param options.delayed Default: false.
+   * @param options.group Deletes the messages of this group alone.
    */
   drain(options?: KvDrainOptions): Promise<number>;
 
@@ -1675,7 +1685,7 @@ export interface KvQueue<T = any> {
 
 /** The options of {@link KvQueue.pause} and {@link KvQueue.resume}. */
 export interface KvGroupOptions extends KvCallOptions {
-  /** Only this group. */
+  /** Only this group, 1 to 256 bytes. Default: the whole queue. */
   group?: string | undefined;
 }
 
@@ -3228,7 +3238,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * may call this at every start.
    *
    * Rejects with `TypeError` for an invalid option, and when another index has the prefix (see
-   * `replace`) or the name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write.
+   * `replace`) or the name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write, with
+   * code `UNSUPPORTED` on PostgreSQL, in an object store, and on a server that is not openkv's.
    *
    * @example
    * const index = await kv.createIndex({ prefix: ["products"], fields: ["name", "details.maker"] });
@@ -3238,7 +3249,8 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Creates a value index over the entries under a prefix: lists with `where` read only what it names, and
    * lists with `orderBy` come in its order. From then on every commit keeps it exact. Rejects as for a
-   * full-text index; with code `UNSUPPORTED` in files for Deno.
+   * full-text index, but with code `UNSUPPORTED` in files for Deno, in an object store, and on a server that is not
+   * openkv's.
    *
    * @example
    * await kv.createIndex({ type: "value", prefix: ["users"], on: "email", unique: true });
@@ -3715,13 +3727,16 @@ export interface OpenKvOptions {
     | { persistent?: boolean | undefined; flushInterval?: KvDuration | undefined }
     | undefined;
   /**
-   * For a file of openkv's own, memory, or PostgreSQL: whether the database keeps a log of all committed changes, in
-   * order. A change is kept for `retention`, a duration in milliseconds or with a unit (`"36h"`; default: a day), and
-   * older ones go when the log has more than `maxBytes` bytes (default: 1 GiB). The database remembers the setting for
-   * all its processes; without the option it stays as it is, which is off in a new database. The first change feed, replica
-   * or archive turns it on. `false` turns it off and deletes it, with the history; open feeds then reject with {@link
-   * KvFeedGapError} after the next commit, and a new one turns it on again. With `messages` (default: false) the log also has the messages and dead
-   * letters of queues, so that a restore from an archive has those of its moment; the end of a delivery is then a commit.
+   * For a file of openkv's own, memory, PostgreSQL, or an object store (in the copy of each process): whether the
+   * database keeps a log of all committed changes, in order. A change is kept for `retention`, a duration in
+   * milliseconds or with a unit (`"36h"`; default: a day), and older ones go when the log has more than `maxBytes`
+   * bytes (default: 1 GiB). The database remembers the setting for all its processes; without the option it stays as
+   * it is, which is off in a new database. `history` and the first replica or archive turn it on, and so does the
+   * first change feed, for which it keeps seven days; on PostgreSQL feeds read a table of their own instead. `false`
+   * turns it off and deletes it, with the history; open feeds that read it then reject with {@link KvFeedGapError}
+   * after the next commit, and a new one turns it on again. With `messages` (default: false) the log also has the
+   * messages and dead letters of queues, so that a restore from an archive has those of its moment; the end of a
+   * delivery is then a commit.
    */
   log?:
     | boolean
@@ -3732,9 +3747,10 @@ export interface OpenKvOptions {
       }
     | undefined;
   /**
-   * For a file of openkv's own, memory, or PostgreSQL: for how long the database keeps what is replaced or deleted, for
-   * {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`). It turns on the log. The history
-   * begins when it is turned on. The database remembers the setting; `false` turns it off and deletes the history.
+   * For a file of openkv's own, memory, PostgreSQL, or an object store (in the copy of each process): for how long the
+   * database keeps what is replaced or deleted, for {@link Kv.at}: a duration in milliseconds or with a unit (`"7d"`).
+   * It turns on the log. The history begins when it is turned on. The database remembers the setting; `false` turns it
+   * off and deletes the history.
    */
   history?: KvDuration | false | undefined;
   /**
@@ -3906,6 +3922,7 @@ export interface KvReplica {
  *   servers of one database with commas, like `"https://a.example/shop,https://b.example/shop"`: when
  *   one of them cannot be reached, the next one is asked
  * - a `postgres:` URL: a database on a PostgreSQL server (docs/postgres.md)
+ * - an `s3:`, `gs:`, `az:` or `bucket+file:` URL: a database in an object store (docs/bucket.md)
  * - `":memory:"`: a private database in memory that ends with its handle
  * - left out: the path or URL in `OPENKV_URL`, else `.openkv/kv.sqlite3` beside the nearest
  *   `package.json` or `deno.json` above the working directory

@@ -397,7 +397,7 @@ export const SENTENCES = {
     "0 to {PRIORITY_MAX}; the highest is delivered first",
     "and the like. At most {CRON_BYTES_MAX}.",
     "no process could keep for {SCHEDULE_MISSED_MS} or longer",
-    "The interval in ms, {SCHEDULE_INTERVAL_MS_MIN:ms} to {SCHEDULE_INTERVAL_MS_MAX:ms}",
+    '(`"5m"`), from {SCHEDULE_INTERVAL_MS_MIN} to {SCHEDULE_INTERVAL_MS_MAX:ms} ms (a year)',
     "1 to {SCHEDULE_NAME_BYTES_MAX} in UTF-8 without control characters",
     "1 to {DEAD_LIST_MAX}. Default: {js/queue/queue-options.ts DEAD_LIST}.",
     "1 to {CONCURRENCY_MAX}. Default: {js/queue/queue-options.ts CONCURRENCY}.",
@@ -431,6 +431,8 @@ export const SENTENCES = {
     "`UNAVAILABLE`. Default: {BUSY_TIMEOUT_MS_DEFAULT:ms}.",
     "(default: {js/api/open.ts METRICS_FLUSH_MS_DEFAULT:ms}, at least {js/api/open.ts METRICS_FLUSH_MS_MIN:ms})",
     '(`"36h"`; default: {LOG_RETENTION_MS})',
+    "first change feed, for which it keeps {FEED_AGE_MS_MAX}",
+    "Only this group, 1 to {MESSAGE_GROUP_BYTES_MAX}. Default: the whole queue",
     "(default: {LOG_BYTES_MAX})",
     "from {CACHE_BYTES_MIN} to {CACHE_BYTES_MAX}.",
     "Default: {CACHE_BYTES_DEFAULT}.",
@@ -508,6 +510,7 @@ export const OTHERS = {
   "index.d.ts": [
     "work up to 64 MiB", // __test__/api/wide.test.mjs
     '(`"5s"`)',
+    '(`"30s"`)',
     'with units (`ms`, `s`, `m`, `h`, `d`): `"30s"`',
     '["jobs", "cleanup"], { ttl: "30s" }',
     "The first interval, 1 ms to",
