@@ -14,10 +14,10 @@ import {
 const DAY_MS = 86_400_000;
 const queue = (kv) => kv.queue("q");
 const dead = (kv) => kv.queue("q").dead;
-/** A message that was received. */
+/** A message that was received. Its lock outlasts all rows, which compare the queues before and after. */
 const message = async (kv) => {
   await kv.queue("held").enqueue(1);
-  return await kv.queue("held").receive();
+  return await kv.queue("held").receive({ lockDuration: DAY_MS });
 };
 
 /** A message in a handler, which runs until the handle is closed. */
