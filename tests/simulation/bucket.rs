@@ -287,8 +287,8 @@ impl World {
         Some(self.processes[at].stopped_until).filter(|until| *until > self.now)
     }
 
-    /// A process stops for a while, or dies and comes back with its copy, without it, or with a copy of
-    /// another past.
+    /// A process stops for a while, or ends, as a leader in order or not, and comes back with its copy, without
+    /// it, or with a copy of another past.
     fn fault(&mut self) {
         let at = self.rng.below(PROCESSES as u64) as usize;
         match self.rng.below(5) {
@@ -297,6 +297,9 @@ impl World {
                 self.processes[at].stopped_until = self.now + self.rng.below(most);
             }
             2 => {
+                if self.rng.below(2) == 0 {
+                    self.release(at);
+                }
                 self.abandon(at);
                 self.processes[at].doing = Doing::Dead;
                 self.processes[at].id = 0;
@@ -318,6 +321,19 @@ impl World {
                 self.processes[at] = self.started(copy, leads);
             }
         }
+    }
+
+    /// A leader without a batch in flight lets others lead at once. It answers nothing from here on.
+    fn release(&mut self, at: usize) {
+        let process = &self.processes[at];
+        let Doing::Leading(leading) = &process.doing else { return };
+        let publishes = leading.window.in_flight() > 0 || !leading.held.is_empty();
+        if publishes || leading.deposed || self.is_stopped(at).is_some() {
+            return;
+        }
+        let (number, beat) = leading.lease;
+        let lease = LeaseText { holder: process.id, beat: beat + 1, released: true };
+        self.ask(at, Ask::Lease(number, lease));
     }
 
     /// The clients of a process that has died do not know what has become of their writes.
