@@ -38,6 +38,12 @@ const commands = {
     return `has ${token}`;
   },
   write: async () => `wrote ${await write()}`,
+  /** Stops between its writes: one that is under way would keep the file from all other processes. */
+  async writeAndStop() {
+    tell(`wrote ${await write()}`);
+    process.kill(process.pid, "SIGSTOP");
+    return "continues";
+  },
   release: async () => `released ${await lease.release()}`,
   /** Acquires and releases until it is told to end. */
   async compete() {
