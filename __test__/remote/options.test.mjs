@@ -10,6 +10,8 @@ import { openKv } from "../../index.mjs";
 import { until } from "../kit/time.mjs";
 import { ACCESS_TOKEN, start } from "./mock.mjs";
 
+/** A hang guard for one program. */
+const PROGRAM_MS_MAX = 120_000;
 const URL_OF_NOBODY = "http://127.0.0.1:1/";
 
 describe("options", () => {
@@ -207,7 +209,7 @@ describe("a signal", () => {
 async function run(program, env) {
   const { OPENKV_ACCESS_TOKEN: _, DENO_KV_ACCESS_TOKEN: __, ...inherited } = process.env;
   const args = ["--input-type=module", "--eval", program];
-  const options = { env: { ...inherited, ...env }, timeout: 30_000 };
+  const options = { env: { ...inherited, ...env }, timeout: PROGRAM_MS_MAX };
   const child = spawn(process.execPath, args, options);
   let out = "";
   child.stdout.on("data", (chunk) => (out += chunk));
