@@ -356,6 +356,7 @@ macro_rules! rules_of_copies {
             trimming {
                 a_large_commit_leaves_the_history_in_steps
                 the_log_is_bounded_and_turned_off
+                segments_without_changes_are_bounded
             }
         }
     };

@@ -7,7 +7,8 @@ use super::Tables;
 use crate::ReplicationLog;
 use crate::feed::{FeedLog, FeedState, changes_in};
 use crate::replication::extent::{
-    Beginning, Changed, Extent, Outline, Segments, change, has_removal, trim, visit_changes,
+    Beginning, Changed, Extent, Outline, Segments, change, counted, has_removal, trim,
+    visit_changes,
 };
 use crate::replication::{no_longer, time_of};
 use openkv_core::codec::change_log;
@@ -76,12 +77,14 @@ impl Log {
         now_ms: i64,
     ) -> Result<()> {
         let (first, last) = commits.into_inner();
-        let bytes = change_log::encode_all(first, changes, messages);
+        let mut changes = change_log::encode_all(first, changes, messages);
+        changes.shrink_to_fit();
+        let bytes = counted(changes.len() as u64);
         let mut extent = self.extent;
         extent.newest_ms = extent.newest_ms.max(now_ms);
-        extent.bytes += bytes.len() as u64;
-        let outline = Outline { first, last, at_ms: extent.newest_ms, bytes: bytes.len() as u64 };
-        self.segments.insert(outline.last, Segment { outline, changes: bytes });
+        extent.bytes += bytes;
+        let outline = Outline { first, last, at_ms: extent.newest_ms, bytes };
+        self.segments.insert(outline.last, Segment { outline, changes });
         trim(self, &mut extent)?;
         self.extent = extent;
         Ok(())

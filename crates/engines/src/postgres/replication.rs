@@ -19,9 +19,10 @@ use openkv_core::model::{
     Moment, Origin, POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
 };
 
-/// The time of a segment never decreases, although a leader can be behind the clock of the server.
+/// The time of a segment never decreases, although a leader can be behind the clock of the server. A segment counts
+/// `SEGMENT_BYTES` beside its changes.
 pub(super) const APPEND: &str = "\
-WITH kept AS (UPDATE openkv.replication SET bytes = bytes + octet_length($5::bytea), \
+WITH kept AS (UPDATE openkv.replication SET bytes = bytes + octet_length($5::bytea) + 64, \
 newest_ms = greatest(newest_ms, $4::int8) WHERE db = $1 RETURNING newest_ms) \
 INSERT INTO openkv.segments (db, version, first, at_ms, changes) \
 SELECT $1, $2, $3, newest_ms, $5 FROM kept";
@@ -33,7 +34,7 @@ WITH log AS MATERIALIZED (SELECT bytes, bytes_max, newest_ms - retention_ms AS f
 CASE WHEN history_ms IS NOT NULL THEN history_version END AS since \
 FROM openkv.replication WHERE db = $1), \
 old AS MATERIALIZED (SELECT place, at_ms, size, sum(size) OVER (ORDER BY version) - size AS before \
-FROM (SELECT ctid AS place, version, at_ms, octet_length(changes)::int8 AS size \
+FROM (SELECT ctid AS place, version, at_ms, octet_length(changes)::int8 + 64 AS size \
 FROM openkv.segments WHERE db = $1 ORDER BY version LIMIT $2) AS s), \
 gone AS (DELETE FROM openkv.segments AS s USING log, old WHERE s.ctid = old.place \
 AND (old.at_ms < log.from_ms OR log.bytes - old.before > log.bytes_max) \

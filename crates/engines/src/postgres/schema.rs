@@ -165,6 +165,14 @@ WITH d AS (UPDATE openkv.databases SET epoch = epoch + 1 WHERE leader IS NOT NUL
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
 ";
 
+/// Up to the format 5 a log counted only the changes of its segments, without their `SEGMENT_BYTES`.
+const COUNT_SEGMENTS: &str = "\
+UPDATE openkv.replication AS r
+  SET bytes = r.bytes + 64 * (SELECT count(*) FROM openkv.segments AS s
+    WHERE s.db = r.db AND s.version > r.complete)
+  WHERE EXISTS (SELECT FROM openkv.format WHERE version < 6);
+";
+
 /// The SQL that creates the tables. An administrator may run it for a user without the right to.
 #[must_use]
 pub fn script() -> String {
@@ -255,7 +263,7 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
 
 fn change_format(session: &mut Session) -> Result<()> {
     let changed = session.execute(&format!(
-        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}{TABLES_OF_FORMAT_6}\
+        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}{TABLES_OF_FORMAT_6}{COUNT_SEGMENTS}\
          UPDATE openkv.format SET version = {FORMAT} WHERE version < {FORMAT};\nCOMMIT;\n"
     ));
     if let Err(error) = &changed {

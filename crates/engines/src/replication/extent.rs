@@ -12,6 +12,10 @@ use super::damaged;
 pub(crate) const DEFAULT_BOUNDS: LogBounds =
     LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
 
+/// What a segment counts beside its changes, in bytes: about what its row and its entries in indexes take. So a bound
+/// of bytes also bounds segments without changes.
+pub(crate) const SEGMENT_BYTES: u64 = 64;
+
 /// The bounds of a log that a feed turns on: its readers may be away for days.
 pub(crate) const FEED_BOUNDS: LogBounds =
     LogBounds { retention_ms: FEED_AGE_MS_MAX, bytes_max: LOG_BYTES_MAX };
@@ -27,7 +31,7 @@ pub(crate) struct Extent {
     pub(crate) complete: u64,
     /// Every removal of the commits after this one is logged. Not after `complete`.
     pub(crate) removed: u64,
-    /// Bytes of all segments.
+    /// What all segments count ([`counted`]), in bytes.
     pub(crate) bytes: u64,
     /// The time of the last segment.
     pub(crate) newest_ms: i64,
@@ -62,7 +66,13 @@ pub(crate) struct Outline {
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) at_ms: i64,
+    /// What it counts ([`counted`]).
     pub(crate) bytes: u64,
+}
+
+/// What a segment counts, in bytes, by the length of its changes.
+pub(crate) fn counted(changes: u64) -> u64 {
+    SEGMENT_BYTES + changes
 }
 
 /// The result of a change of the settings.

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::history::{HistoryReader, HistoryWriter};
 use super::statement::{Run, Statement};
 use crate::replication::extent::{
-    Beginning, Changed, Extent, Outline, Segments, change, has_removal, trim,
+    Beginning, Changed, Extent, Outline, Segments, change, counted, has_removal, trim,
 };
 use crate::replication::{ReplicationLog, time_of};
 use openkv_core::codec::change_log;
@@ -145,7 +145,7 @@ impl LogWriter {
         let Some(mut extent) = extent else { return Ok(()) };
         // A clock that was set back must not disorder the log.
         extent.newest_ms = extent.newest_ms.max(now_ms);
-        extent.bytes += bytes.len() as u64;
+        extent.bytes += counted(bytes.len() as u64);
         let run = self.insert.run().int(1, last.cast_signed());
         let run = run.int(2, first.cast_signed()).int(3, extent.newest_ms);
         run.blob(4, &bytes).finish()?;
@@ -217,7 +217,7 @@ impl Segments for LogWriter {
             last: run.column_int(0).cast_unsigned(),
             first: run.column_int(1).cast_unsigned(),
             at_ms: run.column_int(2),
-            bytes: run.column_int(3).cast_unsigned(),
+            bytes: counted(run.column_int(3).cast_unsigned()),
         })
     }
 

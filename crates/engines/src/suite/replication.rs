@@ -3,6 +3,7 @@
 use super::history::{ORIGIN, entries, random_history, state};
 use super::*;
 use crate::memory::MemoryEngine;
+use crate::replication::extent::counted;
 use openkv_core::model::{
     BEFORE_EXPIRY_MS, DeadLetterChange, LogBounds, LogSegment, LogSettings, LogState, Segment,
     Setting,
@@ -26,6 +27,11 @@ pub(super) fn segments(reader: &mut impl Reader, after: u64) -> Vec<Segment> {
         })
     });
     found
+}
+
+/// What the segments of a log count.
+pub(super) fn counted_of(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| counted(segment.changes.len() as u64)).sum()
 }
 
 pub(super) fn a_copy_repeats_the_log(engine: &impl Engine) {
@@ -112,8 +118,7 @@ pub(super) fn every_commit_is_in_one_segment(engine: &impl Engine) {
     let LogState { version, log } = state(&mut reader);
     assert_eq!(assert_gapless(&found, 1), version);
     assert_eq!(log.unwrap().complete, 1);
-    let bytes: usize = found.iter().map(|segment| segment.changes.len()).sum();
-    assert_eq!(log.unwrap().bytes, bytes as u64);
+    assert_eq!(log.unwrap().bytes, counted_of(&found));
     // Reading goes on anywhere, and each commit leads to its segment.
     for segment in &found {
         for version in segment.first..=segment.last {

@@ -1,7 +1,7 @@
 //! The replication log of a database on PostgreSQL, which several processes write.
 
 use super::history::{DAY_MS, Entries, ORIGIN, entries, state};
-use super::replication::{assert_gapless, log_on, segments};
+use super::replication::{assert_gapless, counted_of, log_on, segments};
 use super::*;
 use crate::memory::MemoryEngine;
 use crate::postgres::{PostgresEngine, Server};
@@ -74,16 +74,21 @@ fn processes_without_a_leader_log_by_turns() {
 
 #[test]
 fn old_segments_are_trimmed_by_time_and_by_bytes() {
-    for (bounds, late_ms) in [
-        (LogBounds { retention_ms: 10, bytes_max: 1 << 30 }, 100),
-        (LogBounds { retention_ms: DAY_MS, bytes_max: 2000 }, 0),
-    ] {
+    let sets = || write(vec![], vec![set("a", &[7; 100])]);
+    // It is a segment without changes.
+    let enqueues = || enqueue(1, NOW, &[], &[]);
+    let cases: [(LogBounds, i64, &dyn Fn() -> AtomicWrite); 3] = [
+        (LogBounds { retention_ms: 10, bytes_max: 1 << 30 }, 100, &sets),
+        (LogBounds { retention_ms: DAY_MS, bytes_max: 2000 }, 0, &sets),
+        (LogBounds { retention_ms: DAY_MS, bytes_max: 640 }, 0, &enqueues),
+    ];
+    for (bounds, late_ms, commits) in cases {
         let engine = open(&server::fresh_url());
         let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
         let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
         writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
         let mut put = |now_ms| {
-            let writes = vec![write(vec![], vec![set("a", &[7; 100])])];
+            let writes = vec![commits()];
             apply_at(&mut writer, Work { writes, ..Work::default() }, now_ms);
         };
         for _ in 0..10 {
@@ -97,7 +102,6 @@ fn old_segments_are_trimmed_by_time_and_by_bytes() {
         assert!(log.complete >= 10, "{log:?}");
         let left = segments(&mut reader, 0);
         assert_eq!(assert_gapless(&left, log.complete), 10 + POSTGRES_LOG_TRIM_BATCHES);
-        let bytes: usize = left.iter().map(|segment| segment.changes.len()).sum();
-        assert_eq!(log.bytes, bytes as u64);
+        assert_eq!(log.bytes, counted_of(&left));
     }
 }

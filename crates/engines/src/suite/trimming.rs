@@ -1,7 +1,9 @@
 //! The rules of engines that trim the replication log and the history with each commit.
 
 use super::history::{DAY_MS, ORIGIN, keep, state, versions};
+use super::replication::{assert_gapless, segments};
 use super::*;
+use crate::replication::extent::counted;
 use openkv_core::model::{
     LOG_FORGET_CHANGES_MAX, LOG_TRIM_SEGMENTS, LogBounds, LogExtent, LogSettings, LogState, Moment,
     Setting,
@@ -66,4 +68,20 @@ pub(super) fn the_log_is_bounded_and_turned_off(engine: &impl Engine) {
     keep(&mut writer, DAY_MS, NOW);
     let log = state(&mut reader).log.unwrap();
     assert_eq!((log.complete, log.origin.database), (11, name));
+}
+
+/// A commit that only enqueues is a segment without changes, and counts too.
+pub(super) fn segments_without_changes_are_bounded(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let bounds = LogBounds { retention_ms: DAY_MS, bytes_max: 1000 };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+    writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
+    for _ in 0..30 {
+        commit(&mut writer, vec![enqueue(1, NOW, &[], &[])]);
+    }
+    let log = state(&mut reader).log.unwrap();
+    let left = segments(&mut reader, 0);
+    let most = bounds.bytes_max / counted(1);
+    assert_eq!((left.len() as u64, log.bytes), (most, most * counted(1)));
+    assert_eq!(assert_gapless(&left, log.complete), 30);
 }

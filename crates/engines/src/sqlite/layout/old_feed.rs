@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::SPILLED;
-use crate::replication::extent::FEED_BOUNDS;
+use crate::replication::extent::{FEED_BOUNDS, SEGMENT_BYTES};
 use crate::sqlite::errors::failure;
 use crate::sqlite::values::{encoding, shown};
 use openkv_core::codec::change_log;
@@ -45,13 +45,19 @@ UPDATE openkv_log_state SET removed = min(complete, (SELECT seq FROM data_versio
   complete));
 ";
 
+/// Up to format 5 a log counted only the changes of its segments.
+const COUNT_SEGMENTS: &str =
+    "UPDATE openkv_log_state SET bytes = bytes + ?1 * (SELECT count(*) FROM openkv_log)";
+
 /// Moves the changes of feeds to the log, if it is off. A log that is on keeps what it has.
 pub(super) fn move_to_log(file: &Connection) -> Result<()> {
     let complete = file.query_row(COMPLETE, [], |row| row.get(0)).optional().map_err(failure)?;
     if let Some(complete) = complete {
         begin(file, complete)?;
     }
-    file.execute_batch(KEEP_REMOVED).map_err(failure)
+    file.execute_batch(KEEP_REMOVED).map_err(failure)?;
+    let segment = SEGMENT_BYTES.cast_signed();
+    file.execute(COUNT_SEGMENTS, [segment]).map(drop).map_err(failure)
 }
 
 fn begin(file: &Connection, complete: i64) -> Result<()> {
@@ -72,13 +78,14 @@ fn begin(file: &Connection, complete: i64) -> Result<()> {
     file.execute(sql, row).map(drop).map_err(failure)
 }
 
-/// The segments: one for each commit with rows, and one for commits without rows behind them.
+/// The segments of the log: each ends with a commit that has rows, the last one with the last commit of the file.
 struct Segments<'f> {
     file: &'f Connection,
     /// The last commit of the last segment.
     last: i64,
     /// The time of the last row. It does not decrease.
     at_ms: i64,
+    /// Of the changes alone.
     bytes: i64,
     /// Those of the commit whose rows are being read.
     changes: Vec<Change>,
