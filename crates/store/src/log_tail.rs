@@ -10,8 +10,7 @@ use super::{Caller, Room, Store};
 use openkv_core::codec::{Malformed, change_log};
 use openkv_core::model::{
     BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec,
-    Key, LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogSegment, LogSettings, LogState, Origin,
-    Result, Segment, Setting,
+    Key, LogBounds, LogSegment, LogSettings, LogState, Origin, Result, Segment, Setting,
 };
 use openkv_engines::Snapshot;
 
@@ -72,8 +71,8 @@ impl Store {
                  (option log: true of openKv) where it is written",
             ));
         }
-        let bounds = LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
-        let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+        let log = Setting::On(LogBounds::default());
+        let settings = LogSettings { log, ..LogSettings::default() };
         self.set_log(settings, Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT))
     }
 

@@ -1,6 +1,6 @@
 //! The log of a database, which feeds, replicas and archives read, and moments of its past.
 
-use super::{EncodedValue, Key, Versionstamp};
+use super::{EncodedValue, Key, LOG_BYTES_MAX, LOG_RETENTION_MS, Versionstamp};
 
 /// Which database a log belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,15 @@ pub struct Origin {
 pub struct LogBounds {
     /// How long a change is kept, in ms.
     pub retention_ms: i64,
-    /// Bytes of all segments.
+    /// Bytes that all segments count.
     pub bytes_max: u64,
+}
+
+/// Those of a log that is turned on without any.
+impl Default for LogBounds {
+    fn default() -> Self {
+        Self { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX }
+    }
 }
 
 /// The request to change a setting that is stored in the database.
@@ -61,7 +68,7 @@ pub struct LogExtent {
     pub bounds: LogBounds,
     /// Every change of the commits after this one is logged.
     pub complete: u64,
-    /// Bytes of all segments.
+    /// Bytes that all segments count.
     pub bytes: u64,
     /// The history, if it is kept.
     pub history: Option<HistoryExtent>,

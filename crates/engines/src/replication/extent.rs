@@ -2,15 +2,11 @@
 
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    FEED_AGE_MS_MAX, HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_RETENTION_MS,
-    LOG_TRIM_SEGMENTS, LogBounds, LogSettings, Moment, Result, Setting,
+    FEED_AGE_MS_MAX, HistoryExtent, LOG_BYTES_MAX, LOG_FORGET_CHANGES_MAX, LOG_TRIM_SEGMENTS,
+    LogBounds, LogSettings, Moment, Result, Setting,
 };
 
 use super::damaged;
-
-/// The bounds of a log that a caller turns on without naming any.
-pub(crate) const DEFAULT_BOUNDS: LogBounds =
-    LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
 
 /// What a segment counts beside its changes, in bytes: about what its row and its entries in indexes take. So a bound
 /// of bytes also bounds segments without changes.
@@ -96,7 +92,7 @@ pub(crate) fn change(
         (Setting::On(bounds), _) => Some(bounds),
         (Setting::Keep, Some(extent)) => Some(extent.bounds),
         (Setting::Keep, None) if matches!(settings.history_ms, Setting::On(_)) => {
-            Some(DEFAULT_BOUNDS)
+            Some(LogBounds::default())
         }
         (Setting::Off, _) | (Setting::Keep, None) => None,
     };
@@ -105,7 +101,7 @@ pub(crate) fn change(
         removed,
         bytes: 0,
         newest_ms: now_ms,
-        bounds: DEFAULT_BOUNDS,
+        bounds: LogBounds::default(),
         history: None,
         messages: false,
         forgotten: None,
@@ -419,7 +415,7 @@ mod tests {
         let history = LogSettings { history_ms: Setting::On(5), ..LogSettings::default() };
         let begun = on(history, None).unwrap();
         assert_eq!((begun.complete, begun.removed, begun.newest_ms), (9, 4, 100));
-        assert_eq!(begun.bounds, DEFAULT_BOUNDS);
+        assert_eq!(begun.bounds, LogBounds::default());
         let since = Moment { version: 9, at_ms: 100 };
         assert_eq!(begun.history, Some(HistoryExtent { kept_ms: 5, since }));
         assert_eq!(on(LogSettings::default(), Some(begun)), Some(begun));

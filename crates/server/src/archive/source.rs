@@ -5,10 +5,7 @@
 use std::time::Duration;
 
 use super::plan::{End, Source};
-use openkv_core::model::{
-    Error, LOG_BYTES_MAX, LOG_RETENTION_MS, LogBounds, LogExtent, LogSettings, LogState, Result,
-    Setting,
-};
+use openkv_core::model::{Error, LogBounds, LogExtent, LogSettings, LogState, Result, Setting};
 use openkv_engines::ReplicationLog;
 use openkv_store::Store;
 
@@ -53,7 +50,7 @@ pub(super) fn log_of(store: &Store) -> Result<LogState> {
 }
 
 pub(super) fn turn_on(store: &Store) -> Result<()> {
-    let bounds = LogBounds { retention_ms: LOG_RETENTION_MS, bytes_max: LOG_BYTES_MAX };
-    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+    let log = Setting::On(LogBounds::default());
+    let settings = LogSettings { log, ..LogSettings::default() };
     store.set_log(settings, BUSY)
 }
