@@ -74,3 +74,62 @@ impl SqliteWriter {
         Ok(report)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sqlite::fresh;
+    use crate::{Engine, Reader, Work, Writer};
+    use openkv_core::codec::change_log;
+    use openkv_core::model::{
+        AtomicWrite, Limits, LogBounds, LogSettings, Message, Origin, Segment, Setting, WriteParts,
+    };
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<Segment>>>);
+
+    impl Publisher for Kept {
+        fn publish(&mut self, commit: Segment) -> Result<Vec<u8>> {
+            self.0.lock().unwrap().push(commit);
+            Ok(Vec::new())
+        }
+    }
+
+    /// Whether each segment has messages.
+    fn with_messages(segments: &[Segment]) -> Vec<bool> {
+        let has =
+            |one: &Segment| !change_log::messages(one.first, &one.changes).unwrap().is_empty();
+        segments.iter().map(has).collect()
+    }
+
+    #[test]
+    fn messages_are_published_and_logged_only_when_asked_for() {
+        let (engine, _folder) = fresh();
+        let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+        let published = Kept::default();
+        writer.publish_by(Box::new(published.clone()));
+        let origin = Origin { database: [1; 16], incarnation: 1 };
+        let deadline = Instant::now() + Duration::from_secs(5);
+        for messages in [false, true] {
+            let log = Setting::On(LogBounds::default());
+            let settings = LogSettings { log, messages: Some(messages), ..LogSettings::default() };
+            writer.set_log(&settings, origin, 0, deadline).unwrap();
+            let parts = WriteParts { messages: vec![Message::default()], ..WriteParts::default() };
+            let writes = vec![AtomicWrite::new(parts, &Limits::default()).unwrap()];
+            writer.apply(Work { writes, ..Work::default() }, 0, deadline).unwrap();
+        }
+        let mut logged = Vec::new();
+        let read = reader.read(0, &mut |snapshot| {
+            snapshot.log()?.segments(0, &mut |LogSegment { first, last, at_ms, changes }| {
+                logged.push(Segment { first, last, at_ms, changes: changes.to_vec() });
+                true
+            })
+        });
+        read.unwrap();
+        assert_eq!(with_messages(&logged), [false, true]);
+        assert_eq!(with_messages(&published.0.lock().unwrap()), [true, true]);
+    }
+}

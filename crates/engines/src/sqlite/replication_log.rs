@@ -137,12 +137,14 @@ impl LogWriter {
             return Ok(());
         }
         let (first, last) = commits.into_inner();
-        let bytes = change_log::encode_all(first, changes, messages);
         if self.captures {
-            let changes = bytes.clone();
+            let changes = change_log::encode_all(first, changes, messages);
             self.captured = Some(Segment { first, last, at_ms: now_ms, changes });
         }
         let Some(mut extent) = extent else { return Ok(()) };
+        // A publisher gets messages also where the log of the file has none.
+        let messages = if extent.messages { messages } else { &[] };
+        let bytes = change_log::encode_all(first, changes, messages);
         // A clock that was set back must not disorder the log.
         extent.newest_ms = extent.newest_ms.max(now_ms);
         extent.bytes += counted(bytes.len() as u64);
