@@ -137,7 +137,8 @@ fn a_file_that_logged_nothing_is_resumed_while_nothing_was_removed(database: Dat
     // From now on removals are logged.
     database.must(write(vec![delete("b")]));
     let again = database.feed(Some(1));
-    assert_eq!(database.changes(again), [(3, "a", Some(3)), (4, "b", None)]);
+    assert_eq!(database.changes(again), [(3, "a", Some(3))]);
+    assert_eq!(database.changes(again), [(4, "b", None)]);
     let later = database.feed(Some(3));
     assert_eq!(database.changes(later), [(4, "b", None)]);
 }
@@ -167,6 +168,23 @@ fn a_reader_behind_the_log_gets_the_last_change_of_each_key(database: Database) 
     );
     let version = database.must(write(vec![set("a", &[4])]));
     assert_eq!(database.changes(slow), [(version, "a", Some(4))]);
+}
+
+/// Only what has left the log is read from the entries: behind it every change is reported.
+fn a_reader_behind_the_log_goes_on_in_it(database: Database) {
+    let slow = database.feed(None);
+    let first = database.must(write(vec![set("a", &[1]), set("b", &[1]), set("c", &[1])]));
+    database.forget();
+    let second = database.must(write(vec![set("a", &[2])]));
+    let third = database.must(write(vec![delete("b"), set("d", &[3])]));
+    let last = database.must(write(vec![set("a", &[4])]));
+    assert_eq!(database.changes(slow), [(first, "c", Some(1))]);
+    let mut rest = database.changes(slow);
+    rest[1..3].sort_unstable();
+    assert_eq!(
+        rest,
+        [(second, "a", Some(2)), (third, "b", None), (third, "d", Some(3)), (last, "a", Some(4))]
+    );
 }
 
 fn a_reader_behind_forgotten_removals_is_told_so(database: Database) {
@@ -284,6 +302,7 @@ on_both! {
     a_file_that_logged_nothing_is_resumed_while_nothing_was_removed
     a_removal_that_was_not_logged_is_a_gap
     a_reader_behind_the_log_gets_the_last_change_of_each_key
+    a_reader_behind_the_log_goes_on_in_it
     a_reader_behind_forgotten_removals_is_told_so
     a_log_that_is_turned_off_is_a_gap_once_something_is_committed
     a_feed_has_the_bounds_of_the_log

@@ -7,7 +7,7 @@ use openkv_core::model::{
     Batch, Change, ChangeKind, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES, FEED_COALESCED_BYTES,
     FEED_COALESCED_CHANGES, KeyRange, Kind, Logged, Result, Seen, Step, Versionstamp, Walk,
 };
-use openkv_engines::{FeedState, Snapshot};
+use openkv_engines::{FeedLog, FeedState, Snapshot};
 
 /// The changes in a range after a commit, and whether more follow. Without changes the batch is
 /// empty.
@@ -98,14 +98,15 @@ fn is_reported(logged: &Logged<'_>) -> bool {
     !matches!(logged.kind, ChangeKind::ExpirySet { .. })
 }
 
-/// The last change of each key: entries written since then, and removals from the log.
+/// The last change of each key up to the commit behind which the log has every change: entries written since then, and
+/// removals from the log. What was changed again behind that commit follows from the log.
 fn coalesced(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
     after: u64,
     state: FeedState,
 ) -> Result<(Batch, bool)> {
-    let mut earliest = Earliest::default();
+    let mut earliest = Earliest::up_to(state.complete);
     let (start, end) = (range.start.as_bytes(), range.end.as_bytes());
     let walk = Walk { start, end, reverse: false, values: true };
     snapshot.walk(walk, &mut |Seen { row, expire_at_ms }| {
@@ -116,13 +117,7 @@ fn coalesced(
         }
         Step::Next
     })?;
-    let mut removals = Vec::new();
-    snapshot.feed().changes(after, &mut |logged| {
-        if logged.kind.is_removal() && range.contains(logged.key) {
-            removals.push(logged.to_change());
-        }
-        true
-    })?;
+    let removals = removals(&mut *snapshot.feed(), range, after, state.complete)?;
     let mut seen = HashSet::new();
     for removal in removals.into_iter().rev() {
         // An entry that exists was written after its removal. A second removal of a key is the
@@ -134,24 +129,42 @@ fn coalesced(
             earliest.add(removal);
         }
     }
-    let version = earliest.end.map_or(state.version, |end| end - 1);
-    let changes = earliest.commits.into_values().flatten().collect();
-    Ok((Batch { changes, version }, earliest.end.is_some()))
+    let Earliest { last: version, commits, .. } = earliest;
+    let changes = commits.into_values().flatten().collect();
+    Ok((Batch { changes, version }, version < state.version))
+}
+
+/// The removals in a range by the commits after `after` up to `last`, in order. Reads no further.
+fn removals(log: &mut dyn FeedLog, range: &KeyRange, after: u64, last: u64) -> Result<Vec<Change>> {
+    let mut removals = Vec::new();
+    log.changes(after, &mut |logged| {
+        if logged.version > last {
+            return false;
+        }
+        if logged.kind.is_removal() && range.contains(logged.key) {
+            removals.push(logged.to_change());
+        }
+        true
+    })?;
+    Ok(removals)
 }
 
 /// The earliest commits that fit a batch.
-#[derive(Default)]
 struct Earliest {
     commits: BTreeMap<u64, Vec<Change>>,
     changes: usize,
     bytes: usize,
-    /// The first commit that did not fit.
-    end: Option<u64>,
+    /// The last commit that it may have.
+    last: u64,
 }
 
 impl Earliest {
+    fn up_to(last: u64) -> Self {
+        Self { commits: BTreeMap::new(), changes: 0, bytes: 0, last }
+    }
+
     fn takes(&self, version: u64) -> bool {
-        self.end.is_none_or(|end| version < end)
+        version <= self.last
     }
 
     fn add(&mut self, change: Change) {
@@ -162,7 +175,7 @@ impl Earliest {
             && (self.changes > FEED_COALESCED_CHANGES || self.bytes > FEED_COALESCED_BYTES)
             && let Some((version, dropped)) = self.commits.pop_last()
         {
-            self.end = Some(version);
+            self.last = version - 1;
             self.changes -= dropped.len();
             self.bytes -= dropped.iter().map(Change::size_bytes).sum::<usize>();
         }
@@ -175,6 +188,35 @@ mod tests {
     use openkv_core::model::Key;
     use openkv_engines::memory::MemoryEngine;
     use openkv_engines::{Engine, Reader};
+
+    /// A log of removals by the commits 1 to 9, which counts the changes that are visited.
+    struct Counted(usize);
+
+    impl FeedLog for Counted {
+        fn state(&mut self) -> Result<FeedState> {
+            Ok(FeedState { on: true, version: 9, complete: 4, removed: 0 })
+        }
+
+        fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
+            for version in after + 1..=9 {
+                self.0 += 1;
+                let kind = ChangeKind::Deleted;
+                if !visit(Logged { version, key: &[version as u8], kind }) {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn removals_are_read_up_to_where_the_log_is_complete() {
+        let (start, end) = (Key::from_encoded(vec![3]), Key::from_encoded(vec![0xff]));
+        let mut log = Counted(0);
+        let found = removals(&mut log, &KeyRange { start, end }, 1, 4).unwrap();
+        let versions: Vec<u64> = found.iter().map(|change| change.version).collect();
+        assert_eq!((versions, log.0), (vec![3, 4], 4));
+    }
 
     #[test]
     fn a_position_in_the_future_is_not_quiet() {
