@@ -3188,9 +3188,10 @@ export class Kv implements Disposable, AsyncDisposable {
    * polling; ends when the handle closes and when `signal` aborts.
    *
    * A batch is read from the file when the reader asks for it, so a slow reader costs no memory. A
-   * reader that falls behind by more than the log holds (seven days and 1 GiB, or the bounds of
-   * the option `log` of {@link openKv}) gets the last change of each key only, and is too late if
-   * a deletion has left the log. The first feed turns the log on. docs/watching.md has the bounds on PostgreSQL.
+   * reader that falls behind by more than the log holds (seven days and 1 GiB; a day if `history`, a
+   * replica or an archive turned the log on; or the bounds of the option `log` of {@link openKv})
+   * gets the last change of each key of what has left the log, and is too late if a deletion has left
+   * it. The first feed turns the log on. docs/watching.md has the bounds on PostgreSQL.
    *
    * @param options.since Continues after this versionstamp, of an earlier batch, entry or commit.
    * @param options.initial Yields the present entries first, as changes of type `set`, in batches
@@ -3945,7 +3946,7 @@ export function openKv(path?: string | URL | null, options?: OpenKvOptions): Pro
 export interface ServerQuotas {
   /**
    * Stored bytes of a database in a file, beyond which writes that store are refused. Free pages, the log beside
-   * the file, and the logs for feeds and replicas do not count.
+   * the file, and the log that feeds and replicas read do not count.
    */
   bytes?: number | undefined;
   /** Requests in a second; this many may come at once. */

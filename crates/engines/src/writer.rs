@@ -71,7 +71,7 @@ pub trait Writer: Send + Indexer {
         }
     }
 
-    /// Turns on the log for feeds, with its default bounds, unless it is on: every process logs all later
+    /// Turns on the log for feeds, with the bounds for them, unless it is on: every process logs all later
     /// commits. Returns the last commit. `origin` as in [`Writer::set_log`]; `deadline` limits the wait for
     /// other processes.
     ///

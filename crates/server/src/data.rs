@@ -228,7 +228,7 @@ pub(super) async fn has_room_for(
 }
 
 /// Fails if the database has reached its quota of bytes. A reader takes no room: the log beside the file, which
-/// readers can keep, does not count, nor do the logs in it, which the first feed or replica turns on.
+/// readers can keep, does not count, nor does the log in it, which the first feed or replica turns on.
 pub(super) async fn has_room(database: &Arc<Database>) -> Result<(), Refusal> {
     let Some(max) = database.quotas().bytes else { return Ok(()) };
     // A database on a server has no such quota.

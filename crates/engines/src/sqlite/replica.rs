@@ -93,7 +93,7 @@ impl SqliteWriter {
             writer.keep_followed(after)?;
             Ok(Report { versions: (version, after.version), ..Report::default() })
         });
-        // Also after a failure: the logs and indexes are loaded again.
+        // Also after a failure: the log and the indexes are loaded again.
         self.forget_features();
         let report = report?;
         if report.versions.1 < report.versions.0 {
