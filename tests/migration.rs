@@ -136,7 +136,7 @@ fn assert_gapless(path: &Path, complete: u64, version: u64) {
 
 /// Each segment counts its changes and `SEGMENT_BYTES`, once.
 fn assert_segments_count(path: &Path) {
-    let sql = "SELECT bytes - (SELECT sum(length(changes) + 64) FROM openkv_log) || '' FROM openkv_log_state";
+    let sql = "SELECT '' || (bytes - (SELECT sum(length(changes) + 64) FROM openkv_log)) FROM openkv_log_state";
     assert_eq!(strings(path, sql), ["0"]);
 }
 
