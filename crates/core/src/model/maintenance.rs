@@ -13,7 +13,7 @@ pub struct Stats {
     pub page_bytes: u64,
     /// The number of free pages.
     pub free_pages: u64,
-    /// Bytes of changes that the logs in the database keep for feeds and replicas.
+    /// Bytes that the log in a file counts, which feeds and replicas read.
     pub logged_bytes: u64,
     /// The last commit.
     pub stamp: Versionstamp,
