@@ -20,6 +20,7 @@ const CONTENTS = `
   FROM information_schema.columns
   WHERE table_schema NOT IN ('pg_catalog', 'information_schema')
   GROUP BY table_schema, table_name ORDER BY 1, 2`;
+const INDEXES = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'openkv' ORDER BY 1";
 
 let server;
 
@@ -78,7 +79,9 @@ test("tables of a newer version are UNSUPPORTED", async () => {
 const TO_FORMAT_5 =
   "DROP TABLE openkv.value_indexes, openkv.value_entries; " +
   "ALTER TABLE openkv.databases DROP COLUMN indexes; " +
-  "ALTER TABLE openkv.databases RENAME COLUMN log_bits TO log_parts";
+  "ALTER TABLE openkv.databases RENAME COLUMN log_bits TO log_parts; " +
+  "DROP INDEX openkv.messages_locked; " +
+  "CREATE INDEX messages_locked ON openkv.messages (db, queue, locked, lock_end_ms, id)";
 const TO_FORMAT_4 =
   `${TO_FORMAT_5}; ` +
   "ALTER TABLE openkv.databases ADD COLUMN keeps int2 NOT NULL DEFAULT 0; " +
@@ -113,6 +116,7 @@ async function changesTables(format, change) {
   const url = (user) => server.url({ database, user, kv: "shop" });
   await (await openKv(url())).close();
   const contents = await sql(CONTENTS);
+  const indexes = await sql(INDEXES);
   await sql(`${change}; UPDATE openkv.format SET version = ${format}`);
   await sql("GRANT USAGE ON SCHEMA openkv TO reader");
   await sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA openkv TO reader");
@@ -125,6 +129,7 @@ async function changesTables(format, change) {
   await Promise.all(both.map((kv) => kv.close()));
   const columns = (text) => text.split("\n").map((line) => line.slice(0, line.lastIndexOf("|")));
   assert.deepEqual(columns(await sql(CONTENTS)), columns(contents));
+  assert.equal(await sql(INDEXES), indexes);
   const reading = await openKv(url("reader"), { readonly: true });
   assert.equal((await reading.get(["a"])).value, 1);
   await reading.close();

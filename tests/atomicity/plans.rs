@@ -56,7 +56,7 @@ impl Place for ExplainedDatabase {
 /// What the server has logged of one PostgreSQL database.
 struct Plans {
     statements: BTreeSet<String>,
-    /// The plans that scan a table, or all rows of a database.
+    /// The plans that scan a table or all rows of a database, or that miss the index of locked messages.
     faults: BTreeSet<String>,
 }
 
@@ -97,7 +97,10 @@ impl ExplainedDatabase {
                 plan.contains(&format!("Seq Scan on {table} "))
                     || plan.contains(&format!("Seq Scan on openkv.{table} "))
             };
-            if TABLES.iter().any(|table| scans(table)) || reads_a_whole_database(plan) {
+            let is_fault = TABLES.iter().any(|table| scans(table))
+                || reads_a_whole_database(plan)
+                || misses_the_index_of_locked_messages(plan);
+            if is_fault {
                 faults.insert(plan.to_owned());
             }
         }
@@ -148,6 +151,35 @@ fn reads_a_whole_database(plan: &str) -> bool {
         let is_bounded = above(scan).is_some_and(|parent| lines[parent].contains("Limit"));
         is_large && !is_bounded
     })
+}
+
+/// Whether a plan visits messages that wait to find those that are locked, or all locked ones to find a number. The claims
+/// of a queue once visited all messages of its groups.
+fn misses_the_index_of_locked_messages(plan: &str) -> bool {
+    let lines: Vec<&str> = plan.lines().map(str::trim).collect();
+    let waits = lines.iter().any(|line| match line.split_once(": ") {
+        Some(("Filter", "locked")) => true,
+        Some((name, condition)) => name.ends_with("Cond") && condition.contains("(locked = true)"),
+        None => false,
+    });
+    let of_locked = |line: &str| line.contains("Scan using messages_locked ");
+    let by_number = |line: &str| line.starts_with("Index Cond: ") && line.contains("(id = ");
+    waits || lines.windows(2).any(|pair| of_locked(pair[0]) && by_number(pair[1]))
+}
+
+#[test]
+fn a_plan_that_misses_the_index_of_locked_messages_is_seen() {
+    let by = |index: &str, condition: &str| {
+        let scan = format!("->  Index Scan using {index} on openkv.messages  (cost=0.1..8.1)");
+        misses_the_index_of_locked_messages(&format!("q locked\n  {scan}\n        {condition}\n"))
+    };
+    assert!(by("messages_waiting", "Index Cond: ((db = $1) AND (locked = true))"));
+    assert!(by("messages_waiting", "Filter: locked"));
+    assert!(by("messages_locked", "Index Cond: ((db = $1) AND (id = u.id))"));
+    assert!(!by("messages_locked", "Index Cond: ((db = $1) AND (queue = $2))"));
+    assert!(!by("messages_waiting", "Index Cond: ((db = $1) AND (locked = false))"));
+    assert!(!by("messages_pkey", "Index Cond: ((db = $1) AND (id = u.id))"));
+    assert!(!by("messages_pkey", "Filter: (locked AND (lock = u.lock))"));
 }
 
 #[test]

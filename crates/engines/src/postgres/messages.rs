@@ -26,13 +26,16 @@ macro_rules! locked_columns {
     };
 }
 
+/// The conditions on the lock are outside the search by number, for which the planner may otherwise take the index of
+/// locked messages and visit all of a database.
 const HELD: &str = concat!(
     "SELECT m.id, m.lock, m.attempts, m.lock_end_ms, m.queue, m.backoff_ms, m.undelivered, \
      m.dead_retention_ms, CASE WHEN u.fails THEN m.v ELSE ''::bytea END AS v, m.dedup \
      FROM unnest($2::int8[], $3::int8[], $4::bool[]) AS u(id, lock, fails) \
      CROSS JOIN LATERAL (SELECT ",
     locked_columns!(),
-    " FROM openkv.messages WHERE db = $1 AND id = u.id AND locked AND lock = u.lock LIMIT 1) AS m"
+    ", locked FROM openkv.messages WHERE db = $1 AND id = u.id LIMIT 1) AS m \
+     WHERE m.locked AND m.lock = u.lock"
 );
 
 /// The earliest end of a lock of each claimed queue and of its groups, before the batch.

@@ -1,11 +1,14 @@
 //! The tables of openkv in a PostgreSQL database, all in the schema `openkv`.
 //!
 //! One set of tables holds all openkv databases; `db` tells them apart. Text of users is `bytea`,
-//! because PostgreSQL's text has no U+0000. Nothing here depends on a sequence, a trigger, LISTEN, an
-//! advisory lock or a partial index, so that other servers with PostgreSQL's protocol can follow.
+//! because PostgreSQL's text has no U+0000. Nothing here depends on a sequence, a trigger, LISTEN or an
+//! advisory lock, so that other servers with PostgreSQL's protocol can follow.
 //!
 //! `dead_purge` and `past_order` have `db + 0` instead of `db`. Without statistics the planner takes any index that
 //! begins with a column of the condition; so it takes these only where a statement names `db + 0`.
+//!
+//! `messages_locked` has the messages that consumers have, so the earliest end of a lock of all groups of a queue is
+//! found among these and not among all messages. Statements name its condition: `locked`.
 
 use super::cells::{Cells, first};
 use super::session::Session;
@@ -83,7 +86,7 @@ CREATE TABLE openkv.messages (
   locked bool NOT NULL DEFAULT false, PRIMARY KEY (db, id)
 );
 CREATE INDEX messages_waiting ON openkv.messages (db, queue, locked, priority DESC, due_ms, id);
-CREATE INDEX messages_locked ON openkv.messages (db, queue, locked, lock_end_ms, id);
+CREATE INDEX messages_locked ON openkv.messages (db, queue, lock_end_ms, id) WHERE locked;
 CREATE UNIQUE INDEX messages_dedup ON openkv.messages (db, queue, dedup);
 CREATE TABLE openkv.dead (
   db int8 NOT NULL, id int8 NOT NULL, queue bytea NOT NULL, priority int2 NOT NULL,
@@ -160,6 +163,8 @@ ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS log_bits int2 NOT NULL DEF
 ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS indexes int8 NOT NULL DEFAULT 0;
 UPDATE openkv.databases SET log_bits = log_parts WHERE log_parts <> 0;
 ALTER TABLE openkv.databases DROP COLUMN log_parts;
+DROP INDEX IF EXISTS openkv.messages_locked;
+CREATE INDEX messages_locked ON openkv.messages (db, queue, lock_end_ms, id) WHERE locked;
 WITH d AS (UPDATE openkv.databases SET epoch = epoch + 1 WHERE leader IS NOT NULL
   AND EXISTS (SELECT FROM openkv.format WHERE version < 6) RETURNING id, epoch, version)
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
