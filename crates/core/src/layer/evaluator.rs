@@ -22,7 +22,7 @@ pub(super) type FetchedRows = IndexMap<Key, Fetched, RandomState>;
 /// What is known of the database before a batch.
 pub(super) struct Known<'k> {
     pub(super) cache: &'k mut Cache,
-    /// The entries of the value indexes that batches have changed.
+    /// The entries of unique indexes that batches have changed.
     pub(super) entries: &'k IndexEntries,
     /// The value indexes.
     pub(super) indexes: &'k Arc<[ValueIndex]>,

@@ -42,7 +42,7 @@ pub struct Layer {
     sequencer: Sequencer,
     buffer: ReorderBuffer,
     cache: Cache,
-    /// The value indexes, and what batches have changed in them.
+    /// The value indexes, and what batches have changed in the unique ones.
     indexes: Arc<[ValueIndex]>,
     entries: IndexEntries,
     write_ids: WriteIds,
@@ -452,7 +452,7 @@ impl Layer {
                     for (key, effect) in &effects.rows {
                         self.cache.change(key, effect, effects.version);
                     }
-                    self.entries.change(&effects.index_entries, effects.version);
+                    self.entries.change(&self.indexes, &effects.index_entries, effects.version);
                     let changes = effects.version != begun.version;
                     let commit = Commit {
                         ticket: slot.ticket,
