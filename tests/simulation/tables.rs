@@ -155,9 +155,8 @@ impl Tables {
             epoch: self.epoch,
             version: self.version,
             clock_ms: self.clock_ms,
-            last_uuid: None,
             last_message: self.last_message,
-            logs: false,
+            ..Lead::default()
         }
     }
 }

@@ -525,8 +525,8 @@ impl World {
                     server.role = Role::Leading(Box::new(layer));
                 }
                 Role::Leading(_) if server.resolving.take().is_some() => {
-                    let resolution = Resolution::Leading(lead, self.remembered(&lead));
-                    self.step(id, Event::Resolved(resolution));
+                    let remembered = self.remembered(&lead);
+                    self.step(id, Event::Resolved(Resolution::Leading(lead, remembered)));
                 }
                 Role::Leading(_) | Role::Follower => {}
             },

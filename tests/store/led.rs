@@ -1,11 +1,15 @@
 //! Databases on PostgreSQL that a process leads, and what others may do meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use openkv::engine::postgres::{PostgresEngine, Server};
-use openkv::model::{Arith, Decision, EncodedValue, Error, Kind, Mutation};
+use openkv::model::{
+    Arith, Decision, EncodedValue, Error, Key, Kind, Mutation, OrderPath, ValueIndexRequest,
+    ValueIndexSpec, ValueIndexState,
+};
 
-use crate::database::{Database, START_MS};
+use crate::database::{Answer, Database, START_MS};
 use crate::kit::until;
 use crate::postgres_server::{fresh_url, on_server};
 use crate::writes::{enqueue, key, set, write};
@@ -22,12 +26,14 @@ fn leading(url: &str, name: &str) -> Database {
     open(&format!("{url}&lead={name}"))
 }
 
-/// Runs SQL about the database of a URL, whose name is `$1`.
-fn alter(url: &str, sql: &str) {
+/// Runs SQL about the database of a URL, whose name is `$1`. Returns the number of rows.
+fn alter(url: &str, sql: &str) -> u64 {
     let name = url.split_once("kv=").expect("a name").1.to_owned();
+    let mut rows = 0;
     on_server(url, async |client| {
-        client.execute(sql, &[&name.as_bytes()]).await.expect(sql);
+        rows = client.execute(sql, &[&name.as_bytes()]).await.expect(sql);
     });
+    rows
 }
 
 fn add_one(name: &str) -> Mutation {
@@ -78,6 +84,32 @@ fn a_leader_whose_lease_has_ended_is_deposed_and_follows() {
     leader.must(write(vec![add_one("n")]));
     assert_eq!(number(&leader, "n"), 3);
     assert_eq!(refusal(&other).kind(), Kind::Unavailable, "it leads again");
+}
+
+/// As after a failover to a standby that lacks the last `createIndex`: the leader went on with the index that was lost,
+/// and stored its entries.
+#[test]
+fn a_leader_forgets_an_index_that_a_failover_has_lost() {
+    let url = fresh_url();
+    let leader = leading(&url, "one");
+    let on = vec![OrderPath { path: "t".into(), descending: false }];
+    let (name, prefix) = ("t".into(), Key::from_encoded(Vec::new()));
+    let spec = ValueIndexSpec { name, prefix, on, unique: false, multi: false, sparse: false };
+    let (sender, made) = channel();
+    let request = ValueIndexRequest { spec, replace: false };
+    leader.store().create_value_index(request, move |made| sender.send(made).expect("awaited"));
+    let made = Answer::of(made).get().expect("made");
+    assert_eq!(made.state, ValueIndexState::Ready);
+    leader.must(write(vec![set("a", b"1")]));
+    let entries =
+        "FROM openkv.value_entries WHERE db = (SELECT id FROM openkv.databases WHERE name = $1)";
+    assert_eq!(alter(&url, &format!("DELETE {entries}")), 1);
+    alter(&url, &format!("DELETE {}", entries.replace("value_entries", "value_indexes")));
+    let lost = "UPDATE openkv.databases SET indexes = 0, epoch = epoch + 1 WHERE name = $1";
+    alter(&url, lost);
+    assert_eq!(refusal(&leader).kind(), Kind::Unavailable);
+    leader.must(write(vec![set("b", b"2")]));
+    assert_eq!(alter(&url, &format!("DELETE {entries}")), 0);
 }
 
 /// Writes `count` times: adds one to `n` and sets a key of its own. Returns the names of the keys whose

@@ -1,10 +1,13 @@
 //! The events and actions between a layer and its driver.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::cache::Fetched;
 use super::write_ids::Remembered;
 use crate::commit::{Effects, IndexPoint, Report, Ticket, Work};
+use crate::index::ValueIndex;
 use crate::model::{Error, Key, Result, WriteRecord};
 
 /// A moment, as the driver measures it.
@@ -21,7 +24,7 @@ pub struct Moment {
 pub struct FetchId(pub u64);
 
 /// The state of a database when its lead begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Lead {
     /// The epoch, which no other leader has.
     pub epoch: u64,
@@ -35,10 +38,12 @@ pub struct Lead {
     pub last_message: i64,
     /// Whether commits log their changes.
     pub logs: bool,
+    /// The value indexes. They change with the epoch only.
+    pub value_indexes: Arc<[ValueIndex]>,
 }
 
 /// The answer to [`Action::Resolve`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Resolution {
     /// The epoch was raised. Batches of the old one have happened up to its version. With the ids of
     /// writes that the database has.

@@ -104,12 +104,6 @@ impl Layer {
         Self { counts: LeaderCounts { epochs: self.counts.epochs, ..earlier }, ..self }
     }
 
-    /// Sets the value indexes of the database: before the first event, an [`Event::Resolved`] and an
-    /// [`Event::RanAlone`], each of which may bring another epoch. They change with the epoch only.
-    pub fn set_value_indexes(&mut self, indexes: Arc<[ValueIndex]>) {
-        self.indexes = indexes;
-    }
-
     /// How many more batches would be decided and sent at once. A caller that waits otherwise gets
     /// larger batches.
     #[must_use]
@@ -342,6 +336,7 @@ impl Layer {
     fn take_lead(&mut self, lead: &Lead) {
         self.epoch = lead.epoch;
         self.logs = lead.logs;
+        self.indexes = lead.value_indexes.clone();
         self.durable = lead.version;
         self.version = lead.version;
         self.last_uuid = lead.last_uuid;

@@ -8,9 +8,11 @@ use crate::model::{
     WriteId, WriteParts, WriteRecord,
 };
 
-const LEAD: Lead =
-    Lead { epoch: 1, version: 0, clock_ms: 1000, last_uuid: None, last_message: 0, logs: false };
 const NOW: Moment = Moment { wall_ms: 1000, us: 0 };
+
+fn lead(epoch: u64, version: u64) -> Lead {
+    Lead { epoch, version, clock_ms: NOW.wall_ms, ..Lead::default() }
+}
 
 fn id(number: u64) -> WriteId {
     WriteId::new(1000, [0, number])
@@ -42,7 +44,7 @@ struct Driven {
 
 impl Driven {
     fn new(remembered: Remembered) -> Self {
-        let layer = Layer::new(LEAD, remembered, Bounds::USUAL);
+        let layer = Layer::new(lead(1, 0), remembered, Bounds::USUAL);
         let (sent, alone, answers) = (Vec::new(), Vec::new(), Vec::new());
         Self { layer, sent, alone, answers, fetches: Vec::new() }
     }
@@ -100,8 +102,7 @@ fn after_a_lost_connection_the_database_decides_what_has_happened() {
         let record = (1000, WriteRecord { id: id(7), decision: committed(1) });
         let records = if happened { vec![record] } else { vec![] };
         let remembered = Remembered { records, ..Remembered::default() };
-        let lead = Lead { epoch: 2, version, ..LEAD };
-        driven.step(Event::Resolved(Resolution::Leading(lead, remembered)));
+        driven.step(Event::Resolved(Resolution::Leading(lead(2, version), remembered)));
         if !happened {
             driven.step(Event::Durable(Ticket(1)));
         }
@@ -149,7 +150,7 @@ fn work_that_runs_alone_omits_what_has_happened_and_is_remembered() {
     let alone: Vec<_> = driven.alone[0].writes.iter().map(AtomicWrite::id).collect();
     assert_eq!(alone, [Some(id(8))]);
     let report = Report { decisions: vec![committed(1)], versions: (0, 1), ..Report::default() };
-    driven.step(Event::RanAlone(Ticket(1), Ok((report, Lead { version: 1, ..LEAD }))));
+    driven.step(Event::RanAlone(Ticket(1), Ok((report, lead(1, 1)))));
     assert_eq!(driven.decisions(), (Ticket(1), vec![committed(0), committed(1)]));
     driven.submit(2, 8);
     driven.step(Event::Durable(Ticket(2)));

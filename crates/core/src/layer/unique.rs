@@ -11,9 +11,11 @@ use crate::model::{
     ValueIndexInfo, ValueIndexSpec, ValueIndexState, WriteParts,
 };
 
-const LEAD: Lead =
-    Lead { epoch: 1, version: 0, clock_ms: 1000, last_uuid: None, last_message: 0, logs: false };
 const NOW: Moment = Moment { wall_ms: 1000, us: 0 };
+
+fn lead(epoch: u64, value_indexes: Arc<[ValueIndex]>) -> Lead {
+    Lead { epoch, clock_ms: NOW.wall_ms, value_indexes, ..Lead::default() }
+}
 
 fn key(name: &str) -> Key {
     Key::from_encoded([&[2], name.as_bytes(), &[0]].concat())
@@ -51,14 +53,16 @@ struct Driven {
     tickets: u64,
     sent: Vec<Vec<EntryChange>>,
     asked: Vec<IndexPoint>,
+    resolves: usize,
     decided: Vec<Decision>,
 }
 
 impl Driven {
     fn new() -> Self {
-        let mut layer = Layer::new(LEAD, Remembered::default(), Bounds::USUAL);
-        layer.set_value_indexes(Arc::from([index()]));
-        Self { layer, tickets: 0, sent: Vec::new(), asked: Vec::new(), decided: Vec::new() }
+        let lead = lead(1, Arc::from([index()]));
+        let layer = Layer::new(lead, Remembered::default(), Bounds::USUAL);
+        let (sent, asked, decided) = (Vec::new(), Vec::new(), Vec::new());
+        Self { layer, tickets: 0, sent, asked, resolves: 0, decided }
     }
 
     fn step(&mut self, event: Event) {
@@ -76,7 +80,8 @@ impl Driven {
                     self.asked.extend(points);
                     self.step(Event::FetchedPoints(fetch, entries));
                 }
-                Action::RunAlone(..) | Action::Resolve { .. } => panic!("not in these tests"),
+                Action::Resolve { .. } => self.resolves += 1,
+                Action::RunAlone(..) => panic!("not in these tests"),
             }
         }
     }
@@ -95,6 +100,12 @@ fn added(name: &str, text: &str) -> EntryChange {
     let EncodedValue { encoding, bytes } = value(text);
     let entry = index().entries(key(name).as_bytes(), encoding, &bytes).remove(0);
     EntryChange { index: 7, entry, added: true }
+}
+
+/// What is asked before an entry with this text is stored.
+fn point(text: &str) -> IndexPoint {
+    let EncodedValue { encoding, bytes } = value(text);
+    (7, index().unique_values(encoding, &bytes).unwrap().remove(0))
 }
 
 #[test]
@@ -124,5 +135,23 @@ fn a_value_of_a_batch_in_flight_is_taken_and_one_that_it_leaves_is_free() {
         vec![added("c", "1")],
     ];
     assert_eq!(changes, expected);
-    assert!(driven.asked.iter().all(|(id, _)| *id == 7));
+    assert_eq!(driven.asked, ["1", "1", "2", "1", "1"].map(point));
+}
+
+#[test]
+fn a_lead_brings_the_value_indexes() {
+    let mut driven = Driven::new();
+    driven.submit(set("a", "1"));
+    assert_eq!(driven.sent, [vec![added("a", "1")]]);
+    driven.step(Event::Interrupted);
+    assert_eq!(driven.resolves, 1);
+    let resolution = Resolution::Leading(lead(2, Arc::default()), Remembered::default());
+    driven.asked.clear();
+    driven.step(Event::Resolved(resolution));
+    assert_eq!(
+        driven.sent[1..],
+        [Vec::<EntryChange>::new()],
+        "it is decided again without an index"
+    );
+    assert!(driven.asked.is_empty());
 }

@@ -1,11 +1,14 @@
 //! The row of a database: its commit counter, its clock, and what its writers count.
 
+use std::sync::Arc;
+
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::Cells;
 use super::feed::trim::{Amount, Extent};
 use crate::replication::extent::Extent as LogTrack;
+use openkv_core::index::ValueIndex;
 use openkv_core::layer::Lead;
 use openkv_core::model::{Error, Result};
 
@@ -134,8 +137,8 @@ impl DatabaseRow {
 }
 
 impl DatabaseRow {
-    /// The state from which a leader continues.
-    pub(super) fn lead(&self) -> Lead {
+    /// The state from which a leader continues, with the value indexes of the database.
+    pub(super) fn lead(&self, value_indexes: Arc<[ValueIndex]>) -> Lead {
         Lead {
             epoch: self.epoch.cast_unsigned(),
             version: self.version.cast_unsigned(),
@@ -143,6 +146,7 @@ impl DatabaseRow {
             last_uuid: self.last_uuid,
             last_message: self.last_message,
             logs: self.logs || self.log_parts.has_log(),
+            value_indexes,
         }
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::database::DatabaseRow;
 use super::history;
 use super::lead;
 use super::line::Call;
@@ -14,6 +13,7 @@ use super::replication::{self, TurnedOff};
 use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
 use crate::{DeadLettersChanged, Report, Work};
 use openkv_core::commit::{Begun, batch};
+use openkv_core::layer::Lead;
 use openkv_core::model::{
     AtomicWrite, DeadLetterChange, Error, KEPT_OUT_MS_MIN, Kind, LOCK_GRACE_MS, LogSettings,
     MessageDeletion, Origin, POSTGRES_EMPTY_STEP_ROWS, POSTGRES_RESOLVE_PAUSE_MS, QueueChange,
@@ -30,10 +30,10 @@ pub(super) struct Direct {
     waited: Option<Instant>,
 }
 
-/// A transaction that has committed, and the row of the database after it.
+/// A transaction that has committed, and the state of the database after it.
 pub(super) struct CarriedOut {
     pub(super) report: Report,
-    pub(super) row: DatabaseRow,
+    pub(super) lead: Lead,
 }
 
 impl Direct {
@@ -53,9 +53,9 @@ impl Direct {
         epoch: Option<u64>,
     ) -> Result<CarriedOut> {
         let (open, report) = self.decide(work, now_ms, deadline, epoch)?;
-        let row = open.row_after();
+        let lead = open.lead_after();
         self.commit(open)?;
-        Ok(CarriedOut { report, row })
+        Ok(CarriedOut { report, lead })
     }
 
     /// As [`Direct::carry_out`], up to the commit.

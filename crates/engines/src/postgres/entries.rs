@@ -344,6 +344,11 @@ impl Entries {
         (std::mem::take(&mut self.past), rows)
     }
 
+    /// The value indexes of the database.
+    pub(super) fn indexes(&self) -> &Arc<[ValueIndex]> {
+        &self.indexes
+    }
+
     /// The last UUID, after the batch.
     pub(super) fn uuid(&self) -> Option<Uuid> {
         self.last_uuid

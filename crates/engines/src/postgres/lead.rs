@@ -10,6 +10,8 @@ use uuid::Uuid;
 use super::Shared;
 use super::cells::{Cells, first};
 use super::database::{DatabaseRow, LogParts};
+use super::errors::Fault;
+use super::line::{BEGIN, COMMIT, Call};
 use super::link::Link;
 use super::logged_writes;
 use super::outcome::until_answered;
@@ -59,7 +61,10 @@ pub(super) fn acquire(shared: &Shared, deadline: Instant) -> Result<(Lead, Remem
         lease.begin(deadline)?;
     }
     match raise(shared, None, deadline)? {
-        Some(lead) => Ok((lead, logged_writes::remembered(shared, &lead)?)),
+        Some(lead) => {
+            let remembered = logged_writes::remembered(shared, &lead)?;
+            Ok((lead, remembered))
+        }
         None => Err(other_leader(shared)),
     }
 }
@@ -77,7 +82,8 @@ pub(super) fn resolve(shared: &Shared, epoch: u64) -> Resolution {
 pub(super) fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Resolution> {
     let epoch = epoch.cast_signed();
     if let Some(lead) = raise_again(shared, epoch, deadline)? {
-        return Ok(Resolution::Leading(lead, logged_writes::remembered(shared, &lead)?));
+        let remembered = logged_writes::remembered(shared, &lead)?;
+        return Ok(Resolution::Leading(lead, remembered));
     }
     let rows = shared.query((START, vec![&shared.db, &(epoch + 1)]))?;
     let start: Option<i64> = first("epochs", &rows)?;
@@ -136,13 +142,25 @@ pub(super) fn raise(
 ) -> Result<Option<Lead>> {
     let own = shared.lease.as_ref().map(|lease| lease.id());
     let mut lent = shared.pool.lend(deadline)?;
-    let rows = lent.session.query((RAISE, vec![&shared.db, &own, &epoch]));
+    // The transaction has the lock of the row, so the list is that of this epoch.
+    let calls: [Call<'_>; 4] = [
+        (BEGIN, vec![]),
+        (RAISE, vec![&shared.db, &own, &epoch]),
+        (value_index::LIST, vec![&shared.db]),
+        (COMMIT, vec![]),
+    ];
+    let answers = lent.session.run(&calls);
     lent.give_back();
-    let rows = rows?;
-    rows.first().map(|row| lead_of(shared, row)).transpose()
+    // Every one: after an error COMMIT rolls back, and reports none.
+    let answers: Result<Vec<_>, Fault> = answers.into_iter().collect();
+    let answers = answers.map_err(Fault::into_error)?;
+    let [_, raised, list, _] = answers.as_slice() else {
+        return Err(Error::internal("the epoch was raised without an answer"));
+    };
+    raised.rows.first().map(|row| lead_of(shared, row, &list.rows)).transpose()
 }
 
-fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
+fn lead_of(shared: &Shared, row: &Row, list: &[Row]) -> Result<Lead> {
     let cells = Cells::of("databases", row);
     let (uuid, clock_ms) = (cells.get::<Option<&[u8]>>(3)?, cells.get(2)?);
     shared.time.learn(clock_ms);
@@ -151,8 +169,8 @@ fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
     shared.logs.replicates.store(log_parts.has_log(), Ordering::Relaxed);
     shared.logs.remembers.store(log_parts.has_history(), Ordering::Relaxed);
     shared.logs.messages.store(log_parts.has_messages(), Ordering::Relaxed);
-    let list = || shared.query((value_index::LIST, vec![&shared.db]));
-    shared.value_indexes.at(cells.get(7)?, list)?;
+    let value_indexes = value_index::read(list)?.into();
+    shared.value_indexes.replace(cells.get(7)?, &value_indexes);
     Ok(Lead {
         epoch: cells.unsigned(0)?,
         version: cells.unsigned(1)?,
@@ -160,6 +178,7 @@ fn lead_of(shared: &Shared, row: &Row) -> Result<Lead> {
         last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
         last_message: cells.get(4)?,
         logs: feeds || log_parts.has_log(),
+        value_indexes,
     })
 }
 

@@ -21,6 +21,9 @@ use super::errors::Fault;
 use super::url::Server;
 use openkv_core::model::{BUSY_TIMEOUT_MS_DEFAULT, Error};
 
+pub(super) const BEGIN: &str = "BEGIN";
+pub(super) const COMMIT: &str = "COMMIT";
+
 /// Applied to every connection. The planner may not choose a scan of a whole table: the statements
 /// have keys, and a new database has no statistics. A commit must never be cancelled, because the
 /// cancellation of a wait for a standby reports a commit that no standby has.

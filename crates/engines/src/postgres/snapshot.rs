@@ -267,11 +267,11 @@ impl Finder for PostgresSnapshot {
     fn value_indexes(&mut self) -> Result<Arc<[ValueIndex]>> {
         let shared = self.shared.clone();
         let Open { link, indexes, .. } = self.open()?;
-        let list = || link.query((value_index::LIST, vec![&shared.db]));
-        let known = shared.value_indexes.at(*indexes, list)?;
+        let list = || value_index::read(&link.query((value_index::LIST, vec![&shared.db]))?);
+        let known = shared.value_indexes.of_snapshot(*indexes, list)?;
         // How far they are is not counted as a change of the list.
         match known.iter().any(|index| index.info.state == ValueIndexState::Building) {
-            true => Ok(value_index::read(&list()?)?.into()),
+            true => Ok(list()?.into()),
             false => Ok(known),
         }
     }

@@ -17,7 +17,7 @@ use super::feed::FeedLogger;
 use super::history::rows_to_trim;
 use super::indexes;
 use super::lead;
-use super::line::Call;
+use super::line::{BEGIN, COMMIT, Call};
 use super::link::Link;
 use super::logged_writes;
 use super::messages::{HeldArguments, Messages};
@@ -28,6 +28,7 @@ use super::value_index::{self, KnownIndexes};
 use crate::fulltext::taken_by_value;
 use openkv_core::codec::change_log;
 use openkv_core::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
+use openkv_core::layer::Lead;
 use openkv_core::model::{
     Ack, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
     IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
@@ -35,8 +36,6 @@ use openkv_core::model::{
     ValueIndexInfo, ValueIndexRequest, WriteRecord,
 };
 
-pub(super) const BEGIN: &str = "BEGIN";
-pub(super) const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
 /// A wait that differs by less from the usual one is the usual one, which every session has set.
@@ -217,8 +216,8 @@ impl OpenTransaction {
         // A failure from here on drops the connection, which ends the transaction.
         let row = DatabaseRow::of(&locked).map_err(|error| (error, false))?;
         let link = Link::new(lent);
-        let list = || link.query((value_index::LIST, vec![&db]));
-        let indexes = known.at(row.indexes, list).map_err(|error| (error, false))?;
+        let list = || value_index::read(&link.query((value_index::LIST, vec![&db]))?);
+        let indexes = known.of_locked(row.indexes, list).map_err(|error| (error, false))?;
         let mut entries = Entries::new(link.clone(), db, &row, indexes);
         let mut messages = Messages::new(link.clone(), db, row.last_message);
         if !fetch.is_empty() {
@@ -352,10 +351,14 @@ impl OpenTransaction {
         }
     }
 
-    /// The row of the database as the transaction leaves it.
-    pub(super) fn row_after(&self) -> DatabaseRow {
-        let (last_uuid, last_message) = (self.entries.uuid(), self.messages.last_id());
-        DatabaseRow { version: self.next, last_uuid, last_message, ..self.row.clone() }
+    /// The state of the database as the transaction leaves it, for a leader.
+    pub(super) fn lead_after(&self) -> Lead {
+        Lead {
+            version: self.version(),
+            last_uuid: self.entries.uuid(),
+            last_message: self.messages.last_id(),
+            ..self.row.lead(self.entries.indexes().clone())
+        }
     }
 
     /// Refuses to write to a database that another process leads. A leader whose lease has ended is

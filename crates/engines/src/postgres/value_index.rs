@@ -88,15 +88,39 @@ impl KnownIndexes {
         self.0.lock().indexes.clone()
     }
 
-    /// The value indexes after so many changes of their list: those that are known, or else those of the answer
-    /// to [`LIST`].
+    /// The value indexes of a snapshot, in which their list has changed so often: those that are known, or else
+    /// those of the answer to [`LIST`].
     ///
     /// # Errors
-    /// Those of `list`; `Corrupt` for a row of another form.
-    pub(super) fn at(
+    /// Those of `list`.
+    pub(super) fn of_snapshot(
         &self,
         revision: i64,
-        list: impl FnOnce() -> Result<Vec<Row>>,
+        list: impl FnOnce() -> Result<Vec<ValueIndex>>,
+    ) -> Result<Arc<[ValueIndex]>> {
+        // It may be older than what another thread has read meanwhile.
+        self.at(revision, list, |known| known < revision)
+    }
+
+    /// As [`KnownIndexes::of_snapshot`], for a transaction that has the lock of the database's row. The known list may
+    /// have changed more often: a standby that has taken over may lack the last changes.
+    ///
+    /// # Errors
+    /// Those of `list`.
+    pub(super) fn of_locked(
+        &self,
+        revision: i64,
+        list: impl FnOnce() -> Result<Vec<ValueIndex>>,
+    ) -> Result<Arc<[ValueIndex]>> {
+        self.at(revision, list, |_| true)
+    }
+
+    /// `replaces`: whether the list replaces the known one, which has changed so often.
+    fn at(
+        &self,
+        revision: i64,
+        list: impl FnOnce() -> Result<Vec<ValueIndex>>,
+        replaces: impl FnOnce(i64) -> bool,
     ) -> Result<Arc<[ValueIndex]>> {
         let known = self.0.lock().clone();
         if known.revision == revision {
@@ -104,17 +128,21 @@ impl KnownIndexes {
         }
         let indexes: Arc<[ValueIndex]> = match revision {
             0 => Arc::default(),
-            _ => read(&list()?)?.into(),
+            _ => list()?.into(),
         };
         let mut known = self.0.lock();
-        // A snapshot may be older than what another thread has read meanwhile.
-        if known.revision < revision {
+        if replaces(known.revision) {
             *known = ValueCatalog { revision, indexes: indexes.clone() };
         }
         Ok(indexes)
     }
 }
 
+
+    /// Takes the list that a transaction with the lock of the database's row has read.
+    pub(super) fn replace(&self, revision: i64, indexes: &Arc<[ValueIndex]>) {
+        *self.0.lock() = ValueCatalog { revision, indexes: indexes.clone() };
+    }
 /// The value indexes that an answer to [`LIST`] has.
 ///
 /// # Errors
@@ -370,4 +398,37 @@ fn verify(
         }
     }
     Ok(Built { verified: next, ..Built::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Vec<ValueIndex> {
+        let on = vec![OrderPath { path: "t".into(), descending: false }];
+        let (name, prefix) = (name.into(), Key::from_encoded(Vec::new()));
+        let spec = ValueIndexSpec { name, prefix, on, unique: false, multi: false, sparse: false };
+        let state = ValueIndexState::Ready;
+        vec![ValueIndex::new(ValueIndexInfo { id: 1, spec, state, scanned: 0 }).unwrap()]
+    }
+
+    fn name(indexes: &[ValueIndex]) -> &str {
+        indexes.first().map_or("", |index| &index.spec().name)
+    }
+
+    /// A standby took over that lacked the last `createIndex`, and the process kept the index that was lost.
+    #[test]
+    fn a_list_that_a_failover_has_lost_is_forgotten_with_the_lock() {
+        let known = KnownIndexes::default();
+        assert_eq!(name(&known.of_locked(2, || Ok(named("lost"))).unwrap()), "lost");
+        // A snapshot from before the change is no reason to forget it.
+        assert_eq!(name(&known.of_snapshot(1, || Ok(named("old"))).unwrap()), "old");
+        assert_eq!(name(&known.newest()), "lost");
+        assert_eq!(name(&known.of_locked(1, || Ok(named("old"))).unwrap()), "old");
+        assert_eq!(name(&known.newest()), "old");
+        assert_eq!(name(&known.of_snapshot(2, || Ok(named("new"))).unwrap()), "new");
+        assert_eq!(name(&known.newest()), "new");
+        assert_eq!(name(&known.of_locked(0, || unreachable!()).unwrap()), "");
+        assert_eq!(name(&known.newest()), "");
+    }
 }

@@ -11,9 +11,9 @@ use uuid::Uuid;
 use super::batches::{Answers, BatchStatements, Fate, fate};
 use crate::postgres::direct::Direct;
 use crate::postgres::lease::Lease;
-use crate::postgres::line::Statements;
+use crate::postgres::line::{BEGIN, COMMIT, Statements};
 use crate::postgres::pool::Lent;
-use crate::postgres::transaction::{BEGIN, COMMIT, Ended, OpenTransaction, has_happened};
+use crate::postgres::transaction::{Ended, OpenTransaction, has_happened};
 use crate::postgres::{PostgresEngine, Shared, lead};
 use crate::{Report, Work};
 use openkv_core::layer::{Commit, Lead, Resolution};
@@ -188,9 +188,9 @@ impl Actor {
                 }
             }
             Some(Open::Direct { open, name, report }) => {
-                let row = open.row_after();
+                let lead = open.lead_after();
                 match open.commit(name, false)? {
-                    Ended::Committed => Ok(Ending::RanAlone(report, row.lead())),
+                    Ended::Committed => Ok(Ending::RanAlone(report, lead)),
                     Ended::Unknown(unknown) => Err(unknown.cause),
                 }
             }

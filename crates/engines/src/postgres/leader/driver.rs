@@ -228,9 +228,7 @@ impl Driver {
                         self.hear_lead(&lead);
                         let earlier = self.shared.figures.lock().unwrap_or_default().counts;
                         let layer = Layer::new(lead, remembered, Bounds::USUAL);
-                        let mut layer = layer.counting_from(earlier);
-                        layer.set_value_indexes(self.shared.value_indexes.newest());
-                        self.layer = Some(layer);
+                        self.layer = Some(layer.counting_from(earlier));
                         for Submission { ticket, work, .. } in queued {
                             self.step(Event::Submitted(ticket, work)).await;
                         }
@@ -244,9 +242,6 @@ impl Driver {
             Blocking::Resolved(resolution) => {
                 if let Resolution::Leading(lead, _) = &resolution {
                     self.hear_lead(lead);
-                    if let Some(layer) = &mut self.layer {
-                        layer.set_value_indexes(self.shared.value_indexes.newest());
-                    }
                 }
                 self.step(Event::Resolved(resolution)).await;
             }
@@ -254,9 +249,6 @@ impl Driver {
                 let RanAlone { direct, ticket, result } = *ran;
                 self.direct = Some(direct);
                 if let Ok((report, lead)) = &result {
-                    if let Some(layer) = &mut self.layer {
-                        layer.set_value_indexes(self.shared.value_indexes.newest());
-                    }
                     self.shared.committed(report.versions.0, report.versions.1);
                     self.hear_lead(lead);
                 }
@@ -412,7 +404,7 @@ impl Driver {
                 epoch = lead.epoch;
                 done = carry_out(epoch);
             }
-            let result = done.map(|CarriedOut { report, row }| (report, row.lead()));
+            let result = done.map(|CarriedOut { report, lead }| (report, lead));
             Blocking::RanAlone(Box::new(RanAlone { direct, ticket, result }))
         });
     }
