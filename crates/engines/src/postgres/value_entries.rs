@@ -138,33 +138,33 @@ impl PointArguments {
         (POINTS, vec![db, &self.ids, &self.starts, &self.ends])
     }
 
-    /// The entries of each value, from the answer.
+    /// As [`entries_of`], by value.
     ///
     /// # Errors
-    /// `Corrupt` for columns of other types.
-    pub(super) fn entries(&self, rows: &[Row]) -> Result<Vec<Vec<Vec<u8>>>> {
-        let mut found = vec![Vec::new(); self.points.len()];
-        for row in rows {
-            let cells = Cells::of("value_entries", row);
-            let at = usize::try_from(cells.get::<i64>(0)? - 1).unwrap_or(usize::MAX);
-            let entry = [cells.get::<&[u8]>(1)?, cells.get(2)?].concat();
-            if let (Some((_, value)), Some(found)) = (self.points.get(at), found.get_mut(at))
-                && entry.starts_with(value)
-            {
-                found.push(entry);
-            }
-        }
-        Ok(found)
-    }
-
-    /// As [`PointArguments::entries`], by value.
-    ///
-    /// # Errors
-    /// As [`PointArguments::entries`].
+    /// As [`entries_of`].
     pub(super) fn into_points(self, rows: &[Row]) -> Result<Points> {
-        let entries = self.entries(rows)?;
+        let entries = entries_of(&self.points, rows)?;
         Ok(self.points.into_iter().zip(entries).collect())
     }
+}
+
+/// The entries of each value, from the answer to [`PointArguments::call`].
+///
+/// # Errors
+/// `Corrupt` for columns of other types.
+pub(super) fn entries_of(points: &[IndexPoint], rows: &[Row]) -> Result<Vec<Vec<Vec<u8>>>> {
+    let mut found = vec![Vec::new(); points.len()];
+    for row in rows {
+        let cells = Cells::of("value_entries", row);
+        let at = usize::try_from(cells.get::<i64>(0)? - 1).unwrap_or(usize::MAX);
+        let entry = [cells.get::<&[u8]>(1)?, cells.get(2)?].concat();
+        if let (Some((_, value)), Some(found)) = (points.get(at), found.get_mut(at))
+            && entry.starts_with(value)
+        {
+            found.push(entry);
+        }
+    }
+    Ok(found)
 }
 
 /// A place in the order of the table.

@@ -20,7 +20,7 @@ use crate::postgres::pages::encoding;
 use crate::postgres::replication::SegmentRow;
 use crate::postgres::single_statement;
 use crate::postgres::transaction::{IDLE_WAIT, NOT_DURABLE, long_wait_ms};
-use crate::postgres::value_entries::{IndexChanges, PointArguments};
+use crate::postgres::value_entries::{IndexChanges, PointArguments, entries_of};
 use crate::postgres::{LeaderLogs, Shared};
 use openkv_core::codec::change_log;
 use openkv_core::commit::{Effects, IndexPoint, OldRow, RowEffect, Sent};
@@ -245,9 +245,7 @@ pub(super) fn read_event(fetch: FetchId, wanted: &Wanted, answers: Answers) -> R
     let rows = answer.map_err(Fault::into_error)?.rows;
     Ok(match wanted {
         Wanted::Keys(keys) => Event::Fetched(fetch, fetched(keys, &rows)?),
-        Wanted::Points(points) => {
-            Event::FetchedPoints(fetch, PointArguments::of(points.clone()).entries(&rows)?)
-        }
+        Wanted::Points(points) => Event::FetchedPoints(fetch, entries_of(points, &rows)?),
     })
 }
 
