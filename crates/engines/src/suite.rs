@@ -337,6 +337,8 @@ macro_rules! rules_of_value_indexes {
                 entries_follow_every_change
                 unique_values_are_decided_in_the_order_of_the_writes
                 a_unique_index_over_duplicates_fails
+                a_unique_index_over_duplicates_fails_at_the_first_step
+                a_duplicate_of_an_earlier_step_is_found
                 long_values_are_in_order
                 an_index_that_is_replaced_leaves_nothing
             }

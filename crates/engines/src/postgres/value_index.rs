@@ -5,10 +5,12 @@
 //! its process knows are those of the database. A change raises the epoch: the batches under way of a leader then
 //! fail their fence, and the leader decides them again with the indexes as they are.
 //!
-//! A unique index is built in two passes. While the first one adds entries, a commit can miss another entry with its
-//! value. Between the passes the epoch rises, so from then on every commit is decided over the whole index, and
-//! the second pass finds whether a value is there twice.
+//! A unique index is built in two passes. The first one adds entries, and each step fails if a value of its entries is
+//! there twice, so a value has few entries. A batch that a leader has under way can miss an entry that a step adds.
+//! Between the passes the epoch rises, so from then on every commit is decided over the whole index, and the second
+//! pass finds whether a value is there twice.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -20,7 +22,7 @@ use super::indexes;
 use super::line::Call;
 use super::link::Link;
 use super::pages::encoding;
-use super::value_entries::{IndexChanges, delete_some, walk};
+use super::value_entries::{IndexChanges, PointArguments, delete_some, walk};
 use crate::fulltext::{Creation, decide_value};
 use openkv_core::commit::Base;
 use openkv_core::index::{ValueIndex, changes};
@@ -136,13 +138,13 @@ impl KnownIndexes {
         }
         Ok(indexes)
     }
-}
-
 
     /// Takes the list that a transaction with the lock of the database's row has read.
     pub(super) fn replace(&self, revision: i64, indexes: &Arc<[ValueIndex]>) {
         *self.0.lock() = ValueCatalog { revision, indexes: indexes.clone() };
     }
+}
+
 /// The value indexes that an answer to [`LIST`] has.
 ///
 /// # Errors
@@ -293,7 +295,7 @@ pub(super) fn build(link: &Link, db: i64, entries: &mut Entries, now_ms: i64) ->
     let index = listed.into_iter().find(|index| index.info.id == id);
     let index = index.ok_or_else(|| Error::internal("an index to build is not there"))?;
     let step = match (cells.get::<Option<&[u8]>>(1)?, cells.get::<Option<&[u8]>>(2)?) {
-        (Some(after), _) => add(link, db, &index, after, now_ms)?,
+        (Some(after), _) => add(link, db, entries, &index, (after, now_ms))?,
         (None, Some(from)) => verify(link, db, entries, &index, from)?,
         (None, None) => return Err(Error::internal("an index to build is complete")),
     };
@@ -323,8 +325,14 @@ struct Built {
     failed: Option<BuildFailure>,
 }
 
-/// Adds the entries of older entries of the database.
-fn add(link: &Link, db: i64, index: &ValueIndex, after: &[u8], now_ms: i64) -> Result<Built> {
+/// Adds the entries of older entries of the database, and looks for two with one value.
+fn add(
+    link: &Link,
+    db: i64,
+    entries: &mut Entries,
+    index: &ValueIndex,
+    (after, now_ms): (&[u8], i64),
+) -> Result<Built> {
     let before = [index.spec().prefix.as_bytes(), &[u8::MAX]].concat();
     let rows_max = i64::try_from(INDEX_BUILD_ROWS_MAX).unwrap_or(i64::MAX);
     let bytes_max = i64::try_from(INDEX_BUILD_BYTES_MAX).unwrap_or(i64::MAX);
@@ -346,11 +354,62 @@ fn add(link: &Link, db: i64, index: &ValueIndex, after: &[u8], now_ms: i64) -> R
     let mut calls = Vec::new();
     added.calls(&db, &mut calls);
     link.run(&calls)?;
+    if let Some(failed) = twice(entries, values_of(link, db, index, &older)?)? {
+        return Ok(Built { scanned, failed: Some(failed), ..Built::default() });
+    }
     let bytes: usize = older.iter().map(|older| older.value.len()).sum();
     let more = older.len() == INDEX_BUILD_ROWS_MAX || bytes >= INDEX_BUILD_BYTES_MAX;
     let last = older.last().filter(|_| more).map(|older| older.key.as_bytes().to_vec());
     let verified = (last.is_none() && index.spec().unique).then(Vec::new);
     Ok(Built { progress: last, verified, scanned, failed: None })
+}
+
+/// The keys under which the index has each value of these entries; none if it is not unique.
+fn values_of(
+    link: &Link,
+    db: i64,
+    index: &ValueIndex,
+    older: &[Older<'_>],
+) -> Result<Vec<Vec<Key>>> {
+    if !index.spec().unique {
+        return Ok(Vec::new());
+    }
+    let mut points = BTreeSet::new();
+    for Older { encoding, value, .. } in older.iter().filter(|older| older.is_alive) {
+        let values = index.unique_values(*encoding, value).unwrap_or_default();
+        points.extend(values.into_iter().map(|value| (index.info.id, value)));
+    }
+    let points = PointArguments::of(points.into_iter().collect());
+    let rows = if points.is_empty() { Vec::new() } else { link.query(points.call(&db))? };
+    let key = |entry: &Vec<u8>| Some(Key::from_encoded(index.key_of(entry)?.to_vec()));
+    let found = points.into_points(&rows)?;
+    Ok(found.into_values().map(|entries| entries.iter().filter_map(key).collect()).collect())
+}
+
+/// Looks for a group of keys, those of one value, under which there are two entries: that whose second one is the
+/// first in the order of keys.
+fn twice(entries: &mut Entries, mut groups: Vec<Vec<Key>>) -> Result<Option<BuildFailure>> {
+    groups.retain(|keys| keys.len() > 1);
+    entries.prefetch(&groups.concat())?;
+    let mut failed: Option<BuildFailure> = None;
+    for mut keys in groups {
+        keys.sort();
+        let mut first = None;
+        for key in keys {
+            if entries.version(&key)?.is_none() {
+                continue;
+            }
+            if first.is_none() {
+                first = Some(key);
+                continue;
+            }
+            if failed.as_ref().is_none_or(|old| (&key, &first) < (&old.key, &old.other)) {
+                failed = Some(BuildFailure { key, other: first });
+            }
+            break;
+        }
+    }
+    Ok(failed)
 }
 
 /// Looks for two entries with one value, from an entry of the index on.
@@ -381,23 +440,9 @@ fn verify(
         }
         true
     })?;
-    groups.retain(|(_, keys)| keys.len() > 1);
-    let all: Vec<Key> = groups.iter().flat_map(|(_, keys)| keys.clone()).collect();
-    entries.prefetch(&all)?;
-    for (_, keys) in groups {
-        let mut first = None;
-        for key in keys {
-            if entries.version(&key)?.is_none() {
-                continue;
-            }
-            if first.is_some() {
-                let failed = Some(BuildFailure { key, other: first });
-                return Ok(Built { failed, ..Built::default() });
-            }
-            first = Some(key);
-        }
-    }
-    Ok(Built { verified: next, ..Built::default() })
+    let failed = twice(entries, groups.into_iter().map(|(_, keys)| keys).collect())?;
+    let verified = next.filter(|_| failed.is_none());
+    Ok(Built { verified, failed, ..Built::default() })
 }
 
 #[cfg(test)]

@@ -235,3 +235,39 @@ pub(super) fn a_unique_index_over_duplicates_fails(engine: &impl Engine) {
     assert_eq!(state(&mut engine.reader().unwrap()), ValueIndexState::Ready);
     agrees(engine);
 }
+
+/// A build once added all entries before it looked for values that are there twice, and each commit read all those
+/// of its value meanwhile.
+pub(super) fn a_unique_index_over_duplicates_fails_at_the_first_step(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let count = INDEX_BUILD_ROWS_MAX + 9;
+    let docs = (0..count).map(|n| doc(&format!("{n:04}"), if n < 2 { "last" } else { "same" }));
+    mutate(&mut writer, docs.collect());
+    writer.create_value_index(&request(true), soon()).unwrap();
+    writer.build_indexes(NOW, soon()).unwrap();
+    let state =
+        read(&mut engine.reader().unwrap(), NOW, |of| of.value_indexes())[0].info.state.clone();
+    let ValueIndexState::Failed(failure) = state else { panic!("{state:?}") };
+    assert_eq!((failure.key, failure.other), (of(&["d", "0001"]), Some(of(&["d", "0000"]))));
+}
+
+/// The two entries with one value are in different steps.
+pub(super) fn a_duplicate_of_an_earlier_step_is_found(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let count = 2 * INDEX_BUILD_ROWS_MAX + 9;
+    for from in (0..count).step_by(100) {
+        // The value of the first entry is there again in the second step.
+        let text = |n| format!("w{}", if n == INDEX_BUILD_ROWS_MAX + 5 { 0 } else { n });
+        let docs = (from..(from + 100).min(count)).map(|n| doc(&format!("{n:04}"), &text(n)));
+        mutate(&mut writer, docs.collect());
+    }
+    writer.create_value_index(&request(true), soon()).unwrap();
+    let mut state = || {
+        writer.build_indexes(NOW, soon()).unwrap();
+        read(&mut engine.reader().unwrap(), NOW, |of| of.value_indexes())[0].info.state.clone()
+    };
+    assert_eq!(state(), ValueIndexState::Building);
+    let ValueIndexState::Failed(failure) = state() else { panic!("not failed") };
+    let twice = format!("{:04}", INDEX_BUILD_ROWS_MAX + 5);
+    assert_eq!((failure.key, failure.other), (of(&["d", &twice]), Some(of(&["d", "0000"]))));
+}
