@@ -436,7 +436,7 @@ impl Writer for MemoryWriter {
 
     fn bound_times(&mut self, queue: &str, now_ms: i64, _deadline: Instant) -> Result<()> {
         let tables = &mut *self.0.write();
-        let changed = tables.messages.bound_times(queue, now_ms);
+        let changed = tables.messages.bound_times(queue, now_ms)?;
         if !changed.is_empty() {
             tables.log_messages(&changed, false, now_ms)?;
         }

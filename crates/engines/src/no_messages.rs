@@ -62,6 +62,10 @@ impl MessageTable for NoMessages {
         Ok(None)
     }
 
+    fn leave_key(&mut self, _id: i64) -> Result<()> {
+        Ok(())
+    }
+
     fn claim(&mut self, _claim: &Claim, _now_ms: i64) -> Result<Vec<Delivery>> {
         Ok(Vec::new())
     }
@@ -71,6 +75,10 @@ impl MessageTable for NoMessages {
     }
 
     fn next_due(&mut self, _queue: &str) -> Result<Option<i64>> {
+        Ok(None)
+    }
+
+    fn next_end(&mut self, _queue: &str) -> Result<Option<i64>> {
         Ok(None)
     }
 

@@ -6,6 +6,7 @@
 mod acknowledging;
 #[cfg(all(feature = "postgres", unix))]
 mod batch_forms;
+mod clock;
 mod conflict;
 mod copies;
 mod deduplication;
@@ -262,6 +263,8 @@ macro_rules! rules_of_every_engine {
                 a_message_replaces_the_waiting_one_with_its_key
                 a_message_runs_once_more_after_the_run_under_way
                 what_waits_for_an_end_waits_for_a_retry_and_not_for_a_dead_letter
+                what_waits_for_an_end_waits_for_the_run_with_the_key
+                what_replaces_one_that_waits_for_an_end_has_a_due_time
             }
             groups {
                 groups_take_turns
@@ -271,6 +274,7 @@ macro_rules! rules_of_every_engine {
                 a_queue_runs_no_more_than_its_concurrency
                 a_group_is_paused_drained_and_looked_at
                 a_delayed_message_of_a_group_goes_when_it_is_due
+                many_groups_that_become_due_do_not_keep_a_claim_from_delivering
             }
             queues {
                 a_delay_counts_from_the_time_of_the_batch
@@ -369,8 +373,21 @@ macro_rules! rules_of_logged_messages {
         laws! { $fresh;
             logged_messages {
                 a_copy_has_the_messages_of_every_commit
+                a_copy_delivers_what_consumers_of_the_original_had
                 all_that_one_batch_does_is_logged
                 messages_are_logged_only_when_asked_for
+            }
+        }
+    };
+}
+
+/// Of an engine whose clock can be set back.
+macro_rules! rules_of_clocks {
+    ($fresh:expr) => {
+        laws! { $fresh;
+            clock {
+                the_window_of_a_rate_begins_anew
+                locks_and_delays_of_groups_count_by_their_length
             }
         }
     };
@@ -395,6 +412,7 @@ macro_rules! rules_of_history {
 }
 
 mod memory {
+    rules_of_clocks!((crate::memory::MemoryEngine::new(), ()));
     rules_of_copies!((crate::memory::MemoryEngine::new(), ()));
     rules_of_history!((crate::memory::MemoryEngine::new(), ()));
     rules_of_logged_messages!((crate::memory::MemoryEngine::new(), ()));
@@ -420,6 +438,7 @@ mod sqlite {
     rules_of_shared_engines!(super::fresh());
     rules_of_search!(super::fresh());
     rules_of_value_indexes!(super::fresh());
+    rules_of_clocks!(super::fresh());
     rules_of_copies!(super::fresh());
     rules_of_history!(super::fresh());
     rules_of_logged_messages!(super::fresh());

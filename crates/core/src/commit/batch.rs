@@ -150,7 +150,7 @@ impl<T: Transaction> Batch<'_, T> {
 
     /// A message is gone, which may admit another one. Consumers of other processes notice only commits.
     fn freed(&mut self, freed: &Freed) -> Result<()> {
-        if freed.key.is_none() && self.unlimited.contains(&freed.queue) {
+        if freed.awaited_by().is_none() && self.unlimited.contains(&freed.queue) {
             return Ok(());
         }
         let mut turns = Turns::of(self.transaction.messages(), self.begun.now_ms);
@@ -319,10 +319,20 @@ impl<T: Transaction> Batch<'_, T> {
         if let Some(change) = message.schedule.take() {
             return schedules::change(self.transaction.messages(), message, *change, now_ms);
         }
-        if message.deduplication == Deduplication::Again {
-            let line = message_context::again_line(message.due.at_ms(now_ms));
+        let due_ms = message.due.at_ms(now_ms);
+        // It may have to wait for the end of another one first.
+        let may_wait = match message.deduplication {
+            Deduplication::Again => true,
+            Deduplication::Debounce => due_ms > now_ms,
+            Deduplication::Drop | Deduplication::Replace => false,
+        };
+        if may_wait {
+            let line = message_context::again_line(due_ms);
             message.value = message_context::with_lines(&line, &message.value);
-        } else if let Time::After(delay_ms @ 1..) = message.due {
+        }
+        if message.deduplication != Deduplication::Again
+            && let Time::After(delay_ms @ 1..) = message.due
+        {
             // If the clock is set back, the delay counts, and not the date.
             let line = message_context::delay_line(delay_ms);
             message.value = message_context::with_lines(&line, &message.value);

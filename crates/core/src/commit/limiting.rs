@@ -88,6 +88,21 @@ pub(super) fn charge(
     Ok(Some((write(rule.algorithm, next), expire_at_ms)))
 }
 
+/// The state as it counts now, and until when. If the clock was set back, its time goes on from the new one; a state that
+/// is not stored again goes on anew at each look, and nothing is ever allowed.
+///
+/// # Errors
+/// As [`take`].
+pub(super) fn looked_at(
+    rule: &Rate,
+    stored: &EncodedValue,
+    now_ms: i64,
+) -> Result<(EncodedValue, i64)> {
+    let peek = Limiting::new(rule.algorithm, rule.limit, rule.per_ms, 1, true)?;
+    let (_, next, expire_at_ms) = decide(&peek, Some(stored), now_ms)?;
+    Ok((write(rule.algorithm, next), expire_at_ms))
+}
+
 /// The answer of a take, the state behind it, and until when that state counts.
 fn decide(
     rule: &Limiting,

@@ -39,5 +39,5 @@ pub use transaction::{Base, OldRow};
 pub use transaction::{
     Begun, EntryTable, LockedMessage, MessageTable, Placed, Transaction, Undelivered,
 };
-pub use turns::{after_change, after_resume, set_limits};
+pub use turns::{after_change, after_clock, after_resume, set_limits};
 pub use work::{Report, Ticket, Work};

@@ -205,6 +205,9 @@ pub trait MessageTable {
     /// The message of a queue that is not dead and has this deduplication key.
     fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>>;
 
+    /// Takes its deduplication key from a message that is not dead.
+    fn leave_key(&mut self, id: i64) -> Result<()>;
+
     /// Locks and returns messages that are due, by priority, due time and number.
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>>;
 
@@ -213,6 +216,9 @@ pub trait MessageTable {
 
     /// The earliest due time of a message of a queue that no consumer has; `None` also for a queue that is paused.
     fn next_due(&mut self, queue: &str) -> Result<Option<i64>>;
+
+    /// The earliest end of a lock of a queue and of its groups.
+    fn next_end(&mut self, queue: &str) -> Result<Option<i64>>;
 
     /// The number of messages of a queue and of its groups that consumers have.
     fn running(&mut self, queue: &str) -> Result<u64>;

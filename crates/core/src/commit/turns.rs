@@ -8,7 +8,8 @@
 //!
 //! The due time of a queue's rule is until when the queue delivers nothing. A turn has the priority
 //! [`READY`] and its number as its due time, or it has the priority [`LATER`] and the time at which the group is
-//! looked at again. Who runs is counted by locks, so a consumer that dies frees its place when its lock ends.
+//! looked at again. Who runs is counted by locks, so a consumer that dies frees its place when its lock ends. A copy
+//! has no locks: what waits for another message is therefore looked at again when that one's lock ends, also there.
 
 use super::limiting::{self, Granted};
 use super::transaction::{LockedMessage, MessageTable, Placed};
@@ -17,7 +18,8 @@ use crate::codec::turns::{KeptRule, KeptTurn};
 use crate::model::{
     Claim, Deduplication, Delivery, EncodedValue, Encoding, Freed, KeptMessage, KeptState,
     LIMITED_QUEUES, Message, PAUSED_QUEUES, QueueRule, Result, RunLimit, TURNS_MAX, Time,
-    WAITS_FOR_ANOTHER_MS, group_of_queue, queue_of_callers, queue_of_group, turns_queue,
+    WAITS_FOR_ANOTHER_MS, awaited_key, group_of_queue, queue_of_callers, queue_of_group,
+    turns_queue,
 };
 
 /// The group has its turn after those with lower numbers.
@@ -25,7 +27,8 @@ const READY: u8 = 0;
 /// The group is looked at later.
 const LATER: u8 = 1;
 
-/// The time of what waits for a message to end. Before the due time of a message that does.
+/// The time of what waits for a change of which no time is known. Before the due time of a message that waits for
+/// another one.
 const AFTER_ANOTHER_MS: i64 = WAITS_FOR_ANOTHER_MS - 1;
 
 /// How many messages may be delivered.
@@ -61,6 +64,16 @@ fn admit(
     })
 }
 
+/// What is kept of a rate that admits none now.
+fn looked_at(
+    limit: &RunLimit,
+    rate: Option<&EncodedValue>,
+    now_ms: i64,
+) -> Result<Option<(EncodedValue, i64)>> {
+    let Some((rule, state)) = limit.rate.as_ref().zip(rate) else { return Ok(None) };
+    limiting::looked_at(rule, state, now_ms).map(Some)
+}
+
 /// The rule of a queue, as it is kept.
 struct OpenRule {
     id: i64,
@@ -86,13 +99,48 @@ impl<'m, M: MessageTable> Turns<'m, M> {
     pub(super) fn enqueue(&mut self, mut message: Message) -> Result<Placed> {
         let group = message_context::group_of(&message.value).map(str::to_owned);
         let Some(group) = group.filter(|_| message.is_named()) else {
+            self.mind_those_that_wait(&mut message)?;
             return self.messages.enqueue(message, self.now_ms);
         };
         let (queue, due_ms) = (message.queue.clone(), message.due.at_ms(self.now_ms));
         message.queue = queue_of_group(&queue, &group);
+        self.mind_those_that_wait(&mut message)?;
         let placed = self.messages.enqueue(message, self.now_ms)?;
         self.wake(&queue, &group, due_ms)?;
         Ok(placed)
+    }
+
+    /// Prepares a message for what waits for the end of another one because of `again`.
+    fn mind_those_that_wait(&mut self, message: &mut Message) -> Result<()> {
+        let Some(key) = &message.deduplication_key else { return Ok(()) };
+        match message.deduplication {
+            Deduplication::Drop | Deduplication::Debounce => {}
+            // It keeps the due time of the one that it replaces.
+            Deduplication::Replace => {
+                if let Some(earlier) = self.with_key(&message.queue, key)?
+                    && waits_for_another(&earlier)
+                    && let Some(due_ms) = message_context::waits_until(&earlier.value)
+                {
+                    let line = message_context::again_line(due_ms);
+                    message.value = message_context::with_lines(&line, &message.value);
+                }
+            }
+            Deduplication::Again => {
+                let awaited = self.messages.with_key(&message.queue, &awaited_key(key))?;
+                let Some(awaited) = awaited else { return Ok(()) };
+                match self.with_key(&message.queue, key)? {
+                    // The one that waited was deleted.
+                    None => message.due = Time::At(WAITS_FOR_ANOTHER_MS),
+                    Some(earlier) if waits_for_another(&earlier) => {}
+                    // None waits any more, and the message may have to wait for the earlier one.
+                    Some(_) => {
+                        self.messages.leave_key(awaited)?;
+                        self.changed.push(awaited);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Locks and returns messages of a queue and of its groups, as far as its limits admit them.
@@ -108,22 +156,31 @@ impl<'m, M: MessageTable> Turns<'m, M> {
         let wanted = u32::try_from(claim.max).unwrap_or(u32::MAX);
         let max = match admit(&limit, running, open.kept.rate.as_ref(), wanted, self.now_ms)? {
             Admission::UpTo(max) => max as usize,
-            Admission::At(at_ms) => return self.close(open, at_ms),
-            Admission::AfterAnother => return self.close(open, AFTER_ANOTHER_MS),
+            Admission::At(at_ms) => {
+                let state = looked_at(&limit, open.kept.rate.as_ref(), self.now_ms)?;
+                open.kept.rate = state.map(|(state, _)| state);
+                return self.close(open, at_ms);
+            }
+            Admission::AfterAnother => {
+                let at_ms = self.after_another(&claim.queue)?;
+                return self.close(open, at_ms);
+            }
         };
         let mut found = Vec::new();
         let turn = open.kept.turn;
         // Messages without a group have every other turn.
         let first = if open.kept.plain_next { max.div_ceil(2) } else { max / 2 };
         self.claim_plain(claim, first, &mut found)?;
-        let has_groups = self.claim_groups(claim, &mut open.kept, max, &mut found)?;
+        self.claim_groups(claim, &mut open.kept, max, &mut found)?;
         self.claim_plain(claim, max - found.len(), &mut found)?;
         let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
         if let Some(rate) = limit.rate.filter(|_| count > 0) {
             let state = limiting::charge(&rate, open.kept.rate.as_ref(), count, self.now_ms)?;
             open.kept.rate = state.map(|(state, _)| state);
         }
-        if found.is_empty() && !has_groups && open.kept.rule.is_empty() {
+        let is_idle = found.is_empty() && open.kept.rule.is_empty();
+        // A turn may be one that is not due yet.
+        if is_idle && self.messages.due(&turns_queue(&claim.queue), 1, i64::MAX)?.is_empty() {
             self.remove(LIMITED_QUEUES, open.id)?;
         } else if !found.is_empty() || open.kept.turn != turn {
             open.kept.plain_next ^= !found.is_empty();
@@ -140,14 +197,14 @@ impl<'m, M: MessageTable> Turns<'m, M> {
         Ok(())
     }
 
-    /// Gives groups their turns until `max` messages are found. Returns whether there are any.
+    /// Gives groups their turns until `max` messages are found.
     fn claim_groups(
         &mut self,
         claim: &Claim,
         kept: &mut KeptRule,
         max: usize,
         found: &mut Vec<Delivery>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let turns = turns_queue(&claim.queue);
         let mut looked = 0;
         while found.len() < max && looked < TURNS_MAX {
@@ -165,15 +222,16 @@ impl<'m, M: MessageTable> Turns<'m, M> {
                     self.messages.retry(&locked_at(id, &turns), AFTER_ANOTHER_MS)?;
                     continue;
                 };
-                if of.priority != READY {
+                // The last ones that one transaction looks at have their turns at once, so that many groups that are
+                // to be looked at do not keep it from delivering.
+                if of.priority != READY && looked < TURNS_MAX {
                     self.ready(kept, &turns, &turn)?;
                     continue;
                 }
                 self.turn(claim, kept, (id, turn), share, found)?;
             }
         }
-        // Also one that is not due yet.
-        Ok(looked > 0 || !self.messages.due(&turns, 1, i64::MAX)?.is_empty())
+        Ok(())
     }
 
     /// The turn of a group: delivers up to `max` of its messages, or says when it is looked at again.
@@ -194,8 +252,14 @@ impl<'m, M: MessageTable> Turns<'m, M> {
         let rate = turn.rate.as_ref().map(|(state, _)| state);
         let wanted = u32::try_from(max).unwrap_or(u32::MAX);
         let max = match admit(&limit, running, rate, wanted, self.now_ms)? {
-            Admission::At(at_ms) => return self.later(&turns, &turn, at_ms),
-            Admission::AfterAnother => return self.later(&turns, &turn, AFTER_ANOTHER_MS),
+            Admission::At(at_ms) => {
+                turn.rate = looked_at(&limit, rate, self.now_ms)?;
+                return self.later(&turns, &turn, at_ms);
+            }
+            Admission::AfterAnother => {
+                let at_ms = self.after_another(&of_group)?;
+                return self.later(&turns, &turn, at_ms);
+            }
             Admission::UpTo(max) => max as usize,
         };
         let part = Claim { queue: of_group.clone(), max, ..claim.clone() };
@@ -209,7 +273,10 @@ impl<'m, M: MessageTable> Turns<'m, M> {
             return self.ready(kept, &turns, &turn);
         }
         let next_ms = self.messages.next_due(&of_group)?;
-        match next_ms.into_iter().chain(turn.rate.as_ref().map(|(_, until_ms)| *until_ms)).min() {
+        // In a copy of the database those that consumers have here wait, and need a turn.
+        let end_ms = self.messages.next_end(&of_group)?;
+        let rate_ms = turn.rate.as_ref().map(|(_, until_ms)| *until_ms);
+        match next_ms.into_iter().chain(end_ms).chain(rate_ms).min() {
             Some(at_ms) => self.later(&turns, &turn, at_ms.max(self.now_ms + 1)),
             // One that is paused is in the list of groups.
             None if self.messages.with_key(PAUSED_QUEUES, &of_group)?.is_some() => {
@@ -267,35 +334,49 @@ impl<'m, M: MessageTable> Turns<'m, M> {
         Ok(())
     }
 
-    /// The queue has these limits from now on. Returns whether that is a change.
-    pub(super) fn limit(&mut self, queue: &str, rule: QueueRule) -> Result<bool> {
+    /// The queue has these limits from now on.
+    fn limit(&mut self, queue: &str, rule: QueueRule) -> Result<()> {
         let open = self.rule(queue)?;
         if open.as_ref().map_or(rule.is_empty(), |open| open.kept.rule == rule) {
-            return Ok(false);
+            return Ok(());
         }
         let mut kept = open.map_or_else(|| fresh(queue), |open| open.kept);
         kept.rule = rule;
         kept.rate = kept.rate.filter(|_| rule.queue.rate.is_some());
         self.put_rule(&kept, self.now_ms)?;
         // Groups that wait by the earlier limits.
+        self.look_again(queue)
+    }
+
+    /// The times of a queue were written before its clock was set back.
+    fn set_back(&mut self, queue: &str) -> Result<()> {
+        let Some(open) = self.rule(queue)? else { return Ok(()) };
+        self.put_rule(&open.kept, self.now_ms)?;
+        self.look_again(queue)
+    }
+
+    /// Looks at all groups of a queue now that are to be looked at later.
+    fn look_again(&mut self, queue: &str) -> Result<()> {
         let turns = turns_queue(queue);
         let ids = self.messages.due(&turns, usize::MAX, i64::MAX)?;
-        for (_, of) in self.kept(&ids)? {
-            if of.priority != READY
-                && let Ok(turn) = KeptTurn::decode(&of.value)
-            {
-                self.later(&turns, &turn, self.now_ms)?;
+        for part in ids.chunks(TURNS_MAX) {
+            for (id, of) in self.kept(part)? {
+                let KeptState::Waiting { due_ms } = of.state else { continue };
+                if of.priority != READY && due_ms > self.now_ms {
+                    self.messages.retry(&locked_at(id, &turns), self.now_ms)?;
+                    self.changed.push(id);
+                }
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Lets a message that waited for the end of another one be delivered.
     fn release(&mut self, id: i64, queue: &str) -> Result<()> {
         let Some((_, kept)) = self.kept(&[id])?.pop() else { return Ok(()) };
-        let KeptState::Waiting { due_ms: WAITS_FOR_ANOTHER_MS.. } = kept.state else {
+        if !waits_for_another(&kept) {
             return Ok(());
-        };
+        }
         let due_ms = message_context::waits_until(&kept.value).unwrap_or(0).max(self.now_ms);
         self.messages.retry(&locked_at(id, queue), due_ms)?;
         self.changed.push(id);
@@ -324,8 +405,15 @@ impl<'m, M: MessageTable> Turns<'m, M> {
         if limit.concurrency.is_some() { self.messages.running(queue) } else { Ok(0) }
     }
 
+    /// When a queue, or one of a group, is looked at again in which a message has to end first.
+    fn after_another(&mut self, queue: &str) -> Result<i64> {
+        let end_ms = self.messages.next_end(queue)?;
+        Ok(end_ms.map_or(AFTER_ANOTHER_MS, |end_ms| end_ms.max(self.now_ms + 1)))
+    }
+
+    /// Delivers nothing until `until_ms`. A time before that stays: the queue is looked at again then.
     fn close(&mut self, open: OpenRule, until_ms: i64) -> Result<Vec<Delivery>> {
-        if open.until_ms != until_ms {
+        if open.until_ms <= self.now_ms || open.until_ms > until_ms {
             self.put_rule(&open.kept, until_ms)?;
         }
         Ok(Vec::new())
@@ -382,6 +470,11 @@ impl<'m, M: MessageTable> Turns<'m, M> {
         self.messages.remove_dead(&locked_at(id, queue), None, self.now_ms)
     }
 
+    fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<KeptMessage>> {
+        let Some(id) = self.messages.with_key(queue, key)? else { return Ok(None) };
+        Ok(self.kept(&[id])?.pop().map(|(_, kept)| kept))
+    }
+
     fn kept(&mut self, ids: &[i64]) -> Result<Vec<(i64, KeptMessage)>> {
         let kept = self.messages.kept(ids)?;
         Ok(ids.iter().copied().zip(kept).filter_map(|(id, kept)| Some((id, kept?))).collect())
@@ -391,6 +484,11 @@ impl<'m, M: MessageTable> Turns<'m, M> {
 /// What is kept of a queue without a rule.
 fn fresh(queue: &str) -> KeptRule {
     KeptRule { queue: queue.to_owned(), ..KeptRule::default() }
+}
+
+/// Whether a message waits for the end of another one.
+fn waits_for_another(kept: &KeptMessage) -> bool {
+    matches!(kept.state, KeptState::Waiting { due_ms: WAITS_FOR_ANOTHER_MS.. })
 }
 
 /// A message of openkv's own, as the methods of a table name it.
@@ -429,6 +527,17 @@ pub fn after_resume(
 ) -> Result<Vec<i64>> {
     let mut turns = Turns::of(messages, now_ms);
     turns.waits(queue, now_ms)?;
+    Ok(turns.changed)
+}
+
+/// For an engine whose clock was set back: what a rate, a lock or a due time of the queue holds up is looked at again.
+/// Returns the messages that have changed.
+///
+/// # Errors
+/// Those of the table.
+pub fn after_clock(messages: &mut impl MessageTable, queue: &str, now_ms: i64) -> Result<Vec<i64>> {
+    let mut turns = Turns::of(messages, now_ms);
+    turns.set_back(queue)?;
     Ok(turns.changed)
 }
 

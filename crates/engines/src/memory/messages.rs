@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
 use openkv_core::codec::message_context;
-use openkv_core::commit::{LockedMessage, MessageTable, Placed};
+use openkv_core::commit::{LockedMessage, MessageTable, Placed, after_clock};
 use openkv_core::model::{
     Claim, DeadLetter, Deduplication, Delivery, Encoding, Freed, GROUP_QUEUES, KeptMessage,
     LIMITED_QUEUES, LOCK_LENGTH_MASK, LoggedMessage, Message, MessagePlace, PAUSED_QUEUES, Peek,
@@ -118,11 +118,9 @@ impl Messages {
     fn take(&mut self, id: i64) -> Option<Queued> {
         let queued = self.live.remove(&id)?;
         let queue = &queued.message.queue;
-        if let Some(waiting) = self.waiting.get_mut(queue) {
-            waiting.remove(&queued.order(id));
-        }
-        if let Some(locked) = self.locked.get_mut(queue) {
-            locked.remove(&(queued.lock_end_ms, id));
+        match queued.lock {
+            0 => leave(&mut self.waiting, queue, &queued.order(id)),
+            _ => leave(&mut self.locked, queue, &(queued.lock_end_ms, id)),
         }
         Some(queued)
     }
@@ -187,8 +185,13 @@ impl Messages {
         let turns = turns.and_then(|_| self.first_due(&turns_queue(queue)));
         let due = self.first_due(queue).into_iter().chain(turns).min();
         let due = due.map(|at| at.max(until_ms.unwrap_or(at)));
+        due.into_iter().chain(self.first_end(queue)).min()
+    }
+
+    /// The earliest end of a lock of a queue and of its groups.
+    fn first_end(&self, queue: &str) -> Option<i64> {
         let ends = with_groups(&self.locked, queue).filter_map(|locked| locked.first());
-        due.into_iter().chain(ends.map(|(end_ms, _)| *end_ms)).min()
+        ends.map(|(end_ms, _)| *end_ms).min()
     }
 
     /// The numbers of due messages, in the order of delivery.
@@ -216,18 +219,21 @@ impl Messages {
     }
 
     /// Lets times that end later than their own length from now count by it. Returns the messages that are due at
-    /// another time.
-    pub(super) fn bound_times(&mut self, queue: &str, now_ms: i64) -> Vec<i64> {
+    /// another time, or whose group is looked at at another time.
+    pub(super) fn bound_times(&mut self, queue: &str, now_ms: i64) -> Result<Vec<i64>> {
+        let rule = self.keys.get(&(LIMITED_QUEUES.to_owned(), queue.to_owned()));
+        let rule = rule.and_then(|id| self.live.get(id));
         let of_queue = self.live.iter().filter(|(_, of)| is_of(queue, &of.message.queue));
         let late = of_queue.filter(|(_, of)| of.last_ms.unwrap_or(of.enqueued_ms) > now_ms);
         let ids: Vec<i64> = late.map(|(id, _)| *id).collect();
-        let mut changed = Vec::new();
+        let is_ahead = !ids.is_empty() || rule.is_some_and(|rule| rule.enqueued_ms > now_ms);
+        let mut changed = if is_ahead { after_clock(self, queue, now_ms)? } else { Vec::new() };
         for id in ids {
             let Some(mut queued) = self.take(id) else { continue };
             if queued.lock != 0 {
                 queued.lock_end_ms =
                     queued.lock_end_ms.min(now_ms + (queued.lock & LOCK_LENGTH_MASK));
-            } else {
+            } else if queued.due_ms < WAITS_FOR_ANOTHER_MS {
                 let length_ms = match queued.last_ms {
                     Some(last_ms) => Some(queued.due_ms.saturating_sub(last_ms)),
                     None => message_context::delay_of(&queued.message.value),
@@ -239,7 +245,7 @@ impl Messages {
             }
             self.put(id, queued);
         }
-        changed
+        Ok(changed)
     }
 
     pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
@@ -261,8 +267,7 @@ impl Messages {
     }
 
     pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
-        let waiting = self.waiting.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
-        let locked = self.locked.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
+        let (waiting, locked) = (self.waiting.keys(), self.locked.keys());
         let dead_order =
             self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
         let (from, to) = GROUP_QUEUES;
@@ -393,6 +398,10 @@ impl MessageTable for Messages {
         Ok(self.first_due(queue))
     }
 
+    fn next_end(&mut self, queue: &str) -> Result<Option<i64>> {
+        Ok(self.first_end(queue))
+    }
+
     fn running(&mut self, queue: &str) -> Result<u64> {
         Ok(with_groups(&self.locked, queue).map(|locked| locked.len() as u64).sum())
     }
@@ -491,6 +500,16 @@ impl MessageTable for Messages {
         Ok(self.keys.get(&(queue.to_owned(), key.to_owned())).copied())
     }
 
+    fn leave_key(&mut self, id: i64) -> Result<()> {
+        let left = self.live.get_mut(&id).and_then(|queued| {
+            Some((queued.message.queue.clone(), queued.message.deduplication_key.take()?))
+        });
+        if let Some(key) = left {
+            self.keys.remove(&key);
+        }
+        Ok(())
+    }
+
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
         let Claim { queue, max, lock_ms, lock } = claim;
         let is_paused = self.is_paused(queue);
@@ -532,6 +551,16 @@ impl MessageTable for Messages {
     }
 }
 
+/// Takes what is of a queue from it. A queue without any leaves nothing: there are as many as groups.
+fn leave<T: Ord>(from: &mut BTreeMap<String, BTreeSet<T>>, queue: &str, gone: &T) {
+    if let Some(of) = from.get_mut(queue)
+        && of.remove(gone)
+        && of.is_empty()
+    {
+        from.remove(queue);
+    }
+}
+
 /// The first message of each priority.
 fn firsts(waiting: Option<&BTreeSet<WaitingOrder>>) -> impl Iterator<Item = WaitingOrder> {
     let first_from = move |from: WaitingOrder| waiting?.range(from..).next().copied();
@@ -563,3 +592,6 @@ fn key_of(message: &Message) -> Option<(String, String)> {
     let key = message.deduplication_key.clone()?;
     Some((message.queue.clone(), key))
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,6 +68,11 @@ const RUNNING: &str = "\
 SELECT (SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked) \
 + (SELECT count(*) FROM openkv.messages WHERE db = $1 AND queue > $3 AND queue < $4 AND locked)";
 
+const NEXT_END: &str = "\
+SELECT min(m.lock_end_ms) FROM ((SELECT lock_end_ms FROM openkv.messages \
+WHERE db = $1 AND queue = $2 AND locked ORDER BY lock_end_ms LIMIT 1) UNION ALL (SELECT lock_end_ms FROM openkv.messages \
+WHERE db = $1 AND queue > $3 AND queue < $4 AND locked ORDER BY lock_end_ms LIMIT 1)) AS m";
+
 const MOVE: &str = "\
 UPDATE openkv.messages AS m SET queue = $3, dedup = CASE WHEN EXISTS (SELECT 1 FROM openkv.messages \
 AS there WHERE there.db = $1 AND there.queue = $3 AND there.dedup = m.dedup) THEN NULL ELSE m.dedup END \
@@ -88,9 +93,7 @@ SELECT ctid FROM openkv.messages WHERE db = $1 AND queue = $2 AND locked AND loc
 UNION ALL SELECT ctid FROM openkv.messages WHERE db = $1 AND queue > $5 AND queue < $6 AND locked \
 AND lock_end_ms <= $3 AND NOT in_grace))";
 
-const SAME_KEY: &str = "SELECT id FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
-
-const SAME_KEY_LOCKED: &str =
+const SAME_KEY: &str =
     "SELECT id, locked, due_ms FROM openkv.messages WHERE db = $1 AND queue = $2 AND dedup = $3";
 
 const LEAVE_KEY: &str = "UPDATE openkv.messages SET dedup = $3 WHERE db = $1 AND id = $2";
@@ -300,12 +303,9 @@ impl Messages {
     /// time.
     fn stored_with_key(&mut self, queue: &str, key: &str) -> Result<Option<(i64, bool, i64)>> {
         let (db, queue, key) = (self.db, queue.as_bytes(), key.as_bytes());
-        let rows = self.flush_with((SAME_KEY_LOCKED, vec![&db, &queue, &key]))?;
-        let found = rows.first().map(|row| {
-            let cells = Cells::of("messages", row);
-            Ok((cells.get(0)?, cells.get(1)?, cells.get(2)?))
-        });
-        found.transpose()
+        let rows = self.flush_with((SAME_KEY, vec![&db, &queue, &key]))?;
+        let cells = rows.first().map(|row| Cells::of("messages", row));
+        cells.map(|cells| Ok((cells.get(0)?, cells.get(1)?, cells.get(2)?))).transpose()
     }
 
     /// Makes a waiting message this one, as if it had just been enqueued; `due_ms`: its new due time.
@@ -323,6 +323,26 @@ impl Messages {
         values.extend([&message.dead_retention_ms as &Value<'_>, &backoff, &undelivered]);
         values.push(&message.value);
         self.flush_with((REPLACE, values)).map(drop)
+    }
+
+    /// Gives a message another deduplication key, or none.
+    fn set_key(&mut self, id: i64, key: Option<String>) -> Result<()> {
+        let (db, bytes) = (self.db, key.as_ref().map(String::as_bytes));
+        self.flushed = true;
+        self.flush_with((LEAVE_KEY, vec![&db, &id, &bytes]))?;
+        if let Some((_, held)) = self.held.get_mut(&id) {
+            held.message.deduplication_key = key;
+        }
+        Ok(())
+    }
+
+    /// A number that `query` finds for a queue and its groups.
+    fn number_of(&mut self, query: &'static str, queue: &str) -> Result<Option<i64>> {
+        let (from, to) = groups_range(queue);
+        let (db, queue) = (self.db, queue.as_bytes());
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let rows = self.flush_with((query, vec![&db, &queue, &from, &to]))?;
+        first("messages", &rows)
     }
 
     /// The live message with a deduplication key, without sending the changes so far.
@@ -487,20 +507,14 @@ impl MessageTable for Messages {
         if again && !is_locked {
             return Ok(Placed::only(Some(earlier), true));
         }
-        self.flushed = true;
         if is_locked {
-            let db = self.db;
-            let key = again.then(|| awaited_key(key).into_bytes());
-            self.flush_with((LEAVE_KEY, vec![&db, &earlier, &key]))?;
-            if let Some((_, held)) = self.held.get_mut(&earlier) {
-                held.message.deduplication_key =
-                    key.map(|key| String::from_utf8_lossy(&key).into_owned());
-            }
+            self.set_key(earlier, again.then(|| awaited_key(key)))?;
             let due = if again { Time::At(WAITS_FOR_ANOTHER_MS) } else { message.due };
             let message = Message { due, ..message };
             return Ok(Placed::beside(self.add(message, now_ms), earlier));
         }
         let due_ms = due_ms.filter(|_| earlier_ms < WAITS_FOR_ANOTHER_MS);
+        self.flushed = true;
         self.replace(earlier, &message, due_ms, now_ms)?;
         Ok(Placed::instead(earlier))
     }
@@ -510,6 +524,10 @@ impl MessageTable for Messages {
             return Ok(None);
         }
         Ok(self.stored_with_key(queue, key)?.map(|(id, ..)| id))
+    }
+
+    fn leave_key(&mut self, id: i64) -> Result<()> {
+        self.set_key(id, None)
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
@@ -540,12 +558,12 @@ impl MessageTable for Messages {
         first("messages", &rows)
     }
 
+    fn next_end(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.number_of(NEXT_END, queue)
+    }
+
     fn running(&mut self, queue: &str) -> Result<u64> {
-        let (from, to) = groups_range(queue);
-        let (db, queue) = (self.db, queue.as_bytes());
-        let (from, to) = (from.as_bytes(), to.as_bytes());
-        let rows = self.flush_with((RUNNING, vec![&db, &queue, &from, &to]))?;
-        Ok(first("messages", &rows)?.map_or(0, i64::cast_unsigned))
+        Ok(self.number_of(RUNNING, queue)?.map_or(0, i64::cast_unsigned))
     }
 
     fn move_to(&mut self, id: i64, queue: &str) -> Result<()> {

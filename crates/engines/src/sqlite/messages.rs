@@ -435,7 +435,7 @@ impl MessageTable for Messages {
                 Ok(id.map_or(Placed::only(None, false), |id| Placed::beside(id, earlier)))
             }
             (Deduplication::Replace | Deduplication::Debounce, true) => {
-                self.leave_key.run().int(1, earlier).text_or_null(2, None).finish()?;
+                self.leave_key(earlier)?;
                 let id = self.add(&message, now_ms)?;
                 Ok(id.map_or(Placed::only(None, false), |id| Placed::beside(id, earlier)))
             }
@@ -454,6 +454,10 @@ impl MessageTable for Messages {
 
     fn with_key(&mut self, queue: &str, key: &str) -> Result<Option<i64>> {
         self.same.run().text(1, queue).text(2, key).first_int()
+    }
+
+    fn leave_key(&mut self, id: i64) -> Result<()> {
+        self.leave_key.run().int(1, id).text_or_null(2, None).finish()
     }
 
     fn claim(&mut self, claim: &Claim, now_ms: i64) -> Result<Vec<Delivery>> {
@@ -512,6 +516,10 @@ impl MessageTable for Messages {
             return Ok(None);
         }
         self.first_due(queue)
+    }
+
+    fn next_end(&mut self, queue: &str) -> Result<Option<i64>> {
+        self.first_end(queue)
     }
 
     fn running(&mut self, queue: &str) -> Result<u64> {

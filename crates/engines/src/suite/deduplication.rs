@@ -2,7 +2,7 @@
 
 use super::queues::{claim, end, failed, message, values};
 use super::*;
-use openkv_core::model::{Deduplication, Enqueued, Time};
+use openkv_core::model::{DeadLetterChange, Deduplication, Enqueued, QueueChange, Time};
 
 pub(super) fn a_message_replaces_the_waiting_one_with_its_key(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
@@ -35,7 +35,8 @@ pub(super) fn a_message_replaces_the_waiting_one_with_its_key(engine: &impl Engi
     assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 20));
     assert_eq!(writer.queue_depth("mail").unwrap(), 1);
     let [held] = claim(&mut writer, 7, 10, NOW + 20).try_into().unwrap();
-    assert_eq!((held.id, &held.value[..], held.attempts_left), (first, &[4][..], 1));
+    assert_eq!((held.id, held.attempts_left), (first, 1));
+    assert_eq!(values(std::slice::from_ref(&held)), [4]);
 
     // A consumer has it: each further one goes beside it, and the next of the batch takes its place.
     let beside = vec![
@@ -125,4 +126,60 @@ pub(super) fn what_waits_for_an_end_waits_for_a_retry_and_not_for_a_dead_letter(
     assert_eq!(end(&mut writer, cancelled, NOW + 3000).settled, [true]);
     let [freed] = claim(&mut writer, 9, 10, NOW + 3000).try_into().unwrap();
     assert_eq!(Some(freed.id), fourth.id);
+}
+
+/// The run with the key could not be marked, because an earlier run was: the enqueue failed.
+pub(super) fn what_waits_for_an_end_waits_for_the_run_with_the_key(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let done = |writer: &mut _, id, lock| {
+        assert_eq!(end(writer, Settlement::new(id, lock, Outcome::Done), NOW).settled, [true]);
+    };
+    // A run is a dead letter, and is enqueued again while the next one runs.
+    placed(&mut writer, again(1, Time::At(NOW)));
+    let [dead] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+    let second = placed(&mut writer, again(2, Time::At(NOW)));
+    end(&mut writer, Settlement::new(dead.id, 7, Outcome::Dead), NOW);
+    let [running] = claim(&mut writer, 8, 10, NOW).try_into().unwrap();
+    assert_eq!(Some(running.id), second.id);
+    let requeue = DeadLetterChange::Requeue(dead.id);
+    assert_eq!(writer.change_dead_letters("mail", &requeue, NOW, soon()).unwrap().count, 1);
+    let third = placed(&mut writer, again(3, Time::At(NOW)));
+    assert!(!third.deduplicated);
+    let [requeued] = claim(&mut writer, 9, 10, NOW).try_into().unwrap();
+    assert_eq!(requeued.id, dead.id);
+    done(&mut writer, requeued.id, 9);
+    assert!(claim(&mut writer, 9, 10, NOW).is_empty(), "the second one runs");
+    done(&mut writer, running.id, 8);
+    let [running] = claim(&mut writer, 9, 10, NOW).try_into().unwrap();
+    assert_eq!(Some(running.id), third.id);
+    // What waits for the run is deleted.
+    placed(&mut writer, again(4, Time::At(NOW)));
+    let drain = QueueChange::Drain { until_ms: NOW, delayed: true, max: 10 };
+    assert_eq!(writer.change_queue("mail", drain, NOW, soon()).unwrap().ids.len(), 1);
+    let fifth = placed(&mut writer, again(5, Time::At(NOW)));
+    assert!(!fifth.deduplicated);
+    let sixth = placed(&mut writer, again(6, Time::At(NOW)));
+    assert_eq!(sixth, Enqueued { deduplicated: true, ..fifth });
+    assert!(claim(&mut writer, 10, 10, NOW).is_empty(), "the third one runs");
+    done(&mut writer, running.id, 9);
+    assert_eq!(values(&claim(&mut writer, 10, 10, NOW)), [5]);
+}
+
+/// It was due at the end of the other one.
+pub(super) fn what_replaces_one_that_waits_for_an_end_has_a_due_time(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    for (deduplication, due_ms) in
+        [(Deduplication::Replace, NOW + 500), (Deduplication::Debounce, NOW + 700)]
+    {
+        placed(&mut writer, again(1, Time::At(NOW)));
+        let [first] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+        placed(&mut writer, again(2, Time::At(NOW + 500)));
+        let newer = Message { deduplication, ..again(3, Time::At(NOW + 700)) };
+        assert!(placed(&mut writer, newer).deduplicated);
+        end(&mut writer, Settlement::new(first.id, 7, Outcome::Done), NOW);
+        assert_eq!(writer.next_message_ms("mail").unwrap(), Some(due_ms), "{deduplication:?}");
+        let [next] = claim(&mut writer, 7, 10, due_ms).try_into().unwrap();
+        assert_eq!(values(std::slice::from_ref(&next)), [3]);
+        end(&mut writer, Settlement::new(next.id, 7, Outcome::Done), due_ms);
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::groups::{done, drained, grouped, limit, next, running};
 use super::replication::{assert_gapless, segments};
 use super::*;
 use crate::memory::MemoryEngine;
 use openkv_core::model::{
     DeadLetterChange, Deduplication, LogBounds, LogSegment, LogSettings, MessageDeletion, Missed,
-    Peek, Reason, SCHEDULES_QUEUE, Schedule, ScheduleChange, Segment, Setting, Timing,
+    Peek, Reason, RunLimit, SCHEDULES_QUEUE, Schedule, ScheduleChange, Segment, Setting, Timing,
 };
 
 const QUEUES: [&str; 2] = ["", "mail"];
@@ -58,13 +59,17 @@ fn assert_same(found: &Messages, expected: &Messages) {
 }
 
 fn repeated(all: &[Segment]) -> Messages {
+    messages_in(&mut copy_of(all).reader().unwrap())
+}
+
+fn copy_of(all: &[Segment]) -> MemoryEngine {
     let copy = MemoryEngine::new();
-    let (mut reader, mut writer) = (copy.reader().unwrap(), copy.writer().unwrap());
+    let mut writer = copy.writer().unwrap();
     for Segment { first, last, at_ms, changes } in all {
         let segment = LogSegment { first: *first, last: *last, at_ms: *at_ms, changes };
         writer.replay(segment, soon()).unwrap();
     }
-    messages_in(&mut reader)
+    copy
 }
 
 /// One step of a random life of messages.
@@ -75,7 +80,7 @@ fn step(writer: &mut impl Writer, draw: &mut impl FnMut(u64) -> u64, held: &mut 
         due: Time::At(NOW + draw(2).cast_signed()),
         backoff_ms: vec![5; draw(2) as usize],
         deduplication_key: (draw(2) == 0).then(|| format!("key {}", draw(4))),
-        deduplication: Deduplication::ALL[draw(3) as usize],
+        deduplication: Deduplication::ALL[draw(4) as usize],
         dead_retention_ms: (draw(2) == 0).then_some(1 << 40),
         keys_if_undelivered: if draw(2) == 0 { vec![key("undelivered")] } else { vec![] },
         schedule: None,
@@ -174,6 +179,27 @@ pub(super) fn a_copy_has_the_messages_of_every_commit(engine: &impl Engine) {
     let sent = openkv_core::codec::change_log::messages(last.first, &last.changes).unwrap();
     let versions: Vec<u64> = sent.iter().map(|message| message.version).collect();
     assert_eq!(versions, [last.first, last.first + 1, last.last]);
+}
+
+/// The turns of groups of which consumers had a message were gone in the copy, or waited for the end of a lock that
+/// a copy does not have.
+pub(super) fn a_copy_delivers_what_consumers_of_the_original_had(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    log_messages(&mut writer, true);
+    let none = RunLimit::default();
+    for (of_queue, of_group) in [(none, none), (none, running(1)), (running(1), none)] {
+        limit(&mut writer, of_queue, of_group);
+        groups::enqueue(&mut writer, vec![grouped("a", 1), grouped("a", 2), grouped("b", 3)]);
+        let taken = queues::claim(&mut writer, 7, 10, NOW);
+        assert!(queues::claim(&mut writer, 8, 10, NOW).is_empty(), "it has looked at all groups");
+        let mut copy = copy_of(&segments(&mut reader, 0)).writer().unwrap();
+        assert_eq!(next(&mut copy), Some(NOW + 1000), "the end of the locks");
+        let mut found = drained(&mut copy, NOW + 1000);
+        found.sort_unstable();
+        assert_eq!((found, next(&mut copy)), (vec![1, 2, 3], None), "{of_queue:?} {of_group:?}");
+        taken.iter().for_each(|delivery| done(&mut writer, delivery, NOW));
+        drained(&mut writer, NOW);
+    }
 }
 
 /// A batch that ends, sends and takes messages, and finds a lock that has expired.
