@@ -22,6 +22,8 @@ const LEASE: &str = "lease.json";
 const FOLDER_LOCK: &str = "lease.lock";
 const LOG: &str = "log";
 const SNAPSHOTS: &str = "snapshots";
+/// The manifest of an archive.
+const ARCHIVE: &str = "openkv-archive.json";
 const FORMAT: u32 = 1;
 
 /// The content of `openkv.json`.
@@ -81,10 +83,8 @@ impl Objects {
                 "{name}: there is no database here; open it with lead: \"auto\" to create one"
             )));
         };
-        if let Some((other, _)) =
-            self.target.list("")?.into_iter().find(|(at, _)| at != FOLDER_LOCK)
-        {
-            let is_archive = other.starts_with("openkv-archive");
+        if let Some(other) = self.target.any_but(FOLDER_LOCK)? {
+            let is_archive = self.target.find(ARCHIVE)?.is_some();
             let what = if is_archive { "an archive of openkv" } else { "other objects" };
             return Err(Error::invalid(format!(
                 "{name} has {what} in it (for example {other}): name an empty path; nothing was changed"

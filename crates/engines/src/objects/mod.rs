@@ -267,15 +267,18 @@ impl Target {
 
     /// Whether the target has nothing in it.
     pub fn is_empty(&self) -> Result<bool> {
+        self.any_but(LOCK).map(|found| found.is_none())
+    }
+
+    /// The name of any object but this one, without listing the others.
+    pub fn any_but(&self, except: &str) -> Result<Option<String>> {
         let mut listing = self.objects.list(None);
-        let mut found = false;
         while let Some(object) = self.wait("", async { listing.next().await.transpose() })? {
-            if object.location.as_ref() != LOCK {
-                found = true;
-                break;
+            if object.location.as_ref() != except {
+                return Ok(Some(object.location.to_string()));
             }
         }
-        Ok(!found)
+        Ok(None)
     }
 
     /// An object and its version; `None` without one.
