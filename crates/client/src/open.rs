@@ -1,6 +1,8 @@
 //! The composition root: from a path or URL and options to a database. All handles on a file share
 //! one store.
 
+#[cfg(feature = "archive")]
+mod buckets;
 mod env;
 mod replicas;
 
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 
+#[cfg(feature = "archive")]
+use self::buckets::open_bucket;
 use self::replicas::{COPIES, Remote, open_copy, open_replica};
 use crate::database::{Database, Replica};
 use crate::remote::{Cancel, Opening};
@@ -21,7 +25,7 @@ use openkv_core::model::{
     Kind, PageMemory, Result,
 };
 #[cfg(feature = "archive")]
-use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode};
+use openkv_engines::bucket::LeadMode;
 use openkv_engines::cluster::Cluster;
 use openkv_engines::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
@@ -171,10 +175,10 @@ enum StoreIdentity {
     },
     #[cfg(feature = "archive")]
     Bucket {
-        /// The URL without its parameters.
+        /// The URL, with the parameters that choose the store.
         url: String,
         cache: Option<PathBuf>,
-        leads: bool,
+        lead: LeadMode,
         eventual: bool,
     },
 }
@@ -338,31 +342,6 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
     let start = || Store::start(engine, env, readonly).map(Arc::new);
     let agreed = (Encoding::Cbor, PageMemory::default());
     start_once(|| Ok(identity(readonly)), agreed, start).map(|(store, _)| store)
-}
-
-#[cfg(feature = "archive")]
-fn open_bucket(
-    url: &str,
-    cache: Option<PathBuf>,
-    lead: &str,
-    eventual: bool,
-) -> Result<Arc<Store>> {
-    let lead = match lead {
-        "never" => LeadMode::Never,
-        "wait" => LeadMode::Wait,
-        _ => LeadMode::Auto,
-    };
-    let leads = lead != LeadMode::Never;
-    let place = openkv_engines::bucket::identity(url)?;
-    let identity = StoreIdentity::Bucket { url: place, cache: cache.clone(), leads, eventual };
-    wait_closed_where(|known| *known == identity);
-    if let Some((store, _)) = opened(&STORES.lock(), &identity) {
-        return Ok(store);
-    }
-    let options = BucketOptions { url: url.to_owned(), cache, lead, eventual };
-    let engine = BucketEngine::open(&options)?;
-    let agreed = (Encoding::Cbor, PageMemory::default());
-    start_once(|| Ok(identity), agreed, || start(engine, false)).map(|(store, _)| store)
 }
 
 #[cfg(not(feature = "archive"))]

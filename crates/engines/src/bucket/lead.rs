@@ -15,7 +15,7 @@ use openkv_core::chain::{Tenure, Window};
 use openkv_core::model::{BUCKET_READ_WAIT_MS, Error, Kind, Result};
 
 /// Whether a process leads a database in an object store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeadMode {
     /// It leads while no other process does; until then it reads.
     Auto,

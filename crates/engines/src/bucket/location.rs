@@ -18,14 +18,20 @@ pub(super) struct Location {
     pub(super) lease_ms: u64,
 }
 
-/// The URL without its query, which is the same for all ways to name a database.
+/// The URL, without the parameters that do not choose the store: it is the same for all ways to name a database.
 ///
 /// # Errors
 /// As [`open`].
 pub fn identity(text: &str) -> Result<String> {
     let mut url = parse(text)?;
+    let endpoint = url.query_pairs().filter(|(name, _)| name == "endpoint").last();
+    let endpoint = endpoint.map(|(_, value)| checked_endpoint(&value)).transpose()?;
     url.set_query(None);
-    Ok(url.as_str().trim_end_matches('/').to_owned())
+    let place = url.as_str().trim_end_matches('/');
+    Ok(match endpoint {
+        Some(endpoint) => format!("{place}?endpoint={endpoint}"),
+        None => place.to_owned(),
+    })
 }
 
 fn parse(text: &str) -> Result<Url> {
@@ -179,5 +185,10 @@ mod tests {
         let one = identity("s3://bucket/x/?region=a").unwrap();
         assert_eq!(one, identity("s3://bucket/x").unwrap());
         assert_ne!(one, identity("s3://bucket/y").unwrap());
+        let at = |host: &str| identity(&format!("s3://bucket/x?lease=1s&endpoint={host}")).unwrap();
+        assert_eq!(at("https://a.example"), at("https://a.example/"));
+        // Two stores that have buckets of one name were one handle.
+        assert_ne!(at("https://a.example"), at("https://b.example"));
+        assert_ne!(at("https://a.example"), one);
     }
 }

@@ -1,0 +1,68 @@
+//! Databases in object stores. One opening of each works at a time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{PageMemory, STORES, StoreIdentity, opened, start, start_once, wait_closed_where};
+use openkv_core::model::{Encoding, Result};
+use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode, identity};
+use openkv_store::Store;
+
+/// The databases in object stores that are being opened: a second opening waits for the first, and joins it.
+static OPENING: Mutex<Vec<StoreIdentity>> = Mutex::new(Vec::new());
+
+/// Notified whenever one of [`OPENING`] is open, or has failed.
+static OPENED: Condvar = Condvar::new();
+
+/// Opens a database in an object store, or joins the store that this process already has on it.
+///
+/// # Errors
+/// As [`BucketEngine::open`]; `Invalid` for a wrong URL.
+pub(super) fn open_bucket(
+    url: &str,
+    cache: Option<PathBuf>,
+    lead: &str,
+    eventual: bool,
+) -> Result<Arc<Store>> {
+    let lead = match lead {
+        "never" => LeadMode::Never,
+        "wait" => LeadMode::Wait,
+        _ => LeadMode::Auto,
+    };
+    let place = identity(url)?;
+    let of = StoreIdentity::Bucket { url: place, cache: cache.clone(), lead, eventual };
+    // Two copies at once would exclude each other from the cache, or from the lead.
+    let _turn = Turn::of(&of);
+    wait_closed_where(|known| *known == of);
+    if let Some((store, _)) = opened(&STORES.lock(), &of) {
+        return Ok(store);
+    }
+    let options = BucketOptions { url: url.to_owned(), cache, lead, eventual };
+    let engine = BucketEngine::open(&options)?;
+    let agreed = (Encoding::Cbor, PageMemory::default());
+    start_once(|| Ok(of), agreed, || start(engine, false)).map(|(store, _)| store)
+}
+
+/// The right to open a database in an object store, for one opening at a time.
+struct Turn(StoreIdentity);
+
+impl Turn {
+    /// Waits until nothing else opens it.
+    fn of(identity: &StoreIdentity) -> Self {
+        let mut opening = OPENING.lock();
+        while opening.contains(identity) {
+            OPENED.wait(&mut opening);
+        }
+        opening.push(identity.clone());
+        Self(identity.clone())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        OPENING.lock().retain(|of| *of != self.0);
+        OPENED.notify_all();
+    }
+}
