@@ -26,6 +26,13 @@ const LEADER: &str = "leader";
 const BUSY: std::time::Duration = std::time::Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
 const ZSTD_LEVEL: i32 = 3;
 
+/// The place that the file has reached.
+pub(super) struct Prepared {
+    pub(super) position: Position,
+    /// A look that began at this time, by the clock of the process, has found no snapshot behind it.
+    pub(super) listed_ms: u64,
+}
+
 /// A folder that this process has.
 pub(super) struct Cache {
     folder: PathBuf,
@@ -46,7 +53,10 @@ impl Cache {
             Path::to_path_buf,
         );
         let failed = |error: std::io::Error| failed(&folder, &error);
-        std::fs::create_dir_all(&folder).map_err(failed)?;
+        match is_temporary {
+            true => create_private(&folder).map_err(failed)?,
+            false => std::fs::create_dir_all(&folder).map_err(failed)?,
+        }
         let path = folder.join(LOCK);
         let lock = File::options().write(true).create(true).truncate(false).open(path);
         let lock = lock.map_err(failed)?;
@@ -77,7 +87,7 @@ impl Cache {
     }
 
     /// Makes the file one that the chain can go on from: the one that is there, if it is a beginning of the
-    /// chain, or the newest snapshot, or an empty one.
+    /// chain, or the newest snapshot, or an empty one. `now_ms`: the clock of the process.
     ///
     /// # Errors
     /// Errors of the store and the disk.
@@ -85,22 +95,25 @@ impl Cache {
         &self,
         objects: &Objects,
         database: &[u8; 16],
-    ) -> Result<(SqliteEngine, Position)> {
+        now_ms: impl Fn() -> u64,
+    ) -> Result<(SqliteEngine, Prepared)> {
         let mut fault = None;
         for _ in 0..crate::objects::READS {
+            let listed_ms = now_ms();
+            let at = |position| Prepared { position, listed_ms };
             let snapshots = objects.snapshots()?;
             let newest = snapshots.last().copied();
-            if let Some(kept) = self.kept(objects, database, newest)? {
-                return Ok(kept);
+            if let Some((engine, position)) = self.kept(objects, database, newest)? {
+                return Ok((engine, at(position)));
             }
             self.remove()?;
             match newest.map(|mark| self.restore(objects, database, mark)).transpose() {
-                Ok(Some(restored)) => return Ok(restored),
+                Ok(Some((engine, position))) => return Ok((engine, at(position))),
                 Ok(None) => {
                     let (engine, _) = open(&self.file())?;
                     let start = Position::default();
                     engine.writer()?.set_mark(&encode(database, &start))?;
-                    return Ok((engine, start));
+                    return Ok((engine, at(start)));
                 }
                 // It may have been deleted meanwhile, or it is damaged: another look tells.
                 Err(error) => fault = Some(error),
@@ -227,6 +240,20 @@ impl Drop for Cache {
     }
 }
 
+/// Creates a folder that other users cannot read: it gets the whole database.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    if let Some(parent) = folder.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        std::fs::DirBuilder::new().mode(0o700).create(folder)
+    }
+    #[cfg(not(unix))]
+    std::fs::create_dir(folder)
+}
+
 type Opened = (SqliteEngine, Option<([u8; 16], Position)>);
 
 /// Opens a file and reads its place in the chain; `None` if it has none, or was written by others.
@@ -271,8 +298,7 @@ fn pack(from: &Path, to: &Path) -> std::io::Result<()> {
     let mut out = Hashing { inner: File::create(to)?, hash: Sha256::new() };
     zstd::stream::copy_encode(File::open(from)?, &mut out, ZSTD_LEVEL)?;
     let hash = out.hash.finalize();
-    out.inner.write_all(&hash)?;
-    out.inner.sync_all()
+    out.inner.write_all(&hash)
 }
 
 struct Hashing {
@@ -312,9 +338,13 @@ fn download(target: &Target, name: &str, to: &Path) -> Result<()> {
         drop(std::fs::remove_file(&packed));
         return Err(Error::corrupt(format!("{}/{name} is damaged", target.name())));
     }
-    let unpacked = File::open(&packed)
-        .and_then(|from| zstd::stream::copy_decode(from, File::create(to)?))
-        .map_err(failed);
+    let unpack = || {
+        let unpacked = File::create(to)?;
+        zstd::stream::copy_decode(File::open(&packed)?, &unpacked)?;
+        // A file with the name of the database is whole, also after a power loss.
+        unpacked.sync_all()
+    };
+    let unpacked = unpack().map_err(failed);
     drop(std::fs::remove_file(&packed));
     unpacked
 }
@@ -325,4 +355,23 @@ fn failed(path: &Path, error: &std::io::Error) -> Error {
         _ => Kind::Unavailable,
     };
     Error::new(kind, format!("cache: {}: {error}", path.display()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_temporary_cache_is_private_and_goes_with_its_process() {
+        let random = crate::bucket::random().unwrap();
+        let cache = Cache::take(None, &random).unwrap();
+        let folder = cache.folder.clone();
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        // Another process cannot have prepared the folder for this one.
+        assert!(Cache::take(None, &random).is_err());
+        drop(cache);
+        assert!(!folder.exists());
+    }
 }

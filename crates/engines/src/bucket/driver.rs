@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
 
 use super::Local;
-use super::cache::encode;
+use super::cache::{Prepared, encode};
 use super::lead::{Lead, LeadMode, Leading, Role, State};
-use super::objects::{FoundLease, Identity};
+use super::objects::{FoundLease, Identity, Object};
 use super::publisher::segment_of;
+use super::snapshots::Snapshots;
 use crate::ExternalCommits;
+use crate::objects::Created;
 use openkv_core::chain::{
-    Deletion, EndWatch, EntryKind, LeaseState, LeaseWatch, Mark, Position, Standing, Tenure,
-    Window, encode as encode_object,
+    EndWatch, EntryKind, LeaseState, LeaseWatch, Position, Standing, Tenure, Window,
+    encode as encode_object,
 };
 use openkv_core::model::{
     BUCKET_FOLLOW_BYTES, BUCKET_IDLE_MS, BUCKET_OBJECT_BYTES_MIN, BUCKET_POLL_BUSY_MS,
-    BUCKET_POLL_IDLE_MS, BUCKET_READS_AT_ONCE, BUCKET_RETRY_MS, BUCKET_SNAPSHOT_BYTES_MIN,
-    BUSY_TIMEOUT_MS_DEFAULT, Error, Kind, Result,
+    BUCKET_POLL_IDLE_MS, BUCKET_READS_AT_ONCE, BUCKET_RETRY_MS, BUSY_TIMEOUT_MS_DEFAULT, Error,
+    Kind, Result,
 };
 
 pub(super) struct Driver {
@@ -33,14 +34,21 @@ pub(super) struct Driver {
     /// The next look at the lease of another process, by the clock of `lead`.
     lease_look_ms: u64,
     end: EndWatch,
-    deletion: Deletion,
     used_ms: u64,
-    snapshot: Option<JoinHandle<Deleted>>,
-    deletion_look_ms: u64,
+    /// The store was found to have conditional writes.
+    is_probed: bool,
+    snapshots: Snapshots,
 }
 
-/// The rules of deletion come back from the thread that has used them.
-type Deleted = (Deletion, Option<Mark>);
+/// A process that rests waits for a call; it looks around after so long all the same.
+const REST: Duration = Duration::from_secs(3600);
+
+/// The rest after a piece of work.
+struct Pause {
+    longest: Duration,
+    /// No call shortens it: the store has failed.
+    is_whole: bool,
+}
 
 /// The progress of one look at the log.
 enum Look {
@@ -55,39 +63,39 @@ impl Driver {
         lead: Arc<Lead>,
         local: Arc<Local>,
         identity: Identity,
-        position: Position,
+        place: Prepared,
     ) -> Self {
+        let mut end = EndWatch::default();
+        end.found(place.listed_ms);
         Self {
             lead,
             local,
             identity,
-            position,
+            position: place.position,
             watch: LeaseWatch::default(),
             lease_look_ms: 0,
-            end: EndWatch::default(),
-            deletion: Deletion::default(),
+            end,
             used_ms: 0,
-            snapshot: None,
-            deletion_look_ms: 0,
+            is_probed: false,
+            snapshots: Snapshots::default(),
         }
     }
 
     /// The part of the work that opening waits for: the whole log, and the lead if no other process has it.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.follow()?;
+        self.lead.note_tenure(&self.lead.state.lock());
         if self.lead.mode == LeadMode::Never {
             return Ok(());
         }
-        self.lead.objects.probe(&self.identity)?;
         loop {
-            self.lease_look_ms = 0;
-            self.follow()?;
             self.try_to_lead()?;
             let leads = matches!(self.lead.state.lock().role, Role::Leads(_));
             if leads || self.lead.mode != LeadMode::Wait {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(BUCKET_POLL_BUSY_MS));
+            let look = self.follow()?;
+            std::thread::sleep(self.pause_after(&look));
         }
     }
 
@@ -96,29 +104,38 @@ impl Driver {
             let pause = self.round();
             let lead = self.lead.clone();
             let mut state = lead.state.lock();
+            let until = Instant::now() + pause.longest;
+            while !state.closing {
+                if state.failed.is_some() {
+                    lead.changed.wait(&mut state);
+                } else if (state.wanted && !pause.is_whole)
+                    || lead.changed.wait_until(&mut state, until).timed_out()
+                {
+                    break;
+                }
+            }
             if state.closing {
                 drop(state);
                 return self.resign();
-            }
-            if state.failed.is_some() {
-                lead.changed.wait(&mut state);
-            } else if !state.wanted {
-                lead.changed.wait_for(&mut state, pause);
             }
             state.wanted = false;
         }
     }
 
-    /// One piece of work; returns the longest pause after it.
-    fn round(&mut self) -> Duration {
+    /// One piece of work.
+    fn round(&mut self) -> Pause {
         let lead = self.lead.clone();
         let now_ms = lead.now_ms();
         if lead.used.swap(false, Ordering::Relaxed) {
             self.used_ms = now_ms;
         }
+        if lead.is_listened_to() {
+            // Watches, feeds and consumers wait for commits and times.
+            self.used_ms = now_ms;
+        }
         let state = lead.state.lock();
         if state.failed.is_some() {
-            return Duration::ZERO;
+            return Pause { longest: Duration::ZERO, is_whole: false };
         }
         let done = match &state.role {
             Role::Reads(_) => self.read(state),
@@ -137,18 +154,21 @@ impl Driver {
                     (false, false) => Ok(()),
                 }
                 .map(|()| {
-                    self.tend_snapshots();
+                    self.snapshots.tend(&lead, &self.local);
                     Duration::from_millis((lead.lease_ms / 12).clamp(10, 1000))
                 })
             }
             Role::Rests(_) => {
                 let wanted = state.wanted || now_ms.saturating_sub(self.used_ms) < BUCKET_IDLE_MS;
                 drop(state);
-                let done = if wanted { self.lead_again() } else { Ok(()) };
-                done.map(|()| Duration::from_secs(3600))
+                match wanted {
+                    true => self.lead_again().map(|()| Duration::ZERO),
+                    false => Ok(REST),
+                }
             }
         };
-        done.unwrap_or_else(|error| {
+        let paused = |longest| Pause { longest, is_whole: false };
+        done.map(paused).unwrap_or_else(|error| {
             tracing::warn!(%error, "a database in an object store");
             let mut state = lead.state.lock();
             state.looks.1 = state.looks.0;
@@ -158,9 +178,10 @@ impl Driver {
                 }
                 _ => state.failed = Some(error),
             }
+            lead.note_tenure(&state);
             drop(state);
             lead.changed.notify_all();
-            Duration::from_millis(BUCKET_RETRY_MS)
+            Pause { longest: Duration::from_millis(BUCKET_RETRY_MS), is_whole: true }
         })
     }
 
@@ -175,15 +196,21 @@ impl Driver {
             let mut state = self.lead.state.lock();
             state.looks.1 = state.looks.1.max(asked);
             state.look_error = None;
+            self.lead.note_tenure(&state);
         }
         self.lead.changed.notify_all();
         if self.lead.mode != LeadMode::Never {
             self.try_to_lead()?;
         }
-        Ok(Duration::from_millis(match look {
+        Ok(self.pause_after(&look))
+    }
+
+    /// Until the next look of a process that reads.
+    fn pause_after(&self, look: &Look) -> Duration {
+        Duration::from_millis(match look {
             Look::Changes => BUCKET_POLL_BUSY_MS,
             Look::End => BUCKET_POLL_IDLE_MS.min(self.lead.lease_ms / 6).max(10),
-        }))
+        })
     }
 
     /// Repeats everything that is in the log.
@@ -202,36 +229,40 @@ impl Driver {
                 self.refuse_if_deleted()?;
                 self.end.found(ended_ms);
             }
-            let is_verified = objects.is_empty();
-            let mut after = self.position;
-            let (mut batches, mut bytes, mut weight) = (Vec::new(), 0, 0);
-            for object in objects {
-                weight += object.bytes.max(BUCKET_OBJECT_BYTES_MIN);
-                if after.take(&object.entry, object.digest) == Standing::Batch
-                    && let EntryKind::Batch { before, after } = object.entry.kind
-                {
-                    bytes += object.content.len();
-                    batches.push(((before, after), object.content));
-                }
-                if bytes >= BUCKET_FOLLOW_BYTES {
-                    break;
-                }
-            }
-            self.repeat(&batches, &after)?;
-            let stopped_early = bytes >= BUCKET_FOLLOW_BYTES;
-            self.position = after;
-            self.lead.state.lock().weight += weight;
-            if is_verified {
+            if objects.is_empty() {
                 self.end.found(began_ms);
                 return Ok(changes);
             }
-            if is_end && !stopped_early {
-                // The end itself is looked at alone, so that its absence is verified.
-                count = 1;
-                continue;
-            }
-            count = (count * 2).min(BUCKET_READS_AT_ONCE);
+            let largest = objects.iter().map(|object| object.bytes).max().unwrap_or(0);
+            self.take_all(objects)?;
+            // The end itself is looked at alone, so that its absence is verified.
+            count = if is_end { 1 } else { next_count(count, largest) };
         }
+    }
+
+    /// Judges objects behind the place, and repeats the batches among them, in transactions of bounded size.
+    fn take_all(&mut self, objects: Vec<Object>) -> Result<()> {
+        let mut after = self.position;
+        let (mut batches, mut bytes, mut weight) = (Vec::new(), 0, 0);
+        let mut left = objects.len();
+        for object in objects {
+            left -= 1;
+            weight += object.bytes.max(BUCKET_OBJECT_BYTES_MIN);
+            if after.take(&object.entry, object.digest) == Standing::Batch
+                && let EntryKind::Batch { before, after } = object.entry.kind
+            {
+                bytes += object.content.len();
+                batches.push(((before, after), object.content));
+            }
+            if bytes >= BUCKET_FOLLOW_BYTES || left == 0 {
+                self.repeat(&batches, &after)?;
+                self.position = after;
+                self.lead.state.lock().weight += weight;
+                batches.clear();
+                (bytes, weight) = (0, 0);
+            }
+        }
+        Ok(())
     }
 
     /// After a lead the file may be further than this thread knows.
@@ -305,30 +336,46 @@ impl Driver {
 
     fn claim(&mut self, before: Option<FoundLease>) -> Result<()> {
         let lead = self.lead.clone();
-        lead.objects.probe(&self.identity)?;
+        if !self.is_probed {
+            lead.objects.probe(&self.identity)?;
+        }
         self.local.cache.led_by(&lead.id)?;
         let began_ms = lead.now_ms();
-        let beat = before.as_ref().map_or(0, |before| before.lease.beat) + 1;
-        let Some(lease) = lead.objects.replace_lease(before.as_ref(), &lead.lease(beat, false))?
-        else {
-            return Ok(());
+        let replaced = |before: Option<&FoundLease>| {
+            let beat = before.map_or(0, |before| before.lease.beat) + 1;
+            lead.objects.replace_lease(before, &lead.lease(beat, false))
         };
-        if let Some(stale) = &before {
-            lead.objects.probe_lease(stale, &lease.lease)?;
+        let Some(mut lease) = replaced(before.as_ref())? else { return Ok(()) };
+        if !self.is_probed {
+            let stale = match before {
+                Some(before) => before,
+                None if lead.objects.replaces_by_version() => {
+                    // The first lease of a database has replaced nothing.
+                    let first = lease;
+                    let Some(second) = replaced(Some(&first))? else { return Ok(()) };
+                    lease = second;
+                    first
+                }
+                None => lease.clone(),
+            };
+            lead.objects.probe_lease(&stale, &lease.lease)?;
+            self.is_probed = true;
         }
         loop {
             self.follow()?;
             let fence = self.position.fence();
             let (bytes, digest) = encode_object(&fence, &[]);
-            let object = lead.objects.create(fence.number, &bytes)?;
-            if object.is_none_or(|object| object.digest == digest) {
+            let is_own = match lead.objects.create(fence.number, &bytes)? {
+                Created::New => true,
+                Created::Exists => lead.objects.fill(fence.number, &bytes)?.digest == digest,
+            };
+            if is_own {
                 self.position.take(&fence, digest);
                 break;
             }
         }
         let tenure = Tenure::new(lead.lease_ms, began_ms);
-        let window = Window::new(self.position);
-        self.lead_with(Leading { window, tenure, lease, deposed: false });
+        self.lead_with(Leading::new(Window::new(self.position), tenure, lease));
         Ok(())
     }
 
@@ -346,11 +393,13 @@ impl Driver {
 
     /// Renews the lease.
     fn renew(&mut self) -> Result<()> {
-        let before = match &self.lead.state.lock().role {
-            Role::Leads(leading) => leading.lease.clone(),
+        let now_ms = self.lead.now_ms();
+        let (before, began_ms) = match &mut self.lead.state.lock().role {
+            Role::Leads(leading) => {
+                (leading.lease.clone(), *leading.renewing_ms.get_or_insert(now_ms))
+            }
             Role::Reads(_) | Role::Rests(_) => return Ok(()),
         };
-        let began_ms = self.lead.now_ms();
         let next = self.lead.lease(before.lease.beat + 1, false);
         let renewed = self.lead.objects.replace_lease(Some(&before), &next)?;
         let mut state = self.lead.state.lock();
@@ -359,6 +408,7 @@ impl Driver {
             (Role::Leads(leading), Some(lease)) => {
                 leading.tenure.renewed(began_ms, self.lead.now_ms());
                 leading.lease = lease;
+                leading.renewing_ms = None;
             }
             (Role::Leads(leading), None) if publishing => leading.deposed = true,
             (role @ Role::Leads(_), None) => *role = Role::Reads(None),
@@ -394,11 +444,12 @@ impl Driver {
         let mut state = self.lead.state.lock();
         if matches!(state.role, Role::Reads(_)) {
             state.role = Role::Rests(leading);
+            self.lead.note_tenure(&state);
         }
         Ok(())
     }
 
-    /// Leads after a rest. If nobody else has led meanwhile, the epoch goes on.
+    /// Leads after a rest. If nobody else has led meanwhile, the epoch goes on; otherwise this process reads.
     fn lead_again(&mut self) -> Result<()> {
         let mut state = self.lead.state.lock();
         let Role::Rests(leading) = std::mem::replace(&mut state.role, Role::Reads(None)) else {
@@ -411,75 +462,32 @@ impl Driver {
         match self.lead.objects.replace_lease(Some(&lease), &next)? {
             Some(lease) => {
                 let tenure = Tenure::new(self.lead.lease_ms, began_ms);
-                self.lead_with(Leading { window, tenure, lease, deposed: false });
-                Ok(())
+                self.lead_with(Leading::new(window, tenure, lease));
             }
             None => {
                 self.watch = LeaseWatch::default();
                 self.lease_look_ms = 0;
-                Ok(())
+                self.lead.changed.notify_all();
             }
         }
+        Ok(())
     }
 
     fn resign(mut self) {
-        if let Some(snapshot) = self.snapshot.take() {
-            drop(snapshot.join());
-        }
+        // Others lead while a snapshot is uploaded.
         if let Err(error) = self.release() {
             tracing::debug!(%error, "releasing the lease");
         }
-    }
-
-    /// Takes a snapshot when the log behind the last one is long, and deletes what is not needed.
-    fn tend_snapshots(&mut self) {
-        if let Some(running) = self.snapshot.take_if(|running| running.is_finished())
-            && let Ok((deletion, taken)) = running.join()
-        {
-            self.deletion = deletion;
-            if taken.is_some() {
-                self.deletion_look_ms = 0;
-            }
-        }
-        let now_ms = self.lead.now_ms();
-        let file_bytes = self.local.cache.file().metadata().map_or(0, |found| found.len());
-        let most = (file_bytes / 2).max(BUCKET_SNAPSHOT_BYTES_MIN);
-        let mut state = self.lead.state.lock();
-        let (is_due, next) = match &state.role {
-            Role::Leads(leading) => (state.weight >= most, leading.window.position().next),
-            Role::Reads(_) | Role::Rests(_) => return,
-        };
-        if self.snapshot.is_some() || !(is_due || now_ms >= self.deletion_look_ms) {
-            return;
-        }
-        if is_due {
-            state.weight = 0;
-        }
-        drop(state);
-        self.deletion_look_ms = now_ms + 4 * self.lead.lease_ms;
-        let (lead, local) = (self.lead.clone(), self.local.clone());
-        let mut deletion = std::mem::take(&mut self.deletion);
-        let job = move || {
-            let done = (|| {
-                let taken = match is_due {
-                    true => local.cache.upload(&local.engine, &lead.objects)?,
-                    false => None,
-                };
-                let listed = lead.objects.snapshots()?;
-                let (last, old) = deletion.look(&listed, next, lead.now_ms(), lead.lease_ms);
-                lead.objects.delete(last, &old)?;
-                Ok::<_, Error>(taken)
-            })();
-            let taken = done.unwrap_or_else(|error| {
-                tracing::warn!(%error, "a snapshot of a database in an object store");
-                None
-            });
-            (deletion, taken)
-        };
-        let thread = std::thread::Builder::new().name("openkv-snapshot".into()).spawn(job);
-        match thread {
-            Ok(thread) => self.snapshot = Some(thread),
-            Err(error) => tracing::warn!(%error, "starting a thread for a snapshot"),
-        }
+        self.snapshots.finish();
     }
 }
+
+/// How many objects the next look asks for, after one for `count`, so that they weigh little more together than one
+/// transaction repeats.
+fn next_count(count: usize, largest: u64) -> usize {
+    let most = usize::try_from(largest.max(1)).map_or(1, |bytes| BUCKET_FOLLOW_BYTES / bytes);
+    (count * 2).min(BUCKET_READS_AT_ONCE).min(most).max(1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,15 @@ pub(super) struct Leading {
     pub(super) lease: FoundLease,
     /// Another process has the lease, and a publication is under way, which has to end first.
     pub(super) deposed: bool,
+    /// The start of the first attempt of the renewal that is not done, by the clock of [`Lead`]: it may have been the
+    /// one that has happened.
+    pub(super) renewing_ms: Option<u64>,
+}
+
+impl Leading {
+    pub(super) fn new(window: Window, tenure: Tenure, lease: FoundLease) -> Self {
+        Self { window, tenure, lease, deposed: false, renewing_ms: None }
+    }
 }
 
 pub(super) struct State {
@@ -151,6 +160,21 @@ impl Lead {
         self.changed.notify_all();
     }
 
+    /// Wakes the driver, unless another caller has.
+    pub(super) fn want(&self, state: &mut State) {
+        if !std::mem::replace(&mut state.wanted, true) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The lead is lost, or the file is behind the log: the driver reads the log before it leads again.
+    pub(super) fn follows_again(&self, state: &mut State) {
+        state.role = Role::Reads(None);
+        self.note_tenure(state);
+        state.wanted = true;
+        self.changed.notify_all();
+    }
+
     /// Calls `tell` after each commit of another process, until the result is dropped.
     pub(super) fn listen(&self, tell: TellExternal) -> ExternalWatch {
         // Commits before were not announced.
@@ -160,18 +184,30 @@ impl Lead {
         let id = listeners.last;
         listeners.tells.push((id, tell));
         drop(listeners);
+        // A process that rests follows nothing.
+        self.want(&mut self.state.lock());
         ExternalWatch::new(Listening(self.listeners.clone(), id))
+    }
+
+    /// Whether a watch, a feed or a consumer of this process is open.
+    pub(super) fn is_listened_to(&self) -> bool {
+        !self.listeners.lock().tells.is_empty()
     }
 
     pub(super) fn tell(&self, commits: &ExternalCommits) {
         self.listeners.lock().tells.iter().for_each(|(_, tell)| tell(commits));
     }
 
-    /// Lets reads go on for half a lease after the last renewal, or stops them.
+    /// Lets reads go on for half a lease after the last renewal, or stops them. Those that may miss commits go on
+    /// while the driver follows the log.
     pub(super) fn note_tenure(&self, state: &State) {
         let until = match &state.role {
+            _ if state.failed.is_some() => 0,
+            // Nothing follows the log meanwhile.
+            Role::Rests(_) => 0,
+            Role::Leads(_) | Role::Reads(_) if self.eventual => u64::MAX,
             Role::Leads(leading) if !leading.deposed => leading.tenure.answers_until_ms(),
-            Role::Leads(_) | Role::Reads(_) | Role::Rests(_) => 0,
+            Role::Leads(_) | Role::Reads(_) => 0,
         };
         self.fresh_until.store(until, Ordering::Release);
     }
@@ -181,20 +217,21 @@ impl Lead {
     /// # Errors
     /// `Unavailable` if that takes too long, or the read may not wait.
     pub(super) fn fresh(&self, waits: bool) -> Result<()> {
-        if self.eventual {
-            return Ok(());
-        }
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
         if self.now_ms() < self.fresh_until.load(Ordering::Acquire) {
             return Ok(());
         }
+        let mut state = self.state.lock();
         if !waits {
+            if matches!(state.role, Role::Leads(_) | Role::Rests(_)) {
+                // Soon a read like this one is answered.
+                self.want(&mut state);
+            }
             return Err(Error::unavailable("the read waits for the object store"));
         }
         let deadline = Instant::now() + Duration::from_millis(BUCKET_READ_WAIT_MS);
-        let mut state = self.state.lock();
         let mut look = None;
         loop {
             self.check(&state)?;
@@ -206,7 +243,7 @@ impl Lead {
                 }
                 Role::Reads(_) => match look {
                     Some(number) if state.looks.1 >= number => {
-                        let Some(error) = state.look_error.take() else { return Ok(()) };
+                        let Some(error) = state.look_error.clone() else { return Ok(()) };
                         if error.kind() != Kind::Unavailable || Instant::now() >= deadline {
                             return Err(error);
                         }
@@ -216,12 +253,11 @@ impl Lead {
                     None => {
                         state.looks.0 += 1;
                         look = Some(state.looks.0);
+                        self.want(&mut state);
                     }
                 },
-                Role::Leads(_) | Role::Rests(_) => {}
+                Role::Leads(_) | Role::Rests(_) => self.want(&mut state),
             }
-            state.wanted = true;
-            self.changed.notify_all();
             if self.changed.wait_until(&mut state, deadline).timed_out() {
                 return Err(Error::unavailable(format!(
                     "the object store has not answered for {BUCKET_READ_WAIT_MS} ms, so it is not known whether this \
@@ -238,6 +274,7 @@ impl Lead {
     pub(super) fn lead_by(&self, deadline: Instant, waits: bool) -> Result<()> {
         self.used.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
+        let mut has_asked = false;
         loop {
             self.check(&state)?;
             match &state.role {
@@ -249,10 +286,11 @@ impl Lead {
                 Role::Reads(_) if self.mode == LeadMode::Never || state.is_led || !waits => {
                     return Err(self.refusal(&state));
                 }
-                Role::Leads(_) | Role::Rests(_) | Role::Reads(_) => {}
+                // It leads as soon as the lease is silent, however often a caller asks.
+                Role::Reads(_) if has_asked => {}
+                Role::Leads(_) | Role::Rests(_) | Role::Reads(_) => self.want(&mut state),
             }
-            state.wanted = true;
-            self.changed.notify_all();
+            has_asked = true;
             if self.changed.wait_until(&mut state, deadline).timed_out() {
                 return Err(self.refusal(&state));
             }

@@ -21,6 +21,7 @@ mod location;
 mod objects;
 mod publisher;
 mod reader;
+mod snapshots;
 mod writer;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use cache::Cache;
 use driver::Driver;
 use lead::Lead;
 pub use lead::LeadMode;
+use location::Location;
 pub use location::{SCHEMES, identity};
 use objects::Objects;
 use parking_lot::Mutex;
@@ -99,25 +101,35 @@ impl BucketEngine {
 
     fn open_once(options: &BucketOptions) -> Result<Self> {
         let creates = options.lead != LeadMode::Never;
-        let location = location::open(&options.url, creates)?;
-        let objects = Objects { target: location.target };
-        let id = random()?;
-        let identity = objects.identify(if creates { Some(random()?) } else { None })?;
-        let database = bytes_of(&identity.database)?;
-        let cache = Cache::take(options.cache.as_deref(), &id)?;
-        let (engine, position) = cache.prepare(&objects, &database)?;
-        let mut writer = engine.writer()?;
-        let lead = Arc::new(Lead::new(objects, id, options, location.lease_ms));
-        writer.publish_by(Box::new(LogPublisher::new(lead.clone(), database)));
-        let writer = Mutex::new(writer);
-        let local = Arc::new(Local { writer, engine, database, cache });
-        let mut driver = Driver::new(lead.clone(), local.clone(), identity, position);
-        driver.begin()?;
+        let Location { target, lease_ms } = location::open(&options.url, creates)?;
+        let (local, lead, driver) = Self::begin(options, Objects { target }, lease_ms)?;
         let thread = std::thread::Builder::new()
             .name("openkv-bucket".into())
             .spawn(move || driver.run())
             .map_err(|error| Error::unavailable(error.to_string()))?;
         Ok(Self { local, lead, thread: Some(thread) })
+    }
+
+    /// All of it but the thread of the driver.
+    fn begin(
+        options: &BucketOptions,
+        objects: Objects,
+        lease_ms: u64,
+    ) -> Result<(Arc<Local>, Arc<Lead>, Driver)> {
+        let creates = options.lead != LeadMode::Never;
+        let id = random()?;
+        let identity = objects.identify(if creates { Some(random()?) } else { None })?;
+        let database = bytes_of(&identity.database)?;
+        let cache = Cache::take(options.cache.as_deref(), &id)?;
+        let lead = Arc::new(Lead::new(objects, id, options, lease_ms));
+        let (engine, place) = cache.prepare(&lead.objects, &database, || lead.now_ms())?;
+        let mut writer = engine.writer()?;
+        writer.publish_by(Box::new(LogPublisher::new(lead.clone(), database)));
+        let writer = Mutex::new(writer);
+        let local = Arc::new(Local { writer, engine, database, cache });
+        let mut driver = Driver::new(lead.clone(), local.clone(), identity, place);
+        driver.begin()?;
+        Ok((local, lead, driver))
     }
 }
 

@@ -178,16 +178,23 @@ impl Objects {
         }
     }
 
+    /// Whether the store itself refuses a replacement; in a folder a lock does it.
+    pub(super) fn replaces_by_version(&self) -> bool {
+        self.target.as_folder().is_none()
+    }
+
     /// Checks that the store refuses to replace what is not there any more.
     ///
     /// # Errors
     /// `Unsupported` if it does not.
     pub(super) fn probe_lease(&self, stale: &FoundLease, lease: &Lease) -> Result<()> {
-        let is_folder = self.target.as_folder().is_some();
-        if is_folder || self.target.replace(LEASE, json(lease)?, Some(&stale.version))?.is_none() {
+        if !self.replaces_by_version() {
             return Ok(());
         }
-        Err(self.unconditional())
+        match self.target.replace(LEASE, json(lease)?, Some(&stale.version))? {
+            None => Ok(()),
+            Some(_) => Err(self.unconditional()),
+        }
     }
 
     fn folder_lock(&self) -> Result<Option<File>> {
@@ -205,8 +212,7 @@ impl Objects {
         locked.map(Some).map_err(named)
     }
 
-    /// Creates an object of the log, as often as it takes until one with this number exists, and returns
-    /// whether it is this one.
+    /// Creates an object of the log, as often as it takes until one with this number exists, and returns that.
     ///
     /// # Errors
     /// Errors of the store: it is open then whether the object exists.
@@ -221,12 +227,12 @@ impl Objects {
         }
     }
 
-    /// As [`Objects::fill`]; `None` if the object was created as it is, which saves a request.
-    pub(super) fn create(&self, number: u64, bytes: &[u8]) -> Result<Option<Object>> {
-        match self.target.create(&log_name(number), bytes.to_vec())? {
-            Created::New => Ok(None),
-            Created::Exists => self.fill(number, bytes).map(Some),
-        }
+    /// Creates an object of the log, by one request.
+    ///
+    /// # Errors
+    /// As [`Objects::fill`].
+    pub(super) fn create(&self, number: u64, bytes: &[u8]) -> Result<Created> {
+        self.target.create(&log_name(number), bytes.to_vec())
     }
 
     /// An object of the log.

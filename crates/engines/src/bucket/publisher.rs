@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::cache::encode;
 use super::lead::{Lead, Role};
 use super::objects::Object;
+use crate::objects::Created;
 use crate::sqlite::publisher::Publisher;
 use openkv_core::chain::{Position, Step, decode};
 use openkv_core::model::{
@@ -31,22 +32,38 @@ impl LogPublisher {
     }
 
     /// Creates the object of the log until an object with its number is known.
+    ///
+    /// # Errors
+    /// `Denied` if the store has refused the first request, so that nothing is created; otherwise `OutcomeUnknown`.
     fn create(&self, number: u64, bytes: &[u8]) -> Result<Object> {
+        let objects = &self.lead.objects;
         let deadline = Instant::now() + Duration::from_millis(BUCKET_COMMIT_MS_MAX);
+        // A request may have created it.
+        let mut is_open = false;
         loop {
-            match self.lead.objects.create(number, bytes) {
-                Ok(Some(object)) => return Ok(object),
-                Ok(None) => {
+            let found = match objects.create(number, bytes) {
+                Ok(Created::New) => {
                     let own = decode(bytes).map_err(|error| Error::internal(error.to_string()))?;
                     let (entry, _, digest) = own;
                     let bytes = bytes.len() as u64;
                     return Ok(Object { entry, digest, content: Vec::new(), bytes });
                 }
+                Ok(Created::Exists) => {
+                    is_open = true;
+                    objects.fill(number, bytes)
+                }
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(object) => return Ok(object),
                 // The store would answer the same again.
-                Err(error) if error.kind() == Kind::Denied => return Err(error),
-                Err(error) if Instant::now() >= deadline => return Err(error),
+                Err(error) if error.kind() == Kind::Denied => {
+                    return Err(if is_open { unknown(&error) } else { error });
+                }
+                Err(error) if Instant::now() >= deadline => return Err(unknown(&error)),
                 Err(error) => tracing::warn!(%error, "creating an object of the log"),
             }
+            is_open = true;
             std::thread::sleep(Duration::from_millis(BUCKET_RETRY_MS));
         }
     }
@@ -60,7 +77,7 @@ impl LogPublisher {
             let Role::Leads(leading) = &mut state.role else { return Err(lead.refusal(&state)) };
             if leading.window.position().version != versions.0 {
                 // A commit has not reached the file: it is read from the log.
-                state.role = Role::Reads(None);
+                lead.follows_again(&mut state);
                 return Err(Error::unavailable(
                     "the local copy is behind the log, and reads it now; try again",
                 ));
@@ -80,8 +97,7 @@ impl LogPublisher {
                             steps.extend(leading.window.filled(object.entry, object.digest));
                         }
                     }
-                    Err(error) if error.kind() == Kind::Denied => break Err(error),
-                    Err(error) => break Err(unknown(&error)),
+                    Err(error) => break Err(error),
                 },
                 Some(Step::Answer(_)) => break Ok(()),
                 Some(Step::Lost(_)) => break self.lost(first),
@@ -127,8 +143,7 @@ impl LogPublisher {
                 state = lead.state.lock();
                 break;
             }
-            state.wanted = true;
-            lead.changed.notify_all();
+            lead.want(&mut state);
             lead.changed.wait_until(&mut state, deadline);
         }
         state.publishing = false;
@@ -138,8 +153,7 @@ impl LogPublisher {
         };
         let is_over = !matches!(&state.role, Role::Leads(leading) if !leading.deposed);
         if outcome.is_err() || is_over {
-            state.role = Role::Reads(None);
-            lead.note_tenure(&state);
+            lead.follows_again(&mut state);
         }
         lead.changed.notify_all();
         outcome.map(|()| position)
@@ -149,6 +163,10 @@ impl LogPublisher {
 impl Publisher for LogPublisher {
     fn publish(&mut self, commit: Segment) -> Result<Vec<u8>> {
         self.put(commit).map(|position| encode(&self.database, &position))
+    }
+
+    fn behind(&mut self) {
+        self.lead.follows_again(&mut self.lead.state.lock());
     }
 }
 

@@ -19,7 +19,7 @@ use openkv_core::model::{
 pub struct BucketWriter {
     local: Arc<Local>,
     lead: Arc<Lead>,
-    /// The time of the last batch: the time of the next one is not before it.
+    /// The time of the last batch of this process: the time of the next one is not before it.
     at_ms: i64,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Duty: hand what a transaction logs to a publisher before its COMMIT, and store what the publisher answers,
 //! its *mark*, in the same transaction; repeat the commits of others together with their mark.
-//! Invariant: a commit is in the file exactly if its mark is.
+//! Invariant: a commit is in the file exactly if its mark is. If the file fails after the publication, the outcome
+//! is unknown to the caller, the commit is not tried again, and the publisher learns that the file is behind.
 //! Never: a log of changes in the file for this alone.
 
 use std::time::Instant;
@@ -13,7 +14,7 @@ use super::errors::failure;
 use super::publisher::Publisher;
 use super::writer::SqliteWriter;
 use crate::Report;
-use openkv_core::model::{LogSegment, Result};
+use openkv_core::model::{Error, Kind, LogSegment, Result};
 
 const MARK: &str = "SELECT value FROM openkv_meta WHERE name = 'bucket'";
 const SET_MARK: &str = "INSERT OR REPLACE INTO openkv_meta (name, value) VALUES ('bucket', ?1)";
@@ -46,7 +47,29 @@ impl SqliteWriter {
         let Some(commit) = self.rows().log.take_captured() else { return Ok(()) };
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
         let mark = publisher.publish(commit)?;
+        self.is_published = true;
         self.set_mark(&mark)
+    }
+
+    /// The error of a transaction that has failed, also if it was published before.
+    pub(super) fn failed_behind(&mut self, error: Error) -> Error {
+        if !std::mem::take(&mut self.is_published) {
+            return error;
+        }
+        // It must not run again.
+        self.was_full = false;
+        if let Some(publisher) = &mut self.publisher {
+            publisher.behind();
+        }
+        let what = "the commit is in the object store, but the local copy has failed and reads it from the log again; \
+                    read before you write it again";
+        Error::new(Kind::OutcomeUnknown, format!("{what}: {}", error.message()))
+    }
+
+    /// Changes the schema of the file, to make it fail.
+    #[cfg(test)]
+    pub(crate) fn change_file(&self, sql: &str) {
+        self.connection().execute_batch(sql).unwrap();
     }
 
     /// Repeats commits that are published, with the mark of the state after them.
@@ -96,6 +119,8 @@ mod tests {
             self.0.lock().unwrap().push(commit);
             Ok(Vec::new())
         }
+
+        fn behind(&mut self) {}
     }
 
     /// Whether each segment has messages.

@@ -9,4 +9,7 @@ pub(crate) trait Publisher: Send {
     /// # Errors
     /// The transaction is rolled back then.
     fn publish(&mut self, commit: Segment) -> Result<Vec<u8>>;
+
+    /// A commit that is published has not reached the file.
+    fn behind(&mut self);
 }

@@ -56,11 +56,14 @@ pub struct SqliteWriter {
     /// A transaction has begun for the next batch.
     has_begun: bool,
     /// The last transaction found no room on the disk.
-    was_full: bool,
+    pub(super) was_full: bool,
     contention: Contention,
     own: Arc<OwnCommits>,
     #[cfg(feature = "archive")]
     pub(super) publisher: Option<Box<dyn Publisher>>,
+    /// The open transaction is published.
+    #[cfg(feature = "archive")]
+    pub(super) is_published: bool,
     // Dropped after the statements above.
     connection: Connection,
     // Last field: other copies of openkv may open the file once the connection is closed.
@@ -102,6 +105,8 @@ impl SqliteWriter {
             own,
             #[cfg(feature = "archive")]
             publisher: None,
+            #[cfg(feature = "archive")]
+            is_published: false,
             connection,
             claim: FileClaim::default(),
         };
@@ -209,6 +214,10 @@ impl SqliteWriter {
         job: impl FnOnce(&mut Self, i64) -> Result<T>,
     ) -> Result<T> {
         self.was_full = false;
+        #[cfg(feature = "archive")]
+        {
+            self.is_published = false;
+        }
         self.set_durable(durable)?;
         let waited_ms = self.begin_transaction(deadline)?;
         self.rows.log.take_captured();
@@ -218,15 +227,16 @@ impl SqliteWriter {
         #[cfg(feature = "archive")]
         let done = done.and_then(|done| self.publish().map(|()| done));
         let done = match done {
-            Ok(done) => done,
+            Ok(done) => self.end().map(|()| done),
             Err(error) => {
                 self.roll_back();
-                self.make_room();
-                return Err(error);
+                Err(error)
             }
         };
-        self.end().inspect_err(|_| self.make_room())?;
-        Ok(done)
+        let done = done.inspect_err(|_| self.make_room());
+        #[cfg(feature = "archive")]
+        let done = done.map_err(|error| self.failed_behind(error));
+        done
     }
 
     /// Records the last commit of this process.
