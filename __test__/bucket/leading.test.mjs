@@ -2,34 +2,21 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { openKv } from "../../index.mjs";
+import { test } from "node:test";
 import { bucketUrl, newFolder } from "../kit/folder.mjs";
+import { open as openAt } from "../kit/server.mjs";
 import { HANG_MS, guard, until } from "../kit/time.mjs";
 
 const folder = newFolder("bucket-leading");
 let places = 0;
-const handles = [];
-after(async () => {
-  for (const kv of handles) {
-    try {
-      await kv.close();
-    } catch (error) {
-      assert.equal(error.name, "BadResource");
-    }
-  }
-});
 
 /** A leader keeps it on a busy machine too: another one leads only because the leader closes. */
 const LEASE = "6s";
 const fresh = () => `${bucketUrl(join(folder, `bucket-${places++}`))}?lease=${LEASE}`;
 
 /** Each has a cache of its own, so each is as another process. */
-async function open(url, options) {
-  const kv = await openKv(url, { cache: join(folder, `cache-${places++}`), ...options });
-  handles.push(kv);
-  return kv;
-}
+const open = (url, options) =>
+  openAt(url, { cache: join(folder, `cache-${places++}`), ...options });
 
 test("a reader sees every commit that was answered before its read", async () => {
   const url = fresh();

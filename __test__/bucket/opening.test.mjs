@@ -12,33 +12,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { openKv, restore, serve } from "../../index.mjs";
 import { openkv } from "../cli/running.mjs";
 import { bucketUrl, newFolder } from "../kit/folder.mjs";
+import { open } from "../kit/server.mjs";
 
 const folder = newFolder("bucket-opening");
 let places = 0;
-const handles = [];
-after(async () => {
-  for (const kv of handles) {
-    try {
-      await kv.close();
-    } catch (error) {
-      assert.equal(error.name, "BadResource");
-    }
-  }
-});
 
 function fresh() {
   const path = join(folder, `bucket-${places++}`);
   return { path, url: bucketUrl(path) };
-}
-
-async function open(url, options) {
-  const kv = await openKv(url, options);
-  handles.push(kv);
-  return kv;
 }
 
 test("what is no place for a database is refused by name, without its secrets", async () => {
@@ -125,6 +110,21 @@ test("a database is the same from a cache, from its log, and through the command
   const listed = await openkv("list", "--db", url, "--json");
   assert.equal(listed.code, 0, listed.err);
   assert.equal(listed.out.trim().split("\n").length, 20);
+});
+
+test("openings at the same time share a database, and another choice of the leader does not", async () => {
+  const { url } = fresh();
+  const cache = join(folder, "shared");
+  const [one, two] = await Promise.all([open(url, { cache }), open(`${url}/`, { cache })]);
+  await one.set(["n"], 1);
+  assert.equal((await two.get(["n"])).value, 1);
+  await two.set(["n"], 2);
+  assert.equal((await one.get(["n"])).value, 2);
+  // Otherwise it would be open without the lead.
+  await assert.rejects(openKv(url, { cache, lead: "wait" }), {
+    code: "UNAVAILABLE",
+    message: /another handle of this process with other options/,
+  });
 });
 
 test("a cache of another database or another past is replaced", async () => {
