@@ -55,6 +55,7 @@ export const SENTENCES = {
   "docs/bucket.md": [
     "its lease, {BUCKET_LEASE_MS_DEFAULT} long unless",
     "and after {BUCKET_IDLE_MS} without a call",
+    "does not answer for {BUCKET_COMMIT_MS_MAX}, or",
     "at least {BUCKET_SNAPSHOT_BYTES_MIN}; each",
     "at least {BUCKET_OBJECT_BYTES_MIN}. What",
   ],
