@@ -957,7 +957,7 @@ export interface KvValueIndexInfo {
   sparse: boolean;
   /**
    * `"building"` while entries older than the index are still being added; `"failed"` if a unique index met
-   * two entries with one value: it is not used, and refuses nothing.
+   * two entries with one value, or a value that cannot be unique: it is not used, and refuses nothing.
    */
   state: "building" | "ready" | "failed";
   /** The number of older entries that have been read. */
@@ -986,13 +986,16 @@ export interface KvValueIndex {
 /** What a list reads, as {@link Kv.explain} returns it. */
 export interface KvExplanation {
   /**
-   * How the entries are found: `"index"` by value indexes, `"scan"` by their keys, `"sort"` by their keys and then
-   * sorted in memory. Lists never read a full-text index; {@link Kv.search} does.
+   * How the entries are found: `"index"` by value indexes, `"scan"` by their keys, `"sort"` by their keys, or by value
+   * indexes for `where`, and then sorted in memory. Lists never read a full-text index; {@link Kv.search} does.
    */
   method: "index" | "scan" | "sort";
   /** What is read of value indexes: one branch, or one for each alternative of an `$or`; none without an index. */
   branches: KvExplainedBranch[];
-  /** Why no index is read; `null` if one is, or if neither `where` nor `orderBy` asks for one. */
+  /**
+   * Why no index is read, or with `"sort"` why none has the order; `null` if indexes do all that `where` and `orderBy`
+   * ask for, or if there is neither.
+   */
   reason: string | null;
   /** The number of entries of indexes that were read. */
   indexEntries: number;

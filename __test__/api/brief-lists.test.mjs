@@ -9,6 +9,10 @@ const USERS = { prefix: ["u"] };
 const COUNT = 400;
 /** Entries that a brief list may read, those of the index among them: BRIEF_SCAN_ENTRIES_MAX. */
 const ENTRIES_MAX = 128;
+/** Bytes of the filter of a brief list: BRIEF_SCAN_FILTER_BYTES_MAX. */
+const FILTER_BYTES_MAX = 1024;
+/** Those of `{ email: "…" }` as CBOR beside the text. */
+const EMAIL_FILTER_BYTES = 1 + 6 + 3;
 /** More microtasks than a call of a method takes. No event of the addon arrives in a microtask. */
 const MICROTASKS = 100;
 /** A thread that is interrupted may leave a brief list to another one. */
@@ -109,6 +113,28 @@ onEach("brief lists", (fresh) => {
       const found = await answered(() => list().toArray());
       assert.deepEqual(idsOf(found.result), ids);
       assert.equal(found.isBrief, group === "few");
+    }
+  });
+
+  test("a filter within the bound of bytes is brief, a larger one is not", async () => {
+    const kv = await filled(fresh);
+    const alternatives = (count) => Array.from({ length: count }, (_, n) => ({ nth: n % 8 }));
+    for (const [bytes, isBrief] of [
+      [FILTER_BYTES_MAX, true],
+      [FILTER_BYTES_MAX + 1, false],
+    ]) {
+      const where = { email: "x".repeat(bytes - EMAIL_FILTER_BYTES) };
+      const found = await answered(() => kv.list(USERS, { where }).toArray());
+      assert.deepEqual([found.result, found.isBrief], [[], isBrief], `${bytes} bytes`);
+    }
+    for (const [count, isBrief] of [
+      [8, true],
+      [200, false],
+    ]) {
+      const where = { $or: alternatives(count) };
+      const found = await answered(() => kv.list(USERS, { where }).toArray());
+      assert.deepEqual(idsOf(found.result), [0, 1, 2, 3, 4, 5, 6, 7]);
+      assert.equal(found.isBrief, isBrief, `${count} alternatives`);
     }
   });
 

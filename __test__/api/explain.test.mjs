@@ -98,6 +98,9 @@ onEveryIndexed("explanations", (fresh) => {
       await branchesOf({ age: { $gte: 22, $lt: 25 } }),
       byAge("from 22 to 25", REST),
     );
+    // A range of one value was shown as a beginning, without a value.
+    assert.deepEqual(await branchesOf({ age: { $between: [25, 25] } }), byAge("25", REST));
+    assert.deepEqual(await branchesOf({ age: { $gte: "x", $lte: "x" } }), byAge('"x"', REST));
     assert.deepEqual(
       await branchesOf({ age: { $in: [30, 20, "x"] } }),
       byAge('"x"', "20", "30", REST),
@@ -146,6 +149,38 @@ onEveryIndexed("explanations", (fresh) => {
     assert.equal(rest.returned, 15);
   });
 
+  test("a sort reads an index for where, and says why none has the order", async () => {
+    const kv = await withUsers(fresh);
+    await indexed(kv, "age", { name: "age" });
+    const options = { where: { age: { $gte: 35 }, city: "Rome" }, orderBy: "joined", sort: true };
+    assert.deepEqual(await checked(kv, USERS, options), {
+      ...{ method: "sort", branches: byAge("from 35", REST) },
+      ...{ reason: "no value index has the order", indexEntries: 5, complete: true },
+      ...{ visited: 5, filtered: 3, returned: 2 },
+    });
+    const other = await checked(kv, USERS, { ...options, where: { city: "Rome" } });
+    assert.deepEqual([other.branches, other.indexEntries, other.visited], [[], 0, 20]);
+  });
+
+  test("the first entries in an order need about as many entries of an index", async () => {
+    const kv = await withUsers(fresh);
+    await indexed(kv, "age", { name: "age" });
+    const first = async (options) => {
+      const list = { orderBy: "age", ...options };
+      const { indexEntries, visited } = await checked(kv, USERS, list);
+      const found = await kv.list(USERS, list).toArray();
+      return { indexEntries, visited, ids: found.map(({ key }) => key[1]) };
+    };
+    assert.deepEqual(await first({ limit: 1 }), { indexEntries: 2, visited: 1, ids: [0] });
+    const last = await first({ limit: 2, reverse: true });
+    assert.deepEqual(last, { indexEntries: 3, visited: 2, ids: [19, 18] });
+    // The second look takes four times as many.
+    const some = await first({ limit: 3, where: { city: "Rome" } });
+    assert.deepEqual(some, { indexEntries: 4 + 13, visited: 7, ids: [0, 3, 6] });
+    const all = await first({ limit: 8, where: { city: "Rome" } });
+    assert.deepEqual([all.visited, all.ids], [20, [0, 3, 6, 9, 12, 15, 18]]);
+  });
+
   test("the names of paths and values are shown whatever they are", async () => {
     const kv = await fresh();
     const path = 'ä".b\u0000'.padEnd(40, "x");
@@ -188,7 +223,14 @@ onEach("explanations", (fresh) => {
     const left = await checked(kv, USERS, { where: { n: { $gte: 0 } } });
     assert.equal(left.method, "scan");
     assert.deepEqual([left.branches, left.visited], [[], 11_000]);
-    assert.match(left.reason, /more than 10000 entries.*order the list by the value/);
+    assert.match(left.reason, /^the ranges.*more than 10000 entries.*order the list by the value/);
+    // Each step read the index again.
+    assert.equal(left.indexEntries, 10_001);
+    const sorting = { where: { n: { $gte: 0 } }, orderBy: "m", sort: true, limit: 2 };
+    const sorted = await checked(kv, USERS, sorting);
+    assert.deepEqual([sorted.method, sorted.branches, sorted.visited], ["sort", [], 11_000]);
+    assert.match(sorted.reason, /^no value index has the order, and the ranges.*10000 entries/);
+    assert.equal(sorted.indexEntries, 10_001);
     const ordered = await checked(kv, USERS, { where: { n: { $gte: 0 } }, orderBy: "n" });
     // A step that ends early reads some of them again.
     assert.equal(ordered.method, "index");
@@ -230,6 +272,18 @@ test("an explanation ends behind its bound, and says so", async () => {
   assert.equal(complete, false);
   assert.ok(visited >= ENTRIES_MAX && visited < count && returned === visited);
   assert.equal((await kv.explain(USERS, { limit: 50_000 })).complete, true);
+  // A page that was being sorted did not count.
+  const sorted = await kv.explain(USERS, { orderBy: "n", sort: true, limit: 1 });
+  assert.deepEqual([sorted.method, sorted.complete, sorted.returned], ["sort", false, 0]);
+  assert.ok(sorted.visited >= ENTRIES_MAX && sorted.visited < count);
+});
+
+test("a limit over that of a frame is one", async () => {
+  const kv = await open(":memory:");
+  await kv.atomic().set(["u", 1], 1).set(["u", 2], 1).set(["u", 3], 1).commit();
+  for (const limit of [2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, Number.MAX_VALUE]) {
+    assert.equal((await checked(kv, USERS, { limit })).returned, 3, String(limit));
+  }
 });
 
 test("a failed index is named as the reason", async () => {

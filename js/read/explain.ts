@@ -28,6 +28,8 @@ const METHODS = ["index", "scan", "sort"] as const;
 
 /** No limit. */
 const ALL = 0;
+/** The largest limit of a frame; no list reaches it. */
+const LIMIT_MAX = 0xffff_ffff;
 
 export async function explain(
   session: Session,
@@ -51,7 +53,7 @@ export async function explain(
   }
   const frame = new Writer(256);
   putOrder(frame, order, after);
-  putScan(frame, bounds, scan, reverse, limit, Number.NaN);
+  putScan(frame, bounds, scan, reverse, Math.min(limit, LIMIT_MAX), Number.NaN);
   session.requireOpen();
   const before = session.order.beforeRange(bounds.start, bounds.end);
   if (before !== null) await before;

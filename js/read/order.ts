@@ -100,13 +100,9 @@ export class OrderedScan extends Scan {
     }
   }
 
-  /** An order needs more entries of an index than it shows. */
+  /** Its steps are those of another command. */
   override get mayBeBrief(): boolean {
     return false;
-  }
-
-  override stepNow(): null {
-    return null;
   }
 
   override async step(bounds: Bounds, limit: number): Promise<ScanStep> {

@@ -1,5 +1,5 @@
 // Duty: scans: lists that select entries in Rust, or need more or fewer parts of them than a plain
-// list; step by step on the asynchronous lane.
+// list; step by step, those with `where` on this thread while their steps are brief, all others on the asynchronous lane.
 
 import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";

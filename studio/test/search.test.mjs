@@ -78,6 +78,52 @@ test("a value index is created, explains a list and is dropped", async () => {
   });
 });
 
+test("an explanation that comes late is not shown under another list", async () => {
+  const { url } = await served(shop);
+  await onPage(url, { hash: "/entries?prefix=products&form=list" }, async (page) => {
+    const rows = page.getByRole("list", { name: "Entries" }).getByRole("listitem");
+    await rows.nth(3).waitFor();
+    let hold;
+    const held = new Promise((resolve) => {
+      hold = resolve;
+    });
+    await page.route("**/keys/explain", hold, { times: 1 });
+    await page.getByRole("button", { name: "Explain" }).click();
+    const late = await held;
+    const where = encodeURIComponent("{ price: { $lt: 100 } }");
+    await page.goto(`${url}/#/entries?prefix=products&form=list&where=${where}`);
+    await rows.nth(2).waitFor({ state: "detached" });
+    await rows.nth(1).waitFor();
+    const arrived = page.waitForResponse("**/keys/explain");
+    await late.continue();
+    await (await arrived).finished();
+    // What the page has shown of an answer is there a frame later.
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+    assert.equal(await page.getByLabel("Explanation").count(), 0);
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("4 visited, 2 left out, 2 returned").waitFor();
+  });
+});
+
+test("a failed index says whether two entries or one value made it fail", async () => {
+  const { url } = await served(async (kv) => {
+    await kv
+      .atomic()
+      .set(["a", 1], { n: 1 })
+      .set(["a", 2], { n: 1 })
+      .set(["b", 1], { n: [] })
+      .commit();
+    for (const prefix of [["a"], ["b"]]) {
+      const index = await kv.createIndex({ type: "value", prefix, on: "n", unique: true });
+      await assert.rejects(index.ready());
+    }
+  });
+  await onPage(url, { hash: "/search" }, async (page) => {
+    await page.getByText("failed: two entries have one value").waitFor();
+    await page.getByText("failed: a value cannot be unique").waitFor();
+  });
+});
+
 test("entries are exported to a file and imported from it", async () => {
   const { url } = await served(shop);
   const other = await served();

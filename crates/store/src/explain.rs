@@ -74,19 +74,11 @@ impl Explaining {
         patience: &Patience,
     ) -> Result<bool> {
         let Self { list: OrderedScan { scan, .. }, limit, .. } = self;
-        scan.read = ReadSoFar::default();
         let is_done = scan.step(snapshot, *limit, patience, &mut |_, _| {})?;
-        if scan.read.left_indexes {
-            known.method = Method::Scan;
-            known.branches.clear();
-            known.reason = Some(format!(
-                "the ranges of the value indexes have more than {VALUE_INDEX_SORTED_ENTRIES_MAX} entries, too many \
-                 to sort by their keys: order the list by the value, or ask for less"
-            ));
-        }
-        known.returned += scan.read.matching;
-        add(known, scan.read);
-        *limit = limit.saturating_sub(usize::try_from(scan.read.matching).unwrap_or(usize::MAX));
+        let read = scan.read.take();
+        known.returned += read.matching;
+        add(known, read);
+        *limit = limit.saturating_sub(usize::try_from(read.matching).unwrap_or(usize::MAX));
         Ok(is_done)
     }
 
@@ -103,6 +95,9 @@ impl Explaining {
             Method::Index | Method::Scan => VALUE_INDEX_STEP_ENTRIES_MAX,
         };
         let Some(page) = list.step(sorted, snapshot, rows.min(*limit), patience)? else {
+            if let Some(sorted) = sorted {
+                add(known, sorted.take_read());
+            }
             return Ok(false);
         };
         *sorted = None;
@@ -118,32 +113,46 @@ fn add(known: &mut Explanation, read: ReadSoFar) {
     known.index_entries += read.index_entries;
     known.visited += read.entries;
     known.filtered += read.entries - read.matching;
+    if read.left_indexes && !known.branches.is_empty() {
+        known.branches.clear();
+        let left = format!(
+            "the ranges of the value indexes have more than {VALUE_INDEX_SORTED_ENTRIES_MAX} entries, too many to \
+             sort by their keys: order the list by the value, or ask for less"
+        );
+        known.reason = Some(match &known.reason {
+            Some(reason) => format!("{reason}, and {left}"),
+            None => left,
+        });
+        if known.method == Method::Index {
+            known.method = Method::Scan;
+        }
+    }
 }
 
 /// What the list reads, before it has read anything.
 fn plan(list: &OrderedScan, snapshot: &mut dyn Snapshot) -> Result<Explanation> {
     let indexes = snapshot.value_indexes()?;
     let Scan { start, end, filter, .. } = &list.scan;
+    let filter = filter.as_ref();
+    let comparing = filter.filter(|_| list.scan.may_be_indexed());
+    let by_where = || branches_of_keys(&indexes, comparing?, start, end);
     let (method, branches, reason) = match list.order.is_empty() {
         false => match list.plan(&indexes, &parse_paths(&list.order)?) {
             Some(plan) => {
-                let branch = branch_of_order(&indexes, filter.as_ref(), &plan);
+                let branch = branch_of_order(&indexes, filter, &plan);
                 (Method::Index, branch.into_iter().collect(), None)
             }
             None => {
                 let reason = "no value index has the order".to_owned();
-                (Method::Sort, Vec::new(), Some(reason))
+                (Method::Sort, by_where().unwrap_or_default(), Some(reason))
             }
         },
-        true => match filter.as_ref().filter(|_| list.scan.may_be_indexed()) {
-            Some(filter) => match branches_of_keys(&indexes, filter, start, end) {
-                Some(branches) => (Method::Index, branches, None),
-                None => {
-                    let reason = why_no_index(&indexes, filter, start, end);
-                    (Method::Scan, Vec::new(), Some(reason))
-                }
-            },
-            None => (Method::Scan, Vec::new(), None),
+        true => match by_where() {
+            Some(branches) => (Method::Index, branches, None),
+            None => {
+                let reason = |filter| why_no_index(&indexes, filter, start, end);
+                (Method::Scan, Vec::new(), comparing.map(reason))
+            }
         },
     };
     Ok(Explanation {

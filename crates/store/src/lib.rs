@@ -29,6 +29,8 @@ mod feed;
 mod groups;
 mod health;
 mod immediate;
+#[cfg(test)]
+mod index_reads_tests;
 mod listener;
 mod lock_request;
 mod log_bound;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::scan::ReadSoFar;
+use super::scan::{LOOK_GROWTH, ReadSoFar};
 use super::{Caller, Patience, Scan, Store};
 use openkv_core::codec::key;
 use openkv_core::filter::Filter;
@@ -13,7 +13,8 @@ use openkv_core::index::{
 };
 use openkv_core::model::{
     Encoding, Error, Key, LONG_STEP_MS, Needs, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX,
-    SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen, Step, ValueIndexState, Versionstamp, Walk,
+    SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen, Step, VALUE_INDEX_STEP_ENTRIES_MAX, ValueIndexState,
+    Versionstamp, Walk,
 };
 use openkv_engines::Snapshot;
 
@@ -98,7 +99,7 @@ enum Chosen {
     Entry(OwnedEntry),
 }
 
-/// Entries of a page whose values are fetched together.
+/// Most entries of a page whose values are fetched together.
 const FETCHED_TOGETHER_MAX: usize = 64;
 
 /// The bytes before the position of an index: which one. A sorted list has none.
@@ -152,6 +153,7 @@ impl OrderedScan {
         })
     }
 
+    /// A page from an index: looks at about `limit` entries of it, and at more each time until the page is full.
     fn page(
         &self,
         snapshot: &mut dyn Snapshot,
@@ -162,44 +164,59 @@ impl OrderedScan {
     ) -> Result<OrderedPage> {
         let index = indexes.get(plan.index);
         let mark = mark(index.map(|index| (index, plan)));
-        let after = self.position(&mark)?;
+        let mut after = self.position(&mark)?.map(<[u8]>::to_vec);
         let range = (self.scan.start.as_slice(), self.scan.end.as_slice());
-        let mut walk =
-            |id, range: (&[u8], &[u8]), reverse, visit: &mut dyn FnMut(&[u8]) -> bool| {
-                snapshot.walk_index(id, range, reverse, visit)
-            };
-        let found = gather_ordered(indexes, plan, range, after, &mut walk)?;
-        let Ordered { entries, next, visited } = found;
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
         let mut page = OrderedPage::default();
-        page.read.index_entries = visited;
-        let (mut bytes, mut last) = (0, None);
-        for (at, (position, key)) in entries.iter().enumerate() {
-            let late = last.is_some() && Instant::now() >= until;
-            if page.entries.len() == limit || bytes >= SCAN_STEP_BYTES_MAX || late {
-                page.next = last;
+        let mut bytes = 0;
+        let is_over = |page: &OrderedPage, bytes| {
+            let late = || page.next.is_some() && Instant::now() >= until;
+            page.entries.len() == limit || bytes >= SCAN_STEP_BYTES_MAX || late()
+        };
+        // Entries of each range.
+        let most = |left: usize| left / plan.ranges.len().max(1);
+        let mut look = limit.min(most(VALUE_INDEX_STEP_ENTRIES_MAX)).max(1);
+        loop {
+            let mut walk =
+                |id, range: (&[u8], &[u8]), reverse, visit: &mut dyn FnMut(&[u8]) -> bool| {
+                    snapshot.walk_index(id, range, reverse, visit)
+                };
+            let found = gather_ordered(indexes, plan, range, after.as_deref(), look, &mut walk)?;
+            let Ordered { entries, next, visited } = found;
+            page.read.index_entries += visited;
+            let together = look.min(FETCHED_TOGETHER_MAX);
+            for (at, (position, key)) in entries.iter().enumerate() {
+                if is_over(&page, bytes) {
+                    return Ok(page);
+                }
+                if at % together == 0 {
+                    let next = entries.iter().skip(at).take(together);
+                    let keys: Vec<_> =
+                        next.map(|(_, key)| Key::from_encoded(key.clone())).collect();
+                    snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
+                }
+                let position = [mark.as_slice(), position].concat();
+                match self.chosen(snapshot, key, &position, patience)? {
+                    Chosen::Absent => {}
+                    Chosen::Passed => page.read.entries += 1,
+                    Chosen::Entry(entry) => {
+                        page.read.entries += 1;
+                        page.read.matching += 1;
+                        bytes += entry.bytes();
+                        page.entries.push(entry);
+                    }
+                }
+                page.next = Some(position);
+            }
+            page.next = next.as_ref().map(|next| [mark.as_slice(), next].concat());
+            let read = usize::try_from(page.read.index_entries).unwrap_or(usize::MAX);
+            let left = most(VALUE_INDEX_STEP_ENTRIES_MAX.saturating_sub(read));
+            // Looks that become shorter would cost more trips than they have entries.
+            if next.is_none() || is_over(&page, bytes) || left < look {
                 return Ok(page);
             }
-            if at % FETCHED_TOGETHER_MAX == 0 {
-                let next = entries.iter().skip(at).take(limit.min(FETCHED_TOGETHER_MAX));
-                let keys: Vec<_> = next.map(|(_, key)| Key::from_encoded(key.clone())).collect();
-                snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
-            }
-            let position = [mark.as_slice(), position].concat();
-            match self.chosen(snapshot, key, &position, patience)? {
-                Chosen::Absent => {}
-                Chosen::Passed => page.read.entries += 1,
-                Chosen::Entry(entry) => {
-                    page.read.entries += 1;
-                    page.read.matching += 1;
-                    bytes += entry.bytes();
-                    page.entries.push(entry);
-                }
-            }
-            last = Some(position);
+            (after, look) = (next, look.saturating_mul(LOOK_GROWTH).min(left));
         }
-        page.next = next.map(|next| [mark, next].concat());
-        Ok(page)
     }
 
     /// The entry of a key, and whether it matches.
@@ -283,6 +300,11 @@ impl Sorted {
         let scan = Scan { values: true, reverse: false, passed: false, ..list.scan.clone() };
         let limit = limit.clamp(1, SORT_ENTRIES_MAX);
         Self { scan, limit, first: BTreeMap::new(), bytes: 0, more: false }
+    }
+
+    /// What was read for it since the last call.
+    pub(super) fn take_read(&mut self) -> ReadSoFar {
+        self.scan.read.take()
     }
 
     fn step(

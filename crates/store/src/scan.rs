@@ -1,6 +1,7 @@
 //! Scans in steps: a step visits a bounded number of entries, so that other work runs in between.
 
 use std::cell::Cell;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -176,9 +177,9 @@ impl Scan {
         Ok(gathered)
     }
 
-    /// Whether its parts can come from an index.
+    /// Whether its parts can come from an index. Indexes that have too many entries are not read again.
     pub(super) fn may_be_indexed(&self) -> bool {
-        !self.passed || self.by_index
+        (!self.passed || self.by_index) && !self.read.left_indexes
     }
 
     /// Whether a key has more parts than the depth.
@@ -256,7 +257,7 @@ impl Scan {
             if done || self.read.matching as usize == limit {
                 return Ok(Some(done));
             }
-            keys = keys.saturating_mul(BRIEF_SCAN_GROWTH);
+            keys = keys.saturating_mul(LOOK_GROWTH);
         }
     }
 
@@ -333,6 +334,9 @@ impl Scan {
                 for keys in keys.chunks(INDEXED_KEYS_MIN) {
                     let keys = keys.iter().filter(|key| !self.is_too_deep(key));
                     let keys: Vec<_> = keys.cloned().map(Key::from_encoded).collect();
+                    if keys.is_empty() {
+                        continue;
+                    }
                     snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
                     for key in &keys {
                         let start = key.as_bytes();
@@ -382,6 +386,12 @@ impl Scan {
 }
 
 impl ReadSoFar {
+    /// What was read since the last call. That the indexes were left stays known.
+    pub(super) fn take(&mut self) -> Self {
+        let left_indexes = self.left_indexes;
+        mem::replace(self, Self { left_indexes, ..Self::default() })
+    }
+
     /// How many of so many entries, of indexes and others, are left to read.
     fn leaves(self, entries_max: usize) -> usize {
         let read = usize::try_from(self.index_entries + self.entries).unwrap_or(usize::MAX);
@@ -405,8 +415,8 @@ struct StepBounds<'b> {
 /// Keys that a step takes from an index, at least: some do not match. The entries of so many are fetched together.
 const INDEXED_KEYS_MIN: usize = 64;
 
-/// How many times the keys of one look into the indexes the next one of a brief step takes.
-const BRIEF_SCAN_GROWTH: usize = 4;
+/// How many times the entries of one look into the indexes the next one of the same step takes.
+pub(super) const LOOK_GROWTH: usize = 4;
 
 /// Entries without a filter between two readings of the clock.
 const CLOCK_ROWS: usize = 64;

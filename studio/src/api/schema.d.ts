@@ -1016,7 +1016,7 @@ export interface components {
              */
             indexEntries: number;
             method: components["schemas"]["MethodBody"];
-            /** @description Why no index is read; `null` if one is, or if nothing asks for one. */
+            /** @description Why no index is read, or with `sort` why none has the order; `null` if one does all, or if nothing asks for one. */
             reason?: string | null;
             /**
              * Format: int64
@@ -1933,7 +1933,7 @@ export interface components {
             sparse: boolean;
             /**
              * @description `building` while entries older than the index are being added, then `ready`; `failed` if two of them have one
-             *     value of a unique index.
+             *     value of a unique index, or one has a value that cannot be unique.
              */
             state: string;
             unique: boolean;
@@ -2417,7 +2417,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Without values. */
                 keysOnly?: boolean;
-                /** @description Most parts behind the prefix; longer keys are shortened to it, once each. */
+                /** @description Most parts behind the prefix; longer keys are left out. */
                 depth?: number;
             };
             header?: never;
@@ -2824,7 +2824,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Without values. */
                 keysOnly?: boolean;
-                /** @description Most parts behind the prefix; longer keys are shortened to it, once each. */
+                /** @description Most parts behind the prefix; longer keys are left out. */
                 depth?: number;
             };
             header?: never;

@@ -34,6 +34,8 @@ export interface ValueIndex extends Described {
   readonly multi: boolean;
   readonly sparse: boolean;
   readonly state: "building" | "ready" | "failed";
+  /** Of a failed one; `other` is the entry with the same value, `null` if the value itself cannot be unique. */
+  readonly failure: { readonly other: unknown } | null;
 }
 
 export type Index = TextIndex | ValueIndex;

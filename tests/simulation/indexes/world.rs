@@ -283,7 +283,7 @@ impl<E: Engine> World<E> {
 
     /// A list in the order of values has all living entries, in order.
     fn check_order(&mut self, living: &Rows) -> Result<(), String> {
-        let reverse = self.rng.below(2) == 0;
+        let (reverse, max) = (self.rng.below(2) == 0, 1 + self.rng.below(4) as usize);
         let path = |path: &str, descending: bool| OrderPath {
             path: path.to_owned(),
             descending: descending != reverse,
@@ -303,7 +303,8 @@ impl<E: Engine> World<E> {
                         snapshot.walk_index(id, range, reverse, visit)
                     };
                 let range = (start.as_slice(), end.as_slice());
-                let page = gather_ordered(&indexes, &plan, range, after.as_deref(), &mut walk)?;
+                let page =
+                    gather_ordered(&indexes, &plan, range, after.as_deref(), max, &mut walk)?;
                 let Ordered { entries, next, .. } = page;
                 all.extend(entries.iter().filter_map(|(_, key)| number_of(key)));
                 match next {

@@ -19,7 +19,7 @@ pub enum Method {
     Index,
     /// By their keys.
     Scan,
-    /// By their keys, and sorts them in memory.
+    /// By their keys, or by value indexes for conditions, and sorts them in memory.
     Sort,
 }
 
@@ -30,7 +30,7 @@ pub struct Explanation {
     pub method: Method,
     /// What it reads of indexes.
     pub branches: Vec<ReadBranch>,
-    /// Why it reads no index, if it has conditions or an order.
+    /// Why it reads no index, or none with the order, if it has conditions or an order.
     pub reason: Option<String>,
     /// Entries of indexes that were read.
     pub index_entries: u64,
@@ -131,9 +131,9 @@ fn in_words(Interval { lo, hi, is_value }: &Interval) -> String {
     let (first, last) = (decoded(lo), decoded(hi));
     if lo == hi {
         return match first {
-            Decoded::Class(tag) => class_in_words(tag).to_owned(),
-            Decoded::String(..) | Decoded::Number { .. } | Decoded::Date(_) => {
-                format!("begins with {}", string_in_words(lo))
+            Decoded::String(_, _, false) => format!("begins with {}", string_in_words(lo)),
+            Decoded::Class(_) | Decoded::String(..) | Decoded::Number { .. } | Decoded::Date(_) => {
+                value_in_words(lo)
             }
         };
     }
@@ -238,6 +238,7 @@ fn number_in_words(exponent: i64, digits: &[u8]) -> String {
 mod tests {
     use super::super::code::{Code, beginning};
     use super::*;
+    use crate::model::VALUE_INDEX_PART_BYTES_MAX;
 
     fn number(number: f64) -> String {
         value_in_words(&Code::of_number(number).bytes)
@@ -280,5 +281,14 @@ mod tests {
         assert_eq!(shown(vec![TEXT], vec![TEXT]), "any string");
         let lo = beginning(TEXT, b"Lo");
         assert_eq!(shown(lo.clone(), lo), r#"begins with "Lo"…"#);
+        assert_eq!(shown(vec![TRUE], vec![TRUE]), "true");
+        let one = |code: Code| shown(code.bytes.clone(), code.bytes);
+        assert_eq!(one(Code::of_number(25.0)), "25");
+        assert_eq!(one(Code::of_bigint(&BigInt::from(-7))), "-7");
+        assert_eq!(one(Code::of_date(0.0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(one(Code::of_string(TEXT, b"Lo")), r#""Lo""#);
+        assert_eq!(one(Code::of_string(BYTES, &[7])), "0x07");
+        let cut = one(Code::of_string(TEXT, &[b'x'; VALUE_INDEX_PART_BYTES_MAX + 1]));
+        assert_eq!(cut, format!("begins with \"{}\"…", "x".repeat(64)));
     }
 }

@@ -4,9 +4,7 @@ use super::code::{BEFORE_KEY, Code, OTHER};
 use super::entry::{Part, ValueIndex, single};
 use super::plan::{EntryRange, KeyPlan, OrderPlan};
 use crate::filter::Subject;
-use crate::model::{
-    Encoding, Result, VALUE_INDEX_SORTED_ENTRIES_MAX, VALUE_INDEX_STEP_ENTRIES_MAX,
-};
+use crate::model::{Encoding, Result, VALUE_INDEX_SORTED_ENTRIES_MAX};
 
 /// Visits the entries of the index with a number, `lo <= entry < hi`, in order or in reverse, until the
 /// visitor returns `false`.
@@ -20,8 +18,6 @@ pub struct Gathered {
     pub keys: Vec<Vec<u8>>,
     /// Whether there are no more.
     pub is_complete: bool,
-    /// The entries of the index that were read.
-    pub visited: u64,
 }
 
 /// The next keys with `start <= key < end` that a plan finds, about `max` of them. `None` if that would
@@ -40,7 +36,6 @@ pub fn gather(
     // Many ranges take together no more memory than one.
     let max = max.min(VALUE_INDEX_SORTED_ENTRIES_MAX / plan.ranges.len().max(1)).max(1);
     let mut keys = Vec::new();
-    let mut visited = 0;
     // Behind it in the order of the list, a range may have keys that were not read.
     let mut horizon: Option<Vec<u8>> = None;
     let mut sorted = 0;
@@ -53,7 +48,6 @@ pub fn gather(
             let mut taken = 0;
             let mut stopped = false;
             walk(id, (&first, &last), reverse, &mut |entry| {
-                visited += 1;
                 if taken == max {
                     stopped = true;
                     return false;
@@ -70,7 +64,6 @@ pub fn gather(
             }
         } else {
             walk(id, (lo, hi), reverse, &mut |entry| {
-                visited += 1;
                 sorted += 1;
                 too_many = sorted > VALUE_INDEX_SORTED_ENTRIES_MAX;
                 let key = index.key_of(entry).filter(|key| *key >= start && *key < end);
@@ -90,7 +83,7 @@ pub fn gather(
     if let Some(horizon) = &horizon {
         keys.retain(|key| if reverse { key >= horizon } else { key <= horizon });
     }
-    Ok(Some(Gathered { keys, is_complete: horizon.is_none(), visited }))
+    Ok(Some(Gathered { keys, is_complete: horizon.is_none() }))
 }
 
 /// Entries of an index in the order of a list.
@@ -104,7 +97,9 @@ pub struct Ordered {
     pub visited: u64,
 }
 
-/// The next entries of a plan behind a position, with keys in `start <= key < end`.
+/// The next entries of a plan behind a position, with keys in `start <= key < end`. Reads up to `max` entries of each
+/// range, and one more that tells whether there are more: so it has at least `max`, unless there are fewer, or some have
+/// other keys.
 ///
 /// # Errors
 /// Those of the medium.
@@ -113,11 +108,12 @@ pub fn gather_ordered(
     OrderPlan { index, reverse, ranges, .. }: &OrderPlan,
     (start, end): (&[u8], &[u8]),
     after: Option<&[u8]>,
+    max: usize,
     walk: WalkEntries<'_>,
 ) -> Result<Ordered> {
     let Some(index) = indexes.get(*index) else { return Ok(Ordered::default()) };
     let reverse = *reverse;
-    let max = (VALUE_INDEX_STEP_ENTRIES_MAX / ranges.len().max(1)).max(1);
+    let max = max.max(1);
     let mut all = Ordered::default();
     for EntryRange { lo, hi, fixed, .. } in ranges {
         let common = lo.get(..*fixed).unwrap_or_default();
@@ -130,26 +126,27 @@ pub fn gather_ordered(
         if lo >= hi {
             continue;
         }
-        let (mut seen, mut last) = (0, None);
+        let (mut taken, mut last, mut stopped) = (0, None, false);
         walk(index.info.id, (&lo, &hi), reverse, &mut |entry| {
-            if seen == max {
-                last = Some(());
+            all.visited += 1;
+            if taken == max {
+                stopped = true;
                 return false;
             }
-            seen += 1;
-            let position = entry.get(*fixed..).unwrap_or_default().to_vec();
+            taken += 1;
+            let position = entry.get(*fixed..).unwrap_or_default();
+            if taken == max {
+                last = Some(position.to_vec());
+            }
             if let Some(key) = index.key_of(entry) {
-                all.entries.push((position, key.to_vec()));
+                all.entries.push((position.to_vec(), key.to_vec()));
             }
             true
         })?;
-        all.visited += seen as u64;
-        if last.is_some()
-            && let Some((last, _)) = all.entries.last()
-        {
-            let nearer = all.next.as_ref().is_none_or(|far| (last < far) != reverse);
+        if let Some(last) = last.filter(|_| stopped) {
+            let nearer = all.next.as_ref().is_none_or(|far| (last < *far) != reverse);
             if nearer {
-                all.next = Some(last.clone());
+                all.next = Some(last);
             }
         }
     }

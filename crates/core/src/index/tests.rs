@@ -251,6 +251,7 @@ proptest! {
         by in proptest::option::of(condition()),
         definitions in vec((paths(1), any::<bool>(), any::<bool>()), 1..6),
         order in paths(1),
+        mut max in 1..5_usize,
     ) {
         let rows: Rows = values.into_iter().enumerate().map(|(at, value)| (key(at), value)).collect();
         let indexes: Vec<_> = definitions.into_iter().enumerate()
@@ -264,15 +265,25 @@ proptest! {
         let (mut position, mut found) = (None, Vec::new());
         loop {
             let after = position.as_deref();
-            let next = gather_ordered(&indexes, &plan, (&START, &END), after, &mut |id, range, reverse, visit| {
-                entries.walk(id, range, reverse, visit);
+            let mut visited = 0;
+            let next = gather_ordered(&indexes, &plan, (&START, &END), after, max, &mut |id, range, reverse, visit| {
+                entries.walk(id, range, reverse, &mut |entry| {
+                    visited += 1;
+                    visit(entry)
+                });
                 Ok(())
             }).unwrap();
-            found.extend(next.entries.into_iter().map(|(_, key)| key));
+            prop_assert_eq!(next.visited, visited);
+            prop_assert!(visited as usize <= (max + 1) * plan.ranges.len());
+            found.extend(next.entries.iter().map(|(_, key)| key.clone()));
             match next.next {
-                Some(next) => position = Some(next),
+                Some(next_position) => {
+                    prop_assert!(next.entries.len() >= max, "fewer than were asked for");
+                    position = Some(next_position);
+                }
                 None => break,
             }
+            max *= 2;
         }
         let matches = |key: &Vec<u8>| filter.as_ref()
             .is_none_or(|filter| filter.matches(Encoding::Cbor, &rows[key]).unwrap());
@@ -318,7 +329,7 @@ fn a_step_of_an_ordered_list_continues_where_the_shortest_range_ended() {
     let index = index(0, vec![path("a"), path("b")], false, false);
     let indexes = [index];
     let number = |n: usize| cbor::encode_number(n as f64);
-    let count = crate::model::VALUE_INDEX_STEP_ENTRIES_MAX * 2;
+    let (count, max) = (8192, 1000);
     let rows: Rows = (0..count)
         .map(|at| {
             let [high, low] = (at as u16).to_be_bytes();
@@ -340,6 +351,7 @@ fn a_step_of_an_ordered_list_continues_where_the_shortest_range_ended() {
                 &plan,
                 (&START, &END),
                 after,
+                max,
                 &mut |id, range, reverse, visit| {
                     entries.walk(id, range, reverse, visit);
                     Ok(())

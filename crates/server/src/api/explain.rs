@@ -20,7 +20,7 @@ enum MethodBody {
     Index,
     /// By their keys.
     Scan,
-    /// By their keys, and sorts them in memory.
+    /// By their keys, or by value indexes for `where`, and sorts them in memory.
     Sort,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct ExplanationBody {
     method: MethodBody,
     /// What is read of value indexes.
     branches: Vec<ExplainedBranch>,
-    /// Why no index is read; `null` if one is, or if nothing asks for one.
+    /// Why no index is read, or with `sort` why none has the order; `null` if one does all, or if nothing asks for one.
     reason: Option<String>,
     /// Entries of indexes that were read.
     index_entries: u64,

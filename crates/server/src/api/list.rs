@@ -53,7 +53,7 @@ pub(super) struct RangeQuery {
     /// Without values.
     #[param(rename = "keysOnly")]
     keys_only: Option<bool>,
-    /// Most parts behind the prefix; longer keys are shortened to it, once each.
+    /// Most parts behind the prefix; longer keys are left out.
     #[param(value_type = Option<Depth>, inline)]
     depth: Option<u64>,
 }

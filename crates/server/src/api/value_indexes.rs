@@ -79,7 +79,7 @@ pub(super) struct ValueIndex {
     multi: bool,
     sparse: bool,
     /// `building` while entries older than the index are being added, then `ready`; `failed` if two of them have one
-    /// value of a unique index.
+    /// value of a unique index, or one has a value that cannot be unique.
     state: &'static str,
     /// The number of such entries that were read.
     indexed: u64,

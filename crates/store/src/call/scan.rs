@@ -5,7 +5,7 @@ use super::answering::Answering;
 use super::{Call, Fault};
 use crate::metrics::Subject;
 use crate::{Scan, Store};
-use openkv_core::model::{Key, Result, Row, Seen};
+use openkv_core::model::{BRIEF_SCAN_FILTER_BYTES_MAX, Key, Result, Row, Seen};
 use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::{
     ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
@@ -58,7 +58,8 @@ fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, chosen: bool)
 const ANSWER_BYTES: usize = 512;
 
 /// One step on the thread of a caller, at a time: its answer, or `None` if no value index has it, or not within
-/// [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX).
+/// [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX), or if its filter has more than
+/// [`BRIEF_SCAN_FILTER_BYTES_MAX`].
 ///
 /// # Errors
 /// `Invalid` for the filter; those of the step.
@@ -68,7 +69,8 @@ pub fn brief_scan(
     now_ms: i64,
 ) -> Result<Option<Vec<u8>>> {
     let indexes = snapshot.value_indexes()?;
-    if indexes.is_empty() {
+    let is_short = |filter: &Vec<u8>| filter.len() <= BRIEF_SCAN_FILTER_BYTES_MAX;
+    if indexes.is_empty() || !request.filter.as_ref().is_some_and(is_short) {
         return Ok(None);
     }
     let now_ms = request.now_ms.unwrap_or(now_ms);

@@ -1,6 +1,7 @@
-// Duty: what the list reads: its indexes and their bounds, and how many entries it visits.
+// Duty: what the list reads: its indexes and their bounds, and how many entries it visits. Another list needs another
+// `key`, so that an answer that comes late is not shown under it.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Explanation, explain } from "../../api/entries";
 import { whole } from "../../parts/figures";
 import { reporting } from "../../shell/toasts";
@@ -18,8 +19,6 @@ interface ExplainProps {
 
 export function Explain({ prefix, where, reverse }: ExplainProps) {
   const [found, setFound] = useState<Explanation>();
-  // Of another list it is none.
-  useEffect(() => setFound(undefined), [JSON.stringify([prefix, where, reverse])]);
   const run = reporting(async () => {
     const filter = where === undefined ? {} : { where };
     setFound(await explain({ prefix, reverse, limit: PAGE_ENTRIES, ...filter }));

@@ -50,6 +50,7 @@ export function Entries() {
   const prefix = found instanceof Error ? [] : found;
   const fault = [found, where, open].find((one) => one instanceof Error) as Error | undefined;
   const isList = params.form === "list";
+  const list = `${loads} ${params.prefix} ${params.where} ${params.order}`;
 
   const reload = (): void => setReloads((now) => now + 1);
   const openKey = (key: Key | undefined): void => setParams({ key: key && printKey(key) });
@@ -121,13 +122,9 @@ export function Entries() {
             marked.value = new Map();
           }}
         />
-        {isList && <Explain prefix={prefix} {...listed} />}
+        {isList && <Explain key={`explain ${list}`} prefix={prefix} {...listed} />}
         {isList ? (
-          <ListView
-            key={`${loads} ${params.prefix} ${params.where} ${params.order}`}
-            {...shared}
-            {...listed}
-          />
+          <ListView key={list} {...shared} {...listed} />
         ) : (
           <TreeView key={loads} {...shared} onDelete={(key) => removeSome(key)} />
         )}

@@ -95,6 +95,11 @@ function kindOf(index: Index): string {
   return ["values", ...traits].join(", ");
 }
 
+function faultOf(index: Index): string {
+  const isTwice = index.type === "value" && index.failure?.other != null;
+  return isTwice ? "two entries have one value" : "a value cannot be unique";
+}
+
 function IndexRow({ index, onDrop }: { readonly index: Index; onDrop(): void }) {
   const { name, prefix, state, indexed } = index;
   return (
@@ -108,7 +113,7 @@ function IndexRow({ index, onDrop }: { readonly index: Index; onDrop(): void }) 
       </td>
       <td>
         {state === "ready" && <span class="badge">ready</span>}
-        {state === "failed" && <span class="badge warn">failed: two entries have one value</span>}
+        {state === "failed" && <span class="badge warn">failed: {faultOf(index)}</span>}
         {state === "building" && <span class="badge warn">building: {whole(indexed)} done</span>}
       </td>
       <td class="num">{index.type === "fulltext" ? whole(index.documents) : ""}</td>

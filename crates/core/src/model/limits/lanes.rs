@@ -13,6 +13,10 @@ pub const BRIEF_SCAN_ENTRIES_MAX: usize = 128;
 // Public (indexes): bytes of their values
 pub const BRIEF_SCAN_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of `where` after which such a page goes to a thread for long reads, because parsing and planning it takes long.
+// Public (indexes): bytes of `where`, in the form in which it is sent
+pub const BRIEF_SCAN_FILTER_BYTES_MAX: usize = 1024;
+
 /// Interval of retries of a synchronous read that another process blocks.
 pub const SYNC_READ_RETRY_MS: u64 = 1;
 
