@@ -291,7 +291,7 @@ impl Handle {
         let (place, cancel) = (opened.clone(), Cancel::default());
         let cancelled = cancel.clone();
         reply.on_thread("openkv-open", move |reply| {
-            let opening = open(cancelled).and_then(|database| Ok((database.lane()?, database)));
+            let opening = open(cancelled).map(|database| (database.lane(), database));
             reply.tell(opening.map(|(reader, database)| {
                 let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
                 *place.lock() = Some((database, reader));

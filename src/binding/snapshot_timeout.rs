@@ -1,8 +1,9 @@
 //! Ends the snapshots of lanes in turns that last long, because JavaScript is busy or blocked after a
 //! read. While a snapshot is held, the log cannot restart and grows with each commit of any process.
+//! It also closes the readers of lanes without a turn for some time.
 //!
-//! One thread serves all lanes of the process. It checks them at intervals while a turn is open, and
-//! sleeps otherwise.
+//! One thread serves all lanes of the process. It checks them at intervals while a turn is open, once
+//! more after the last one, and sleeps otherwise.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::engine::Reader;
-use crate::model::LANE_HELD_MS_MAX;
+use crate::model::{LANE_HELD_MS_MAX, STORE_THREAD_IDLE_MS};
 
 /// Checks without work after which the thread sleeps.
 const QUIET_LOOKS: u32 = 10;
@@ -21,6 +22,8 @@ pub(super) struct TimedReader {
     reader: Mutex<Box<dyn Reader>>,
     /// The number of the turn that is open; none has the number 0.
     turn: AtomicU64,
+    /// Whether a turn has begun since the reader was last closed or looked at for that.
+    is_used: AtomicBool,
 }
 
 /// The readers of all lanes. The snapshot_timeout holds this lock while it releases one, so that a lane that
@@ -33,7 +36,8 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 
 impl TimedReader {
     pub(super) fn new(reader: Box<dyn Reader>) -> Arc<Self> {
-        let minded = Arc::new(Self { reader: Mutex::new(reader), turn: AtomicU64::new(0) });
+        let (turn, is_used) = (AtomicU64::new(0), AtomicBool::new(false));
+        let minded = Arc::new(Self { reader: Mutex::new(reader), turn, is_used });
         LANES.lock().push(minded.clone());
         minded
     }
@@ -46,6 +50,7 @@ impl TimedReader {
     pub(super) fn begin_turn(&self, number: u64) {
         // Sequentially consistent with the check of the snapshot timeout before it sleeps: either the snapshot timeout
         // detects this turn, or this thread detects that the snapshot timeout sleeps.
+        self.is_used.store(true, Ordering::Relaxed);
         self.turn.swap(number, Ordering::SeqCst);
         if !AWAKE.load(Ordering::SeqCst) {
             wake();
@@ -108,12 +113,32 @@ fn mind() {
             continue;
         }
         AWAKE.store(false, Ordering::SeqCst);
-        if is_quiet(&open_turns(&lanes)) {
-            WOKEN.wait(&mut lanes);
+        while is_quiet(&open_turns(&lanes)) {
+            let idle = Duration::from_millis(STORE_THREAD_IDLE_MS);
+            if !WOKEN.wait_for(&mut lanes, idle).timed_out() {
+                break;
+            }
+            if !rest_unused(&lanes) {
+                WOKEN.wait(&mut lanes);
+                break;
+            }
         }
         AWAKE.store(true, Ordering::SeqCst);
         quiet_looks = 0;
     }
+}
+
+/// Closes the readers without a turn since the last call. Returns whether there are others.
+fn rest_unused(lanes: &[Arc<TimedReader>]) -> bool {
+    let mut is_any_used = false;
+    for lane in lanes {
+        if lane.is_used.swap(false, Ordering::Relaxed) {
+            is_any_used = true;
+        } else if let Some(mut reader) = lane.reader.try_lock() {
+            reader.rest();
+        }
+    }
+    is_any_used
 }
 
 /// A lane and the number of its turn.

@@ -210,6 +210,9 @@ pub trait Reader: Send {
     /// Ends a snapshot that is kept between reads, so that a writer can reset the log.
     fn release(&mut self) {}
 
+    /// Gives back what it can open again for the next read, because none came for long.
+    fn rest(&mut self) {}
+
     /// From now on a read that would wait for another process fails with `Unavailable`: for a
     /// thread that must not block.
     ///

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::health::{Health, Part, Tries};
-use super::read::Reads;
+use super::read::ReadThreads;
 use openkv_core::model::{BACKGROUND_POLL_MS, Env, Error, Result};
 use openkv_engines::{ExternalWatch, Refusal, Snapshot};
 
@@ -26,7 +26,7 @@ pub(super) struct Callbacks {
 
 pub(super) struct External {
     state: Mutex<State>,
-    reads: Reads,
+    reads: Arc<ReadThreads>,
     env: Arc<dyn Env>,
     health: Arc<Health>,
     callbacks: Callbacks,
@@ -62,7 +62,7 @@ impl State {
 
 impl External {
     pub(super) fn new(
-        reads: Reads,
+        reads: Arc<ReadThreads>,
         env: Arc<dyn Env>,
         health: Arc<Health>,
         callbacks: Callbacks,
@@ -97,7 +97,7 @@ impl External {
         drop(state);
         if let Some(unused) = unused {
             // Dropping the watch waits for a running check, so the reader thread does it.
-            self.reads.send(self.env.clone(), Box::new(move |_snapshot| drop(unused)));
+            self.reads.send(Box::new(move |_snapshot| drop(unused)));
         }
     }
 
@@ -122,7 +122,7 @@ impl External {
                 external.tend(snapshot);
             }
         });
-        self.reads.send_after(wait, self.env.clone(), tend);
+        self.reads.send_after(wait, tend);
     }
 
     /// Starts the watch on the reader thread, or polls if the watch cannot start.

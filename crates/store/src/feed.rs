@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::health::{Health, Part, Tries, may_pass};
-use super::read::{ReadJob, Reads, Room};
+use super::read::{ReadJob, ReadThreads, Room};
 use openkv_core::model::{Batch, Env, Error, FeedReply, Id, Key, KeyRange, Result};
 use openkv_engines::{ExternalCommits, Snapshot};
 
@@ -26,7 +26,7 @@ pub use opening::OpenedReply;
 /// All feeds of a store.
 pub(super) struct Feeds {
     registry: Mutex<Registry>,
-    reads: Reads,
+    reads: Arc<ReadThreads>,
     env: Arc<dyn Env>,
     health: Arc<Health>,
     myself: Weak<Feeds>,
@@ -108,7 +108,11 @@ enum State {
 }
 
 impl Feeds {
-    pub(super) fn new(reads: Reads, env: Arc<dyn Env>, health: Arc<Health>) -> Arc<Self> {
+    pub(super) fn new(
+        reads: Arc<ReadThreads>,
+        env: Arc<dyn Env>,
+        health: Arc<Health>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             registry: Mutex::default(),
             reads,
@@ -288,7 +292,7 @@ impl Feeds {
             drop(registry);
             feeds.send(job);
         });
-        self.reads.send_after(pause, self.env.clone(), again);
+        self.reads.send_after(pause, again);
     }
 
     /// Removes all feeds.
@@ -302,7 +306,7 @@ impl Feeds {
     /// Must not hold the registry's lock: a closed reader runs the job at once.
     fn send(&self, job: Option<ReadJob>) {
         if let Some(job) = job {
-            self.reads.send(self.env.clone(), job);
+            self.reads.send(job);
         }
     }
 

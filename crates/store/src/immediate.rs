@@ -3,38 +3,63 @@
 //! Invariant: a read here waits for no lock, no other process and no server. After a read that took long, as from a
 //! file that is not in memory, the next reads go to the reader thread.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::alarm::{Alarm, Wakes};
+use super::lane::LaneReader;
 use super::reads::{Rows, find};
 use super::{MakeReader, Store};
 use crate::metrics::Metrics;
 use openkv_core::model::{
     Capability, IMMEDIATE_KEYS_MAX, IMMEDIATE_READ_US_MAX, IMMEDIATE_READERS,
-    IMMEDIATE_READS_SKIPPED, Key, Kind, READER_HELD_MS_MAX, Range, Result, Seen,
+    IMMEDIATE_READS_SKIPPED, Key, Kind, READER_HELD_MS_MAX, Range, Result, STORE_THREAD_IDLE_MS,
+    Seen,
 };
 use openkv_engines::{Reader, Snapshot};
 
 /// The readers of a store for reads on the threads of callers.
 pub(super) struct Immediate {
-    make_reader: MakeReader,
     metrics: Arc<Metrics>,
-    /// Opened by the first read.
-    readers: [Mutex<Option<Box<dyn Reader>>>; IMMEDIATE_READERS],
+    readers: [Mutex<LaneReader>; IMMEDIATE_READERS],
     /// How many reads go to the reader thread before the next one here.
     skips: AtomicU32,
-    /// Whether a job will release the snapshots.
+    /// Whether the snapshots will be released: a read may have begun one since they last were.
     releasing: AtomicBool,
+    alarm: Alarm,
+}
+
+impl Wakes for Immediate {
+    /// Ends the snapshots after a while, so that a writer can reset the log, and closes readers that had no
+    /// read for long.
+    fn wake(&self) {
+        let has_read = self.releasing.swap(false, Ordering::SeqCst);
+        // The reader of a read that is running is left as it is: that read sets the alarm again.
+        for mut reader in self.readers.iter().filter_map(Mutex::try_lock) {
+            if has_read {
+                reader.release();
+                self.metrics.cached(reader.take_cache_counts());
+            } else {
+                reader.rest();
+            }
+        }
+        if has_read {
+            self.alarm.set(Some(Instant::now() + Duration::from_millis(STORE_THREAD_IDLE_MS)));
+        }
+    }
 }
 
 impl Immediate {
     pub(super) fn new(make_reader: MakeReader, metrics: Arc<Metrics>) -> Arc<Self> {
-        let (readers, skips) = (Default::default(), AtomicU32::new(0));
-        let releasing = AtomicBool::new(false);
-        Arc::new(Self { make_reader, metrics, readers, skips, releasing })
+        let readers = std::array::from_fn(|_| Mutex::new(LaneReader::new(make_reader.clone())));
+        let skips = AtomicU32::new(0);
+        Arc::new_cyclic(|myself: &Weak<Self>| {
+            let (releasing, alarm) = (AtomicBool::new(false), Alarm::new(myself.clone()));
+            Self { metrics, readers, skips, releasing, alarm }
+        })
     }
 
     /// Whether the next read is not for this thread.
@@ -50,31 +75,12 @@ impl Immediate {
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Option<Result<()>> {
         let mut reader = self.readers.iter().find_map(Mutex::try_lock)?;
-        let reader = match &mut *reader {
-            Some(reader) => reader,
-            none => {
-                let mut reader = (self.make_reader)().ok()?;
-                reader.never_wait().ok()?;
-                none.insert(reader)
-            }
-        };
         let begun = Instant::now();
         let read = reader.read(now_ms, job);
         if begun.elapsed() > Duration::from_micros(IMMEDIATE_READ_US_MAX) {
             self.skips.store(IMMEDIATE_READS_SKIPPED, Ordering::Relaxed);
         }
         Some(read)
-    }
-
-    /// Ends the snapshots, so that a writer can reset the log.
-    fn release(&self) {
-        self.releasing.store(false, Ordering::SeqCst);
-        for reader in &self.readers {
-            if let Some(reader) = &mut *reader.lock() {
-                reader.release();
-                self.metrics.cached(reader.take_cache_counts());
-            }
-        }
     }
 }
 
@@ -119,9 +125,8 @@ impl Store {
         }
         let read = immediate.read(self.env.now_ms(), &mut read)?;
         if !immediate.releasing.swap(true, Ordering::SeqCst) {
-            let immediate = immediate.clone();
             let wait = Duration::from_millis(READER_HELD_MS_MAX);
-            self.reads.send_after(wait, self.env.clone(), Box::new(move |_| immediate.release()));
+            immediate.alarm.set(Some(Instant::now() + wait));
         }
         match read {
             // The reader thread waits for the other process.

@@ -9,16 +9,18 @@
 //!
 //! | thread | does |
 //! |---|---|
-//! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues |
+//! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues; ends without work |
 //! | caller's | short reads of a few keys, where the engine reads without a wait (`immediate`); small commits, while the writer thread waits and commits are short (`write/immediate`) |
-//! | reader | runs reads that left the caller's thread, and reads the states of watches |
-//! | long reader | runs reads that take long; started on demand |
+//! | reader | runs reads that left the caller's thread, and reads the states of watches; ends without work |
+//! | long reader | runs reads that take long; ends without work |
+//! | alarms | wakes the stores of the process without a thread when their next work is due |
 //! | metrics | stores the metrics in intervals; exists for a database that keeps them |
 //! | walk | visits a range for a visitor that may wait; one for each such walk |
 //! | external | detects external commits; exists while a watch, a feed or a listener is open |
 
 #![forbid(unsafe_code)]
 
+mod alarm;
 pub mod call;
 mod consume;
 mod copy;
@@ -31,11 +33,11 @@ mod health;
 mod immediate;
 #[cfg(test)]
 mod index_reads_tests;
+mod lane;
 mod listener;
 mod lock_request;
 mod log_bound;
 mod log_tail;
-mod long;
 mod long_walk;
 mod maintain;
 mod measure;
@@ -60,7 +62,6 @@ mod write_queue;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -73,7 +74,7 @@ pub use groups::ListedGroups;
 pub use health::{Failing, Part};
 pub use lock_request::Reply;
 pub use log_tail::{LogRead, Wake};
-use openkv_core::model::{Capabilities, Capability, Env, Error, Moment, Result};
+use openkv_core::model::{Capabilities, Capability, Env, Error, LONG_READERS_MAX, Moment, Result};
 use openkv_engines::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
 pub use ordered::{OrderedPage, OrderedScan, OwnedEntry};
 pub use patience::{CallerLiveness, Closing, Patience};
@@ -94,10 +95,10 @@ type MakePast = Arc<dyn Fn(Moment) -> Result<Box<dyn Reader>> + Send + Sync>;
 pub struct Store {
     writes: Arc<write_queue::WriteQueue>,
     /// `None` for a read-only store.
-    immediate_commits: Option<Arc<dyn write::ImmediateCommits>>,
-    reads: read::Reads,
+    writer: Option<Arc<dyn write::OpenWriter>>,
+    reads: Arc<read::ReadThreads>,
     immediate: Arc<immediate::Immediate>,
-    long: Arc<long::LongReads>,
+    long: Arc<read::ReadThreads>,
     closing: Closing,
     watches: Arc<watch::Watches>,
     feeds: Arc<feed::Feeds>,
@@ -108,7 +109,6 @@ pub struct Store {
     /// Makes readers of a moment of the past.
     make_past: MakePast,
     whole: Arc<dyn Maintenance>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
     /// Set once a caller has waited in `receive`.
     receives: AtomicBool,
     env: Arc<dyn Env>,
@@ -134,9 +134,17 @@ impl Store {
         let engine = Arc::new(engine);
         let capabilities = engine.capabilities();
         let metrics = Arc::<Metrics>::default();
-        let (reads, reader) = read::Reads::start(engine.reader()?, metrics.clone())?;
-        let mut threads = vec![reader];
-        let writes = Arc::new(write_queue::WriteQueue::new(env.clone()));
+        alarm::start_thread()?;
+        let readers = engine.clone();
+        let make_reader: MakeReader =
+            Arc::new(move || Ok(Box::new(readers.reader()?) as Box<dyn Reader>));
+        let read_threads = |name, max| {
+            let (make_reader, env) = (make_reader.clone(), env.clone());
+            read::ReadThreads::new((name, max), make_reader, env, metrics.clone())
+        };
+        let reads = read_threads("openkv-reader", 1);
+        let long = read_threads("openkv-long", LONG_READERS_MAX);
+        let writes = write_queue::WriteQueue::new(env.clone());
         let health = Arc::<health::Health>::default();
         let tails = Arc::<log_tail::LogTails>::default();
         let feeds = feed::Feeds::new(reads.clone(), env.clone(), health.clone());
@@ -148,37 +156,29 @@ impl Store {
                 callbacks(engine, (watches, feeds, writes), tails)
             })
         };
-        let readers = engine.clone();
-        let make_reader: MakeReader =
-            Arc::new(move || Ok(Box::new(readers.reader()?) as Box<dyn Reader>));
         let past = engine.clone();
         let make_past: MakePast =
             Arc::new(move |moment| Ok(Box::new(past.reader_at(moment)?) as Box<dyn Reader>));
-        let mut immediate_commits = None;
+        let mut writer = None;
         if !readonly {
-            let writer = engine.writer()?;
             // A read behind a network would delay the next commit by a trip.
             let reads_at_once = capabilities.has(Capability::SynchronousReads);
             let make_reader = reads_at_once.then(|| make_reader.clone());
-            let (thread, immediate) = write::start(
+            writer = Some(write::start(
                 writes.clone(),
                 (watches.clone(), feeds.clone(), tails.clone()),
                 (metrics.clone(), health.clone()),
-                writer,
+                engine.writer()?,
                 make_reader,
                 used == Use::Copies,
-            )?;
-            threads.push(thread);
-            immediate_commits = Some(immediate);
+            )?);
         }
-        let threads = Mutex::new(threads);
-        let long = long::LongReads::new(make_reader.clone(), env.clone(), metrics.clone());
         let immediate = immediate::Immediate::new(make_reader.clone(), metrics.clone());
         let whole: Arc<dyn Maintenance> = engine;
         let receives = AtomicBool::new(false);
         Ok(Self {
             writes,
-            immediate_commits,
+            writer,
             reads,
             immediate,
             long,
@@ -191,7 +191,6 @@ impl Store {
             make_reader,
             make_past,
             whole,
-            threads,
             receives,
             env,
             metrics,
@@ -237,14 +236,9 @@ impl Store {
     }
 
     /// A reader for the immediate lane, on the caller's own thread. It never waits for other
-    /// processes.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    pub fn lane(&self) -> Result<Box<dyn Reader>> {
-        let mut reader = (self.make_reader)()?;
-        reader.never_wait()?;
-        Ok(reader)
+    /// processes, and is open only while there are reads.
+    pub fn lane(&self) -> Box<dyn Reader> {
+        Box::new(lane::LaneReader::new(self.make_reader.clone()))
     }
 
     /// A reader for a thread of its own, which may wait.
@@ -350,11 +344,10 @@ impl Drop for Store {
         self.feeds.close();
         // Its last flush is work that the writer thread completes.
         self.keeper.get_mut().take();
-        self.writes.close();
+        let writer = self.writer.as_ref().map(|writer| writer.close());
         self.closing.begin();
-        self.reads.close();
-        let long = self.long.close();
-        for thread in self.threads.get_mut().drain(..).chain(long) {
+        let readers = self.reads.close().into_iter().chain(self.long.close());
+        for thread in writer.into_iter().flatten().chain(readers) {
             // A reply may drop the store on one of the store's own threads, which cannot join
             // itself.
             let own = thread.thread().id() == std::thread::current().id();

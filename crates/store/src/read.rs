@@ -1,15 +1,24 @@
-//! The reader thread.
+//! The threads that read: one for short reads, and some for reads that take long.
+//!
+//! Each kind has connections of its own, so that no point read waits for a search. A thread starts when
+//! there is work and ends after some idle time, because each holds a connection. So a database without
+//! work has none.
+//! Invariant: every job is called once, in the order of sending and on a current snapshot; it gets an error if there
+//! is no thread, no reader or no store any more.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::alarm::{Alarm, Wakes};
+use super::thread::not_started;
+use super::{Caller, MakeReader, Patience};
 use crate::metrics::Metrics;
-use openkv_core::model::{Env, Error, READER_HELD_MS_MAX, Result};
+use openkv_core::model::{Env, Error, READER_HELD_MS_MAX, Result, STORE_THREAD_IDLE_MS};
 use openkv_engines::{GoesOn, Reader, Snapshot};
 
 /// A job for a snapshot, called once. It gets an error if there is no snapshot.
@@ -25,125 +34,245 @@ pub trait Room: Send + Sync {
     fn holds(&self, bytes: usize) -> Result<()>;
 }
 
-/// A queued job, its clock and its earliest time.
-struct ScheduledRead {
+/// A queued job, and its bounds if it may take long.
+struct QueuedRead {
+    patience: Option<Arc<Patience>>,
     job: ReadJob,
+}
+
+/// The threads for one kind of reads of a store.
+pub(super) struct ReadThreads {
+    name: &'static str,
+    threads_max: usize,
+    pool: Mutex<Pool>,
+    arrived: Condvar,
+    /// Set to the earliest of the delayed jobs while no thread serves.
+    alarm: Alarm,
+    make_reader: MakeReader,
     env: Arc<dyn Env>,
-    /// The earliest time of the job.
-    at: Option<Instant>,
+    metrics: Arc<Metrics>,
+    myself: Weak<Self>,
 }
 
-impl ScheduledRead {
-    fn is_due(&self) -> bool {
-        self.at.is_none_or(|at| at <= Instant::now())
+#[derive(Default)]
+struct Pool {
+    waiting: VecDeque<QueuedRead>,
+    /// Jobs with their earliest times.
+    delayed: Vec<(Instant, ReadJob)>,
+    /// Threads that take jobs.
+    serving: usize,
+    /// Threads of `serving` that wait for a job.
+    idle: usize,
+    /// All started threads that may still run.
+    threads: Vec<JoinHandle<()>>,
+    is_closing: bool,
+}
+
+impl Pool {
+    /// Queues the delayed jobs that are due. Returns the time of the next one.
+    fn queue_due(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        for (_, job) in self.delayed.extract_if(.., |(at, _)| *at <= now) {
+            self.waiting.push_back(QueuedRead { patience: None, job });
+        }
+        self.delayed.iter().map(|(at, _)| *at).min()
     }
 }
 
-/// The queue of the reader thread.
-#[derive(Clone)]
-pub(super) struct Reads(Arc<Mutex<Option<Sender<ScheduledRead>>>>);
+impl Wakes for ReadThreads {
+    fn wake(&self) {
+        let mut pool = self.pool.lock();
+        let next = pool.queue_due();
+        if pool.waiting.is_empty() {
+            self.alarm.set(next.filter(|_| pool.serving == 0));
+        } else {
+            self.serve_waiting(pool);
+        }
+    }
+}
 
-impl Reads {
-    pub(super) fn start(
-        reader: impl Reader + 'static,
+impl ReadThreads {
+    pub(super) fn new(
+        (name, threads_max): (&'static str, usize),
+        make_reader: MakeReader,
+        env: Arc<dyn Env>,
         metrics: Arc<Metrics>,
-    ) -> Result<(Self, JoinHandle<()>)> {
-        let (jobs, waiting) = channel();
-        let thread = std::thread::Builder::new()
-            .name("openkv-reader".into())
-            .spawn(move || serve(reader, &waiting, &metrics))
-            .map_err(|error| Error::unavailable(error.to_string()))?;
-        Ok((Self(Arc::new(Mutex::new(Some(jobs)))), thread))
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|myself: &Weak<Self>| {
+            let (alarm, myself) = (Alarm::new(myself.clone()), myself.clone());
+            let (pool, arrived) = (Mutex::default(), Condvar::new());
+            Self { name, threads_max, pool, arrived, alarm, make_reader, env, metrics, myself }
+        })
     }
 
-    /// Runs the job after those before it. If the queue is closed, the job runs at once, without a
-    /// snapshot.
-    pub(super) fn send(&self, env: Arc<dyn Env>, job: ReadJob) {
-        self.hand_over(ScheduledRead { job, env, at: None });
+    /// Runs the job. If the store is closed, the job runs at once, without a snapshot.
+    pub(super) fn send(&self, job: ReadJob) {
+        self.queue(QueuedRead { patience: None, job });
+    }
+
+    /// As [`Self::send`], for a job whose calls to its snapshot fail when its bounds end.
+    pub(super) fn send_within(&self, patience: Arc<Patience>, job: ReadJob) {
+        self.queue(QueuedRead { patience: Some(patience), job });
     }
 
     /// As [`Self::send`], after a wait. On closing, the job runs without a snapshot.
-    pub(super) fn send_after(&self, wait: Duration, env: Arc<dyn Env>, job: ReadJob) {
-        let at = (!wait.is_zero()).then(|| Instant::now() + wait);
-        self.hand_over(ScheduledRead { job, env, at });
-    }
-
-    fn hand_over(&self, sent: ScheduledRead) {
-        let jobs = self.0.lock().clone();
-        let unsent = match jobs {
-            Some(jobs) => jobs.send(sent).err().map(|unsent| unsent.0.job),
-            None => Some(sent.job),
-        };
-        if let Some(job) = unsent {
-            job(Err(Error::closed()));
+    pub(super) fn send_after(&self, wait: Duration, job: ReadJob) {
+        let mut pool = self.pool.lock();
+        if wait.is_zero() || pool.is_closing {
+            drop(pool);
+            return self.send(job);
+        }
+        pool.delayed.push((Instant::now() + wait, job));
+        if pool.serving == 0 {
+            self.alarm.set(pool.queue_due());
+        } else {
+            self.arrived.notify_one();
         }
     }
 
-    pub(super) fn close(&self) {
-        self.0.lock().take();
+    /// Runs `step` until it returns a result, each time on a new snapshot and behind the jobs that
+    /// wait by then.
+    pub(super) fn send_steps<T>(
+        self: &Arc<Self>,
+        patience: Arc<Patience>,
+        caller: impl Caller<T>,
+        mut step: impl FnMut(&mut dyn Snapshot, &Patience) -> Result<Option<T>> + Send + 'static,
+    ) {
+        let (here, bounds) = (self.clone(), patience.clone());
+        let job: ReadJob = Box::new(move |snapshot| {
+            let snapshot = bounds.check().and(snapshot);
+            match snapshot.and_then(|snapshot| step(snapshot, &bounds)).transpose() {
+                Some(result) => caller.end(result),
+                None => here.send_steps(bounds, caller, step),
+            }
+        });
+        self.send_within(patience, job);
     }
-}
 
-fn serve(mut reader: impl Reader, waiting: &Receiver<ScheduledRead>, metrics: &Metrics) {
-    let mut later = Vec::new();
-    while let Some(first) = next(waiting, &mut later) {
-        let mut next = Some(first);
+    /// Takes no more jobs. Returns the threads that may still run; they complete what waits.
+    pub(super) fn close(&self) -> Vec<JoinHandle<()>> {
+        let mut pool = self.pool.lock();
+        pool.is_closing = true;
+        self.arrived.notify_all();
+        let delayed = std::mem::take(&mut pool.delayed);
+        let threads = std::mem::take(&mut pool.threads);
+        drop(pool);
+        delayed.into_iter().for_each(|(_, job)| job(Err(Error::closed())));
+        threads
+    }
+
+    fn queue(&self, sent: QueuedRead) {
+        let mut pool = self.pool.lock();
+        if pool.is_closing {
+            drop(pool);
+            return (sent.job)(Err(Error::closed()));
+        }
+        pool.waiting.push_back(sent);
+        self.serve_waiting(pool);
+    }
+
+    /// Wakes or starts a thread for a job that waits.
+    fn serve_waiting(&self, mut pool: MutexGuard<'_, Pool>) {
+        if pool.idle >= pool.waiting.len() {
+            self.arrived.notify_one();
+            return;
+        }
+        if pool.serving == self.threads_max {
+            return;
+        }
+        let Err(error) = self.start(&mut pool) else { return };
+        tracing::warn!(%error, "starting a thread that reads");
+        if pool.serving == 0 {
+            let refused = std::mem::take(&mut pool.waiting);
+            drop(pool);
+            refused.into_iter().for_each(|sent| (sent.job)(Err(error.clone())));
+        }
+    }
+
+    fn start(&self, pool: &mut Pool) -> Result<()> {
+        let Some(here) = self.myself.upgrade() else { return Ok(()) };
+        let thread = std::thread::Builder::new()
+            .name(self.name.into())
+            .spawn(move || here.serve())
+            .map_err(|error| not_started(self.name, &error))?;
+        pool.threads.retain(|thread| !thread.is_finished());
+        pool.threads.push(thread);
+        pool.serving += 1;
+        self.alarm.set(None);
+        Ok(())
+    }
+
+    fn serve(&self) {
+        let mut reader = None;
         let mut held = Instant::now();
-        while let Some(sent) = next {
-            if sent.is_due() {
-                serve_one(&mut reader, sent.env.now_ms(), sent.job);
-            } else {
-                later.push(sent);
-            }
-            next = due(&mut later).or_else(|| waiting.try_recv().ok());
-            // An old snapshot would keep the WAL from restarting while reads follow each other.
-            if held.elapsed() > Duration::from_millis(READER_HELD_MS_MAX) {
-                reader.release();
-                held = Instant::now();
-            }
+        while let Some(sent) = self.next(&mut reader, &mut held) {
+            self.carry_out(sent, &mut reader);
         }
-        // A snapshot is kept only between consecutive jobs, because an open one blocks checkpoints.
-        reader.release();
-        metrics.cached(reader.take_cache_counts());
     }
-    for ScheduledRead { job, .. } in later {
-        job(Err(Error::closed()));
-    }
-}
 
-/// One of the delayed jobs that are due.
-fn due(later: &mut Vec<ScheduledRead>) -> Option<ScheduledRead> {
-    let place = later.iter().position(ScheduledRead::is_due)?;
-    Some(later.swap_remove(place))
-}
-
-/// Waits for a job, or until a delayed one is due; `None` when closed.
-fn next(
-    waiting: &Receiver<ScheduledRead>,
-    later: &mut Vec<ScheduledRead>,
-) -> Option<ScheduledRead> {
-    loop {
-        if let Some(sent) = due(later) {
-            return Some(sent);
-        }
-        let Some(at) = later.iter().filter_map(|sent| sent.at).min() else {
-            return waiting.recv().ok();
+    /// The next job; `None` after the idle time, or when closed. `held`: since when the reader may have its
+    /// snapshot.
+    fn next(&self, reader: &mut Option<Box<dyn Reader>>, held: &mut Instant) -> Option<QueuedRead> {
+        let sent = {
+            let mut pool = self.pool.lock();
+            pool.queue_due();
+            pool.waiting.pop_front()
         };
-        match waiting.recv_timeout(at.saturating_duration_since(Instant::now())) {
-            Ok(sent) => return Some(sent),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
+        // A snapshot is kept only between consecutive jobs, and not for long, because an open one blocks
+        // checkpoints and keeps the WAL from restarting.
+        if sent.is_none() || held.elapsed() > Duration::from_millis(READER_HELD_MS_MAX) {
+            if let Some(reader) = reader {
+                reader.release();
+                self.metrics.cached(reader.take_cache_counts());
+            }
+            *held = Instant::now();
+        }
+        if sent.is_some() {
+            return sent;
+        }
+        let end = Instant::now() + Duration::from_millis(STORE_THREAD_IDLE_MS);
+        let mut pool = self.pool.lock();
+        loop {
+            let next_due = pool.queue_due();
+            if let Some(sent) = pool.waiting.pop_front() {
+                *held = Instant::now();
+                return Some(sent);
+            }
+            if pool.is_closing || Instant::now() >= end {
+                pool.serving -= 1;
+                self.alarm.set(next_due.filter(|_| pool.serving == 0));
+                return None;
+            }
+            pool.idle += 1;
+            self.arrived.wait_until(&mut pool, next_due.map_or(end, |at| at.min(end)));
+            pool.idle -= 1;
         }
     }
-}
 
-/// Runs one job. A job that panics is dropped, and its reply detects that. The thread continues,
-/// because `send` expects it to end only on closing.
-fn serve_one(reader: &mut impl Reader, now_ms: i64, job: ReadJob) {
-    let answered = catch_unwind(AssertUnwindSafe(|| answer(reader, now_ms, job)));
-    if answered.is_err() {
-        tracing::error!("a read ended by a panic; please report this");
-        reader.release();
+    /// Runs one job. A job that panics is dropped, and its reply detects that.
+    fn carry_out(
+        &self,
+        QueuedRead { patience, job }: QueuedRead,
+        kept: &mut Option<Box<dyn Reader>>,
+    ) {
+        let reader = match kept {
+            Some(reader) => reader,
+            None => match (self.make_reader)() {
+                Ok(reader) => kept.insert(reader),
+                Err(error) => return job(Err(error)),
+            },
+        };
+        let goes_on =
+            patience.clone().map(|patience| -> GoesOn { Arc::new(move || patience.lasts()) });
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            answer_while(reader.as_mut(), self.env.now_ms(), goes_on.as_ref(), job);
+        }));
+        if answered.is_err() {
+            tracing::error!("a read ended by a panic; please report this");
+        }
+        if answered.is_err() || patience.is_some_and(|patience| !patience.lasts()) {
+            reader.release();
+        }
     }
 }
 

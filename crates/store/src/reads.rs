@@ -109,8 +109,8 @@ impl Store {
             caller.end(result);
         });
         match long {
-            Some(patience) => self.long.send(patience, job),
-            None => self.reads.send(self.env.clone(), job),
+            Some(patience) => self.long.send_within(patience, job),
+            None => self.reads.send(job),
         }
     }
 }

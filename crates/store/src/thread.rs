@@ -24,10 +24,14 @@ pub fn on_thread<R: Send + 'static>(
     if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(run)
         && let Some(reply) = here.lock().take()
     {
-        let why = format!(
-            "the thread {name} cannot be started: {error}; try again later, or raise the limit of \
-             threads of the process, its user or its container"
-        );
-        refuse(reply, Error::unavailable(why));
+        refuse(reply, not_started(name, &error));
     }
+}
+
+/// The error of work whose thread the system does not start.
+pub(super) fn not_started(name: &str, error: &std::io::Error) -> Error {
+    Error::unavailable(format!(
+        "the thread {name} cannot be started: {error}; try again later, or raise the limit of \
+         threads of the process, its user or its container"
+    ))
 }

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::Store;
 use super::external::{Callbacks, External};
 use super::health::{Health, Part, Tries, may_pass};
-use super::read::{ReadJob, Reads, Room};
+use super::read::{ReadJob, ReadThreads, Room};
 use super::write_queue::WriteQueue;
 use known::{Changed, KnownEntries, Span};
 use openkv_core::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
@@ -50,7 +50,7 @@ impl Store {
 /// All watches of a store.
 pub(super) struct Watches {
     registry: Mutex<Registry>,
-    reads: Reads,
+    reads: Arc<ReadThreads>,
     env: Arc<dyn Env>,
     external: Arc<External>,
     health: Arc<Health>,
@@ -101,7 +101,7 @@ enum State {
 
 impl Watches {
     pub(super) fn new(
-        reads: Reads,
+        reads: Arc<ReadThreads>,
         env: Arc<dyn Env>,
         health: Arc<Health>,
         callbacks: impl FnOnce(Weak<Self>) -> Callbacks,
@@ -294,7 +294,7 @@ impl Watches {
                 watches.look_again(id);
             }
         });
-        self.reads.send_after(pause, self.env.clone(), again);
+        self.reads.send_after(pause, again);
     }
 
     /// Reads a watch again after a failure, if a call still waits.
@@ -309,7 +309,7 @@ impl Watches {
     /// Must not hold the registry's lock: a closed reader runs the job at once.
     fn send(&self, look: Option<ReadJob>) {
         if let Some(look) = look {
-            self.reads.send(self.env.clone(), look);
+            self.reads.send(look);
         }
     }
 

@@ -20,7 +20,7 @@ mod under_way;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{JoinHandle, available_parallelism};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use super::MakeReader;
@@ -33,11 +33,11 @@ use super::queue::{Consumers, Dispatch};
 use super::read::{ReadJob, answer};
 use super::timers::{Done, Timers};
 use super::watch::Watches;
-use super::write_queue::{Group, Waiting, WriteQueue, WriterTask};
+use super::write_queue::{Group, Waiting, WriteQueue, WriterStart, WriterTask};
 use crate::metrics::Metrics;
-pub(super) use immediate::ImmediateCommits;
+pub(super) use immediate::OpenWriter;
 use openkv_core::model::{
-    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Kind, Result, SWEEP_JOINED_ROWS_MAX,
+    AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Result, SWEEP_JOINED_ROWS_MAX,
     Settlement,
 };
 use openkv_engines::{ExternalCommits, Reader, Report, Work, Writer};
@@ -54,7 +54,7 @@ pub(super) fn start<W: Writer + 'static>(
     mut writer: W,
     make_reader: Option<MakeReader>,
     follows: bool,
-) -> Result<(JoinHandle<()>, Arc<dyn ImmediateCommits>)> {
+) -> Result<Arc<dyn OpenWriter>> {
     {
         let mut waiting = write_queue.waiting.lock();
         (waiting.refusal, waiting.follows) = (None, follows);
@@ -94,13 +94,10 @@ pub(super) fn start<W: Writer + 'static>(
         immediate: false,
         recent: RecentCommits::default(),
     };
-    let shared = Arc::new(WriterState::new(write_queue, state));
-    let here = shared.clone();
-    let thread = std::thread::Builder::new()
-        .name("openkv-writer".into())
-        .spawn(move || shared::serve(&here))
-        .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
-    Ok((thread, shared))
+    let shared = WriterState::new(write_queue, state);
+    // The first rounds find what is due.
+    shared.start()?;
+    Ok(shared)
 }
 
 /// The state of the writer thread. A caller has it for the time of an immediate commit (`immediate.rs`).

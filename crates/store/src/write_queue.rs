@@ -9,19 +9,20 @@
 //! bound is shorter than usual; the two take turns.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::Store;
+use super::alarm::{Alarm, Wakes};
 use super::copy::{CopyWork, only_follows};
 use super::lock_request::LockRequest;
 use super::queue::Consumers;
 use openkv_core::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX,
-    Id, Kind, Result, Settlement, WRITER_SPIN_US,
+    Id, Kind, Result, STORE_THREAD_IDLE_MS, Settlement, WRITER_SPIN_US,
 };
 use openkv_engines::Writer;
 
@@ -64,9 +65,27 @@ pub(super) type WriterTask = Box<dyn FnOnce(Result<&mut dyn Writer>) + Send>;
 pub(super) struct WriteQueue {
     pub(super) waiting: Mutex<Waiting>,
     pub(super) arrived: Condvar,
-    /// Counts arrivals, for a writer thread that lingers.
+    /// Counts arrivals, for a writer thread that lingers or leaves.
     pub(super) arrivals: AtomicUsize,
     pub(super) env: Arc<dyn Env>,
+    /// No writer thread serves: whoever sets this to `false` serves or starts one.
+    is_left: AtomicBool,
+    /// Set to the time of the next work while no thread serves.
+    alarm: Alarm,
+    /// `None` for a read-only store.
+    writer: OnceLock<Weak<dyn WriterStart>>,
+}
+
+/// Starts the writer thread.
+pub(super) trait WriterStart: Send + Sync {
+    /// Starts a thread that serves; none serves now.
+    fn start(&self) -> Result<()>;
+}
+
+impl Wakes for WriteQueue {
+    fn wake(&self) {
+        self.ring();
+    }
 }
 
 pub(super) struct Waiting {
@@ -139,7 +158,7 @@ impl Waiting {
 }
 
 impl WriteQueue {
-    pub(super) fn new(env: Arc<dyn Env>) -> Self {
+    pub(super) fn new(env: Arc<dyn Env>) -> Arc<Self> {
         let reason = "the database was opened with readonly: true, so it cannot be written";
         let waiting = Waiting {
             submissions: Vec::new(),
@@ -157,12 +176,20 @@ impl WriteQueue {
             follows: false,
             closing: false,
         };
-        Self {
+        Arc::new_cyclic(|myself: &Weak<Self>| Self {
             waiting: Mutex::new(waiting),
             arrived: Condvar::new(),
             arrivals: AtomicUsize::new(0),
             env,
-        }
+            is_left: AtomicBool::new(false),
+            alarm: Alarm::new(myself.clone()),
+            writer: OnceLock::new(),
+        })
+    }
+
+    /// Names what starts the writer thread.
+    pub(super) fn set_writer(&self, writer: Weak<dyn WriterStart>) {
+        let _first = self.writer.set(writer);
     }
 
     pub(super) fn submit(&self, submission: Submission) {
@@ -213,10 +240,39 @@ impl WriteQueue {
         Ok(())
     }
 
-    /// Wakes the writer thread for an arrival.
+    /// Wakes or starts the writer thread for an arrival.
     pub(super) fn ring(&self) {
-        self.arrivals.fetch_add(1, Ordering::Release);
-        self.arrived.notify_one();
+        if self.arrives() {
+            self.start_writer();
+        } else {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Counts an arrival. Returns whether no thread serves and the caller has to see to that.
+    fn arrives(&self) -> bool {
+        // Sequentially consistent with `leave`: either this thread finds that the writer thread has left, or
+        // that one finds the arrival.
+        self.arrivals.fetch_add(1, Ordering::SeqCst);
+        self.is_left.load(Ordering::SeqCst) && self.is_left.swap(false, Ordering::SeqCst)
+    }
+
+    /// The writer thread leaves until the next arrival, at most until the given time. Returns `false` if
+    /// something has arrived since it saw this number of arrivals: then it stays.
+    pub(super) fn leave(&self, seen: usize, until: Option<Instant>) -> bool {
+        self.alarm.set(until);
+        self.is_left.store(true, Ordering::SeqCst);
+        let has_arrived = self.arrivals.load(Ordering::SeqCst) != seen;
+        !(has_arrived && self.is_left.swap(false, Ordering::SeqCst))
+    }
+
+    fn start_writer(&self) {
+        let Some(writer) = self.writer.get().and_then(Weak::upgrade) else { return };
+        let Err(error) = writer.start() else { return };
+        tracing::warn!(%error, "starting the writer thread");
+        self.alarm.set(Some(Instant::now() + Duration::from_millis(STORE_THREAD_IDLE_MS)));
+        self.is_left.store(true, Ordering::SeqCst);
+        self.refuse_waiting(&error, false);
     }
 
     /// Spins for a moment, or until the number of arrivals differs from `seen`. Returns whether it does.
@@ -243,29 +299,42 @@ impl WriteQueue {
         self.ring();
     }
 
-    pub(super) fn close(&self) {
+    /// Accepts nothing more. Returns whether no thread serves, so that the caller has to complete what
+    /// was accepted.
+    pub(super) fn close(&self) -> bool {
         self.waiting.lock().closing = true;
-        self.ring();
+        let serves = self.arrives();
+        self.arrived.notify_one();
+        serves
     }
 
     /// Called after a panic of the writer thread: refuses everything that waits and all later
     /// requests.
     pub(super) fn fail(&self) {
-        let error = writer_failed();
-        let copies = std::mem::take(&mut self.waiting.lock().copies);
-        let (submissions, tasks, asked, receivers, acknowledging) = {
+        self.refuse_waiting(&writer_failed(), true);
+    }
+
+    /// Refuses the requests that wait. With `for_good` also all later ones, receivers and settlements, which
+    /// otherwise wait for the next thread.
+    fn refuse_waiting(&self, error: &Error, for_good: bool) {
+        let (submissions, tasks, copies, asked) = {
             let mut waiting = self.waiting.lock();
-            waiting.refusal = Some(error.clone());
-            waiting.settlements.clear();
             let queries = std::mem::take(&mut waiting.queries);
             waiting.tasks.extend(queries);
             (
                 std::mem::take(&mut waiting.submissions),
                 std::mem::take(&mut waiting.tasks),
+                std::mem::take(&mut waiting.copies),
                 std::mem::take(&mut waiting.asked),
-                waiting.consumers.cancel_all(),
-                waiting.acknowledging.ready(true),
             )
+        };
+        let (receivers, acknowledging) = if for_good {
+            let mut waiting = self.waiting.lock();
+            waiting.refusal = Some(error.clone());
+            waiting.settlements.clear();
+            (waiting.consumers.cancel_all(), waiting.acknowledging.ready(true))
+        } else {
+            Default::default()
         };
         acknowledging.into_iter().for_each(|caller| caller());
         for asked in asked {
@@ -281,7 +350,7 @@ impl WriteQueue {
             let _nothing = work(Err(error.clone()));
         }
         for submission in submissions {
-            refuse(submission, &error);
+            refuse(submission, error);
         }
     }
 }

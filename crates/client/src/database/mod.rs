@@ -72,16 +72,13 @@ impl Database {
 
     /// Reads on the caller's own thread. They never wait for a network, so a database without
     /// [`Capability::SynchronousReads`] refuses each of them with `Unavailable`.
-    ///
-    /// # Errors
-    /// What the engine answers.
-    pub fn lane(&self) -> Result<Box<dyn Reader>> {
+    pub fn lane(&self) -> Box<dyn Reader> {
         match self {
             Self::Store(store) if store.capabilities().has(Capability::SynchronousReads) => {
                 store.lane()
             }
             Self::Replica(replica) => replica.copy.store().lane(),
-            Self::Store(_) | Self::Remote(_) => Ok(Box::new(NoSyncReads)),
+            Self::Store(_) | Self::Remote(_) => Box::new(NoSyncReads),
         }
     }
 

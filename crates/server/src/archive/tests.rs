@@ -99,7 +99,7 @@ impl Machine {
     /// The last commit and all entries, of one moment.
     fn state(&self) -> (u64, Entries) {
         let (mut version, mut entries) = (0, Entries::new());
-        let mut reader = self.store().lane().unwrap();
+        let mut reader = self.store().lane();
         reader
             .read(-1, &mut |snapshot| {
                 version = snapshot.log()?.state()?.version;

@@ -6,6 +6,7 @@
 //! Never: work of the queues or of timers; reads for watches, which the reader thread runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::super::Store;
@@ -18,14 +19,21 @@ use openkv_core::commit::Work;
 use openkv_core::model::{AtomicWrite, Decision, Result};
 use openkv_engines::Writer;
 
-/// Commits on the thread of a caller.
-pub(crate) trait ImmediateCommits: Send + Sync {
+/// The writer of an open store.
+pub(crate) trait OpenWriter: Send + Sync {
+    /// Completes accepted work and closes the engine's writer. Returns the threads that still do that.
+    fn close(&self) -> Vec<JoinHandle<()>>;
+
     /// Carries out the writes of a submission and answers it, on this thread, or gives it back if that
     /// might take longer than `most`.
     fn commit(&self, submission: Submission, most: Duration) -> Option<Submission>;
 }
 
-impl<W: Writer> ImmediateCommits for WriterState<W> {
+impl<W: Writer + 'static> OpenWriter for WriterState<W> {
+    fn close(&self) -> Vec<JoinHandle<()>> {
+        self.end()
+    }
+
     fn commit(&self, submission: Submission, most: Duration) -> Option<Submission> {
         let Some(mut place) = self.state.try_lock() else { return Some(submission) };
         let Some(state) = &mut *place else { return Some(submission) };
@@ -99,7 +107,7 @@ impl Store {
         most: Duration,
         reply: impl FnOnce() -> Box<dyn FnOnce(Vec<Decision>) + Send>,
     ) -> Option<Vec<Decision>> {
-        let Some(immediate) = &self.immediate_commits else {
+        let Some(writer) = &self.writer else {
             self.commit(writes, durable, busy, reply());
             return None;
         };
@@ -109,7 +117,7 @@ impl Store {
         let count = writes.len();
         let since = Instant::now();
         let submission = Submission { writes, durable, busy, reply: answer, since };
-        match immediate.commit(submission, most) {
+        match writer.commit(submission, most) {
             Some(submission) => {
                 self.writes.submit(Submission { reply: reply(), ..submission });
                 None

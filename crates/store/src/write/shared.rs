@@ -1,31 +1,64 @@
 //! The state of the writer, shared by the writer thread and callers that commit immediately.
 //!
-//! Duty: whose turn it is, how the thread waits, and what a panic ends.
+//! Duty: whose turn it is, how the thread waits and when it ends, and what a panic ends.
 //! Invariant: the thread holds the lock of the state while it works, and releases it while it waits. A caller
 //! only tries that lock, so it waits for nobody; the thread waits at most for the commit of one caller. The
-//! lock is taken before that of the write queue, never while that one is held.
+//! lock is taken before that of the write queue, never while that one is held. At most one thread serves. It
+//! ends after some idle time, and the next arrival or the alarm of the write queue starts another.
 //! Never: a decision about work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::super::write_queue::{Waiting, WriteQueue};
+use super::super::thread::not_started;
+use super::super::write_queue::{Waiting, WriteQueue, WriterStart};
 use super::WriterThread;
+use openkv_core::model::{Result, STORE_THREAD_IDLE_MS};
 use openkv_engines::Writer;
 
 /// The place of the state.
 pub(super) struct WriterState<W> {
     pub(super) write_queue: Arc<WriteQueue>,
-    /// `None` after the end of the thread, and after a panic.
+    /// `None` once the store is closed, and after a panic.
     pub(super) state: Mutex<Option<WriterThread<W>>>,
+    /// The started threads that may still run.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    myself: Weak<Self>,
 }
 
-impl<W> WriterState<W> {
-    pub(super) fn new(write_queue: Arc<WriteQueue>, state: WriterThread<W>) -> Self {
-        Self { write_queue, state: Mutex::new(Some(state)) }
+impl<W: Writer + 'static> WriterState<W> {
+    pub(super) fn new(write_queue: Arc<WriteQueue>, state: WriterThread<W>) -> Arc<Self> {
+        Arc::new_cyclic(|myself: &Weak<Self>| {
+            write_queue.set_writer(myself.clone());
+            let (state, threads) = (Mutex::new(Some(state)), Mutex::default());
+            Self { write_queue, state, threads, myself: myself.clone() }
+        })
+    }
+
+    /// Completes accepted work and closes the engine's writer. Returns the threads that still do that.
+    pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
+        if self.write_queue.close() {
+            serve(self);
+        }
+        std::mem::take(&mut *self.threads.lock())
+    }
+}
+
+impl<W: Writer + 'static> WriterStart for WriterState<W> {
+    fn start(&self) -> Result<()> {
+        let Some(here) = self.myself.upgrade() else { return Ok(()) };
+        let name = "openkv-writer";
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || serve(&here));
+        let thread = thread.map_err(|error| not_started(name, &error))?;
+        let mut threads = self.threads.lock();
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(())
     }
 }
 
@@ -50,24 +83,36 @@ pub(super) enum Rest {
     For(Duration),
 }
 
+/// How a wait has ended.
+enum Waited {
+    /// The thread has spun, and something arrived meanwhile or not.
+    Spun { arrived: bool },
+    /// There may be work.
+    Over,
+    /// Nothing arrived for long. `seen`: the number of arrivals before the wait; `until`: the time of the next work.
+    Idle { seen: usize, until: Option<Instant> },
+}
+
 impl Rest {
-    /// Returns whether something arrived, if the thread spun for it.
-    fn wait(self, write_queue: &WriteQueue, mut waiting: MutexGuard<'_, Waiting>) -> Option<bool> {
-        match self {
+    fn wait(self, write_queue: &WriteQueue, mut waiting: MutexGuard<'_, Waiting>) -> Waited {
+        const IDLE: Duration = Duration::from_millis(STORE_THREAD_IDLE_MS);
+        let (time, until) = match self {
             Self::Spin(seen) => {
                 drop(waiting);
-                return Some(write_queue.spin(seen));
+                return Waited::Spun { arrived: write_queue.spin(seen) };
             }
-            Self::Arrival => write_queue.arrived.wait(&mut waiting),
-            Self::For(time) => drop(write_queue.arrived.wait_for(&mut waiting, time)),
-        }
-        None
+            Self::Arrival => (IDLE, None),
+            Self::For(time) => (time.min(IDLE), Instant::now().checked_add(time)),
+        };
+        let seen = write_queue.arrivals.load(Ordering::SeqCst);
+        let is_idle = write_queue.arrived.wait_for(&mut waiting, time).timed_out() && time == IDLE;
+        if is_idle { Waited::Idle { seen, until } } else { Waited::Over }
     }
 }
 
-/// The writer thread. It drops the state at its end and after a panic, and with it the engine's writer, which
-/// rolls its transaction back.
-pub(super) fn serve<W: Writer>(shared: &WriterState<W>) {
+/// The writer thread. It drops the state once the store is closed and after a panic, and with it the engine's
+/// writer, which rolls its transaction back.
+fn serve<W: Writer>(shared: &WriterState<W>) {
     let write_queue = &*shared.write_queue;
     let mut place = shared.state.lock();
     while let Some(state) = &mut *place {
@@ -75,10 +120,18 @@ pub(super) fn serve<W: Writer>(shared: &WriterState<W>) {
             Ok(Round::Worked) => {}
             Ok(Round::Rests(waiting, rest)) => {
                 drop(place);
-                let spun = rest.wait(write_queue, waiting);
+                let waited = rest.wait(write_queue, waiting);
                 place = shared.state.lock();
-                if let (Some(arrived), Some(state)) = (spun, &mut *place) {
-                    state.spin.ended(arrived);
+                let Some(state) = &mut *place else { return };
+                match waited {
+                    Waited::Spun { arrived } => state.spin.ended(arrived),
+                    Waited::Over => {}
+                    Waited::Idle { seen, until } => {
+                        state.reader = None;
+                        if write_queue.leave(seen, until) {
+                            return;
+                        }
+                    }
                 }
             }
             Ok(Round::Over) => *place = None,

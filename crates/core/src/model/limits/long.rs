@@ -19,8 +19,8 @@ pub const DELETE_WHOLE_ROWS_MAX: usize = 100_000;
 /// Threads of a store for long reads: searches, counts, filtered lists.
 pub const LONG_READERS_MAX: usize = 2;
 
-/// How long such a thread and its connection remain without work.
-pub const LONG_READER_IDLE_MS: u64 = 10_000;
+/// How long a thread of a store, and a connection for reads, remain without work.
+pub const STORE_THREAD_IDLE_MS: u64 = 1_000;
 
 /// Duration of one step of a long read, after which other reads have their turn. One large value
 /// can exceed it.

@@ -1,0 +1,63 @@
+//! The reader of a thread that must not wait: it is open only while there are reads.
+//!
+//! Invariant: it opens its connection in its first read, and again in the first after [`Reader::rest`]. So a
+//! handle without reads holds none.
+
+use super::MakeReader;
+use openkv_core::model::Result;
+use openkv_engines::{GoesOn, Reader, Snapshot};
+
+pub(super) struct LaneReader {
+    make_reader: MakeReader,
+    open: Option<Box<dyn Reader>>,
+}
+
+impl LaneReader {
+    pub(super) fn new(make_reader: MakeReader) -> Self {
+        Self { make_reader, open: None }
+    }
+
+    fn open(&mut self) -> Result<&mut Box<dyn Reader>> {
+        match &mut self.open {
+            Some(reader) => Ok(reader),
+            none => {
+                let mut reader = (self.make_reader)()?;
+                reader.never_wait()?;
+                Ok(none.insert(reader))
+            }
+        }
+    }
+}
+
+impl Reader for LaneReader {
+    fn read(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.open()?.read(now_ms, job)
+    }
+
+    fn read_while(
+        &mut self,
+        now_ms: i64,
+        goes_on: &GoesOn,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.open()?.read_while(now_ms, goes_on, job)
+    }
+
+    fn release(&mut self) {
+        if let Some(reader) = &mut self.open {
+            reader.release();
+        }
+    }
+
+    fn rest(&mut self) {
+        self.open = None;
+    }
+
+    fn take_cache_counts(&mut self) -> (u64, u64) {
+        self.open.as_mut().map_or((0, 0), |reader| reader.take_cache_counts())
+    }
+}
