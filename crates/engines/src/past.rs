@@ -83,6 +83,10 @@ impl Reader for Box<dyn Reader> {
         (**self).release();
     }
 
+    fn rest(&mut self) {
+        (**self).rest();
+    }
+
     fn never_wait(&mut self) -> Result<()> {
         (**self).never_wait()
     }
