@@ -1,9 +1,10 @@
 //! Wakes parts of stores that have no thread while they have no work.
 //!
-//! Duty: one thread of the process, which waits for the earliest of all set times.
+//! Duty: one thread of the process, which waits for the earliest of all set times. While the system starts no
+//! other thread, it also does the work of those that it would start.
 //! Invariant: once the set time of an alarm is over, its target is woken, unless the alarm was set anew or
 //! dropped before. A target may be woken without a reason at the moment at which its alarm is set anew.
-//! Never: work of a store. A target starts what does its work, and returns.
+//! Never: work of a store for which a thread can be started.
 
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, Weak};
@@ -16,7 +17,8 @@ use openkv_core::model::Result;
 
 /// What an alarm wakes.
 pub(super) trait Wakes: Send + Sync {
-    /// The time is over. Called on the thread of all alarms, which must not wait.
+    /// The time is over. Called on the thread of all alarms, so it waits for nothing but work that has no other
+    /// thread.
     fn wake(&self);
 }
 

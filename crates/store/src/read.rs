@@ -3,8 +3,9 @@
 //! Each kind has connections of its own, so that no point read waits for a search. A thread starts when
 //! there is work and ends after some idle time, because each holds a connection. So a database without
 //! work has none.
+//! While the system starts no thread, that of the alarms reads.
 //! Invariant: every job is called once, in the order of sending and on a current snapshot; it gets an error if there
-//! is no thread, no reader or no store any more.
+//! is no reader or no store any more.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,6 +86,10 @@ impl Wakes for ReadThreads {
         let next = pool.queue_due();
         if pool.waiting.is_empty() {
             self.alarm.set(next.filter(|_| pool.serving == 0));
+        } else if pool.serving == 0 && self.start(&mut pool).is_err() {
+            pool.serving = 1;
+            drop(pool);
+            self.serve(Duration::ZERO);
         } else {
             self.serve_waiting(pool);
         }
@@ -183,9 +188,7 @@ impl ReadThreads {
         let Err(error) = self.start(&mut pool) else { return };
         tracing::warn!(%error, "starting a thread that reads");
         if pool.serving == 0 {
-            let refused = std::mem::take(&mut pool.waiting);
-            drop(pool);
-            refused.into_iter().for_each(|sent| (sent.job)(Err(error.clone())));
+            self.alarm.set(Some(Instant::now()));
         }
     }
 
@@ -193,7 +196,7 @@ impl ReadThreads {
         let Some(here) = self.myself.upgrade() else { return Ok(()) };
         let thread = std::thread::Builder::new()
             .name(self.name.into())
-            .spawn(move || here.serve())
+            .spawn(move || here.serve(Duration::from_millis(STORE_THREAD_IDLE_MS)))
             .map_err(|error| not_started(self.name, &error))?;
         pool.threads.retain(|thread| !thread.is_finished());
         pool.threads.push(thread);
@@ -202,17 +205,23 @@ impl ReadThreads {
         Ok(())
     }
 
-    fn serve(&self) {
+    /// Takes jobs until none came for this time.
+    fn serve(&self, idle: Duration) {
         let mut reader = None;
         let mut held = Instant::now();
-        while let Some(sent) = self.next(&mut reader, &mut held) {
+        while let Some(sent) = self.next(&mut reader, &mut held, idle) {
             self.carry_out(sent, &mut reader);
         }
     }
 
     /// The next job; `None` after the idle time, or when closed. `held`: since when the reader may have its
     /// snapshot.
-    fn next(&self, reader: &mut Option<Box<dyn Reader>>, held: &mut Instant) -> Option<QueuedRead> {
+    fn next(
+        &self,
+        reader: &mut Option<Box<dyn Reader>>,
+        held: &mut Instant,
+        idle: Duration,
+    ) -> Option<QueuedRead> {
         let sent = {
             let mut pool = self.pool.lock();
             pool.queue_due();
@@ -230,7 +239,7 @@ impl ReadThreads {
         if sent.is_some() {
             return sent;
         }
-        let end = Instant::now() + Duration::from_millis(STORE_THREAD_IDLE_MS);
+        let end = Instant::now() + idle;
         let mut pool = self.pool.lock();
         loop {
             let next_due = pool.queue_due();

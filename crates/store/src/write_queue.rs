@@ -22,7 +22,7 @@ use super::lock_request::LockRequest;
 use super::queue::Consumers;
 use openkv_core::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX,
-    Id, Kind, Result, STORE_THREAD_IDLE_MS, Settlement, WRITER_SPIN_US,
+    Id, Kind, Result, Settlement, WRITER_SPIN_US,
 };
 use openkv_engines::Writer;
 
@@ -80,11 +80,20 @@ pub(super) struct WriteQueue {
 pub(super) trait WriterStart: Send + Sync {
     /// Starts a thread that serves; none serves now.
     fn start(&self) -> Result<()>;
+
+    /// Serves on this thread until there is no work.
+    fn serve_here(&self);
 }
 
 impl Wakes for WriteQueue {
     fn wake(&self) {
-        self.ring();
+        if !self.arrives() {
+            self.arrived.notify_one();
+        } else if let Some(writer) = self.writer()
+            && writer.start().is_err()
+        {
+            writer.serve_here();
+        }
     }
 }
 
@@ -242,11 +251,19 @@ impl WriteQueue {
 
     /// Wakes or starts the writer thread for an arrival.
     pub(super) fn ring(&self) {
-        if self.arrives() {
-            self.start_writer();
-        } else {
+        if !self.arrives() {
             self.arrived.notify_one();
+        } else if let Some(writer) = self.writer()
+            && let Err(error) = writer.start()
+        {
+            tracing::warn!(%error, "starting the writer thread");
+            self.is_left.store(true, Ordering::SeqCst);
+            self.alarm.set(Some(Instant::now()));
         }
+    }
+
+    fn writer(&self) -> Option<Arc<dyn WriterStart>> {
+        self.writer.get().and_then(Weak::upgrade)
     }
 
     /// Counts an arrival. Returns whether no thread serves and the caller has to see to that.
@@ -264,15 +281,6 @@ impl WriteQueue {
         self.is_left.store(true, Ordering::SeqCst);
         let has_arrived = self.arrivals.load(Ordering::SeqCst) != seen;
         !(has_arrived && self.is_left.swap(false, Ordering::SeqCst))
-    }
-
-    fn start_writer(&self) {
-        let Some(writer) = self.writer.get().and_then(Weak::upgrade) else { return };
-        let Err(error) = writer.start() else { return };
-        tracing::warn!(%error, "starting the writer thread");
-        self.alarm.set(Some(Instant::now() + Duration::from_millis(STORE_THREAD_IDLE_MS)));
-        self.is_left.store(true, Ordering::SeqCst);
-        self.refuse_waiting(&error, false);
     }
 
     /// Spins for a moment, or until the number of arrivals differs from `seen`. Returns whether it does.
@@ -311,30 +319,21 @@ impl WriteQueue {
     /// Called after a panic of the writer thread: refuses everything that waits and all later
     /// requests.
     pub(super) fn fail(&self) {
-        self.refuse_waiting(&writer_failed(), true);
-    }
-
-    /// Refuses the requests that wait. With `for_good` also all later ones, receivers and settlements, which
-    /// otherwise wait for the next thread.
-    fn refuse_waiting(&self, error: &Error, for_good: bool) {
-        let (submissions, tasks, copies, asked) = {
+        let error = writer_failed();
+        let copies = std::mem::take(&mut self.waiting.lock().copies);
+        let (submissions, tasks, asked, receivers, acknowledging) = {
             let mut waiting = self.waiting.lock();
+            waiting.refusal = Some(error.clone());
+            waiting.settlements.clear();
             let queries = std::mem::take(&mut waiting.queries);
             waiting.tasks.extend(queries);
             (
                 std::mem::take(&mut waiting.submissions),
                 std::mem::take(&mut waiting.tasks),
-                std::mem::take(&mut waiting.copies),
                 std::mem::take(&mut waiting.asked),
+                waiting.consumers.cancel_all(),
+                waiting.acknowledging.ready(true),
             )
-        };
-        let (receivers, acknowledging) = if for_good {
-            let mut waiting = self.waiting.lock();
-            waiting.refusal = Some(error.clone());
-            waiting.settlements.clear();
-            (waiting.consumers.cancel_all(), waiting.acknowledging.ready(true))
-        } else {
-            Default::default()
         };
         acknowledging.into_iter().for_each(|caller| caller());
         for asked in asked {
@@ -350,7 +349,7 @@ impl WriteQueue {
             let _nothing = work(Err(error.clone()));
         }
         for submission in submissions {
-            refuse(submission, error);
+            refuse(submission, &error);
         }
     }
 }

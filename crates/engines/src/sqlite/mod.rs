@@ -90,7 +90,7 @@ pub struct SqliteEngine {
     path: PathBuf,
     readonly: bool,
     /// Whether it was opened as immutable.
-    sealed: bool,
+    sealed: Option<sealed::SealedFile>,
     encoding: Encoding,
     busy: Duration,
     memory: PageMemory,
@@ -182,7 +182,6 @@ impl SqliteEngine {
             Access::Write => connection::open(path, access, busy).map(|first| (first, None)),
         }
         .map_err(named)?;
-        let sealed = sealed.is_some();
         identity::keep_log(&first, true).map_err(named)?;
         let prepared = identity::verify_log(&first, path)
             .and_then(|()| layout::prepare(&mut first, readonly, wanted))
@@ -254,6 +253,8 @@ impl Engine for SqliteEngine {
         let (connection, sealed) = connection::open_to_read(&self.path, self.busy)?;
         connection::limit_cache(&connection, self.memory)?;
         connection::map(&connection, self.memory)?;
+        // A reader that is opened later sees the file as it was when the engine opened it, or an error.
+        let sealed = self.sealed.clone().or(sealed);
         let mut reader = SqliteReader::new(connection, sealed, self.encoding)?;
         reader.claim = self.claim.clone();
         Ok(reader)
@@ -280,7 +281,7 @@ impl Engine for SqliteEngine {
 
     fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
         // No process commits to such a file; a read notices a commit (`SealedFile::verify`).
-        if self.sealed {
+        if self.sealed.is_some() {
             return Ok(None);
         }
         let connection = self.last_to_close.clone();

@@ -16,6 +16,7 @@ use super::permissions::cannot_make_files_beside;
 use openkv_core::model::{Error, Result};
 
 /// A file that is opened as immutable.
+#[derive(Clone)]
 pub(super) struct SealedFile {
     path: PathBuf,
     opened: State,

@@ -4,7 +4,8 @@
 //! Invariant: the thread holds the lock of the state while it works, and releases it while it waits. A caller
 //! only tries that lock, so it waits for nobody; the thread waits at most for the commit of one caller. The
 //! lock is taken before that of the write queue, never while that one is held. At most one thread serves. It
-//! ends after some idle time, and the next arrival or the alarm of the write queue starts another.
+//! ends after some idle time, and the next arrival or the alarm of the write queue starts another. While the
+//! system starts none, the thread of the alarms serves.
 //! Never: a decision about work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,7 +44,7 @@ impl<W: Writer + 'static> WriterState<W> {
     /// Completes accepted work and closes the engine's writer. Returns the threads that still do that.
     pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
         if self.write_queue.close() {
-            serve(self);
+            serve(self, Duration::ZERO);
         }
         std::mem::take(&mut *self.threads.lock())
     }
@@ -53,12 +54,18 @@ impl<W: Writer + 'static> WriterStart for WriterState<W> {
     fn start(&self) -> Result<()> {
         let Some(here) = self.myself.upgrade() else { return Ok(()) };
         let name = "openkv-writer";
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || serve(&here));
+        let idle = Duration::from_millis(STORE_THREAD_IDLE_MS);
+        let thread =
+            std::thread::Builder::new().name(name.into()).spawn(move || serve(&here, idle));
         let thread = thread.map_err(|error| not_started(name, &error))?;
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
         Ok(())
+    }
+
+    fn serve_here(&self) {
+        serve(self, Duration::ZERO);
     }
 }
 
@@ -94,25 +101,29 @@ enum Waited {
 }
 
 impl Rest {
-    fn wait(self, write_queue: &WriteQueue, mut waiting: MutexGuard<'_, Waiting>) -> Waited {
-        const IDLE: Duration = Duration::from_millis(STORE_THREAD_IDLE_MS);
+    fn wait(
+        self,
+        write_queue: &WriteQueue,
+        mut waiting: MutexGuard<'_, Waiting>,
+        idle: Duration,
+    ) -> Waited {
         let (time, until) = match self {
             Self::Spin(seen) => {
                 drop(waiting);
                 return Waited::Spun { arrived: write_queue.spin(seen) };
             }
-            Self::Arrival => (IDLE, None),
-            Self::For(time) => (time.min(IDLE), Instant::now().checked_add(time)),
+            Self::Arrival => (idle, None),
+            Self::For(time) => (time.min(idle), Instant::now().checked_add(time)),
         };
         let seen = write_queue.arrivals.load(Ordering::SeqCst);
-        let is_idle = write_queue.arrived.wait_for(&mut waiting, time).timed_out() && time == IDLE;
+        let is_idle = write_queue.arrived.wait_for(&mut waiting, time).timed_out() && time == idle;
         if is_idle { Waited::Idle { seen, until } } else { Waited::Over }
     }
 }
 
-/// The writer thread. It drops the state once the store is closed and after a panic, and with it the engine's
+/// The writer thread, which ends after this time without work. It drops the state once the store is closed and after a panic, and with it the engine's
 /// writer, which rolls its transaction back.
-fn serve<W: Writer>(shared: &WriterState<W>) {
+fn serve<W: Writer>(shared: &WriterState<W>, idle: Duration) {
     let write_queue = &*shared.write_queue;
     let mut place = shared.state.lock();
     while let Some(state) = &mut *place {
@@ -120,7 +131,7 @@ fn serve<W: Writer>(shared: &WriterState<W>) {
             Ok(Round::Worked) => {}
             Ok(Round::Rests(waiting, rest)) => {
                 drop(place);
-                let waited = rest.wait(write_queue, waiting);
+                let waited = rest.wait(write_queue, waiting, idle);
                 place = shared.state.lock();
                 let Some(state) = &mut *place else { return };
                 match waited {
