@@ -299,8 +299,7 @@ impl Messages {
         self.last_id
     }
 
-    /// The live message with a deduplication key, after the changes so far, whether a consumer has it, and its due
-    /// time.
+    /// The live message with a deduplication key after the changes so far, whether a consumer has it, and when it is due.
     fn stored_with_key(&mut self, queue: &str, key: &str) -> Result<Option<(i64, bool, i64)>> {
         let (db, queue, key) = (self.db, queue.as_bytes(), key.as_bytes());
         let rows = self.flush_with((SAME_KEY, vec![&db, &queue, &key]))?;
