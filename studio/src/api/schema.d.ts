@@ -385,6 +385,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/queue/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follows what happens to the messages of a queue whose results are kept. */
+        get: operations["queueEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queue/extend": {
         parameters: {
             query?: never;
@@ -426,7 +443,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Tells the limits of a queue. */
+        get: operations["getLimits"];
         /** Gives a queue its limits, in place of those that it had. They hold over all processes. */
         put: operations["setLimits"];
         post?: never;
@@ -498,6 +516,40 @@ export interface paths {
         put?: never;
         /** Removes a message that waits or that a consumer has. The lock of its consumer is lost. */
         post: operations["cancelMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/messages/{id}/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Reads the last progress of a message. */
+        get: operations["messageProgress"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/messages/{id}/result": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells how a message has ended, or waits for its end. */
+        get: operations["messageResult"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1177,11 +1229,39 @@ export interface components {
              */
             terms?: number | null;
         };
+        /**
+         * @description How a message has ended.
+         * @enum {string}
+         */
+        MessageEnd: "completed" | "dead" | "cancelled";
         /** @description A message of an atomic operation. */
         MessageOutcome: {
             deduplicated: boolean;
             /** @description The number of the message, or of the earlier one with its deduplication key. */
             id?: string | null;
+        };
+        /** @description The last progress of a message. */
+        MessageProgress: {
+            /** @description RFC 3339. */
+            at: string;
+            /**
+             * Format: int32
+             * @description The number of deliveries, including that of the handler which has told it.
+             */
+            attempts?: number | null;
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
+        };
+        /** @description How a message has ended. */
+        MessageResult: {
+            /** @description RFC 3339. */
+            at: string;
+            error?: string | null;
+            /** @description The name of the error of its last delivery; of `dead` alone. */
+            errorName?: string | null;
+            state: components["schemas"]["MessageEnd"];
+            value?: unknown;
+            valueError?: components["schemas"]["ValueError"] | null;
         };
         /**
          * @description How a list finds its entries.
@@ -1402,6 +1482,8 @@ export interface components {
             dueAt: string;
             /** @description RFC 3339, as the other times. */
             enqueuedAt: string;
+            /** @description Its group. */
+            group?: string | null;
             id: string;
             /** @description The end of its consumer's lock; `null` without one. */
             lockedUntil?: string | null;
@@ -1793,6 +1875,35 @@ export interface components {
             /** @description base64url */
             value: string;
         };
+        /** @description The last progress of a message. */
+        TypedMessageProgress: {
+            /** @description RFC 3339. */
+            at: string;
+            /**
+             * Format: int32
+             * @description The number of deliveries, including that of the handler which has told it.
+             */
+            attempts?: number | null;
+            /** @description docs/format.md, section 5 */
+            value?: {
+                type: string;
+            };
+            valueError?: components["schemas"]["ValueError"] | null;
+        };
+        /** @description How a message has ended. */
+        TypedMessageResult: {
+            /** @description RFC 3339. */
+            at: string;
+            error?: string | null;
+            /** @description The name of the error of its last delivery; of `dead` alone. */
+            errorName?: string | null;
+            state: components["schemas"]["MessageEnd"];
+            /** @description docs/format.md, section 5 */
+            value?: {
+                type: string;
+            };
+            valueError?: components["schemas"]["ValueError"] | null;
+        };
         /** @description A page of a list. */
         TypedPage: {
             /** @description Where the next page begins; `null` at the end. */
@@ -1824,6 +1935,8 @@ export interface components {
             dueAt: string;
             /** @description RFC 3339, as the other times. */
             enqueuedAt: string;
+            /** @description Its group. */
+            group?: string | null;
             id: string;
             /** @description The end of its consumer's lock; `null` without one. */
             lockedUntil?: string | null;
@@ -3449,6 +3562,39 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    queueEvents: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+                /** @description The id of the last event that was received; without it, from now on. */
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events: events, ping, gap. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     extend: {
         parameters: {
             query?: never;
@@ -3510,6 +3656,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Groups"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getLimits: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limits"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -3732,6 +3909,100 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    messageProgress: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its number. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its last progress. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/cbor": components["schemas"]["Binary"];
+                    "application/json": components["schemas"]["MessageProgress"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedMessageProgress"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Its handlers have told none, or it is not kept any more. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["PayloadTooLarge"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    messageResult: {
+        parameters: {
+            query: {
+                /** @description The name of the queue. */
+                queue: string;
+                /** @description Wait so many ms for its end. */
+                wait?: number | string;
+            };
+            header?: never;
+            path: {
+                /** @description Its number. */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How it has ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/cbor": components["schemas"]["Binary"];
+                    "application/json": components["schemas"]["MessageResult"];
+                    "application/vnd.openkv+json": components["schemas"]["TypedMessageResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description It has not ended, or its result is not kept: `keepResult` of the enqueue says for how long. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["PayloadTooLarge"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalServerError"];

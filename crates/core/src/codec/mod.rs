@@ -14,6 +14,7 @@ pub mod framing;
 #[cfg(test)]
 #[path = "../../../../tests/kit/hex.rs"]
 pub(crate) mod hex;
+pub mod job_entry;
 pub mod key;
 mod malformed;
 pub mod message_context;

@@ -82,7 +82,7 @@ pub(super) fn plain(entry: &Entry) -> Result<String> {
 }
 
 /// Carries out work for so many bytes, on a thread of its own if they are many.
-async fn apart<T: Send + 'static>(
+pub(super) async fn apart<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

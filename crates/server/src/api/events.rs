@@ -32,8 +32,17 @@ pub(crate) fn event(name: &str, data: &str, id: Option<&str>) -> String {
 
 /// The event of a position without changes.
 pub(crate) fn ping(stamp: Versionstamp) -> String {
+    of_position("ping", stamp)
+}
+
+/// The event of a position before which changes are missing.
+pub(crate) fn gap(stamp: Versionstamp) -> String {
+    of_position("gap", stamp)
+}
+
+fn of_position(name: &str, stamp: Versionstamp) -> String {
     let stamp = hex(stamp);
-    event("ping", &format!("{{\"versionstamp\":\"{stamp}\"}}"), Some(&stamp))
+    event(name, &format!("{{\"versionstamp\":\"{stamp}\"}}"), Some(&stamp))
 }
 
 pub(crate) fn silent_ping() -> Bytes {

@@ -10,7 +10,7 @@ use super::body::{Object, json, json_body};
 use super::duration::Ms;
 use super::list::limit_of;
 use super::problem::{Answered, Problem, shown};
-use super::queue::queue_of;
+use super::queue::named_queue;
 use super::queue_changes::change;
 use super::schema::{DurationOfRate, PageLimit, QueueName};
 use super::target::Query;
@@ -137,13 +137,9 @@ fn shown_limit(limit: RunLimit) -> GroupLimitsOf {
     GroupLimitsOf { concurrency, rate }
 }
 
-/// The queue of a request, which must have a name.
-fn named_queue(query: &Query) -> Result<String, Problem> {
-    let queue = queue_of(query)?;
-    if queue.is_empty() {
-        return Err(Problem::bad_request("queue: only queues with a name have limits and groups"));
-    }
-    Ok(queue)
+fn shown_limits(rule: QueueRule) -> LimitsOf {
+    let GroupLimitsOf { concurrency, rate } = shown_limit(rule.queue);
+    LimitsOf { concurrency, rate, group: shown_limit(rule.group) }
 }
 
 async fn read(
@@ -168,24 +164,33 @@ async fn read(
     responses((status = 200, description = "A page of groups.", body = GroupsBody)))]
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let query = Query::of(request.uri(), &["queue", "limit", "cursor"])?;
-    let queue = named_queue(&query)?;
+    let queue = named_queue(&query, "groups")?;
     let limit = limit_of(query.number("limit")?)?;
     let after = match query.get("cursor") {
         None | Some("") => None,
         Some(text) => Some(PeekCursor::parse(text).ok_or_else(|| Problem::wrong_cursor(text))?),
     };
     let ListedGroups { rule, groups, cursor } = read(&client, queue, limit, after).await?;
-    let GroupLimitsOf { concurrency, rate } = shown_limit(rule.queue);
     let groups = groups.into_iter().map(|(name, stats)| {
         let QueueStats { pending, delayed, processing, dead: _, paused } = stats;
         GroupBody { name, pending, delayed, processing, paused }
     });
     json(&GroupsBody {
-        limits: LimitsOf { concurrency, rate, group: shown_limit(rule.group) },
+        limits: shown_limits(rule),
         groups: groups.collect(),
         has_more: cursor.is_some(),
         cursor: cursor.map(PeekCursor::text),
     })
+}
+
+/// Tells the limits of a queue.
+#[utoipa::path(get, path = "/queue/limits", tag = "queues", operation_id = "getLimits",
+    params(("queue" = inline(QueueName), Query, description = "The name of the queue.")),
+    responses((status = 200, description = "The limits.", body = LimitsOf)))]
+pub(super) async fn limits(client: Extension<Admitted>, request: Request) -> Answered {
+    let queue = named_queue(&Query::of(request.uri(), &["queue"])?, "limits")?;
+    let ListedGroups { rule, .. } = read(&client, queue, 1, None).await?;
+    json(&shown_limits(rule))
 }
 
 /// Gives a queue its limits, in place of those that it had. They hold over all processes.
@@ -195,7 +200,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     responses((status = 200, description = "Set.", body = LimitsChanged)))]
 pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let queue = named_queue(&Query::of(&head.uri, &["queue"])?)?;
+    let queue = named_queue(&Query::of(&head.uri, &["queue"])?, "limits")?;
     let (_, LimitsBody { concurrency, rate, group }) =
         json_body::<LimitsBody>(&client, &head, body).await?;
     let none = GroupLimitsBody { concurrency: None, rate: None };

@@ -40,6 +40,9 @@ pub(super) struct PeekedBody<V> {
     #[schema(value_type = QueueState, inline)]
     state: &'static str,
     priority: u8,
+    /// Its group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     /// Deliveries so far.
     attempts: u32,
     /// RFC 3339, as the other times.
@@ -70,6 +73,7 @@ fn peeked((message, cursor): &(Peeked, PeekCursor)) -> PeekedBody<Stored<'_>> {
         value_error: None,
         state: state.name(),
         priority: message.priority,
+        group: message_context::group_of(&message.value).map(str::to_owned),
         attempts: message.attempts,
         enqueued_at: to_rfc3339(message.enqueued_ms),
         due_at: to_rfc3339(message.due_ms),

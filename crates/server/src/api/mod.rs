@@ -14,7 +14,7 @@
 //! | `written`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
-//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `groups`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
+//! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `groups`, `jobs`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
 //! | `document`, `schema`, `page` | the OpenAPI document, and its page |
 
@@ -38,6 +38,7 @@ mod history;
 mod import;
 pub(super) mod indexes;
 pub(super) mod item_page;
+mod jobs;
 mod lines;
 pub(super) mod list;
 pub(super) mod listen;
@@ -116,12 +117,15 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(explain::explain),
         routes!(history::list),
         routes!(sizes::sizes),
+        routes!(jobs::result),
+        routes!(jobs::progress),
         routes!(search::by_query, search::search),
     ];
     let queues = [
         routes!(messages::list),
         routes!(schedules::list),
         routes!(groups::list),
+        routes!(groups::limits),
         routes!(dead_letters::list),
         routes!(dead_letters::get),
     ];
@@ -134,6 +138,7 @@ fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(watch_keys::poll),
         routes!(watch_prefix::watch),
         routes!(watch_prefix::poll),
+        routes!(jobs::follow),
         routes!(rights::rights),
     ];
     let compression =

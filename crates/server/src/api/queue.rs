@@ -54,6 +54,15 @@ pub(super) fn queue_of(query: &Query) -> Result<String, Problem> {
     Ok(name.to_owned())
 }
 
+/// The queue of a request, which must have a name, since only such queues have `what`.
+pub(super) fn named_queue(query: &Query, what: &str) -> Result<String, Problem> {
+    let queue = queue_of(query)?;
+    if queue.is_empty() {
+        return Err(Problem::bad_request(format!("queue: only queues with a name have {what}")));
+    }
+    Ok(queue)
+}
+
 /// The number of a message in the path, behind `/queue/messages/` or `/queue/dlq/`. `None` for a text that is the id
 /// of none.
 pub(super) fn id_in(client: &Client, uri: &Uri) -> Option<i64> {

@@ -15,7 +15,7 @@ use super::item_page::Page;
 use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
-use super::queue::{EnqueueBody, message_of, queue_of};
+use super::queue::{EnqueueBody, message_of, named_queue};
 use super::schema::{
     BackoffTime, GroupName, HandlerTime, Interval, KeptTime, Offset, PageLimit, Priority,
     QueueName, Retention, TypedValue,
@@ -152,15 +152,6 @@ fn listed(of: &ListedSchedule) -> ListedBody<Stored<'_>> {
     }
 }
 
-/// The queue of a request, which must have a name.
-fn named_queue(query: &Query) -> Result<String, Problem> {
-    let queue = queue_of(query)?;
-    if queue.is_empty() {
-        return Err(Problem::bad_request("queue: only queues with a name have schedules"));
-    }
-    Ok(queue)
-}
-
 /// The name of the schedule in the path, behind `/queue/schedules/`.
 fn name_in(client: &Client, uri: &Uri) -> Result<String, Problem> {
     let path = path_in_api(client, uri);
@@ -191,7 +182,7 @@ async fn change(client: &Client, message: Message) -> Result<bool, Problem> {
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "limit", "cursor"])?;
-    let (queue, form) = (named_queue(&query)?, wanted(&head, Form::OF_DOCUMENTS)?);
+    let (queue, form) = (named_queue(&query, "schedules")?, wanted(&head, Form::OF_DOCUMENTS)?);
     let limit = limit_of(query.number("limit")?)?;
     let after = match query.get("cursor") {
         None | Some("") => None,
@@ -224,7 +215,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     responses((status = 200, description = "Set.", body = ChangedBody)))]
 pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let queue = named_queue(&Query::of(&head.uri, &["queue"])?)?;
+    let queue = named_queue(&Query::of(&head.uri, &["queue"])?, "schedules")?;
     let name = name_in(&client, &head.uri)?;
     let (form, asked) = json_body::<ScheduleBody>(&client, &head, body).await?;
     let value = value_in(form, &asked.value);
@@ -294,7 +285,7 @@ fn schedule_of(name: String, asked: &ScheduleBody) -> Result<Schedule, Problem> 
     ))]
 pub(super) async fn remove(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let queue = named_queue(&Query::of(&head.uri, &["queue"])?)?;
+    let queue = named_queue(&Query::of(&head.uri, &["queue"])?, "schedules")?;
     let name = name_in(&client, &head.uri)?;
     let schedule = Some(Box::new(ScheduleChange::Remove(name)));
     if change(&client, Message { queue, schedule, ..Message::default() }).await? {

@@ -305,11 +305,11 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     Ok(polled)
 }
 
-/// The first state that differs, within the time; the present one in any case.
-async fn difference(
+/// The first state that differs, which is a piece with bytes, within the time; the present one in any case.
+pub(super) async fn difference(
     client: &Client,
     keys: Vec<Key>,
-    polling: Polled,
+    polling: impl watch::Form,
     wait: Duration,
 ) -> Result<Option<Bytes>, Problem> {
     let mut watching = Watching::open(client, (keys, None), false, polling).await?;

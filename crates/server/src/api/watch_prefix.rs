@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::admit::{Admitted, Endless};
 use super::entries::{Selection, page};
 use super::envelope::{as_document, hex};
-use super::events::{event, events, form_of, last_id, ping, silent_ping, stamp_of, wait_of};
+use super::events::{event, events, form_of, gap, last_id, ping, silent_ping, stamp_of, wait_of};
 use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
@@ -134,9 +134,7 @@ impl feed::Form for Events {
             // Without an id the client does not go on where changes are missing.
             return Ok(event("gap", "{}", Some("")).into_bytes());
         }
-        let stamp = hex(Versionstamp::new(version));
-        let data = format!("{{\"versionstamp\":\"{stamp}\"}}");
-        Ok(event("gap", &data, Some(&stamp)).into_bytes())
+        Ok(gap(Versionstamp::new(version)).into_bytes())
     }
 
     /// The client connects again and gets the error by status.
@@ -178,7 +176,7 @@ fn all_of(bounds: Bounds) -> Selection {
     Selection { bounds, reverse: false, keys_only: false, depth: None, filter: None }
 }
 
-fn range_of(bounds: &Bounds) -> KeyRange {
+pub(super) fn range_of(bounds: &Bounds) -> KeyRange {
     let key = |bytes: &[u8]| Key::from_encoded(bytes.to_vec());
     KeyRange { start: key(&bounds.start), end: key(&bounds.end) }
 }

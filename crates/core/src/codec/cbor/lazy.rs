@@ -284,6 +284,14 @@ impl<'a> ItemRef<'a> {
         Ok(next)
     }
 
+    /// The bytes of the item. They are a value of their own, unless they share an object with an item before them.
+    ///
+    /// # Errors
+    /// As [`ItemRef::open`].
+    pub fn bytes(self, lazy: &mut LazyReader<'a>) -> Result<&'a [u8], Malformed> {
+        Ok(self.next(lazy)?.reader.since(self.reader.at()))
+    }
+
     /// Reads a string, in WTF-8, and returns it with the item after it.
     ///
     /// # Errors
