@@ -29,10 +29,15 @@ async function fill(kv) {
     await kv.set(["h", text], { [text]: text, nested: [new Map([[text, new Set([text])]])] });
     await kv.set(["v", i], text);
     await kv.set(["e", i], Object.assign(new Error(text), { stack: text }));
-    const queue = kv.queue(`q${i}-${text.slice(0, 40)}`);
+    const name = `q${i}-${text.slice(0, 40)}`;
+    const queue = kv.queue(name);
     await queue.enqueue({ text }, { backoffSchedule: [] });
     await (await queue.receive()).nack({ error: new Error(text) });
-    await queue.enqueue({ text });
+    const { id } = await queue.enqueue({ text }, { keepResult: "1h" });
+    const job = ["openkv:jobs", name, id];
+    await kv.set([...job, "progress"], { at: new Date(), value: text });
+    const error = { name: text, message: text };
+    await kv.set([...job, "dead"], { at: new Date(), attempts: 1, error });
   }
   await kv.set(["image"], new TextEncoder().encode(`<svg>${HOSTILE[0]}</svg>`));
   await kv.set(["proto"], JSON.parse('{"__proto__": {"ran": 12}, "x": 1}'));
@@ -93,10 +98,10 @@ test("names of queues, messages and errors are text", async () => {
     for (const i of HOSTILE.keys()) {
       await page.goto(`${url}/#/queues`);
       await page.getByRole("link", { name: new RegExp(`^q${i}-`) }).click();
-      for (const name of ["Messages", "Dead letters"]) {
+      for (const name of ["Messages", "Results", "Dead letters"]) {
         const list = page.getByRole("region", { name, exact: true });
         await list.getByText(/^Message \d/).click();
-        await list.locator(".letter pre").waitFor();
+        await list.locator(".letter pre").first().waitFor();
       }
     }
     assert.deepEqual(await traces(page), CLEAN);

@@ -23,6 +23,16 @@ async function seed(kv) {
   await queue.receive({ lockDuration: 3_600_000 });
   await queue.enqueue({ waits: LONG }, { priority: 9 });
   await queue.enqueue({ later: LONG }, { delay: 3_600_000 });
+  await queue.setLimits({ concurrency: 5, group: { rate: { limit: 10, per: "1h30m" } } });
+  await queue.enqueue({ waits: LONG }, { group: LONG, keepResult: "1h" });
+  await queue.schedule(LONG, { cron: "0 8 * * MON-FRI", timeZone: "Europe/Berlin" }, LONG);
+  const told = { at: new Date(), attempts: 1 };
+  for (const [id, type, more] of [
+    ["71", "completed", { value: LONG.repeat(9) }],
+    ["72", "progress", { value: LONG }],
+    ["72", "failed", { error: { name: LONG, message: LONG.repeat(3) } }],
+  ])
+    await kv.set(["openkv:jobs", LONG, id, type], { ...told, ...more });
   await kv.createIndex({ prefix: ["users"], fields: ["name"] });
 }
 

@@ -21,6 +21,7 @@ export interface PeekedMessage {
   readonly value: Node;
   readonly state: State;
   readonly priority: number;
+  readonly group?: string;
   readonly attempts: number;
   readonly enqueuedAt: string;
   readonly dueAt: string;
@@ -29,6 +30,28 @@ export interface PeekedMessage {
 
 export interface PeekedMessages {
   readonly messages: readonly PeekedMessage[];
+  readonly cursor: string | null;
+}
+
+/** What may run of a queue or of a group; `null`: any. */
+export interface Limit {
+  readonly concurrency: number | null;
+  /** So many deliveries in so many ms. */
+  readonly rate: { readonly limit: number; readonly per: number } | null;
+}
+
+/** A group with messages that wait. */
+export interface Group {
+  readonly name: string;
+  readonly pending: number;
+  readonly delayed: number;
+  readonly processing: number;
+  readonly paused: boolean;
+}
+
+export interface Groups {
+  readonly limits: Limit & { readonly group: Limit };
+  readonly groups: readonly Group[];
   readonly cursor: string | null;
 }
 
@@ -70,7 +93,7 @@ export interface NewMessage {
   readonly priority?: number;
 }
 
-/** Messages and dead letters of a page. */
+/** Messages, dead letters and groups of a page. */
 const PAGE_MESSAGES = 50;
 /** For how long a message that is looked at is hidden from consumers. */
 export const LOOK_MS = 60_000;
@@ -113,6 +136,40 @@ export async function peek(
 /** Deletes a message that no consumer has. */
 export async function deleteMessage(queue: string, id: string): Promise<void> {
   await ask("/queue/messages/{id}", { method: "DELETE", id, query: { queue } });
+}
+
+/** Removes a message, also one that a consumer has: its handler is told to stop. */
+export async function cancelMessage(queue: string, id: string): Promise<void> {
+  await ask("/queue/messages/{id}/cancel", { method: "POST", id, query: { queue } });
+}
+
+export async function isPaused(queue: string, signal: AbortSignal): Promise<boolean> {
+  const asked = { query: { queue }, signal };
+  return (await askJson<{ paused: boolean }>("/queue/stats", asked)).paused;
+}
+
+export async function pauseQueue(queue: string, group?: string): Promise<void> {
+  await ask("/queue/pause", { method: "POST", query: { queue, group } });
+}
+
+export async function resumeQueue(queue: string, group?: string): Promise<void> {
+  await ask("/queue/resume", { method: "POST", query: { queue, group } });
+}
+
+/** Deletes the messages that wait, also those that are not due yet, and returns how many. */
+export async function drain(queue: string, group?: string): Promise<number> {
+  const asked = { method: "POST", query: { queue, group, delayed: true } };
+  return (await askJson<{ deleted: number }>("/queue/drain", asked)).deleted;
+}
+
+/** A page of the groups of a queue that have messages which wait, with the limits of the queue. */
+export function groups(
+  queue: string,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<Groups> {
+  const query = { queue, limit: PAGE_MESSAGES, cursor };
+  return askJson("/queue/groups", { query, signal });
 }
 
 export async function schedules(queue: string, cursor?: string): Promise<SchedulesPage> {

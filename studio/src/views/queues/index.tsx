@@ -1,13 +1,17 @@
 // Duty: the view of queues: their depths, and of one of them its messages.
 
-import { useState } from "preact/hooks";
-import { useSamples } from "../../api/metrics";
-import { Depths, queueName } from "../../parts/depths";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { type Depth, useSamples } from "../../api/metrics";
+import { Depths } from "../../parts/depths";
 import { route, setParams } from "../../shell/router";
 import { DeadLettersOf } from "./dead-letters";
 import { EnqueueForm } from "./enqueue-form";
+import { GroupsOf } from "./groups";
+import { Jobs } from "./jobs";
 import { Look } from "./look";
 import { MessagesOf } from "./messages";
+import { QueueHead } from "./queue-head";
+import { ResultsOf } from "./results";
 import { SchedulesOf } from "./schedules";
 
 export function Queues() {
@@ -41,13 +45,16 @@ export function Queues() {
         </header>
         <Depths queues={names} known={known} open={queue} />
       </section>
-      <h2 class="grow">Queue {queueName(queue)}</h2>
+      <QueueHead key={`head ${queue}`} queue={queue} depth={known[queue]} />
       <div class="charts">
         <EnqueueForm key={queue} queue={queue} />
         <Look key={`look ${queue}`} queue={queue} />
       </div>
-      <MessagesOf key={`messages ${queue}`} queue={queue} depth={known[queue]} />
-      {queue !== "" && <SchedulesOf key={`schedules ${queue}`} queue={queue} />}
+      {queue === "" ? (
+        <MessagesOf key="messages" queue={queue} depth={known[queue]} jobs={undefined} />
+      ) : (
+        <NamedQueue key={`named ${queue}`} queue={queue} depth={known[queue]} />
+      )}
       <DeadLettersOf
         key={`${queue} ${loads}`}
         queue={queue}
@@ -55,5 +62,27 @@ export function Queues() {
         onReload={() => setLoads(loads + 1)}
       />
     </div>
+  );
+}
+
+interface NamedQueueProps {
+  readonly queue: string;
+  readonly depth: Depth | undefined;
+}
+
+/** What only a queue with a name has, beside its messages. */
+function NamedQueue({ queue, depth }: NamedQueueProps) {
+  const jobs = useMemo(() => new Jobs(queue), []);
+  useEffect(() => {
+    jobs.begin();
+    return () => jobs.end();
+  }, []);
+  return (
+    <>
+      <MessagesOf queue={queue} depth={depth} jobs={jobs} />
+      <ResultsOf jobs={jobs} />
+      <GroupsOf queue={queue} depth={depth} />
+      <SchedulesOf queue={queue} />
+    </>
   );
 }

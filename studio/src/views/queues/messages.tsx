@@ -2,7 +2,14 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Depth } from "../../api/metrics";
-import { type PeekedMessage, STATES, type State, deleteMessage, peek } from "../../api/queues";
+import {
+  type PeekedMessage,
+  STATES,
+  type State,
+  cancelMessage,
+  deleteMessage,
+  peek,
+} from "../../api/queues";
 import { isAborted } from "../../api/request";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
@@ -10,13 +17,17 @@ import { Fault } from "../../parts/fault";
 import { counted, duration } from "../../parts/figures";
 import { Countdown, Time, nowMs } from "../../parts/time";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { report, reporting, say } from "../../shell/toasts";
 import { preview, printNode } from "../../values/print";
+import type { Jobs } from "./jobs";
+import { Known } from "./results";
 
 interface MessagesProps {
   readonly queue: string;
   /** How many there are, as far as is known: the list follows it. */
   readonly depth: Depth | undefined;
+  /** What is known of the messages; nothing in the default queue. */
+  readonly jobs: Jobs | undefined;
 }
 
 interface Loaded {
@@ -24,7 +35,7 @@ interface Loaded {
   readonly cursor: string | null;
 }
 
-export function MessagesOf({ queue, depth }: MessagesProps) {
+export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
   const [state, setState] = useState<State>();
   const [loaded, setLoaded] = useState<Loaded>();
   const [fault, setFault] = useState("");
@@ -51,6 +62,17 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
     if (!isSure) return;
     await deleteMessage(queue, id);
     say("Deleted");
+    setReloads((count) => count + 1);
+  };
+  const cancel = async ({ id }: PeekedMessage): Promise<void> => {
+    const isSure = await confirm({
+      title: `Cancel message ${id}?`,
+      text: "A consumer has it: its handler is told to stop, and the message is not delivered again.",
+      action: "Cancel it",
+    });
+    if (!isSure) return;
+    await cancelMessage(queue, id);
+    say("Cancelled");
     setReloads((count) => count + 1);
   };
   const depths = depth && `${depth.pending} ${depth.delayed} ${depth.processing}`;
@@ -87,10 +109,18 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
         />
       )}
       {loaded?.messages.map((message) => (
-        <details key={message.id} class="letter">
+        <details
+          key={message.id}
+          class="letter"
+          onToggle={(event) => {
+            if (event.currentTarget.open) jobs?.look(message.id).catch(report);
+          }}
+        >
           <summary>
             Message {message.id} <StateOf message={message} />{" "}
+            <ProgressOf id={message.id} jobs={jobs} />{" "}
             <span class="soft">
+              {message.group !== undefined && `group ${message.group}, `}
               {message.priority > 0 && `priority ${message.priority}, `}
               {counted(message.attempts, "attempt", "attempts")}
             </span>
@@ -100,18 +130,19 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
             Enqueued <Time at={message.enqueuedAt} />, due <Time at={message.dueAt} />
           </p>
           <pre class="shown">{printNode(message.value)}</pre>
-          {message.state !== "processing" && (
-            <div class="row end">
-              <button
-                type="button"
-                class="danger"
-                disabled={readOnly.value}
-                onClick={reporting(() => remove(message))}
-              >
-                Delete
-              </button>
-            </div>
-          )}
+          <KnownOf id={message.id} jobs={jobs} />
+          <div class="row end">
+            <button
+              type="button"
+              class="danger"
+              disabled={readOnly.value}
+              onClick={reporting(() =>
+                message.state === "processing" ? cancel(message) : remove(message),
+              )}
+            >
+              {message.state === "processing" ? "Cancel" : "Delete"}
+            </button>
+          </div>
         </details>
       ))}
       {loaded?.cursor != null && (
@@ -123,6 +154,23 @@ export function MessagesOf({ queue, depth }: MessagesProps) {
       )}
     </section>
   );
+}
+
+interface OfMessage {
+  readonly id: string;
+  readonly jobs: Jobs | undefined;
+}
+
+/** The last progress of a message, if one is known. */
+function ProgressOf({ id, jobs }: OfMessage) {
+  const value = jobs?.jobs.value.get(id)?.progress?.value;
+  if (value === undefined) return null;
+  return <span class="badge mono">{preview(value)}</span>;
+}
+
+function KnownOf({ id, jobs }: OfMessage) {
+  const job = jobs?.jobs.value.get(id);
+  return job === undefined ? null : <Known job={job} />;
 }
 
 function StateOf({ message }: { readonly message: PeekedMessage }) {

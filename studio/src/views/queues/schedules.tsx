@@ -47,41 +47,43 @@ export function SchedulesOf({ queue }: { readonly queue: string }) {
         />
       )}
       {listed.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Due</th>
-              <th>Next</th>
-              <th>If missed</th>
-              <th>Value</th>
-              <th />
-            </tr>
-          </thead>
-          <tbody>
-            {listed.map((schedule) => (
-              <tr key={schedule.name}>
-                <td>{schedule.name}</td>
-                <td class="mono">{timingOf(schedule)}</td>
-                <td>
-                  <Time at={schedule.nextAt} />
-                </td>
-                <td>{schedule.missed}</td>
-                <td class="mono">{preview(schedule.value)}</td>
-                <td>
-                  <button
-                    type="button"
-                    class="danger"
-                    disabled={readOnly.value}
-                    onClick={reporting(() => remove(schedule))}
-                  >
-                    Remove
-                  </button>
-                </td>
+        <div class="scroll" role="region" aria-label="Table of schedules" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th>Due</th>
+                <th>Next</th>
+                <th>If missed</th>
+                <th>Value</th>
+                <th />
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {listed.map((schedule) => (
+                <tr key={schedule.name}>
+                  <td>{schedule.name}</td>
+                  <td class="mono">{timingOf(schedule)}</td>
+                  <td>
+                    <Time at={schedule.nextAt} />
+                  </td>
+                  <td>{schedule.missed}</td>
+                  <td class="mono">{preview(schedule.value)}</td>
+                  <td>
+                    <button
+                      type="button"
+                      class="danger"
+                      disabled={readOnly.value}
+                      onClick={reporting(() => remove(schedule))}
+                    >
+                      Remove
+                    </button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       {cursor !== null && (
         <div class="body">

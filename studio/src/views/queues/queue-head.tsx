@@ -1,0 +1,62 @@
+// Duty: the name of the open queue, whether it is paused; pauses, resumes and drains it.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Depth } from "../../api/metrics";
+import { drain, isPaused, pauseQueue, resumeQueue } from "../../api/queues";
+import { queueName } from "../../parts/depths";
+import { confirm } from "../../parts/dialog";
+import { counted } from "../../parts/figures";
+import { readOnly } from "../../shell/session";
+import { report, reporting, say } from "../../shell/toasts";
+
+interface QueueHeadProps {
+  readonly queue: string;
+  /** How many messages there are, as far as is known: the head follows it. */
+  readonly depth: Depth | undefined;
+}
+
+export function QueueHead({ queue, depth }: QueueHeadProps) {
+  const [paused, setPaused] = useState(false);
+  const depths = depth && Object.values(depth).join(" ");
+  useEffect(() => {
+    const ending = new AbortController();
+    isPaused(queue, ending.signal).then(setPaused, report);
+    return () => ending.abort();
+  }, [depths]);
+  const toggle = async (): Promise<void> => {
+    await (paused ? resumeQueue : pauseQueue)(queue);
+    setPaused(!paused);
+  };
+  const empty = async (): Promise<void> => {
+    const isSure = await confirm({
+      title: `Drain the queue ${queueName(queue)}?`,
+      text: "Its messages that wait, also those that are delayed, are deleted. They leave no dead letters.",
+      action: "Drain it",
+    });
+    if (isSure) say(`Deleted ${counted(await drain(queue), "message", "messages")}`);
+  };
+  return (
+    <div class="row">
+      <h2 class="grow">
+        Queue {queueName(queue)} {paused && <span class="badge warn">paused</span>}
+      </h2>
+      <button
+        type="button"
+        disabled={readOnly.value}
+        aria-label={`${paused ? "Resume" : "Pause"} the queue`}
+        onClick={reporting(toggle)}
+      >
+        {paused ? "Resume" : "Pause"}
+      </button>
+      <button
+        type="button"
+        class="danger"
+        disabled={readOnly.value}
+        aria-label="Drain the queue"
+        onClick={reporting(empty)}
+      >
+        Drain
+      </button>
+    </div>
+  );
+}
