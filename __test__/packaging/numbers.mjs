@@ -71,7 +71,6 @@ export const SENTENCES = {
     "It finds {DEVIATIONS} planted deviations of the model.",
     "It finds {INDEX_DEFECTS} planted defects.",
     "in an immediate commit, at most {js/native/immediate-commits.ts BUDGET_US} in a turn",
-    "ends after {STORE_THREAD_IDLE_MS} without one",
   ],
   "docs/backup.md": [
     "It looks at the log {ARCHIVE_LOOK_MS} and writes",
