@@ -2325,8 +2325,9 @@ export interface KvTransaction {
   /**
    * As {@link Kv.list}. The commit fails after any change in the listed range, up to where the list
    * was left: also if a key has appeared there. Entries that `where` or `depth` skip are read too:
-   * their changes are conflicts, and they count towards `checkedRowsMax`. `expireAt` of the
-   * transaction's own writes is as if it were committed now.
+   * their changes are conflicts, and they count towards `checkedRowsMax`. If a value index finds the
+   * entries for `where`, these are only the entries that it finds. `expireAt` of the transaction's
+   * own writes is as if it were committed now.
    *
    * @throws TypeError when the selector has no usable combination of bounds, or for an option that
    *   is not known or of the wrong type.

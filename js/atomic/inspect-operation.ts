@@ -15,6 +15,7 @@ import {
   OP_APPEND,
   OP_CALCULATE,
   OP_CHECK,
+  OP_CHECK_FOUND,
   OP_CHECK_RANGE,
   OP_DEDUPLICATE,
   OP_SCHEDULE,
@@ -114,6 +115,7 @@ class Description {
         return "schedule(that message)";
       case OP_UNSCHEDULE:
         return "unschedule()";
+      case OP_CHECK_FOUND:
       case OP_CHECK_RANGE:
       case OP_DEDUPLICATE:
       case OP_END:

@@ -137,6 +137,15 @@ export const SCAN_WHERE = 8;
 export const SCAN_EXPIRY = 16;
 /** Entries that are not selected are rows too, without value and with encoding 0. */
 export const SCAN_PASSED = 32;
+/** With PASSED: value indexes may leave out entries that are not selected. The answer says whether they did. */
+export const SCAN_INDEXED = 64;
+
+// Flags of the answer of a step of a scan.
+
+/** It is complete. */
+export const STEP_DONE = 1;
+/** Value indexes have found the entries of the step. Only with INDEXED. */
+export const STEP_INDEXED = 2;
 
 // Flags of a deletion of many.
 
@@ -191,6 +200,8 @@ export const OP_LIMIT = 0x1b;
 export const OP_SCHEDULE = 0x13;
 /** Removes a schedule. */
 export const OP_UNSCHEDULE = 0x14;
+/** Makes the check of the record before, of a range, one of the entries that value indexes find in it. */
+export const OP_CHECK_FOUND = 0x5a;
 
 // Flag of the first byte of a record.
 

@@ -10,6 +10,7 @@ import type { KvEntryKey } from "../model/types.js";
 import {
   SCAN_DEPTH,
   SCAN_EXPIRY,
+  SCAN_INDEXED,
   SCAN_KEYS,
   SCAN_PASSED,
   SCAN_REVERSE,
@@ -107,6 +108,8 @@ export interface ScanOptions {
   readonly withExpiry: boolean;
   /** Entries that are not selected are returned too, with key and versionstamp only. */
   readonly passed: boolean;
+  /** Of the entries that are not selected, value indexes may leave some out. */
+  readonly indexed: boolean;
 }
 
 /** All entries, whole. */
@@ -116,6 +119,7 @@ export const WHOLE: ScanOptions = {
   depth: undefined,
   withExpiry: false,
   passed: false,
+  indexed: false,
 };
 
 /** The scan that a list with these options is; null if it is none. */
@@ -129,7 +133,8 @@ export function scanOptions(
   const depth = checkDepthBelow(method, parts, selector);
   const selects = where !== null || depth !== undefined;
   if (!selects && !keysOnly && !withExpiry) return null;
-  return { where, keysOnly, depth, withExpiry, passed: passed && selects };
+  const indexed = passed && where !== null && depth === undefined;
+  return { where, keysOnly, depth, withExpiry, passed: passed && selects, indexed };
 }
 
 /** Refuses what does not go together with orderBy. */
@@ -162,7 +167,7 @@ export function countScan(
 export function putScan(
   frame: Writer,
   { start, end, prefixBytes }: Bounds,
-  { where, keysOnly, depth, withExpiry, passed }: ScanOptions,
+  { where, keysOnly, depth, withExpiry, passed, indexed }: ScanOptions,
   reverse: boolean,
   limit: number,
   now: number,
@@ -173,7 +178,8 @@ export function putScan(
       (depth === undefined ? 0 : SCAN_DEPTH) |
       (where === null ? 0 : SCAN_WHERE) |
       (withExpiry ? SCAN_EXPIRY : 0) |
-      (passed ? SCAN_PASSED : 0),
+      (passed ? SCAN_PASSED : 0) |
+      (indexed ? SCAN_INDEXED : 0),
   );
   frame.u32(limit);
   frame.f64(now);

@@ -385,7 +385,9 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   }
 
   /** Takes the rows of a step as the page. */
-  #beginStep({ page, at, rows, done }: ScanStep): void {
+  #beginStep(step: ScanStep): void {
+    const { page, at, rows, done } = step;
+    this.#scan!.began?.(step);
     this.#follows = false;
     this.#page = page;
     this.#at = at;

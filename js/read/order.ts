@@ -5,7 +5,7 @@ import { decodeCursor, encodeCursor } from "../codec/cursor.js";
 import { Writer } from "../codec/writer.js";
 import { invalid } from "../model/errors.js";
 import { SORT_ENTRIES_MAX } from "../model/limits.js";
-import { CALL_ORDERED_LIST } from "../native/contract.js";
+import { CALL_ORDERED_LIST, STEP_DONE } from "../native/contract.js";
 import { putSized, readU32 } from "../native/frame.js";
 import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
@@ -112,9 +112,10 @@ export class OrderedScan extends Scan {
     const page = await call(this.session, CALL_ORDERED_LIST, frame, this.signal);
     this.keepNow(page);
     const next = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
-    const done = page[0] === 1;
+    const done = (page[0] & STEP_DONE) !== 0;
     if (!done) this.#after = Buffer.from(page.subarray(STEP_HEAD_BYTES, next));
-    return { page, at: next + 4, rows: readU32(page, next), done };
+    const rows = readU32(page, next);
+    return { page, at: next + 4, rows, done, from: bounds.start, indexed: false };
   }
 
   /** A sorted page reads the whole range, so it is as large as it may be. */

@@ -5,7 +5,13 @@ import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp, readU32 } from "../native/frame.js";
-import { CALL_SCAN, POINT_HEAD_BYTES, STAMP_BYTES } from "../native/contract.js";
+import {
+  CALL_SCAN,
+  POINT_HEAD_BYTES,
+  STAMP_BYTES,
+  STEP_DONE,
+  STEP_INDEXED,
+} from "../native/contract.js";
 import { type ScanOptions, putScan } from "./list-options.js";
 import type { Bounds } from "./range.js";
 import type { Session } from "../session/session.js";
@@ -28,13 +34,19 @@ export interface ScanStep {
   readonly rows: number;
   /** It was the last step. */
   readonly done: boolean;
+  /** The bound where it began: the first key; in reverse, the end. */
+  readonly from: Buffer;
+  /** Value indexes have found its entries. */
+  readonly indexed: boolean;
 }
 
-/** Bytes of a step's answer before its bound: whether it is done, the time, the bound's length. */
+/** Bytes of a step's answer before its bound: its flags, the time, the bound's length. */
 export const STEP_HEAD_BYTES = 1 + 8 + 4;
 
 export class Scan {
   readonly options: ScanOptions;
+  /** Called with each step before its rows are yielded. */
+  began: ((step: ScanStep) => void) | null = null;
   protected readonly session: Session;
   protected readonly reverse: boolean;
   protected readonly signal: AbortSignal | undefined;
@@ -57,7 +69,7 @@ export class Scan {
     this.signal = signal;
     this.options = options;
     this.reverse = reverse;
-    this.#mayBeBrief = options.where !== null && !options.passed;
+    this.#mayBeBrief = options.where !== null && (!options.passed || options.indexed);
   }
 
   get now(): number {
@@ -119,13 +131,15 @@ export class Scan {
   #stepOf(page: Buffer, bounds: Bounds): ScanStep {
     this.keepNow(page);
     const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
-    const done = page[0] === 1;
+    const done = (page[0] & STEP_DONE) !== 0;
+    const from = this.reverse ? bounds.end : bounds.start;
     if (!done) {
       const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
       if (this.reverse) bounds.end = bound;
       else bounds.start = bound;
     }
-    return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done };
+    const indexed = (page[0] & STEP_INDEXED) !== 0;
+    return { page, at: boundEnd + 4, rows: readU32(page, boundEnd), done, from, indexed };
   }
 
   /** Whether the next step may be one of {@link stepNow}. */

@@ -15,6 +15,7 @@ import {
   OP_APPEND,
   OP_CALCULATE,
   OP_CHECK,
+  OP_CHECK_FOUND,
   OP_CHECK_RANGE,
   OP_DEDUPLICATE,
   OP_DELETE,
@@ -45,6 +46,7 @@ export type Op =
   | typeof OP_END
   | typeof OP_CHECK
   | typeof OP_CHECK_RANGE
+  | typeof OP_CHECK_FOUND
   | typeof OP_SET
   | typeof OP_DELETE
   | typeof OP_SUM
@@ -90,6 +92,8 @@ export class RecordLayout {
   toStart = NONE;
   toEnd = NONE;
   seenAt = NONE;
+  nowAt = NONE;
+  filterAt = NONE;
   flags = 0;
   timeAt = NONE;
   valueAt = NONE;
@@ -151,6 +155,13 @@ export class RecordLayout {
         for (let left = readU32(buf, this.seenAt); left > 0; left--) {
           at += 24 + readU32(buf, at + 20);
         }
+        return at;
+      case OP_CHECK_FOUND:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.nowAt = at;
+        at += 8;
+        this.filterAt = at;
+        at += 4 + readU32(buf, at);
         return at;
       case OP_SET:
         this.readFlags(buf[at++], SET_FLAGS);

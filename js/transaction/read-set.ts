@@ -7,16 +7,23 @@ import type { Limits } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
 import type { Conflict } from "../model/errors.js";
 import { keyOf } from "../codec/key-bytes.js";
-import { OP_CHECK_RANGE } from "../native/contract.js";
+import { OP_CHECK_FOUND, OP_CHECK_RANGE } from "../native/contract.js";
+import { putSized } from "../native/frame.js";
 import { putCheckHead } from "../records/layout.js";
 import { CHECKS, type Segment } from "../write/segment.js";
 import type { KvListSelector } from "../model/types.js";
 
-/** The part of a range that a list has read. */
+/** A filter in CBOR by which value indexes have found entries, and the time of `$now` in it. */
+export interface FoundBy {
+  readonly where: Buffer;
+  readonly now: number;
+}
+
+/** The part of a range that a list has read, all by value indexes or all by keys. */
 export class ReadRange {
   readonly #set: ReadSet;
-  readonly #start: string;
-  readonly #end: string;
+  #start: string;
+  #end: string;
   readonly #reverse: boolean;
   /** The selector of the list. */
   readonly selector: KvListSelector;
@@ -24,6 +31,8 @@ export class ReadRange {
   /** The last key that the list has read; null before the first. */
   #last: string | null = null;
   #whole = false;
+  /** Null: by keys. Undefined before the first step of the list. */
+  #foundBy: FoundBy | null | undefined = undefined;
 
   constructor(
     set: ReadSet,
@@ -37,6 +46,20 @@ export class ReadRange {
     this.#start = start;
     this.#end = end;
     this.#reverse = reverse;
+  }
+
+  /**
+   * Records how a step of the list has found its entries, from the key `at` on. Returns the range that it belongs to:
+   * another one if the steps before have read it in the other way.
+   */
+  step(foundBy: FoundBy | null, at: string): ReadRange {
+    if (this.#foundBy === undefined) this.#foundBy = foundBy;
+    if ((this.#foundBy === null) === (foundBy === null)) return this;
+    const [start, end] = this.#reverse ? [this.#start, at] : [at, this.#end];
+    if (this.#reverse) this.#start = at;
+    else this.#end = at;
+    this.#whole = true;
+    return this.#set.range(start, end, this.#reverse, this.selector).step(foundBy, at);
   }
 
   /** Records an entry of the list. */
@@ -75,6 +98,11 @@ export class ReadRange {
       writer.ascii(stamp);
       putBytesOf(writer, key);
     }
+    const foundBy = this.#foundBy ?? null;
+    if (foundBy === null) return;
+    writer.u8(OP_CHECK_FOUND);
+    writer.f64(foundBy.now);
+    putSized(writer, foundBy.where);
   }
 }
 

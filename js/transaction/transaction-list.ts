@@ -71,7 +71,7 @@ export class TransactionList implements KvTransactionListIterator<any> {
       const bound = reverse === true ? this.#selector.end : this.#selector.start;
       resume(this.#bounds, cursor, reverse === true, bound !== undefined);
     }
-    // All rows of the range are read, because all are checked. The limit is applied here.
+    // All rows that are read are checked, so the limit is applied here.
     const { limit: _, signal: __, ...rest } = given;
     const page = { ...rest, consistency: "strong" };
     this.#rows = new KvListIterator(tx.session, this.#selector as KvListSelector, page as object, {
@@ -129,7 +129,14 @@ export class TransactionList implements KvTransactionListIterator<any> {
       this.#exhausted = true;
       return;
     }
-    const range: ReadRange = tx.reads.range(start, end, reverse, this.#selector as KvListSelector);
+    let range: ReadRange = tx.reads.range(start, end, reverse, this.#selector as KvListSelector);
+    const scan = scanOf(this.#rows);
+    if (scan !== null) {
+      scan.began = ({ indexed, from }) => {
+        const foundBy = indexed ? { where: this.#scan.where!, now: scan.now } : null;
+        range = range.step(foundBy, from.toString("latin1"));
+      };
+    }
     const before = (a: string, b: string) => (reverse ? a > b : a < b);
     let head: Head | null | undefined;
     let last: string | null = null;

@@ -56,7 +56,7 @@ impl Client {
             1 => {
                 // An empty range: the write holds while there is none of these keys.
                 let (start, end, seen) = (key(rng.below(KEYS)), key(KEYS), Vec::new());
-                parts.ranges.push(RangeCheck { start, end, seen });
+                parts.ranges.push(RangeCheck { start, end, seen, found_by: None });
             }
             _ => {}
         }

@@ -12,6 +12,7 @@ mod copies;
 mod deduplication;
 mod expiry;
 mod feed;
+mod found;
 mod groups;
 mod history;
 mod logged_messages;
@@ -345,6 +346,10 @@ macro_rules! rules_of_value_indexes {
                 a_duplicate_of_an_earlier_step_is_found
                 long_values_are_in_order
                 an_index_that_is_replaced_leaves_nothing
+            }
+            found {
+                a_change_of_what_indexes_have_found_fails_the_write
+                such_a_check_includes_earlier_writes_of_the_batch
             }
         }
     };

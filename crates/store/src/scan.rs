@@ -51,6 +51,8 @@ pub struct ReadSoFar {
     pub(super) matching: u64,
     /// Bytes of their values.
     bytes: usize,
+    /// Whether indexes have found those of the last step.
+    by_index: bool,
     /// Whether a step had a plan over indexes, and had to leave it, because they have too many entries for it.
     pub(super) left_indexes: bool,
 }
@@ -112,7 +114,8 @@ impl Scan {
             depth: request.depth,
             filter: filter.map(|bytes| Filter::parse(bytes, now_ms)).transpose()?,
             passed: request.passed,
-            by_index: false,
+            // An index does not report the keys that the depth leaves out.
+            by_index: request.indexed && request.depth.is_none(),
             read: ReadSoFar::default(),
         })
     }
@@ -180,6 +183,11 @@ impl Scan {
     /// Whether its parts can come from an index. Indexes that have too many entries are not read again.
     pub(super) fn may_be_indexed(&self) -> bool {
         (!self.passed || self.by_index) && !self.read.left_indexes
+    }
+
+    /// Whether value indexes have found the entries of the last step, and left out others that `passed` would show.
+    pub(crate) fn found_by_index(&self) -> bool {
+        self.by_index && self.read.by_index
     }
 
     /// Whether a key has more parts than the depth.
@@ -269,6 +277,7 @@ impl Scan {
         bounds: &StepBounds<'_>,
         show: &mut dyn FnMut(&Seen<'_>, bool),
     ) -> Result<bool> {
+        self.read.by_index = indexed.is_some();
         let (mut rows, mut bytes, mut shown, mut matching) = (0, 0, 0, 0);
         let mut stopped = None;
         let mut failure = None;

@@ -150,5 +150,5 @@ fn step(chosen: &mut Chosen, asked: usize, found: &[Entry]) -> Result<Vec<u8>> {
     }
     let ScanRequest { start, end, reverse, .. } = &chosen.request;
     let bound = if *reverse { end } else { start };
-    Ok(scan_answer(done, chosen.now_ms, bound.as_bytes(), count as u32, &rows))
+    Ok(scan_answer((done, false), chosen.now_ms, bound.as_bytes(), count as u32, &rows))
 }

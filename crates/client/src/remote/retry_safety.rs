@@ -86,6 +86,7 @@ mod tests {
             start: key(b'a'),
             end: key(b'z'),
             seen: seen.iter().map(|name| (key(*name), Versionstamp::new(7))).collect(),
+            found_by: None,
         };
         let checked = |seen: &[u8], mutations| {
             whole(WriteParts { ranges: vec![range(seen)], mutations, ..WriteParts::default() })

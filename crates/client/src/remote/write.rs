@@ -416,6 +416,7 @@ mod tests {
             start: Key::from_encoded(vec![2]),
             end: Key::from_encoded(vec![3]),
             seen: Vec::new(),
+            found_by: None,
         }];
         let checked = framed(WriteParts { ranges, ..WriteParts::default() });
         assert_eq!(places(&lines(placed(vec![delete(b"a"), checked]))), [vec![0, 1]]);

@@ -1,5 +1,5 @@
 //! Checks of ranges: a range must hold exactly the entries and versions that the caller listed.
-//! Added, removed and changed entries all fail the check.
+//! Added, removed and changed entries all fail the check. [`super::found`] has those of what value indexes find.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn holds<S>(
     now_ms: i64,
     check: &RangeCheck,
 ) -> Result<bool> {
-    let RangeCheck { start, end, seen } = check;
+    let RangeCheck { start, end, seen, found_by: _ } = check;
     let inside = rows.iter().filter(|(key, _)| *key >= start && *key < end);
     let mut batch: BTreeMap<&[u8], &RowEffect> =
         inside.map(|(key, effect)| (key.as_bytes(), effect)).collect();

@@ -12,6 +12,7 @@ use super::arith;
 use super::calculate::calculate;
 use super::conflict;
 use super::effect::{NewRow, RowEffect};
+use super::found;
 use super::journal::Journal;
 use super::limiting::{self, Taken};
 use super::placeholders::Uuids;
@@ -381,7 +382,12 @@ impl<'b> Evaluation<'b> {
             }
         }
         for (at, range) in parts.ranges.iter().enumerate() {
-            if !conflict::holds(self.base, &self.rows, self.now_ms, range)? {
+            let (base, rows) = (&mut *self.base, &self.rows);
+            let holds = match &range.found_by {
+                None => conflict::holds(base, rows, self.now_ms, range)?,
+                Some(by) => found::holds(base, rows, self.now_ms, range, by)?,
+            };
+            if !holds {
                 failed.push(parts.checks.len() + at);
             }
         }

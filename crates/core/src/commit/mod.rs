@@ -14,6 +14,7 @@ mod calculate;
 mod conflict;
 mod effect;
 mod evaluate;
+mod found;
 mod job;
 mod journal;
 mod limiting;

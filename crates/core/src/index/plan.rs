@@ -7,7 +7,9 @@ use super::code::{
 use super::defect::IndexDefect;
 use super::entry::{Part, ValueIndex};
 use crate::filter::{Condition, Filter, Operand, Path, Test};
-use crate::model::{ORDER_PATHS_MAX, OrderPath, Result, VALUE_INDEX_RANGES_MAX, check_paths};
+use crate::model::{
+    Encoding, ORDER_PATHS_MAX, OrderPath, Result, VALUE_INDEX_RANGES_MAX, check_paths,
+};
 
 /// A range of the entries of one index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,28 @@ pub struct EntryRange {
 pub struct KeyPlan {
     /// Each range with the place of its index in the list of indexes.
     pub ranges: Vec<(usize, EntryRange)>,
+}
+
+impl KeyPlan {
+    /// Whether the ranges have an entry of this entry of the database, whose key each index covers.
+    pub fn finds(
+        &self,
+        indexes: &[ValueIndex],
+        key: &[u8],
+        encoding: Encoding,
+        value: &[u8],
+    ) -> bool {
+        let mut last = None;
+        self.ranges.iter().any(|(at, EntryRange { lo, hi, .. })| {
+            // The ranges of an index come one after the other.
+            if last.as_ref().is_none_or(|(of, _)| of != at) {
+                let entries = indexes.get(*at).map(|index| index.entries(key, encoding, value));
+                last = Some((*at, entries.unwrap_or_default()));
+            }
+            let entries = last.iter().flat_map(|(_, entries)| entries);
+            entries.into_iter().any(|entry| entry >= lo && entry < hi)
+        })
+    }
 }
 
 /// What a list in another order reads.

@@ -144,7 +144,7 @@ fn work_that_runs_alone_omits_what_has_happened_and_is_remembered() {
     let records = vec![(900, WriteRecord { id: id(7), decision: committed(0) })];
     let mut driven = Driven::new(Remembered { from_ms: i64::MIN, records });
     let (start, end) = (Key::from_encoded(vec![2]), Key::from_encoded(vec![3]));
-    let ranges = vec![RangeCheck { start, end, seen: Vec::new() }];
+    let ranges = vec![RangeCheck { start, end, seen: Vec::new(), found_by: None }];
     let ranged = WriteParts { ranges, ..parts(8) };
     driven.step(Event::Submitted(Ticket(1), work(vec![parts(7), ranged])));
     let alone: Vec<_> = driven.alone[0].writes.iter().map(AtomicWrite::id).collect();

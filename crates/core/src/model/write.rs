@@ -24,13 +24,25 @@ pub struct RangeCheck {
     pub end: Key,
     /// The entries that the transaction has read, in key order.
     pub seen: Vec<(Key, Versionstamp)>,
+    /// It is about those entries of the range alone that value indexes find for this filter.
+    pub found_by: Option<FoundBy>,
+}
+
+/// A filter by which value indexes have found entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundBy {
+    /// An object in CBOR.
+    pub filter: Vec<u8>,
+    /// The value of `$now`, in ms since the epoch.
+    pub now_ms: i64,
 }
 
 impl RangeCheck {
-    /// Bytes of its keys, for limits and groups.
+    /// Bytes of its keys and of its filter, for limits and groups.
     pub(super) fn size_bytes(&self) -> usize {
         let seen: usize = self.seen.iter().map(|(key, _)| key.len()).sum();
-        self.start.len() + self.end.len() + seen
+        let filter = self.found_by.as_ref().map_or(0, |by| by.filter.len());
+        self.start.len() + self.end.len() + seen + filter
     }
 }
 

@@ -7,7 +7,7 @@ use openkv_core::model::RangeCheck;
 fn if_seen(seen: &[(&str, u64)]) -> AtomicWrite {
     let seen =
         seen.iter().map(|(name, version)| (key(name), Versionstamp::new(*version))).collect();
-    let ranges = vec![RangeCheck { start: key("b"), end: key("e"), seen }];
+    let ranges = vec![RangeCheck { start: key("b"), end: key("e"), seen, found_by: None }];
     atomic(WriteParts { ranges, mutations: vec![set("z", b"")], ..WriteParts::default() })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn a_range_check_includes_earlier_writes_of_the_batch(engine: &impl E
     assert_eq!(decisions[1], Decision::CheckFailed(vec![0]));
     assert_eq!(decisions[2], Decision::Committed(Versionstamp::new(3)));
     assert_eq!(decisions[3], Decision::CheckFailed(vec![0]));
-    let empty = RangeCheck { start: key("e"), end: key("b"), seen: vec![] };
+    let empty = RangeCheck { start: key("e"), end: key("b"), seen: vec![], found_by: None };
     let parts = WriteParts { ranges: vec![empty], ..WriteParts::default() };
     assert!(matches!(commit(&mut writer, vec![atomic(parts)])[0], Decision::Committed(_)));
 }

@@ -22,8 +22,8 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
     Ok((Scan::of(&request, now_ms)?, request, now_ms))
 }
 
-/// One step. Answer: u8 whether the scan is complete, f64 the value of `$now`, u32 length and bytes of
-/// the bound of the next step (its start; in reverse, its end), u32 number of rows, rows.
+/// One step. Answer: u8 its flags, f64 the value of `$now`, u32 length and bytes of the bound of the next step (its
+/// start; in reverse, its end), u32 number of rows, rows.
 pub(super) fn scan(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
     let asked = asked(frame, &call.store);
@@ -34,7 +34,7 @@ pub(super) fn scan(frame: &[u8], call: Call) {
     let finish = move |(rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
         let (scan, done) = scanned?;
         let bound = if scan.reverse { &scan.end } else { &scan.start };
-        Ok(scan_answer(done, now_ms, bound, count, &rows))
+        Ok(scan_answer((done, scan.found_by_index()), now_ms, bound, count, &rows))
     };
     let answering = Answering::new(reply, (Vec::new(), 0), finish).within(&patience);
     store.scan(scan, request.limit, patience, answering, move |to, seen, chosen| {
@@ -81,7 +81,8 @@ pub fn brief_scan(
         put(&mut rows, request, seen, chosen);
     })?;
     let bound = if scan.reverse { &scan.end } else { &scan.start };
-    Ok(done.map(|done| scan_answer(done, now_ms, bound, count, &rows)))
+    let flags = |done| (done, scan.found_by_index());
+    Ok(done.map(|done| scan_answer(flags(done), now_ms, bound, count, &rows)))
 }
 
 /// Frame: a scan without limit. Answer: f64 the number of entries.

@@ -74,7 +74,7 @@ pub(super) fn ordered(frame: &[u8], call: Call) {
             rows.extend_from_slice(&entry.position);
         }
         let bound = next.as_deref().unwrap_or_default();
-        Ok(scan_answer(next.is_none(), now_ms, bound, entries.len() as u32, &rows))
+        Ok(scan_answer((next.is_none(), false), now_ms, bound, entries.len() as u32, &rows))
     };
     let answering = Answering::new(reply, (), finish).within(&patience);
     store.ordered(list, request.scan.limit, patience, answering);

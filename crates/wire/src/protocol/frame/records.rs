@@ -57,6 +57,8 @@ numbers! {
         SCHEDULE = 0x13;
         /// Removes a schedule.
         UNSCHEDULE = 0x14;
+        /// Makes the check of the record before, of a range, one of the entries that value indexes find in it.
+        CHECK_FOUND = 0x5a;
     }
 
     /// Flag of the first byte of a record.
@@ -281,6 +283,7 @@ records! {
     End = END {}
     Check = CHECK { stamp: Option<Hex>, key: Key }
     CheckRange = CHECK_RANGE { from: Key, to: Key, seen: List32<(Hex, Key)> }
+    CheckFound = CHECK_FOUND { now: i64, filter: Vec<u8> }
     Set = SET { flags: u8 = set, time: Time = set::EXPIRES, key: Key, value: EncodedValue }
     Delete = DELETE { key: Key }
     Sum = SUM { key: Key, value: EncodedValue }
@@ -369,6 +372,7 @@ pub(super) fn to_mutation(
         Record::End(_)
         | Record::Check(_)
         | Record::CheckRange(_)
+        | Record::CheckFound(_)
         | Record::Enqueue(_)
         | Record::EnqueueNamed(_)
         | Record::Patches(_)

@@ -21,6 +21,16 @@ numbers! {
         EXPIRY = 16;
         /// Entries that are not selected are rows too, without value and with encoding 0.
         PASSED = 32;
+        /// With PASSED: value indexes may leave out entries that are not selected. The answer says whether they did.
+        INDEXED = 64;
+    }
+
+    /// Flags of the answer of a step of a scan.
+    step: u8, "STEP_" {
+        /// It is complete.
+        DONE = 1;
+        /// Value indexes have found the entries of the step. Only with INDEXED.
+        INDEXED = 2;
     }
 
     /// Flags of a deletion of many.
@@ -45,6 +55,8 @@ pub struct ScanRequest {
     pub with_expiry: bool,
     /// Whether entries that are not selected are reported too, by [`put_passed`].
     pub passed: bool,
+    /// Whether value indexes may leave out entries that are not selected although `passed` reports others.
+    pub indexed: bool,
     /// Maximum number of rows.
     pub limit: usize,
     /// The value of `$now`, in ms since the epoch; `None` for the current time.
@@ -82,6 +94,7 @@ pub fn parse_scan(bytes: &[u8]) -> Result<ScanRequest, Malformed> {
             keys_only: flags & scan::KEYS != 0,
             with_expiry: flags & scan::EXPIRY != 0,
             passed: flags & scan::PASSED != 0,
+            indexed: flags & scan::INDEXED != 0,
             limit: reader.u32()? as usize,
             now_ms: time_or_none(reader)?,
             start: reader.key()?,
@@ -158,11 +171,18 @@ fn put_parts(out: &mut impl Out, key: &[u8], stamp: Versionstamp, encoding: u8, 
     out.put(value);
 }
 
-/// The answer of a step of a scan: whether it is complete, the value of `$now`, the bound of the next
-/// step, the number of the rows, and the rows.
-pub fn scan_answer(done: bool, now_ms: i64, bound: &[u8], count: u32, rows: &[u8]) -> Vec<u8> {
+/// The answer of a step of a scan: its flags, the value of `$now`, the bound of the next step, the number of the
+/// rows, and the rows.
+pub fn scan_answer(
+    (done, indexed): (bool, bool),
+    now_ms: i64,
+    bound: &[u8],
+    count: u32,
+    rows: &[u8],
+) -> Vec<u8> {
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     frame_of(|out| {
-        out.push(u8::from(done));
+        out.push(flag(done, step::DONE) | flag(indexed, step::INDEXED));
         push_f64(out, now_ms);
         push_sized(out, bound);
         out.extend_from_slice(&count.to_le_bytes());

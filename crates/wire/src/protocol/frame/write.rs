@@ -5,14 +5,15 @@ use std::ops::Range;
 use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
 use super::records::{
-    self, Acknowledge, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed, Id, Patches, Record,
-    Return, Schedule, Unschedule, returns, to_mutation, to_record,
+    self, Acknowledge, CheckFound, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed, Id,
+    Patches, Record, Return, Schedule, Unschedule, returns, to_mutation, to_record,
 };
 use openkv_core::codec::{Malformed, key, uuid};
+use openkv_core::filter::Filter;
 use openkv_core::model::{
-    self, Ack, AtomicWrite, Attempt, Check, Deduplication, Error, Key, Limits, Message, Missed,
-    Mutation, Patch, RangeCheck, Result, ScheduleChange, Target, Timing, Versionstamp, WriteId,
-    WriteParts,
+    self, Ack, AtomicWrite, Attempt, Check, Deduplication, Error, FoundBy, Key, Limits, Message,
+    Missed, Mutation, Patch, RangeCheck, Result, ScheduleChange, Target, Timing, Versionstamp,
+    WriteId, WriteParts,
 };
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
@@ -94,6 +95,15 @@ fn parse_write(
                     });
                 }
             },
+            Record::CheckFound(CheckFound { now, filter }) => {
+                let range = parts.ranges.last_mut().filter(|range| range.found_by.is_none());
+                let range =
+                    range.ok_or_else(|| reader.refused("a filter without its checked range"))?;
+                if let Err(error) = Filter::parse(&filter, now) {
+                    invalid = invalid.or(Some(error));
+                }
+                range.found_by = Some(FoundBy { filter, now_ms: now });
+            }
             Record::Enqueue(message) => parts.messages.push(Message {
                 due: message.time,
                 backoff_ms: numbers(message.backoff),
@@ -202,7 +212,8 @@ fn parse_check(records::Check { stamp, key }: records::Check) -> Option<Check> {
 fn parse_range_check(range: CheckRange) -> Option<RangeCheck> {
     let seen = range.seen.0.into_iter();
     let seen = seen.map(|(Hex(stamp), key)| Some((key, Versionstamp::parse(&stamp)?)));
-    Some(RangeCheck { start: range.from, end: range.to, seen: seen.collect::<Option<_>>()? })
+    let seen = seen.collect::<Option<_>>()?;
+    Some(RangeCheck { start: range.from, end: range.to, seen, found_by: None })
 }
 
 fn numbers(list: List8<(u32,)>) -> Vec<u32> {
@@ -257,9 +268,12 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
         let stamp = expected.map(|stamp| Hex(stamp.hex()));
         Record::Check(records::Check { stamp, key }).push(out);
     }
-    for RangeCheck { start, end, seen } in parts.ranges {
+    for RangeCheck { start, end, seen, found_by } in parts.ranges {
         let seen = seen.into_iter().map(|(key, stamp)| (Hex(stamp.hex()), key)).collect();
         Record::CheckRange(CheckRange { from: start, to: end, seen: List32(seen) }).push(out);
+        if let Some(FoundBy { filter, now_ms }) = found_by {
+            Record::CheckFound(CheckFound { now: now_ms, filter }).push(out);
+        }
     }
     for Ack { id, lock } in parts.acks {
         Record::Acknowledge(Acknowledge { message: id, lock: lock.to_le_bytes() }).push(out);
@@ -496,6 +510,32 @@ mod tests {
         let limits = Limits { checked_rows_max: 0, ..Limits::default() };
         let error = parse_writes(&frame, 1, &limits).unwrap().remove(0).unwrap_err();
         assert!(error.message().contains("limits.checkedRowsMax"), "{error}");
+    }
+
+    #[test]
+    fn a_check_of_what_indexes_found_follows_its_range() {
+        let range = |filter: &[u8]| RangeCheck {
+            start: Key::from_encoded(vec![0x14]),
+            end: Key::from_encoded(vec![0x15]),
+            seen: vec![(Key::from_encoded(vec![0x14, 0x15]), Versionstamp::new(7))],
+            found_by: Some(FoundBy { filter: filter.to_vec(), now_ms: 5 }),
+        };
+        let frame = |filter: &[u8]| {
+            let parts = WriteParts { ranges: vec![range(filter)], ..WriteParts::default() };
+            frame_of(|out| push_write(out, parts))
+        };
+        let parse = |frame: &[u8]| parse_writes(frame, 1, &Limits::default());
+        let whole = frame(b"\xa1\x61n\x01");
+        let write = parse(&whole).unwrap().remove(0).unwrap();
+        assert_eq!(write.into_parts().ranges, [range(b"\xa1\x61n\x01")]);
+        no_part_is_parsed(&whole, parse);
+        let refused = parse(&frame(b"\x01")).unwrap().remove(0).unwrap_err();
+        assert!(refused.message().contains("where"), "{refused}");
+        let mut alone = vec![record::CHECK_FOUND];
+        alone.extend(5_f64.to_le_bytes());
+        alone.extend([1, 0, 0, 0, 0xa0, record::END]);
+        let refused = parse(&alone).unwrap_err();
+        assert_eq!(refused.what(), "a filter without its checked range");
     }
 
     #[test]
