@@ -296,6 +296,7 @@ export const SENTENCES = {
     "at most {VALUE_INDEXES_MAX} value indexes",
     "a value over {VALUE_INDEX_PART_BYTES_MAX:bytes} bytes",
     "up to {VALUE_INDEX_SORTED_ENTRIES_MAX} entries",
+    "ranges of values have more than {VALUE_INDEX_SORTED_ENTRIES_MAX} entries",
     "with at most {BRIEF_SCAN_ENTRIES_MAX} entries, counting those of the index and those of the database, and {BRIEF_SCAN_BYTES_MAX} of values, if `where` has at most {BRIEF_SCAN_FILTER_BYTES_MAX:bytes} bytes as CBOR",
     "at most {SORT_ENTRIES_MAX} entries and {SORT_BYTES_MAX}",
   ],
