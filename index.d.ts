@@ -3195,7 +3195,7 @@ export class Kv implements Disposable, AsyncDisposable {
    * reader that falls behind by more than the log holds (seven days and 1 GiB; a day if `history`, a
    * replica or an archive turned the log on; or the bounds of the option `log` of {@link openKv})
    * gets the last change of each key of what has left the log, and is too late if a deletion has left
-   * it. The first feed turns the log on. docs/watching.md has the bounds on PostgreSQL.
+   * it. The first feed turns the log on.
    *
    * @param options.since Continues after this versionstamp, of an earlier batch, entry or commit.
    * @param options.initial Yields the present entries first, as changes of type `set`, in batches

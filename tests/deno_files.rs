@@ -87,7 +87,7 @@ fn feed(engine: &SqliteEngine) -> FeedState {
     let mut state = None;
     let mut reader = engine.reader().expect("a reader");
     let read = reader.read(0, &mut |snapshot| {
-        state = Some(snapshot.feed().state()?);
+        state = Some(snapshot.feed_state()?);
         Ok(())
     });
     read.expect("read");

@@ -95,8 +95,8 @@ fn feed(path: &Path) -> (FeedState, Vec<Shown>) {
     let mut reader = open(path, false).expect("migrated").reader().expect("a reader");
     let (mut state, mut changes) = (None, Vec::new());
     let read = reader.read(0, &mut |snapshot| {
-        state = Some(snapshot.feed().state()?);
-        snapshot.feed().changes(0, &mut |change| {
+        state = Some(snapshot.feed_state()?);
+        snapshot.changes(0, &mut |change| {
             let kind = change.kind.map(|(_, bytes)| bytes.len());
             changes.push((change.version, change.key.to_vec(), kind));
             true

@@ -227,7 +227,7 @@ export const SENTENCES = {
     "after the lease, {POSTGRES_LEASE_MS} after its last renewal",
     "remembers ids for {WRITE_ID_KEPT_MS}, of the newest writes in {LAYER_WRITE_IDS_BYTES_MAX};",
     "at most for {WRITE_REPEAT_MS_MAX}, and only then",
-    "`retention` ({LOG_RETENTION_MS}) or beyond `maxBytes` ({LOG_BYTES_MAX}), up to {POSTGRES_LOG_TRIM_ROWS} batches in one of {POSTGRES_LOG_TRIM_BATCHES}",
+    "`retention` ({LOG_RETENTION_MS}; {FEED_AGE_MS_MAX} if a feed has turned it on) or beyond `maxBytes` ({LOG_BYTES_MAX}), up to {POSTGRES_LOG_TRIM_ROWS} batches in one of {POSTGRES_LOG_TRIM_BATCHES}",
     "has at most {POSTGRES_CONNECTIONS_MAX} connections for each server",
     "else after {POSTGRES_LEADER_TURN_MS}.",
     "loses its transaction after {POSTGRES_IDLE_MS_MAX} (",
@@ -360,9 +360,7 @@ export const SENTENCES = {
     "up to {FEED_BATCH_CHANGES} changes or {FEED_BATCH_BYTES} (",
     "keeps each change for {FEED_AGE_MS_MAX} and up to {LOG_BYTES_MAX}.",
     "turned on before keeps each for {LOG_RETENTION_MS}.",
-    "the newest {FEED_CHANGES_MAX} sets and {FEED_BYTES_MAX} of them, {FEED_REMOVALS_MAX} deletions and {FEED_REMOVAL_BYTES_MAX} of their keys, and nothing older than {FEED_AGE_MS_MAX}.",
     "in batches of up to {FEED_COALESCED_CHANGES} changes or {FEED_COALESCED_BYTES}.",
-    "a value of more than {FEED_VALUE_BYTES_MAX}, which",
     "tries again for {BACKGROUND_FAILING_MS_MAX}; then",
   ],
   "docs/studio.md": [

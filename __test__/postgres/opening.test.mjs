@@ -77,6 +77,16 @@ test("tables of a newer version are UNSUPPORTED", async () => {
 
 /** What makes tables those of an older format. */
 const TO_FORMAT_5 =
+  "ALTER TABLE openkv.replication DROP COLUMN removed; " +
+  "ALTER TABLE openkv.segments DROP COLUMN removes; " +
+  "ALTER TABLE openkv.databases ADD COLUMN logs bool NOT NULL DEFAULT false, " +
+  "ADD COLUMN feed_complete int8 NOT NULL DEFAULT 0, ADD COLUMN feed_removed int8 NOT NULL DEFAULT 0, " +
+  "ADD COLUMN feed_set_rows int8 NOT NULL DEFAULT 0, ADD COLUMN feed_set_bytes int8 NOT NULL DEFAULT 0, " +
+  "ADD COLUMN feed_removal_rows int8 NOT NULL DEFAULT 0, " +
+  "ADD COLUMN feed_removal_bytes int8 NOT NULL DEFAULT 0; " +
+  "CREATE TABLE openkv.changes (db int8 NOT NULL, version int8 NOT NULL, seq int4 NOT NULL, " +
+  "at_ms int8 NOT NULL, k bytea NOT NULL, encoding int2, v bytea, expires_ms int8, " +
+  "PRIMARY KEY (db, version, seq)); " +
   "DROP TABLE openkv.value_indexes, openkv.value_entries; " +
   "ALTER TABLE openkv.databases DROP COLUMN indexes; " +
   "ALTER TABLE openkv.databases RENAME COLUMN log_bits TO log_parts; " +
@@ -164,6 +174,61 @@ test("a log and a history of the format 4 go on", async () => {
   const differs = `bytes IS DISTINCT FROM (${counted(64)})`;
   assert.equal(await sql(`SELECT count(*) FROM openkv.replication AS r WHERE ${differs}`), "0");
 });
+
+test("a feed of the format 5 goes on behind the last deletion, and has a gap before it", async () => {
+  const database = await server.newDatabase();
+  const sql = (text) => server.sql(text, { database });
+  const url = (kv) => server.url({ database, kv });
+  const places = {};
+  for (const [name, option] of Object.entries({ fed: {}, logged: { log: true }, none: {} })) {
+    const kv = await openKv(url(name), option);
+    const { versionstamp: first } = await kv.set(["a"], 1);
+    await kv.delete(["a"]);
+    const { versionstamp: behind } = await kv.set(["b"], 2);
+    const { versionstamp: last } = await kv.set(["b"], 3);
+    places[name] = { first, behind, last };
+    await kv.close();
+  }
+  const fed = "convert_from(name, 'UTF8') <> 'none'";
+  await sql(
+    `${TO_FORMAT_5}; UPDATE openkv.databases SET logs = ${fed}; UPDATE openkv.format SET version = 5`,
+  );
+  for (const name of ["fed", "logged"]) {
+    const kv = await openKv(url(name));
+    const { first, behind, last } = places[name];
+    const next = (since) => readOnce(kv.watch({ prefix: [] }, { since }));
+    if (name === "fed") {
+      await assert.rejects(next(first), { code: "FEED_GAP" });
+    } else {
+      // Its log has what feeds would have.
+      assert.deepEqual(
+        (await next(first)).changes.map(({ type }) => type),
+        ["delete", "set", "set"],
+      );
+    }
+    const { changes } = await next(behind);
+    assert.deepEqual(
+      changes.map(({ key, value }) => [key, value]),
+      [[["b"], 3]],
+    );
+    const waiting = next(last);
+    const { versionstamp } = await kv.set(["b"], 4);
+    assert.equal((await waiting).versionstamp, versionstamp);
+    await kv.close();
+  }
+  assert.equal(
+    await sql("SELECT convert_from(name, 'UTF8'), log_bits FROM openkv.databases ORDER BY 1"),
+    "fed|1\nlogged|1\nnone|0",
+  );
+});
+
+/** The first batch of a stream, which then ends. */
+async function readOnce(stream) {
+  const reader = stream.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return value;
+}
 
 test("without the right to create tables it is DENIED", async () => {
   const database = await server.newDatabase();

@@ -54,7 +54,7 @@ type Logged = (u64, Vec<u8>, ChangeKind<(Encoding, Vec<u8>)>);
 fn log(reader: &mut impl Reader, now_ms: i64) -> Vec<Logged> {
     let mut all = Vec::new();
     let read = reader.read(now_ms, &mut |snapshot| {
-        snapshot.feed().changes(0, &mut |change| {
+        snapshot.changes(0, &mut |change| {
             let kind = change.kind.map(|(encoding, bytes)| (encoding, bytes.to_vec()));
             all.push((change.version, change.key.to_vec(), kind));
             true

@@ -15,7 +15,7 @@ use super::postgres_server::{fresh_url, log};
 
 /// The tables that grow. A statement that scans one of them whole has no index; one that visits all
 /// rows of a database has a LIMIT.
-const TABLES: [&str; 6] = ["entries", "expiries", "log", "changes", "messages", "dead"];
+const TABLES: [&str; 6] = ["entries", "expiries", "log", "segments", "messages", "dead"];
 
 /// Fewest statements that the random work executes: with fewer the log was not read.
 const STATEMENTS_MIN: usize = 25;

@@ -34,8 +34,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use feed::NoFeed;
-pub use feed::{FeedLog, FeedState};
+pub use feed::FeedState;
 pub use fulltext::{Finder, Indexer};
 pub use no_messages::NoMessages;
 use no_messages::no_queues;
@@ -312,12 +311,16 @@ pub trait Snapshot: Finder {
         Ok(None)
     }
 
-    /// What change feeds read.
-    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        Box::new(NoFeed(self.stats().map(|stats| stats.stamp.version())))
+    /// How far feeds can read back. An engine without a log has the last commit, and so has a moment of the past.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn feed_state(&mut self) -> Result<FeedState> {
+        let version = self.stats()?.stamp.version();
+        Ok(FeedState::of(version, version, None))
     }
 
-    /// The replication log.
+    /// The log.
     ///
     /// # Errors
     /// Errors of the medium.

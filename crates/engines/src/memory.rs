@@ -20,13 +20,12 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use uuid::Uuid;
 
-use super::feed::FeedOfPast;
 use super::replication::extent::FOR_FEEDS;
 use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
-    DeadLettersChanged, Engine, FeedLog, GoesOn, Maintenance, NextDeadlines, NextEntries, Progress,
-    Reader, ReplicationLog, Report, Snapshot, Work, Writer,
+    DeadLettersChanged, Engine, FeedState, GoesOn, Maintenance, NextDeadlines, NextEntries,
+    Progress, Reader, ReplicationLog, Report, Snapshot, Work, Writer,
 };
 use messages::Messages;
 use openkv_core::commit::{NewRow, batch, replay};
@@ -221,11 +220,11 @@ impl Snapshot for MemorySnapshot<'_> {
         Ok(self.alive(key).map(|row| visit(seen(key, row))).is_some())
     }
 
-    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        if let Some(moment) = self.past {
-            return Box::new(FeedOfPast(moment.version));
-        }
-        Box::new(replication::FeedView(self.tables))
+    fn feed_state(&mut self) -> Result<FeedState> {
+        Ok(match self.past {
+            Some(Moment { version, .. }) => FeedState::of(version, version, None),
+            None => self.tables.feed_state(),
+        })
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {

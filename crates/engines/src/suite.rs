@@ -237,7 +237,7 @@ macro_rules! rules_of_every_engine {
                 exactly_the_commits_of_a_batch_are_logged
                 expiries_and_dead_messages_are_logged
                 the_log_has_expiries_and_tells_them_from_deletions
-                large_values_that_were_not_replaced_are_read
+                large_values_are_read_also_when_they_were_replaced
             }
             messages {
                 messages_are_delivered_in_order_and_hidden_while_locked

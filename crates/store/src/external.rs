@@ -178,7 +178,7 @@ impl External {
     }
 
     fn poll(&self, snapshot: Result<&mut dyn Snapshot>, now: Instant) {
-        let version = snapshot.and_then(|snapshot| Ok(snapshot.feed().state()?.version));
+        let version = snapshot.and_then(|snapshot| Ok(snapshot.feed_state()?.version));
         let mut state = self.state.lock();
         match version {
             Ok(version) => {

@@ -91,7 +91,7 @@ impl Store {
 
     /// The last commit.
     pub fn last_commit(&self, caller: impl Caller<u64>) {
-        self.read(None, caller, |snapshot, _| Ok(snapshot.feed().state()?.version));
+        self.read(None, caller, |snapshot, _| Ok(snapshot.feed_state()?.version));
     }
 
     /// Runs `read` on a current snapshot, on the reader thread, which all short reads share. With

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range, RangeInclusive};
 
 use super::Tables;
 use crate::ReplicationLog;
-use crate::feed::{FeedLog, FeedState, changes_in};
+use crate::feed::FeedState;
 use crate::replication::extent::{
     Beginning, Changed, Extent, Outline, Segments, change, counted, has_removal, trim,
     visit_changes,
@@ -14,7 +14,7 @@ use crate::replication::{no_longer, time_of};
 use openkv_core::codec::change_log;
 use openkv_core::commit::{Begun, NewRow, batch};
 use openkv_core::model::{
-    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState, Logged,
+    Change, ChangeKind, HistoryExtent, Key, LogExtent, LogSegment, LogSettings, LogState,
     LoggedMessage, Moment, Origin, PastEntry, Result,
 };
 
@@ -200,6 +200,12 @@ impl Tables {
         }
     }
 
+    /// How far feeds can read back.
+    pub(super) fn feed_state(&self) -> FeedState {
+        let log = self.log.as_ref().map(|log| (log.extent.complete, log.extent.removed));
+        FeedState::of(self.version, self.removed, log)
+    }
+
     /// The rows of a moment that the history reaches back to.
     pub(super) fn rows_at(&self, moment: Moment) -> BTreeMap<Key, NewRow> {
         let mut rows = self.rows.clone();
@@ -293,24 +299,5 @@ impl ReplicationLog for LogView<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// What feeds read of it.
-pub(super) struct FeedView<'t>(pub(super) &'t Tables);
-
-impl FeedLog for FeedView<'_> {
-    fn state(&mut self) -> Result<FeedState> {
-        let Tables { version, removed, ref log, .. } = *self.0;
-        Ok(match log.as_ref().map(|log| log.extent) {
-            None => FeedState { on: false, version, complete: version, removed },
-            Some(Extent { complete, removed, .. }) => {
-                FeedState { on: true, version, complete, removed }
-            }
-        })
-    }
-
-    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
-        changes_in(&mut LogView(self.0), after, visit)
     }
 }

@@ -47,15 +47,13 @@ RETURNING id, epoch, version) \
 INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM deposed RETURNING db";
 
 /// Each deletes some rows of the database `$1`, at most `$2`.
-const EMPTY: [&str; 11] = [
+const EMPTY: [&str; 10] = [
     "DELETE FROM openkv.entries WHERE db = $1 AND k = ANY (ARRAY(\
      SELECT k FROM openkv.entries WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.expiries WHERE db = $1 AND k = ANY (ARRAY(\
      SELECT k FROM openkv.expiries WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.log WHERE db = $1 AND version = ANY (ARRAY(\
      SELECT version FROM openkv.log WHERE db = $1 LIMIT $2)) RETURNING 1",
-    "DELETE FROM openkv.changes WHERE db = $1 AND version = ANY (ARRAY(\
-     SELECT version FROM openkv.changes WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.messages WHERE db = $1 AND id = ANY (ARRAY(\
      SELECT id FROM openkv.messages WHERE db = $1 LIMIT $2)) RETURNING 1",
     "DELETE FROM openkv.dead WHERE db = $1 AND id = ANY (ARRAY(\

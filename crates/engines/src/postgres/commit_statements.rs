@@ -3,8 +3,6 @@
 
 use super::database::FENCE;
 use super::entries::EntryChanges;
-use super::feed::ChangeRows;
-use super::feed::trim::Extent;
 use super::history::{self, Replaced};
 use super::line::{Call, Value};
 use super::message_changes::MessageChanges;
@@ -33,9 +31,6 @@ pub(super) struct CommitStatements {
     /// The number of the last message after it.
     pub(super) last_message: i64,
     pub(super) now_ms: i64,
-    /// Whether changes are logged from now on.
-    pub(super) logs: bool,
-    pub(super) feed: FeedExtent,
     /// Its name in the log of batches.
     pub(super) name: Vec<u8>,
     /// The keys whose entries it changes, as the log of batches has them.
@@ -47,7 +42,6 @@ pub(super) struct CommitStatements {
     pub(super) entries: EntryChanges,
     pub(super) index_changes: IndexChanges,
     pub(super) messages: MessageChanges,
-    pub(super) changes: ChangeRows,
     /// The row of the replication log, if it is on.
     pub(super) segment: Option<SegmentRow>,
     /// The number of rows of the history to delete.
@@ -61,30 +55,8 @@ pub(super) fn kept_from_ms(now_ms: i64) -> i64 {
     now_ms - POSTGRES_LOG_KEPT_MS
 }
 
-/// How far the log of changes reaches, and by how much it has grown, in rows and bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FeedExtent {
-    complete: i64,
-    removed: i64,
-    grown: [i64; 4],
-}
-
-impl FeedExtent {
-    /// From its extents before and after the batch.
-    pub(super) fn between(before: &Extent, after: &Extent) -> Self {
-        let numbers = |of: &Extent| {
-            let Extent { sets, removals, .. } = of;
-            [sets.rows, sets.bytes, removals.rows, removals.bytes].map(u64::cast_signed)
-        };
-        let mut grown = numbers(after);
-        grown.iter_mut().zip(numbers(before)).for_each(|(now, then)| *now -= then);
-        let [complete, removed] = [after.complete, after.removed].map(u64::cast_signed);
-        Self { complete, removed, grown }
-    }
-}
-
 impl CommitStatements {
-    /// Whether it changes entries, messages or the log of changes.
+    /// Whether it changes entries or messages.
     pub(super) fn has_changes(&self) -> bool {
         !self.changed().is_empty()
     }
@@ -93,11 +65,9 @@ impl CommitStatements {
     pub(super) fn changes_only_entries(&self) -> bool {
         let mut others = Vec::new();
         self.messages.calls(&self.db, &mut others);
-        self.changes.calls(&self.db, &mut others);
         others.is_empty()
             && self.index_changes.is_empty()
             && self.segment.is_none()
-            && !self.logs
             && self.trims_log.is_none()
             && self.next != self.version
     }
@@ -107,25 +77,23 @@ impl CommitStatements {
         self.entries.calls(&self.db, &mut calls);
         self.index_changes.calls(&self.db, &mut calls);
         self.messages.calls(&self.db, &mut calls);
-        self.changes.calls(&self.db, &mut calls);
         calls
     }
 
     /// All statements between BEGIN and COMMIT.
     pub(super) fn calls(&self) -> Vec<Call<'_>> {
         let Self { db, epoch, version, next, removed, uuid, last_message, now_ms, .. } = self;
-        let Self { logs, feed, name, keys, writes, .. } = self;
-        let mut fence: Vec<&Value<'_>> = vec![db, epoch, version, next, removed, uuid];
-        fence.extend([last_message as &Value<'_>, now_ms, logs, &feed.complete, &feed.removed]);
-        fence.extend(feed.grown.iter().map(|number| number as &Value<'_>));
+        let Self { name, keys, writes, .. } = self;
+        let fence: Vec<&Value<'_>> =
+            vec![db, epoch, version, next, removed, uuid, last_message, now_ms];
         let mut calls = vec![(FENCE, fence)];
         self.past.calls(db, &mut calls);
         calls.extend(self.changed());
         if next != version {
             calls.push((LOG, vec![db, next, epoch, name, now_ms, version, keys, writes]));
         }
-        if let Some(SegmentRow { first, changes }) = &self.segment {
-            calls.push((replication::APPEND, vec![db, next, first, now_ms, changes]));
+        if let Some(SegmentRow { first, changes, removes }) = &self.segment {
+            calls.push((replication::APPEND, vec![db, next, first, now_ms, changes, removes]));
         }
         if self.trims_past > 0 {
             calls.push((history::TRIM, vec![db, &POSTGRES_LOG_TRIM_ROWS, &self.trims_past]));

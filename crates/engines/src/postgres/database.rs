@@ -6,8 +6,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::Cells;
-use super::feed::trim::{Amount, Extent};
-use crate::replication::extent::Extent as LogTrack;
+use crate::replication::extent::Extent;
 use openkv_core::index::ValueIndex;
 use openkv_core::layer::Lead;
 use openkv_core::model::{Error, Result};
@@ -19,8 +18,7 @@ use openkv_core::model::{Error, Result};
 /// of this process; `led_by` is the name of another leader, empty if its lease has ended.
 pub(super) const LOCK: &str = "\
 WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \
-SELECT version, epoch, removed, last_uuid, last_message, logs, feed_complete, feed_removed, \
-feed_set_rows, feed_set_bytes, feed_removal_rows, feed_removal_bytes, \
+SELECT version, epoch, removed, last_uuid, last_message, \
 greatest(clock_ms, coalesce($2::int8, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8)) AS clock_ms, \
 CASE WHEN $2::int8 IS NULL \
 THEN (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::int8 ELSE 0 END AS waited_ms, \
@@ -34,11 +32,7 @@ pub(super) const FENCE: &str = "\
 UPDATE openkv.databases SET \
 version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, \
 removed = greatest(removed, $5), last_uuid = coalesce($6, last_uuid), last_message = $7, \
-clock_ms = greatest(clock_ms, $8), logs = logs OR $9, \
-feed_complete = greatest(feed_complete, $10), feed_removed = greatest(feed_removed, $11), \
-feed_set_rows = feed_set_rows + $12, feed_set_bytes = feed_set_bytes + $13, \
-feed_removal_rows = feed_removal_rows + $14, feed_removal_bytes = feed_removal_bytes + $15 \
-WHERE id = $1 RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
+clock_ms = greatest(clock_ms, $8) WHERE id = $1 RETURNING floor(extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
 /// The parts of the replication log of a database: the bits of the column `log_bits`. Without the first one it is
 /// off.
@@ -57,8 +51,8 @@ impl LogParts {
     }
 
     /// Of a log with this extent; `None`: it is off.
-    pub(super) fn of_extent(extent: Option<&LogTrack>) -> Self {
-        let Some(LogTrack { history, messages, .. }) = extent else { return Self(0) };
+    pub(super) fn of_extent(extent: Option<&Extent>) -> Self {
+        let Some(Extent { history, messages, .. }) = extent else { return Self(0) };
         let history = if history.is_some() { Self::HISTORY } else { 0 };
         Self(Self::CHANGES | history | if *messages { Self::MESSAGES } else { 0 })
     }
@@ -90,8 +84,6 @@ pub(super) struct DatabaseRow {
     pub(super) removed: i64,
     pub(super) last_uuid: Option<Uuid>,
     pub(super) last_message: i64,
-    pub(super) logs: bool,
-    pub(super) feed: Extent,
     pub(super) now_ms: i64,
     /// How long the transaction has waited for the lock of the row.
     pub(super) waited_ms: u64,
@@ -118,20 +110,11 @@ impl DatabaseRow {
             removed: cells.get(2)?,
             last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
             last_message: cells.get(4)?,
-            logs: cells.get(5)?,
-            feed: Extent {
-                complete: cells.unsigned(6)?,
-                removed: cells.unsigned(7)?,
-                sets: Amount { rows: cells.unsigned(8)?, bytes: cells.unsigned(9)? },
-                removals: Amount { rows: cells.unsigned(10)?, bytes: cells.unsigned(11)? },
-            },
-            now_ms: cells.get(12)?,
-            waited_ms: u64::try_from(cells.get::<i64>(13)?).unwrap_or(0),
-            led_by: cells
-                .get::<Option<&[u8]>>(14)?
-                .map(|name| String::from_utf8_lossy(name).into()),
-            log_parts: LogParts::of(cells.get(15)?),
-            indexes: cells.get(16)?,
+            now_ms: cells.get(5)?,
+            waited_ms: u64::try_from(cells.get::<i64>(6)?).unwrap_or(0),
+            led_by: cells.get::<Option<&[u8]>>(7)?.map(|name| String::from_utf8_lossy(name).into()),
+            log_parts: LogParts::of(cells.get(8)?),
+            indexes: cells.get(9)?,
         })
     }
 }
@@ -145,7 +128,7 @@ impl DatabaseRow {
             clock_ms: self.now_ms,
             last_uuid: self.last_uuid,
             last_message: self.last_message,
-            logs: self.logs || self.log_parts.has_log(),
+            logs: self.log_parts.has_log(),
             value_indexes,
         }
     }

@@ -11,6 +11,7 @@ use super::line::Call;
 use super::outcome::until_answered;
 use super::replication::{self, TurnedOff};
 use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
+use crate::replication::extent::FOR_FEEDS;
 use crate::{DeadLettersChanged, Report, Work};
 use openkv_core::commit::{Begun, batch};
 use openkv_core::layer::Lead;
@@ -83,7 +84,7 @@ impl Direct {
         let begun = Begun {
             version: open.row.version.cast_unsigned(),
             now_ms: open.row.now_ms,
-            logs: open.row.logs || open.row.log_parts.has_log(),
+            logs: open.row.log_parts.has_log(),
             kept_out: self.was_kept_out(),
             logs_messages: open.row.log_parts.has_messages(),
         };
@@ -100,20 +101,23 @@ impl Direct {
         }
     }
 
-    /// Turns on the log of changes. Returns the last commit.
+    /// Turns on the log for feeds, if it is off, also of a database that another process leads. Returns the last
+    /// commit.
     ///
     /// # Errors
     /// As [`crate::Writer::log_changes`].
-    pub(super) fn log_changes(&mut self, deadline: Instant) -> Result<u64> {
-        let mut open = self.open_plain(0, deadline)?;
-        let version = open.version();
-        if open.row.logs {
-            open.roll_back();
-        } else {
-            open.log_changes();
-            self.commit(open)?;
-        }
-        Ok(version)
+    pub(super) fn log_changes(
+        &mut self,
+        origin: Origin,
+        now_ms: i64,
+        deadline: Instant,
+    ) -> Result<u64> {
+        self.beside_leader(now_ms, deadline, |open| {
+            if !open.row.log_parts.has_log() {
+                open.set_log(&FOR_FEEDS, origin)?;
+            }
+            Ok(open.version())
+        })
     }
 
     /// Changes the settings of the replication log, also of a database that another process leads. Returns
@@ -171,16 +175,6 @@ impl Direct {
                 return Ok(());
             }
         }
-    }
-
-    /// Deletes old rows of the log of changes.
-    ///
-    /// # Errors
-    /// The error of the server.
-    pub(super) fn trim_changes(&mut self, now_ms: i64, deadline: Instant) -> Result<()> {
-        let mut open = self.open_plain(now_ms, deadline)?;
-        open.trim_changes()?;
-        self.commit(open)
     }
 
     /// # Errors

@@ -27,9 +27,9 @@ CASE WHEN $3::int8 IS NULL THEN leader IS NULL OR leader = $2 OR NOT EXISTS (SEL
 FROM openkv.servers AS s WHERE s.id = d.leader AND s.lease_until > clock_timestamp()) \
 ELSE leader = $2 AND epoch = $3 END \
 RETURNING id, epoch, version, greatest(clock_ms, \
-floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, logs, log_bits, indexes), \
+floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) AS clock_ms, last_uuid, last_message, log_bits, indexes), \
 begun AS (INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM led) \
-SELECT epoch, version, clock_ms, last_uuid, last_message, logs, log_bits, indexes FROM led";
+SELECT epoch, version, clock_ms, last_uuid, last_message, log_bits, indexes FROM led";
 
 const START: &str = "SELECT start FROM openkv.epochs WHERE db = $1 AND epoch = $2";
 
@@ -164,20 +164,19 @@ fn lead_of(shared: &Shared, row: &Row, list: &[Row]) -> Result<Lead> {
     let cells = Cells::of("databases", row);
     let (uuid, clock_ms) = (cells.get::<Option<&[u8]>>(3)?, cells.get(2)?);
     shared.time.learn(clock_ms);
-    let (feeds, log_parts) = (cells.get(5)?, LogParts::of(cells.get(6)?));
-    shared.logs.feeds.store(feeds, Ordering::Relaxed);
+    let log_parts = LogParts::of(cells.get(5)?);
     shared.logs.replicates.store(log_parts.has_log(), Ordering::Relaxed);
     shared.logs.remembers.store(log_parts.has_history(), Ordering::Relaxed);
     shared.logs.messages.store(log_parts.has_messages(), Ordering::Relaxed);
     let value_indexes = value_index::read(list)?.into();
-    shared.value_indexes.replace(cells.get(7)?, &value_indexes);
+    shared.value_indexes.replace(cells.get(6)?, &value_indexes);
     Ok(Lead {
         epoch: cells.unsigned(0)?,
         version: cells.unsigned(1)?,
         clock_ms: if shared.time.is_of_caller() { 0 } else { clock_ms },
         last_uuid: uuid.and_then(|bytes| Uuid::from_slice(bytes).ok()),
         last_message: cells.get(4)?,
-        logs: feeds || log_parts.has_log(),
+        logs: log_parts.has_log(),
         value_indexes,
     })
 }

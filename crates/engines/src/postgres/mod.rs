@@ -13,7 +13,6 @@ mod database;
 mod direct;
 mod entries;
 mod errors;
-mod feed;
 mod history;
 mod indexes;
 mod kept_messages;
@@ -108,9 +107,7 @@ pub(super) struct Shared {
 /// The logs that a leader writes.
 #[derive(Default)]
 struct LeaderLogs {
-    /// Changes for feeds.
-    feeds: AtomicBool,
-    /// Segments for replicas and archives.
+    /// Segments.
     replicates: AtomicBool,
     /// Whether replaced entries are kept.
     remembers: AtomicBool,

@@ -12,11 +12,13 @@ use super::history;
 use super::kept_messages;
 use super::line::Call;
 use super::link::Link;
-use crate::ReplicationLog;
 use crate::replication::extent::{Beginning, Extent, change};
+use crate::{FeedState, ReplicationLog};
+use openkv_core::codec::change_log;
 use openkv_core::model::{
-    Error, HistoryExtent, KeptMessage, LogBounds, LogExtent, LogSegment, LogSettings, LogState,
-    Moment, Origin, POSTGRES_SEGMENTS_PAGE_BYTES, POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
+    Change, Error, HistoryExtent, KeptMessage, LogBounds, LogExtent, LogSegment, LogSettings,
+    LogState, LoggedMessage, Moment, Origin, POSTGRES_SEGMENTS_PAGE_BYTES,
+    POSTGRES_SEGMENTS_PAGE_ROWS, PastEntry, Result,
 };
 
 /// The time of a segment never decreases, although a leader can be behind the clock of the server. A segment counts
@@ -24,8 +26,8 @@ use openkv_core::model::{
 pub(super) const APPEND: &str = "\
 WITH kept AS (UPDATE openkv.replication SET bytes = bytes + octet_length($5::bytea) + 64, \
 newest_ms = greatest(newest_ms, $4::int8) WHERE db = $1 RETURNING newest_ms) \
-INSERT INTO openkv.segments (db, version, first, at_ms, changes) \
-SELECT $1, $2, $3, newest_ms, $5 FROM kept";
+INSERT INTO openkv.segments (db, version, first, at_ms, changes, removes) \
+SELECT $1, $2, $3, newest_ms, $5, $6 FROM kept";
 
 /// Deletes the oldest segments, at most `$2`, that are older than the log is kept or beyond its bytes. The history
 /// needs the times of its own.
@@ -38,9 +40,10 @@ FROM (SELECT ctid AS place, version, at_ms, octet_length(changes)::int8 + 64 AS 
 FROM openkv.segments WHERE db = $1 ORDER BY version LIMIT $2) AS s), \
 gone AS (DELETE FROM openkv.segments AS s USING log, old WHERE s.ctid = old.place \
 AND (old.at_ms < log.from_ms OR log.bytes - old.before > log.bytes_max) \
-AND (log.since IS NULL OR s.version <= log.since) RETURNING s.version, old.size) \
-UPDATE openkv.replication SET bytes = greatest(bytes - g.size, 0), complete = greatest(complete, g.last) \
-FROM (SELECT sum(size)::int8 AS size, max(version) AS last FROM gone) AS g \
+AND (log.since IS NULL OR s.version <= log.since) RETURNING s.version, s.removes, old.size) \
+UPDATE openkv.replication SET bytes = greatest(bytes - g.size, 0), complete = greatest(complete, g.last), \
+removed = greatest(removed, g.removing) FROM (SELECT sum(size)::int8 AS size, max(version) AS last, \
+max(version) FILTER (WHERE removes) AS removing FROM gone) AS g \
 WHERE db = $1 AND g.last IS NOT NULL";
 
 /// Deletes some segments, at most `$3`, of a log that was turned off after the commit `$2`.
@@ -52,9 +55,10 @@ SELECT version FROM openkv.segments WHERE db = $1 AND version <= $2 LIMIT $3)) R
 const KEEP: &str = "\
 INSERT INTO openkv.replication \
 (db, name, incarnation, complete, bytes, newest_ms, retention_ms, bytes_max, \
-history_ms, history_version, history_at_ms) \
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (db) DO UPDATE SET complete = excluded.complete, \
-bytes = excluded.bytes, newest_ms = greatest(replication.newest_ms, excluded.newest_ms), \
+history_ms, history_version, history_at_ms, removed) \
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (db) DO UPDATE SET \
+complete = excluded.complete, removed = excluded.removed, bytes = excluded.bytes, \
+newest_ms = greatest(replication.newest_ms, excluded.newest_ms), \
 retention_ms = excluded.retention_ms, bytes_max = excluded.bytes_max, history_ms = excluded.history_ms, \
 history_version = excluded.history_version, history_at_ms = excluded.history_at_ms";
 
@@ -70,8 +74,13 @@ const STATE: &str = "\
 SELECT d.version, d.log_bits, r.name, r.incarnation, r.complete, r.bytes, r.newest_ms, \
 r.retention_ms, r.bytes_max, (SELECT system_identifier FROM pg_control_system()), \
 CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) \
-ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int4 END, r.history_ms, r.history_version, r.history_at_ms \
+ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int4 END, r.history_ms, r.history_version, r.history_at_ms, r.removed \
 FROM openkv.databases AS d LEFT JOIN openkv.replication AS r ON r.db = d.id WHERE d.id = $1";
+
+/// [`STATE`] without what only followers need.
+const FEED_STATE: &str = "\
+SELECT d.version, d.removed, d.log_bits, r.complete, r.removed FROM openkv.databases AS d \
+LEFT JOIN openkv.replication AS r ON r.db = d.id WHERE d.id = $1";
 
 /// A page ends behind the segment with which it has `$4` bytes.
 const SEGMENTS: &str = "\
@@ -108,6 +117,19 @@ pub(super) struct SegmentRow {
     /// The first commit of the batch.
     pub(super) first: i64,
     pub(super) changes: Vec<u8>,
+    /// Whether one of the changes is a removal: trimming it moves what feeds can read.
+    pub(super) removes: bool,
+}
+
+impl SegmentRow {
+    /// Of the commits from `first` on.
+    pub(super) fn of(first: u64, changes: &[Change], messages: &[LoggedMessage]) -> Self {
+        Self {
+            first: first.cast_signed(),
+            removes: changes.iter().any(|change| change.kind.is_removal()),
+            changes: change_log::encode_all(first, changes, messages),
+        }
+    }
 }
 
 /// The logs that a change of the settings has turned off, whose rows are of no more use.
@@ -132,13 +154,15 @@ pub(super) fn set(
         true => state(link, db)?.1,
         false => None,
     };
-    let at = Beginning::without_feeds(row.version.cast_unsigned());
+    let (version, removed) = (row.version.cast_unsigned(), row.removed.cast_unsigned());
+    let at = Beginning { version, removed };
     let changed = change(before, settings, at, row.now_ms);
     let parts = LogParts::of_extent(changed.extent.as_ref());
     if let Some(extent) = changed.extent {
         let LogBounds { retention_ms, bytes_max } = extent.bounds;
-        let numbers = [origin.incarnation, extent.complete, extent.bytes, bytes_max];
-        let [incarnation, complete, bytes, bytes_max] = numbers.map(u64::cast_signed);
+        let Extent { complete, removed, bytes, .. } = extent;
+        let numbers = [origin.incarnation, complete, removed, bytes, bytes_max];
+        let [incarnation, complete, removed, bytes, bytes_max] = numbers.map(u64::cast_signed);
         let name = origin.database.as_slice();
         let history_ms = extent.history.map(|history| history.kept_ms);
         let since = extent.history.map(|history| history.since);
@@ -158,6 +182,7 @@ pub(super) fn set(
                 &history_ms,
                 &since_version,
                 &since_ms,
+                &removed,
             ],
         );
         link.query(call)?;
@@ -199,16 +224,31 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
     };
     let messages = parts.has_messages();
     let log = Some(LogExtent { origin, bounds, complete, bytes, history, messages });
-    let removed = complete;
+    let removed = cells.unsigned(14)?;
     let extent =
         Extent { complete, removed, bytes, newest_ms, bounds, history, messages, forgotten: None };
     Ok((LogState { version, log }, Some(extent)))
+}
+
+/// How far feeds can read back.
+///
+/// # Errors
+/// The error of the server.
+pub(super) fn feed_state(link: &Link, db: i64) -> Result<FeedState> {
+    let rows = link.query((FEED_STATE, vec![&db]))?;
+    let cells = Cells::of("databases", rows.first().ok_or_else(missing)?);
+    let is_on = LogParts::of(cells.get(2)?).has_log();
+    let log =
+        is_on.then(|| Ok::<_, Error>((cells.unsigned(3)?, cells.unsigned(4)?))).transpose()?;
+    Ok(FeedState::of(cells.unsigned(0)?, cells.unsigned(1)?, log))
 }
 
 /// The log in a snapshot.
 pub(super) struct LogReader<'s> {
     pub(super) link: &'s Link,
     pub(super) db: i64,
+    /// The last commit of this snapshot.
+    pub(super) version: i64,
     /// The server's time in this snapshot.
     pub(super) now_ms: i64,
 }
@@ -237,7 +277,7 @@ impl ReplicationLog for LogReader<'_> {
         visit: &mut dyn FnMut(LogSegment<'_>) -> bool,
     ) -> Result<()> {
         let mut after = after.cast_signed();
-        loop {
+        while after < self.version {
             let (rows, bytes) = (POSTGRES_SEGMENTS_PAGE_ROWS, POSTGRES_SEGMENTS_PAGE_BYTES);
             let page = self.link.query((SEGMENTS, vec![&self.db, &after, &rows, &bytes]))?;
             for row in &page {
@@ -254,9 +294,10 @@ impl ReplicationLog for LogReader<'_> {
                 }
             }
             if page.is_empty() {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     fn messages(&mut self, visit: &mut dyn FnMut(i64, KeptMessage) -> bool) -> Result<()> {

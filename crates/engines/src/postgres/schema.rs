@@ -12,7 +12,8 @@
 
 use super::cells::{Cells, first};
 use super::session::Session;
-use openkv_core::model::{Error, Kind, POSTGRES_NAMES_SHOWN_MAX, Result};
+use crate::replication::extent::FEED_BOUNDS;
+use openkv_core::model::{Error, Kind, LogBounds, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
 const FORMAT: i32 = 6;
@@ -36,13 +37,6 @@ CREATE TABLE openkv.databases (
   clock_ms int8 NOT NULL DEFAULT 0,
   last_uuid bytea,
   last_message int8 NOT NULL DEFAULT 0,
-  logs bool NOT NULL DEFAULT false,
-  feed_complete int8 NOT NULL DEFAULT 0,
-  feed_removed int8 NOT NULL DEFAULT 0,
-  feed_set_rows int8 NOT NULL DEFAULT 0,
-  feed_set_bytes int8 NOT NULL DEFAULT 0,
-  feed_removal_rows int8 NOT NULL DEFAULT 0,
-  feed_removal_bytes int8 NOT NULL DEFAULT 0,
   log_bits int2 NOT NULL DEFAULT 0,
   indexes int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
@@ -72,11 +66,6 @@ CREATE TABLE openkv.log (
 );
 ALTER TABLE openkv.log ALTER COLUMN keys SET STORAGE EXTERNAL;
 ALTER TABLE openkv.log ALTER COLUMN writes SET STORAGE EXTERNAL;
-CREATE TABLE openkv.changes (
-  db int8 NOT NULL, version int8 NOT NULL, seq int4 NOT NULL, at_ms int8 NOT NULL,
-  k bytea NOT NULL, encoding int2, v bytea, expires_ms int8, PRIMARY KEY (db, version, seq)
-);
-ALTER TABLE openkv.changes ALTER COLUMN v SET STORAGE EXTERNAL;
 CREATE TABLE openkv.messages (
   db int8 NOT NULL, id int8 NOT NULL, queue bytea NOT NULL, priority int2 NOT NULL,
   due_ms int8 NOT NULL, lock int8 NOT NULL DEFAULT 0, lock_end_ms int8 NOT NULL DEFAULT 0,
@@ -100,7 +89,7 @@ CREATE INDEX dead_order ON openkv.dead (db, queue, died_ms, id);
 CREATE INDEX dead_purge ON openkv.dead ((db + 0), purge_ms);
 ";
 
-/// The tables that the format 3 has added: the replication log, the name of each database for its replicas,
+/// The tables that the format 3 has added: the log, the name of each database for its replicas,
 /// and the full-text indexes that replicas build.
 const TABLES_OF_FORMAT_3: &str = "\
 CREATE TABLE IF NOT EXISTS openkv.replication (
@@ -131,8 +120,11 @@ ALTER TABLE openkv.past ALTER COLUMN v SET STORAGE EXTERNAL;
 CREATE INDEX IF NOT EXISTS past_order ON openkv.past ((db + 0), until);
 ";
 
-/// The tables that the format 6 has added: the definitions of value indexes, and their entries.
+/// What the format 6 has added: what feeds need in the log, where a segment of an older format may have a removal;
+/// the definitions of value indexes, and their entries.
 const TABLES_OF_FORMAT_6: &str = "\
+ALTER TABLE openkv.replication ADD COLUMN IF NOT EXISTS removed int8 NOT NULL DEFAULT 0;
+ALTER TABLE openkv.segments ADD COLUMN IF NOT EXISTS removes bool NOT NULL DEFAULT true;
 CREATE TABLE IF NOT EXISTS openkv.value_indexes (
   db int8 NOT NULL, id int8 NOT NULL, name bytea NOT NULL, prefix bytea NOT NULL,
   paths bytea[] NOT NULL, descending int2 NOT NULL, flags int2 NOT NULL, progress bytea, verified bytea,
@@ -177,6 +169,32 @@ UPDATE openkv.replication AS r
     WHERE s.db = r.db AND s.version > r.complete)
   WHERE EXISTS (SELECT FROM openkv.format WHERE version < 6);
 ";
+
+/// Before the format 6 feeds read a table of their own. A log begins for them at the last commit, if there is none.
+fn feeds_of_older_formats() -> String {
+    let LogBounds { retention_ms, bytes_max } = FEED_BOUNDS;
+    format!(
+        "\
+ALTER TABLE openkv.databases ADD COLUMN IF NOT EXISTS logs bool NOT NULL DEFAULT false;
+INSERT INTO openkv.replication AS r
+  (db, name, incarnation, complete, bytes, newest_ms, retention_ms, bytes_max)
+  SELECT id, uuid_send(gen_random_uuid()),
+  ('x' || encode(substr(uuid_send(gen_random_uuid()), 1, 8), 'hex'))::bit(64)::int8,
+  version, 0, clock_ms, {retention_ms}, {bytes_max} FROM openkv.databases WHERE logs AND log_bits = 0
+  ON CONFLICT (db) DO UPDATE SET complete = excluded.complete, bytes = 0,
+  newest_ms = greatest(r.newest_ms, excluded.newest_ms), retention_ms = excluded.retention_ms,
+  bytes_max = excluded.bytes_max, history_ms = NULL;
+UPDATE openkv.replication AS r SET removed = least(r.complete, d.removed)
+  FROM openkv.databases AS d WHERE d.id = r.db;
+UPDATE openkv.databases SET log_bits = 1 WHERE logs AND log_bits = 0;
+ALTER TABLE openkv.databases DROP COLUMN logs, DROP COLUMN IF EXISTS feed_complete,
+  DROP COLUMN IF EXISTS feed_removed, DROP COLUMN IF EXISTS feed_set_rows,
+  DROP COLUMN IF EXISTS feed_set_bytes, DROP COLUMN IF EXISTS feed_removal_rows,
+  DROP COLUMN IF EXISTS feed_removal_bytes;
+DROP TABLE IF EXISTS openkv.changes;
+"
+    )
+}
 
 /// The SQL that creates the tables. An administrator may run it for a user without the right to.
 #[must_use]
@@ -267,8 +285,9 @@ fn check_format(session: &mut Session, readonly: bool) -> Result<()> {
 }
 
 fn change_format(session: &mut Session) -> Result<()> {
+    let feeds = feeds_of_older_formats();
     let changed = session.execute(&format!(
-        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}{TABLES_OF_FORMAT_6}{COUNT_SEGMENTS}\
+        "BEGIN;\n{FROM_OLDER_FORMATS}{TABLES_OF_FORMAT_3}{TABLES_OF_FORMAT_4}{TABLES_OF_FORMAT_6}{COUNT_SEGMENTS}{feeds}\
          UPDATE openkv.format SET version = {FORMAT} WHERE version < {FORMAT};\nCOMMIT;\n"
     ));
     if let Err(error) = &changed {

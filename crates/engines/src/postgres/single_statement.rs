@@ -8,7 +8,7 @@
 use super::commit_statements::CommitStatements;
 use super::line::{Call, Value};
 
-/// The fence is that of [`super::database::FENCE`], without the columns that only a log of changes needs.
+/// The fence is that of [`super::database::FENCE`], without the number of the last message.
 const BATCH: &str = "\
 WITH fence AS (UPDATE openkv.databases SET \
 version = CASE WHEN epoch = $2::int8 AND version = $3::int8 THEN $4::int8 END, \

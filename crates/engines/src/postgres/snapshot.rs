@@ -8,21 +8,20 @@ use std::sync::Arc;
 use super::Shared;
 use super::cells::Cells;
 use super::database::missing;
-use super::feed::FeedReader;
 use super::indexes;
 use super::link::Link;
 use super::pages::{PageRequest, page, seen, walk_pages};
 use super::prefetch::{Prefetched, fits};
 use super::queues::QueueReader;
 use super::read_transaction::{begin_read, end_read, size};
-use super::replication::LogReader;
+use super::replication::{self, LogReader};
 use super::{value_entries, value_index};
-use crate::{FeedLog, FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
 use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     BEFORE_EXPIRY_MS, Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind,
-    Logged, Needs, Peek, PeekCursor, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats,
-    Step, ValueIndexState, Versionstamp, Walk,
+    Needs, Peek, PeekCursor, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats, Step,
+    ValueIndexState, Versionstamp, Walk,
 };
 
 /// The first statement of the transaction takes the snapshot.
@@ -197,14 +196,15 @@ impl Snapshot for PostgresSnapshot {
         Ok(Some(self.shared.sharing(version)))
     }
 
-    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        Box::new(LazyFeed(self))
+    fn feed_state(&mut self) -> Result<FeedState> {
+        let db = self.shared.db;
+        replication::feed_state(&self.open()?.link, db)
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
         let db = self.shared.db;
-        let Open { link, now_ms, .. } = self.open()?;
-        Ok(Box::new(LogReader { link, db, now_ms: *now_ms }))
+        let Open { link, version, now_ms, .. } = self.open()?;
+        Ok(Box::new(LogReader { link, db, version: *version, now_ms: *now_ms }))
     }
 
     fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
@@ -235,26 +235,6 @@ impl Snapshot for PostgresSnapshot {
 
     fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
         PostgresSnapshot::queues(self)?.letter(queue, id)
-    }
-}
-
-/// The log of changes; the transaction begins with the first look at it.
-struct LazyFeed<'s>(&'s mut PostgresSnapshot);
-
-impl LazyFeed<'_> {
-    fn reader(&mut self) -> Result<FeedReader<'_>> {
-        let db = self.0.shared.db;
-        Ok(FeedReader { link: &self.0.open()?.link, db })
-    }
-}
-
-impl FeedLog for LazyFeed<'_> {
-    fn state(&mut self) -> Result<FeedState> {
-        self.reader()?.state()
-    }
-
-    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
-        self.reader()?.changes(after, visit)
     }
 }
 

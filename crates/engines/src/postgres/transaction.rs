@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::Shared;
-use super::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
+use super::commit_statements::{CommitStatements, kept_from_ms};
 use super::database::{DatabaseRow, LOCK};
 use super::entries::{Entries, FetchArguments};
-use super::feed::FeedLogger;
 use super::history::rows_to_trim;
 use super::indexes;
 use super::lead;
@@ -26,14 +25,13 @@ use super::replication::{self, SegmentRow, TurnedOff};
 use super::value_entries::PointArguments;
 use super::value_index::{self, KnownIndexes};
 use crate::fulltext::taken_by_value;
-use openkv_core::codec::change_log;
 use openkv_core::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
 use openkv_core::layer::Lead;
 use openkv_core::model::{
     Ack, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
-    IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_FEED_TRIM_STEP_COMMITS,
-    POSTGRES_LINK_BYTES_PER_S_MIN, POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement,
-    ValueIndexInfo, ValueIndexRequest, WriteRecord,
+    IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_LINK_BYTES_PER_S_MIN,
+    POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement, ValueIndexInfo, ValueIndexRequest,
+    WriteRecord,
 };
 
 const ROLLBACK: &str = "ROLLBACK";
@@ -127,7 +125,6 @@ pub(super) struct OpenTransaction {
     pub(super) row: DatabaseRow,
     pub(super) entries: Entries,
     pub(super) messages: Messages,
-    feed: FeedLogger,
     segment: Option<SegmentRow>,
     next: i64,
     /// Its writes with ids, as the log of batches has them.
@@ -235,10 +232,9 @@ impl OpenTransaction {
             let learned = messages.learn(&held, [&named, &ends, &limited]);
             learned.map_err(|error| (error, false))?;
         }
-        let feed = FeedLogger::new(link.clone(), db, row.feed, row.logs);
         let next = row.version;
         let (segment, writes) = (None, None);
-        Ok(Self { link, db, row, entries, messages, feed, segment, next, writes })
+        Ok(Self { link, db, row, entries, messages, segment, next, writes })
     }
 
     /// Commits, or ends a transaction that has changed nothing. `trims`: also deletes old rows of the
@@ -247,7 +243,7 @@ impl OpenTransaction {
     /// # Errors
     /// Nothing was done; except `OutcomeUnknown`, when a user has cancelled the wait for the standby.
     pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
-        let Self { link, db, row, mut entries, mut messages, feed, segment, next, writes } = self;
+        let Self { link, db, row, mut entries, mut messages, segment, next, writes } = self;
         entries.derive_index_changes()?;
         let index_changes = entries.take_index_changes();
         let flushed = messages.has_flushed();
@@ -257,7 +253,6 @@ impl OpenTransaction {
         let remembers = row.log_parts.has_history() && segment.is_some();
         let sent = messages.take_changes();
         drop((entries, messages));
-        let (extent, logged, logs) = feed.into_parts();
         let mut lent = link.into_lent()?;
         let committed = next != row.version;
         let statements = CommitStatements {
@@ -269,8 +264,6 @@ impl OpenTransaction {
             uuid: uuid.map(|uuid| uuid.as_bytes().to_vec()),
             last_message,
             now_ms: row.now_ms,
-            logs,
-            feed: FeedExtent::between(&row.feed, &extent),
             name: batch.as_bytes().to_vec(),
             keys: keys.encoded().map(<[u8]>::to_vec),
             writes,
@@ -278,13 +271,11 @@ impl OpenTransaction {
             entries: changed,
             index_changes,
             messages: sent,
-            changes: logged,
             segment,
             trims_past: if remembers { rows_to_trim(past_rows, row.version, next) } else { 0 },
             trims_log: trims.then(|| kept_from_ms(row.now_ms)),
         };
-        let unchanged = !flushed && !committed && logs == row.logs && extent == row.feed;
-        let idle = unchanged && !statements.has_changes();
+        let idle = !flushed && !committed && !statements.has_changes();
         let mut calls = if idle { Vec::new() } else { statements.calls() };
         calls.push((if idle { ROLLBACK } else { COMMIT }, vec![]));
         let count = calls.len();
@@ -320,8 +311,8 @@ impl OpenTransaction {
 
     /// Ends it without an effect.
     pub(super) fn roll_back(self) {
-        let Self { link, entries, messages, feed, .. } = self;
-        drop((entries, messages, feed));
+        let Self { link, entries, messages, .. } = self;
+        drop((entries, messages));
         if let Ok(mut lent) = link.into_lent()
             && lent.session.execute(ROLLBACK).is_ok()
         {
@@ -333,8 +324,8 @@ impl OpenTransaction {
     /// standby has all that this transaction has seen. A commit whose backend was ended while it waited
     /// for the standby is visible, although the standby may not have it.
     pub(super) fn confirm(self) -> Result<()> {
-        let Self { link, entries, messages, feed, .. } = self;
-        drop((entries, messages, feed));
+        let Self { link, entries, messages, .. } = self;
+        drop((entries, messages));
         let mut lent = link.into_lent()?;
         let committed = lent.session.run(&[(COMMIT, vec![])]).pop();
         let unreplicated = lent.session.was_unreplicated();
@@ -378,14 +369,6 @@ impl OpenTransaction {
                 Err(lead::led_by(&name))
             }
         }
-    }
-
-    /// Deletes old rows of the log of changes.
-    ///
-    /// # Errors
-    /// The error of the server.
-    pub(super) fn trim_changes(&mut self) -> Result<()> {
-        self.feed.trim(self.row.now_ms, POSTGRES_FEED_TRIM_STEP_COMMITS)
     }
 
     /// Changes the settings of the replication log and of the history. Returns what was turned off.
@@ -448,11 +431,6 @@ impl OpenTransaction {
     pub(super) fn log_writes(&mut self, records: &[WriteRecord]) {
         self.writes = logged_writes::encoded(records, self.row.version.cast_unsigned());
     }
-
-    /// Makes all later transactions log their changes.
-    pub(super) fn log_changes(&mut self) {
-        self.feed.start(self.row.version.cast_unsigned(), self.row.removed.cast_unsigned());
-    }
 }
 
 /// Finds out whether a batch has happened: once this has the row's lock, the lost transaction has ended
@@ -492,17 +470,12 @@ impl Transaction for OpenTransaction {
         commits: RangeInclusive<u64>,
         changes: Vec<Change>,
         messages: &[LoggedMessage],
-        now_ms: i64,
+        _now_ms: i64,
     ) -> Result<()> {
         if self.row.log_parts.has_log() {
-            let first = *commits.start();
-            let changes = change_log::encode_all(first, &changes, messages);
-            self.segment = Some(SegmentRow { first: first.cast_signed(), changes });
+            self.segment = Some(SegmentRow::of(*commits.start(), &changes, messages));
         }
-        if changes.is_empty() || !self.row.logs {
-            return Ok(());
-        }
-        self.feed.log(changes, now_ms)
+        Ok(())
     }
 
     fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {

@@ -78,8 +78,8 @@ impl Writer for PostgresWriter {
         }
     }
 
-    fn log_changes(&mut self, _origin: Origin, _now_ms: i64, deadline: Instant) -> Result<u64> {
-        self.exclusive().log_changes(deadline)
+    fn log_changes(&mut self, origin: Origin, now_ms: i64, deadline: Instant) -> Result<u64> {
+        self.exclusive().log_changes(origin, now_ms, deadline)
     }
 
     fn set_log(

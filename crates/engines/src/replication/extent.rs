@@ -48,14 +48,6 @@ pub(crate) struct Beginning {
     pub(crate) removed: u64,
 }
 
-impl Beginning {
-    /// Of a log that feeds do not read.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn without_feeds(version: u64) -> Self {
-        Self { version, removed: version }
-    }
-}
-
 /// A segment without its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outline {

@@ -2,10 +2,9 @@
 
 use rusqlite::Connection;
 
-use super::replication_log::LogReader;
 use super::statement::Statement;
-use crate::feed::{FeedLog, FeedState, changes_in};
-use openkv_core::model::{Encoding, Logged, Result};
+use crate::feed::FeedState;
+use openkv_core::model::{Encoding, Result};
 
 /// How far feeds can read back, in a snapshot.
 pub(super) struct FeedExtent {
@@ -24,7 +23,7 @@ impl FeedExtent {
         Ok(Self { state, file })
     }
 
-    fn read(&mut self) -> Result<FeedState> {
+    pub(super) fn read(&mut self) -> Result<FeedState> {
         let mut run = self.state.run();
         run.row("the commit counter")?;
         let number = |at| run.column_int(at).cast_unsigned();
@@ -32,31 +31,9 @@ impl FeedExtent {
         let on = !run.column_is_null(2);
         // Deno has committed, and it logs no removals.
         if self.file == Encoding::V8 && number(1) != version {
-            return Ok(FeedState { on, version, complete: version, removed: version });
+            return Ok(FeedState::of(version, version, on.then_some((version, version))));
         }
-        Ok(if !on {
-            FeedState { on: false, version, complete: version, removed: number(1) }
-        } else {
-            FeedState { on: true, version, complete: number(2), removed: number(3) }
-        })
-    }
-}
-
-/// The log in a snapshot. Its extent is read often; the statements for its segments are prepared when they
-/// are needed.
-pub(super) struct FeedView<'s> {
-    pub(super) extent: &'s mut FeedExtent,
-    pub(super) on: &'s Statement,
-    pub(super) log: &'s mut Option<LogReader>,
-}
-
-impl FeedLog for FeedView<'_> {
-    fn state(&mut self) -> Result<FeedState> {
-        self.extent.read()
-    }
-
-    fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
-        let mut log = LogReader::kept(self.log, self.on, self.extent.file)?;
-        changes_in(&mut log, after, visit)
+        let log = on.then(|| (number(2), number(3)));
+        Ok(FeedState::of(version, number(1), log))
     }
 }

@@ -7,9 +7,8 @@ use super::layout::SPILLED;
 use super::snapshot::{ReadStatements, expired, show};
 use super::statement::{Run, Statement};
 use super::values::{encoding, stamp};
-use crate::feed::FeedOfPast;
 use crate::replication::{no_longer, only_entries};
-use crate::{FeedLog, Finder, ReplicationLog, Snapshot};
+use crate::{Finder, ReplicationLog, Snapshot};
 use openkv_core::codec::replaced::Place;
 use openkv_core::model::{
     DeadLetter, Error, HitVisitor, IndexInfo, Moment, Peek, PeekCursor, Peeked, QueueStats, Result,
@@ -228,10 +227,6 @@ impl Snapshot for PastSnapshot<'_> {
     fn stats(&mut self) -> Result<Stats> {
         let stats = self.rows.stats()?;
         Ok(Stats { stamp: stamp(self.past.moment.version.cast_signed()), ..stats })
-    }
-
-    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        Box::new(FeedOfPast(self.past.moment.version))
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {

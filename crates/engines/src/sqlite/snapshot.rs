@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::dead::QueueReader;
-use super::feed::{FeedExtent, FeedView};
+use super::feed::FeedExtent;
 use super::fulltext;
 use super::layout::SPILLED;
 use super::measure::Measure;
@@ -15,7 +15,7 @@ use super::statement::{Run, Statement};
 use super::value_index::ValueReader;
 use super::values::{encoding, shown, stamp};
 use super::walk::Walker;
-use crate::{FeedLog, Finder, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, ReplicationLog, Snapshot};
 use openkv_core::index::ValueIndex;
 use openkv_core::model::{
     DeadLetter, Encoding, Error, HitVisitor, IndexInfo, Peek, PeekCursor, Peeked, QueueStats,
@@ -120,8 +120,8 @@ impl Snapshot for ReadStatements {
         })
     }
 
-    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        Box::new(FeedView { extent: &mut self.feed, on: &self.get, log: &mut self.log })
+    fn feed_state(&mut self) -> Result<FeedState> {
+        self.feed.read()
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {

@@ -139,6 +139,6 @@ pub(super) fn a_replaced_copy_begins_its_logs_anew(engine: &impl Engine) {
     let (renewed, complete) = origin();
     assert_eq!((renewed.database, complete), (ORIGIN.database, 8));
     assert_ne!(renewed.incarnation, before.incarnation);
-    let feed = read(&mut reader, NOW, |snapshot| snapshot.feed().state());
+    let feed = read(&mut reader, NOW, |snapshot| snapshot.feed_state());
     assert_eq!((feed.on, feed.version), (true, 8));
 }

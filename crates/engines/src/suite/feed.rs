@@ -3,7 +3,10 @@
 use super::history::ORIGIN;
 use super::*;
 use crate::FeedState;
-use openkv_core::model::{ChangeKind, FEED_VALUE_BYTES_MAX, Time};
+use openkv_core::model::{ChangeKind, Time};
+
+/// Bytes of a value that a file stores beside its entry.
+const LARGE: usize = 65_537;
 
 /// Commit, key, length of the value; `None` for a removal.
 type Shown = (u64, Vec<u8>, Option<usize>);
@@ -12,7 +15,7 @@ type Shown = (u64, Vec<u8>, Option<usize>);
 fn kinds(reader: &mut impl Reader, after: u64) -> Vec<(u64, Vec<u8>, ChangeKind<usize>)> {
     read(reader, NOW, |snapshot| {
         let mut kinds = Vec::new();
-        snapshot.feed().changes(after, &mut |change| {
+        snapshot.changes(after, &mut |change| {
             let kind = change.kind.map(|(_, bytes)| bytes.len());
             kinds.push((change.version, change.key.to_vec(), kind));
             true
@@ -22,7 +25,7 @@ fn kinds(reader: &mut impl Reader, after: u64) -> Vec<(u64, Vec<u8>, ChangeKind<
 }
 
 fn state(reader: &mut impl Reader) -> FeedState {
-    read(reader, NOW, |snapshot| snapshot.feed().state())
+    read(reader, NOW, |snapshot| snapshot.feed_state())
 }
 
 fn changes(reader: &mut impl Reader, after: u64) -> Vec<Shown> {
@@ -105,7 +108,7 @@ pub(super) fn the_log_has_expiries_and_tells_them_from_deletions(engine: &impl E
         expiry: end_ms.map(Time::At),
         required: false,
     };
-    let large = vec![7; FEED_VALUE_BYTES_MAX + 1];
+    let large = vec![7; LARGE];
     let limits = Limits { value_bytes_max: large.len(), ..Limits::default() };
     let mutations = vec![set_until("large", &large, Some(NOW + 9))];
     let parts = WriteParts { mutations, ..WriteParts::default() };
@@ -141,20 +144,15 @@ pub(super) fn the_log_has_expiries_and_tells_them_from_deletions(engine: &impl E
     assert_eq!(found, expected);
 }
 
-pub(super) fn large_values_that_were_not_replaced_are_read(engine: &impl Engine) {
+pub(super) fn large_values_are_read_also_when_they_were_replaced(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     turn_on(&mut writer);
-    let large = vec![7; FEED_VALUE_BYTES_MAX + 1];
-    let wide = |mutations| {
-        let limits = Limits { value_bytes_max: large.len(), ..Limits::default() };
-        let parts = WriteParts { mutations, ..WriteParts::default() };
-        AtomicWrite::new(parts, &limits).unwrap()
-    };
-    commit(&mut writer, vec![wide(vec![set("a", &large), set("b", &large)])]);
-    let both = [shown(1, "a", Some(large.len())), shown(1, "b", Some(large.len()))];
-    assert_eq!(changes(&mut reader, 0), both);
+    let large = vec![7; LARGE];
+    let limits = Limits { value_bytes_max: large.len(), ..Limits::default() };
+    let mutations = vec![set("a", &large), set("b", &large)];
+    let parts = WriteParts { mutations, ..WriteParts::default() };
+    commit(&mut writer, vec![AtomicWrite::new(parts, &limits).unwrap()]);
     mutate(&mut writer, vec![set("a", &[])]);
-    let last = changes(&mut reader, 0).pop();
-    assert_eq!(last, Some(shown(2, "a", Some(0))));
-    assert!(changes(&mut reader, 0).contains(&both[1]));
+    let all = [shown(1, "a", Some(LARGE)), shown(1, "b", Some(LARGE)), shown(2, "a", Some(0))];
+    assert_eq!(changes(&mut reader, 0), all);
 }

@@ -105,3 +105,50 @@ fn old_segments_are_trimmed_by_time_and_by_bytes() {
         assert_eq!(log.bytes, counted_of(&left));
     }
 }
+
+#[test]
+fn a_feed_turns_the_log_on_while_another_process_leads() {
+    let url = server::fresh_url();
+    let (led, other) = (open(&format!("{url}&lead=feeds")), open(&url));
+    let (mut leader, mut theirs) = (led.writer().unwrap(), other.writer().unwrap());
+    mutate(&mut leader, vec![set("a", b"1")]);
+    assert_eq!(theirs.log_changes(ORIGIN, NOW, soon()), Ok(1));
+    mutate(&mut leader, vec![delete("a")]);
+    let mut reader = other.reader().unwrap();
+    let told = read(&mut reader, NOW, |snapshot| {
+        let mut told = Vec::new();
+        snapshot.changes(1, &mut |change| {
+            told.push((change.version, change.key.to_vec(), change.kind.is_removal()));
+            true
+        })?;
+        Ok(told)
+    });
+    assert_eq!(told, [(2, key("a").into_bytes(), true)]);
+}
+
+/// As in a file: until a removal is trimmed, the entries still have the last change of each key.
+#[test]
+fn only_a_trimmed_removal_moves_what_feeds_can_read() {
+    let engine = open(&server::fresh_url());
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let bounds = LogBounds { retention_ms: 10, bytes_max: 1 << 30 };
+    let settings = LogSettings { log: Setting::On(bounds), ..LogSettings::default() };
+    writer.set_log(&settings, ORIGIN, NOW, soon()).unwrap();
+    // Commits one change, and then as many sets of a later time as trim it.
+    let mut trimmed = |change: Mutation, now_ms: i64| {
+        let writes = vec![write(vec![], vec![change])];
+        let work = Work { writes, ..Work::default() };
+        let (_, version) = apply_at(&mut writer, work, now_ms).versions;
+        for _ in 0..POSTGRES_LOG_TRIM_BATCHES {
+            let writes = vec![write(vec![], vec![set("later", b"")])];
+            apply_at(&mut writer, Work { writes, ..Work::default() }, now_ms + 100);
+        }
+        let state = read(&mut reader, NOW, |snapshot| snapshot.feed_state());
+        assert!(state.complete >= version, "{state:?}");
+        (version, state.removed)
+    };
+    assert_eq!(trimmed(set("a", b"1"), NOW).1, 0);
+    let (deletion, removed) = trimmed(delete("a"), NOW + 200);
+    assert_eq!(removed, deletion);
+    assert_eq!(trimmed(set("a", b"2"), NOW + 400).1, deletion);
+}

@@ -1,13 +1,13 @@
 //! The next batch of a feed: whole commits from the log or, if the log no longer has them, from the
 //! entries themselves.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use openkv_core::model::{
     Batch, Change, ChangeKind, Error, FEED_BATCH_BYTES, FEED_BATCH_CHANGES, FEED_COALESCED_BYTES,
     FEED_COALESCED_CHANGES, KeyRange, Kind, Logged, Result, Seen, Step, Versionstamp, Walk,
 };
-use openkv_engines::{FeedLog, FeedState, Snapshot};
+use openkv_engines::{FeedState, Snapshot};
 
 /// The changes in a range after a commit, and whether more follow. Without changes the batch is
 /// empty.
@@ -16,7 +16,7 @@ pub(super) fn next(
     range: &KeyRange,
     after: u64,
 ) -> Result<(Batch, bool)> {
-    let state = snapshot.feed().state()?;
+    let state = snapshot.feed_state()?;
     if after > state.version {
         let (since, last) = (Versionstamp::new(after), Versionstamp::new(state.version));
         return Err(gap(format!(
@@ -48,10 +48,10 @@ pub(super) fn quiet(
     range: &KeyRange,
     after: u64,
 ) -> Result<Option<u64>> {
-    let state = snapshot.feed().state()?;
+    let state = snapshot.feed_state()?;
     let mut quiet = (state.complete..=state.version).contains(&after);
     if quiet {
-        snapshot.feed().changes(after, &mut |logged| {
+        snapshot.changes(after, &mut |logged| {
             quiet = !range.contains(logged.key) || !is_reported(&logged);
             quiet
         })?;
@@ -73,7 +73,7 @@ fn logged(
 ) -> Result<(Batch, bool)> {
     let mut batch = Batch { changes: Vec::new(), version: state.version };
     let (mut bytes, mut last, mut more) = (0, after, false);
-    snapshot.feed().changes(after, &mut |logged| {
+    snapshot.changes(after, &mut |logged| {
         let full = batch.changes.len() >= FEED_BATCH_CHANGES || bytes >= FEED_BATCH_BYTES;
         if full && logged.version != last {
             more = true;
@@ -98,8 +98,8 @@ fn is_reported(logged: &Logged<'_>) -> bool {
     !matches!(logged.kind, ChangeKind::ExpirySet { .. })
 }
 
-/// The last change of each key up to the commit behind which the log has every change: entries written since then, and
-/// removals from the log. What was changed again behind that commit follows from the log.
+/// The last change of each key up to the commit behind which the log has every change: the entries written since then,
+/// because there was no removal. What was changed again behind that commit follows from the log.
 fn coalesced(
     snapshot: &mut dyn Snapshot,
     range: &KeyRange,
@@ -117,36 +117,9 @@ fn coalesced(
         }
         Step::Next
     })?;
-    let removals = removals(&mut *snapshot.feed(), range, after, state.complete)?;
-    let mut seen = HashSet::new();
-    for removal in removals.into_iter().rev() {
-        // An entry that exists was written after its removal. A second removal of a key is the
-        // older one.
-        if seen.insert(removal.key.clone())
-            && earliest.takes(removal.version)
-            && snapshot.expiry(removal.key.as_bytes())?.is_none()
-        {
-            earliest.add(removal);
-        }
-    }
     let Earliest { last: version, commits, .. } = earliest;
     let changes = commits.into_values().flatten().collect();
     Ok((Batch { changes, version }, version < state.version))
-}
-
-/// The removals in a range by the commits after `after` up to `last`, in order. Reads no further.
-fn removals(log: &mut dyn FeedLog, range: &KeyRange, after: u64, last: u64) -> Result<Vec<Change>> {
-    let mut removals = Vec::new();
-    log.changes(after, &mut |logged| {
-        if logged.version > last {
-            return false;
-        }
-        if logged.kind.is_removal() && range.contains(logged.key) {
-            removals.push(logged.to_change());
-        }
-        true
-    })?;
-    Ok(removals)
 }
 
 /// The earliest commits that fit a batch.
@@ -189,42 +162,13 @@ mod tests {
     use openkv_engines::memory::MemoryEngine;
     use openkv_engines::{Engine, Reader};
 
-    /// A log of removals by the commits 1 to 9, which counts the changes that are visited.
-    struct Counted(usize);
-
-    impl FeedLog for Counted {
-        fn state(&mut self) -> Result<FeedState> {
-            Ok(FeedState { on: true, version: 9, complete: 4, removed: 0 })
-        }
-
-        fn changes(&mut self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> bool) -> Result<()> {
-            for version in after + 1..=9 {
-                self.0 += 1;
-                let kind = ChangeKind::Deleted;
-                if !visit(Logged { version, key: &[version as u8], kind }) {
-                    break;
-                }
-            }
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn removals_are_read_up_to_where_the_log_is_complete() {
-        let (start, end) = (Key::from_encoded(vec![3]), Key::from_encoded(vec![0xff]));
-        let mut log = Counted(0);
-        let found = removals(&mut log, &KeyRange { start, end }, 1, 4).unwrap();
-        let versions: Vec<u64> = found.iter().map(|change| change.version).collect();
-        assert_eq!((versions, log.0), (vec![3, 4], 4));
-    }
-
     #[test]
     fn a_position_in_the_future_is_not_quiet() {
         let mut reader = MemoryEngine::new().reader().unwrap();
         let (start, end) = (Key::from_encoded(vec![1]), Key::from_encoded(vec![0xff]));
         let range = KeyRange { start, end };
         let read = reader.read(0, &mut |snapshot| {
-            let last = snapshot.feed().state()?.version;
+            let last = snapshot.feed_state()?.version;
             assert_eq!(quiet(snapshot, &range, last + 1)?, None);
             assert!(next(snapshot, &range, last + 1).is_err());
             Ok(())

@@ -104,7 +104,7 @@ impl Drop for Opening {
 
 /// The last commit, for a read-only store, which cannot start the log.
 fn last_logged(snapshot: &mut dyn Snapshot) -> Result<u64> {
-    let state = snapshot.feed().state()?;
+    let state = snapshot.feed_state()?;
     if state.on {
         return Ok(state.version);
     }

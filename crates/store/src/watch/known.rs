@@ -104,7 +104,7 @@ pub(super) fn read(
         let of = |key| get(snapshot, key).and_then(|entry| measure.add(entry));
         return Ok((keys.iter().map(of).collect::<Result<_>>()?, None));
     }
-    let version = snapshot.feed().state()?.version;
+    let version = snapshot.feed_state()?.version;
     let known = match known(version) {
         Some((mut known, changed)) => {
             measure.bytes = known.bytes();

@@ -6,9 +6,6 @@ pub const POSTGRES_CONNECTIONS_MAX: usize = 8;
 /// Most entries of a page that the PostgreSQL engine fetches.
 pub const POSTGRES_PAGE_ROWS_MAX: i64 = 256;
 
-/// Changes of a page that the PostgreSQL engine fetches for a feed.
-pub const POSTGRES_FEED_PAGE_ROWS: i64 = 256;
-
 /// Longest time to find out whether a commit has happened whose connection was lost, in ms.
 pub const POSTGRES_RESOLVE_MS_MAX: u64 = 10_000;
 
@@ -48,9 +45,6 @@ pub const POSTGRES_SEGMENTS_PAGE_ROWS: i64 = 256;
 /// Bytes of segments after which a page of the replication log ends, after a whole segment.
 pub const POSTGRES_SEGMENTS_PAGE_BYTES: i64 = 1024 * 1024;
 
-/// The PostgreSQL engine trims the log of changes once in so many commits.
-pub const POSTGRES_FEED_TRIM_COMMITS: u64 = 64;
-
 /// Longest name of a database on PostgreSQL (`kv=` in its URL).
 pub const POSTGRES_NAME_BYTES_MAX: usize = 255;
 
@@ -86,9 +80,6 @@ pub const POSTGRES_POLL_BATCHES_MAX: i64 = 64;
 /// Pause between two attempts to begin a transaction on PostgreSQL, or to find out what became of one,
 /// in ms.
 pub const POSTGRES_RESOLVE_PAUSE_MS: u64 = 50;
-
-/// Most commits that one step of trimming the log of changes of a led database removes.
-pub const POSTGRES_FEED_TRIM_STEP_COMMITS: usize = 4096;
 
 /// How long a process leads its databases on PostgreSQL after its last sign of life, in ms.
 pub const POSTGRES_LEASE_MS: i64 = 3000;

@@ -5,7 +5,7 @@
 pub const LOG_RETENTION_MS: i64 = 86_400_000;
 
 /// Bytes of the log unless the caller chooses otherwise.
-// Public (feeds): bytes of the log of a file or in memory, unless the option log says otherwise
+// Public (feeds): bytes of the log, unless the option log says otherwise
 pub const LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Segments that one transaction trims from the replication log, and as many whose changes it removes

@@ -11,7 +11,6 @@ use tokio_postgres::Row as Found;
 
 use super::SINCE;
 use super::pages::walk_at;
-use crate::feed::FeedOfPast;
 use crate::postgres::Shared;
 use crate::postgres::cells::Cells;
 use crate::postgres::line::Call;
@@ -19,7 +18,7 @@ use crate::postgres::link::Link;
 use crate::postgres::pages::seen;
 use crate::postgres::read_transaction::{begin_read, end_read, size};
 use crate::replication::{no_longer, only_entries};
-use crate::{FeedLog, Finder, GoesOn, ReplicationLog, Snapshot};
+use crate::{Finder, GoesOn, ReplicationLog, Snapshot};
 use openkv_core::model::{
     DeadLetter, Error, HitVisitor, IndexInfo, Key, Moment, Needs, Peek, PeekCursor, Peeked,
     QueueStats, Range, Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
@@ -171,10 +170,6 @@ impl Snapshot for PastSnapshot {
 
     fn stats(&mut self) -> Result<Stats> {
         size(&self.open()?, Versionstamp::new(self.moment.version))
-    }
-
-    fn feed(&mut self) -> Box<dyn FeedLog + '_> {
-        Box::new(FeedOfPast(self.moment.version))
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {

@@ -5,11 +5,9 @@ use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 
 use crate::postgres::cells::Cells;
-use crate::postgres::commit_statements::{CommitStatements, FeedExtent, kept_from_ms};
+use crate::postgres::commit_statements::{CommitStatements, kept_from_ms};
 use crate::postgres::entries::{EntryChanges, FetchArguments};
 use crate::postgres::errors::Fault;
-use crate::postgres::feed::ChangeRows;
-use crate::postgres::feed::trim::Extent;
 use crate::postgres::history::{Replaced, rows_to_trim};
 pub(super) use crate::postgres::line::Answers;
 use crate::postgres::line::{BEGIN, COMMIT, Call, Statements};
@@ -22,7 +20,6 @@ use crate::postgres::single_statement;
 use crate::postgres::transaction::{IDLE_WAIT, NOT_DURABLE, long_wait_ms};
 use crate::postgres::value_entries::{IndexChanges, PointArguments, entries_of};
 use crate::postgres::{LeaderLogs, Shared};
-use openkv_core::codec::change_log;
 use openkv_core::commit::{Effects, IndexPoint, OldRow, RowEffect, Sent};
 use openkv_core::index::EntryChange;
 use openkv_core::layer::{Commit, Event, FetchId, Fetched};
@@ -78,7 +75,7 @@ impl BatchStatements {
             index_changes.push(*index, entry, *added);
         }
         bytes += index_changes.bytes();
-        let LeaderLogs { feeds, replicates, remembers, messages: logs_messages } = &shared.logs;
+        let LeaderLogs { replicates, remembers, messages: logs_messages } = &shared.logs;
         let logs_messages = logs_messages.load(Ordering::Relaxed);
         let (mut sent, mut last_message) = (MessageChanges::default(), commit.last_message);
         let mut told = Vec::new();
@@ -90,17 +87,12 @@ impl BatchStatements {
                 told.push(LoggedMessage { version, id: last_message, kept });
             }
         }
-        let (mut logged, mut grown) = (ChangeRows::default(), Extent::default());
         let remembers = remembers.load(Ordering::Relaxed);
         let past = if remembers { Replaced::of(&changes) } else { Replaced::default() };
         let past_rows = past.len();
-        let segment = replicates.load(Ordering::Relaxed).then(|| SegmentRow {
-            first: version + 1,
-            changes: change_log::encode_all(commit.prev + 1, &changes, &told),
-        });
-        if feeds.load(Ordering::Relaxed) {
-            logged.add(changes, commit.now_ms, &mut grown);
-        }
+        let segment = replicates
+            .load(Ordering::Relaxed)
+            .then(|| SegmentRow::of(commit.prev + 1, &changes, &told));
         let (name, trims) = shared.new_batch();
         let statements = CommitStatements {
             db,
@@ -111,8 +103,6 @@ impl BatchStatements {
             uuid: uuid.map(|uuid| uuid.as_bytes().to_vec()),
             last_message,
             now_ms: commit.now_ms,
-            logs: false,
-            feed: FeedExtent::between(&Extent::default(), &grown),
             name: name.as_bytes().to_vec(),
             keys: keys.encoded().map(<[u8]>::to_vec),
             writes: logged_writes::encoded(&commit.records, commit.prev),
@@ -120,7 +110,6 @@ impl BatchStatements {
             entries,
             index_changes,
             messages: sent,
-            changes: logged,
             segment: segment.filter(|_| next != version),
             trims_past: if remembers { rows_to_trim(past_rows, version, next) } else { 0 },
             trims_log: trims.then(|| kept_from_ms(commit.now_ms)),

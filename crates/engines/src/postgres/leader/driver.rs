@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -26,9 +25,7 @@ use crate::{Report, Ticket, Work};
 use openkv_core::layer::{
     Action, Bounds, Commit, Event, FetchId, Layer, Lead, Moment, Remembered, Resolution,
 };
-use openkv_core::model::{
-    Error, Kind, POSTGRES_FEED_TRIM_COMMITS, POSTGRES_LEADER_IDLE_MS, Result,
-};
+use openkv_core::model::{Error, Kind, POSTGRES_LEADER_IDLE_MS, Result};
 
 /// A batch that was sent.
 struct InFlight {
@@ -56,7 +53,6 @@ enum Blocking {
     Acquired(Result<(Lead, Remembered)>),
     Resolved(Resolution),
     RanAlone(Box<RanAlone>),
-    Trimmed,
 }
 
 /// A batch that ran in a transaction of its own.
@@ -96,9 +92,6 @@ pub(super) struct Driver {
     reading: FuturesUnordered<Reading>,
     blocking: JoinSet<Blocking>,
     direct: Option<Direct>,
-    /// Whether changes are logged, and the commit after which the log is trimmed.
-    trims: Option<u64>,
-    trimming: bool,
 }
 
 impl Driver {
@@ -124,8 +117,6 @@ impl Driver {
             in_flight: VecDeque::new(),
             reading: FuturesUnordered::new(),
             blocking: JoinSet::new(),
-            trims: None,
-            trimming: false,
         };
         runtime.block_on(driver.serve())
     }
@@ -254,7 +245,6 @@ impl Driver {
                 }
                 self.step(Event::RanAlone(ticket, result)).await;
             }
-            Blocking::Trimmed => self.trimming = false,
         }
     }
 
@@ -282,7 +272,6 @@ impl Driver {
                 }
                 self.shared.committed(versions.0, versions.1);
                 self.step(Event::Durable(ticket)).await;
-                self.trim(versions.1);
             }
             Fate::Refused(error) => self.step(Event::Refused(ticket, error)).await,
             Fate::Interrupted(cause) => {
@@ -418,28 +407,7 @@ impl Driver {
         self.blocking.spawn_blocking(move || Blocking::Resolved(lead::resolve(&shared, epoch)));
     }
 
-    /// Trims the log of changes now and then, in a transaction of its own.
-    fn trim(&mut self, version: u64) {
-        let Some(next) = self.trims.filter(|next| version >= *next && !self.trimming) else {
-            return;
-        };
-        self.trims = Some(version.max(next) + POSTGRES_FEED_TRIM_COMMITS);
-        self.trimming = true;
-        let mut direct = Direct::new(self.shared.clone());
-        let now_ms = self.clock.map_or(0, |clock| clock.at_ms);
-        let deadline = Instant::now() + self.shared.busy;
-        self.blocking.spawn_blocking(move || {
-            if let Err(error) = direct.trim_changes(now_ms, deadline) {
-                tracing::warn!(%error, "trimming the log of changes");
-            }
-            Blocking::Trimmed
-        });
-    }
-
     fn hear_lead(&mut self, lead: &Lead) {
-        if self.shared.logs.feeds.load(Ordering::Relaxed) && self.trims.is_none() {
-            self.trims = Some(lead.version + POSTGRES_FEED_TRIM_COMMITS);
-        }
         if lead.clock_ms > 0 {
             self.hear_time(lead.clock_ms);
         }
