@@ -26,6 +26,11 @@ impl FeedState {
         let (complete, removed) = log.unwrap_or((version, removed));
         Self { on: log.is_some(), version, complete, removed }
     }
+
+    /// At a moment of the past, after this commit. There are no changes after it, and those before it are not known.
+    pub(super) fn of_past(version: u64) -> Self {
+        Self::of(version, version, Some((version, version)))
+    }
 }
 
 impl dyn Snapshot + '_ {

@@ -222,7 +222,7 @@ impl Snapshot for MemorySnapshot<'_> {
 
     fn feed_state(&mut self) -> Result<FeedState> {
         Ok(match self.past {
-            Some(Moment { version, .. }) => FeedState::of(version, version, None),
+            Some(Moment { version, .. }) => FeedState::of_past(version),
             None => self.tables.feed_state(),
         })
     }

@@ -8,7 +8,7 @@ use super::snapshot::{ReadStatements, expired, show};
 use super::statement::{Run, Statement};
 use super::values::{encoding, stamp};
 use crate::replication::{no_longer, only_entries};
-use crate::{Finder, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, ReplicationLog, Snapshot};
 use openkv_core::codec::replaced::Place;
 use openkv_core::model::{
     DeadLetter, Error, HitVisitor, IndexInfo, Moment, Peek, PeekCursor, Peeked, QueueStats, Result,
@@ -227,6 +227,10 @@ impl Snapshot for PastSnapshot<'_> {
     fn stats(&mut self) -> Result<Stats> {
         let stats = self.rows.stats()?;
         Ok(Stats { stamp: stamp(self.past.moment.version.cast_signed()), ..stats })
+    }
+
+    fn feed_state(&mut self) -> Result<FeedState> {
+        Ok(FeedState::of_past(self.past.moment.version))
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {

@@ -31,6 +31,9 @@ pub(super) fn next(
              turns it on again"
         )));
     }
+    if after == state.version {
+        return Ok((Batch { changes: Vec::new(), version: after }, false));
+    }
     if after >= state.complete {
         return logged(snapshot, range, after, state);
     }
@@ -50,7 +53,7 @@ pub(super) fn quiet(
 ) -> Result<Option<u64>> {
     let state = snapshot.feed_state()?;
     let mut quiet = (state.complete..=state.version).contains(&after);
-    if quiet {
+    if quiet && after < state.version {
         snapshot.changes(after, &mut |logged| {
             quiet = !range.contains(logged.key) || !is_reported(&logged);
             quiet

@@ -18,7 +18,7 @@ use crate::postgres::link::Link;
 use crate::postgres::pages::seen;
 use crate::postgres::read_transaction::{begin_read, end_read, size};
 use crate::replication::{no_longer, only_entries};
-use crate::{Finder, GoesOn, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
 use openkv_core::model::{
     DeadLetter, Error, HitVisitor, IndexInfo, Key, Moment, Needs, Peek, PeekCursor, Peeked,
     QueueStats, Range, Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
@@ -170,6 +170,10 @@ impl Snapshot for PastSnapshot {
 
     fn stats(&mut self) -> Result<Stats> {
         size(&self.open()?, Versionstamp::new(self.moment.version))
+    }
+
+    fn feed_state(&mut self) -> Result<FeedState> {
+        Ok(FeedState::of_past(self.moment.version))
     }
 
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
