@@ -132,7 +132,7 @@ for (const [name, makePlace] of Object.entries(PLACES)) {
 
     test("of four processes one runs the function, and all get its result", async (t) => {
       const place = await makePlace();
-      const asking = await workers(t, place, 4);
+      const asking = await workers(t, place, 4, { ttl: LONG_TTL_MS });
       const results = await Promise.all(asking.map((worker) => ask(worker, "once", "result")));
       assert.equal(new Set(results).size, 1);
     });

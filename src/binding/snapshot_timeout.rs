@@ -112,16 +112,21 @@ fn mind() {
         if quiet_looks < QUIET_LOOKS {
             continue;
         }
-        AWAKE.store(false, Ordering::SeqCst);
-        while is_quiet(&open_turns(&lanes)) {
-            let idle = Duration::from_millis(STORE_THREAD_IDLE_MS);
-            if !WOKEN.wait_for(&mut lanes, idle).timed_out() {
+        let mut is_any_open = true;
+        loop {
+            AWAKE.store(false, Ordering::SeqCst);
+            if !is_quiet(&open_turns(&lanes)) {
                 break;
             }
-            if !rest_unused(&lanes) {
+            let idle = Duration::from_millis(STORE_THREAD_IDLE_MS);
+            if !is_any_open {
                 WOKEN.wait(&mut lanes);
                 break;
             }
+            if !WOKEN.wait_for(&mut lanes, idle).timed_out() {
+                break;
+            }
+            is_any_open = rest_unused(&lanes);
         }
         AWAKE.store(true, Ordering::SeqCst);
         quiet_looks = 0;
