@@ -8,8 +8,9 @@ use openkv_core::model::Result;
 use openkv_engines::{GoesOn, Reader, Snapshot};
 
 pub(super) struct LaneReader {
-    make_reader: MakeReader,
+    // Closed before the engine may be.
     open: Option<Box<dyn Reader>>,
+    make_reader: MakeReader,
 }
 
 impl LaneReader {

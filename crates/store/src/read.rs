@@ -86,12 +86,12 @@ impl Wakes for ReadThreads {
         let next = pool.queue_due();
         if pool.waiting.is_empty() {
             self.alarm.set(next.filter(|_| pool.serving == 0));
-        } else if pool.serving == 0 && self.start(&mut pool).is_err() {
+        } else if pool.serving > 0 {
+            self.serve_waiting(pool);
+        } else if self.start(&mut pool).is_err() {
             pool.serving = 1;
             drop(pool);
             self.serve(Duration::ZERO);
-        } else {
-            self.serve_waiting(pool);
         }
     }
 }

@@ -95,11 +95,10 @@ pub struct SqliteEngine {
     busy: Duration,
     memory: PageMemory,
     own: Arc<OwnCommits>,
-    /// The last connection to close moves the log into the file and deletes it, which a read-only
-    /// connection cannot do: without this connection two files would remain. The checks for
-    /// external commits read with it, so it waits for no lock.
-    last_to_close: Arc<Mutex<Connection>>,
-    // Dropped after all connections are closed.
+    /// The connection that has prepared the file, for the first writer.
+    prepared: Mutex<Option<Connection>>,
+    // Dropped after all connections are closed, since the last may be one that only reads: such a connection cannot
+    // move the log into the file and delete it.
     _leftover: Leftover,
     /// Released once all connections are closed.
     claim: FileClaim,
@@ -191,8 +190,7 @@ impl SqliteEngine {
             identity::keep_log(&first, false).map_err(named)?;
         }
         let encoding = prepared.map_err(named)?;
-        first.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
-        let last_to_close = Arc::new(Mutex::new(first));
+        let prepared = Mutex::new((!readonly).then_some(first));
         let leftover = Leftover::of(path, readonly);
         let (path, own) = (path.to_owned(), Arc::default());
         Ok(Self {
@@ -203,7 +201,7 @@ impl SqliteEngine {
             busy,
             memory: PageMemory::default(),
             own,
-            last_to_close,
+            prepared,
             _leftover: leftover,
             claim,
         })
@@ -270,8 +268,10 @@ impl Engine for SqliteEngine {
         if self.readonly {
             return Err(Error::denied("the database was opened with readonly: true"));
         }
+        let prepared = self.prepared.lock().take();
+        let open = || connection::open(&self.path, Access::Write, self.busy);
+        let connection = prepared.map_or_else(open, Ok)?;
         // The writer waits for locks itself.
-        let connection = connection::open(&self.path, Access::Write, self.busy)?;
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         connection::limit_cache(&connection, self.memory)?;
         let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;
@@ -284,7 +284,9 @@ impl Engine for SqliteEngine {
         if self.sealed.is_some() {
             return Ok(None);
         }
-        let connection = self.last_to_close.clone();
+        let connection = connection::open(&self.path, Access::Read, self.busy)?;
+        // The checks wait for no lock.
+        connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         // The file does not say which keys a commit has changed.
         let wake = Box::new(move || tell(&ExternalCommits::Unknown));
         external::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)

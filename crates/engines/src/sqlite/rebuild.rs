@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::connection::{self, Access};
 use super::errors::failure;
 use super::identity;
 use super::integrity_check::check;
@@ -164,7 +165,7 @@ pub fn verify(path: &Path) -> Result<()> {
 
 impl SqliteEngine {
     fn index_names(&self) -> Result<Vec<String>> {
-        let connection: &Connection = &self.last_to_close.lock();
+        let connection = connection::open(&self.path, Access::Read, self.busy)?;
         let mut names =
             connection.prepare("SELECT name FROM openkv_index ORDER BY name").map_err(failure)?;
         let names = names.query_map([], |row| row.get(0)).map_err(failure)?;

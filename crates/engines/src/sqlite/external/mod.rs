@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::statement::Statement;
@@ -57,10 +56,10 @@ impl OwnCommits {
     }
 }
 
-/// Watches until the guard is dropped. `connection` must have read the file and must not wait for
-/// locks, because all watched files share the thread that reads with it.
+/// Watches until the guard is dropped. `connection` must not wait for locks, because all watched files
+/// share the thread that reads with it.
 pub(super) fn watch(
-    connection: Arc<Mutex<Connection>>,
+    connection: Connection,
     wal: PathBuf,
     own: Arc<OwnCommits>,
     wake: Box<dyn Fn() + Send>,
@@ -72,8 +71,7 @@ pub(super) fn watch(
 
 /// Checks whether another process has committed since the last check.
 struct Looker {
-    /// `None` only during drop, which needs the connection too.
-    counter: Option<Counter>,
+    counter: Counter,
     index: WalIndex,
     own: Arc<OwnCommits>,
     wake: Box<dyn Fn() + Send>,
@@ -83,28 +81,25 @@ struct Looker {
     external_commits: u64,
     // Last field, so that it is dropped last: it keeps the wal-index mapped and the statement
     // valid.
-    connection: Arc<Mutex<Connection>>,
+    _connection: Connection,
 }
 
 impl Looker {
     fn new(
-        connection: Arc<Mutex<Connection>>,
+        connection: Connection,
         own: Arc<OwnCommits>,
         wake: Box<dyn Fn() + Send>,
     ) -> Result<Self> {
-        let held = connection.lock();
         let sql = "SELECT version FROM data_version WHERE k = 0";
-        let mut counter = Counter(Statement::prepare(&held, sql)?);
+        let mut counter = Counter(Statement::prepare(&connection, sql)?);
         // The mapping exists only after a read.
         counter.read()?;
-        let Some(index) = WalIndex::of(&held) else {
+        let Some(index) = WalIndex::of(&connection) else {
             let reason = "the database is not in WAL mode, so it cannot be watched";
             return Err(Error::unsupported(reason));
         };
-        drop(held);
         let external_commits = own.external_commits();
-        let counter = Some(counter);
-        Ok(Self { counter, index, own, wake, seen: None, external_commits, connection })
+        Ok(Self { counter, index, own, wake, seen: None, external_commits, _connection: connection })
     }
 
     fn look(&mut self) {
@@ -115,22 +110,13 @@ impl Looker {
         // The first check always wakes: commits before it were not announced.
         let first = self.seen.replace(header).is_none();
         let met = self.own.external_commits();
-        let held = self.connection.lock();
         // A counter that cannot be read may include commits of other processes.
-        let version = self.counter.as_mut().and_then(|counter| counter.read().ok());
-        drop(held);
+        let version = self.counter.read().ok();
         let ours = version.is_some_and(|version| self.own.left_last(version));
         if first || met != self.external_commits || !ours {
             self.external_commits = met;
             (self.wake)();
         }
-    }
-}
-
-impl Drop for Looker {
-    fn drop(&mut self) {
-        let _held = self.connection.lock();
-        self.counter = None;
     }
 }
 
