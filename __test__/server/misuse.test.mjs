@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
-import { sleep, until } from "../kit/time.mjs";
+import { guard, HANG_MS, sleep, until } from "../kit/time.mjs";
 import { message } from "../remote/protobuf.mjs";
 import { kill, spawnServer } from "./children.mjs";
 
@@ -132,7 +132,8 @@ async function untaken(path) {
 }
 
 /** The end of a session, with or without a word. */
-const closing = (session) => new Promise((resolve) => session.on("close", resolve));
+const closing = (session) =>
+  guard(new Promise((resolve) => session.on("close", resolve)), HANG_MS, "a session ends");
 
 /** Writes a byte now and then, until the other end has enough of it. */
 async function drip(told, bytes, everyMs) {

@@ -76,6 +76,11 @@ impl Pool {
         for (_, job) in self.delayed.extract_if(.., |(at, _)| *at <= now) {
             self.waiting.push_back(QueuedRead { patience: None, job });
         }
+        self.next_due()
+    }
+
+    /// The time of the next delayed job, which may be over.
+    fn next_due(&self) -> Option<Instant> {
         self.delayed.iter().map(|(at, _)| *at).min()
     }
 }
@@ -129,7 +134,7 @@ impl ReadThreads {
         }
         pool.delayed.push((Instant::now() + wait, job));
         if pool.serving == 0 {
-            self.alarm.set(pool.queue_due());
+            self.alarm.set(pool.next_due());
         } else {
             self.arrived.notify_one();
         }
