@@ -13,7 +13,7 @@ WAIT_MS_MAX = 20
 DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h|d))+")
 
 # As in run.mjs: the dead letters of `letters` have the numbers from 1 on, the messages of `mail` the next
-# ones, and those of `kept`, which no request consumes, the next ones.
+# ones, those of `kept`, which no request consumes, the next ones, and that of `ended`, which has a result, the next one.
 MESSAGES = 300
 # As in run.mjs: the schedules s0, s1, … of `mail`.
 SCHEDULES = 20
@@ -58,8 +58,12 @@ def before_call(_context, case, **_kwargs):
         if "path" in (case.path_parameters or {}) and case.method == "GET":
             case.path_parameters = {**case.path_parameters, "path": "entry"}
         if "id" in (case.path_parameters or {}):
-            queue, first = ("letters", 1) if "/dlq/" in case.path else ("kept", 1 + 2 * MESSAGES)
-            number = first + next(numbers[queue]) % MESSAGES
+            queue, first, count = ("kept", 1 + 2 * MESSAGES, MESSAGES)
+            if "/dlq/" in case.path:
+                queue, first = ("letters", 1)
+            if case.path.endswith(("/result", "/progress")):
+                queue, first, count = ("ended", 1 + 3 * MESSAGES, 1)
+            number = first + next(numbers[queue]) % count
             case.path_parameters = {**case.path_parameters, "id": number}
             query["queue"] = queue
         if case.path.endswith("/queue/schedules/{name}"):

@@ -7,6 +7,7 @@
 //
 // Installs Schemathesis into target/schemathesis, by the versions in requirements.txt.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -50,10 +51,26 @@ async function fill() {
   for (const _ of numbers) await (await letters.receive()).nack();
   for (const name of ["mail", "kept"])
     await Promise.all(numbers.map((number) => enqueue(kv.queue(name), number)));
+  await end(kv.queue("ended"));
   for (let number = 0; number < SCHEDULES; number++) {
     await kv.queue("mail").schedule(`s${number}`, { every: 86_400_000 }, number);
   }
   await kv.close();
+}
+
+/** Runs a message, whose progress and result stay. hooks.py has its number: it is the next one. */
+async function end(queue) {
+  const stop = new AbortController();
+  const handler = async (_value, message) => {
+    await message.progress({ percent: 50 });
+    return "done";
+  };
+  const listening = queue.listen(handler, { signal: stop.signal });
+  const { id } = await queue.enqueue(1, { keepResult: "1h" });
+  assert.equal(Number(id), 3 * MESSAGES + 1);
+  assert.equal((await queue.result(id, { wait: "30s" })).value, "done");
+  stop.abort();
+  await listening;
 }
 
 async function run() {
