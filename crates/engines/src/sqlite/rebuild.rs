@@ -7,8 +7,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-
 use super::connection::{self, Access};
 use super::errors::failure;
 use super::identity;

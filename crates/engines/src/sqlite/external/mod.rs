@@ -99,7 +99,15 @@ impl Looker {
             return Err(Error::unsupported(reason));
         };
         let external_commits = own.external_commits();
-        Ok(Self { counter, index, own, wake, seen: None, external_commits, _connection: connection })
+        Ok(Self {
+            counter,
+            index,
+            own,
+            wake,
+            seen: None,
+            external_commits,
+            _connection: connection,
+        })
     }
 
     fn look(&mut self) {
