@@ -20,8 +20,8 @@ pub struct FeedState {
 }
 
 impl FeedState {
-    /// Of a database whose last commits are `version`, and `removed` with a removal. `log`: `complete` and
-    /// `removed` of the log, if it is on.
+    /// Of a database whose last commit is `version`, and whose last commit with a removal is `removed`. `log`: the
+    /// same two of the log, [`Self::complete`] and [`Self::removed`]; `None` if it is off.
     pub(super) fn of(version: u64, removed: u64, log: Option<(u64, u64)>) -> Self {
         let (complete, removed) = log.unwrap_or((version, removed));
         Self { on: log.is_some(), version, complete, removed }

@@ -311,7 +311,7 @@ pub trait Snapshot: Finder {
         Ok(None)
     }
 
-    /// How far feeds can read back. An engine without a log has the last commit, and so has a moment of the past.
+    /// How far feeds can read back. By default that of an engine without a log: not at all.
     ///
     /// # Errors
     /// Errors of the medium.

@@ -5,6 +5,24 @@ use super::Malformed;
 use super::cbor::{Item, ItemRef, LazyReader};
 use crate::model::{Encoding, Error, Result};
 
+/// The last parts of the keys of entries about messages, by what happened (docs/format.md §2.3).
+pub mod happened {
+    /// Its commit is durable.
+    pub const ENQUEUED: &str = "enqueued";
+    /// A handler has it.
+    pub const STARTED: &str = "started";
+    /// A handler has told how far it is.
+    pub const PROGRESS: &str = "progress";
+    /// A delivery has failed, and a retry follows.
+    pub const FAILED: &str = "failed";
+    /// It is acknowledged.
+    pub const COMPLETED: &str = "completed";
+    /// It is a dead letter.
+    pub const DEAD: &str = "dead";
+    /// It is cancelled, or was while a handler had it.
+    pub const CANCELLED: &str = "cancelled";
+}
+
 /// What happened to a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobEntry<'v> {

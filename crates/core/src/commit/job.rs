@@ -6,6 +6,7 @@
 
 use super::effect::NewRow;
 use super::transaction::{LockedMessage, Undelivered};
+use crate::codec::job_entry::happened;
 use crate::codec::{cbor, key, message_context};
 use crate::model::{
     CANCELLED_KEPT_MS, EncodedValue, Encoding, JOB_ENTRIES, KEEP_RESULT, Key, KeyPart, Message,
@@ -28,8 +29,12 @@ impl Tracked {
 
     /// The entry of the commit that has enqueued it.
     pub(super) fn enqueued(self, id: i64, version: u64, now_ms: i64) -> Result<(Key, NewRow)> {
-        let Undelivered { mut keys, value, expire_at_ms } =
-            entry(&[&self.queue, &id.to_string(), "enqueued"], self.kept_ms, now_ms, vec![])?;
+        let Undelivered { mut keys, value, expire_at_ms } = entry(
+            &[&self.queue, &id.to_string(), happened::ENQUEUED],
+            self.kept_ms,
+            now_ms,
+            vec![],
+        )?;
         let key = keys.pop().unwrap_or_else(|| Key::from_encoded(Vec::new()));
         Ok((key, NewRow { version, value, expire_at_ms }))
     }
@@ -43,13 +48,13 @@ pub(super) fn failed(
     now_ms: i64,
 ) -> Result<Option<Undelivered>> {
     let Some(Tracked { queue, kept_ms }) = Tracked::of(&locked.message) else { return Ok(None) };
-    let event = if is_dead { "dead" } else { "failed" };
+    let what = if is_dead { happened::DEAD } else { happened::FAILED };
     let error = vec![("name", text(reason.name())), ("message", text(reason.message()))];
     let fields = vec![
         ("attempts", Field::Node(Node::Number(f64::from(locked.attempts)))),
         ("error", Field::Object(error)),
     ];
-    entry(&[&queue, &locked.id.to_string(), event], kept_ms, now_ms, fields).map(Some)
+    entry(&[&queue, &locked.id.to_string(), what], kept_ms, now_ms, fields).map(Some)
 }
 
 /// The entries about a message that is cancelled, and about the last such message of its queue.
@@ -61,9 +66,9 @@ pub(super) fn cancelled(
 ) -> Result<[Undelivered; 2]> {
     let kept_ms = kept_ms(message).unwrap_or(CANCELLED_KEPT_MS);
     let id = id.to_string();
-    let of_message = entry(&[queue, &id, "cancelled"], kept_ms, now_ms, vec![])?;
+    let of_message = entry(&[queue, &id, happened::CANCELLED], kept_ms, now_ms, vec![])?;
     let fields = vec![("id", Field::Node(text(&id)))];
-    Ok([of_message, entry(&[queue, "cancelled"], CANCELLED_KEPT_MS, now_ms, fields)?])
+    Ok([of_message, entry(&[queue, happened::CANCELLED], CANCELLED_KEPT_MS, now_ms, fields)?])
 }
 
 /// How long what is known of a message is kept.

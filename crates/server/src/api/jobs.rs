@@ -30,7 +30,7 @@ use crate::data::{Client, store_of};
 use crate::feed::{self, BATCH_BYTES_MAX, Following};
 use crate::memory::Claim;
 use crate::watch;
-use openkv_core::codec::job_entry::JobEntry;
+use openkv_core::codec::job_entry::{JobEntry, happened};
 use openkv_core::codec::key;
 use openkv_core::model::{
     Change, ChangeKind, Encoding, Entry as StoredEntry, Error, JOB_ENTRIES, Key, KeyPart, Result,
@@ -51,13 +51,10 @@ pub(super) enum MessageEnd {
 
 /// The ends, with the last parts of the keys of their entries.
 const ENDS: [(&str, MessageEnd); 3] = [
-    ("completed", MessageEnd::Completed),
-    ("dead", MessageEnd::Dead),
-    ("cancelled", MessageEnd::Cancelled),
+    (happened::COMPLETED, MessageEnd::Completed),
+    (happened::DEAD, MessageEnd::Dead),
+    (happened::CANCELLED, MessageEnd::Cancelled),
 ];
-
-/// The last part of the key of the progress of a message.
-const PROGRESS: &str = "progress";
 
 /// What has happened to a message.
 #[derive(Clone, Copy, Serialize, ToSchema)]
@@ -77,13 +74,13 @@ pub(super) enum MessageEventType {
 
 /// The events, with the last parts of the keys of their entries.
 const EVENTS: [(&str, MessageEventType); 7] = [
-    ("enqueued", MessageEventType::Enqueued),
-    ("started", MessageEventType::Started),
-    (PROGRESS, MessageEventType::Progress),
-    ("failed", MessageEventType::Failed),
-    ("completed", MessageEventType::Completed),
-    ("dead", MessageEventType::Dead),
-    ("cancelled", MessageEventType::Cancelled),
+    (happened::ENQUEUED, MessageEventType::Enqueued),
+    (happened::STARTED, MessageEventType::Started),
+    (happened::PROGRESS, MessageEventType::Progress),
+    (happened::FAILED, MessageEventType::Failed),
+    (happened::COMPLETED, MessageEventType::Completed),
+    (happened::DEAD, MessageEventType::Dead),
+    (happened::CANCELLED, MessageEventType::Cancelled),
 ];
 
 /// How a message has ended.
@@ -204,8 +201,8 @@ pub(super) async fn result(client: Extension<Admitted>, request: Request) -> Ans
         ended = end_of(&client, &keys).await?;
     }
     let Some((state, entry)) = ended else { return Err(no_result(&queue, id)) };
-    entry_answer(entry, form, move |told| {
-        let JobEntry { at_ms, attempts: _, value, error } = told;
+    entry_answer(entry, form, move |read| {
+        let JobEntry { at_ms, attempts: _, value, error } = read;
         let (error_name, error) = error.unzip();
         let (at, value) = (to_rfc3339(at_ms), stored(value));
         let body = ResultBody { state, at, value, value_error: None, error_name, error };
@@ -273,11 +270,11 @@ pub(super) async fn progress(client: Extension<Admitted>, request: Request) -> A
     let query = Query::of(&head.uri, &["queue"])?;
     let (queue, id) = message_of(&client, &head.uri, &query)?;
     let form = wanted(&head, Form::OF_DOCUMENTS)?;
-    let key = job_key(&[&queue, &id.to_string(), PROGRESS])?;
+    let key = job_key(&[&queue, &id.to_string(), happened::PROGRESS])?;
     let Found { entries: found, claim, bytes: _ } = entry(&client, &key).await?;
     let Some(found) = found else { return Err(no_progress(&queue, id)) };
-    entry_answer((found, claim), form, move |told| {
-        let JobEntry { at_ms, attempts, value, error: _ } = told;
+    entry_answer((found, claim), form, move |read| {
+        let JobEntry { at_ms, attempts, value, error: _ } = read;
         let (at, value) = (to_rfc3339(at_ms), stored(value));
         Written::of(form, 0, &ProgressBody { at, attempts, value, value_error: None })
     })
@@ -299,14 +296,14 @@ fn event_of(change: &Change) -> Option<MessageEvent<'_>> {
     let parts = key::decode(change.key.as_bytes()).ok()?;
     let [_, _, KeyPart::String(id), KeyPart::String(name)] = parts.as_slice() else { return None };
     let (_, r#type) = EVENTS.into_iter().find(|(known, _)| known == name)?;
-    let told = JobEntry::read(value.encoding, &value.bytes).ok()?;
-    let (error_name, error) = told.error.unzip();
+    let read = JobEntry::read(value.encoding, &value.bytes).ok()?;
+    let (error_name, error) = read.error.unzip();
     Some(MessageEvent {
         r#type,
         id: id.clone(),
-        at: to_rfc3339(told.at_ms),
-        attempts: told.attempts,
-        value: stored(told.value),
+        at: to_rfc3339(read.at_ms),
+        attempts: read.attempts,
+        value: stored(read.value),
         value_error: None,
         error_name,
         error,
@@ -323,12 +320,12 @@ impl feed::Form for Events {
     const TELLS_GAPS: bool = true;
 
     fn batch(&mut self, version: u64, changes: &[Change]) -> Result<Vec<u8>> {
-        let told: Vec<_> = changes.iter().filter_map(event_of).collect();
+        let events: Vec<_> = changes.iter().filter_map(event_of).collect();
         let stamp = Versionstamp::new(version);
-        if told.is_empty() {
+        if events.is_empty() {
             return Ok(ping(stamp).into_bytes());
         }
-        let data = Written::of(self.form, 0, &told)?.into_text();
+        let data = Written::of(self.form, 0, &events)?.into_text();
         Ok(event("events", &data, Some(&hex(stamp))).into_bytes())
     }
 
@@ -365,7 +362,7 @@ pub(super) async fn follow(client: Extension<Admitted>, request: Request) -> Ans
     let place = database.take_watch().await?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(BATCH_BYTES_MAX);
-    let told = Events { form: form_of(&head) };
+    let form = Events { form: form_of(&head) };
     let since = since.map(Versionstamp::version);
-    Ok(events(&client, Following::open((store, place), claim, (range, since), told)))
+    Ok(events(&client, Following::open((store, place), claim, (range, since), form)))
 }

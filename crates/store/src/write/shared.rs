@@ -121,8 +121,8 @@ impl Rest {
     }
 }
 
-/// The writer thread, which ends after this time without work. It drops the state once the store is closed and after a panic, and with it the engine's
-/// writer, which rolls its transaction back.
+/// The writer thread. It ends after `idle` without work, and leaves the state for the next one. Once the store is
+/// closed, and after a panic, it drops the state, and with it the engine's writer, which rolls its transaction back.
 fn serve<W: Writer>(shared: &WriterState<W>, idle: Duration) {
     let write_queue = &*shared.write_queue;
     let mut place = shared.state.lock();
