@@ -195,7 +195,8 @@ test("a dropped database is refused, and its replica removed; others stay", asyn
   const watch = await get(server, "/shop/api/watch/prefix?prefix=name", shop.token);
   assert.equal(watch.status, 200);
   await primary.admin("DELETE", "/shop");
-  await until(() => files().every((file) => file.startsWith("blog.")), "the removal");
+  const isRemoved = () => files().every((file) => file.startsWith("blog."));
+  await until(isRemoved, () => `the removal; there are ${files()}`);
   for await (const _ of watch.body);
   assert.equal((await get(server, "/shop/api/keys/name", shop.token)).status, 401);
   assert.equal((await get(server, "/blog/api/keys/name", blog.token)).status, 200);
@@ -207,7 +208,10 @@ test("a dropped database is refused, and its replica removed; others stay", asyn
   await other.kv.set(["other"], true);
   const [before] = files();
   const again = await spawn(options);
-  await until(() => !files().includes(before), "the removal of the first blog");
+  await until(
+    () => !files().includes(before),
+    () => `the removal of ${before}; there are ${files()}`,
+  );
   await has(again, "blog", "other", true, other.token);
 });
 

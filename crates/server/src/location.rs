@@ -112,7 +112,7 @@ impl Location {
     pub(super) fn destroy(&self) -> Result<()> {
         match self {
             Self::File { path, .. } | Self::Replica { path, .. } => {
-                remove_files(path);
+                files(path).iter().for_each(|file| remove_file(file));
                 Ok(())
             }
             Self::Shared { members, name } => members.destroy(name),
@@ -120,14 +120,12 @@ impl Location {
     }
 }
 
-/// Removes a database's file and those beside it.
-pub(super) fn remove_files(path: &Path) {
-    for file in files(path) {
-        if let Err(error) = std::fs::remove_file(&file)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
-        }
+/// Removes a file of a dropped database, if it is there.
+pub(super) fn remove_file(file: &Path) {
+    if let Err(error) = std::fs::remove_file(file)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, file = %file.display(), "removing the file of a dropped database");
     }
 }
 

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::answer::Refusal;
 use super::database::{Database, Description};
-use super::location::{Location, remove_files};
+use super::location::{Location, remove_file};
 use super::memory::ServerMemory;
 use super::options::{Quotas, replica_target};
 use super::read_server::{Http, Primary, Questions, Unanswered};
@@ -259,15 +259,10 @@ impl PrimaryFolder {
     /// Asks for the databases of the primary at intervals: removes the replicas of dropped ones, and
     /// follows all that it can if it is advertised, since clients find it only where it follows.
     pub(super) async fn keep_up(self: Arc<Self>) {
-        let mut removed = BTreeSet::new();
         loop {
             match self.questions.catalog(&self.token).await {
                 Ok(catalog) => {
-                    let dropped: Vec<_> = catalog.dropped.difference(&removed).copied().collect();
-                    for id in dropped {
-                        self.remove(id).await;
-                        removed.insert(id);
-                    }
+                    self.remove_dropped(&catalog.dropped).await;
                     if self.advertised.is_some() {
                         self.follow_all(&catalog.names).await;
                     }
@@ -305,26 +300,25 @@ impl PrimaryFolder {
         }
     }
 
-    /// Removes the replica of a database that the primary has dropped.
-    async fn remove(&self, id: Uuid) {
-        let known = {
+    /// Removes the replicas of databases that the primary has dropped. A file that an opening at the same moment
+    /// creates goes with the next call.
+    async fn remove_dropped(&self, dropped: &BTreeSet<Uuid>) {
+        let known: Vec<_> = {
             let mut copies = self.copies.lock();
-            let name = copies.iter().find(|(_, kept)| kept.database.id == id);
-            let name = name.map(|(name, _)| name.clone());
-            name.and_then(|name| copies.remove(&name))
+            copies.extract_if(.., |_, kept| dropped.contains(&kept.database.id)).collect()
         };
-        let folder = self.folder.clone();
+        let (folder, dropped) = (self.folder.clone(), dropped.clone());
         let removed = tokio::task::spawn_blocking(move || {
-            if let Some(Kept { database, .. }) = known {
+            for (_, Kept { database, .. }) in known {
                 database.destroy();
             }
-            for file in files_of(&folder, id) {
+            for file in files_of(&folder, &dropped) {
                 tracing::info!(file = %file.display(), "removing the replica of a dropped database");
-                remove_files(&file);
+                remove_file(&file);
             }
         });
         if removed.await.is_err() {
-            tracing::error!(%id, "removing a replica ended by a panic; please report this");
+            tracing::error!("removing replicas ended by a panic; please report this");
         }
     }
 
@@ -352,14 +346,15 @@ fn least_recent(uses: &[(bool, Instant)]) -> Option<usize> {
     idle.min_by_key(|(_, (_, used))| *used).map(|(at, _)| at)
 }
 
-/// The files of replicas of a database.
-fn files_of(folder: &Path, id: Uuid) -> Vec<PathBuf> {
-    let end = format!(".{id}.sqlite3");
+/// The files of replicas of these databases, and those that SQLite puts beside them.
+fn files_of(folder: &Path, databases: &BTreeSet<Uuid>) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_of_it = |file: &PathBuf| {
-        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(&end))
+    let is_of_one = |file: &PathBuf| {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let id = name.and_then(|name| name.rsplit_once(".sqlite3")?.0.rsplit_once('.'));
+        id.and_then(|(_, id)| Uuid::try_parse(id).ok()).is_some_and(|id| databases.contains(&id))
     };
-    files.map(|file| file.path()).filter(is_of_it).collect()
+    files.map(|file| file.path()).filter(is_of_one).collect()
 }
 
 #[cfg(test)]
@@ -379,10 +374,13 @@ mod tests {
     fn only_the_files_of_one_database_are_found() {
         let folder = tempfile::TempDir::new().unwrap();
         let id = |byte| uuid::Builder::from_random_bytes([byte; 16]).into_uuid();
-        for name in [format!("a.{}.sqlite3", id(1)), format!("b.{}.sqlite3", id(2)), "x".into()] {
+        let of_first = ["", "-wal"].map(|end| format!("a.{}.sqlite3{end}", id(1)));
+        let others = [format!("b.{}.sqlite3", id(2)), format!("{}", id(1)), "x.sqlite3".into()];
+        for name in of_first.iter().chain(&others) {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let found = files_of(folder.path(), id(1));
-        assert_eq!(found, [folder.path().join(format!("a.{}.sqlite3", id(1)))]);
+        let mut found = files_of(folder.path(), &BTreeSet::from([id(1), id(3)]));
+        found.sort();
+        assert_eq!(found, of_first.map(|name| folder.path().join(name)));
     }
 }

@@ -35,7 +35,7 @@ pub const LONG_READ_MS_MAX: u64 = 300_000;
 pub const SERVER_LONG_READ_MS_MAX: u64 = 60_000;
 
 /// How long such work may continue after its handle was closed.
-pub const CLOSE_GRACE_MS: u64 = 100;
+pub const CLOSE_GRACE_MS: u64 = 1000;
 
 /// Virtual machine instructions of SQLite between two checks for cancellation.
 pub const LONG_READ_INSTRUCTIONS: i32 = 1000;
