@@ -6,7 +6,7 @@ import { guard, sleep, until } from "../kit/time.mjs";
 import { onEveryKind } from "./databases.mjs";
 
 /** A lock that is renewed three times as often. */
-const LOCK_MS = 1_000;
+const LOCK_MS = 2_000;
 
 onEveryKind("jobs", suite);
 

@@ -60,7 +60,7 @@ onEveryKind("leases", (fresh) => {
 
   test("it is renewed while it is held", async () => {
     const kv = await fresh();
-    const lease = await kv.lease(KEY, { ttl: 300 });
+    const lease = await kv.lease(KEY, { ttl: 3000 });
     const { expireAt: before } = await kv.ttl(KEY);
     await until(async () => (await kv.ttl(KEY)).expireAt > before, "a renewal");
     assert.equal(lease.signal.aborted, false);

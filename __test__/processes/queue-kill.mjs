@@ -11,12 +11,13 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { newFolder } from "../kit/folder.mjs";
-import { guard, sleep } from "../kit/time.mjs";
+import { guard, sleep, until } from "../kit/time.mjs";
 import { startChild } from "./children.mjs";
 import { openKv, serve } from "./target.mjs";
 
 const CONSUMER = new URL("./queue-kill/consumer.mjs", import.meta.url);
-const LOCK_MS = 500;
+/** Longer than a loaded machine keeps a living consumer from renewing its locks. */
+const LOCK_MS = 5_000;
 /** From the end of a lock to the next delivery: a guard, since a loaded machine delivers late. */
 const LATE_MS_MAX = 10_000;
 const HANG_MS = 60_000;
@@ -43,10 +44,12 @@ export async function killConsumers(path, messages, options) {
   let takenOver = 0;
   let latest = 0;
   let finish;
-  const finished = new Promise((resolve) => (finish = resolve));
+  let fail;
+  const finished = new Promise((resolve, reject) => ([finish, fail] = [resolve, reject]));
+  finished.catch(() => {});
 
   function start(name) {
-    const onLine = (line) => {
+    const follow = (line) => {
       const { event, n, at } = JSON.parse(line);
       if (event === "begin") {
         const holder = begun.get(n);
@@ -65,30 +68,42 @@ export async function killConsumers(path, messages, options) {
         if (done.size === messages) finish();
       }
     };
+    const onLine = (line) => {
+      try {
+        follow(line);
+      } catch (error) {
+        fail(error);
+      }
+    };
     return { name, child: startChild(CONSUMER, { path, options, lockMs: LOCK_MS }, { onLine }) };
   }
 
   let names = 0;
   const consumers = Array.from({ length: CONSUMERS }, () => start(`c${names++}`));
-  for (let n = 0; n < messages; n++) {
-    await queue.enqueue(n, { backoffSchedule: [0, 0, 0, 0, 0] });
+  try {
+    for (let n = 0; n < messages; n++) {
+      await queue.enqueue(n, { backoffSchedule: [0, 0, 0, 0, 0] });
+    }
+    for (let kill = 0; kill < CONSUMERS; kill++) {
+      await sleep(80);
+      const victim = consumers.shift();
+      victim.child.kill();
+      await victim.child.ended;
+      deaths.set(victim.name, Date.now());
+      consumers.push(start(`c${names++}`));
+    }
+    await guard(finished, HANG_MS, `${messages} messages; ${done.size} are done`);
+    // The ends are told before they are durable, so the end of a killed consumer may be told twice.
+    const isEmpty = async () => (await queue.stats()).total === 0;
+    await until(isEmpty, "the end of the last message", HANG_MS);
+    const { total, dead } = await queue.stats();
+    for (const { child } of consumers) child.hangUp();
+    await Promise.all(consumers.map(({ child }) => child.ended));
+    assert.deepEqual({ total, dead }, { total: 0, dead: 0 });
+  } finally {
+    for (const { child } of consumers) child.kill();
+    await kv.close();
   }
-  for (let kill = 0; kill < CONSUMERS; kill++) {
-    await sleep(80);
-    const victim = consumers.shift();
-    victim.child.kill();
-    await victim.child.ended;
-    deaths.set(victim.name, Date.now());
-    consumers.push(start(`c${names++}`));
-  }
-  await guard(finished, HANG_MS, `${messages} messages; ${done.size} are done`);
-  // The ends are told before they are durable.
-  for (let left = 200; (await queue.stats()).total > 0 && left > 0; left--) await sleep(10);
-  const { total, dead } = await queue.stats();
-  for (const { child } of consumers) child.hangUp();
-  await Promise.all(consumers.map(({ child }) => child.ended));
-  await kv.close();
-  assert.deepEqual({ total, dead }, { total: 0, dead: 0 });
   assert.ok(latest <= LATE_MS_MAX, `taken over ${latest} ms after the lock's end`);
   return { takenOver, latest };
 }
