@@ -58,7 +58,6 @@ pub(super) fn base() -> openapi::OpenApi {
 }
 
 /// The text of a document, and its page.
-#[derive(Clone)]
 pub(super) struct Document {
     text: Bytes,
     pub(super) page: Page,

@@ -65,8 +65,7 @@ pub(super) mod watch_prefix;
 pub(super) mod write;
 pub(super) mod written;
 
-use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -80,11 +79,13 @@ use hyper::{Method, StatusCode};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::cors::CorsLayer;
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::{Serving, host};
 pub(super) use admit::refused;
+use document::Document;
 use openkv_core::model::HTTP_COMPRESS_BYTES_MIN;
 use openkv_wire::protocol::backup::HASH_HEADER;
 pub(super) use problem::Problem;
@@ -193,20 +194,32 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
 
 /// The routes of the API of a server.
 pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
-    let is_folder = serving.catalog.is_folder();
-    let base = if is_folder { "/{database}/api" } else { BASE };
-    let (router, found) = OpenApiRouter::with_openapi(document::base())
-        .merge(reads(serving, base))
-        .merge(writes(serving, base))
-        .split_for_parts();
-    let document = document::completed(found, is_folder);
-    let page = document.page.clone();
+    let (router, _) = described(serving);
     let pages = Router::new()
-        .route("/openapi.json", get(move || ready(document.answer())))
-        .route(DOCS, get(move || ready(page.answer())))
+        .route("/openapi.json", get(async |State(serving)| document_of(&serving).answer()))
+        .route(DOCS, get(async |State(serving)| document_of(&serving).page.answer()))
         .route(METRICS, get(metrics::of_server))
         .route_layer(from_fn_with_state(serving.clone(), admit::of_host));
     router.merge(pages).method_not_allowed_fallback(not_allowed)
+}
+
+/// The routes below databases, and their descriptions.
+fn described(serving: &Arc<Serving>) -> (Router<Arc<Serving>>, OpenApi) {
+    let base = if serving.catalog.is_folder() { "/{database}/api" } else { BASE };
+    OpenApiRouter::with_openapi(document::base())
+        .merge(reads(serving, base))
+        .merge(writes(serving, base))
+        .split_for_parts()
+}
+
+/// The document of a server, made for the first request of the process: all servers with the same paths have the
+/// same.
+fn document_of(serving: &Arc<Serving>) -> &'static Document {
+    static OF_FILES: OnceLock<Document> = OnceLock::new();
+    static OF_FOLDERS: OnceLock<Document> = OnceLock::new();
+    let is_folder = serving.catalog.is_folder();
+    let made = if is_folder { &OF_FOLDERS } else { &OF_FILES };
+    made.get_or_init(|| document::completed(described(serving).1, is_folder))
 }
 
 /// The answer to a path inside the API that has no route; `None` for other paths. The router has one

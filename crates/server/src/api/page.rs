@@ -19,7 +19,6 @@ const HTML_TYPE: &str = "text/html; charset=utf-8";
 const STYLE: &str = include_str!("page.css");
 
 /// The page.
-#[derive(Clone)]
 pub(super) struct Page {
     html: Bytes,
     policy: HeaderValue,

@@ -4,6 +4,7 @@
 //! The types of the latter are names: handlers and bodies refer to them, and nothing has a value of them.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,7 +30,9 @@ macro_rules! schemas {
 
             impl PartialSchema for $type {
                 fn schema() -> RefOr<Schema> {
-                    read($json)
+                    // Every handler that refers to it asks for it, at each start of a server.
+                    static SCHEMA: LazyLock<RefOr<Schema>> = LazyLock::new(|| read($json));
+                    SCHEMA.clone()
                 }
             }
 
