@@ -127,7 +127,7 @@ impl<'v> Parser<'v> {
                         "a path of too many steps (max {FILTER_PATH_STEPS_MAX})"
                     ));
                 };
-                all.push(self.field(*id, &path, &position)?);
+                all.push(self.field(*id, path, &position)?);
             } else if is_operator(bytes) {
                 let name = name.as_str().unwrap_or_default();
                 return position.refuse(format_args!(
@@ -147,7 +147,7 @@ impl<'v> Parser<'v> {
     }
 
     /// The condition behind a path: an object of operators, or a value to equal.
-    fn field(&mut self, id: NodeId, path: &Path, position: &Position<'_>) -> Result<Condition> {
+    fn field(&mut self, id: NodeId, path: Path, position: &Position<'_>) -> Result<Condition> {
         if let Some(Node::Object(entries)) = self.value.node(id)
             && !self.is_now(entries)
         {
@@ -158,10 +158,10 @@ impl<'v> Parser<'v> {
                      { $exists: true }",
                 );
             }
-            return self.conditions(entries, path, false, position);
+            return self.conditions(entries, &path, false, position);
         }
         let operand = self.operand(id, position, true)?;
-        Ok(Condition::At { path: path.clone(), negated: false, test: Test::In(vec![operand]) })
+        Ok(Condition::At { path, negated: false, test: Test::In(vec![operand]) })
     }
 
     fn operator(

@@ -62,7 +62,7 @@ pub use queue::{
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
-    Advertised, BEFORE_EXPIRY_MS, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds,
+    Advertised, BEFORE_EXPIRY_MS, CopiedEntry, CopiedIndexes, EntryVersion, Followed, HistoryExtent, LogBounds,
     LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment,
     Setting, When,
 };
