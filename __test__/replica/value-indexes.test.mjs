@@ -75,7 +75,11 @@ const LISTS = [
 async function agrees(near, kv) {
   for (const options of LISTS) {
     const strong = { ...options, consistency: "strong" };
-    assert.deepEqual(await listed(near, options), await listed(kv, strong), JSON.stringify(options));
+    assert.deepEqual(
+      await listed(near, options),
+      await listed(kv, strong),
+      JSON.stringify(options),
+    );
     const { where } = options;
     if (where === undefined) continue;
     assert.equal(await near.count(USERS, { where }), await kv.count(USERS, { where }));
@@ -179,7 +183,9 @@ test("a read server lists by value indexes", async () => {
   const ordered = { prefix: ["users"], orderBy: { mail: "desc" }, limit: 2 };
   await until(async () => (await ask("keys/explain", ordered))?.method === "index", "the index");
   const { entries } = await ask("keys/list", ordered);
-  const first = (await listed(kv, { orderBy: { mail: "desc" }, limit: 2 })).map(({ value }) => value);
+  const first = (await listed(kv, { orderBy: { mail: "desc" }, limit: 2 })).map(
+    ({ value }) => value,
+  );
   assert.deepEqual(
     entries.map(({ value }) => value),
     first,

@@ -17,9 +17,7 @@ use super::stream::{End, Follower, StreamRequest, follow};
 use openkv_core::model::{
     Advertised, Error, FEED_FRAME_BYTES_MAX, FOLLOW_SILENCE_MS_MAX, Kind, Result,
 };
-use openkv_wire::protocol::extension::{
-    ADVERTISE_HEADER, FOLLOW, LOG, LOG_INDEXES, REGION_HEADER,
-};
+use openkv_wire::protocol::extension::{ADVERTISE_HEADER, FOLLOW, LOG, LOG_INDEXES, REGION_HEADER};
 
 /// Receives the log of a server. A stream that ends is opened again.
 pub trait LogFollower: Send + Sync + 'static {

@@ -8,6 +8,7 @@ use super::operand::Operand;
 use super::path::Path;
 use super::text::Text;
 use super::{Condition, Test};
+use crate::codec::cbor::{Item, ItemRef, LazyReader};
 use crate::model::{
     Error, FILTER_DEPTH_MAX, FILTER_NODES_MAX, FILTER_PATH_STEPS_MAX, JsString, Node, NodeId,
     Result, Value, ViewClass,
@@ -31,6 +32,22 @@ pub(super) fn parse(value: &Value, now_ms: i64) -> Result<Condition> {
     let top = Position::Top;
     let entries = parser.object(value.root_id(), &top, "a filter is an object")?;
     parser.conditions(entries, &Path::default(), true, &top)
+}
+
+/// The condition of `{ field: "text" }`, which most finds have, without a tree of the value. `None` for all other
+/// filters, and for those that [`parse`] refuses.
+pub(super) fn of_one_text(bytes: &[u8]) -> Option<Condition> {
+    let mut lazy = LazyReader::new(0);
+    let Item::Object(1, name) = ItemRef::of(bytes).open(&mut lazy).ok()? else { return None };
+    let (name, operand) = name.name(&mut lazy).ok()?;
+    let Item::Text(text) = operand.open(&mut lazy).ok()? else { return None };
+    let is_last = operand.bytes(&mut lazy).ok()?.as_ptr_range().end == bytes.as_ptr_range().end;
+    let is_utf8 = |text| std::str::from_utf8(text).is_ok();
+    if !is_last || name.starts_with(b"$") || !is_utf8(name) || !is_utf8(text) {
+        return None;
+    }
+    let test = Test::In(vec![Operand::Text(text.to_vec())]);
+    Some(Condition::At { path: Path::parse(name)?, negated: false, test })
 }
 
 /// A position inside the filter, for errors.

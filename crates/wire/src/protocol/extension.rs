@@ -57,8 +57,7 @@ pub const SCHEDULES: &str = "schedules-1";
 pub const READ_SERVER: &str = "read-server-1";
 
 /// The extensions that openkv's server offers for every database.
-pub const OFFERED: [&str; 8] =
-    [FRAMES, FEEDS, QUEUES, LOG, LOG_INDEXES, ACKS, LIMITERS, SCHEDULES];
+pub const OFFERED: [&str; 8] = [FRAMES, FEEDS, QUEUES, LOG, LOG_INDEXES, ACKS, LIMITERS, SCHEDULES];
 
 /// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";
