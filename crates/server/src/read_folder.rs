@@ -303,13 +303,17 @@ impl PrimaryFolder {
     /// Removes the replicas of databases that the primary has dropped. A file that an opening at the same moment
     /// creates goes with the next call.
     async fn remove_dropped(&self, dropped: &BTreeSet<Uuid>) {
-        let known: Vec<_> = {
-            let mut copies = self.copies.lock();
-            copies.extract_if(.., |_, kept| dropped.contains(&kept.database.id)).collect()
-        };
+        let mut known = Vec::new();
+        self.copies.lock().retain(|_, kept| {
+            let is_dropped = dropped.contains(&kept.database.id);
+            if is_dropped {
+                known.push(kept.database.clone());
+            }
+            !is_dropped
+        });
         let (folder, dropped) = (self.folder.clone(), dropped.clone());
         let removed = tokio::task::spawn_blocking(move || {
-            for (_, Kept { database, .. }) in known {
+            for database in known {
                 database.destroy();
             }
             for file in files_of(&folder, &dropped) {
