@@ -141,7 +141,7 @@ pub(super) fn what_cannot_fire_stays_or_is_refused(engine: &impl Engine) {
     let parts = WriteParts { messages: vec![unknown], ..WriteParts::default() };
     let refused = AtomicWrite::new(parts, &Limits::default()).unwrap_err();
     assert!(refused.to_string().contains("U+0001"), "{refused}");
-    let timing = Timing::Cron { pattern: "0 0 30 2 *".into(), zone: "UTC".into() };
+    let timing = Timing::Cron { pattern: "0 0 0 1 1 * 1969".into(), zone: "UTC".into() };
     let never = Schedule::new("never".into(), timing, Missed::Once).unwrap();
     let schedule = Some(Box::new(ScheduleChange::Set(never)));
     let message = Message { schedule, ..every(100, "a", 1) };
