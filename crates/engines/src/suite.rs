@@ -394,6 +394,8 @@ macro_rules! rules_of_clocks {
             clock {
                 the_window_of_a_rate_begins_anew
                 locks_and_delays_of_groups_count_by_their_length
+                limiters_and_leases_count_by_their_length
+                no_due_time_of_a_schedule_comes_twice
             }
         }
     };
