@@ -304,3 +304,4 @@ export const CALL_DRAIN_QUEUE = 71;
 export const CALL_CANCEL_MESSAGE = 72;
 export const CALL_SET_LIMITS = 73;
 export const CALL_GROUPS = 74;
+export const CALL_DEAD_REQUEUE_ALL = 77;

@@ -163,6 +163,33 @@ test("a message without a retry left is a dead letter, which is read, requeued a
   assert.deepEqual((await page("")).messages, []);
 });
 
+test("all dead letters are requeued, at most 512 by one request", async () => {
+  const { call, server } = await serveApi();
+  const kv = await connect(server);
+  const mail = kv.queue("mail");
+  const COUNT = 600;
+  const enqueueing = kv.atomic();
+  for (let n = 0; n < COUNT; n++) enqueueing.enqueue(n, { queue: "mail", backoffSchedule: [] });
+  await enqueueing.commit();
+  await kv.queue("other").enqueue(1, { backoffSchedule: [] });
+  await (await kv.queue("other").receive()).nack();
+  const stop = new AbortController();
+  let left = COUNT;
+  const fail = () => {
+    if (--left === 0) stop.abort();
+    throw new Error("no");
+  };
+  await mail.listen(fail, { concurrency: 100, signal: stop.signal, onError: () => {} });
+  const requeue = async () => (await call("POST", "/queue/dlq/requeue?queue=mail")).body;
+  assert.deepEqual(await requeue(), { requeued: 512, left: COUNT - 512 });
+  assert.deepEqual(await requeue(), { requeued: COUNT - 512, left: 0 });
+  assert.deepEqual(await requeue(), { requeued: 0, left: 0 });
+  const { pending, dead } = await mail.stats();
+  assert.deepEqual([pending, dead], [COUNT, 0]);
+  assert.equal((await kv.queue("other").stats()).dead, 1);
+  assert.equal((await mail.receive()).value, 0, "in the order of their deaths");
+});
+
 test("queues need the right to write, and their requests are checked", async () => {
   const { call } = await serveApi();
   for (const [method, path, body] of [

@@ -266,6 +266,7 @@ macro_rules! rules_of_every_engine {
                 what_waits_for_an_end_waits_for_a_retry_and_not_for_a_dead_letter
                 what_waits_for_an_end_waits_for_the_run_with_the_key
                 what_replaces_one_that_waits_for_an_end_has_a_due_time
+                dead_letters_with_one_key_are_requeued_together
             }
             groups {
                 groups_take_turns

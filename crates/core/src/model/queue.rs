@@ -342,6 +342,13 @@ pub struct DeadLetter {
 pub enum DeadLetterChange {
     /// Enqueues the dead letter with this number again, as a new message.
     Requeue(i64),
+    /// Enqueues those that died before a time again, up to a number, those that died first.
+    RequeueAll {
+        /// In ms since the epoch.
+        before_ms: i64,
+        /// Maximum number to enqueue.
+        max: usize,
+    },
     /// Deletes the dead letter with this number.
     Delete(i64),
     /// Deletes those that died before a time, up to a number.
@@ -351,6 +358,16 @@ pub enum DeadLetterChange {
         /// Maximum number to delete.
         max: usize,
     },
+}
+
+impl DeadLetterChange {
+    /// Whether it enqueues messages.
+    pub fn requeues(&self) -> bool {
+        match self {
+            Self::Requeue(_) | Self::RequeueAll { .. } => true,
+            Self::Delete(_) | Self::Purge { .. } => false,
+        }
+    }
 }
 
 /// The queue of the marks of paused queues. A mark is a message whose deduplication key is the name of the paused

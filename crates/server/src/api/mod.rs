@@ -185,6 +185,7 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(dead_letters::purge),
         routes!(dead_letters::delete),
         routes!(dead_letters::requeue),
+        routes!(dead_letters::requeue_all),
     ];
     let mut routes =
         below(base, routes).route_layer(from_fn_with_state(serving.clone(), admit::writing));
