@@ -1400,6 +1400,11 @@ export interface KvDeadLetters<T = any> {
    * no attempts. Resolves to whether there was one.
    */
   requeue(id: string, options?: KvCallOptions): Promise<boolean>;
+  /**
+   * Puts all dead letters back into the queue, as `requeue` does, those that died first. Resolves to their number. It
+   * works in bounded steps: writers wait for one of them at most. Those that die after the call stay.
+   */
+  requeueAll(options?: KvCallOptions): Promise<number>;
   /** Deletes a dead letter. Resolves to whether there was one. */
   delete(id: string, options?: KvCallOptions): Promise<boolean>;
   /**

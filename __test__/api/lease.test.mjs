@@ -112,6 +112,24 @@ onEveryKind("leases", (fresh) => {
     assert.equal((await kv.get(KEY)).versionstamp, null);
   });
 
+  // The clock of the database was set back after the last renewal of a holder that is dead now.
+  test("an entry that expires later than its own ttl from now ends after that", async () => {
+    const kv = await fresh();
+    const HOUR_MS = 3_600_000;
+    await kv.set(KEY, { lease: "of a dead holder", ttl: 300 }, { expireIn: HOUR_MS });
+    const next = await guard(kv.lease(KEY), HANG_MS, "the end of the dead holder's lease");
+    await next.release();
+
+    await kv.set(KEY, { lease: "of a dead holder", ttl: 2 * HOUR_MS }, { expireIn: 3 * HOUR_MS });
+    const before = (await kv.ttl(KEY)).expireAt;
+    assert.equal(await kv.lease(KEY, { wait: false }), null);
+    const after = (await kv.ttl(KEY)).expireAt;
+    assert.ok(before - after > HOUR_MS / 2, `${after.toISOString()} is by its length`);
+    assert.equal(await kv.lease(KEY, { wait: false }), null);
+    const again = (await kv.ttl(KEY)).expireAt;
+    assert.equal(again.getTime(), after.getTime(), "callers who wait do not prolong it");
+  });
+
   test("an entry that is no lease is refused, and stays", async () => {
     const kv = await fresh();
     await kv.set(KEY, "mine");

@@ -96,3 +96,38 @@ test("a rule that is changed goes on with the used points", async () => {
   assert.equal((await kv.limiter(["a"], sliding).take()).remaining, 0);
   assert.equal((await kv.limiter(["a"], { limit: 3, per: "1h" }).peek()).remaining, 0);
 });
+
+/** A clock that can be set back. */
+function settableClock(nowMs) {
+  let move = async () => {};
+  return {
+    now: () => nowMs,
+    follow(follower) {
+      move = follower;
+      return () => {};
+    },
+    async set(ms) {
+      nowMs = ms;
+      await move(ms);
+    },
+  };
+}
+
+test("a clock that is set back lets nobody wait longer than a new key", async () => {
+  const START = 10 * 3_600_000;
+  const clock = settableClock(START);
+  const kv = await open(":memory:", { clock });
+  for (const algorithm of ALGORITHMS) {
+    await clock.set(START);
+    const limiter = kv.limiter([algorithm], { limit: 1, per: "10s", algorithm });
+    assert.equal((await limiter.take()).allowed, true);
+    await clock.set(START - 3_600_000);
+    const { allowed, retryAfter } = await limiter.take();
+    assert.equal(allowed, false);
+    // Refused callers that ask again do not begin the wait anew.
+    await clock.set(START - 3_600_000 + retryAfter - 1);
+    assert.equal((await limiter.take()).allowed, false, algorithm);
+    await clock.set(START - 3_600_000 + retryAfter);
+    assert.equal((await limiter.take()).allowed, true, algorithm);
+  }
+});

@@ -378,6 +378,30 @@ onEveryKind("named queues", (fresh) => {
     assert.deepEqual(await queue.dead.list(), { messages: [], cursor: null });
   });
 
+  test("all dead messages of a queue are requeued", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("many dead");
+    const COUNT = 520; // more than one step
+    const enqueueing = kv.atomic();
+    for (let n = 0; n < COUNT; n++) {
+      enqueueing.enqueue(n, { queue: queue.name, backoffSchedule: [] });
+    }
+    await enqueueing.commit();
+    const stop = new AbortController();
+    let left = COUNT;
+    const fail = () => {
+      if (--left === 0) stop.abort();
+      throw new Error("no");
+    };
+    await queue.listen(fail, { concurrency: 100, signal: stop.signal, onError: () => {} });
+    assert.equal((await queue.stats()).dead, COUNT);
+    assert.equal(await kv.queue("other").dead.requeueAll(), 0);
+    assert.equal(await queue.dead.requeueAll(), COUNT);
+    const { pending, dead } = await queue.stats();
+    assert.deepEqual([pending, dead], [COUNT, 0]);
+    assert.equal(await queue.dead.requeueAll(), 0);
+  });
+
   test("a lock that runs out gives the message to somebody else", async () => {
     const kv = await fresh();
     const queue = kv.queue("locks");
@@ -412,6 +436,7 @@ onEveryKind("named queues", (fresh) => {
       queue.dead.requeue("1"),
       queue.dead.delete("1"),
       queue.dead.purge(),
+      queue.dead.requeueAll(),
     ];
     await Promise.all(calls.map((call) => assert.rejects(call, CLOSED)));
     assert.throws(() => kv.queue("closed"), CLOSED);

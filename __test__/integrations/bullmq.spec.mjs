@@ -10,7 +10,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { databases, end, newPath } from "./kit.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -179,6 +179,24 @@ for (const [place, newDatabase] of await databases()) {
       expect(await queue.removeJobScheduler("daily")).toBe(true);
       expect(await queue.removeJobScheduler("daily")).toBe(false);
       expect(await queue.getDelayedCount()).toBe(0);
+    });
+
+    it("what ends by its length is over after the clock was set back", async () => {
+      const once = { deduplication: { id: "once", ttl: 60_000 } };
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+      let first;
+      try {
+        first = await queue.add("a", {}, once);
+        expect((await queue.add("a", {}, once)).id).toBe(first.id);
+        await queue.rateLimit(60_000);
+        expect(await queue.getRateLimitTtl()).toBeGreaterThan(0);
+      } finally {
+        vi.useRealTimers();
+      }
+      expect(await queue.getRateLimitTtl()).toBe(-2);
+      const second = await queue.add("a", {}, once);
+      expect(second.id).not.toBe(first.id);
+      expect((await queue.add("a", {}, once)).id).toBe(second.id);
     });
 
     it("a deduplication id stands for one job until that has ended", async () => {

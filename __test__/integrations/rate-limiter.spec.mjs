@@ -9,7 +9,7 @@ import {
 } from "rate-limiter-flexible";
 import { openKv } from "openkv";
 import { RateLimiterOpenKv } from "openkv/rate-limiter";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { databases, end, newPath } from "./kit.mjs";
 
 afterAll(end);
@@ -26,6 +26,21 @@ for (const [place, newDatabase] of await databases()) {
       kv = await openKv(path, open);
     });
     afterEach(() => kv.close());
+
+    it("a window of a time before the clock was set back is over", async () => {
+      const limiter = newLimiter();
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+      try {
+        await limiter.consume("a", 2);
+        await expect(limiter.consume("a")).rejects.toBeInstanceOf(RateLimiterRes);
+      } finally {
+        vi.useRealTimers();
+      }
+      expect(await limiter.get("a")).toBe(null);
+      expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 1 });
+      expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 2 });
+      await expect(limiter.consume("a")).rejects.toBeInstanceOf(RateLimiterRes);
+    });
 
     it("consume counts points, and rejects above them", async () => {
       const limiter = newLimiter();

@@ -152,6 +152,8 @@ export const SENTENCES = {
     "`limit` ({HTTP_LIST_ENTRIES_DEFAULT}, at most {HTTP_LIST_ENTRIES_MAX}), `reverse`",
     "in commits that look at up to {DELETE_STEP_ROWS_MAX} entries each",
     "as `DELETE`, for at most {HTTP_BATCH_KEYS_MAX} keys",
+    "those of a queue that died first again, at most {DEAD_REQUEUE_ROWS_MAX}. Answers",
+    "its progress stays for {PROGRESS_KEPT_MS}. Queues without a name",
     "each new state of up to {wide.watchedKeysMax} keys",
     "`limit` changes ({HTTP_LIST_ENTRIES_DEFAULT}, at most {HTTP_LIST_ENTRIES_MAX}), at the end",
     "gets another one within {ALIVE_INTERVAL_MS}.",
@@ -183,6 +185,8 @@ export const SENTENCES = {
   "docs/bullmq.md": [
     "by default a value has at most {deno.valueBytesMax}",
     "A bulk is one commit for each {js/drivers/bullmq-backend.ts ADDED_MAX} jobs",
+    "If the clock is set back by more than {js/drivers/deadline.ts CLOCK_SKEW_MS}, locks,",
+    "is over. Up to {js/drivers/deadline.ts CLOCK_SKEW_MS} they hold longer",
   ],
   "docs/integrations.md": [
     "Entries go at their `expire`, and after {js/drivers/next.ts KEPT_MS_MAX}.",
@@ -376,7 +380,7 @@ export const SENTENCES = {
     "Default: `[{BACKOFF_DEFAULT_MS.0}, {BACKOFF_DEFAULT_MS.1}, {BACKOFF_DEFAULT_MS.2}, {BACKOFF_DEFAULT_MS.3}, {BACKOFF_DEFAULT_MS.4}]`",
     "until the handle closes, up to {js/queue/deno-queue.ts CREDITS} at a time",
     "the end of the process waits for at most {DROP_WAIT_MS_MAX}.",
-    "It is kept as long as the result, or for {js/queue/jobs.ts PROGRESS_KEPT_MS} if none is kept",
+    "It is kept as long as the result, or for {PROGRESS_KEPT_MS} if none is kept",
     "interval of a `backoffSchedule`, in milliseconds. Default: {deno.backoffIntervalMsMax}.",
     "above {js/read/list.ts PAGE_ROWS_MAX} counts as {js/read/list.ts PAGE_ROWS_MAX}, above {deno.rowsMax} is an error",
     "Default: grows from {js/read/list.ts FIRST_PAGE_ROWS} to {js/read/list.ts PAGE_ROWS_MAX}.",

@@ -496,7 +496,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
   async setRateLimit(expireTimeMs: number): Promise<void> {
     const until = Date.now() + expireTimeMs;
     await this.#write(async (view) => {
-      view.change().limit = { taken: TAKEN_ALL, until };
+      view.change().limit = { taken: TAKEN_ALL, until, ms: expireTimeMs };
     });
   }
 

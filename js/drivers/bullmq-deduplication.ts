@@ -7,7 +7,7 @@ import type { QueueView } from "./bullmq-batch.js";
 import type { Queues } from "./bullmq-children.js";
 import type { Job } from "./bullmq-job.js";
 import { erase } from "./bullmq-removal.js";
-import { type Winner, winnerOf } from "./bullmq-winner.js";
+import { type Winner, isOver, standing, winnerOf } from "./bullmq-winner.js";
 
 /** Answers the job that stands for the id of a job which is to be added, or null: then that job stands for it. */
 export async function deduplicate(
@@ -19,13 +19,13 @@ export async function deduplicate(
 ): Promise<string | null> {
   const { id, ttl = 0, extend = false, replace = false, keepLastIfActive = false } = options;
   const jobId = added.job.id;
-  const until = !keepLastIfActive && ttl > 0 ? now + ttl : null;
+  const fresh = standing(jobId, keepLastIfActive ? 0 : ttl, now);
   const winner = await winnerOf(view, id, now);
-  const win = (end: number | null): null => {
-    view.set({ jobId, until: end } satisfies Winner, "dedup", keyPart(id));
+  const win = (of: Winner): null => {
+    view.set(of, "dedup", keyPart(id));
     return null;
   };
-  if (winner === null) return win(until);
+  if (winner === null) return win(fresh);
   if (replace) {
     const current = await view.job(winner.jobId);
     if (current?.state !== "delayed") {
@@ -35,11 +35,11 @@ export async function deduplicate(
     await erase(queues, view, current, false);
     view.event("removed", { jobId: current.id, prev: "delayed" });
     view.event("deduplicated", { jobId, deduplicationId: id, deduplicatedJobId: current.id });
-    return win(!keepLastIfActive && !extend && ttl > 0 ? winner.until : until);
+    return win(!keepLastIfActive && !extend && ttl > 0 ? { ...winner, jobId } : fresh);
   }
   const kept = await keepLast(view, added, winner, options);
   if (!kept && extend && ttl > 0) {
-    view.set({ jobId: winner.jobId, until } satisfies Winner, "dedup", keyPart(id));
+    view.set({ ...fresh, jobId: winner.jobId } satisfies Winner, "dedup", keyPart(id));
   }
   if (!kept) {
     view.event("deduplicated", {
@@ -82,14 +82,14 @@ export async function finishDeduplication(
   if (!id) return;
   const winner = await view.get<Winner>("dedup", keyPart(id));
   if (winner !== undefined) {
-    const over = winner.until === null ? winner.jobId === job.id : winner.until <= now;
+    const over = winner.until === null ? winner.jobId === job.id : isOver(winner, now);
     if (over) view.delete("dedup", keyPart(id));
   }
   const next = await view.get<Added>("next", keyPart(id));
   if (next === undefined) return;
   view.delete("next", keyPart(id));
   const { ttl = 0, keepLastIfActive = false } = next.job.opts.deduplication ?? { id };
-  const until = !keepLastIfActive && ttl > 0 ? now + ttl : null;
-  view.set({ jobId: next.job.id, until } satisfies Winner, "dedup", keyPart(id));
+  const fresh = standing(next.job.id, keepLastIfActive ? 0 : ttl, now);
+  view.set(fresh satisfies Winner, "dedup", keyPart(id));
   await enqueue(queues, view, { ...next, job: { ...next.job, timestamp: now } });
 }

@@ -1,6 +1,7 @@
 // Duty: what is stored of a job and of a queue, and what BullMQ gets to see of it.
 
 import type { JobJson, JobsOptions, ParentKeys } from "bullmq";
+import { msUntil } from "./deadline.js";
 
 export type JobState =
   | "wait"
@@ -64,8 +65,8 @@ export interface Head {
   counts: Record<JobState, number>;
   /** The fields that BullMQ keeps of a queue. */
   meta: Record<string, string>;
-  /** Jobs taken in a window of the rate limit, which ends at this time. */
-  limit: { taken: number; until: number } | null;
+  /** Jobs taken in a window of the rate limit, which has this length and ends at this time. */
+  limit: { taken: number; until: number; ms?: number } | null;
 }
 
 /** Events have numbers that grow also over the removal of a queue: the first is the time of its creation. */
@@ -145,7 +146,7 @@ export function jsonOf(job: Job): JobJson {
 
 /** Whether a worker holds the job. A lock that ends later than its own length from now is of a clock that was set back. */
 export function isLocked({ token, lockedUntil = 0, lockMs = 0 }: Job, now: number): boolean {
-  return token !== undefined && lockedUntil > now && lockedUntil <= now + lockMs;
+  return token !== undefined && msUntil(lockedUntil, lockMs, now) > 0;
 }
 
 export function unlock(job: Job): void {

@@ -7,7 +7,7 @@ import { Connection } from "./bullmq-connection.js";
 import { winnerOf } from "./bullmq-winner.js";
 import { jsonOf } from "./bullmq-job.js";
 import * as reads from "./bullmq-reads.js";
-import { limitMs } from "./bullmq-states.js";
+import { limitMs, windowMs } from "./bullmq-states.js";
 
 /** What a backend answers of its queue. */
 export class Queries extends Connection {
@@ -56,10 +56,10 @@ export class Queries extends Connection {
   async getRateLimitTtl(maxJobs?: number): Promise<number> {
     const now = Date.now();
     return await this.read((view) => {
-      const { limit, meta } = view.head;
+      const { meta } = view.head;
       const most = maxJobs || (meta["max"] === undefined ? 0 : Number(meta["max"]));
       if (most > 0) return limitMs(view, most, now);
-      return limit !== null && limit.until > now ? limit.until - now : -2;
+      return windowMs(view, now) || -2;
     });
   }
 

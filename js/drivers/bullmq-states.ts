@@ -10,6 +10,7 @@ import {
   nodeKey,
   type Queues,
 } from "./bullmq-children.js";
+import { msUntil } from "./deadline.js";
 import { finishDeduplication } from "./bullmq-deduplication.js";
 import { toDelayed, toWait } from "./bullmq-order.js";
 import { isLocked, type Job, jsonOf, unlock } from "./bullmq-job.js";
@@ -64,8 +65,12 @@ export async function promoteDue(view: QueueView, now: number): Promise<void> {
 /** The time until the rate limit allows another job, or 0. */
 export function limitMs(view: QueueView, most: number | undefined, now: number): number {
   const { limit } = view.head;
-  if (most === undefined || limit === null || limit.until <= now || limit.taken < most) return 0;
-  return limit.until - now;
+  return most === undefined || limit === null || limit.taken < most ? 0 : windowMs(view, now);
+}
+
+/** The time until the window of the rate limit ends, or 0 without one. */
+export function windowMs({ head: { limit } }: QueueView, now: number): number {
+  return limit === null ? 0 : msUntil(limit.until, limit.ms, now);
 }
 
 /** Gives the next job to a worker. */
@@ -109,8 +114,9 @@ export async function nextDue(view: QueueView): Promise<number> {
 
 function consume(view: QueueView, duration: number, now: number): void {
   const head = view.change();
-  if (head.limit === null || head.limit.until <= now) {
-    head.limit = { taken: 1, until: now + Math.floor(Math.abs(duration)) };
+  if (head.limit === null || windowMs(view, now) === 0) {
+    const ms = Math.floor(Math.abs(duration));
+    head.limit = { taken: 1, until: now + ms, ms };
   } else {
     head.limit.taken += 1;
   }
@@ -301,8 +307,7 @@ export async function giveBack(
   const job = await held(view, jobId, token, "moveJobFromActiveToWait");
   toWait(view, job, true);
   view.event("waiting", { jobId, prev: "active" });
-  const { limit } = view.head;
-  return limit !== null && limit.until > now ? limit.until - now : 0;
+  return windowMs(view, now);
 }
 
 /** Makes a job that a worker holds wait for another attempt. */

@@ -1,6 +1,7 @@
 // Duty: the job that a deduplication id stands for.
 
 import { keyPart } from "./key-part.js";
+import { msUntil } from "./deadline.js";
 import type { QueueView } from "./bullmq-batch.js";
 import type { Job } from "./bullmq-job.js";
 
@@ -8,13 +9,24 @@ import type { Job } from "./bullmq-job.js";
 export interface Winner {
   jobId: string;
   until: number | null;
+  /** How long it stands for it, if until a time. */
+  ms?: number;
 }
 
 /** The job that stands for an id now. */
 export async function winnerOf(view: QueueView, id: string, now: number): Promise<Winner | null> {
   const winner = await view.get<Winner>("dedup", keyPart(id));
-  if (winner === undefined || (winner.until !== null && winner.until <= now)) return null;
-  return winner;
+  return winner === undefined || isOver(winner, now) ? null : winner;
+}
+
+/** Whether it stood for the id until a time that is over. */
+export function isOver({ until, ms }: Winner, now: number): boolean {
+  return until !== null && msUntil(until, ms, now) === 0;
+}
+
+/** The job stands for an id for `ttl` ms from now; with 0 until it ends. */
+export function standing(jobId: string, ttl: number, now: number): Winner {
+  return ttl > 0 ? { jobId, until: now + ttl, ms: ttl } : { jobId, until: null };
 }
 
 /** A job is removed: it stands for its id no more. */

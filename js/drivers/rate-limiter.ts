@@ -12,6 +12,7 @@ import {
 // @ts-expect-error: the library exports its class for stores only as a type.
 import StoreAbstract from "rate-limiter-flexible/lib/RateLimiterStoreAbstract.js";
 import { Database, type DatabaseOptions } from "./database.js";
+import { msUntil } from "./deadline.js";
 
 const NAME = "rate-limiter";
 const POINTS = "points";
@@ -33,6 +34,16 @@ interface State {
   points: number;
   end: number | null;
 }
+
+/** The stored window of a key, with its length, and when it ends. */
+interface Window {
+  end: number | null;
+  ms?: number;
+}
+
+/** Whether a window is of a time before the clock was set back. */
+const isOver = ({ end, ms }: Window): boolean =>
+  end !== null && end > Date.now() && msUntil(end, ms, Date.now()) === 0;
 
 const Base: typeof RateLimiterStoreAbstract = StoreAbstract as any;
 
@@ -68,13 +79,13 @@ export class RateLimiterOpenKv extends Base {
     const kv = await this.#database.kv();
     const [window, counter] = this.#keys(key);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      const read = await kv.get<State>(window);
-      const isNew = force || read.versionstamp === null;
-      const end = isNew ? (ms > 0 ? Date.now() + ms : null) : (read as KvEntry<State>).value.end;
+      const read = await kv.get<Window>(window);
+      const isNew = force || read.versionstamp === null || isOver(read.value);
+      const end = isNew ? (ms > 0 ? Date.now() + ms : null) : (read as KvEntry<Window>).value.end;
       const expiry = { expireAt: end };
       const atomic = kv.atomic();
       if (!force) atomic.check(read);
-      if (isNew) atomic.set(window, { end }, expiry).set(counter, points, expiry);
+      if (isNew) atomic.set(window, { end, ms }, expiry).set(counter, points, expiry);
       else atomic.sum(counter, points, expiry);
       const result = await atomic.commit({ values: true });
       if (result.ok) return { points: isNew ? points : Number(result.values![0]), end };
@@ -87,8 +98,8 @@ export class RateLimiterOpenKv extends Base {
   /** Called by the library: the state of a key, null if it has none. */
   protected async _get(key: string): Promise<State | null> {
     const kv = await this.#database.kv();
-    const [window, points] = await kv.getMany<[State, number]>(this.#keys(key));
-    if (window.versionstamp === null) return null;
+    const [window, points] = await kv.getMany<[Window, number]>(this.#keys(key));
+    if (window.versionstamp === null || isOver(window.value)) return null;
     return { points: points.value ?? 0, end: window.value.end };
   }
 

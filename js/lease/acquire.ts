@@ -1,5 +1,7 @@
 // Duty: kv.lease: waits for the entry of a lease to be free, and stores it.
-// Invariant: an acquisition that its caller does not get is released.
+// Invariant: an acquisition that its caller does not get is released. The lease of a dead holder ends after its own ttl,
+// whatever the clock of the database does: a clock that is set back lets its entry expire later, and a caller that waits
+// shortens it.
 
 import { randomUUID } from "node:crypto";
 import { checkOptions, requireKey } from "../arguments/check.js";
@@ -14,9 +16,11 @@ import type { Session } from "../session/session.js";
 import { watch } from "../watch/watch.js";
 import type { KvEntry, KvEntryMaybe, KvKey } from "../model/types.js";
 import { KvLease } from "./held-lease.js";
-import { entryOf, isLeaseValue, storeEntry } from "./lease-entry.js";
+import { entryOf, isLeaseValue, shortenEntry, storeEntry } from "./lease-entry.js";
 
-const STRONG = { consistency: "strong" } as const;
+const STRONG = { consistency: "strong", withExpiry: true } as const;
+
+type Found = KvEntryMaybe<unknown> & { expireAt: Date | null };
 
 /** How a lease is acquired. */
 export interface Acquisition {
@@ -73,6 +77,8 @@ export async function acquire(
   const entry = entryOf(key, session.limits);
   const value = { lease: randomUUID(), ttl: ttlMs };
   const startMs = timeOf(session);
+  /** The ttl of the holder, and when its entry expires, as they were found last. */
+  const holder = { ttlMs, expireAt: null as number | null };
   /** Set before the first try whose outcome is unknown: from then on the entry may be ours. */
   let unknownMs: number | null = null;
 
@@ -101,7 +107,30 @@ export async function acquire(
     return new KvLease(session, key, entry, found.versionstamp, ttlMs, unknownMs);
   };
 
-  const first = (await attempt()) ?? (await look(await get(session, key, STRONG)));
+  /**
+   * Lets the lease of another caller count by its length: if it ends later than its ttl from now, or if nobody has
+   * renewed it for its ttl. A holder that lives renews it again.
+   */
+  const shorten = async ({ value: of, versionstamp, expireAt }: Found): Promise<void> => {
+    if (versionstamp === null || expireAt === null || !isLeaseValue(of)) return;
+    const endMs = expireAt.getTime();
+    const stands = holder.expireAt === endMs;
+    holder.ttlMs = Math.min(Math.max(of.ttl, LEASE_TTL_MS_MIN), DURATION_MS_MAX);
+    holder.expireAt = endMs;
+    if (!stands && endMs - session.now() <= holder.ttlMs) return;
+    try {
+      await shortenEntry(session, entry, versionstamp, holder.ttlMs);
+    } catch {
+      // The entry expires by itself, and what fails here fails the next try too.
+    }
+  };
+
+  let first: Acquired = await attempt();
+  if (first === null) {
+    const found: Found = await get(session, key, STRONG);
+    first = await look(found);
+    if (first === null) await shorten(found);
+  }
   const waits = waitMs !== 0 && !signal?.aborted;
   const acquired = first ?? (waits ? await wait() : null);
   if (signal?.aborted) {
@@ -117,15 +146,35 @@ export async function acquire(
     const leftMs = waitMs === undefined ? null : waitMs - (timeOf(session) - startMs);
     const cancel =
       leftMs === null ? () => {} : setAlarm(session, Math.max(leftMs, 0), () => stop.abort());
+    const unguard = guard();
     try {
       for (;;) {
         const acquired = await follow(stop.signal);
         if (acquired !== undefined) return acquired;
       }
     } finally {
+      unguard();
       cancel();
       unfollow();
     }
+  }
+
+  /** Looks at the entry whenever its holder should have renewed it. A watch does not tell of renewals. */
+  function guard(): () => void {
+    let isOver = false;
+    let cancel = (): void => {};
+    const wait = (): void => {
+      cancel = setAlarm(session, holder.ttlMs, async () => {
+        // What fails here fails the watch too.
+        await get(session, key, STRONG).then(shorten, () => {});
+        if (!isOver) wait();
+      });
+    };
+    wait();
+    return () => {
+      isOver = true;
+      cancel();
+    };
   }
 
   /**

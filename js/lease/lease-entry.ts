@@ -2,10 +2,9 @@
 // a renewal sets its expiry only, which keeps it.
 // Invariant: the expiry counts from the commit by the time of the database, also of a remote one.
 
-import { SET_EXPIRY_REQUIRED } from "../native/contract.js";
 import type { Limits } from "../arguments/check.js";
 import { Writer } from "../codec/writer.js";
-import { OP_DELETE } from "../native/contract.js";
+import { OP_DELETE, SET_EXPIRY_REQUIRED, SET_EXPIRY_SHORTENS } from "../native/contract.js";
 import { putBytes } from "../native/frame.js";
 import { putCheckHead, putSetExpiryHead, putSetHead } from "../records/layout.js";
 import { putKey, putValue } from "../records/records.js";
@@ -65,6 +64,20 @@ export function renewEntry(
   return commit(session, (writer) => {
     putCheck(writer, entry, token);
     putSetExpiryHead(writer, SET_EXPIRY_REQUIRED, ttlMs, undefined);
+    putBytes(writer, entry, 0, entry.length);
+  });
+}
+
+/** Lets the entry, if it is that of the token, expire after its ttl from now, unless it does before. */
+export function shortenEntry(
+  session: Session,
+  entry: Buffer,
+  token: string,
+  ttlMs: number,
+): Promise<Result> {
+  return commit(session, (writer) => {
+    putCheck(writer, entry, token);
+    putSetExpiryHead(writer, SET_EXPIRY_SHORTENS, ttlMs, undefined);
     putBytes(writer, entry, 0, entry.length);
   });
 }

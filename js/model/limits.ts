@@ -55,6 +55,9 @@ export const NAMED_BACKOFF_DEFAULT_MS: readonly number[] = [1000, 5000, 10000];
 /** The largest `limit` of `paginate`. */
 export const PAGE_ENTRIES_MAX = 1000;
 
+/** How long the progress of a message is kept whose result is not. */
+export const PROGRESS_KEPT_MS = 3600000;
+
 /** Entries of a page that `sort: true` sorts. */
 export const SORT_ENTRIES_MAX = 10000;
 

@@ -239,6 +239,8 @@ export const APPEND_EXPIRES = 2;
 export const SET_EXPIRY_EXPIRES = 1;
 /** The write fails its check if there is no entry. */
 export const SET_EXPIRY_REQUIRED = 2;
+/** An entry that expires earlier stays as it is. */
+export const SET_EXPIRY_SHORTENS = 4;
 
 // Flags of a LIMIT.
 
@@ -302,3 +304,4 @@ export const CALL_DRAIN_QUEUE = 71;
 export const CALL_CANCEL_MESSAGE = 72;
 export const CALL_SET_LIMITS = 73;
 export const CALL_GROUPS = 74;
+export const CALL_DEAD_REQUEUE_ALL = 77;

@@ -1,4 +1,4 @@
-// Duty: the dead letters of one queue: list, get, requeue, delete, purge.
+// Duty: the dead letters of one queue: list, get, requeue, requeueAll, delete, purge.
 
 import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
@@ -12,7 +12,9 @@ import {
   CALL_DEAD_LIST,
   CALL_DEAD_PURGE,
   CALL_DEAD_REQUEUE,
+  CALL_DEAD_REQUEUE_ALL,
 } from "../native/contract.js";
+import { checkOptions } from "../arguments/check.js";
 import { checkDeadList, checkId, checkPurge, cursorOf } from "./queue-options.js";
 import type { Session } from "../session/session.js";
 import { abortable, signalled } from "../arguments/signal.js";
@@ -69,6 +71,28 @@ export class DeadLetters {
 
   async requeue(id: string, options?: unknown): Promise<boolean> {
     return readU32(await this.#about("requeue", CALL_DEAD_REQUEUE, id, options), 0) > 0;
+  }
+
+  async requeueAll(options?: unknown): Promise<number> {
+    const method = "kv.queue().dead.requeueAll";
+    return await abortable(method, options, (rest, signal) => this.#requeueAll(rest, signal));
+  }
+
+  async #requeueAll(options: unknown, signal: AbortSignal | undefined): Promise<number> {
+    checkOptions("kv.queue().dead.requeueAll", options, ["signal"]);
+    const step = this.#session.port.bounds.deadRequeueRowsMax;
+    // That of the first step, by the clock of the database.
+    let before = 0;
+    let requeued = 0;
+    for (;;) {
+      const frame = this.#frame();
+      frame.f64(before);
+      const answer = await call(this.#session, CALL_DEAD_REQUEUE_ALL, frame);
+      const count = readU32(answer, 0);
+      before = answer.readDoubleLE(4);
+      requeued += count;
+      if (count < step || signal?.aborted) return requeued;
+    }
   }
 
   async delete(id: string, options?: unknown): Promise<boolean> {

@@ -5,7 +5,7 @@
 
 import { checkSetExpiry } from "../arguments/expiry-options.js";
 import { ownContext } from "../codec/message-context.js";
-import { JOB_ENTRIES } from "../model/limits.js";
+import { JOB_ENTRIES, PROGRESS_KEPT_MS } from "../model/limits.js";
 import { NativePromise } from "../model/native-promise.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { getMany } from "../read/get.js";
@@ -28,9 +28,6 @@ import {
 import { set } from "../write/writes.js";
 import { type LockedMessage, lockOf, putAcknowledge } from "./message-lock.js";
 import type { RawMessage } from "./raw-message.js";
-
-/** How long the progress of a message is kept whose result is not. */
-const PROGRESS_KEPT_MS = 3_600_000;
 
 /** What an entry can tell; the last part of its key. */
 const EVENTS = [

@@ -9,8 +9,8 @@ use super::events::{Event, Reply};
 use super::handle::{Handle, cut, number};
 use crate::model::{
     CONCURRENCY_LIMIT_MAX, CONCURRENCY_MAX, ConsumeOptions, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX,
-    DEAD_RETENTION_MS_MAX, DEDUPLICATION_KEY_BYTES_MAX, Delivery, Dispatched, Error,
-    GROUPS_LIST_MAX, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS,
+    DEAD_REQUEUE_ROWS_MAX, DEAD_RETENTION_MS_MAX, DEDUPLICATION_KEY_BYTES_MAX, Delivery,
+    Dispatched, Error, GROUPS_LIST_MAX, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS,
     MESSAGE_CONTEXT_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX, Outcome, PEEK_MAX, PRIORITY_MAX,
     QUEUE_NAME_BYTES_MAX, RECEIVE_WAIT_MS_MAX, SCHEDULE_NAME_BYTES_MAX, SCHEDULES_LIST_MAX,
 };
@@ -165,6 +165,7 @@ pub(super) fn bounds() -> impl Iterator<Item = (&'static str, f64)> {
         ("deadListMax", DEAD_LIST_MAX.into()),
         ("peekMax", PEEK_MAX.into()),
         ("deadPurgeRowsMax", DEAD_PURGE_ROWS_MAX as f64),
+        ("deadRequeueRowsMax", DEAD_REQUEUE_ROWS_MAX as f64),
     ]
     .into_iter()
 }

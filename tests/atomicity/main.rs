@@ -175,6 +175,7 @@ fn any_mutation(rng: &mut Rng, pair: &EnginePair<impl Place>, seen: &[Seen]) -> 
             key,
             expiry: (rng.below(3) > 0).then(|| any_time(rng, pair.now_ms, &[-5, 0, 1, 30, 1000])),
             required: rng.below(2) == 0,
+            shortens: false,
         },
         9 | 10 => {
             // Some items share an object, so that the append has to decode.

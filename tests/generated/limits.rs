@@ -153,6 +153,7 @@ shared! {
     "The largest `mmapSize`." MMAP_BYTES_MAX;
     "Waiting times before the retries of a message of a named queue." NAMED_BACKOFF_DEFAULT_MS;
     "The largest `limit` of `paginate`." PAGE_ENTRIES_MAX;
+    "How long the progress of a message is kept whose result is not." PROGRESS_KEPT_MS;
     "Entries of a page that `sort: true` sorts." SORT_ENTRIES_MAX;
     "The last time of a Date." TIME_MS_MAX;
     "Nesting of a value, in containers." VALUE_DEPTH_MAX;

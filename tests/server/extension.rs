@@ -101,6 +101,7 @@ fn a_read_token_calls_reading_commands() {
         Command::DeadRequeue,
         Command::DeadDelete,
         Command::DeadPurge,
+        Command::DeadRequeueAll,
         Command::DeleteMessage,
         Command::CreateIndex,
         Command::DropIndex,

@@ -90,7 +90,7 @@ fn mutation(rng: &mut Rng, now_ms: i64) -> Mutation {
             Mutation::Set { key, suffixed: false, value, expiry }
         }
         2 => Mutation::Delete { key },
-        3 => Mutation::SetExpiry { key, expiry, required: rng.below(2) == 0 },
+        3 => Mutation::SetExpiry { key, expiry, required: rng.below(2) == 0, shortens: false },
         4 => {
             let value = EncodedValue::le64(rng.below(100));
             Mutation::Set { key, suffixed: false, value, expiry }

@@ -302,6 +302,13 @@ export default {
   "KvDeadLetters.get": byId("get"),
   "KvDeadLetters.requeue": byId("requeue"),
   "KvDeadLetters.delete": byId("delete"),
+  "KvDeadLetters.requeueAll": {
+    of: dead,
+    closed: (letters) => letters.requeueAll(),
+    wrong: [[(letters) => letters.requeueAll(5), /options must be an object/]],
+    over: "it has no bounds",
+    misspelt: [[(letters) => letters.requeueAll({ signl: 1 }), /unknown option 'signl'/]],
+  },
   "KvDeadLetters.purge": {
     of: dead,
     closed: (letters) => letters.purge(),

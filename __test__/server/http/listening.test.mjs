@@ -63,7 +63,7 @@ test("a message whose lock expires comes again, and makes room", async () => {
   assert.equal(messages[0].id, messages[1].id);
   assert.notEqual(messages[0].lock, messages[1].lock);
   const { id, lock } = messages[0];
-  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: false });
+  assert.equal((await call("POST", "/queue/ack", { body: { id, lock } })).body.ok, false);
 });
 
 test("what a stream has not delivered belongs to others when it ends", async () => {

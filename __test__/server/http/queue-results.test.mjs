@@ -138,6 +138,84 @@ test("the last progress of a message is told", async () => {
   assert.deepEqual(typed.value.percent, { type: "number", value: 90 });
 });
 
+test("a worker over HTTP tells its progress, and acknowledges with a result", async () => {
+  const { server, call, enqueue, get, result } = await serveMail();
+  const poll = async () => (await get("/queue/poll?lockDuration=60000")).body.message;
+  const post = async (path, body, options) => (await call("POST", path, { body, ...options })).body;
+  const seen = follow(server);
+  await until(() => seen.last !== "");
+  const id = await enqueue({ file: "a" });
+  const { lock } = await poll();
+  const waiting = result(id, "?wait=30s", { token: readToken });
+  for (const percent of [10, 90]) {
+    assert.deepEqual(await post("/queue/progress", { id, lock, value: { percent } }), { ok: true });
+  }
+  const { attempts, value } = (await get(`/queue/messages/${id}/progress`)).body;
+  assert.deepEqual([attempts, value], [1, { percent: 90 }]);
+  const typed = { result: { type: "object", value: { n: { type: "bigint", value: "7" } } } };
+  const headers = { "content-type": TYPED };
+  assert.deepEqual(await post("/queue/ack", { id, lock, ...typed }, { headers }), { ok: true });
+  const end = (await waiting).body;
+  assert.deepEqual([end.state, end.value], ["completed", { n: 7 }]);
+  await until(() => seen.told.some(({ type }) => type === "completed"), "completed");
+  const told = seen.told.map((event) => [event.type, event.attempts]);
+  assert.deepEqual(told, [
+    ["enqueued", undefined],
+    ["progress", 1],
+    ["progress", 1],
+    ["completed", 1],
+  ]);
+
+  // The lock is gone: refused by name, and nothing is stored.
+  for (const [path, more] of [
+    ["/queue/progress", { value: { percent: 5 } }],
+    ["/queue/ack", { result: "late" }],
+  ]) {
+    const lost = await post(path, { id, lock, ...more });
+    assert.deepEqual([lost.ok, lost.errorName], [false, "LockExpired"], path);
+    assert.match(lost.error, /lock .* does not hold any more/);
+  }
+  assert.equal((await get(`/queue/messages/${id}/progress`)).body.value.percent, 90);
+  assert.deepEqual((await result(id)).body.value, { n: 7 });
+
+  // Without a result, and with null.
+  for (const [more, expected] of [
+    [{}, undefined],
+    [{ result: null }, null],
+  ]) {
+    const next = await enqueue("next");
+    const taken = await poll();
+    assert.deepEqual(await post("/queue/ack", { id: next, lock: taken.lock, ...more }), {
+      ok: true,
+    });
+    const { state, value: kept } = (await result(next)).body;
+    assert.deepEqual([state, kept], ["completed", expected]);
+  }
+});
+
+test("a result of a message without keepResult is not kept, its progress for an hour", async () => {
+  const { call, kv, get, result } = await serveMail();
+  const { id } = await kv.queue("mail").enqueue("plain");
+  const { lock } = (await get("/queue/poll?lockDuration=60000")).body.message;
+  const told = await call("POST", "/queue/progress", { body: { id, lock, value: 5 } });
+  assert.deepEqual(told.body, { ok: true });
+  assert.equal(await kv.queue("mail").progress(id), 5);
+  const bytes = { type: "Uint8Array", value: "AAAA" };
+  const refused = await call("POST", "/queue/ack", {
+    body: { id, lock, result: bytes },
+    headers: { "content-type": TYPED },
+  });
+  assert.equal(refused.status, 400);
+  assert.match(refused.body.detail, /^result: /);
+  const large = await call("POST", "/queue/progress", {
+    body: { id, lock, value: "x".repeat(16 * 1024 * 1024 - 200) },
+  });
+  assert.equal(large.status, 413, "it has no room in an entry");
+  const acked = await call("POST", "/queue/ack", { body: { id, lock, result: 1 } });
+  assert.deepEqual(acked.body, { ok: true });
+  assert.equal((await result(id)).status, 404);
+});
+
 test("events of a queue are followed, and go on behind the last one", async () => {
   const { server, kv, enqueue, handle } = await serveMail();
   const first = follow(server);

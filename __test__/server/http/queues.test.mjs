@@ -32,7 +32,8 @@ test("a message is enqueued, taken and acknowledged", async () => {
   const extended = await call("POST", "/queue/extend", { body: { id, lock, lockDuration: 90000 } });
   assert.deepEqual(extended.body, { ok: true });
   assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: true });
-  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: false });
+  const late = (await call("POST", "/queue/ack", { body: { id, lock } })).body;
+  assert.deepEqual([late.ok, late.errorName], [false, "LockExpired"]);
   // A poll that waits gets the message of the JavaScript API.
   const waiting = poll("&wait=30000");
   const kv = await connect(server);
@@ -163,6 +164,33 @@ test("a message without a retry left is a dead letter, which is read, requeued a
   assert.deepEqual((await page("")).messages, []);
 });
 
+test("all dead letters are requeued, at most 512 by one request", async () => {
+  const { call, server } = await serveApi();
+  const kv = await connect(server);
+  const mail = kv.queue("mail");
+  const COUNT = 600;
+  const enqueueing = kv.atomic();
+  for (let n = 0; n < COUNT; n++) enqueueing.enqueue(n, { queue: "mail", backoffSchedule: [] });
+  await enqueueing.commit();
+  await kv.queue("other").enqueue(1, { backoffSchedule: [] });
+  await (await kv.queue("other").receive()).nack();
+  const stop = new AbortController();
+  let left = COUNT;
+  const fail = () => {
+    if (--left === 0) stop.abort();
+    throw new Error("no");
+  };
+  await mail.listen(fail, { concurrency: 100, signal: stop.signal, onError: () => {} });
+  const requeue = async () => (await call("POST", "/queue/dlq/requeue?queue=mail")).body;
+  assert.deepEqual(await requeue(), { requeued: 512, left: COUNT - 512 });
+  assert.deepEqual(await requeue(), { requeued: COUNT - 512, left: 0 });
+  assert.deepEqual(await requeue(), { requeued: 0, left: 0 });
+  const { pending, dead } = await mail.stats();
+  assert.deepEqual([pending, dead], [COUNT, 0]);
+  assert.equal((await kv.queue("other").stats()).dead, 1);
+  assert.equal((await mail.receive()).value, 0, "in the order of their deaths");
+});
+
 test("queues need the right to write, and their requests are checked", async () => {
   const { call } = await serveApi();
   for (const [method, path, body] of [
@@ -175,6 +203,8 @@ test("queues need the right to write, and their requests are checked", async () 
     ["DELETE", "/queue/dlq"],
     ["DELETE", "/queue/dlq/1"],
     ["POST", "/queue/dlq/1/requeue"],
+    ["POST", "/queue/dlq/requeue"],
+    ["POST", "/queue/progress", { id: "1", lock: "1", value: 1 }],
   ]) {
     const refused = await call(method, path, { body, token: readToken });
     assert.deepEqual([refused.status, refused.body.code], [403, "DENIED"], path);
@@ -187,6 +217,8 @@ test("queues need the right to write, and their requests are checked", async () 
     ["GET", "/queue/poll?wait=60001"],
     ["POST", "/queue/ack", { id: 1, lock: "1" }],
     ["POST", "/queue/extend", { id: "1", lock: "x" }],
+    ["POST", "/queue/progress", { id: "1", lock: "1" }],
+    ["POST", "/queue/dlq/requeue?limit=5"],
     ["GET", "/queue/dlq?cursor=1"],
   ]) {
     assert.equal((await call(method, path, { body })).status, 400, path);
@@ -369,7 +401,7 @@ test("a message is cancelled, and what is known of it is kept", async () => {
   assert.deepEqual((await cancel(body.id)).body, { ok: true });
   assert.equal((await cancel(body.id)).status, 404);
   const { id, lock } = message;
-  assert.deepEqual((await call("POST", "/queue/ack", { body: { id, lock } })).body, { ok: false });
+  assert.equal((await call("POST", "/queue/ack", { body: { id, lock } })).body.ok, false);
   const kv = await connect(server);
   assert.equal((await kv.queue("mail").result(body.id)).state, "cancelled");
   const atomic = await call("POST", "/atomic", {

@@ -412,7 +412,7 @@ impl Writer for MemoryWriter {
         let tables = &mut *self.0.write();
         let before = tables.version;
         let (changed, beside) = tables.messages.change_dead_letters(queue, change, now_ms)?;
-        let requeued = matches!(change, DeadLetterChange::Requeue(_));
+        let requeued = change.requeues();
         tables.log_messages(&[&changed[..], &beside].concat(), requeued, now_ms)?;
         Ok(DeadLettersChanged { count: changed.len(), versions: (before, tables.version) })
     }

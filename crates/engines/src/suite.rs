@@ -266,6 +266,7 @@ macro_rules! rules_of_every_engine {
                 what_waits_for_an_end_waits_for_a_retry_and_not_for_a_dead_letter
                 what_waits_for_an_end_waits_for_the_run_with_the_key
                 what_replaces_one_that_waits_for_an_end_has_a_due_time
+                dead_letters_with_one_key_are_requeued_together
             }
             groups {
                 groups_take_turns
@@ -394,6 +395,8 @@ macro_rules! rules_of_clocks {
             clock {
                 the_window_of_a_rate_begins_anew
                 locks_and_delays_of_groups_count_by_their_length
+                limiters_and_leases_count_by_their_length
+                no_due_time_of_a_schedule_comes_twice
             }
         }
     };

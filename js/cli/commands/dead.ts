@@ -52,7 +52,12 @@ export function addDeadCommands(program: Command): void {
           if (every && method === "delete")
             await confirm(`Delete all dead letters of ${name}`, yes);
           await withDatabase(command, "existing", async (kv, style) => {
-            await settle(kv.queue(name), method, every ? null : ids, style);
+            const queue = kv.queue(name);
+            if (every && method === "requeue") {
+              await tell(method, await queue.dead.requeueAll(), [], style);
+            } else {
+              await settle(queue, method, every ? null : ids, style);
+            }
           });
         },
       );
@@ -105,10 +110,18 @@ async function settle(
   };
   if (ids !== null) for (const id of ids) await one(id);
   else for await (const { id } of all(queue)) await one(id);
+  await tell(method, done, ids === null ? [] : absent, style);
+}
+
+async function tell(
+  method: "requeue" | "delete",
+  done: number,
+  absent: readonly string[],
+  style: Style,
+): Promise<void> {
   if (style.json) await print(JSON.stringify({ [method]: done, absent }));
   else note(`${method === "requeue" ? "requeued" : "forgot"} ${done}`);
-  if (ids !== null && absent.length > 0)
-    throw new NotDone(`no such dead letters: ${absent.join(", ")}`);
+  if (absent.length > 0) throw new NotDone(`no such dead letters: ${absent.join(", ")}`);
 }
 
 async function printDead({ value, ...facts }: DeadMessage, style: Style): Promise<void> {

@@ -1,7 +1,7 @@
 // Duty: requests about queues.
 
 import { type Node, readable } from "../values/node";
-import { ApiError, ask, askJson } from "./request";
+import { ask, askJson } from "./request";
 
 /** A message that this page has taken. */
 export interface Message {
@@ -192,26 +192,22 @@ export async function requeue(queue: string, id: string): Promise<void> {
   await ask("/queue/dlq/{id}/requeue", { method: "POST", id, query: { queue } });
 }
 
-/**
- * Enqueues the dead letters of a queue again, and returns how many. The present ones are found first: a letter that
- * dies again meanwhile stays, and one that another caller has requeued or deleted is passed over.
- */
+interface Requeued {
+  readonly requeued: number;
+  readonly left: number;
+}
+
+/** Enqueues the dead letters of a queue again, and returns how many: not more than there are now. */
 export async function requeueAll(queue: string): Promise<number> {
-  const ids: string[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await deadLetters(queue, cursor);
-    ids.push(...page.messages.map(({ id }) => id));
-    cursor = page.cursor ?? undefined;
-  } while (cursor !== undefined);
   let count = 0;
-  for (const id of ids) {
-    try {
-      await requeue(queue, id);
-      count++;
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    }
+  /** Those that there were before the first request: one that dies again is not requeued again. */
+  let all = Number.POSITIVE_INFINITY;
+  while (count < all) {
+    const path = "/queue/dlq/requeue";
+    const answer = await askJson<Requeued>(path, { method: "POST", query: { queue } });
+    count += answer.requeued;
+    all = Math.min(all, answer.requeued + answer.left);
+    if (answer.requeued === 0) break;
   }
   return count;
 }

@@ -290,7 +290,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a delivery: the message is handled. */
+        /** Ends a delivery: the message is handled. Its result is stored by the same commit. */
         post: operations["ack"];
         delete?: never;
         options?: never;
@@ -311,6 +311,23 @@ export interface paths {
         post?: never;
         /** Deletes the dead letters of a queue, step by step. */
         delete: operations["purgeDeadLetters"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/dlq/requeue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Enqueues the dead letters of a queue again, those that died first, at most 512 of them. */
+        post: operations["requeueDeadLetters"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -601,6 +618,26 @@ export interface paths {
         get: operations["pollQueue"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stores how far the handler of a delivery is; the message stays locked. Only of queues with a name. Kept for as long as
+         *     `keepResult` of the message says, and without it for an hour.
+         */
+        post: operations["tellProgress"];
         delete?: never;
         options?: never;
         head?: never;
@@ -954,15 +991,20 @@ export interface components {
             value?: unknown;
             valueError?: components["schemas"]["ValueError"] | null;
         };
-        /** @description A delivery. */
+        /** @description A delivery that is handled. */
         DeliveryEnd: {
             id: components["schemas"]["Number"];
             /** @description That of the delivery. */
             lock: components["schemas"]["Number"];
+            /** @description What its handler returns, which is stored by the same commit if the message was enqueued with `keepResult`. */
+            result?: unknown;
         };
         /** @description The answer of an end. */
         DeliveryEnded: {
-            /** @description Whether the lock still held. If not, another consumer may have the message. */
+            error?: string | null;
+            /** @description `LockExpired` if not. */
+            errorName?: string | null;
+            /** @description Whether the lock still held. If not, nothing is changed, and another consumer may have the message. */
             ok: boolean;
         };
         /** @description A delivery whose lock is extended. */
@@ -984,6 +1026,14 @@ export interface components {
             lock: components["schemas"]["Number"];
             /** @description `false`: no retry can help, so the message is a dead letter now. Not together with `delay`. */
             retry?: boolean | null;
+        };
+        /** @description The progress of a delivery. */
+        DeliveryProgress: {
+            id: components["schemas"]["Number"];
+            /** @description That of the delivery. */
+            lock: components["schemas"]["Number"];
+            /** @description How far its handler is. */
+            value: unknown;
         };
         /**
          * @description The order of the values under a path.
@@ -1592,6 +1642,19 @@ export interface components {
         /** @description The answer of a requeue. */
         Requeued: {
             ok: boolean;
+        };
+        /** @description The answer of a requeue of many. */
+        RequeuedLetters: {
+            /**
+             * Format: int64
+             * @description The number of letters that the queue has left. Ask again while both numbers are above 0.
+             */
+            left: number;
+            /**
+             * Format: int64
+             * @description The number of letters that this request has enqueued again.
+             */
+            requeued: number;
         };
         /** @description The rights of a token on the database. */
         Rights: {
@@ -3348,6 +3411,39 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    requeueDeadLetters: {
+        parameters: {
+            query?: {
+                /** @description The name of the queue. */
+                queue?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many are enqueued again, and how many are left. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequeuedLetters"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     getDeadLetter: {
         parameters: {
             query?: {
@@ -4115,6 +4211,44 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["UnprocessableEntity"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalServerError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    tellProgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/cbor": components["schemas"]["Binary"];
+                "application/json": components["schemas"]["DeliveryProgress"];
+                "application/vnd.openkv+json": components["schemas"]["DeliveryProgress"];
+            };
+        };
+        responses: {
+            /** @description Whether the lock still held. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryEnded"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
             422: components["responses"]["UnprocessableEntity"];
             429: components["responses"]["TooManyRequests"];

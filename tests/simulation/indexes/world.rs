@@ -413,9 +413,12 @@ impl Change {
                 Mutation::Set { key, suffixed: false, value: row.value(), expiry }
             }
             Self::Delete(_) => Mutation::Delete { key },
-            Self::Expire(_, expire_at_ms) => {
-                Mutation::SetExpiry { key, expiry: expire_at_ms.map(Time::At), required: false }
-            }
+            Self::Expire(_, expire_at_ms) => Mutation::SetExpiry {
+                key,
+                expiry: expire_at_ms.map(Time::At),
+                required: false,
+                shortens: false,
+            },
         }
     }
 

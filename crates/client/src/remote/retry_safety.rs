@@ -97,7 +97,8 @@ mod tests {
             "another client may remove it between"
         );
         assert!(!is_guarded(&checked(b"b", vec![set(b'c', false)])));
-        let set_expiry = Mutation::SetExpiry { key: key(b'b'), expiry: None, required: true };
+        let set_expiry =
+            Mutation::SetExpiry { key: key(b'b'), expiry: None, required: true, shortens: false };
         assert!(!is_guarded(&checked(b"b", vec![set_expiry])));
     }
 

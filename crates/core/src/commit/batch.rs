@@ -102,16 +102,30 @@ struct Batch<'t, T> {
 
 impl<T: Transaction> Batch<'_, T> {
     fn settle(&mut self, settlements: Vec<Settlement>) -> Result<()> {
-        for Settlement { id, lock, outcome, delay_ms, reason, queue } in settlements {
+        for Settlement { id, lock, outcome, delay_ms, reason, queue, value } in settlements {
             let messages = self.transaction.messages();
             let held = match outcome {
-                Outcome::Done => {
+                Outcome::Done | Outcome::Completed => {
+                    let tells = outcome == Outcome::Completed;
+                    let locked = if tells { messages.locked(id, lock)? } else { None };
                     let freed = messages.acknowledge(id, lock)?;
                     if let Some(freed) = &freed {
                         self.tell(None, id);
+                        if let Some(locked) = locked {
+                            let now_ms = self.begun.now_ms;
+                            self.undelivered.extend(job::completed(&locked, value, now_ms)?);
+                        }
                         self.freed(freed)?;
                     }
                     freed.is_some()
+                }
+                Outcome::Progressed => {
+                    let locked = messages.locked(id, lock)?;
+                    if let Some(locked) = &locked {
+                        let now_ms = self.begun.now_ms;
+                        self.undelivered.extend(job::progressed(locked, value, now_ms)?);
+                    }
+                    locked.is_some()
                 }
                 Outcome::Returned => {
                     let freed = messages.put_back(id, lock)?;

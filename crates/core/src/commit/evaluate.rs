@@ -445,8 +445,11 @@ impl<'b> Evaluation<'b> {
                 });
                 Ok(Change::Limited(left, outcome))
             }),
-            Mutation::SetExpiry { key, expiry, required } => {
+            Mutation::SetExpiry { key, expiry, required, shortens } => {
                 let expire_at_ms = end_ms(expiry);
+                if shortens && self.expires_by(&key, expire_at_ms)? {
+                    return Ok(Ok(Change::Nothing));
+                }
                 Ok(match (self.version_of(&key)?, self.rows.get(&key)) {
                     (None, _) if required => Change::Lost,
                     (None, _) => Change::Nothing,
@@ -460,6 +463,13 @@ impl<'b> Evaluation<'b> {
                 })
             }
         })
+    }
+
+    /// Whether there is an entry, and it expires at this time or earlier.
+    fn expires_by(&mut self, key: &Key, at_ms: Option<i64>) -> Result<bool> {
+        // One that cannot be read gets its expiry.
+        let Ok(Some(row)) = self.entry_of(key)? else { return Ok(false) };
+        Ok(at_ms.is_none_or(|at_ms| row.expire_at_ms.is_some_and(|end_ms| end_ms <= at_ms)))
     }
 
     fn undo(&mut self, undo: Undo) {

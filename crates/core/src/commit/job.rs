@@ -10,7 +10,7 @@ use crate::codec::job_entry::happened;
 use crate::codec::{cbor, key, message_context};
 use crate::model::{
     CANCELLED_KEPT_MS, EncodedValue, Encoding, JOB_ENTRIES, KEEP_RESULT, Key, KeyPart, Message,
-    Node, Reason, Result, Value, queue_of_callers,
+    Node, PROGRESS_KEPT_MS, Reason, Result, Value, queue_of_callers,
 };
 
 /// The first entry about a message whose result is kept.
@@ -55,6 +55,52 @@ pub(super) fn failed(
         ("error", Field::Object(error)),
     ];
     entry(&[&queue, &locked.id.to_string(), what], kept_ms, now_ms, fields).map(Some)
+}
+
+/// The entry about a message that its consumer has acknowledged, with its result.
+pub(super) fn completed(
+    locked: &LockedMessage,
+    value: Option<Vec<u8>>,
+    now_ms: i64,
+) -> Result<Option<Undelivered>> {
+    let Some(Tracked { queue, kept_ms }) = Tracked::of(&locked.message) else { return Ok(None) };
+    told(locked, &queue, happened::COMPLETED, kept_ms, value, now_ms).map(Some)
+}
+
+/// The entry about the progress of a message, also of one whose result is not kept.
+pub(super) fn progressed(
+    locked: &LockedMessage,
+    value: Option<Vec<u8>>,
+    now_ms: i64,
+) -> Result<Option<Undelivered>> {
+    let message = &locked.message;
+    if !message.is_named() {
+        return Ok(None);
+    }
+    let kept_ms = kept_ms(&message.value).unwrap_or(PROGRESS_KEPT_MS);
+    let queue = queue_of_callers(&message.queue);
+    told(locked, queue, happened::PROGRESS, kept_ms, value, now_ms).map(Some)
+}
+
+/// An entry with what a consumer tells.
+fn told(
+    locked: &LockedMessage,
+    queue: &str,
+    what: &'static str,
+    kept_ms: i64,
+    value: Option<Vec<u8>>,
+    now_ms: i64,
+) -> Result<Undelivered> {
+    let attempts = Field::Node(Node::Number(f64::from(locked.attempts)));
+    let mut fields = vec![("attempts", attempts)];
+    fields.extend(value.as_ref().map(|_| ("value", Field::Node(Node::Null))));
+    let mut entry = entry(&[queue, &locked.id.to_string(), what], kept_ms, now_ms, fields)?;
+    if let Some(value) = value {
+        // The value is the last item, and is copied as it is.
+        entry.value.bytes.pop();
+        entry.value.bytes.extend(value);
+    }
+    Ok(entry)
 }
 
 /// The entries about a message that is cancelled, and about the last such message of its queue.
@@ -116,6 +162,7 @@ fn entry(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::job_entry::JobEntry;
 
     fn message(queue: &str, context: &str) -> Message {
         let value = message_context::with_context(context, &[1]);
@@ -131,6 +178,27 @@ mod tests {
         for context in ["", "openkv-keep-result: x", "openkv-keep-result: 0", "traceparent: 00"] {
             assert_eq!(kept("mail", context), None, "{context}");
         }
+    }
+
+    #[test]
+    fn what_a_consumer_tells_is_stored_as_it_is() {
+        let value = Some(cbor::encode_number(7.0).to_vec());
+        let of = |queue, context| {
+            let message = message(queue, context);
+            LockedMessage { id: 7, attempts: 3, lock_end_ms: 0, message, encoding: Encoding::Cbor }
+        };
+        let (kept, plain) = (of("mail", "openkv-keep-result: 500"), of("mail", ""));
+        let end = completed(&kept, value.clone(), 1000).unwrap().unwrap();
+        assert_eq!(key::print(end.keys[0].as_bytes()), r#"["openkv:jobs","mail","7","completed"]"#);
+        assert_eq!(end.expire_at_ms, Some(1500));
+        let read = JobEntry::read(Encoding::Cbor, &end.value.bytes).unwrap();
+        assert_eq!((read.at_ms, read.attempts, read.value), (1000, Some(3), value.as_deref()));
+        let end = completed(&kept, None, 1000).unwrap().unwrap();
+        assert_eq!(JobEntry::read(Encoding::Cbor, &end.value.bytes).unwrap().value, None);
+        assert!(completed(&plain, value.clone(), 1000).unwrap().is_none());
+        let step = progressed(&plain, value.clone(), 1000).unwrap().unwrap();
+        assert_eq!(step.expire_at_ms, Some(1000 + PROGRESS_KEPT_MS));
+        assert!(progressed(&of("", ""), value, 1000).unwrap().is_none());
     }
 
     #[test]

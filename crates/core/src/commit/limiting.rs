@@ -40,8 +40,10 @@ struct Answer {
 /// # Errors
 /// `Invalid` if the stored value is no state of a limiter.
 pub(super) fn take(rule: &Limiting, stored: Option<&EncodedValue>, now_ms: i64) -> Result<Taken> {
-    let (answer, next, expire_at_ms) = decide(rule, stored, now_ms)?;
-    let stores = answer.allowed && !rule.is_peek();
+    let Decided { answer, next, expire_at_ms, set_back } = decide(rule, stored, now_ms)?;
+    // A state that is ahead of the clock and is not stored again goes on anew at each look, and allows nothing until
+    // the clock has reached it.
+    let stores = set_back || answer.allowed && !rule.is_peek();
     let stored = stores.then(|| (write(rule.algorithm(), next), expire_at_ms));
     Ok(Taken { stored, outcome: told(&answer) })
 }
@@ -66,7 +68,7 @@ pub(super) fn grant(
     now_ms: i64,
 ) -> Result<Granted> {
     let peek = Limiting::new(rule.algorithm, rule.limit, rule.per_ms, 1, true)?;
-    let (answer, ..) = decide(&peek, stored, now_ms)?;
+    let Decided { answer, .. } = decide(&peek, stored, now_ms)?;
     let count = u32::try_from(answer.remaining.max(0)).unwrap_or(u32::MAX).min(wanted);
     let retry_ms = answer.retry_ms.and_then(|ms| i64::try_from(ms).ok());
     Ok(Granted { count, retry_ms: retry_ms.unwrap_or(rule.per_ms) })
@@ -83,7 +85,7 @@ pub(super) fn charge(
     now_ms: i64,
 ) -> Result<Option<(EncodedValue, i64)>> {
     let take = Limiting::new(rule.algorithm, rule.limit, rule.per_ms, count, false)?;
-    let (answer, next, expire_at_ms) = decide(&take, stored, now_ms)?;
+    let Decided { answer, next, expire_at_ms, .. } = decide(&take, stored, now_ms)?;
     debug_assert!(answer.allowed, "a take that was granted is not allowed");
     Ok(Some((write(rule.algorithm, next), expire_at_ms)))
 }
@@ -99,29 +101,36 @@ pub(super) fn looked_at(
     now_ms: i64,
 ) -> Result<(EncodedValue, i64)> {
     let peek = Limiting::new(rule.algorithm, rule.limit, rule.per_ms, 1, true)?;
-    let (_, next, expire_at_ms) = decide(&peek, Some(stored), now_ms)?;
+    let Decided { next, expire_at_ms, .. } = decide(&peek, Some(stored), now_ms)?;
     Ok((write(rule.algorithm, next), expire_at_ms))
 }
 
-/// The answer of a take, the state behind it, and until when that state counts.
-fn decide(
-    rule: &Limiting,
-    stored: Option<&EncodedValue>,
-    now_ms: i64,
-) -> Result<(Answer, State, i64)> {
+/// The decision about a take.
+struct Decided {
+    answer: Answer,
+    /// The state behind it, and until when it counts.
+    next: State,
+    expire_at_ms: i64,
+    /// The stored state is of a later time: the clock was set back.
+    set_back: bool,
+}
+
+fn decide(rule: &Limiting, stored: Option<&EncodedValue>, now_ms: i64) -> Result<Decided> {
     let now = i128::from(now_ms);
     let state = match stored {
         None => State { used: 0, at_ms: now, rest: 0 },
         Some(value) => read(value, rule.algorithm()).ok_or_else(not_a_state)?,
     };
     // After a clock that was set back, time goes on from the new one.
+    let set_back = state.at_ms > now;
     let state = State { at_ms: state.at_ms.min(now), ..state };
     let (answer, next, expire_at_ms) = match rule.algorithm() {
         LimitAlgorithm::Fixed => fixed(rule, state, now),
         LimitAlgorithm::Sliding => sliding(rule, state, now),
         LimitAlgorithm::TokenBucket => token_bucket(rule, state, now),
     };
-    Ok((answer, next, i64::try_from(expire_at_ms).unwrap_or(i64::MAX)))
+    let expire_at_ms = i64::try_from(expire_at_ms).unwrap_or(i64::MAX);
+    Ok(Decided { answer, next, expire_at_ms, set_back })
 }
 
 fn fixed(rule: &Limiting, state: State, now: i128) -> (Answer, State, i128) {
@@ -363,14 +372,25 @@ mod tests {
         }
     }
 
+    /// A refused take stored nothing, so after a step back each look counted a full wait anew, until the clock had
+    /// reached the old time.
     #[test]
-    fn a_clock_that_is_set_back_prolongs_no_wait() {
+    fn a_clock_that_is_set_prolongs_no_wait() {
+        const HOUR: i64 = 3_600_000;
         for algorithm in LimitAlgorithm::ALL {
-            let (mut key, one) = (Key(None), rule(algorithm, 1, 1000, 1));
-            assert!(key.take(&one, T0).0);
-            let (allowed, _, retry_ms, _) = key.take(&one, T0 - 500_000);
-            assert!(!allowed);
-            assert!(retry_ms <= 2000, "{algorithm:?}: {retry_ms}");
+            for (step_ms, looks) in
+                [-HOUR, -500, -1, HOUR].into_iter().zip([false, true].into_iter().cycle())
+            {
+                let (mut key, one) = (Key(None), rule(algorithm, 1, 1000, 1));
+                let peek = Limiting::new(algorithm, 1, 1000, 1, true).unwrap();
+                assert!(key.take(&one, 2 * HOUR).0);
+                let begin = 2 * HOUR + step_ms;
+                let first = key.take(if looks { &peek } else { &one }, begin);
+                assert_eq!(first.0, step_ms > 0, "{algorithm:?} {step_ms}: {first:?}");
+                // Asked all the time, it is allowed no later than after a take of now.
+                let waits = (0..).step_by(100).take_while(|ms| !key.take(&one, begin + ms).0);
+                assert!(waits.count() <= 20, "{algorithm:?} {step_ms}");
+            }
         }
     }
 

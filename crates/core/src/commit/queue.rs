@@ -25,7 +25,11 @@ impl Failure {
         match outcome {
             Outcome::Failed => Some(Self::Reported { delay_ms }),
             Outcome::Dead => Some(Self::Final),
-            Outcome::Done | Outcome::Returned | Outcome::Cancelled => None,
+            Outcome::Done
+            | Outcome::Completed
+            | Outcome::Progressed
+            | Outcome::Returned
+            | Outcome::Cancelled => None,
         }
     }
 }

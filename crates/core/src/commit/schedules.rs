@@ -86,13 +86,11 @@ pub(super) fn fire(messages: &mut impl MessageTable, now_ms: i64) -> Result<Fire
         fired.changed.push(id);
         let KeptState::Waiting { due_ms } = kept.state else { continue };
         let room = SCHEDULE_FIRES_MAX.saturating_sub(fired.messages).max(1);
-        let decided = schedule::decode(&kept.value)
-            .ok()
-            .and_then(|of| Some((of.schedule.fire(due_ms, now_ms, room).ok()?, of)));
-        let Some((Firing { due_ms, next_ms }, of)) = decided else {
+        let Ok(of) = schedule::decode(&kept.value) else {
             messages.retry(&kept_at(id), now_ms.saturating_add(SCHEDULE_UNREADABLE_MS))?;
             continue;
         };
+        let Firing { due_ms, next_ms } = of.schedule.fire(due_ms, now_ms, room);
         for due_ms in due_ms {
             let message = message_of(&kept, &of, due_ms);
             let mut turns = Turns::of(messages, now_ms);

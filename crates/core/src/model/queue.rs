@@ -172,6 +172,11 @@ pub enum Outcome {
     Dead,
     /// Not passed to a handler: it stays pending, and no retry is used up.
     Returned,
+    /// As `Done`, and the entry about the message, if its result is kept, says that it is completed, with the value of
+    /// the settlement.
+    Completed,
+    /// Not ended: the entry about its progress has the value of the settlement.
+    Progressed,
     /// Removed by a caller, whether a consumer has it or not. Such a settlement names the queue, and no lock.
     Cancelled,
 }
@@ -231,13 +236,15 @@ pub struct Settlement {
     pub reason: Option<Reason>,
     /// Of a message that is cancelled: its queue.
     pub queue: Option<String>,
+    /// The result or the progress, in CBOR.
+    pub value: Option<Vec<u8>>,
 }
 
 impl Settlement {
     /// A settlement without a delay and an error.
     #[must_use]
     pub fn new(id: i64, lock: i64, outcome: Outcome) -> Self {
-        Self { id, lock, outcome, delay_ms: None, reason: None, queue: None }
+        Self { id, lock, outcome, delay_ms: None, reason: None, queue: None, value: None }
     }
 
     /// The removal of a message of a queue.
@@ -342,6 +349,13 @@ pub struct DeadLetter {
 pub enum DeadLetterChange {
     /// Enqueues the dead letter with this number again, as a new message.
     Requeue(i64),
+    /// Enqueues those that died before a time again, up to a number, those that died first.
+    RequeueAll {
+        /// In ms since the epoch.
+        before_ms: i64,
+        /// Maximum number to enqueue.
+        max: usize,
+    },
     /// Deletes the dead letter with this number.
     Delete(i64),
     /// Deletes those that died before a time, up to a number.
@@ -351,6 +365,16 @@ pub enum DeadLetterChange {
         /// Maximum number to delete.
         max: usize,
     },
+}
+
+impl DeadLetterChange {
+    /// Whether it enqueues messages.
+    pub fn requeues(&self) -> bool {
+        match self {
+            Self::Requeue(_) | Self::RequeueAll { .. } => true,
+            Self::Delete(_) | Self::Purge { .. } => false,
+        }
+    }
 }
 
 /// The queue of the marks of paused queues. A mark is a message whose deduplication key is the name of the paused

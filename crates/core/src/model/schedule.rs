@@ -3,15 +3,15 @@
 //! A schedule is kept as a message of the queue [`SCHEDULES_QUEUE`], which is due at the next due time. So every
 //! engine, log and archive carries it as it carries messages.
 
-use croner::Cron;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
+use croner::{Cron, CronPattern, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use super::{
     CRON_BYTES_MAX, Error, Result, SCHEDULE_INTERVAL_MS_MAX, SCHEDULE_INTERVAL_MS_MIN,
-    SCHEDULE_MISSED_MS, SCHEDULE_NAME_BYTES_MAX, SCHEDULES_QUEUE,
+    SCHEDULE_MISSED_MS, SCHEDULE_NAME_BYTES_MAX, SCHEDULE_YEARS_MAX, SCHEDULES_QUEUE,
 };
 
 /// When a schedule is due.
@@ -65,6 +65,8 @@ pub struct Schedule {
     name: String,
     timing: Timing,
     missed: Missed,
+    /// Made of the timing once, since reading a pattern takes longer than a search.
+    times: Times,
 }
 
 /// A change of the schedules of a queue. Its message has the queue and what each message of the schedule is.
@@ -102,8 +104,16 @@ impl Schedule {
     /// `Invalid`, with the argument, its bounds and what was given.
     pub fn new(name: String, timing: Timing, missed: Missed) -> Result<Self> {
         check_name(&name)?;
-        let schedule = Self { name, timing, missed };
-        schedule.times()?;
+        let times = match &timing {
+            Timing::Every { every_ms, offset_ms } => every(*every_ms, *offset_ms)?,
+            Timing::Cron { pattern, zone } => cron(pattern, zone)?,
+        };
+        let schedule = Self { name, timing, missed, times };
+        if let Times::Cron(cron, _) = &schedule.times
+            && !has_a_day(&cron.pattern)
+        {
+            return Err(schedule.never_due("no month has such a day"));
+        }
         Ok(schedule)
     }
 
@@ -125,25 +135,26 @@ impl Schedule {
     /// The first due time after `now_ms`.
     ///
     /// # Errors
-    /// `Invalid` if there is none.
+    /// `Invalid` if there is none, by a pattern within [`SCHEDULE_YEARS_MAX`].
     pub fn first_after(&self, now_ms: i64) -> Result<i64> {
-        self.times()?.after(now_ms).ok_or_else(|| {
-            let Timing::Cron { pattern, .. } = &self.timing else {
-                return Error::invalid("schedule: every is too large: it is never due");
-            };
-            Error::invalid(format!(
-                "schedule: cron never fires: {pattern:?} has no time in the future"
-            ))
+        self.times.clone().after(now_ms).ok_or_else(|| {
+            self.never_due(&format!("there is no time in the next {SCHEDULE_YEARS_MAX} years"))
         })
+    }
+
+    fn never_due(&self, why: &str) -> Error {
+        match &self.timing {
+            Timing::Every { .. } => Error::invalid("schedule: every is too large: it is never due"),
+            Timing::Cron { pattern, .. } => {
+                Error::invalid(format!("schedule: cron never fires: {pattern:?}: {why}"))
+            }
+        }
     }
 
     /// The messages that are due at `now_ms`, if the first is due at `due_ms`, and the next due time. At most `max`
     /// messages: then the next due time is that of the first message that is left.
-    ///
-    /// # Errors
-    /// `Invalid` for a zone that this version does not know.
-    pub fn fire(&self, due_ms: i64, now_ms: i64, max: usize) -> Result<Firing> {
-        let times = self.times()?;
+    pub fn fire(&self, due_ms: i64, now_ms: i64, max: usize) -> Firing {
+        let mut times = self.times.clone();
         let kept_ms = now_ms.saturating_sub(SCHEDULE_MISSED_MS);
         let is_missed = due_ms <= kept_ms;
         let mut next = match (is_missed, self.missed) {
@@ -162,14 +173,7 @@ impl Schedule {
             firing.due_ms.push(last.unwrap_or(due_ms));
         }
         firing.next_ms = next;
-        Ok(firing)
-    }
-
-    fn times(&self) -> Result<Times> {
-        match &self.timing {
-            Timing::Every { every_ms, offset_ms } => every(*every_ms, *offset_ms),
-            Timing::Cron { pattern, zone } => cron(pattern, zone),
-        }
+        firing
     }
 }
 
@@ -203,6 +207,7 @@ pub fn is_own_queue(queue: &str) -> bool {
 }
 
 /// A timing that can be calculated with.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Times {
     Every { every_ms: i64, offset_ms: i64 },
     Cron(Box<Cron>, TimeZone),
@@ -245,16 +250,33 @@ fn cron(pattern: &str, zone: &str) -> Result<Times> {
     Ok(Times::Cron(Box::new(cron), zone))
 }
 
+/// Whether some month of a pattern can have a day of it. Without one a search would look at every day up to the last
+/// year that `croner` knows. Each date has each weekday in some year, so all of them are tried.
+fn has_a_day(pattern: &CronPattern) -> bool {
+    const LEAP_AND_OTHER: [i32; 2] = [2024, 2025];
+    let is_day = |month, day| {
+        let weekdays = (0..7).map(Weekday::from_days_from_sunday);
+        let mut dates =
+            LEAP_AND_OTHER.into_iter().flat_map(|year| weekdays.clone().map(move |of| (year, of)));
+        dates.any(|(year, weekday)| pattern.day_match(year, month, day, weekday).unwrap_or(false))
+    };
+    let mut months = (1..=12).filter(|month| pattern.month_match(*month).unwrap_or(false));
+    months.any(|month| (1..=31).any(|day| is_day(month, day)))
+}
+
 impl Times {
-    /// The first time after this one.
-    fn after(&self, at_ms: i64) -> Option<i64> {
+    /// The first time after this one, by a pattern within [`SCHEDULE_YEARS_MAX`].
+    fn after(&mut self, at_ms: i64) -> Option<i64> {
         match self {
             Self::Every { every_ms, offset_ms } => {
-                let start = (at_ms - offset_ms).div_euclid(*every_ms);
+                let start = (at_ms - *offset_ms).div_euclid(*every_ms);
                 start.checked_add(1)?.checked_mul(*every_ms)?.checked_add(*offset_ms)
             }
             Self::Cron(cron, zone) => {
-                let found = cron.find_next_occurrence(&second_of(at_ms, zone)?, false);
+                let from = second_of(at_ms, zone)?;
+                // The search ends with an error there.
+                cron.pattern.years.max = from.year().unsigned_abs() + SCHEDULE_YEARS_MAX;
+                let found = cron.find_next_occurrence(&from, false);
                 found.ok().map(|time| time.timestamp().as_millisecond())
             }
         }

@@ -138,7 +138,7 @@ fn an_interval_counts_from_the_epoch() {
 fn a_due_time_gives_its_message_and_leads_to_the_next() {
     let schedule = of_interval(1000, 0, Missed::Skip).unwrap();
     let fired = |due_ms, now_ms, max| {
-        let Firing { due_ms, next_ms } = schedule.fire(due_ms, now_ms, max).unwrap();
+        let Firing { due_ms, next_ms } = schedule.fire(due_ms, now_ms, max);
         (due_ms, next_ms)
     };
     assert_eq!(fired(5000, 4999, 9), (vec![], Some(5000)));
@@ -158,28 +158,26 @@ fn missed_times_give_none_one_or_all_messages() {
         (Missed::All, (7..=10).map(|n| n * minute).collect()),
     ] {
         for schedule in [of_interval(minute, 0, missed), of_cron("* * * * *", "UTC", missed)] {
-            let Firing { due_ms, next_ms } =
-                schedule.unwrap().fire(7 * minute, now_ms, 100).unwrap();
+            let Firing { due_ms, next_ms } = schedule.unwrap().fire(7 * minute, now_ms, 100);
             assert_eq!((due_ms, next_ms), (expected.clone(), Some(11 * minute)), "{missed:?}");
         }
     }
     // One that is late stands for those that are missed.
     let recent = 10 * minute + SCHEDULE_MISSED_MS - 1;
-    let fired =
-        |missed| of_interval(minute, 0, missed).unwrap().fire(7 * minute, recent, 100).unwrap();
+    let fired = |missed| of_interval(minute, 0, missed).unwrap().fire(7 * minute, recent, 100);
     assert_eq!(fired(Missed::Skip).due_ms, [10 * minute]);
     assert_eq!(fired(Missed::Once).due_ms, [10 * minute]);
     assert_eq!(fired(Missed::All).due_ms.len(), 4);
     let edge = 10 * minute + SCHEDULE_MISSED_MS;
     let schedule = of_interval(minute, 0, Missed::Skip).unwrap();
-    assert!(schedule.fire(10 * minute, edge, 9).unwrap().due_ms.is_empty());
+    assert!(schedule.fire(10 * minute, edge, 9).due_ms.is_empty());
 }
 
 #[test]
 fn a_pattern_ends_after_its_last_year() {
     let schedule = of_cron("0 0 0 1 1 * 2027", "UTC", Missed::Once).unwrap();
     let due_ms = schedule.first_after(ms("2026-05-01T00:00:00Z")).unwrap();
-    let fired = schedule.fire(due_ms, due_ms, 9).unwrap();
+    let fired = schedule.fire(due_ms, due_ms, 9);
     assert_eq!(fired, Firing { due_ms: vec![due_ms], next_ms: None });
     assert!(schedule.first_after(due_ms).unwrap_err().to_string().contains("never fires"));
 }
@@ -210,10 +208,34 @@ fn an_error_names_the_argument_and_what_was_given() {
         assert!(texts.iter().all(|text| message.contains(text)), "{message}");
     }
     assert_eq!(named("n".repeat(SCHEDULE_NAME_BYTES_MAX)), Ok(()));
-    for pattern in ["0 0 30 2 *", "0 0 31 4,6 *", "0 0 0 1 1 * 2020"] {
+}
+
+/// Setting each of these looked at every day until the year 5000, in the transaction of the commit: 48 ms in which no
+/// other writer did anything.
+#[test]
+fn a_pattern_that_never_fires_is_refused_without_a_search() {
+    // No month has the day: refused before any commit.
+    for pattern in ["0 0 30 2 *", "0 0 31 4,6 *", "0 0 1 * +MON#2", "0 0 30 2 * ", "0 0 0 30 2 * *"]
+    {
+        let error = of_cron(pattern, "UTC", Missed::Once).unwrap_err().to_string();
+        assert!(error.contains("cron never fires") && error.contains("no month has"), "{error}");
+    }
+    // Its years are over, or too far ahead.
+    let now_ms = ms("2026-01-30T12:00:00Z");
+    for pattern in ["0 0 0 1 1 * 2020", "0 0 0 1 1 * 2067", "0 0 0 1 1 * 4999"] {
         let schedule = of_cron(pattern, "UTC", Missed::Once).unwrap();
-        let error = schedule.first_after(ms("2026-01-30T12:00:00Z")).unwrap_err();
-        assert!(error.to_string().contains("cron never fires"), "{error}");
+        let error = schedule.first_after(now_ms).unwrap_err().to_string();
+        assert!(error.contains("cron never fires") && error.contains("40 years"), "{error}");
+    }
+    // The rarest dates: 29 February on one weekday, over a year without it.
+    for (pattern, from, expected) in [
+        ("0 0 29 2 *", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"),
+        ("0 0 29 2 +WED", "2096-03-01T00:00:00Z", "2108-02-29T00:00:00Z"),
+        ("0 0 29 2 +SUN", "2088-03-01T00:00:00Z", "2128-02-29T00:00:00Z"),
+        ("0 0 0 1 1 * 2066", "2026-01-30T12:00:00Z", "2066-01-01T00:00:00Z"),
+    ] {
+        let schedule = of_cron(pattern, "UTC", Missed::Once).unwrap();
+        assert_eq!(schedule.first_after(ms(from)), Ok(ms(expected)), "{pattern}");
     }
 }
 

@@ -126,6 +126,8 @@ pub enum Mutation {
         expiry: Option<Time>,
         /// Whether a missing entry fails the write like a check; otherwise it is ignored.
         required: bool,
+        /// Whether an entry that expires earlier stays as it is.
+        shortens: bool,
     },
     /// Takes from a limiter. Without enough points the entry stays as it is, and the write commits.
     Limit {
@@ -242,7 +244,7 @@ impl Mutation {
     pub(crate) const fn needs_entry(&self) -> Option<bool> {
         match self {
             Self::Set { .. } | Self::Delete { .. } => None,
-            Self::SetExpiry { .. } => Some(false),
+            Self::SetExpiry { shortens, .. } => Some(*shortens),
             Self::Arith { .. }
             | Self::Calculate { .. }
             | Self::Append { .. }

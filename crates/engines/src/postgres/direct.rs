@@ -212,7 +212,7 @@ impl Direct {
         let done = open.messages.change_dead_letters(queue, change, now_ms);
         let done = done.and_then(|(changed, beside)| {
             // Only a commit makes other processes look, and there may be work for them.
-            let requeued = matches!(change, DeadLetterChange::Requeue(_));
+            let requeued = change.requeues();
             open.log_messages(&[&changed[..], &beside].concat(), requeued)?;
             let versions = (before, open.version());
             Ok(DeadLettersChanged { count: changed.len(), versions })

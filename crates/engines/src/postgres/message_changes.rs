@@ -60,6 +60,19 @@ SELECT db, id, queue, priority, $4, $4, CASE WHEN EXISTS (SELECT 1 FROM openkv.m
 WHERE live.db = $1 AND live.queue = gone.queue AND live.dedup = gone.dedup) THEN NULL \
 ELSE dedup END, dead_retention_ms, backoff_ms, undelivered, v FROM gone RETURNING id";
 
+/// Of those with one deduplication key the first one has it.
+const REQUEUE_ALL: &str = "\
+WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.dead \
+WHERE db = $1 AND queue = $2 AND died_ms < $3 AND (purge_ms IS NULL OR purge_ms > $5) \
+ORDER BY died_ms, id LIMIT $4), \
+gone AS (DELETE FROM openkv.dead AS d USING old WHERE d.ctid = old.place RETURNING d.*) \
+INSERT INTO openkv.messages (db, id, queue, priority, due_ms, enqueued_ms, dedup, \
+dead_retention_ms, backoff_ms, undelivered, v) \
+SELECT db, id, queue, priority, $5, $5, CASE WHEN row_number() OVER (PARTITION BY dedup ORDER BY died_ms, id) > 1 \
+OR EXISTS (SELECT 1 FROM openkv.messages AS live \
+WHERE live.db = $1 AND live.queue = gone.queue AND live.dedup = gone.dedup) THEN NULL \
+ELSE dedup END, dead_retention_ms, backoff_ms, undelivered, v FROM gone RETURNING id";
+
 const DELETE_DEAD: &str =
     "DELETE FROM openkv.dead WHERE db = $1 AND id = $2 AND queue = $3 RETURNING id";
 
@@ -296,6 +309,10 @@ pub(super) fn change_dead_letters(
     let queue = queue.as_bytes();
     let rows = match change {
         DeadLetterChange::Requeue(id) => link.query((REQUEUE, vec![&db, id, &queue, &now_ms]))?,
+        DeadLetterChange::RequeueAll { before_ms, max } => {
+            let max = i64::try_from(*max).unwrap_or(i64::MAX);
+            link.query((REQUEUE_ALL, vec![&db, &queue, before_ms, &max, &now_ms]))?
+        }
         DeadLetterChange::Delete(id) => link.query((DELETE_DEAD, vec![&db, id, &queue]))?,
         DeadLetterChange::Purge { before_ms, max } => {
             let max = i64::try_from(*max).unwrap_or(i64::MAX);

@@ -151,6 +151,8 @@ impl HeldArguments {
         for settlement in settlements {
             let fails = match settlement.outcome {
                 Outcome::Failed | Outcome::Dead => true,
+                // The entries about the message need its context too.
+                Outcome::Completed | Outcome::Progressed => true,
                 Outcome::Done | Outcome::Returned | Outcome::Cancelled => false,
             };
             held.push(settlement.id, settlement.lock, fails);

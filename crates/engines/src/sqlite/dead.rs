@@ -103,6 +103,13 @@ impl DeadLetters {
         self.purge.run().int(1, now_ms).int(2, max as i64).changes()
     }
 
+    /// Returns whether there was such a letter, as 1 or 0.
+    fn requeue(&mut self, queue: &str, id: i64, now_ms: i64) -> Result<usize> {
+        let requeued = self.requeue.run().int(1, id).text(2, queue).int(3, now_ms).changes()?;
+        self.delete.run().int(1, id).text(2, queue).finish()?;
+        Ok(requeued)
+    }
+
     /// Returns the numbers of the dead letters that it has changed.
     pub(super) fn change(
         &mut self,
@@ -112,11 +119,18 @@ impl DeadLetters {
     ) -> Result<Vec<i64>> {
         let one = |id: i64, count: usize| if count > 0 { vec![id] } else { Vec::new() };
         match change {
-            DeadLetterChange::Requeue(id) => {
-                let requeued = self.requeue.run().int(1, *id).text(2, queue).int(3, now_ms);
-                let requeued = requeued.changes()?;
-                self.delete.run().int(1, *id).text(2, queue).finish()?;
-                Ok(one(*id, requeued))
+            DeadLetterChange::Requeue(id) => Ok(one(*id, self.requeue(queue, *id, now_ms)?)),
+            DeadLetterChange::RequeueAll { before_ms, max } => {
+                let mut old = self.purge_old.beside(
+                    "SELECT id FROM openkv_dead WHERE queue = ?1 AND died_ms < ?2 \
+                     AND (purge_ms IS NULL OR purge_ms > ?4) ORDER BY died_ms, id LIMIT ?3",
+                )?;
+                let run = old.run().text(1, queue).int(2, *before_ms).int(3, *max as i64);
+                let ids = run.int(4, now_ms).all(|run| run.column_int(0))?;
+                for id in &ids {
+                    self.requeue(queue, *id, now_ms)?;
+                }
+                Ok(ids)
             }
             DeadLetterChange::Delete(id) => {
                 Ok(one(*id, self.delete.run().int(1, *id).text(2, queue).changes()?))

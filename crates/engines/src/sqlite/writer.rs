@@ -521,7 +521,7 @@ impl Writer for SqliteWriter {
             let before = writer.start()?;
             let (changed, beside) = writer.messages.change_dead_letters(queue, change, now_ms)?;
             // Other processes notice only commits, and the message may be for their consumers.
-            let requeued = matches!(change, DeadLetterChange::Requeue(_));
+            let requeued = change.requeues();
             let all = [&changed[..], &beside].concat();
             let version = writer.log_messages(before, &all, requeued, now_ms)?;
             Ok(DeadLettersChanged { count: changed.len(), versions: (before, version) })

@@ -2,8 +2,9 @@
 
 use super::groups::{done, grouped, limit, next, rate, running};
 use super::queues::{claim, values};
+use super::schedules::{every, fire, placed};
 use super::*;
-use openkv_core::model::{RunLimit, Time};
+use openkv_core::model::{LimitAlgorithm, Limiting, RunLimit, SCHEDULES_QUEUE, Time};
 
 /// Before this time messages are enqueued.
 const EARLY: i64 = NOW - 900_000;
@@ -72,4 +73,74 @@ pub(super) fn locks_and_delays_of_groups_count_by_their_length(engine: &impl Eng
         let [last] = claim(&mut writer, 9, 10, BACK + 1000).try_into().unwrap();
         done(&mut writer, &last, BACK + 1000);
     }
+}
+
+const HOUR: i64 = 3_600_000;
+/// Before all clocks of the table.
+const STEPS: [i64; 3] = [-HOUR, -500, HOUR];
+
+fn commit_at(writer: &mut impl Writer, write: AtomicWrite, now_ms: i64) -> Decision {
+    let work = Work { writes: vec![write], durable: true, ..Work::default() };
+    apply_at(writer, work, now_ms).decisions.remove(0)
+}
+
+/// A take that is refused, and the entry of a lease whose holder is dead, stayed as they were until the clock had reached
+/// the time of before.
+pub(super) fn limiters_and_leases_count_by_their_length(engine: &impl Engine) {
+    let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
+    let begin = NOW + 2 * HOUR;
+    for step in STEPS {
+        for algorithm in LimitAlgorithm::ALL {
+            let name = format!("{} {step}", algorithm.name());
+            let mut take = |now_ms| {
+                let limiting = Limiting::new(algorithm, 1, 1000, 1, false).unwrap();
+                let mutations = vec![Mutation::Limit { key: key(&name), limiting }];
+                let parts = WriteParts { mutations, returns_values: true, ..WriteParts::default() };
+                match commit_at(&mut writer, atomic(parts), now_ms) {
+                    // The second item is whether it is allowed.
+                    Decision::CommittedWith(_, results) => results.values[0].bytes[1] == 0xf5,
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert!(take(begin), "{name}");
+            let allowed = [0, 700, 1400, 2000].map(|ms| take(begin + step + ms));
+            assert!(allowed.contains(&true), "{name}: {allowed:?}");
+            assert_eq!(allowed[0], step > 0, "{name}");
+        }
+
+        let lease = format!("lease {step}");
+        let held = set_until(&lease, b"v", Some(begin + 1000));
+        commit_at(&mut writer, write(vec![], vec![held]), begin);
+        let mut shortened = |now_ms| {
+            let shorten = Mutation::SetExpiry {
+                key: key(&lease),
+                expiry: Some(Time::After(1000)),
+                required: false,
+                shortens: true,
+            };
+            commit_at(&mut writer, write(vec![], vec![shorten]), now_ms);
+            read(&mut reader, NOW - 2 * HOUR, |snapshot| snapshot.expiry(key(&lease).as_bytes()))
+        };
+        let set_back = begin + step;
+        let expected = Some(Some(set_back.min(begin) + 1000));
+        assert_eq!(shortened(set_back), expected, "{lease}");
+        // Another caller that waits does not make it longer.
+        assert_eq!(shortened(set_back + 10), expected, "{lease}");
+    }
+}
+
+pub(super) fn no_due_time_of_a_schedule_comes_twice(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let first = NOW + 100;
+    assert_eq!(placed(&mut writer, vec![every(100, "a", 1)]), [true]);
+    assert_eq!(fire(&mut writer, first), 1);
+    // Set back: the due times up to the first one have given their messages.
+    for now_ms in [first - HOUR, first - 500, first, first + 99] {
+        assert_eq!(fire(&mut writer, now_ms), 0, "{now_ms}");
+        assert_eq!(writer.next_message_ms(SCHEDULES_QUEUE).unwrap(), Some(first + 100));
+    }
+    assert_eq!(claim(&mut writer, 7, 10, first).len(), 1);
+    // Set forward: the due times that are left out give their messages, by the rule of the schedule.
+    assert_eq!(fire(&mut writer, first + 300), 1);
+    assert_eq!(claim(&mut writer, 8, 10, first + 300).len(), 3);
 }

@@ -183,3 +183,30 @@ pub(super) fn what_replaces_one_that_waits_for_an_end_has_a_due_time(engine: &im
         end(&mut writer, Settlement::new(next.id, 7, Outcome::Done), due_ms);
     }
 }
+
+/// One of them has the key, unless a message has it; those whose retention is over stay.
+pub(super) fn dead_letters_with_one_key_are_requeued_together(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let keyed = |value, key: &str| Message {
+        due: Time::At(NOW),
+        deduplication_key: Some(key.into()),
+        dead_retention_ms: Some(if value == 9 { 5 } else { 1000 }),
+        ..message(value)
+    };
+    for (value, key, died_ms) in [(1, "a", 3), (9, "a", 0), (2, "a", 4), (3, "b", 5), (4, "c", 8)] {
+        placed(&mut writer, keyed(value, key));
+        let [dead] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
+        end(&mut writer, Settlement::new(dead.id, 7, Outcome::Dead), NOW + died_ms);
+    }
+    let living = placed(&mut writer, keyed(5, "b"));
+    let mut requeue = |max| {
+        let all = DeadLetterChange::RequeueAll { before_ms: NOW + 8, max };
+        writer.change_dead_letters("mail", &all, NOW + 7, soon()).unwrap().count
+    };
+    assert_eq!([requeue(2), requeue(2), requeue(2)], [2, 1, 0]);
+    let [b, a] = ["b", "a"].map(|key| placed(&mut writer, keyed(6, key)));
+    assert!(a.deduplicated && b == Enqueued { deduplicated: true, ..living });
+    let mut values = values(&claim(&mut writer, 8, 10, NOW + 7));
+    values.sort_unstable();
+    assert_eq!(values, [1, 2, 3, 5]);
+}

@@ -37,7 +37,7 @@ fn expiry(reader: &mut impl Reader, name: &str) -> Option<Option<i64>> {
 
 fn set_expiry(name: &str, expire_at_ms: Option<i64>, required: bool) -> AtomicWrite {
     let expiry = expire_at_ms.map(Time::At);
-    write(vec![], vec![Mutation::SetExpiry { key: key(name), expiry, required }])
+    write(vec![], vec![Mutation::SetExpiry { key: key(name), expiry, required, shortens: false }])
 }
 
 pub(super) fn setting_an_expiry_keeps_value_and_versionstamp(engine: &impl Engine) {
@@ -112,7 +112,12 @@ pub(super) fn a_relative_expiry_counts_from_the_time_of_the_batch(engine: &impl 
     let mutations = vec![
         set_for("set", 10),
         set_for("gone", 0),
-        Mutation::SetExpiry { key: key("touched"), expiry: Some(Time::After(20)), required: true },
+        Mutation::SetExpiry {
+            key: key("touched"),
+            expiry: Some(Time::After(20)),
+            required: true,
+            shortens: false,
+        },
         Mutation::Calculate { key: key("sum"), calculation, expiry: Some(Time::After(30)) },
         Mutation::Append {
             key: key("list"),

@@ -107,6 +107,7 @@ pub(super) fn the_log_has_expiries_and_tells_them_from_deletions(engine: &impl E
         key: key(name),
         expiry: end_ms.map(Time::At),
         required: false,
+        shortens: false,
     };
     let large = vec![7; LARGE];
     let limits = Limits { value_bytes_max: large.len(), ..Limits::default() };

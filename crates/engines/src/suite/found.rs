@@ -119,6 +119,7 @@ pub(super) fn such_a_check_includes_earlier_writes_of_the_batch(engine: &impl En
             key: of(&["d", "c"]),
             expiry: Some(Time::At(NOW + 1000)),
             required: true,
+            shortens: false,
         };
         let change = vec![doc("b", "1"), doc("d", "1"), doc("a", "0"), set_expiry];
         // The commits of a batch follow one another, but refused writes have none.

@@ -84,6 +84,7 @@ impl Random {
                 key: key(&name),
                 expiry: (self.below(3) > 0).then_some(Time::At(now_ms + ahead)),
                 required: false,
+                shortens: false,
             },
             3 => set_until(&name, &[3; 20], Some(now_ms + ahead)),
             4 => set(&name, &vec![4; 3000]),
@@ -305,6 +306,7 @@ pub(super) fn large_values_are_kept(engine: &impl Engine) {
         key: key(name),
         expiry: Some(Time::At(at_ms)),
         required: false,
+        shortens: false,
     };
     let ahead = NOW + DAY_MS;
     // In one batch and in several: other expiries, smaller, other and no values.

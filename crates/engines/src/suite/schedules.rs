@@ -11,7 +11,7 @@ use openkv_core::model::{
 /// The first due time after [`NOW`].
 const FIRST: i64 = NOW + 100;
 
-fn every(every_ms: i64, name: &str, value: u8) -> Message {
+pub(super) fn every(every_ms: i64, name: &str, value: u8) -> Message {
     let timing = Timing::Every { every_ms, offset_ms: 0 };
     let schedule = Schedule::new(name.into(), timing, Missed::All).unwrap();
     Message {
@@ -28,7 +28,7 @@ fn without(name: &str) -> Message {
 }
 
 /// Whether each has changed anything.
-fn placed(writer: &mut impl Writer, messages: Vec<Message>) -> Vec<bool> {
+pub(super) fn placed(writer: &mut impl Writer, messages: Vec<Message>) -> Vec<bool> {
     let writes = messages
         .into_iter()
         .map(|message| atomic(WriteParts { messages: vec![message], ..WriteParts::default() }));
@@ -45,7 +45,7 @@ fn placed(writer: &mut impl Writer, messages: Vec<Message>) -> Vec<bool> {
         .collect()
 }
 
-fn fire(writer: &mut impl Writer, now_ms: i64) -> usize {
+pub(super) fn fire(writer: &mut impl Writer, now_ms: i64) -> usize {
     let report = apply_at(writer, Work { fires: true, durable: true, ..Work::default() }, now_ms);
     // Other processes see a commit.
     assert_eq!(report.versions.1 > report.versions.0, report.fired > 0);
@@ -141,7 +141,7 @@ pub(super) fn what_cannot_fire_stays_or_is_refused(engine: &impl Engine) {
     let parts = WriteParts { messages: vec![unknown], ..WriteParts::default() };
     let refused = AtomicWrite::new(parts, &Limits::default()).unwrap_err();
     assert!(refused.to_string().contains("U+0001"), "{refused}");
-    let timing = Timing::Cron { pattern: "0 0 30 2 *".into(), zone: "UTC".into() };
+    let timing = Timing::Cron { pattern: "0 0 0 1 1 * 1969".into(), zone: "UTC".into() };
     let never = Schedule::new("never".into(), timing, Missed::Once).unwrap();
     let schedule = Some(Box::new(ScheduleChange::Set(never)));
     let message = Message { schedule, ..every(100, "a", 1) };

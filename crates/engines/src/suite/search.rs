@@ -205,7 +205,8 @@ pub(super) fn an_index_follows_sums_expiries_deletions_and_dead_messages(engine:
     // Changing the expiry makes the entry absent or present.
     let set_expiry = |name: &str, expire_at_ms: Option<i64>| {
         let expiry = expire_at_ms.map(Time::At);
-        let set_expiry = Mutation::SetExpiry { key: at(name), expiry, required: true };
+        let set_expiry =
+            Mutation::SetExpiry { key: at(name), expiry, required: true, shortens: false };
         write(vec![], vec![set_expiry])
     };
     commit(&mut writer, vec![set_expiry("a", Some(NOW + 5)), set_expiry("b", Some(NOW + 5))]);

@@ -15,7 +15,7 @@ use super::item_page::Page;
 use super::list::limit_of;
 use super::media::Form;
 use super::problem::{Answered, Problem};
-use super::queue::{id_in, queue_of};
+use super::queue::{id_in, queue_of, stats_of};
 use super::schema::{PageLimit, QueueName, TypedValue};
 use super::target::Query;
 use super::written::{Stored, ValueError, Written};
@@ -23,7 +23,9 @@ use crate::answer::whole;
 use crate::data::{Client, store_of};
 use crate::pending::{BUSY, Pending};
 use openkv_core::codec::message_context;
-use openkv_core::model::{DEAD_PURGE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result};
+use openkv_core::model::{
+    DEAD_PURGE_ROWS_MAX, DEAD_REQUEUE_ROWS_MAX, DeadLetter, DeadLetterChange, Encoding, Result,
+};
 use openkv_wire::connect::time::to_rfc3339;
 
 /// A dead letter.
@@ -197,6 +199,30 @@ pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> An
         0 => Err(none()),
         _ => json(&Requeued { ok: true }),
     }
+}
+
+/// The answer of a requeue of many.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RequeuedLetters)]
+pub(super) struct RequeuedAll {
+    /// The number of letters that this request has enqueued again.
+    requeued: u64,
+    /// The number of letters that the queue has left. Ask again while both numbers are above 0.
+    left: u64,
+}
+
+/// Enqueues the dead letters of a queue again, those that died first, at most 512 of them.
+#[utoipa::path(post, path = "/queue/dlq/requeue", tag = "queues",
+    operation_id = "requeueDeadLetters",
+    params(("queue" = inline(Option<QueueName>), Query, description = "The name of the queue.")),
+    responses((status = 200, description = "How many are enqueued again, and how many are left.", body = RequeuedAll)))]
+pub(super) async fn requeue_all(client: Extension<Admitted>, request: Request) -> Answered {
+    let (head, _) = request.into_parts();
+    let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
+    let before_ms = crate::clock::now_ms().saturating_add(1);
+    let step = DeadLetterChange::RequeueAll { before_ms, max: DEAD_REQUEUE_ROWS_MAX };
+    let requeued = change(&client, queue.clone(), step).await? as u64;
+    json(&RequeuedAll { requeued, left: stats_of(&client, queue).await?.dead })
 }
 
 /// Deletes the dead letters of a queue, step by step.

@@ -25,6 +25,7 @@ mod body;
 mod byte_range;
 pub(super) mod dead_letters;
 mod deletion;
+pub(super) mod delivery_ends;
 mod document;
 mod duration;
 pub(super) mod entries;
@@ -172,9 +173,10 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(queue::enqueue),
         routes!(queue::poll),
         routes!(listen::listen),
-        routes!(queue::ack),
-        routes!(queue::nack),
-        routes!(queue::extend),
+        routes!(delivery_ends::ack),
+        routes!(delivery_ends::nack),
+        routes!(delivery_ends::extend),
+        routes!(delivery_ends::progress),
         routes!(messages::delete),
         routes!(schedules::set, schedules::remove),
         routes!(queue_changes::cancel),
@@ -185,6 +187,7 @@ fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
         routes!(dead_letters::purge),
         routes!(dead_letters::delete),
         routes!(dead_letters::requeue),
+        routes!(dead_letters::requeue_all),
     ];
     let mut routes =
         below(base, routes).route_layer(from_fn_with_state(serving.clone(), admit::writing));

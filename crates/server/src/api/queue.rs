@@ -1,12 +1,8 @@
-//! Queues: enqueue, poll, the end of a delivery, statistics.
-
-use std::time::Duration;
+//! Queues: enqueue, poll, statistics.
 
 use axum::Extension;
 use axum::extract::Request;
 use hyper::Uri;
-use hyper::http::request::Parts;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -19,8 +15,8 @@ use super::events::wait_of;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::schema::{
-    BackoffTime, Delay, GroupName, HandlerTime, KeptTime, LockDuration, Number as NumberText,
-    Priority, QueueName, Retention, Stamp, TypedValue, Wait,
+    BackoffTime, Delay, GroupName, HandlerTime, KeptTime, LockDuration, Priority, QueueName,
+    Retention, Stamp, TypedValue, Wait,
 };
 use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
@@ -32,10 +28,10 @@ use crate::pending::{Pending, Wanted};
 use crate::trace_context::{self, TRACEPARENT, TRACESTATE, header_of};
 use openkv_core::codec::message_context;
 use openkv_core::model::{
-    Ask, BACKOFF_DEFAULT_MS, DEAD_RETENTION_MS_MAX, Deduplication, Delivery, EncodedValue,
-    Encoding, Error, KEEP_RESULT, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Limits,
-    Message, NAMED_BACKOFF_DEFAULT_MS, Outcome, QUEUE_NAME_BYTES_MAX, QueueStats, Reason, Renewal,
-    Result, Settlement, Time, WriteParts, check_group, is_own_queue, own_queue,
+    BACKOFF_DEFAULT_MS, DEAD_RETENTION_MS_MAX, Deduplication, Delivery, EncodedValue, Encoding,
+    Error, KEEP_RESULT, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS, Message,
+    NAMED_BACKOFF_DEFAULT_MS, QUEUE_NAME_BYTES_MAX, QueueStats, Result, Time, WriteParts,
+    check_group, is_own_queue, own_queue,
 };
 use openkv_wire::connect::time::to_rfc3339;
 
@@ -365,150 +361,6 @@ pub(crate) fn number() -> Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| Error::internal(error.to_string()))?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-/// A delivery.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = DeliveryEnd)]
-pub(super) struct AckBody {
-    #[schema(value_type = NumberText)]
-    id: String,
-    /// That of the delivery.
-    #[schema(value_type = NumberText)]
-    lock: String,
-}
-
-/// A delivery that has failed.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = DeliveryFailure)]
-pub(super) struct NackBody {
-    #[schema(value_type = NumberText)]
-    id: String,
-    /// That of the delivery.
-    #[schema(value_type = NumberText)]
-    lock: String,
-    /// The retry comes after so long, instead of the backoff's next interval.
-    #[schema(value_type = Option<Delay>, inline)]
-    delay: Option<Ms>,
-    /// Why it failed.
-    error: Option<String>,
-    /// `false`: no retry can help, so the message is a dead letter now. Not together with `delay`.
-    retry: Option<bool>,
-}
-
-/// A delivery whose lock is extended.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = DeliveryExtension)]
-pub(super) struct ExtendBody {
-    #[schema(value_type = NumberText)]
-    id: String,
-    /// That of the delivery.
-    #[schema(value_type = NumberText)]
-    lock: String,
-    /// From now until the lock expires.
-    #[schema(value_type = Option<LockDuration>, inline)]
-    lock_duration: Option<Ms>,
-}
-
-/// The number and the lock of a delivery.
-fn delivery(id: &str, lock: &str) -> Result<(i64, i64), Problem> {
-    let number = |name: &str, text: &str| {
-        let number = text.parse::<i64>();
-        number.map_err(|_| {
-            let given = shown(text);
-            Problem::bad_request(format!("{name}: must be that of the delivery: received {given}"))
-        })
-    };
-    Ok((number("id", id)?, number("lock", lock)?))
-}
-
-/// The answer of an end.
-#[derive(Serialize, ToSchema)]
-#[schema(as = DeliveryEnded)]
-pub(super) struct Ended {
-    /// Whether the lock still held. If not, another consumer may have the message.
-    ok: bool,
-}
-
-async fn end<B: DeserializeOwned>(
-    client: &Client,
-    (head, body): (Parts, crate::request::RequestBody),
-    ask: impl FnOnce(&B) -> Result<Ask, Problem>,
-) -> Answered {
-    Query::of(&head.uri, &[])?;
-    let (_, asked) = json_body::<B>(client, &head, body).await?;
-    json(&Ended { ok: settle(client, ask(&asked)?).await? })
-}
-
-/// Settles or extends a delivery. Returns whether its lock still held.
-pub(crate) async fn settle(client: &Client, ask: Ask) -> Result<bool, Problem> {
-    let (id, lock, extension) = match &ask {
-        Ask::Settle(Settlement { id, lock, .. }) => (*id, *lock, None),
-        Ask::Extend(Renewal { id, lock, lock_ms }) => {
-            (*id, *lock, Some(Duration::from_millis(lock_ms.unsigned_abs())))
-        }
-    };
-    let store = store_of(&client.database).await?;
-    let ok = Pending::of(|reply| store.ask(ask, reply)).await?;
-    match extension.filter(|_| ok) {
-        Some(lock_ends_in) => client.database.deliveries.extended((id, lock), lock_ends_in),
-        // Also if the lock has expired: then the message is no longer this client's.
-        None => client.database.deliveries.ended(&store, (id, lock)),
-    }
-    Ok(ok)
-}
-
-/// Ends a delivery: the message is handled.
-#[utoipa::path(post, path = "/queue/ack", tag = "queues", operation_id = "ack",
-    request_body = AckBody,
-    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
-pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |asked: &AckBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
-        Ok(Ask::Settle(Settlement::new(id, lock, Outcome::Done)))
-    })
-    .await
-}
-
-/// Ends a delivery: the message has failed, and is retried or becomes a dead letter.
-#[utoipa::path(post, path = "/queue/nack", tag = "queues", operation_id = "nack",
-    request_body = NackBody,
-    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
-pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |asked: &NackBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
-        let most = Limits::wide().delay_ms_max as u64;
-        let delay_ms = asked.delay.map(|Ms(ms)| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
-        let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
-        let outcome = match (asked.retry, asked.delay) {
-            (Some(false), Some(_)) => {
-                return Err(Problem::bad_request("retry: false not together with delay"));
-            }
-            (Some(false), None) => Outcome::Dead,
-            (Some(true) | None, _) => Outcome::Failed,
-        };
-        Ok(Ask::Settle(Settlement { delay_ms, reason, ..Settlement::new(id, lock, outcome) }))
-    })
-    .await
-}
-
-/// Extends the lock of a delivery.
-#[utoipa::path(post, path = "/queue/extend", tag = "queues", operation_id = "extend",
-    request_body = ExtendBody,
-    responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
-pub(super) async fn extend(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |asked: &ExtendBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
-        Ok(Ask::Extend(Renewal {
-            id,
-            lock,
-            lock_ms: lock_of(asked.lock_duration.map(|Ms(ms)| ms))?,
-        }))
-    })
-    .await
 }
 
 /// The messages of a queue, by state.

@@ -3,9 +3,9 @@
 use super::Call;
 use super::answering::Answering;
 use openkv_core::model::{
-    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DRAIN_ROWS_MAX, DeadLetter, DeadLetterChange, Error,
-    LOCK_DURATION_MS_MAX, Limits, MessageDeletion, PEEK_MAX, PeekCursor, QueueChange, QueueChanged,
-    QueueStats, Result,
+    Ask, DEAD_LIST_MAX, DEAD_PURGE_ROWS_MAX, DEAD_REQUEUE_ROWS_MAX, DRAIN_ROWS_MAX, DeadLetter,
+    DeadLetterChange, Error, LOCK_DURATION_MS_MAX, Limits, MessageDeletion, PEEK_MAX, PeekCursor,
+    QueueChange, QueueChanged, QueueStats, Result,
 };
 use openkv_wire::protocol::frame::{
     frame_of, parse_dead, parse_dead_list, parse_drain, parse_pause, parse_peek, parse_purge,
@@ -197,6 +197,18 @@ pub(super) fn dead_purge(frame: &[u8], call: Call) {
         return;
     };
     change(queue, purge, call);
+}
+
+/// One bounded step. Answer: u32 the number of dead letters that are enqueued again, f64 the time for the next step.
+pub(super) fn dead_requeue_all(frame: &[u8], call: Call) {
+    let Some(((queue, before_ms), call)) = call.parsed(parse_dead(frame)) else { return };
+    let Call { store, reply, busy, .. } = call;
+    // Those that die again meanwhile stay.
+    let before_ms = if before_ms == 0 { store.now_ms().saturating_add(1) } else { before_ms };
+    let change = DeadLetterChange::RequeueAll { before_ms, max: DEAD_REQUEUE_ROWS_MAX };
+    store.change_dead_letters(queue, change, busy, move |done| {
+        reply.tell(done.map(|count| frame_of(|out| push_drained(out, count, before_ms))));
+    });
 }
 
 fn change(queue: String, change: DeadLetterChange, Call { store, reply, busy, .. }: Call) {

@@ -109,6 +109,8 @@ macro_rules! commands {
             SetLimits = 73, groups::set_limits, Write, Conditional, [ZeroSaysNothing], [], [], "limits of queues";
             /// The limits of a queue, and a page of its groups.
             Groups = 74, groups::list, Read, Idempotent, [], [], [], "limits of queues";
+            /// Puts dead messages back into their queue, one step.
+            DeadRequeueAll = 77, queue::dead_requeue_all, Write, Unsafe, [FillsQueue], [], [], "requeueAll of dead messages";
         }
     };
 }

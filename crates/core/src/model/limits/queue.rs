@@ -113,12 +113,22 @@ pub const DEPTHS_KEPT_MAX: usize = 1024;
 /// Dead messages that one transaction removes.
 pub const DEAD_PURGE_ROWS_MAX: usize = 512;
 
+/// Dead messages that one transaction enqueues again.
+// Public (queues): dead letters that one request to requeue all of them enqueues
+pub const DEAD_REQUEUE_ROWS_MAX: usize = 512;
+
 /// Waiting messages that one transaction of a drain deletes.
 pub const DRAIN_ROWS_MAX: usize = 512;
 
 /// How long the entry about a cancelled message is kept whose result is not. A handler that asks for its signal later
 /// than that learns of the cancellation when its lock is not renewed.
 pub const CANCELLED_KEPT_MS: i64 = 3_600_000;
+
+/// The value of an entry about a message, without the result or the progress in it.
+pub const JOB_ENTRY_BYTES_MAX: usize = 256;
+
+/// How long the progress of a message is kept whose result is not.
+pub const PROGRESS_KEPT_MS: i64 = 3_600_000;
 
 /// Name of the error of a dead message, in UTF-8; a longer one is truncated.
 // Public (queues): bytes of the name of an error that a dead letter keeps; the rest is cut off
@@ -146,6 +156,10 @@ pub const SCHEDULE_INTERVAL_MS_MIN: i64 = 10;
 /// Longest interval of a schedule: a year.
 // Public (queues): longest `every` of a schedule, in ms
 pub const SCHEDULE_INTERVAL_MS_MAX: i64 = 365 * 86_400_000;
+
+/// How far ahead the next time of a cron pattern is looked for. Dates and weekdays repeat within so many years.
+// Public (queues): years within which a cron pattern must have its next time
+pub const SCHEDULE_YEARS_MAX: u16 = 40;
 
 /// A due time is missed if no process keeps it for this long. A shorter delay, as by a restart, loses none.
 pub const SCHEDULE_MISSED_MS: i64 = 10_000;

@@ -15,7 +15,7 @@ impl Messages {
         now_ms: i64,
     ) -> Result<(Vec<i64>, Vec<i64>)> {
         let ids = self.dead_letters_changed(queue, change, now_ms);
-        let waiting = if matches!(change, DeadLetterChange::Requeue(_)) { &ids[..] } else { &[] };
+        let waiting = if change.requeues() { &ids[..] } else { &[] };
         let beside = after_change(self, &[], waiting, now_ms)?;
         Ok((ids, beside))
     }
@@ -33,23 +33,36 @@ impl Messages {
             {
                 Vec::new()
             }
-            DeadLetterChange::Requeue(id) => {
-                let Some(mut message) = self.take_dead(*id) else { return Vec::new() };
-                message.due = Time::At(now_ms);
-                if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
-                    message.deduplication_key = None;
-                }
-                self.insert(*id, message, now_ms);
-                vec![*id]
+            DeadLetterChange::Requeue(id) => self.requeue(*id, now_ms).into_iter().collect(),
+            DeadLetterChange::RequeueAll { before_ms, max } => {
+                let old = self.old_dead(queue, *before_ms, now_ms, *max);
+                old.into_iter().filter_map(|id| self.requeue(id, now_ms)).collect()
             }
             DeadLetterChange::Delete(id) => self.take_dead(*id).map(|_| *id).into_iter().collect(),
             DeadLetterChange::Purge { before_ms, max } => {
-                let dead_order = self.dead_order.get(queue).into_iter().flatten();
-                let old = dead_order.take_while(|(died, _)| died < before_ms).take(*max);
-                let ids: Vec<i64> = old.map(|(_, id)| *id).collect();
-                ids.into_iter().filter(|id| self.take_dead(*id).is_some()).collect()
+                let old = self.old_dead(queue, *before_ms, i64::MIN, *max);
+                old.into_iter().filter(|id| self.take_dead(*id).is_some()).collect()
             }
         }
+    }
+
+    /// The dead letters of a queue that died before a time and are kept for longer than until `kept_ms`, those that died
+    /// first.
+    fn old_dead(&self, queue: &str, before_ms: i64, kept_ms: i64, max: usize) -> Vec<i64> {
+        let is_kept = |dead: &Dead| dead.purge_ms.is_none_or(|at| at > kept_ms);
+        let dead_order = self.dead_order.get(queue).into_iter().flatten();
+        let old = dead_order.take_while(|(died, _)| *died < before_ms).map(|(_, id)| *id);
+        old.filter(|id| self.dead.get(id).is_some_and(is_kept)).take(max).collect()
+    }
+
+    fn requeue(&mut self, id: i64, now_ms: i64) -> Option<i64> {
+        let mut message = self.take_dead(id)?;
+        message.due = Time::At(now_ms);
+        if key_of(&message).is_some_and(|key| self.keys.contains_key(&key)) {
+            message.deduplication_key = None;
+        }
+        self.insert(id, message, now_ms);
+        Some(id)
     }
 
     pub(in crate::memory) fn change_queue(

@@ -16,7 +16,7 @@ impl Messages {
         self.flushed = true;
         let changed = change_dead_letters(&self.link, self.db, queue, change, now_ms)?;
         match change {
-            DeadLetterChange::Requeue(_) => {
+            DeadLetterChange::Requeue(_) | DeadLetterChange::RequeueAll { .. } => {
                 let beside = after_change(self, &[], &changed, now_ms)?;
                 return Ok((changed, beside));
             }

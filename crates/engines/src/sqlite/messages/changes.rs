@@ -17,7 +17,7 @@ impl Messages {
     ) -> Result<(Vec<i64>, Vec<i64>)> {
         let done = self.dead_letters.change(queue, change, now_ms)?;
         let mut beside = Vec::new();
-        if matches!(change, DeadLetterChange::Requeue(_)) && !done.is_empty() {
+        if change.requeues() && !done.is_empty() {
             self.depths.came(queue);
             if self.deno_of(!queue.is_empty()).is_none() {
                 beside = after_change(self, &[], &done, now_ms)?;

@@ -186,13 +186,16 @@ pub fn parse_lock_update(bytes: &[u8], asks_max: usize) -> Result<LockUpdate, Ma
 
 /// Appends a settlement, for `parse_settlement`.
 pub fn push_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
-    let Settlement { id, lock, outcome: how, delay_ms, reason, queue: _ } = settlement;
+    let Settlement { id, lock, outcome: how, delay_ms, reason, queue: _, value: _ } = settlement;
     push_f64(out, *id);
     out.extend_from_slice(&lock.to_le_bytes());
     match how {
-        Outcome::Done => out.push(outcome::DONE),
+        // A client stores results and progress by commits of its own.
+        Outcome::Done | Outcome::Completed => out.push(outcome::DONE),
         // A consumer cancels nothing.
-        Outcome::Returned | Outcome::Cancelled => out.push(outcome::RETURNED),
+        Outcome::Returned | Outcome::Cancelled | Outcome::Progressed => {
+            out.push(outcome::RETURNED);
+        }
         Outcome::Failed => {
             out.push(outcome::FAILED);
             push_f64(out, delay_ms.unwrap_or(-1));

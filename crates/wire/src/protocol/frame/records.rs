@@ -101,6 +101,8 @@ numbers! {
         EXPIRES = 1;
         /// The write fails its check if there is no entry.
         REQUIRED = 2;
+        /// An entry that expires earlier stays as it is.
+        SHORTENS = 4;
     }
 
     /// Flags of a LIMIT.
@@ -360,6 +362,7 @@ pub(super) fn to_mutation(
             key,
             expiry: expiry(time),
             required: flags & set_expiry::REQUIRED != 0,
+            shortens: flags & set_expiry::SHORTENS != 0,
         },
         Record::Limit(Limit { flags, algorithm, limit, cost, per, key }) => {
             let algorithm = LimitAlgorithm::ALL.get(usize::from(algorithm));
@@ -423,8 +426,8 @@ pub(super) fn to_record(mutation: Mutation) -> Record {
             let flags = flag(front, append::FRONT);
             Record::Append(Append { flags, time, key, value })
         }
-        Mutation::SetExpiry { key, expiry: time, required } => {
-            let flags = flag(required, set_expiry::REQUIRED);
+        Mutation::SetExpiry { key, expiry: time, required, shortens } => {
+            let flags = flag(required, set_expiry::REQUIRED) | flag(shortens, set_expiry::SHORTENS);
             Record::SetExpiry(SetExpiry { flags, time, key })
         }
         Mutation::Limit { key, limiting } => {
