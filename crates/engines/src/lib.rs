@@ -24,6 +24,7 @@ mod packed;
 mod past;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod queues;
 mod replication;
 pub mod sqlite;
 #[cfg(test)]
@@ -37,13 +38,13 @@ use std::time::Instant;
 pub use feed::FeedState;
 pub use fulltext::{Finder, Indexer};
 pub use no_messages::NoMessages;
-use no_messages::no_queues;
 pub use openkv_core::commit::{Report, Ticket, Work};
 use openkv_core::model::{
-    Backup, Capabilities, CopiedEntry, DeadLetter, Error, Key, Moment, Needs, Peek, PeekCursor,
-    Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
+    Backup, Capabilities, CopiedEntry, Error, Key, Moment, Needs, Range, Result, Row, Seen,
+    Sharing, Stats, Step, Walk,
 };
 pub use past::PastEngine;
+pub use queues::Queues;
 use replication::NoLog;
 pub use replication::ReplicationLog;
 pub(crate) use replication::no_history;
@@ -335,56 +336,12 @@ pub trait Snapshot: Finder {
     /// Errors of the medium.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 
-    /// The number of messages of a queue in each state, without reading them.
+    /// The messages of the queues.
     ///
     /// # Errors
-    /// Errors of the medium.
-    fn queue_stats(&mut self, _queue: &str) -> Result<QueueStats> {
-        Err(no_queues())
-    }
-
-    /// The names of the queues with any message or dead letter, the first `count_max`; those of openkv's own too.
-    ///
-    /// # Errors
-    /// Errors of the medium.
-    fn queues(&mut self, _count_max: usize) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
-    /// Visits the messages of a queue in the order of [`MessagePlace`](openkv_core::model::MessagePlace), until `visit` returns `false`. Changes
-    /// none of them. `visit` also gets the cursor behind each.
-    ///
-    /// # Errors
-    /// `Unsupported` where another program keeps the messages; errors of the medium.
-    fn peek(
-        &mut self,
-        _queue: &str,
-        _peek: Peek,
-        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        Err(no_queues())
-    }
-
-    /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`
-    /// returns `false`. Omits those whose retention is over.
-    ///
-    /// # Errors
-    /// Errors of the medium.
-    fn dead_letters(
-        &mut self,
-        _queue: &str,
-        _after: (i64, i64),
-        _visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        Err(no_queues())
-    }
-
-    /// The dead letter with this number, if it belongs to this queue.
-    ///
-    /// # Errors
-    /// Errors of the medium.
-    fn dead_letter(&mut self, _queue: &str, _id: i64) -> Result<Option<DeadLetter>> {
-        Err(no_queues())
+    /// `Unsupported` if the snapshot has entries only.
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
+        Ok(Box::new(NoMessages))
     }
 }
 

@@ -196,10 +196,10 @@ impl Store {
         patience: Arc<Patience>,
         caller: impl Caller<QueueStats>,
     ) {
-        self.read(Some(patience), caller, move |snapshot, _| snapshot.queue_stats(&queue));
+        self.read(Some(patience), caller, move |snapshot, _| snapshot.queues()?.stats(&queue));
     }
 
-    /// Visits the messages of a queue, as [`openkv_engines::Snapshot::peek`] does.
+    /// Visits the messages of a queue, as [`openkv_engines::Queues::peek`] does.
     pub fn peek<C: Caller<()>>(
         &self,
         queue: String,
@@ -209,7 +209,7 @@ impl Store {
     ) {
         self.read(None, caller, move |snapshot, caller| {
             let mut shown = |message, cursor| visit(caller, message, cursor);
-            snapshot.peek(&queue, peek, &mut shown)
+            snapshot.queues()?.peek(&queue, peek, &mut shown)
         });
     }
 
@@ -223,13 +223,13 @@ impl Store {
         mut visit: impl FnMut(&mut C, DeadLetter) -> bool + Send + 'static,
     ) {
         self.read(None, caller, move |snapshot, caller| {
-            snapshot.dead_letters(&queue, after, &mut |letter| visit(caller, letter))
+            snapshot.queues()?.dead_letters(&queue, after, &mut |letter| visit(caller, letter))
         });
     }
 
     /// The dead letter of a queue with this number.
     pub fn dead_letter(&self, queue: String, id: i64, caller: impl Caller<Option<DeadLetter>>) {
-        self.read(None, caller, move |snapshot, _| snapshot.dead_letter(&queue, id));
+        self.read(None, caller, move |snapshot, _| snapshot.queues()?.dead_letter(&queue, id));
     }
 
     /// Deletes a message of a queue, unless a consumer has it.
