@@ -50,7 +50,8 @@ pub use replication::ReplicationLog;
 pub(crate) use replication::no_history;
 pub use writer::Writer;
 
-/// An open database. It creates any number of readers and exactly one writer.
+/// An open database. It creates any number of readers and exactly one writer. Its methods, and those of
+/// its readers and snapshots, fail with errors of the medium, and with those that they name.
 pub trait Engine: Maintenance + 'static {
     /// Reads; belongs to one thread at a time.
     type Reader: Reader;
@@ -61,9 +62,6 @@ pub trait Engine: Maintenance + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// A new reader.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn reader(&self) -> Result<Self::Reader>;
 
     /// A reader of a moment of the past: its snapshots have the entries that a reader had then. A read
@@ -215,9 +213,6 @@ pub trait Reader: Send {
 
     /// From now on a read that would wait for another process fails with `Unavailable`: for a
     /// thread that must not block.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn never_wait(&mut self) -> Result<()> {
         Ok(())
     }
@@ -233,17 +228,11 @@ pub trait Snapshot: Finder {
     /// Fetches what the next calls name, with as few trips as the medium needs: the entries of
     /// [`Needs::keys`] for [`Snapshot::get`], [`Snapshot::expiry`] and a walk of one key, the ranges
     /// for `visit`. A local engine has nothing to do.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn prefetch(&mut self, _needs: Needs<'_>) -> Result<()> {
         Ok(())
     }
 
     /// Visits the entry of a key; `false` if there is none.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let mut found = false;
         self.walk(
@@ -259,9 +248,6 @@ pub trait Snapshot: Finder {
 
     /// The expiry of a key's entry, in ms since the epoch. Inner `None`: it does not expire; outer
     /// `None`: there is no entry. Reads no value.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
         let mut found = None;
         self.walk(
@@ -275,9 +261,6 @@ pub trait Snapshot: Finder {
     }
 
     /// Visits the entries with `start <= key < end` in order until `visit` returns `false`.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn scan(
         &mut self,
         start: &[u8],
@@ -290,50 +273,32 @@ pub trait Snapshot: Finder {
     }
 
     /// The size of the database.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn stats(&mut self) -> Result<Stats>;
 
     /// The counters that the database keeps ([`Writer::keep_metrics`]), if it has any.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn kept_metrics(&mut self) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// The part of this process in a database on a server; `None` for a database that is
     /// not on one.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn sharing(&mut self) -> Result<Option<Sharing>> {
         Ok(None)
     }
 
     /// How far feeds can read back. By default that of an engine without a log: not at all.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn feed_state(&mut self) -> Result<FeedState> {
         let version = self.stats()?.stamp.version();
         Ok(FeedState::of(version, version, None))
     }
 
     /// The log.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
         Ok(Box::new(NoLog))
     }
 
     /// As [`Snapshot::scan`], with expiries and with or without values; `visit` returns where to
     /// continue.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 
     /// The messages of the queues.
@@ -353,9 +318,6 @@ fn key_behind(key: &[u8]) -> Vec<u8> {
 impl dyn Snapshot + '_ {
     /// Visits the entries of a range in order, until `visit` answers `false`. It also gets whether
     /// the entry is the last that the range's limit allows.
-    ///
-    /// # Errors
-    /// What the medium answers.
     pub fn visit(
         &mut self,
         range: &Range,

@@ -3,18 +3,12 @@
 use super::no_messages::{NoMessages, no_queues};
 use openkv_core::model::{DeadLetter, Peek, PeekCursor, Peeked, QueueStats, Result};
 
-/// The messages of the queues in one snapshot. Its methods fail with errors of the medium.
+/// The messages of the queues in one snapshot.
 pub trait Queues {
     /// The number of messages of a queue in each state, without reading them.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn stats(&mut self, queue: &str) -> Result<QueueStats>;
 
     /// The names of the queues with any message or dead letter, the first `count_max`; those of openkv's own too.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn names(&mut self, count_max: usize) -> Result<Vec<String>>;
 
     /// Visits the messages of a queue in the order of [`MessagePlace`](openkv_core::model::MessagePlace), until `visit` returns `false`. Changes
@@ -31,9 +25,6 @@ pub trait Queues {
 
     /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`
     /// returns `false`. Omits those whose retention is over.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn dead_letters(
         &mut self,
         queue: &str,
@@ -42,9 +33,6 @@ pub trait Queues {
     ) -> Result<()>;
 
     /// The dead letter with this number, if it belongs to this queue.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>>;
 }
 

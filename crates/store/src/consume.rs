@@ -41,9 +41,6 @@ impl Store {
     /// [`Store::ask`], because the store does not know whether its handlers still run. Its credits
     /// come from [`Store::grant`]. The store delivers only a few messages more than its connection
     /// [has sent](Store::sent).
-    ///
-    /// # Errors
-    /// As [`Store::listen`].
     pub fn listen_for(&self, consumer: RemoteConsumer, deliver: Deliver) -> Result<Id> {
         // The end of the listener drops `deliver`, which ends the connection's stream.
         self.add_listener(Box::new(drop), |all| all.listen_for(consumer, deliver))

@@ -201,9 +201,6 @@ impl Database {
     /// Becomes a consumer of a queue that handles up to `credits` messages at a time. `end` is called
     /// when the listener ends by itself, and for a remote database also when it was ended and the
     /// server has heard of everything that was settled.
-    ///
-    /// # Errors
-    /// As [`Store::listen`].
     pub fn listen(
         &self,
         options: ConsumeOptions,

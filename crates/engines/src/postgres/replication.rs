@@ -140,9 +140,6 @@ pub(super) struct TurnedOff {
 }
 
 /// Changes the settings of the log and of the history, in a transaction that has the lock of the database's row.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn set(
     link: &Link,
     db: i64,
@@ -231,9 +228,6 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
 }
 
 /// How far feeds can read back.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn feed_state(link: &Link, db: i64) -> Result<FeedState> {
     let rows = link.query((FEED_STATE, vec![&db]))?;
     let cells = Cells::of("databases", rows.first().ok_or_else(missing)?);
