@@ -258,13 +258,10 @@ impl Store {
         reply: impl FnOnce(Result<QueueChanged>) + Send + 'static,
     ) {
         let env = self.env.clone();
-        let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
+        let feeds = Arc::downgrade(&self.feeds);
         let work = move |writer: &mut dyn Writer| {
             let deadline = Instant::now() + busy;
             let changed = writer.change_queue(&queue, change, env.now_ms(), deadline)?;
-            if let Some(watches) = watches.upgrade() {
-                watches.announce(&[], changed.versions);
-            }
             if let Some(feeds) = feeds.upgrade() {
                 feeds.announce(&[], changed.versions);
             }
@@ -282,15 +279,11 @@ impl Store {
         reply: impl FnOnce(Result<usize>) + Send + 'static,
     ) {
         let env = self.env.clone();
-        let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
+        let feeds = Arc::downgrade(&self.feeds);
         let work = move |writer: &mut dyn Writer| {
             let deadline = Instant::now() + busy;
             let done = writer.change_dead_letters(&queue, &change, env.now_ms(), deadline)?;
-            // A commit without keys: no watch has to read, but its version must not count as an
-            // external commit.
-            if let Some(watches) = watches.upgrade() {
-                watches.announce(&[], done.versions);
-            }
+            // A commit without keys: no watch has to read, but feeds pass it.
             if let Some(feeds) = feeds.upgrade() {
                 feeds.announce(&[], done.versions);
             }

@@ -93,6 +93,9 @@ pub fn write_copy_begins(why: &str, place: &Followed) -> Result<Vec<u8>> {
 }
 
 /// The frame of a page of encoded entries ([`crate::protocol::frame::push_entry`]).
+///
+/// # Errors
+/// As [`write_copy_begins`].
 pub fn write_entries(entries: &[u8]) -> Result<Vec<u8>> {
     framed(FEED_FRAME_BYTES_MAX, |out| {
         out.extend_from_slice(&PAGE_HEAD);
@@ -101,11 +104,17 @@ pub fn write_entries(entries: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The frame that ends a copy.
+///
+/// # Errors
+/// As [`write_copy_begins`].
 pub fn write_copy_ends() -> Result<Vec<u8>> {
     framed(FEED_FRAME_BYTES_MAX, |out| out.extend_from_slice(&[GOOD, COMPLETE]))
 }
 
 /// The frame of changes.
+///
+/// # Errors
+/// As [`write_copy_begins`].
 pub fn write_changes(version: u64, newest: bool, segments: &[Segment]) -> Result<Vec<u8>> {
     framed(FEED_FRAME_BYTES_MAX, |out| {
         out.extend_from_slice(&[GOOD, CHANGES, u8::from(newest)]);
@@ -115,6 +124,9 @@ pub fn write_changes(version: u64, newest: bool, segments: &[Segment]) -> Result
 }
 
 /// The frame of the definitions of all indexes.
+///
+/// # Errors
+/// As [`write_copy_begins`].
 pub fn write_indexes(specs: &[IndexSpec]) -> Result<Vec<u8>> {
     framed(FEED_FRAME_BYTES_MAX, |out| {
         out.extend_from_slice(&[GOOD, INDEXES]);
@@ -123,6 +135,9 @@ pub fn write_indexes(specs: &[IndexSpec]) -> Result<Vec<u8>> {
 }
 
 /// The frame of an error, which ends the stream.
+///
+/// # Errors
+/// As [`write_copy_begins`].
 pub fn write_end(error: &Error) -> Result<Vec<u8>> {
     framed(FEED_FRAME_BYTES_MAX, |out| push_error(out, error))
 }
