@@ -184,26 +184,36 @@ pub trait Reader: Send {
     /// Runs `job` on one snapshot that is current when the call starts: it contains every commit
     /// that was answered before, by any process. Entries that expire at or before `now_ms` are
     /// absent; with `BEFORE_EXPIRY_MS` none is, also where another clock than the caller's counts.
+    /// With `goes_on`, a long call of the job to its snapshot checks it; on `false` that call fails,
+    /// and the reader remains usable.
     ///
     /// # Errors
-    /// Errors of the medium and of the job.
+    /// Errors of the medium and of the job; `Unavailable` if `goes_on` returned `false`.
+    fn read_within(
+        &mut self,
+        now_ms: i64,
+        goes_on: Option<&GoesOn>,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()>;
+
+    /// [`Reader::read_within`], to the end of the job.
     fn read(
         &mut self,
         now_ms: i64,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.read_within(now_ms, None, job)
+    }
 
-    /// As [`Reader::read`]. A long call of the job to its snapshot checks `goes_on`; on `false`
-    /// that call fails, and the reader remains usable.
-    ///
-    /// # Errors
-    /// As [`Reader::read`]; `Unavailable` if `goes_on` returned `false`.
+    /// [`Reader::read_within`], while the caller waits.
     fn read_while(
         &mut self,
         now_ms: i64,
         goes_on: &GoesOn,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.read_within(now_ms, Some(goes_on), job)
+    }
 
     /// Ends a snapshot that is kept between reads, so that a writer can reset the log.
     fn release(&mut self) {}

@@ -142,32 +142,24 @@ fn run(
 }
 
 impl Reader for MemoryReader {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        let tables = match self.waits {
+        let tables = match (self.waits, goes_on) {
+            (_, Some(_)) => self.tables.read(),
             // A recursive read lock does not queue behind a waiting writer, whose transaction
             // itself may wait for a search. Only one thread reads like this, so transactions are
             // not starved.
-            true => self.tables.read_recursive(),
-            false => self
+            (true, None) => self.tables.read_recursive(),
+            (false, None) => self
                 .tables
                 .try_read()
                 .ok_or_else(|| Error::unavailable("a transaction is under way; read again"))?,
         };
-        run(&tables, self.past.as_mut(), now_ms, None, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        let tables = self.tables.read();
-        run(&tables, self.past.as_mut(), now_ms, Some(goes_on), job)
+        run(&tables, self.past.as_mut(), now_ms, goes_on, job)
     }
 
     fn never_wait(&mut self) -> Result<()> {
