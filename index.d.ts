@@ -3814,8 +3814,8 @@ export interface OpenKvOptions {
   /**
    * For the URL of an openkv server or of PostgreSQL only: a local copy that follows the database, in a file or in
    * memory (`":memory:"`). Reads with `consistency: "eventual"`, watches and feeds are answered from it, also while
-   * the server cannot be reached; writes and `"strong"` reads go to the server. Searches of a database on PostgreSQL
-   * are answered from it. See {@link KvReplica} and
+   * the server cannot be reached; writes and `"strong"` reads go to the server. It has the value indexes of the database
+   * too. Searches of a database on PostgreSQL are answered from it. See {@link KvReplica} and
    * docs/remote.md#replicas. Opening asks the server once, and does not wait for the copy. If the server cannot be reached, a
    * complete copy from before is opened without it, except that of a database on PostgreSQL. A file that is a
    * database of its own is `DENIED`, one of another database ends the replica with `DENIED`, a server

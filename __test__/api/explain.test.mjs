@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { until } from "../kit/time.mjs";
 import { freshPath, onEach, onEveryIndexed, onNearReplica, open } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
@@ -107,7 +108,9 @@ onEveryIndexed("explanations", (fresh) => {
     );
     assert.deepEqual(await branchesOf({ age: { $null: true } }), byAge("absent", "null", REST));
     const narrowed = await of({ age: { $gte: 22, $lt: 25 }, city: "Rome" });
-    assert.deepEqual([narrowed.indexEntries, narrowed.visited, narrowed.filtered], [4, 4, 3]);
+    assert.deepEqual([narrowed.visited, narrowed.filtered], [4, 3]);
+    // A step that ends early, on a busy machine, reads some of them again.
+    assert.ok(narrowed.indexEntries >= 4);
     const other = await of({ city: "Rome" });
     assert.equal(other.reason, "no value index begins with a path that where compares");
     const flat = await of({ age: 25 }, { depth: 1 });
@@ -246,18 +249,25 @@ onEach("explanations", (fresh) => {
     const past = await kv.at(versionstamp);
     const { method, returned } = await past.explain(USERS, { where: { n: 2 } });
     assert.deepEqual([method, returned], ["scan", 1]);
+    await assert.rejects(past.list(USERS, { orderBy: "n" }).toArray(), /no index has the order/);
+    const sorted = await past.list(USERS, { orderBy: "n", sort: true }).toArray();
+    assert.deepEqual(
+      sorted.map(({ value }) => value.n),
+      [2],
+    );
   });
 });
 
 onNearReplica("explanations", (fresh) => {
-  test("a replica explains its own reads, by scan", async () => {
+  test("a replica explains its own reads, by the indexes that it has got", async () => {
     const kv = await withUsers(fresh);
     await indexed(kv, "age", { name: "age" });
     const where = { age: 25 };
     const strong = await kv.explain(USERS, { where, consistency: "strong" });
     assert.deepEqual(strong.branches, byAge("25", REST));
-    const near = await kv.explain(USERS, { where });
-    assert.deepEqual([near.visited, near.returned], [20, 1]);
+    const near = () => kv.explain(USERS, { where });
+    await until(async () => (await near()).method === "index", "the index at the replica");
+    assert.deepEqual(await near(), strong);
     assert.equal((await kv.explain(USERS, { orderBy: "age" })).method, "index");
   });
 });

@@ -21,9 +21,11 @@ export function optionsOf<Name extends string>(
   names: readonly Name[],
 ): { readonly [N in Name]?: unknown } {
   const found: Record<string, unknown> = { __proto__: null };
+  const isPlain = isEnd(getPrototypeOf(options));
   for (let i = 0; i < names.length; i++) {
     const name = names[i];
-    if (has(options, name)) found[name] = (options as Record<string, unknown>)[name];
+    if (isPlain ? hasOwn(options, name) : has(options, name))
+      found[name] = (options as Record<string, unknown>)[name];
   }
   return found as { readonly [N in Name]?: unknown };
 }

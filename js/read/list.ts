@@ -147,7 +147,9 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     if (order !== null) refuseWithOrder(method, checked, passed);
     const scan = scanOptions(method, checked, this.#selector, passed);
     if (order !== null) {
-      this.#scan = new OrderedScan(session, scan ?? WHOLE, reverse, signal, order, cursor);
+      const options = scan ?? WHOLE;
+      const freshness = this.#freshness;
+      this.#scan = new OrderedScan(session, options, reverse, signal, freshness, order, cursor);
     } else if (scan !== null) {
       this.#scan = new Scan(session, scan, reverse, signal, this.#freshness);
     } else this.#scan = null;

@@ -90,10 +90,11 @@ export class OrderedScan extends Scan {
     options: ScanOptions,
     reverse: boolean,
     signal: AbortSignal | undefined,
+    freshness: number,
     order: Order,
     cursor: unknown,
   ) {
-    super(session, options, reverse, signal);
+    super(session, options, reverse, signal, freshness, CALL_ORDERED_LIST);
     this.#order = order;
     if (cursor !== undefined && cursor !== null && cursor !== "") {
       this.#after = decodeCursor(cursor);
@@ -109,7 +110,7 @@ export class OrderedScan extends Scan {
     const frame = new Writer(256);
     putOrder(frame, this.#order, this.#after);
     putScan(frame, bounds, this.options, this.reverse, limit, this.now);
-    const page = await call(this.session, CALL_ORDERED_LIST, frame, this.signal);
+    const page = await call(this.session, this.command, frame, this.signal);
     this.keepNow(page);
     const next = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
     const done = (page[0] & STEP_DONE) !== 0;

@@ -129,12 +129,16 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
   }
   const writer = borrowWriter();
   const plain = encodeKey(writer, prefix);
-  const bytes = writer.copy();
+  const length = writer.pos;
+  if (length >= keyBytesMax) throw keyTooLarge(keyBytesMax, length + 1, prefix);
+  writer.u8(0);
+  const first = writer.copy();
+  writer.buf[length] = AFTER_PREFIX;
+  const last = writer.copy();
   returnWriter(writer);
-  if (bytes.length >= keyBytesMax) throw keyTooLarge(keyBytesMax, bytes.length + 1, prefix);
   const inside = (key: KvKey, name: string): Buffer => {
     const bound = keyBytes(key, keyBytesMax);
-    if (bound.length <= bytes.length || commonLength(bound, bytes) < bytes.length) {
+    if (bound.length <= length || commonLength(bound, first.subarray(0, length)) < length) {
       throw invalid(
         `${name} key is not in the keyspace defined by prefix: ${printKey(key)}, prefix ${printKey(prefix)}`,
       );
@@ -142,11 +146,11 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
     return bound;
   };
   return {
-    start: start === undefined ? extended(bytes, 0) : inside(start, "Start"),
-    end: end === undefined ? extended(bytes, AFTER_PREFIX) : inside(end, "End"),
-    common: bytes.length,
+    start: start === undefined ? first : inside(start, "Start"),
+    end: end === undefined ? last : inside(end, "End"),
+    common: length,
     prefix: plain && prefix.length > 0 ? (prefix as KeyPart[]) : null,
-    prefixBytes: bytes.length,
+    prefixBytes: length,
   };
 }
 
@@ -184,7 +188,7 @@ function keyBytes(key: KvKey, most: number): Buffer {
 
 /** The bytes with one more appended. */
 export function extended(bytes: Uint8Array, last: number): Buffer {
-  const longer = Buffer.allocUnsafeSlow(bytes.length + 1);
+  const longer = Buffer.allocUnsafe(bytes.length + 1);
   longer.set(bytes);
   longer[bytes.length] = last;
   return longer;

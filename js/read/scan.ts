@@ -50,7 +50,7 @@ export class Scan {
   protected readonly session: Session;
   protected readonly reverse: boolean;
   protected readonly signal: AbortSignal | undefined;
-  readonly #command: number;
+  protected readonly command: number;
   /** The time of `$now`, from the first step on; NaN before. */
   #now = Number.NaN;
   /** False once a step needed more than a brief one reads. */
@@ -62,9 +62,10 @@ export class Scan {
     reverse: boolean,
     signal: AbortSignal | undefined,
     freshness = 0,
+    command = CALL_SCAN,
   ) {
     const consistency = freshness === 0 ? "strong" : "eventual";
-    this.#command = session.readCommand(CALL_SCAN, consistency);
+    this.command = session.readCommand(command, consistency);
     this.session = session;
     this.signal = signal;
     this.options = options;
@@ -125,7 +126,7 @@ export class Scan {
   async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
     putScan(frame, bounds, this.options, this.reverse, limit, this.#now);
-    return this.#stepOf(await call(this.session, this.#command, frame, this.signal), bounds);
+    return this.#stepOf(await call(this.session, this.command, frame, this.signal), bounds);
   }
 
   #stepOf(page: Buffer, bounds: Bounds): ScanStep {

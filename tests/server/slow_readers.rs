@@ -125,7 +125,7 @@ fn exports_that_overlap_keep_no_more_log_than_one() {
 fn a_replica_that_stands_still_does_not_stop_the_writer() {
     let tenant = Tenant::new();
     let session = tenant.served.session("/a", &tenant.read_token);
-    let follow = Follow { from: None, prefixes: Vec::new(), beat_ms: 2000 };
+    let follow = Follow { from: None, prefixes: Vec::new(), beat_ms: 2000, wants_values: false };
     let mut still = session.stream("openkv/follow", &write_request(&follow));
     let begun = read_message(&still.next().expect("a message")).expect("a message");
     assert!(matches!(begun, FollowMessage::CopyBegins(..)), "{begun:?}");

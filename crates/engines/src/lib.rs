@@ -256,6 +256,18 @@ pub trait Snapshot: Finder {
         Ok(found)
     }
 
+    /// Visits the entry of a key with its expiry, if there is one.
+    ///
+    /// # Errors
+    /// Errors of the medium.
+    fn entry(&mut self, key: &[u8], visit: &mut dyn FnMut(Seen<'_>)) -> Result<()> {
+        let walk = Walk { start: key, end: &key_behind(key), reverse: false, values: true };
+        self.walk(walk, &mut |seen| {
+            visit(seen);
+            Step::Stop
+        })
+    }
+
     /// The expiry of a key's entry, in ms since the epoch. Inner `None`: it does not expire; outer
     /// `None`: there is no entry. Reads no value.
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {

@@ -363,6 +363,7 @@ macro_rules! rules_of_copies {
                 a_replaced_copy_begins_its_logs_anew
                 a_replacement_that_fails_changes_nothing
                 entries_of_value_indexes_follow_a_repeated_log
+                a_copy_builds_unique_indexes_without_a_check
             }
             trimming {
                 a_large_commit_leaves_the_history_in_steps

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::log_tail::indexes_of;
 use super::{Store, Use};
 use openkv_core::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, Env, Error, Followed, IndexChoice, IndexInfo,
-    IndexRequest, IndexSpec, Key, Replacement, Result, Segment,
+    BUSY_TIMEOUT_MS_DEFAULT, CopiedEntry, CopiedIndexes, Env, Error, Followed, IndexChoice,
+    IndexRequest, Key, Replacement, Result, Segment, ValueIndexRequest,
 };
 use openkv_engines::{Engine, Writer};
 
@@ -93,24 +94,25 @@ impl Store {
         });
     }
 
-    /// Makes the full-text indexes those of the followed database.
+    /// Makes the indexes those of the followed database. The writer builds them, without a check of unique ones.
     pub fn copy_indexes(
         &self,
-        specs: Vec<IndexSpec>,
+        wanted: CopiedIndexes,
         reply: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let writes = Arc::downgrade(&self.writes);
-        self.indexes(None, move |listed: Result<Vec<IndexInfo>>| {
+        let then = move |here: Result<CopiedIndexes>| {
             let Some(writes) = writes.upgrade() else { return reply(Err(Error::closed())) };
-            let here = match listed {
-                Ok(listed) => listed.into_iter().map(|info| info.spec).collect::<Vec<_>>(),
+            let here = match here {
+                Ok(here) => here,
                 Err(error) => return reply(Err(error)),
             };
             writes.copy(Box::new(move |writer| {
-                reply(writer.and_then(|writer| exchange_indexes(writer, &here, &specs)));
+                reply(writer.and_then(|writer| exchange_indexes(writer, &here, &wanted)));
                 Announced::Nothing
             }));
-        });
+        };
+        self.read(None, then, |snapshot, _| indexes_of(snapshot, false));
     }
 
     /// Refuses a change by a caller, if the store is a copy.
@@ -123,17 +125,27 @@ impl Store {
     }
 }
 
-/// Drops what is not wanted, and then creates what is missing.
+/// Drops what is not wanted, and then creates what is missing: a name may change from one type to the other.
 fn exchange_indexes(
     writer: &mut dyn Writer,
-    here: &[IndexSpec],
-    wanted: &[IndexSpec],
+    here: &CopiedIndexes,
+    wanted: &CopiedIndexes,
 ) -> Result<()> {
-    for spec in here.iter().filter(|spec| !wanted.contains(spec)) {
-        writer.drop_index(&IndexChoice::Name(spec.name.clone()), soon())?;
+    let values = here.values.as_deref().unwrap_or_default();
+    // A server that does not tell value indexes leaves those that there are.
+    let wanted_values = wanted.values.as_deref().unwrap_or(values);
+    let texts = here.texts.iter().filter(|spec| !wanted.texts.contains(spec));
+    let values_to_drop = values.iter().filter(|spec| !wanted_values.contains(spec));
+    let names = texts.map(|spec| &spec.name).chain(values_to_drop.map(|spec| &spec.name));
+    for name in names {
+        writer.drop_index(&IndexChoice::Name(name.clone()), soon())?;
     }
-    for spec in wanted.iter().filter(|spec| !here.contains(spec)) {
+    for spec in wanted.texts.iter().filter(|spec| !here.texts.contains(spec)) {
         writer.create_index(&IndexRequest::exact(spec.clone()), soon())?;
+    }
+    for spec in wanted_values.iter().filter(|spec| !values.contains(spec)) {
+        let request = ValueIndexRequest { spec: spec.clone(), replace: false };
+        writer.create_value_index(&request, soon())?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use super::{Caller, Room, Store};
 use openkv_core::codec::{Malformed, change_log};
 use openkv_core::model::{
-    BUSY_TIMEOUT_MS_DEFAULT, Change, Error, FOLLOW_BATCH_BYTES, Followed, Id, IndexInfo, IndexSpec,
-    Key, LogBounds, LogSegment, LogSettings, LogState, Origin, Result, Segment, Setting,
+    BUSY_TIMEOUT_MS_DEFAULT, Change, CopiedIndexes, Error, FOLLOW_BATCH_BYTES, Followed, Id, Key,
+    LogBounds, LogSegment, LogSettings, LogState, Origin, Result, Segment, Setting,
 };
 use openkv_engines::Snapshot;
 
@@ -96,12 +96,22 @@ impl Store {
         self.read(None, caller, move |snapshot, _| read_log(snapshot, &place, &*room));
     }
 
-    /// The definitions of all full-text indexes.
-    pub fn index_specs(&self, caller: impl FnOnce(Result<Vec<IndexSpec>>) + Send + 'static) {
-        self.indexes(None, move |listed: Result<Vec<IndexInfo>>| {
-            caller(listed.map(|listed| listed.into_iter().map(|info| info.spec).collect()));
+    /// The definitions of the indexes that a copy has: those of value indexes if it `wants_values`.
+    pub fn copied_indexes(&self, wants_values: bool, caller: impl Caller<CopiedIndexes>) {
+        self.read(None, caller, move |snapshot, _| {
+            let mut indexes = indexes_of(snapshot, true)?;
+            indexes.values = indexes.values.filter(|_| wants_values);
+            Ok(indexes)
         });
     }
+}
+
+/// The definitions of all full-text indexes, and of the value indexes, or of those that lists may read.
+pub(super) fn indexes_of(snapshot: &mut dyn Snapshot, only_ready: bool) -> Result<CopiedIndexes> {
+    let texts = snapshot.indexes(false)?.into_iter().map(|info| info.spec).collect();
+    let values = snapshot.value_indexes()?;
+    let listed = values.iter().filter(|index| index.is_ready() || !only_ready);
+    Ok(CopiedIndexes { texts, values: Some(listed.map(|index| index.spec().clone()).collect()) })
 }
 
 /// Why the log does not lead on from a place; `None` if it does. `at_ms` is the time of the segment that

@@ -13,8 +13,8 @@ use openkv_core::index::{
 };
 use openkv_core::model::{
     Encoding, Error, Key, LONG_STEP_MS, Needs, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX,
-    SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen, Step, VALUE_INDEX_STEP_ENTRIES_MAX, ValueIndexState,
-    Versionstamp, Walk,
+    SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen, VALUE_INDEX_STEP_ENTRIES_MAX, ValueIndexState,
+    Versionstamp,
 };
 use openkv_engines::Snapshot;
 
@@ -87,6 +87,17 @@ impl Store {
             list.step(&mut sorted, snapshot, limit, patience)
         });
     }
+
+    /// Whether the list has an index here, or may be sorted, and continues from its position.
+    pub fn has_order(&self, list: OrderedScan, caller: impl Caller<bool>) {
+        self.read(None, caller, move |snapshot, _| {
+            let indexes = snapshot.value_indexes()?;
+            let plan = list.plan(&indexes, &parse_paths(&list.order)?);
+            let index = plan.as_ref().and_then(|plan| indexes.get(plan.index));
+            let continues = list.position(&mark(index)).is_ok();
+            Ok(continues && (index.is_some() || list.sort))
+        });
+    }
 }
 
 /// What a list does with the entry of an index.
@@ -102,11 +113,9 @@ enum Chosen {
 /// Most entries of a page whose values are fetched together.
 const FETCHED_TOGETHER_MAX: usize = 64;
 
-/// The bytes before the position of an index: which one. A sorted list has none.
-fn mark(plan: Option<(&ValueIndex, &OrderPlan)>) -> Vec<u8> {
-    plan.map_or(vec![BY_SORTING], |(index, _)| {
-        [&[BY_INDEX][..], &index.info.id.to_le_bytes()].concat()
-    })
+/// The bytes before the position of an index: those of its order. A sorted list has none.
+fn mark(index: Option<&ValueIndex>) -> Vec<u8> {
+    index.map_or(vec![BY_SORTING], |index| [&[BY_INDEX][..], &index.order_mark()].concat())
 }
 
 const BY_SORTING: u8 = 0;
@@ -162,8 +171,7 @@ impl OrderedScan {
         limit: usize,
         patience: &Patience,
     ) -> Result<OrderedPage> {
-        let index = indexes.get(plan.index);
-        let mark = mark(index.map(|index| (index, plan)));
+        let mark = mark(indexes.get(plan.index));
         let mut after = self.position(&mark)?.map(<[u8]>::to_vec);
         let range = (self.scan.start.as_slice(), self.scan.end.as_slice());
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
@@ -227,15 +235,12 @@ impl OrderedScan {
         position: &[u8],
         patience: &Patience,
     ) -> Result<Chosen> {
-        let end = [key, &[0]].concat();
         let mut found = Ok(Chosen::Absent);
-        let walk = Walk { start: key, end: &end, reverse: false, values: true };
-        snapshot.walk(walk, &mut |seen| {
+        snapshot.entry(key, &mut |seen| {
             found = self.matches(&seen, patience).map(|matches| match matches {
                 true => Chosen::Entry(OwnedEntry::of(&seen, position.to_vec())),
                 false => Chosen::Passed,
             });
-            Step::Stop
         })?;
         found
     }

@@ -222,7 +222,7 @@ impl Scan {
             None => Arc::default(),
         };
         let indexed = self.indexed(&indexes, snapshot, keys, usize::MAX)?;
-        self.visit(snapshot, indexed.as_ref(), &bounds, show)
+        self.visit(snapshot, indexed, &bounds, show)
     }
 
     /// As [`Self::step`], for the thread of a caller that must not wait: visits all of `limit` entries, or all that
@@ -254,7 +254,7 @@ impl Scan {
             let rows = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX);
             let shown = self.read.matching as usize;
             let bounds = StepBounds { limit: limit - shown, rows, bytes, until, check: &check };
-            let done = self.visit(snapshot, Some(&indexed), &bounds, show);
+            let done = self.visit(snapshot, Some(indexed), &bounds, show);
             if is_long.get() {
                 return Ok(None);
             }
@@ -270,14 +270,13 @@ impl Scan {
     fn visit(
         &mut self,
         snapshot: &mut dyn Snapshot,
-        indexed: Option<&Gathered>,
+        indexed: Option<Gathered>,
         bounds: &StepBounds<'_>,
         show: &mut dyn FnMut(&Seen<'_>, bool),
     ) -> Result<bool> {
         self.read.by_index = indexed.is_some();
         let (mut rows, mut bytes, mut shown, mut matching) = (0, 0, 0, 0);
-        let mut stopped = None;
-        let mut failure = None;
+        let (mut stopped, mut failure, mut goes_on_behind) = (None, None, None);
         // Reading the clock costs as much as skipping an entry.
         let looks = if self.filter.is_some() { 1 } else { CLOCK_ROWS };
         let walk = Walk {
@@ -335,30 +334,18 @@ impl Scan {
         };
         match indexed {
             None => snapshot.walk(walk, &mut visit)?,
-            Some(Gathered { keys, .. }) => {
-                let mut goes_on = true;
-                for keys in keys.chunks(INDEXED_KEYS_MIN) {
-                    let keys = keys.iter().filter(|key| !self.is_too_deep(key));
-                    let keys: Vec<_> = keys.cloned().map(Key::from_encoded).collect();
-                    if keys.is_empty() {
-                        continue;
-                    }
-                    snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
-                    for key in &keys {
-                        let start = key.as_bytes();
-                        let end = [start, &[BEFORE_EXTENSIONS][..]].concat();
-                        let one = Walk { start, end: &end, reverse: false, ..walk };
-                        snapshot.walk(one, &mut |seen| {
-                            let step = visit(seen);
-                            goes_on = !matches!(step, Step::Stop);
-                            step
-                        })?;
-                        if !goes_on {
-                            break;
+            Some(Gathered { keys, is_complete }) => {
+                goes_on_behind = keys.last().filter(|_| !is_complete).cloned();
+                let keys = keys.into_iter().filter(|key| !self.is_too_deep(key));
+                let keys: Vec<_> = keys.map(Key::from_encoded).collect();
+                'all: for keys in keys.chunks(INDEXED_KEYS_MIN) {
+                    snapshot.prefetch(Needs { keys, ranges: &[] })?;
+                    for key in keys {
+                        let mut step = Step::Next;
+                        snapshot.entry(key.as_bytes(), &mut |seen| step = visit(seen))?;
+                        if matches!(step, Step::Stop) {
+                            break 'all;
                         }
-                    }
-                    if !goes_on {
-                        break;
                     }
                 }
             }
@@ -369,17 +356,18 @@ impl Scan {
         self.read.entries += rows as u64;
         self.read.matching += matching;
         self.read.bytes += bytes;
-        if stopped.is_none()
-            && let Some(Gathered { keys, is_complete: false, .. }) = indexed
-            && let Some(last) = keys.last()
-        {
-            match self.reverse {
-                true => self.end.clone_from(last),
-                false => self.start = [last, &[BEFORE_EXTENSIONS][..]].concat(),
+        let mut next = match (stopped, goes_on_behind) {
+            (Some(next), _) => next,
+            (None, None) => return Ok(true),
+            (None, Some(last)) if self.reverse => {
+                self.end = last;
+                return Ok(false);
             }
-            return Ok(false);
-        }
-        let Some(mut next) = stopped else { return Ok(true) };
+            (None, Some(last)) => {
+                self.start = [&last, &[BEFORE_EXTENSIONS][..]].concat();
+                return Ok(false);
+            }
+        };
         if self.reverse {
             // The end is excluded, and this key is not visited yet.
             next.push(BEFORE_EXTENSIONS);

@@ -307,7 +307,9 @@ impl Replica {
             }
             Command::Metrics => return Some(self.adding_figures(frame, reply)),
             Command::DeleteMany => return Some(self.noting_deletion(&options.seen, reply)),
-            Command::CreateIndex | Command::DropIndex => return Some(self.noting_indexes(reply)),
+            Command::CreateIndex | Command::CreateValueIndex | Command::DropIndex => {
+                return Some(self.noting_indexes(reply));
+            }
             _ => {}
         }
         let inside = match self.inside(command, frame) {
@@ -332,15 +334,38 @@ impl Replica {
             Choice::Local => None,
             Choice::WaitFor(version) => Some(version),
         };
-        let (copy, options, frame) = (self.copy.clone(), options.clone(), frame.to_vec());
+        let (here, options, frame) = (self.clone(), options.clone(), frame.to_vec());
         self.once_reached(wait, &options.clone(), move |reached| match reached {
             Err(error) => reply.bad(error),
+            Ok(()) if matches!(command, Command::OrderedList | Command::Explain) => {
+                here.in_order(command, frame, options, cancel, reply);
+            }
             Ok(()) => {
                 let reply = reply.while_wanted(wanted(cancel, &options));
-                carry_out(command, &frame, options.call(copy.store(), reply));
+                carry_out(command, &frame, options.call(here.copy.store(), reply));
             }
         });
         None
+    }
+
+    /// Lists in the order of values, or explains a list: by the primary until the copy has the index.
+    fn in_order(
+        self: &Arc<Self>,
+        command: Command,
+        frame: Vec<u8>,
+        options: HandleOptions,
+        cancel: Option<Cancel>,
+        reply: Reply,
+    ) {
+        let (here, asked) = (self.clone(), frame.clone());
+        call::has_order(&asked, self.copy.store(), move |has_order| match has_order {
+            Err(error) => reply.bad(error),
+            Ok(true) => {
+                let reply = reply.while_wanted(wanted(cancel, &options));
+                carry_out(command, &frame, options.call(here.copy.store(), reply));
+            }
+            Ok(false) => here.primary.call((command, false), &frame, &options, cancel, reply),
+        });
     }
 
     /// A reply for a change of indexes, which waits until the replica has them, where it gets them at once.
@@ -387,12 +412,9 @@ impl Replica {
         Some(match command {
             Command::Count | Command::Scan => parse_scan(frame)
                 .is_ok_and(|scan| covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())),
-            // The copy has no value indexes, in whose order it could list.
-            Command::Explain => {
-                let request = parse_ordered(frame).ok().filter(|of| of.order.is_empty())?;
-                let scan = request.scan;
-                covers(prefixes, scan.start.as_bytes(), scan.end.as_bytes())
-            }
+            Command::OrderedList | Command::Explain => parse_ordered(frame).is_ok_and(|list| {
+                covers(prefixes, list.scan.start.as_bytes(), list.scan.end.as_bytes())
+            }),
             Command::Ttl => covers(prefixes, frame, frame),
             Command::Entries => {
                 let (mut rest, mut inside) = (frame, true);

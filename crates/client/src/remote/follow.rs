@@ -17,18 +17,18 @@ use super::stream::{End, Follower, StreamRequest, follow};
 use openkv_core::model::{
     Advertised, Error, FEED_FRAME_BYTES_MAX, FOLLOW_SILENCE_MS_MAX, Kind, Result,
 };
-use openkv_wire::protocol::extension::{ADVERTISE_HEADER, FOLLOW, LOG, REGION_HEADER};
+use openkv_wire::protocol::extension::{ADVERTISE_HEADER, FOLLOW, LOG, LOG_INDEXES, REGION_HEADER};
 
 /// Receives the log of a server. A stream that ends is opened again.
 pub trait LogFollower: Send + Sync + 'static {
     /// Prepares the next request.
     fn ready(&self) -> impl Future<Output = ()> + Send;
 
-    /// The body of the next request.
+    /// The body of the next request, to a server that may tell value indexes too (`with_values`).
     ///
     /// # Errors
     /// Ends following.
-    fn request(&self) -> Result<Vec<u8>>;
+    fn request(&self, with_values: bool) -> Result<Vec<u8>>;
 
     /// What the server may tell clients about the server of this follower.
     fn advertised(&self) -> Option<&Advertised> {
@@ -94,7 +94,7 @@ impl Client {
 }
 
 impl<F: LogFollower> Follower for LogStream<F> {
-    fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
+    fn request(&self, credentials: &Credentials, _: &Grant) -> Result<StreamRequest> {
         let mut headers = HeaderMap::new();
         if let Some(Advertised { url, region }) = self.0.advertised() {
             for (name, value) in [(ADVERTISE_HEADER, url), (REGION_HEADER, region)] {
@@ -106,7 +106,7 @@ impl<F: LogFollower> Follower for LogStream<F> {
         Ok(StreamRequest {
             path: FOLLOW,
             headers,
-            body: Bytes::from(self.0.request()?),
+            body: Bytes::from(self.0.request(credentials.offers(LOG_INDEXES))?),
             of_source: true,
             needs: Some(Needs { extension: LOG, what: "the replication log (option replica)" }),
             frame_bytes_max: FEED_FRAME_BYTES_MAX,

@@ -181,9 +181,9 @@ impl LogTaker {
             FollowMessage::Changes { version, newest, segments } => {
                 self.changes(version, newest, segments).await
             }
-            FollowMessage::Indexes(specs) => {
+            FollowMessage::Indexes(indexes) => {
                 let (reply, done) = oneshot::channel();
-                self.store()?.copy_indexes(specs, move |done| drop(reply.send(done)));
+                self.store()?.copy_indexes(indexes, move |done| drop(reply.send(done)));
                 done.await.unwrap_or_else(|_| Err(Error::closed()))
             }
             FollowMessage::Ended(error) => Err(error),
@@ -206,10 +206,10 @@ impl LogFollower for LogTaker {
         self.state.lock().followed = Some(found);
     }
 
-    fn request(&self) -> Result<Vec<u8>> {
-        let from = self.place()?;
+    fn request(&self, with_values: bool) -> Result<Vec<u8>> {
+        let (from, prefixes) = (self.place()?, self.prefixes.clone());
         let beat_ms = u32::try_from(self.beat.as_millis()).unwrap_or(u32::MAX);
-        Ok(write_request(&Follow { from, prefixes: self.prefixes.clone(), beat_ms }))
+        Ok(write_request(&Follow { from, prefixes, beat_ms, wants_values: with_values }))
     }
 
     fn advertised(&self) -> Option<&Advertised> {

@@ -16,8 +16,8 @@ use parking_lot::{Condvar, Mutex};
 use super::follower::LogTaker;
 use crate::remote::{LogFollower, Tasks};
 use openkv_core::model::{
-    COPY_MS_MAX, CopiedEntry, EncodedValue, Error, FOLLOW_LINGER_MS, FOLLOW_PAUSE_MS_MAX,
-    FOLLOW_PAUSE_MS_MIN, Followed, Id, IndexSpec, Key, Kind, Result, Seen,
+    COPY_MS_MAX, CopiedEntry, CopiedIndexes, EncodedValue, Error, FOLLOW_LINGER_MS,
+    FOLLOW_PAUSE_MS_MAX, FOLLOW_PAUSE_MS_MIN, Followed, Id, Key, Kind, Result, Seen,
 };
 use openkv_store::{LogRead, Room, Store, TransferPage, TransferPiece};
 use openkv_wire::protocol::follow::FollowMessage;
@@ -219,7 +219,7 @@ impl Follower {
         let _tail = Tail::of(&self.source, &self.signal);
         let mut place = self.taker.place()?;
         let mut why = "the replica is new";
-        let mut indexes: Option<Vec<IndexSpec>> = None;
+        let mut indexes: Option<CopiedIndexes> = None;
         let mut beat_at = Instant::now();
         loop {
             if self.signal.stops() {
@@ -232,8 +232,8 @@ impl Follower {
             let looks = self.signal.take();
             let beats = Instant::now() >= beat_at;
             if beats || !looks.is_empty() {
-                let found = asked(|reply| self.source.index_specs(reply));
-                let told = found.and_then(|specs| self.tell_indexes(&mut indexes, specs));
+                let found = asked(|reply| self.source.copied_indexes(true, reply));
+                let told = found.and_then(|found| self.tell_indexes(&mut indexes, found));
                 looks.into_iter().for_each(|looked| looked());
                 told?;
             }
@@ -287,14 +287,14 @@ impl Follower {
 
     fn tell_indexes(
         &self,
-        known: &mut Option<Vec<IndexSpec>>,
-        specs: Vec<IndexSpec>,
+        known: &mut Option<CopiedIndexes>,
+        indexes: CopiedIndexes,
     ) -> Result<()> {
-        if known.as_ref() == Some(&specs) {
+        if known.as_ref() == Some(&indexes) {
             return Ok(());
         }
-        *known = Some(specs.clone());
-        self.tell(FollowMessage::Indexes(specs))
+        *known = Some(indexes.clone());
+        self.tell(FollowMessage::Indexes(indexes))
     }
 }
 

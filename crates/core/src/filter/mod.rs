@@ -89,6 +89,9 @@ impl Filter {
                 "where: too large (max {FILTER_BYTES_MAX} bytes): {len} bytes given"
             )));
         }
+        if let Some(condition) = parse::of_one_text(bytes) {
+            return Ok(Self(condition));
+        }
         let value = cbor::decode(bytes)
             .map_err(|error| Error::invalid(format!("where: {}", error.what())))?;
         parse::parse(&value, now_ms).map(Self)

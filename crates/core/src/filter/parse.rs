@@ -8,6 +8,7 @@ use super::operand::Operand;
 use super::path::Path;
 use super::text::Text;
 use super::{Condition, Test};
+use crate::codec::cbor::{Item, ItemRef, LazyReader};
 use crate::model::{
     Error, FILTER_DEPTH_MAX, FILTER_NODES_MAX, FILTER_PATH_STEPS_MAX, JsString, Node, NodeId,
     Result, Value, ViewClass,
@@ -31,6 +32,22 @@ pub(super) fn parse(value: &Value, now_ms: i64) -> Result<Condition> {
     let top = Position::Top;
     let entries = parser.object(value.root_id(), &top, "a filter is an object")?;
     parser.conditions(entries, &Path::default(), true, &top)
+}
+
+/// The condition of `{ field: "text" }`, which most finds have, without a tree of the value. `None` for all other
+/// filters, and for those that [`parse`] refuses.
+pub(super) fn of_one_text(bytes: &[u8]) -> Option<Condition> {
+    let mut lazy = LazyReader::new(0);
+    let Item::Object(1, name) = ItemRef::of(bytes).open(&mut lazy).ok()? else { return None };
+    let (name, operand) = name.name(&mut lazy).ok()?;
+    let Item::Text(text) = operand.open(&mut lazy).ok()? else { return None };
+    let is_last = operand.bytes(&mut lazy).ok()?.as_ptr_range().end == bytes.as_ptr_range().end;
+    let is_utf8 = |text| std::str::from_utf8(text).is_ok();
+    if !is_last || name.starts_with(b"$") || !is_utf8(name) || !is_utf8(text) {
+        return None;
+    }
+    let test = Test::In(vec![Operand::Text(text.to_vec())]);
+    Some(Condition::At { path: Path::parse(name)?, negated: false, test })
 }
 
 /// A position inside the filter, for errors.
@@ -127,7 +144,7 @@ impl<'v> Parser<'v> {
                         "a path of too many steps (max {FILTER_PATH_STEPS_MAX})"
                     ));
                 };
-                all.push(self.field(*id, &path, &position)?);
+                all.push(self.field(*id, path, &position)?);
             } else if is_operator(bytes) {
                 let name = name.as_str().unwrap_or_default();
                 return position.refuse(format_args!(
@@ -147,7 +164,7 @@ impl<'v> Parser<'v> {
     }
 
     /// The condition behind a path: an object of operators, or a value to equal.
-    fn field(&mut self, id: NodeId, path: &Path, position: &Position<'_>) -> Result<Condition> {
+    fn field(&mut self, id: NodeId, path: Path, position: &Position<'_>) -> Result<Condition> {
         if let Some(Node::Object(entries)) = self.value.node(id)
             && !self.is_now(entries)
         {
@@ -158,10 +175,10 @@ impl<'v> Parser<'v> {
                      { $exists: true }",
                 );
             }
-            return self.conditions(entries, path, false, position);
+            return self.conditions(entries, &path, false, position);
         }
         let operand = self.operand(id, position, true)?;
-        Ok(Condition::At { path: path.clone(), negated: false, test: Test::In(vec![operand]) })
+        Ok(Condition::At { path, negated: false, test: Test::In(vec![operand]) })
     }
 
     fn operator(

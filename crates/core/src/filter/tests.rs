@@ -174,6 +174,28 @@ fn conditions_are_combined() {
     );
 }
 
+proptest! {
+    /// The short way to a filter of one text, and the long one.
+    #[test]
+    fn a_filter_of_one_text_is_one_of_its_equality(
+        name in "[a-c.\\\\$\u{0}-\u{1F642}]{0,4}|[a-z]{250,260}",
+        text in "\\PC{0,5}|[a-z]{250,260}",
+        cut in any::<proptest::sample::Index>(),
+    ) {
+        let shown = |filter: Result<Filter, String>| filter.map(|filter| format!("{filter:?}"));
+        let long = shown(filter(&json!({ name.clone(): { "$eq": text } })));
+        let short = encoded(&json!({ name.clone(): text }));
+        if name.starts_with('$') {
+            prop_assert!(super::parse::of_one_text(&short).is_none());
+        } else {
+            prop_assert_eq!(shown(filter(&json!({ name: text }))), long);
+        }
+        let part = &short[..cut.index(short.len())];
+        prop_assert!(super::parse::of_one_text(part).is_none());
+        prop_assert!(super::parse::of_one_text(&[&short, &[0][..]].concat()).is_none());
+    }
+}
+
 #[test]
 fn numbers_and_bigints_compare_exactly() {
     let value = map(vec![(text("n"), bigint((1 << 53) + 1)), (text("m"), Cbor::from(5))]);

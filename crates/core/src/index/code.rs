@@ -84,7 +84,9 @@ impl Code {
     }
 
     pub(super) fn of_string(tag: u8, string: &[u8]) -> Self {
-        let mut code = Self::of(tag);
+        let kept = string.len().min(VALUE_INDEX_PART_BYTES_MAX);
+        let mut code = Self { bytes: Vec::with_capacity(kept + 3), is_cut: false };
+        code.bytes.push(tag);
         code.push(string);
         code
     }

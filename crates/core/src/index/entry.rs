@@ -1,5 +1,7 @@
 //! The entries of an index: the codes of the values under its paths, then the key.
 
+use sha2::{Digest as _, Sha256};
+
 use super::code::{ABSENT, BEFORE_KEY, Code, LOOSE, NULL, OTHER, length};
 use super::defect::{IndexDefect, Planted};
 use crate::codec::cbor::Item;
@@ -95,6 +97,21 @@ impl ValueIndex {
     /// Its definition.
     pub fn spec(&self) -> &ValueIndexSpec {
         &self.info.spec
+    }
+
+    /// The mark of the positions in its order: the same for the same prefix and paths, in whichever database.
+    pub fn order_mark(&self) -> [u8; 8] {
+        let ValueIndexSpec { prefix, on, .. } = self.spec();
+        let mut hash = Sha256::new();
+        hash.update((prefix.len() as u64).to_le_bytes());
+        hash.update(prefix.as_bytes());
+        for OrderPath { path, descending } in on {
+            hash.update((path.len() as u64).to_le_bytes());
+            hash.update(path.as_bytes());
+            hash.update([u8::from(*descending)]);
+        }
+        let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.finalize());
+        [a, b, c, d, e, f, g, h]
     }
 
     /// Whether commits change it.

@@ -40,11 +40,16 @@ pub fn gather(
     let mut horizon: Option<Vec<u8>> = None;
     let mut sorted = 0;
     let mut too_many = false;
+    let (mut first, mut last) = (Vec::new(), Vec::new());
     for (at, EntryRange { lo, hi, is_point, .. }) in &plan.ranges {
         let Some(index) = indexes.get(*at) else { continue };
         let id = index.info.id;
         if *is_point {
-            let (first, last) = ([lo, start].concat(), [lo, end].concat());
+            for (bound, key) in [(&mut first, start), (&mut last, end)] {
+                bound.clear();
+                bound.extend_from_slice(lo);
+                bound.extend_from_slice(key);
+            }
             let mut taken = 0;
             let mut stopped = false;
             walk(id, (&first, &last), reverse, &mut |entry| {

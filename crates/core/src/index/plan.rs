@@ -148,6 +148,9 @@ struct Restricted {
 
 /// The ranges of an index for a condition; `None` if it says nothing about the first path.
 fn restricted(index: &ValueIndex, condition: &Condition) -> Option<Restricted> {
+    if let Some(ranges) = of_one_value(index, condition) {
+        return Some(Restricted { ranges, score: 2 });
+    }
     let mut fixed = vec![Vec::new()];
     for (at, part) in index.parts.iter().enumerate() {
         let found = intervals(index, at, condition);
@@ -167,12 +170,34 @@ fn restricted(index: &ValueIndex, condition: &Condition) -> Option<Restricted> {
             }
         }
     }
-    let point = |fixed: Vec<u8>| {
-        let lo = [fixed.as_slice(), &[BEFORE_KEY]].concat();
-        EntryRange { hi: after(&lo), fixed: lo.len(), lo, is_point: true }
-    };
     let ranges = fixed.into_iter().map(point).collect();
     Some(Restricted { ranges, score: 2 * index.parts.len() })
+}
+
+/// The ranges for a condition that asks for one value under the only path of an index: those of the general case,
+/// which a find by a unique index reaches with a third of the allocations.
+fn of_one_value(index: &ValueIndex, condition: &Condition) -> Option<Vec<EntryRange>> {
+    let Condition::At { path, negated: false, test: Test::In(operands) } = condition else {
+        return None;
+    };
+    let ([part], [operand]) = (index.parts.as_slice(), operands.as_slice()) else { return None };
+    if !part.path.is(path) || matches!(operand, Operand::Now(_)) {
+        return None;
+    }
+    let mut ranges = Vec::with_capacity(2);
+    // Several values, of which one may be equal, are in the class of what has no order.
+    for Code { bytes, .. } in codes(operand).into_iter().chain([Code::of(OTHER)]) {
+        let mut fixed = Vec::with_capacity(bytes.len() + 1);
+        part.push(&mut fixed, &bytes);
+        ranges.push(point(fixed));
+    }
+    Some(ranges)
+}
+
+/// The entries whose values are all given.
+fn point(mut fixed: Vec<u8>) -> EntryRange {
+    fixed.push(BEFORE_KEY);
+    EntryRange { hi: after(&fixed), fixed: fixed.len(), lo: fixed, is_point: true }
 }
 
 /// The beginnings followed by each of the values.

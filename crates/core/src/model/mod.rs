@@ -62,9 +62,9 @@ pub use queue::{
 };
 pub use read::{Needs, Range, Request, Row, Seen, Step, Walk};
 pub use replication::{
-    Advertised, BEFORE_EXPIRY_MS, CopiedEntry, EntryVersion, Followed, HistoryExtent, LogBounds,
-    LogExtent, LogSegment, LogSettings, LogState, Moment, Origin, PastEntry, Replacement, Segment,
-    Setting, When,
+    Advertised, BEFORE_EXPIRY_MS, CopiedEntry, CopiedIndexes, EntryVersion, Followed,
+    HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin,
+    PastEntry, Replacement, Segment, Setting, When,
 };
 pub use schedule::{
     Firing, Missed, Schedule, ScheduleChange, Timing, check_name, is_own_queue, schedule_key,

@@ -1,6 +1,8 @@
 //! The log of a database, which feeds, replicas and archives read, and moments of its past.
 
-use super::{EncodedValue, Key, LOG_BYTES_MAX, LOG_RETENTION_MS, Versionstamp};
+use super::{
+    EncodedValue, IndexSpec, Key, LOG_BYTES_MAX, LOG_RETENTION_MS, ValueIndexSpec, Versionstamp,
+};
 
 /// Which database a log belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,15 @@ pub struct Advertised {
     pub url: String,
     /// The name of where it is; empty if it does not say.
     pub region: String,
+}
+
+/// The definitions of the indexes that a copy of a database has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopiedIndexes {
+    /// The full-text indexes.
+    pub texts: Vec<IndexSpec>,
+    /// The value indexes that lists may read; `None` if the database does not tell them.
+    pub values: Option<Vec<ValueIndexSpec>>,
 }
 
 /// The position of a copy in the database that it follows.

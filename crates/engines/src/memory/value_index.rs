@@ -209,7 +209,8 @@ impl Tables {
         row: &NewRow,
         now_ms: i64,
     ) -> Option<BuildFailure> {
-        if !index.spec().unique || !alive(row, now_ms) {
+        // As in a file: a copy checks no unique index.
+        if !index.spec().unique || self.followed.is_some() || !alive(row, now_ms) {
             return None;
         }
         let values = index.unique_values(row.value.encoding, &row.value.bytes);

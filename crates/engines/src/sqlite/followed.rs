@@ -119,10 +119,13 @@ fn decode(bytes: &[u8]) -> Option<Followed> {
     })
 }
 
-/// Makes a copy a database of its own: another incarnation of the database that it has followed.
+/// Makes a copy a database of its own: another incarnation of the database that it has followed. Its unique indexes
+/// are built again, which checks them.
 fn promote(connection: &Connection) -> Result<()> {
     let sql = "BEGIN IMMEDIATE; \
                DELETE FROM openkv_meta WHERE name = 'follows'; \
+               UPDATE openkv_index SET progress = prefix, scanned = 0 \
+               WHERE tokenizer = 'value' AND substr(prefix_lengths, 1, 1) IN (x'01', x'03', x'05', x'07'); \
                INSERT OR REPLACE INTO openkv_meta VALUES ('generation', random()); \
                UPDATE openkv_meta SET value = value + 1 WHERE name = 'features'; \
                COMMIT;";
@@ -145,8 +148,12 @@ mod tests {
 
     use super::*;
     use crate::sqlite::SqliteEngine;
-    use crate::{Engine as _, Writer};
-    use openkv_core::model::{Kind, Replacement};
+    use crate::sqlite::writer::SqliteWriter;
+    use crate::{Engine as _, Indexer as _, Writer};
+    use openkv_core::model::{
+        CopiedEntry, EncodedValue, Encoding, Kind, OrderPath, Replacement, ValueIndexRequest,
+        ValueIndexSpec, ValueIndexState,
+    };
 
     /// Runs SQL on a replica, and answers the error of opening it then.
     fn tampered(sql: &str) -> Error {
@@ -179,6 +186,57 @@ mod tests {
         let refused = tampered("UPDATE openkv_meta SET value = 99 WHERE name = 'format'");
         assert_eq!(refused.kind(), Kind::Unsupported);
         assert!(refused.message().contains("update openkv"), "{refused}");
+    }
+
+    /// The state of a unique index after the promotion of a copy with two entries.
+    fn promoted(values: [&[u8]; 2]) -> ValueIndexState {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kv");
+        let busy = Duration::from_secs(5);
+        let deadline = Instant::now() + busy;
+        let engine = SqliteEngine::open_copy(&path, busy).unwrap();
+        let mut writer = engine.writer().unwrap();
+        let entry = |(name, bytes): (u8, &[u8])| CopiedEntry {
+            key: Key::from_encoded(vec![2, b'd', 0, 2, name, 0]),
+            version: 1,
+            value: EncodedValue { encoding: Encoding::Cbor, bytes: bytes.to_vec() },
+            expire_at_ms: None,
+        };
+        let origin = Origin { database: [1; 16], incarnation: 2 };
+        let after = Followed { origin, version: 3, at_ms: 4, prefixes: Vec::new() };
+        let replacement = Replacement { before: None, after, generation: 5 };
+        let mut pages = vec![(b'a'..).zip(values).map(entry).collect()].into_iter();
+        let mut next = || Ok(pages.next());
+        Writer::replace_all(&mut writer, &replacement, &mut next, deadline).unwrap();
+        let spec = ValueIndexSpec {
+            name: "t".into(),
+            prefix: Key::from_encoded(vec![2, b'd', 0]),
+            on: vec![OrderPath { path: "t".into(), descending: false }],
+            unique: true,
+            multi: false,
+            sparse: false,
+        };
+        let request = ValueIndexRequest { spec, replace: false };
+        writer.create_value_index(&request, deadline).unwrap();
+        while writer.build_indexes(0, deadline).unwrap() {}
+        let state = |writer: &mut SqliteWriter| {
+            writer.create_value_index(&request, deadline).unwrap().state
+        };
+        assert_eq!(state(&mut writer), ValueIndexState::Ready);
+        drop((writer, engine));
+        SqliteEngine::promote(&path, busy).unwrap();
+        let engine = SqliteEngine::open(&path, false, busy).unwrap();
+        let mut writer = engine.writer().unwrap();
+        assert_eq!(state(&mut writer), ValueIndexState::Building);
+        while writer.build_indexes(0, deadline).unwrap() {}
+        state(&mut writer)
+    }
+
+    #[test]
+    fn a_promotion_checks_unique_indexes_again() {
+        let (one, two) = (b"\xa1\x61t\x61\x31", b"\xa1\x61t\x61\x32");
+        assert_eq!(promoted([one, two]), ValueIndexState::Ready);
+        assert!(matches!(promoted([one, one]), ValueIndexState::Failed(_)));
     }
 
     #[test]

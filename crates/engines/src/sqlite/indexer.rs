@@ -5,6 +5,7 @@ use std::time::Instant;
 use rusqlite::OptionalExtension;
 
 use super::errors::failure;
+use super::followed::read;
 use super::fulltext::{BuiltEntry, Catalog, list};
 use super::rows::Rows;
 use super::statement::Statement;
@@ -89,7 +90,8 @@ impl SqliteWriter {
         done
     }
 
-    /// A step of building a value index; returns whether more is to be built.
+    /// A step of building a value index; returns whether more is to be built. A copy checks no unique index: it may have
+    /// commits from before the index, and the followed database has checked it.
     fn build_value_index(&mut self, now_ms: i64) -> Result<bool> {
         let site = "SELECT id, progress FROM openkv_index \
                     WHERE progress IS NOT NULL AND tokenizer = 'value' ORDER BY id LIMIT 1";
@@ -103,10 +105,13 @@ impl SqliteWriter {
         // Expired entries too: the time of another process may be earlier.
         let (entries, more) = self.entries(&after, &before, i64::MIN)?;
         self.rows().begin(now_ms)?;
+        let is_checked = index.spec().unique && read(self.connection())?.0.is_none();
         let mut failed = None;
         for BuiltEntry { key, value } in &entries {
             let Some((encoding, bytes)) = value else { continue };
-            failed = self.rows().unfit(&index, key, *encoding, bytes)?;
+            if is_checked {
+                failed = self.rows().unfit(&index, key, *encoding, bytes)?;
+            }
             if failed.is_some() {
                 break;
             }
@@ -169,7 +174,7 @@ impl Rows {
         bytes: &[u8],
     ) -> Result<Option<BuildFailure>> {
         let key = Key::from_encoded(key.to_vec());
-        if !index.spec().unique || self.version(&key)?.is_none() {
+        if self.version(&key)?.is_none() {
             return Ok(None);
         }
         let Ok(values) = index.unique_values(encoding, bytes) else {

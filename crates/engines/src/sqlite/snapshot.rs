@@ -116,6 +116,19 @@ impl Snapshot for ReadStatements {
         })
     }
 
+    fn entry(&mut self, key: &[u8], visit: &mut dyn FnMut(Seen<'_>)) -> Result<()> {
+        let mut run = self.get.run().blob(1, key);
+        if !run.step()? || expired(&run, self.now_ms) {
+            return Ok(());
+        }
+        let ends = run.column_int(3);
+        show(&run, key, &mut self.spilled, &mut |row| {
+            visit(Seen { row, expire_at_ms: (ends >= 0).then_some(ends) });
+            true
+        })
+        .map(drop)
+    }
+
     fn feed_state(&mut self) -> Result<FeedState> {
         self.feed.read()
     }

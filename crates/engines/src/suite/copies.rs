@@ -1,6 +1,8 @@
 //! The rules of a database that is a copy of another one.
 
-pub(super) use super::value_index::entries_of_value_indexes_follow_a_repeated_log;
+pub(super) use super::value_index::{
+    a_copy_builds_unique_indexes_without_a_check, entries_of_value_indexes_follow_a_repeated_log,
+};
 use super::*;
 use crate::memory::MemoryEngine;
 use openkv_core::model::{

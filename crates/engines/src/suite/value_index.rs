@@ -7,9 +7,9 @@ use super::*;
 use crate::Indexer;
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    BEFORE_EXPIRY_MS, Change, ChangeKind, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexRequest,
-    IndexSpec, LogSegment, OrderPath, Tokenizer, ValueIndexRequest, ValueIndexSpec,
-    ValueIndexState, Walk,
+    BEFORE_EXPIRY_MS, Change, ChangeKind, CopiedEntry, Followed, INDEX_BUILD_ROWS_MAX, IndexChoice,
+    IndexRequest, IndexSpec, LogSegment, OrderPath, Origin, Replacement, Tokenizer,
+    ValueIndexRequest, ValueIndexSpec, ValueIndexState, Walk,
 };
 
 fn request(unique: bool) -> ValueIndexRequest {
@@ -98,6 +98,28 @@ pub(super) fn entries_of_value_indexes_follow_a_repeated_log(engine: &impl Engin
     let segment = LogSegment { first: version, last: version, at_ms: NOW, changes: &changes };
     writer.replay(segment, soon()).unwrap();
     assert_eq!(agrees(engine), 2);
+}
+
+/// A copy can have commits from before the followed database made the index.
+pub(super) fn a_copy_builds_unique_indexes_without_a_check(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    let entry = |name: &str| {
+        let Mutation::Set { key, value, .. } = doc(name, "same") else { panic!("a set") };
+        CopiedEntry { key, version: 1, value, expire_at_ms: None }
+    };
+    let origin = Origin { database: [1; 16], incarnation: 2 };
+    let place = |version| Followed { origin, version, at_ms: NOW, prefixes: Vec::new() };
+    let replace = |writer: &mut dyn Writer, before, version, names: &[&str]| {
+        let mut pages = vec![names.iter().map(|name| entry(name)).collect()].into_iter();
+        let replacement = Replacement { before, after: place(version), generation: 9 };
+        writer.replace_all(&replacement, &mut || Ok(pages.next()), soon()).unwrap();
+    };
+    replace(&mut writer, None, 1, &["a", "b"]);
+    writer.create_value_index(&request(true), soon()).unwrap();
+    build(&mut writer);
+    assert_eq!(agrees(engine), 2);
+    replace(&mut writer, Some(place(1)), 2, &["b", "c", "d"]);
+    assert_eq!(agrees(engine), 3);
 }
 
 /// Entries of one index that begin with the same thousands of bytes: an engine may index their beginnings.

@@ -23,8 +23,8 @@ use crate::memory::{Claim, attempt};
 use crate::pending::{Pending, unanswered};
 use crate::stream::{Source, stream};
 use openkv_core::model::{
-    COPY_MS_MAX, COPY_PAGE_BYTES, Error, FEED_FRAME_BYTES_MAX, FOLLOW_LINGER_MS, Followed, Id,
-    IndexSpec, Key, Result, Seen,
+    COPY_MS_MAX, COPY_PAGE_BYTES, CopiedIndexes, Error, FEED_FRAME_BYTES_MAX, FOLLOW_LINGER_MS,
+    Followed, Id, Key, Result, Seen,
 };
 use openkv_store::{LogRead, Store, TransferPage, TransferPiece};
 use openkv_wire::protocol::follow::{
@@ -64,9 +64,11 @@ struct Following {
     /// Why a copy is needed.
     why: &'static str,
     asked: Asked<LogRead>,
-    asked_indexes: Asked<Vec<IndexSpec>>,
+    asked_indexes: Asked<CopiedIndexes>,
     /// The indexes that the follower knows.
-    indexes: Option<Vec<IndexSpec>>,
+    indexes: Option<CopiedIndexes>,
+    /// Whether it wants value indexes too.
+    wants_values: bool,
     /// Whether they are to be read.
     looks: bool,
     /// Whether there may be later commits.
@@ -96,7 +98,7 @@ pub(super) async fn follow(
     head: &HeaderMap,
     body: &[u8],
 ) -> Result<Answer, Refusal> {
-    let Follow { from, prefixes, beat_ms } = read_request(body)?;
+    let Follow { from, prefixes, beat_ms, wants_values } = read_request(body)?;
     let database = client.database.clone();
     let (place, list) = (
         database.take_watch().await?,
@@ -125,6 +127,7 @@ pub(super) async fn follow(
         asked: None,
         asked_indexes: None,
         indexes: None,
+        wants_values,
         looks: true,
         has_later: true,
         from: None,
@@ -267,15 +270,17 @@ impl Following {
 
     async fn new_indexes(&mut self) -> Result<Option<Vec<u8>>> {
         if self.asked_indexes.is_none() {
-            self.asked_indexes = Some(Pending::of(|reply| self.store.index_specs(reply)));
+            let wants_values = self.wants_values;
+            let asked = Pending::of(|reply| self.store.copied_indexes(wants_values, reply));
+            self.asked_indexes = Some(asked);
         }
-        let specs = answered(&mut self.asked_indexes).await?;
+        let indexes = answered(&mut self.asked_indexes).await?;
         self.looks = false;
-        if self.indexes.as_ref() == Some(&specs) {
+        if self.indexes.as_ref() == Some(&indexes) {
             return Ok(None);
         }
-        let message = write_indexes(&specs);
-        self.indexes = Some(specs);
+        let message = write_indexes(&indexes);
+        self.indexes = Some(indexes);
         message.map(Some)
     }
 }

@@ -43,6 +43,7 @@ pub use reply::{Fault, Reply};
 pub use scan::brief_scan;
 pub use search::Paging;
 pub use validate_untrusted::validate_untrusted;
+pub use value_index::has_order;
 
 /// The context of a call.
 pub struct Call {

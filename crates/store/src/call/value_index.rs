@@ -80,6 +80,16 @@ pub(super) fn ordered(frame: &[u8], call: Call) {
     store.ordered(list, request.scan.limit, patience, answering);
 }
 
+/// Whether the store has the order of the list of such a frame, or of one that is explained; of a list in the order of
+/// keys it has.
+pub fn has_order(frame: &[u8], store: &Store, then: impl FnOnce(Result<bool>) + Send + 'static) {
+    match asked(frame, store) {
+        Ok((list, ..)) if !list.order.is_empty() => store.has_order(list, then),
+        // The error is that of the list.
+        Ok(_) | Err(_) => then(Ok(true)),
+    }
+}
+
 /// Frame: as that of an ordered list, where no path is the order of keys, and a limit of 0 is none. Answer: the
 /// explanation.
 pub(super) fn explain(frame: &[u8], call: Call) {

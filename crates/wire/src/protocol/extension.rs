@@ -37,6 +37,9 @@ pub const QUEUES: &str = "queues-2";
 /// The extension that offers the replication log (`protocol::follow`).
 pub const LOG: &str = "log-1";
 
+/// The extension that tells followers of the log the definitions of value indexes too.
+pub const LOG_INDEXES: &str = "log-indexes-1";
+
 /// The extension that offers ids of writes (`model::WriteId`), for databases whose leader remembers them.
 pub const WRITE_IDS: &str = "write-ids-1";
 
@@ -54,7 +57,7 @@ pub const SCHEDULES: &str = "schedules-1";
 pub const READ_SERVER: &str = "read-server-1";
 
 /// The extensions that openkv's server offers for every database.
-pub const OFFERED: [&str; 7] = [FRAMES, FEEDS, QUEUES, LOG, ACKS, LIMITERS, SCHEDULES];
+pub const OFFERED: [&str; 8] = [FRAMES, FEEDS, QUEUES, LOG, LOG_INDEXES, ACKS, LIMITERS, SCHEDULES];
 
 /// The paths of the extension, below an endpoint's URL.
 pub const CALL: &str = "openkv/call";

@@ -10,18 +10,20 @@
 //! | 2 | | it is complete: the follower has every change up to its place |
 //! | 3 | u8 1 if nothing was left, u64 version, segments | the changes after the place before, up to the version |
 //! | 4 | definitions | all full-text indexes of the database |
+//! | 5 | definitions of both types | all full-text indexes of the database, and all value indexes that lists may read, in place of kind 4 if the follower wants them |
 //!
 //! Kind 3 with no segments tells the position of the database. The end of a stream is an error record.
 
 use super::extension::{GOOD, read_answer};
 pub use crate::protocol::frame::Follow;
 use crate::protocol::frame::{
-    frame_of, parse_entries, parse_follow, parse_followed, parse_segments, parse_specs, push_error,
-    push_follow, push_followed, push_segments, push_specs, unreadable,
+    frame_of, parse_copied_indexes, parse_entries, parse_follow, parse_followed, parse_segments,
+    parse_specs, push_copied_indexes, push_error, push_follow, push_followed, push_segments,
+    push_specs, unreadable,
 };
 use openkv_core::codec::framing::framed;
 use openkv_core::model::{
-    CopiedEntry, Error, FEED_FRAME_BYTES_MAX, FOLLOW_BEAT_MS_MIN, Followed, IndexSpec,
+    CopiedEntry, CopiedIndexes, Error, FEED_FRAME_BYTES_MAX, FOLLOW_BEAT_MS_MIN, Followed,
     REPLICA_PREFIXES_MAX, Result, Segment,
 };
 
@@ -29,7 +31,8 @@ const BEGIN: u8 = 0;
 const ENTRIES: u8 = 1;
 const COMPLETE: u8 = 2;
 const CHANGES: u8 = 3;
-const INDEXES: u8 = 4;
+const TEXT_INDEXES: u8 = 4;
+const INDEXES: u8 = 5;
 
 /// The bytes before the entries of a page.
 const PAGE_HEAD: [u8; 2] = [GOOD, ENTRIES];
@@ -52,8 +55,8 @@ pub enum FollowMessage {
         /// The segments, in order.
         segments: Vec<Segment>,
     },
-    /// The full-text indexes of the database.
-    Indexes(Vec<IndexSpec>),
+    /// The indexes of the database.
+    Indexes(CopiedIndexes),
     /// The end of the stream.
     Ended(Error),
 }
@@ -127,10 +130,16 @@ pub fn write_changes(version: u64, newest: bool, segments: &[Segment]) -> Result
 ///
 /// # Errors
 /// As [`write_copy_begins`].
-pub fn write_indexes(specs: &[IndexSpec]) -> Result<Vec<u8>> {
-    framed(FEED_FRAME_BYTES_MAX, |out| {
-        out.extend_from_slice(&[GOOD, INDEXES]);
-        push_specs(out, specs);
+pub fn write_indexes(CopiedIndexes { texts, values }: &CopiedIndexes) -> Result<Vec<u8>> {
+    framed(FEED_FRAME_BYTES_MAX, |out| match values {
+        None => {
+            out.extend_from_slice(&[GOOD, TEXT_INDEXES]);
+            push_specs(out, texts);
+        }
+        Some(values) => {
+            out.extend_from_slice(&[GOOD, INDEXES]);
+            push_copied_indexes(out, texts, values);
+        }
     })
 }
 
@@ -179,7 +188,11 @@ pub fn read_message(bytes: &[u8]) -> Result<FollowMessage> {
             }
             Ok(FollowMessage::Changes { version, newest: *newest == 1, segments })
         }
-        INDEXES => parse_specs(rest).map(FollowMessage::Indexes).map_err(malformed),
+        TEXT_INDEXES => {
+            let texts = parse_specs(rest).map_err(malformed)?;
+            Ok(FollowMessage::Indexes(CopiedIndexes { texts, values: None }))
+        }
+        INDEXES => parse_copied_indexes(rest).map(FollowMessage::Indexes).map_err(malformed),
         _ => Err(strange("it is of an unknown kind")),
     }
 }
@@ -187,7 +200,7 @@ pub fn read_message(bytes: &[u8]) -> Result<FollowMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openkv_core::model::{Key, Kind, Origin};
+    use openkv_core::model::{Key, Kind, OrderPath, Origin, ValueIndexSpec};
 
     fn read(frame: Result<Vec<u8>>) -> Result<FollowMessage> {
         read_message(&frame.unwrap()[4..])
@@ -207,7 +220,18 @@ mod tests {
         let segments = vec![segment(1, 2), segment(3, 3)];
         let changes = FollowMessage::Changes { version: 4, newest: true, segments };
         assert_eq!(read(write_changes(4, true, &[segment(1, 2), segment(3, 3)])), Ok(changes));
-        assert_eq!(read(write_indexes(&[])), Ok(FollowMessage::Indexes(Vec::new())));
+        let value = ValueIndexSpec {
+            name: "v".into(),
+            prefix: Key::from_encoded(vec![1]),
+            on: vec![OrderPath { path: "a.b".into(), descending: true }],
+            unique: true,
+            multi: false,
+            sparse: true,
+        };
+        for values in [None, Some(Vec::new()), Some(vec![value.clone(), value])] {
+            let indexes = CopiedIndexes { texts: Vec::new(), values };
+            assert_eq!(read(write_indexes(&indexes)), Ok(FollowMessage::Indexes(indexes)));
+        }
         assert_eq!(read(write_entries(&[])), Ok(FollowMessage::Entries(Vec::new())));
         let error = Error::new(Kind::Unavailable, "later");
         assert_eq!(read(write_end(&error)), Ok(FollowMessage::Ended(error)));
@@ -227,7 +251,12 @@ mod tests {
     #[test]
     fn a_request_has_bounds() {
         let prefixes = |count| vec![Key::from_encoded(vec![1]); count];
-        let follow = |count| Follow { from: None, prefixes: prefixes(count), beat_ms: 1 };
+        let follow = |count| Follow {
+            from: None,
+            prefixes: prefixes(count),
+            beat_ms: 1,
+            wants_values: false,
+        };
         let read = read_request(&write_request(&follow(REPLICA_PREFIXES_MAX))).unwrap();
         assert_eq!(u64::from(read.beat_ms), FOLLOW_BEAT_MS_MIN);
         assert!(read_request(&write_request(&follow(REPLICA_PREFIXES_MAX + 1))).is_err());

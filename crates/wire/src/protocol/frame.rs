@@ -35,8 +35,9 @@ pub use consume::{
 };
 pub use feed::{parse_changes, parse_feed, push_changes, push_feed};
 pub use follow::{
-    Follow, parse_entries, parse_follow, parse_followed, parse_segments, parse_specs, push_entry,
-    push_follow, push_followed, push_segments, push_specs,
+    Follow, parse_copied_indexes, parse_entries, parse_follow, parse_followed, parse_segments,
+    parse_specs, push_copied_indexes, push_entry, push_follow, push_followed, push_segments,
+    push_specs,
 };
 pub use form::Layout;
 pub use groups::{parse_groups, parse_limits, push_group, push_limits};

@@ -1,9 +1,11 @@
 //! Frames between a server and the follower of its replication log.
 
 use super::reader::{Reader, push_sized};
+use super::value_index::{push_value_spec, value_spec};
 use openkv_core::codec::Malformed;
 use openkv_core::model::{
-    CopiedEntry, EncodedValue, Followed, IndexSpec, Key, Origin, Segment, Tokenizer,
+    CopiedEntry, CopiedIndexes, EncodedValue, Followed, IndexSpec, Key, Origin, Segment, Tokenizer,
+    ValueIndexSpec,
 };
 
 /// Flag of an entry with an expiry.
@@ -58,13 +60,20 @@ pub struct Follow {
     pub prefixes: Vec<Key>,
     /// How often it wants to hear the position, in ms.
     pub beat_ms: u32,
+    /// Whether it wants the definitions of value indexes too.
+    pub wants_values: bool,
 }
 
-/// Appends a request: u32 ms, u32 prefixes, each sized, u8 1 and the place, or u8 0.
+/// Flags of a request.
+const HAS_PLACE: u8 = 1;
+const WANTS_VALUES: u8 = 2;
+
+/// Appends a request: u32 ms, u32 prefixes, each sized, u8 flags (1 = a place, 2 = value indexes too), [the place].
 pub fn push_follow(out: &mut Vec<u8>, follow: &Follow) {
     out.extend_from_slice(&follow.beat_ms.to_le_bytes());
     push_keys(out, &follow.prefixes);
-    out.push(u8::from(follow.from.is_some()));
+    let place = if follow.from.is_some() { HAS_PLACE } else { 0 };
+    out.push(place | if follow.wants_values { WANTS_VALUES } else { 0 });
     if let Some(from) = &follow.from {
         push_followed(out, from);
     }
@@ -75,9 +84,9 @@ pub fn parse_follow(bytes: &[u8]) -> Result<Follow, Malformed> {
     Reader::whole(bytes, |reader| {
         let beat_ms = reader.u32()?;
         let prefixes = reader.counted(4, Reader::key)?;
-        let has_place = reader.flags(1)? == 1;
-        let from = reader.optional(has_place, followed)?;
-        Ok(Follow { from, prefixes, beat_ms })
+        let flags = reader.flags(HAS_PLACE | WANTS_VALUES)?;
+        let from = reader.optional(flags & HAS_PLACE != 0, followed)?;
+        Ok(Follow { from, prefixes, beat_ms, wants_values: flags & WANTS_VALUES != 0 })
     })
 }
 
@@ -152,15 +161,36 @@ pub fn push_specs(out: &mut Vec<u8>, specs: &[IndexSpec]) {
 
 /// Parses definitions of indexes.
 pub fn parse_specs(bytes: &[u8]) -> Result<Vec<IndexSpec>, Malformed> {
+    Reader::whole(bytes, specs)
+}
+
+fn specs(reader: &mut Reader<'_>) -> Result<Vec<IndexSpec>, Malformed> {
+    reader.counted(20, |reader| {
+        let (name, prefix) = (reader.string()?, reader.key()?);
+        let tokenizer = Tokenizer::from_name(reader.text()?)
+            .ok_or_else(|| reader.refused("an unknown tokenizer"))?;
+        let prefix_lengths = reader.sized()?.to_vec();
+        let fields = reader.counted(4, Reader::string)?;
+        Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
+    })
+}
+
+/// Appends the definitions of both types of indexes: those of [`push_specs`], then u32 count and those of value
+/// indexes: u8 flags, sized name, sized prefix, u32 count and paths.
+pub fn push_copied_indexes(out: &mut Vec<u8>, texts: &[IndexSpec], values: &[ValueIndexSpec]) {
+    push_specs(out, texts);
+    out.extend_from_slice(&(values.len() as u32).to_le_bytes());
+    for spec in values {
+        push_value_spec(out, spec);
+    }
+}
+
+/// Parses the definitions of both types of indexes.
+pub fn parse_copied_indexes(bytes: &[u8]) -> Result<CopiedIndexes, Malformed> {
     Reader::whole(bytes, |reader| {
-        reader.counted(20, |reader| {
-            let (name, prefix) = (reader.string()?, reader.key()?);
-            let tokenizer = Tokenizer::from_name(reader.text()?)
-                .ok_or_else(|| reader.refused("an unknown tokenizer"))?;
-            let prefix_lengths = reader.sized()?.to_vec();
-            let fields = reader.counted(4, Reader::string)?;
-            Ok(IndexSpec { name, prefix, fields, tokenizer, prefix_lengths })
-        })
+        let texts = specs(reader)?;
+        let values = reader.counted(13, value_spec)?;
+        Ok(CopiedIndexes { texts, values: Some(values) })
     })
 }
 
@@ -181,8 +211,8 @@ mod tests {
 
     #[test]
     fn requests_and_places_round_trip() {
-        for from in [None, Some(place())] {
-            let follow = Follow { from, prefixes: vec![key(3)], beat_ms: 2000 };
+        for (from, wants_values) in [(None, false), (Some(place()), false), (None, true)] {
+            let follow = Follow { from, prefixes: vec![key(3)], beat_ms: 2000, wants_values };
             let bytes = frame_of(|out| push_follow(out, &follow));
             assert_eq!(parse_follow(&bytes), Ok(follow));
             no_part_is_parsed(&bytes, parse_follow);

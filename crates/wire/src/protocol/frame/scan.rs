@@ -182,6 +182,7 @@ pub fn scan_answer(
 ) -> Vec<u8> {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     frame_of(|out| {
+        out.reserve(SCAN_ANSWER_HEAD_BYTES + bound.len() + rows.len());
         out.push(flag(done, step::DONE) | flag(indexed, step::INDEXED));
         push_f64(out, now_ms);
         push_sized(out, bound);
@@ -189,6 +190,9 @@ pub fn scan_answer(
         out.extend_from_slice(rows);
     })
 }
+
+/// Bytes of an answer beside its bound and its rows.
+const SCAN_ANSWER_HEAD_BYTES: usize = 1 + 8 + 4 + 4;
 
 /// The filter for the answer of a preview.
 #[derive(Clone, Debug, PartialEq)]

@@ -29,6 +29,25 @@ fn path(reader: &mut Reader<'_>) -> Result<OrderPath, Malformed> {
     Ok(OrderPath { path: reader.string()?, descending })
 }
 
+/// Parses a definition.
+pub(super) fn value_spec(reader: &mut Reader<'_>) -> Result<ValueIndexSpec, Malformed> {
+    let flags = reader.flags(UNIQUE | MULTI | SPARSE)?;
+    spec(reader, flags)
+}
+
+/// Appends a definition.
+pub(super) fn push_value_spec(out: &mut Vec<u8>, spec: &ValueIndexSpec) {
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    out.push(flag(spec.unique, UNIQUE) | flag(spec.multi, MULTI) | flag(spec.sparse, SPARSE));
+    push_sized(out, spec.name.as_bytes());
+    push_sized(out, spec.prefix.as_bytes());
+    out.extend_from_slice(&(spec.on.len() as u32).to_le_bytes());
+    for OrderPath { path, descending } in &spec.on {
+        out.push(u8::from(*descending));
+        push_sized(out, path.as_bytes());
+    }
+}
+
 fn spec(reader: &mut Reader<'_>, flags: u8) -> Result<ValueIndexSpec, Malformed> {
     Ok(ValueIndexSpec {
         name: reader.string()?,
@@ -52,15 +71,7 @@ pub fn parse_value_index(bytes: &[u8]) -> Result<ValueIndexRequest, Malformed> {
 pub fn push_value_indexes(out: &mut Vec<u8>, indexes: &[ValueIndexInfo]) {
     out.extend_from_slice(&(indexes.len() as u32).to_le_bytes());
     for ValueIndexInfo { id, spec, state, scanned } in indexes {
-        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-        out.push(flag(spec.unique, UNIQUE) | flag(spec.multi, MULTI) | flag(spec.sparse, SPARSE));
-        push_sized(out, spec.name.as_bytes());
-        push_sized(out, spec.prefix.as_bytes());
-        out.extend_from_slice(&(spec.on.len() as u32).to_le_bytes());
-        for OrderPath { path, descending } in &spec.on {
-            out.push(u8::from(*descending));
-            push_sized(out, path.as_bytes());
-        }
+        push_value_spec(out, spec);
         out.extend_from_slice(&id.to_le_bytes());
         out.extend_from_slice(&(*scanned as f64).to_le_bytes());
         match state {
@@ -82,8 +93,7 @@ pub fn push_value_indexes(out: &mut Vec<u8>, indexes: &[ValueIndexInfo]) {
 pub fn parse_value_indexes(bytes: &[u8]) -> Result<Vec<ValueIndexInfo>, Malformed> {
     Reader::whole(bytes, |reader| {
         reader.counted(30, |reader| {
-            let flags = reader.flags(UNIQUE | MULTI | SPARSE)?;
-            let spec = spec(reader, flags)?;
+            let spec = value_spec(reader)?;
             let id = reader.i64()?;
             let scanned = f64::from_le_bytes(reader.array()?) as u64;
             let state = match reader.u8()? {
