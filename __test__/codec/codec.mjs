@@ -10,12 +10,7 @@ export const { Writer } = require("../../dist/codec/writer.js");
 export const { encodeValue, encodeCbor } = require("../../dist/codec/value/encode.js");
 export const { decodeValue } = require("../../dist/codec/value/decode.js");
 export const { fillBlobs } = require("../../dist/codec/value/blob.js");
-export const {
-  encodeKey,
-  encodeKeyParts,
-  decodeKey,
-  isPlainKey,
-} = require("../../dist/codec/key.js");
+export const { encodeKey, encodeKeyParts, decodeKey } = require("../../dist/codec/key.js");
 export const { encodeCursor, decodeCursor, commonLength } = require("../../dist/codec/cursor.js");
 export const { KvU64 } = require("../../dist/codec/u64.js");
 export const { VALUE_DEPTH_MAX } = require("../../dist/model/limits.js");

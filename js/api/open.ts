@@ -88,7 +88,7 @@ export async function openKv(
   const native: NativeOptions = bare({
     durability: checkDurability(options.durability),
     readonly: checkReadonly(options.readonly),
-    busyTimeoutMs: checkBusyTimeout(options.busyTimeout),
+    busyTimeoutMs: checkWait("busyTimeout", options.busyTimeout, 0, BUSY_TIMEOUT_MS_DEFAULT),
     limits: checkLimits(options.limits, thread.limits, () => setOfLimits(thread.native, "wide")),
     path: "",
   });
@@ -191,7 +191,7 @@ function checkRemote(located: string, options: Given): NativeRemote {
   return {
     urls: urlsOf(located),
     accessToken: checkToken(options.accessToken),
-    timeoutMs: checkTimeout(options.timeout),
+    timeoutMs: checkWait("timeout", options.timeout, 1, TIMEOUT_MS_DEFAULT),
     retriesOpening: options.timeout !== undefined,
   };
 }
@@ -286,12 +286,12 @@ function checkSignal(signal: unknown): AbortSignal | undefined {
   return signal;
 }
 
-function checkTimeout(given: unknown): number {
-  if (given === undefined) return TIMEOUT_MS_DEFAULT;
+function checkWait(name: string, given: unknown, least: number, otherwise: number): number {
+  if (given === undefined) return otherwise;
   const ms = inMs(given);
-  if (isWhole(ms, 1, BUSY_TIMEOUT_MS_MAX)) return ms;
+  if (isWhole(ms, least, BUSY_TIMEOUT_MS_MAX)) return ms;
   throw invalid(
-    `timeout must be an integer from 1 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
+    `${name} must be an integer from ${least} to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
       `received ${shown(ms)}`,
   );
 }
@@ -345,16 +345,6 @@ function checkMetrics(given: unknown): number | undefined {
 function checkReadonly(readonly: unknown): boolean {
   if (readonly === undefined || typeof readonly === "boolean") return readonly ?? false;
   throw invalid(`readonly must be a boolean: received ${shown(readonly)}`);
-}
-
-function checkBusyTimeout(given: unknown): number {
-  if (given === undefined) return BUSY_TIMEOUT_MS_DEFAULT;
-  const ms = inMs(given);
-  if (isWhole(ms, 0, BUSY_TIMEOUT_MS_MAX)) return ms;
-  throw invalid(
-    `busyTimeout must be an integer from 0 to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
-      `received ${shown(ms)}`,
-  );
 }
 
 /** All limits by name: the defaults and the given ones. */

@@ -5,6 +5,7 @@
 import type { AtomicOperation } from "../atomic/atomic.js";
 import { isVersionstamp } from "../arguments/moment.js";
 import type { KvKey } from "../model/types.js";
+import { MESSAGE_OPTIONS } from "../queue/queue-options.js";
 import { parseLiteral } from "./literal.js";
 import { WrongUsage } from "./outcome.js";
 import { quoted } from "./literal-grammar.js";
@@ -63,19 +64,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
   persist: method([], [], (operation, key: KvKey) => operation.persist(key)),
   enqueue: method(
     [],
-    [
-      "queue",
-      "delay",
-      "backoffSchedule",
-      "keysIfUndelivered",
-      "deduplicationKey",
-      "deduplication",
-      "priority",
-      "deadRetention",
-      "keepResult",
-      "timeout",
-      "group",
-    ],
+    ["queue", "delay", ...MESSAGE_OPTIONS],
     (operation, message: unknown, options: object) => operation.enqueue(message, options),
   ),
 };

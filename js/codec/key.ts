@@ -331,18 +331,6 @@ export function decodeKey(
   return key;
 }
 
-/**
- * Whether every part is a primitive that decodes to itself: the result of `encodeKey`, without
- * encoding.
- */
-export function isPlainKey(key: readonly unknown[]): boolean {
-  for (let i = 0; i < key.length; i++) {
-    const part = key[i];
-    if (typeof part === "object" || (typeof part === "string" && !isWellFormed(part))) return false;
-  }
-  return true;
-}
-
 /** The bytes of [start, stop) with every 00 FF back to 00, in memory of their own. */
 function unescape(buf: Buffer, start: number, stop: number): Uint8Array {
   let escapes = 0;

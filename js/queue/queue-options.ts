@@ -118,9 +118,8 @@ function checkRetention(method: string, value: unknown, bounds: Bounds): number 
   return optionalMs(`${method}: deadRetention`, value, 0, bounds.deadRetentionMsMax, undefined);
 }
 
-const ENQUEUE_OPTIONS = [
-  "delay",
-  "at",
+/** The options of a message of a named queue, without its due time. */
+export const MESSAGE_OPTIONS = [
   "backoffSchedule",
   "keysIfUndelivered",
   "deduplicationKey",
@@ -131,6 +130,8 @@ const ENQUEUE_OPTIONS = [
   "keepResult",
   "group",
 ] as const;
+
+const ENQUEUE_OPTIONS = ["delay", "at", ...MESSAGE_OPTIONS] as const;
 
 /** What a message does whose key is taken, by the numbers in frames. */
 export const DEDUPLICATIONS = ["drop", "replace", "debounce", "again"] as const;

@@ -15,6 +15,7 @@ import type { Session } from "../session/session.js";
 import { commitMessage, contextFor } from "../write/writes.js";
 import { putEnqueue, putMessage } from "../records/records.js";
 import {
+  MESSAGE_OPTIONS,
   type QueueDefaults,
   checkNamedEnqueue,
   checkSchedulesPage,
@@ -135,19 +136,6 @@ export function removal(
     putText(writer, checked);
   };
 }
-
-/** The options of an enqueue without its due time, which the schedule says. */
-const MESSAGE_OPTIONS = [
-  "backoffSchedule",
-  "keysIfUndelivered",
-  "deduplicationKey",
-  "deduplication",
-  "priority",
-  "deadRetention",
-  "keepResult",
-  "timeout",
-  "group",
-] as const;
 
 function checkTiming(method: string, timing: unknown): Timing {
   if (typeof timing !== "object" || timing === null) {

@@ -1,4 +1,4 @@
-// Duty: the generated types are those of the server's OpenAPI document.
+// Duty: the generated routes are those of the server's OpenAPI document.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -6,8 +6,8 @@ import process from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-test("the types of the API are not stale", () => {
-  const script = fileURLToPath(new URL("../scripts/api-types.mjs", import.meta.url));
+test("the routes of the API are not stale", () => {
+  const script = fileURLToPath(new URL("../scripts/api-routes.mjs", import.meta.url));
   const { status, stderr } = spawnSync(process.execPath, [script, "--check"], { encoding: "utf8" });
   assert.equal(status, 0, stderr);
 });

@@ -84,15 +84,15 @@ struct About {
 fn about(queue: &str, reader: &mut impl Reader, now_ms: i64) -> About {
     let mut found = About::default();
     let read = reader.read(now_ms, &mut |snapshot| {
-        found.stats = snapshot.queue_stats(queue)?;
+        found.stats = snapshot.queues()?.stats(queue)?;
         let mut ids = Vec::new();
-        snapshot.dead_letters(queue, (0, 0), &mut |letter| {
+        snapshot.queues()?.dead_letters(queue, (0, 0), &mut |letter| {
             ids.push(letter.id);
             found.dead.push(DeadLetter { id: 0, ..letter });
             true
         })?;
         for (id, letter) in ids.into_iter().zip(&found.dead) {
-            let one = snapshot.dead_letter(queue, id)?.expect("it was listed");
+            let one = snapshot.queues()?.dead_letter(queue, id)?.expect("it was listed");
             assert_eq!(DeadLetter { id: 0, ..one }, *letter);
         }
         found.messages = peeked(queue, snapshot, &found.stats)?;
@@ -108,7 +108,7 @@ fn peeked(
     stats: &QueueStats,
 ) -> Result<Vec<Peeked>, Error> {
     let (mut all, mut counts) = (Vec::new(), [0; 3]);
-    snapshot.peek(queue, Peek::default(), &mut |message, cursor| {
+    snapshot.queues()?.peek(queue, Peek::default(), &mut |message, cursor| {
         counts[cursor.place.state() as usize] += 1;
         all.push(Peeked { id: 0, ..message });
         true
@@ -116,11 +116,15 @@ fn peeked(
     assert_eq!(counts, [stats.pending, stats.delayed, stats.processing]);
     for state in [MessageState::Pending, MessageState::Delayed, MessageState::Processing] {
         let mut count = 0;
-        snapshot.peek(queue, Peek { state: Some(state), after: None }, &mut |_, found| {
-            assert_eq!(found.place.state(), state);
-            count += 1;
-            true
-        })?;
+        snapshot.queues()?.peek(
+            queue,
+            Peek { state: Some(state), after: None },
+            &mut |_, found| {
+                assert_eq!(found.place.state(), state);
+                count += 1;
+                true
+            },
+        )?;
         assert_eq!(count, counts[state as usize]);
     }
     Ok(all)

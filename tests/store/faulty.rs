@@ -132,23 +132,14 @@ impl Drop for Open {
 }
 
 impl<R: Reader> Reader for Faulty<R> {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         (self.1.before_read)(self.1.reads.fetch_add(1, Ordering::SeqCst), &())?;
-        self.0.read(now_ms, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        (self.1.before_read)(self.1.reads.fetch_add(1, Ordering::SeqCst), &())?;
-        self.0.read_while(now_ms, goes_on, job)
+        self.0.read_within(now_ms, goes_on, job)
     }
 
     fn release(&mut self) {

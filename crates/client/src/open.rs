@@ -409,9 +409,6 @@ pub fn promote(path: &Path) -> Result<()> {
 }
 
 /// Copies a backup to `to`, which must not be open; see [`openkv_engines::sqlite::restore`].
-///
-/// # Errors
-/// As [`openkv_engines::sqlite::restore`].
 pub fn restore(
     from: &Path,
     to: &Path,

@@ -7,33 +7,18 @@ use openkv_core::model::Result;
 pub trait Cluster: Send + Sync {
     /// The key that signs tokens: the one of the first server that asked. `fresh` becomes the key if
     /// there is none.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>>;
 
     /// The catalog of databases.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn catalog(&self) -> Result<SharedCatalog>;
 
     /// The catalog's revision, the time of the database server, and who leads each database.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn poll(&self) -> Result<ClusterPoll>;
 
     /// Replaces the catalog, if it still has this revision. Returns whether it had.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn replace_catalog(&self, revision: i64, text: &[u8]) -> Result<bool>;
 
     /// The name of the server that leads a database.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn leader_of(&self, database: &str) -> Result<Option<String>>;
 
     /// Deletes everything in a database that no server has in its catalog any more.
@@ -43,9 +28,6 @@ pub trait Cluster: Send + Sync {
     fn empty(&self, database: &str) -> Result<()>;
 
     /// All databases, with those that no server serves.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn databases(&self) -> Result<Vec<ClusterDatabase>>;
 }
 

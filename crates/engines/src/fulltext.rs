@@ -35,17 +35,11 @@ pub trait Indexer {
     }
 
     /// Removes an index; `false` if there is none. A value index is chosen by its name.
-    ///
-    /// # Errors
-    /// Those of [`Writer::begin`](super::Writer::begin).
     fn drop_index(&mut self, _choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
         Ok(false)
     }
 
     /// One step of adding entries that are older than their index; `false` once all are indexed.
-    ///
-    /// # Errors
-    /// Those of [`Writer::begin`](super::Writer::begin).
     fn build_indexes(&mut self, _now_ms: i64, _deadline: Instant) -> Result<bool> {
         Ok(false)
     }
@@ -54,26 +48,17 @@ pub trait Indexer {
 /// The part of a [`Snapshot`](super::Snapshot) that searches.
 pub trait Finder {
     /// All indexes in the order of their names; counts their documents if `count` is set.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn indexes(&mut self, _count: bool) -> Result<Vec<IndexInfo>> {
         Ok(Vec::new())
     }
 
     /// The value indexes; none for a moment of the past.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn value_indexes(&mut self) -> Result<Arc<[ValueIndex]>> {
         Ok(Arc::default())
     }
 
     /// Visits the entries of a value index with `lo <= entry < hi`, in order or in reverse, until `visit`
     /// returns `false`. Its number is from [`Finder::value_indexes`] of the same snapshot.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn walk_index(
         &mut self,
         _id: i64,

@@ -24,6 +24,7 @@ mod packed;
 mod past;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod queues;
 mod replication;
 pub mod sqlite;
 #[cfg(test)]
@@ -37,19 +38,20 @@ use std::time::Instant;
 pub use feed::FeedState;
 pub use fulltext::{Finder, Indexer};
 pub use no_messages::NoMessages;
-use no_messages::no_queues;
 pub use openkv_core::commit::{Report, Ticket, Work};
 use openkv_core::model::{
-    Backup, Capabilities, CopiedEntry, DeadLetter, Error, Key, Moment, Needs, Peek, PeekCursor,
-    Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
+    Backup, Capabilities, CopiedEntry, Error, Key, Moment, Needs, Range, Result, Row, Seen,
+    Sharing, Stats, Step, Walk,
 };
 pub use past::PastEngine;
+pub use queues::Queues;
 use replication::NoLog;
 pub use replication::ReplicationLog;
 pub(crate) use replication::no_history;
 pub use writer::Writer;
 
-/// An open database. It creates any number of readers and exactly one writer.
+/// An open database. It creates any number of readers and exactly one writer. Its methods, and those of
+/// its readers and snapshots, fail with errors of the medium, and with those that they name.
 pub trait Engine: Maintenance + 'static {
     /// Reads; belongs to one thread at a time.
     type Reader: Reader;
@@ -60,9 +62,6 @@ pub trait Engine: Maintenance + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// A new reader.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn reader(&self) -> Result<Self::Reader>;
 
     /// A reader of a moment of the past: its snapshots have the entries that a reader had then. A read
@@ -185,26 +184,36 @@ pub trait Reader: Send {
     /// Runs `job` on one snapshot that is current when the call starts: it contains every commit
     /// that was answered before, by any process. Entries that expire at or before `now_ms` are
     /// absent; with `BEFORE_EXPIRY_MS` none is, also where another clock than the caller's counts.
+    /// With `goes_on`, a long call of the job to its snapshot checks it; on `false` that call fails,
+    /// and the reader remains usable.
     ///
     /// # Errors
-    /// Errors of the medium and of the job.
+    /// Errors of the medium and of the job; `Unavailable` if `goes_on` returned `false`.
+    fn read_within(
+        &mut self,
+        now_ms: i64,
+        goes_on: Option<&GoesOn>,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()>;
+
+    /// [`Reader::read_within`], to the end of the job.
     fn read(
         &mut self,
         now_ms: i64,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.read_within(now_ms, None, job)
+    }
 
-    /// As [`Reader::read`]. A long call of the job to its snapshot checks `goes_on`; on `false`
-    /// that call fails, and the reader remains usable.
-    ///
-    /// # Errors
-    /// As [`Reader::read`]; `Unavailable` if `goes_on` returned `false`.
+    /// [`Reader::read_within`], while the caller waits.
     fn read_while(
         &mut self,
         now_ms: i64,
         goes_on: &GoesOn,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.read_within(now_ms, Some(goes_on), job)
+    }
 
     /// Ends a snapshot that is kept between reads, so that a writer can reset the log.
     fn release(&mut self) {}
@@ -214,9 +223,6 @@ pub trait Reader: Send {
 
     /// From now on a read that would wait for another process fails with `Unavailable`: for a
     /// thread that must not block.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn never_wait(&mut self) -> Result<()> {
         Ok(())
     }
@@ -232,17 +238,11 @@ pub trait Snapshot: Finder {
     /// Fetches what the next calls name, with as few trips as the medium needs: the entries of
     /// [`Needs::keys`] for [`Snapshot::get`], [`Snapshot::expiry`] and a walk of one key, the ranges
     /// for `visit`. A local engine has nothing to do.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn prefetch(&mut self, _needs: Needs<'_>) -> Result<()> {
         Ok(())
     }
 
     /// Visits the entry of a key; `false` if there is none.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
         let mut found = false;
         self.walk(
@@ -270,9 +270,6 @@ pub trait Snapshot: Finder {
 
     /// The expiry of a key's entry, in ms since the epoch. Inner `None`: it does not expire; outer
     /// `None`: there is no entry. Reads no value.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
         let mut found = None;
         self.walk(
@@ -286,9 +283,6 @@ pub trait Snapshot: Finder {
     }
 
     /// Visits the entries with `start <= key < end` in order until `visit` returns `false`.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn scan(
         &mut self,
         start: &[u8],
@@ -301,102 +295,40 @@ pub trait Snapshot: Finder {
     }
 
     /// The size of the database.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn stats(&mut self) -> Result<Stats>;
 
     /// The counters that the database keeps ([`Writer::keep_metrics`]), if it has any.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn kept_metrics(&mut self) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// The part of this process in a database on a server; `None` for a database that is
     /// not on one.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn sharing(&mut self) -> Result<Option<Sharing>> {
         Ok(None)
     }
 
     /// How far feeds can read back. By default that of an engine without a log: not at all.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn feed_state(&mut self) -> Result<FeedState> {
         let version = self.stats()?.stamp.version();
         Ok(FeedState::of(version, version, None))
     }
 
     /// The log.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn log(&mut self) -> Result<Box<dyn ReplicationLog + '_>> {
         Ok(Box::new(NoLog))
     }
 
     /// As [`Snapshot::scan`], with expiries and with or without values; `visit` returns where to
     /// continue.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 
-    /// The number of messages of a queue in each state, without reading them.
+    /// The messages of the queues.
     ///
     /// # Errors
-    /// Errors of the medium.
-    fn queue_stats(&mut self, _queue: &str) -> Result<QueueStats> {
-        Err(no_queues())
-    }
-
-    /// The names of the queues with any message or dead letter, the first `count_max`; those of openkv's own too.
-    ///
-    /// # Errors
-    /// Errors of the medium.
-    fn queues(&mut self, _count_max: usize) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
-    /// Visits the messages of a queue in the order of [`MessagePlace`](openkv_core::model::MessagePlace), until `visit` returns `false`. Changes
-    /// none of them. `visit` also gets the cursor behind each.
-    ///
-    /// # Errors
-    /// `Unsupported` where another program keeps the messages; errors of the medium.
-    fn peek(
-        &mut self,
-        _queue: &str,
-        _peek: Peek,
-        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        Err(no_queues())
-    }
-
-    /// Visits the dead letters of a queue after `after`, by time of death and number, until `visit`
-    /// returns `false`. Omits those whose retention is over.
-    ///
-    /// # Errors
-    /// Errors of the medium.
-    fn dead_letters(
-        &mut self,
-        _queue: &str,
-        _after: (i64, i64),
-        _visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        Err(no_queues())
-    }
-
-    /// The dead letter with this number, if it belongs to this queue.
-    ///
-    /// # Errors
-    /// Errors of the medium.
-    fn dead_letter(&mut self, _queue: &str, _id: i64) -> Result<Option<DeadLetter>> {
-        Err(no_queues())
+    /// `Unsupported` if the snapshot has entries only.
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
+        Ok(Box::new(NoMessages))
     }
 }
 
@@ -408,9 +340,6 @@ fn key_behind(key: &[u8]) -> Vec<u8> {
 impl dyn Snapshot + '_ {
     /// Visits the entries of a range in order, until `visit` answers `false`. It also gets whether
     /// the entry is the last that the range's limit allows.
-    ///
-    /// # Errors
-    /// What the medium answers.
     pub fn visit(
         &mut self,
         range: &Range,

@@ -25,15 +25,14 @@ use super::replication::only_entries;
 use super::sqlite::PrivateIndexes;
 use super::{
     DeadLettersChanged, Engine, FeedState, GoesOn, Maintenance, NextDeadlines, NextEntries,
-    Progress, Reader, ReplicationLog, Report, Snapshot, Work, Writer,
+    Progress, Queues, Reader, ReplicationLog, Report, Snapshot, Work, Writer,
 };
-use messages::Messages;
+use messages::{Messages, QueueReader};
 use openkv_core::commit::{NewRow, batch, replay};
 use openkv_core::model::{
-    Backup, Capabilities, Capability, DeadLetter, DeadLetterChange, Error, Followed, Key,
-    LogSegment, LogSettings, MessageDeletion, Moment, Origin, Peek, PeekCursor, Peeked,
-    QueueChange, QueueChanged, QueueStats, Replacement, Result, Row, Seen, Stats, Step,
-    Versionstamp, Walk,
+    Backup, Capabilities, Capability, DeadLetterChange, Error, Followed, Key, LogSegment,
+    LogSettings, MessageDeletion, Moment, Origin, QueueChange, QueueChanged, Replacement, Result,
+    Row, Seen, Stats, Step, Versionstamp, Walk,
 };
 use transaction::MemoryTransaction;
 use value_index::ValueIndexes;
@@ -143,32 +142,24 @@ fn run(
 }
 
 impl Reader for MemoryReader {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        let tables = match self.waits {
+        let tables = match (self.waits, goes_on) {
+            (_, Some(_)) => self.tables.read(),
             // A recursive read lock does not queue behind a waiting writer, whose transaction
             // itself may wait for a search. Only one thread reads like this, so transactions are
             // not starved.
-            true => self.tables.read_recursive(),
-            false => self
+            (true, None) => self.tables.read_recursive(),
+            (false, None) => self
                 .tables
                 .try_read()
                 .ok_or_else(|| Error::unavailable("a transaction is under way; read again"))?,
         };
-        run(&tables, self.past.as_mut(), now_ms, None, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        let tables = self.tables.read();
-        run(&tables, self.past.as_mut(), now_ms, Some(goes_on), job)
+        run(&tables, self.past.as_mut(), now_ms, goes_on, job)
     }
 
     fn never_wait(&mut self) -> Result<()> {
@@ -237,41 +228,9 @@ impl Snapshot for MemorySnapshot<'_> {
         Ok(found.map(|row| row.expire_at_ms))
     }
 
-    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
         self.is_present("queues")?;
-        Ok(self.tables.messages.stats(queue, self.now_ms))
-    }
-
-    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
-        self.is_present("queues")?;
-        Ok(self.tables.messages.queues(count_max))
-    }
-
-    fn peek(
-        &mut self,
-        queue: &str,
-        peek: Peek,
-        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        self.is_present("queues")?;
-        self.tables.messages.peek(queue, peek, self.now_ms, visit);
-        Ok(())
-    }
-
-    fn dead_letters(
-        &mut self,
-        queue: &str,
-        after: (i64, i64),
-        visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        self.is_present("queues")?;
-        self.tables.messages.dead_letters(queue, after, self.now_ms, visit);
-        Ok(())
-    }
-
-    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
-        self.is_present("queues")?;
-        Ok(self.tables.messages.dead_letter(queue, id, self.now_ms))
+        Ok(Box::new(QueueReader { messages: &self.tables.messages, now_ms: self.now_ms }))
     }
 }
 

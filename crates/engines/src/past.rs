@@ -62,21 +62,13 @@ impl Engine for PastEngine {
 }
 
 impl Reader for Box<dyn Reader> {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        (**self).read(now_ms, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        (**self).read_while(now_ms, goes_on, job)
+        (**self).read_within(now_ms, goes_on, job)
     }
 
     fn release(&mut self) {

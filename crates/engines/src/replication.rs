@@ -13,16 +13,10 @@ use openkv_core::model::{
 /// The replication log in one snapshot.
 pub trait ReplicationLog {
     /// Its extent.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn state(&mut self) -> Result<LogState>;
 
     /// Visits the segments with commits after `after`, in order, until `visit` returns `false`. The
     /// first one can also have earlier commits.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn segments(&mut self, after: u64, visit: &mut dyn FnMut(LogSegment<'_>) -> bool)
     -> Result<()>;
 
@@ -36,29 +30,17 @@ pub trait ReplicationLog {
     }
 
     /// The last segment whose first commit is not after `version`, as its last commit and its time.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn at_commit(&mut self, version: u64) -> Result<Option<(u64, i64)>>;
 
     /// The last segment that is not newer than a time, as its last commit and its time.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn at_time(&mut self, at_ms: i64) -> Result<Option<(u64, i64)>>;
 
     /// The entry of a key, also if it has expired: what it was before the first commit from `before` on
     /// that changed it. If none did, or without `before`, the present one.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn entry(&mut self, key: &[u8], before: Option<u64>) -> Result<Option<PastEntry>>;
 
     /// Visits the commits in a range that changed the entry of a key, the newest first, each with its
     /// time, if that is known, and with what the entry was before it, until `visit` returns `false`.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn replaced(
         &mut self,
         key: &[u8],

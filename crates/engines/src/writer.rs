@@ -17,7 +17,8 @@ use openkv_core::model::{
 /// Several batches can be under way at once. Then the store calls only [`Writer::begin`],
 /// [`Writer::has_room`] and [`Writer::ended`], and each new batch has writes and nothing else. All
 /// other work, and all other methods, have the writer to themselves: the store waits for all
-/// outcomes before.
+/// outcomes before. Methods that change the database fail as [`Writer::begin`] does, the others with
+/// errors of the medium, and with those that they name.
 pub trait Writer: Send + Indexer {
     /// Begins to carry out work in one transaction. `deadline` limits the wait for other processes.
     /// The transaction comes after all those that are under way: its writes are decided over their
@@ -54,9 +55,6 @@ pub trait Writer: Send + Indexer {
 
     /// Carries out work and waits for its outcome: for a caller without a store. Nothing may be
     /// under way. Replaces what [`Writer::on_ended`] has set.
-    ///
-    /// # Errors
-    /// As [`Writer::begin`].
     fn apply(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Report> {
         let caller = std::thread::current();
         self.on_ended(Box::new(move || caller.unpark()));
@@ -74,9 +72,6 @@ pub trait Writer: Send + Indexer {
     /// Turns on the log for feeds, with the bounds for them, unless it is on: every process logs all later
     /// commits. Returns the last commit. `origin` as in [`Writer::set_log`]; `deadline` limits the wait for
     /// other processes.
-    ///
-    /// # Errors
-    /// As [`Writer::begin`].
     fn log_changes(&mut self, _origin: Origin, _now_ms: i64, _deadline: Instant) -> Result<u64> {
         Err(Error::unsupported("change feeds: this database logs no changes"))
     }
@@ -147,9 +142,6 @@ pub trait Writer: Send + Indexer {
     }
 
     /// Adds messages to a copy whose entries were replaced.
-    ///
-    /// # Errors
-    /// As [`Writer::begin`].
     fn add_messages(&mut self, _messages: &[LoggedMessage], _deadline: Instant) -> Result<()> {
         Err(Error::unsupported("this database follows none"))
     }
@@ -168,32 +160,20 @@ pub trait Writer: Send + Indexer {
     }
 
     /// When the next timed work is due.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn next_deadlines(&mut self) -> Result<NextDeadlines>;
 
     /// The earliest time at which a message of a queue can be claimed, in ms since the epoch: its
     /// due time, or the expiry of its lock.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn next_message_ms(&mut self, _queue: &str) -> Result<Option<i64>> {
         Ok(None)
     }
 
     /// The number of messages of a queue that wait or are locked.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn queue_depth(&mut self, _queue: &str) -> Result<u64> {
         Ok(0)
     }
 
     /// Changes dead letters of a queue, in one transaction.
-    ///
-    /// # Errors
-    /// As [`Writer::begin`].
     fn change_dead_letters(
         &mut self,
         _queue: &str,
@@ -221,9 +201,6 @@ pub trait Writer: Send + Indexer {
 
     /// Lets locks, retries and delays of a queue that end later than their own length from now count by that length:
     /// the clock was set back since. A date at which a message is due stays.
-    ///
-    /// # Errors
-    /// As [`Writer::begin`].
     fn bound_times(&mut self, _queue: &str, _now_ms: i64, _deadline: Instant) -> Result<()> {
         Ok(())
     }
@@ -243,18 +220,12 @@ pub trait Writer: Send + Indexer {
     }
 
     /// Moves commits from the log into the file, as far as readers permit.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn checkpoint(&mut self) -> Result<Checkpoint> {
         Ok(Checkpoint::default())
     }
 
     /// Moves all commits from the log into the file and empties the log, unless readers or other processes
     /// prevent it. Waits for them for a short time.
-    ///
-    /// # Errors
-    /// Errors of the medium.
     fn empty_log(&mut self) -> Result<()> {
         Ok(())
     }

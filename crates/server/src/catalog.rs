@@ -235,9 +235,6 @@ impl Catalog {
     }
 
     /// Makes the list of databases that of this moment.
-    ///
-    /// # Errors
-    /// As [`Self::find`].
     pub(super) async fn make_current(&self) -> Result<()> {
         self.find(|| None::<()>).await.map(drop)
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hyper::StatusCode;
 use hyper::http::request::Parts;
+use hyper::{StatusCode, Uri};
 use uuid::Uuid;
 
 use super::answer::{Answer, Refusal, answer, whole};
@@ -36,6 +36,18 @@ pub(super) struct Client {
     pub(super) grant: Grant,
     /// On a read server: its token is in use.
     pub(super) in_use: Option<InUse>,
+}
+
+impl Client {
+    /// The path of a request below a base of its database.
+    pub(crate) fn path_below<'r>(&self, base: &str, uri: &'r Uri) -> &'r str {
+        let path = uri.path();
+        let path = match self.serving.catalog.is_folder() {
+            true => path.get(1..).and_then(|path| path.find('/').and_then(|at| path.get(at..))),
+            false => Some(path),
+        };
+        path.and_then(|path| path.strip_prefix(base)).unwrap_or_default()
+    }
 }
 
 /// Authorizes a request by its head.

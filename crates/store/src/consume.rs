@@ -41,9 +41,6 @@ impl Store {
     /// [`Store::ask`], because the store does not know whether its handlers still run. Its credits
     /// come from [`Store::grant`]. The store delivers only a few messages more than its connection
     /// [has sent](Store::sent).
-    ///
-    /// # Errors
-    /// As [`Store::listen`].
     pub fn listen_for(&self, consumer: RemoteConsumer, deliver: Deliver) -> Result<Id> {
         // The end of the listener drops `deliver`, which ends the connection's stream.
         self.add_listener(Box::new(drop), |all| all.listen_for(consumer, deliver))
@@ -196,10 +193,10 @@ impl Store {
         patience: Arc<Patience>,
         caller: impl Caller<QueueStats>,
     ) {
-        self.read(Some(patience), caller, move |snapshot, _| snapshot.queue_stats(&queue));
+        self.read(Some(patience), caller, move |snapshot, _| snapshot.queues()?.stats(&queue));
     }
 
-    /// Visits the messages of a queue, as [`openkv_engines::Snapshot::peek`] does.
+    /// Visits the messages of a queue, as [`openkv_engines::Queues::peek`] does.
     pub fn peek<C: Caller<()>>(
         &self,
         queue: String,
@@ -209,7 +206,7 @@ impl Store {
     ) {
         self.read(None, caller, move |snapshot, caller| {
             let mut shown = |message, cursor| visit(caller, message, cursor);
-            snapshot.peek(&queue, peek, &mut shown)
+            snapshot.queues()?.peek(&queue, peek, &mut shown)
         });
     }
 
@@ -223,13 +220,13 @@ impl Store {
         mut visit: impl FnMut(&mut C, DeadLetter) -> bool + Send + 'static,
     ) {
         self.read(None, caller, move |snapshot, caller| {
-            snapshot.dead_letters(&queue, after, &mut |letter| visit(caller, letter))
+            snapshot.queues()?.dead_letters(&queue, after, &mut |letter| visit(caller, letter))
         });
     }
 
     /// The dead letter of a queue with this number.
     pub fn dead_letter(&self, queue: String, id: i64, caller: impl Caller<Option<DeadLetter>>) {
-        self.read(None, caller, move |snapshot, _| snapshot.dead_letter(&queue, id));
+        self.read(None, caller, move |snapshot, _| snapshot.queues()?.dead_letter(&queue, id));
     }
 
     /// Deletes a message of a queue, unless a consumer has it.
@@ -261,13 +258,10 @@ impl Store {
         reply: impl FnOnce(Result<QueueChanged>) + Send + 'static,
     ) {
         let env = self.env.clone();
-        let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
+        let feeds = Arc::downgrade(&self.feeds);
         let work = move |writer: &mut dyn Writer| {
             let deadline = Instant::now() + busy;
             let changed = writer.change_queue(&queue, change, env.now_ms(), deadline)?;
-            if let Some(watches) = watches.upgrade() {
-                watches.announce(&[], changed.versions);
-            }
             if let Some(feeds) = feeds.upgrade() {
                 feeds.announce(&[], changed.versions);
             }
@@ -285,15 +279,11 @@ impl Store {
         reply: impl FnOnce(Result<usize>) + Send + 'static,
     ) {
         let env = self.env.clone();
-        let (watches, feeds) = (Arc::downgrade(&self.watches), Arc::downgrade(&self.feeds));
+        let feeds = Arc::downgrade(&self.feeds);
         let work = move |writer: &mut dyn Writer| {
             let deadline = Instant::now() + busy;
             let done = writer.change_dead_letters(&queue, &change, env.now_ms(), deadline)?;
-            // A commit without keys: no watch has to read, but its version must not count as an
-            // external commit.
-            if let Some(watches) = watches.upgrade() {
-                watches.announce(&[], done.versions);
-            }
+            // A commit without keys: no watch has to read, but feeds pass it.
             if let Some(feeds) = feeds.upgrade() {
                 feeds.announce(&[], done.versions);
             }

@@ -43,9 +43,6 @@ fn soon() -> Instant {
 
 impl Store {
     /// As [`Store::start`], for a copy of another database.
-    ///
-    /// # Errors
-    /// As [`Store::start`].
     pub fn start_copy<E: Engine>(engine: E, env: Arc<dyn Env>) -> Result<Self> {
         Self::start_for(engine, env, Use::Copies)
     }

@@ -12,11 +12,11 @@ mod opening;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::health::{Health, Part, Tries, may_pass};
+use super::health::{Health, Tries, may_pass};
 use super::read::{ReadJob, ReadThreads, Room};
 use openkv_core::model::{Batch, Env, Error, FeedReply, Id, Key, KeyRange, Result};
 use openkv_engines::{ExternalCommits, Snapshot};
@@ -197,14 +197,12 @@ impl Feeds {
     /// Removes a feed. Returns whether it existed.
     pub(super) fn cancel(&self, id: Id) -> bool {
         let removed = self.registry.lock().feeds.remove(&id);
-        let was_there = removed.is_some();
-        if removed.as_ref().is_some_and(|feed| feed.tries.have_failed()) {
-            self.health.works(Part::Streams);
-        }
-        if let Some(Feed { state: State::Waiting(reply), .. }) = removed {
+        let Some(mut feed) = removed else { return false };
+        self.health.stream_works(&mut feed.tries);
+        if let State::Waiting(reply) = feed.state {
             reply(Ok(None));
         }
-        was_there
+        true
     }
 
     /// Announces consecutive commits and the keys that they changed. Returns the reads that the
@@ -405,27 +403,20 @@ impl Feeds {
                 // The caller of a feed with bounded room, or of one that failed to open, asks again
                 // itself.
                 if may_pass(&error) && after.is_some() && feed.room.is_none() {
-                    let now = Instant::now();
-                    self.health.failed(Part::Streams, &error, self.env.now_ms());
-                    let pause = feed.tries.failed(now);
-                    if !feed.tries.is_lost(now) {
+                    let now_ms = self.env.now_ms();
+                    if let Some(pause) = self.health.stream_failed(&mut feed.tries, &error, now_ms)
+                    {
                         feed.state = State::Waiting(reply);
                         drop(registry);
                         self.look_after(id, pause);
                         return;
                     }
-                    // The caller gets the error.
-                    feed.tries = Tries::default();
-                    self.health.works(Part::Streams);
                 }
                 feed.state = State::Idle;
                 Err(error)
             }
             (Some(feed), Ok((batch, more))) => {
-                if feed.tries.have_failed() {
-                    feed.tries = Tries::default();
-                    self.health.works(Part::Streams);
-                }
+                self.health.stream_works(&mut feed.tries);
                 // Other commits may have advanced the position during the read.
                 let moved = match feed.progress {
                     FeedProgress::At(position) => position,

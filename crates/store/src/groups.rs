@@ -39,7 +39,8 @@ impl Store {
                 }
                 _ => true,
             };
-            snapshot.peek(LIMITED_QUEUES, Peek::default(), &mut rule)?;
+            let mut queues = snapshot.queues()?;
+            queues.peek(LIMITED_QUEUES, Peek::default(), &mut rule)?;
             let (mut names, mut last, mut more) = (Vec::new(), None, false);
             let mut turn = |row: Peeked, cursor| {
                 let Ok(kept) = KeptTurn::decode(&row.value) else { return true };
@@ -50,10 +51,10 @@ impl Store {
                 }
                 !more
             };
-            snapshot.peek(&turns_queue(&queue), Peek { state: None, after }, &mut turn)?;
+            queues.peek(&turns_queue(&queue), Peek { state: None, after }, &mut turn)?;
             listed.cursor = last.filter(|_| more);
             for name in names {
-                let stats = snapshot.queue_stats(&queue_of_group(&queue, &name))?;
+                let stats = queues.stats(&queue_of_group(&queue, &name))?;
                 // One without may have a turn until it is looked at again.
                 if stats.pending + stats.delayed > 0 {
                     listed.groups.push((name, stats));

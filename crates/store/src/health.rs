@@ -62,6 +62,31 @@ impl Health {
         }
     }
 
+    /// Records a failed read of a stream. Returns the wait before the next one; `None` if reads have failed
+    /// for so long that the caller gets the error.
+    pub(super) fn stream_failed(
+        &self,
+        tries: &mut Tries,
+        error: &Error,
+        now_ms: i64,
+    ) -> Option<Duration> {
+        let now = Instant::now();
+        self.failed(Part::Streams, error, now_ms);
+        let pause = tries.failed(now);
+        if !tries.is_lost(now) {
+            return Some(pause);
+        }
+        self.stream_works(tries);
+        None
+    }
+
+    /// Records a read of a stream that did not fail, or the end of the stream.
+    pub(super) fn stream_works(&self, tries: &mut Tries) {
+        if std::mem::take(tries).since.is_some() {
+            self.works(Part::Streams);
+        }
+    }
+
     /// The failing parts, in order.
     pub(super) fn failing(&self) -> Vec<Failing> {
         let failing = |(part, (error, since_ms)): (&Part, &(Error, i64))| Failing {
@@ -97,11 +122,6 @@ impl Tries {
     /// As [`Self::failed`] at this moment, in ms.
     pub(super) fn failed_ms(&mut self) -> i64 {
         i64::try_from(self.failed(Instant::now()).as_millis()).unwrap_or(i64::MAX)
-    }
-
-    /// Whether the last attempt failed.
-    pub(super) fn have_failed(&self) -> bool {
-        self.since.is_some()
     }
 
     /// Whether attempts have failed for so long that callers get the error.

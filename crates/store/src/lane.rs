@@ -31,21 +31,13 @@ impl LaneReader {
 }
 
 impl Reader for LaneReader {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
-        self.open()?.read(now_ms, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.open()?.read_while(now_ms, goes_on, job)
+        self.open()?.read_within(now_ms, goes_on, job)
     }
 
     fn release(&mut self) {

@@ -242,9 +242,6 @@ impl Store {
     }
 
     /// A reader for a thread of its own, which may wait.
-    ///
-    /// # Errors
-    /// Those of the engine.
     pub fn reader(&self) -> Result<Box<dyn Reader>> {
         (self.make_reader)()
     }

@@ -53,9 +53,6 @@ pub enum LogRead {
 
 impl Store {
     /// Turns on the replication log, if it is off. Waits for the writer thread.
-    ///
-    /// # Errors
-    /// As [`Store::set_log`].
     pub fn begin_log(&self) -> Result<()> {
         let mut state = Err(Error::closed());
         (self.make_reader)()?.read(self.env.now_ms(), &mut |snapshot| {

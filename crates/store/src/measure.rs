@@ -82,22 +82,24 @@ fn take(
     let kept = if is_kept { seen.kept_metrics()? } else { None };
     let stats = seen.stats()?;
     let sizes = Sizes { database_bytes: stats.database_bytes, wal_bytes: stats.log_bytes };
-    let mut queues = BTreeMap::new();
+    let mut depths = BTreeMap::new();
+    let mut queues = seen.queues()?;
     let of_callers = |queue: &String| !is_own_queue(queue);
-    for queue in seen.queues(METRIC_QUEUES_MAX)?.into_iter().filter(of_callers) {
-        let of = seen.queue_stats(&queue)?;
+    for queue in queues.names(METRIC_QUEUES_MAX)?.into_iter().filter(of_callers) {
+        let of = queues.stats(&queue)?;
         let depth = Depth {
             pending: of.pending,
             delayed: of.delayed,
             processing: of.processing,
             dead: of.dead,
         };
-        queues.insert(queue, depth);
+        depths.insert(queue, depth);
     }
+    drop(queues);
     let indexes = seen.indexes(true)?.into_iter().map(|index| {
         let size = IndexSize { documents: index.documents, building: index.building };
         (index.spec.name, size)
     });
-    let taken = own.snapshot(kept.as_deref(), sizes, holders, queues, indexes.collect());
+    let taken = own.snapshot(kept.as_deref(), sizes, holders, depths, indexes.collect());
     Ok(taken.with_sharing(seen.sharing()?.unwrap_or_default()))
 }

@@ -53,9 +53,6 @@ impl Patience {
     }
 
     /// Adds the bound of the log that the operation keeps; it begins to read now.
-    ///
-    /// # Errors
-    /// As [`LogKeeper::begin`].
     pub(super) fn keep_log(&self, keeper: LogKeeper) -> Result<()> {
         if let Some(bound) = keeper.begin(self.what)? {
             let _earlier = self.log.set(bound);

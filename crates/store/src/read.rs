@@ -309,10 +309,7 @@ pub(super) fn answer_while(
         }
         Ok(())
     };
-    let read = match goes_on {
-        Some(goes_on) => reader.read_while(now_ms, goes_on, run),
-        None => reader.read(now_ms, run),
-    };
+    let read = reader.read_within(now_ms, goes_on, run);
     if let (Err(error), Some(job)) = (read, job) {
         job(Err(error));
     }

@@ -42,9 +42,6 @@ pub struct Rows<'s> {
 impl Rows<'_> {
     /// Visits the rows in order, until `visit` answers `false`. It also gets whether the row is the
     /// last that the range's limit allows.
-    ///
-    /// # Errors
-    /// Those of the engine.
     pub fn visit(self, visit: impl FnMut(Row<'_>, bool) -> bool) -> Result<()> {
         self.snapshot.visit(self.range, visit)
     }

@@ -228,9 +228,6 @@ impl Scan {
     /// As [`Self::step`], for the thread of a caller that must not wait: visits all of `limit` entries, or all that
     /// there are. `None` if none of the value indexes of the snapshot has them, or not within the bounds of such a step:
     /// what was visited does not count.
-    ///
-    /// # Errors
-    /// As [`Self::step`].
     pub(super) fn brief_step(
         &mut self,
         indexes: &[ValueIndex],

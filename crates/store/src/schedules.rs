@@ -36,7 +36,7 @@ impl Store {
                 let Ok(kept) = schedule::decode(&row.value) else { return true };
                 visit(caller, ListedSchedule { row, kept, cursor })
             };
-            snapshot.peek(SCHEDULES_QUEUE, Peek { state: None, after }, &mut shown)
+            snapshot.queues()?.peek(SCHEDULES_QUEUE, Peek { state: None, after }, &mut shown)
         });
     }
 }

@@ -3,24 +3,22 @@
 //! A caller pulls a watch: each call of `next` gets one state, so a slow caller costs nothing and
 //! sees the newest state when it calls again. A commit only marks the watch. A read then compares
 //! versionstamps to decide whether a visible entry changed: on the writer thread after a commit of
-//! this process, otherwise on the reader thread. A watch of many keys keeps what it has read, so
-//! that a commit of one of them costs one read.
-
-mod known;
+//! this process, otherwise on the reader thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::Store;
 use super::external::{Callbacks, External};
-use super::health::{Health, Part, Tries, may_pass};
+use super::health::{Health, Tries, may_pass};
 use super::read::{ReadJob, ReadThreads, Room};
 use super::write_queue::WriteQueue;
-use known::{Changed, KnownEntries, Span};
-use openkv_core::model::{Entry, Env, Error, Id, Key, Result, Versionstamp, WatchReply};
+use openkv_core::model::{
+    EncodedValue, Entry, Env, Error, Id, Key, Needs, Result, Versionstamp, WatchReply,
+};
 use openkv_engines::{ExternalCommits, Snapshot};
 
 impl Store {
@@ -61,10 +59,8 @@ pub(super) struct Watches {
 struct Registry {
     next_id: Id,
     watches: HashMap<Id, Watch>,
-    /// The watches of each key, each with the key's place in the watch.
-    by_key: HashMap<Key, Vec<(Id, usize)>>,
-    /// The consecutively announced commits, without an unknown one between them.
-    announced: Span,
+    /// The watches of each key.
+    by_key: HashMap<Key, Vec<Id>>,
 }
 
 struct Watch {
@@ -80,10 +76,6 @@ struct Watch {
     /// This process wrote one of the keys since the last read began. A raw watch reports that even
     /// if no entry changed.
     touched: bool,
-    /// The keys that announced commits wrote since the last read began.
-    changed: Changed,
-    /// The result of the last read, if it is worth keeping and no read is running.
-    known: Option<KnownEntries>,
     /// Consecutive failed reads.
     tries: Tries,
     /// Number of the last read that was started.
@@ -129,8 +121,8 @@ impl Watches {
             let mut registry = self.registry.lock();
             registry.next_id += 1;
             let id = registry.next_id;
-            for (at, key) in keys.iter().enumerate() {
-                registry.by_key.entry(key.clone()).or_default().push((id, at));
+            for key in &keys {
+                registry.by_key.entry(key.clone()).or_default().push(id);
             }
             let watch = Watch {
                 keys: keys.into(),
@@ -140,8 +132,6 @@ impl Watches {
                 state: State::Idle,
                 dirty: true,
                 touched: false,
-                changed: Changed::default(),
-                known: None,
                 tries: Tries::default(),
                 looks: 0,
             };
@@ -175,7 +165,7 @@ impl Watches {
             let removed = registry.watches.remove(&id);
             for key in removed.iter().flat_map(|watch| watch.keys.iter()) {
                 if let Some(ids) = registry.by_key.get_mut(key) {
-                    ids.retain(|(other, _)| *other != id);
+                    ids.retain(|other| *other != id);
                     if ids.is_empty() {
                         registry.by_key.remove(key);
                     }
@@ -183,48 +173,41 @@ impl Watches {
             }
             removed
         };
-        if let Some(watch) = removed {
+        if let Some(mut watch) = removed {
             self.external.release();
-            if watch.tries.have_failed() {
-                self.health.works(Part::Streams);
-            }
+            self.health.stream_works(&mut watch.tries);
             if let State::Waiting(reply) = watch.state {
                 reply(Ok(None));
             }
         }
     }
 
-    /// Announces the commits after `versions.0` up to `versions.1`, which wrote these keys. Returns
-    /// the reads for waiting calls. The caller runs them, because the writer thread is awake and
+    /// Announces commits that wrote these keys. Returns the reads for waiting calls. The caller runs them, because the writer thread is awake and
     /// the reader thread would have to be woken.
-    pub(super) fn announce(&self, touched: &[Key], versions: (u64, u64)) -> Vec<ReadJob> {
-        self.mark(touched, versions, true)
+    pub(super) fn announce(&self, touched: &[Key]) -> Vec<ReadJob> {
+        self.mark(touched, true)
     }
 
     /// Announces commits of other processes.
     pub(super) fn announce_external(&self, commits: &ExternalCommits) {
         match commits {
             ExternalCommits::Unknown => self.wake_all(),
-            ExternalCommits::Known { versions, keys } => {
-                self.send_all(self.mark(keys, *versions, false));
-            }
+            ExternalCommits::Known { keys, .. } => self.send_all(self.mark(keys, false)),
         }
     }
 
     /// `own`: this process wrote the keys.
-    fn mark(&self, touched: &[Key], versions: (u64, u64), own: bool) -> Vec<ReadJob> {
+    fn mark(&self, touched: &[Key], own: bool) -> Vec<ReadJob> {
         let mut registry = self.registry.lock();
-        registry.announced.add(versions);
         let Registry { watches, by_key, .. } = &mut *registry;
         if by_key.is_empty() {
             return Vec::new();
         }
         let mut marked = Vec::new();
-        for (id, at) in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
+        for id in touched.iter().filter_map(|key| by_key.get(key)).flatten() {
             if let Some(watch) = watches.get_mut(id) {
                 watch.dirty = true;
                 watch.touched |= own;
-                watch.changed.add(*at, versions.1, watch.keys.len());
                 marked.push(*id);
             }
         }
@@ -329,32 +312,17 @@ impl Watches {
         let room = watch.room.clone();
         Some(Box::new(move |snapshot| match myself.upgrade() {
             Some(watches) => {
-                let found = snapshot.and_then(|snapshot| {
-                    let known = |version| watches.known(id, version);
-                    known::read(snapshot, &keys, room.as_deref(), known)
-                });
+                let found = snapshot.and_then(|snapshot| read(snapshot, &keys, room.as_deref()));
                 watches.looked((id, number), found, touched, reply);
             }
             None => reply(Ok(None)),
         }))
     }
 
-    /// The known entries of a watch in a snapshot of that commit, and the places to read again.
-    fn known(&self, id: Id, version: u64) -> Option<(KnownEntries, Vec<usize>)> {
-        let mut registry = self.registry.lock();
-        let announced = registry.announced;
-        let watch = registry.watches.get_mut(&id)?;
-        // Taken in any case: a failed read leaves nothing to build on.
-        let known = watch.known.take();
-        let changed = watch.changed.up_to(version)?;
-        let known = known?;
-        known.holds(version, announced, self.env.now_ms()).then_some((known, changed))
-    }
-
     fn looked(
         &self,
         (id, number): (Id, u64),
-        found: Result<(Vec<Option<Entry>>, Option<KnownEntries>)>,
+        found: Result<Vec<Option<Entry>>>,
         touched: bool,
         reply: WatchReply,
     ) {
@@ -380,28 +348,21 @@ impl Watches {
                     watch.touched |= touched;
                     // The caller of a watch with bounded room asks again itself.
                     if may_pass(&error) && watch.room.is_none() {
-                        let now = Instant::now();
-                        self.health.failed(Part::Streams, &error, self.env.now_ms());
-                        let pause = watch.tries.failed(now);
-                        if !watch.tries.is_lost(now) {
+                        let now_ms = self.env.now_ms();
+                        if let Some(pause) =
+                            self.health.stream_failed(&mut watch.tries, &error, now_ms)
+                        {
                             watch.state = State::Waiting(reply);
                             drop(registry);
                             self.later(id, pause);
                             return;
                         }
-                        // The caller gets the error.
-                        watch.tries = Tries::default();
-                        self.health.works(Part::Streams);
                     }
                     watch.state = State::Idle;
                     Err(error)
                 }
-                (Some(watch), Ok((entries, known))) => {
-                    if watch.tries.have_failed() {
-                        watch.tries = Tries::default();
-                        self.health.works(Part::Streams);
-                    }
-                    watch.known = known;
+                (Some(watch), Ok(entries)) => {
+                    self.health.stream_works(&mut watch.tries);
                     let stamps: Vec<_> =
                         entries.iter().map(|e| e.as_ref().map(|e| e.stamp)).collect();
                     let has_changed = touched || watch.last.as_ref() != Some(&stamps);
@@ -420,4 +381,25 @@ impl Watches {
         };
         reply(answer);
     }
+}
+
+/// The entries of the keys, within the room.
+fn read(
+    snapshot: &mut dyn Snapshot,
+    keys: &[Key],
+    room: Option<&dyn Room>,
+) -> Result<Vec<Option<Entry>>> {
+    snapshot.prefetch(Needs { keys, ..Needs::default() })?;
+    let (mut entries, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+    for key in keys {
+        let mut found = None;
+        snapshot.get(key.as_bytes(), &mut |row| {
+            let value = EncodedValue { encoding: row.encoding, bytes: row.value.to_vec() };
+            bytes += value.bytes.len();
+            found = Some(Entry { stamp: row.stamp, value });
+        })?;
+        room.map_or(Ok(()), |room| room.holds(bytes))?;
+        entries.push(found);
+    }
+    Ok(entries)
 }

@@ -363,7 +363,7 @@ impl<W: Writer> WriterThread<W> {
         match announced {
             Announced::Nothing => return,
             Announced::Changes(touched, versions) => {
-                let mut looks = self.watches.announce(&touched, versions);
+                let mut looks = self.watches.announce(&touched);
                 looks.extend(self.feeds.announce(&touched, versions));
                 self.show(looks);
             }
@@ -380,7 +380,7 @@ impl<W: Writer> WriterThread<W> {
         if report.versions.0 != report.versions.1 {
             self.tails.wake();
         }
-        let mut looks = self.watches.announce(&report.touched, report.versions);
+        let mut looks = self.watches.announce(&report.touched);
         looks.extend(self.feeds.announce(&report.touched, report.versions));
         self.show(looks);
         self.timers.learn(report, done);

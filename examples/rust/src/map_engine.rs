@@ -49,21 +49,13 @@ impl Engine for MapEngine {
 }
 
 impl Reader for MapEngine {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        _goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         job(&mut View { tables: &mut self.0.lock(), now_ms })
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        _goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.read(now_ms, job)
     }
 }
 

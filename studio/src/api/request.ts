@@ -2,12 +2,7 @@
 
 import { ADMIN, apiBase, askToken, forget, tokenOf } from "../shell/session";
 import { route } from "../shell/router";
-import type { paths } from "./schema";
-
-/** The routes of the API of a database. */
-export type Path = {
-  [P in keyof paths]: P extends `/api${infer R}` ? R : never;
-}[keyof paths];
+import type { Path } from "./routes";
 
 export const TYPED = "application/vnd.openkv+json";
 

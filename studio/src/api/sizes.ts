@@ -1,12 +1,19 @@
 // Duty: the sizes of prefixes, a part of the range at each request.
 
-import type { components } from "./schema";
 import { askJson } from "./request";
 
-type Part = components["schemas"]["PrefixSizes"];
+/** What is below a prefix: a key, as a literal, the entries, and the bytes of their keys and values. */
+export interface PrefixSize {
+  readonly prefix: string;
+  readonly entries: number;
+  readonly bytes: number;
+}
 
-/** What is below a prefix. */
-export type PrefixSize = components["schemas"]["PrefixSize"];
+/** An answer of the server. The cursor is where the rest of the range begins; its first prefix may be the last here. */
+interface Part {
+  readonly prefixes: readonly PrefixSize[];
+  readonly cursor?: string | null;
+}
 
 /** What was measured so far. */
 export interface Sizes {

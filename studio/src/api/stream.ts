@@ -1,7 +1,8 @@
 // Duty: server-sent events, by `fetch`: `EventSource` cannot send a token in a header.
 // Invariant: a stream that breaks goes on behind its last event; a token never is in a URL.
 
-import { ApiError, type Asked, type Path, TYPED, ask } from "./request";
+import { ApiError, type Asked, TYPED, ask } from "./request";
+import type { Path } from "./routes";
 
 export interface StreamEvent {
   readonly type: string;

@@ -58,8 +58,6 @@ export function sameNode(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-export const sameKey = (a: Key, b: Key): boolean => sameNode(a, b);
-
 /** The approximate size of a value as it was sent. */
 export function sizeOf(node: Node | null): number {
   return node === null ? 0 : (node.byteLength ?? JSON.stringify(node).length);

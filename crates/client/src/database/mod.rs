@@ -201,9 +201,6 @@ impl Database {
     /// Becomes a consumer of a queue that handles up to `credits` messages at a time. `end` is called
     /// when the listener ends by itself, and for a remote database also when it was ended and the
     /// server has heard of everything that was settled.
-    ///
-    /// # Errors
-    /// As [`Store::listen`].
     pub fn listen(
         &self,
         options: ConsumeOptions,
@@ -301,22 +298,12 @@ impl WeakDatabase {
 struct NoSyncReads;
 
 impl Reader for NoSyncReads {
-    fn read(
+    fn read_within(
         &mut self,
         _now_ms: i64,
+        _goes_on: Option<&GoesOn>,
         _job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         Err(Error::unavailable("the database is behind a network"))
     }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        _goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.read(now_ms, job)
-    }
-
-    fn release(&mut self) {}
 }

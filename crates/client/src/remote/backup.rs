@@ -32,15 +32,9 @@ use openkv_wire::protocol::backup::{
 /// Takes the bytes of a download.
 pub trait Destination: Send + 'static {
     /// Drops all bytes: the download begins again.
-    ///
-    /// # Errors
-    /// Those of the medium.
     fn restart(&mut self) -> Result<()>;
 
     /// Appends bytes.
-    ///
-    /// # Errors
-    /// Those of the medium.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
     /// Gets the bytes so far and all bytes; `false` ends the download.

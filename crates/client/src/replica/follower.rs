@@ -173,9 +173,6 @@ impl LogTaker {
     }
 
     /// Carries out a message.
-    ///
-    /// # Errors
-    /// As [`LogFollower::take`].
     pub(super) async fn follow(&self, message: FollowMessage) -> Result<()> {
         match message {
             FollowMessage::CopyBegins(why, place) => self.begin_copy(why, place),

@@ -54,6 +54,13 @@ impl<'a> Fields<'a> {
         }
     }
 
+    pub(super) fn text(&mut self) -> Result<String, Malformed> {
+        match str::from_utf8(self.slice()?) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => self.fault("a text that is not UTF-8"),
+        }
+    }
+
     pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
         let bytes = self.take(1)?;
         Ok(bytes.first().copied().unwrap_or_default())

@@ -46,9 +46,6 @@ pub fn with_versionstamp(key: &Key, stamp: Versionstamp) -> Key {
 }
 
 /// Decodes the parts of an encoded key.
-///
-/// # Errors
-/// As [`validate`].
 pub fn decode(bytes: &[u8]) -> Result<Vec<KeyPart>, Malformed> {
     let mut reader = Reader { bytes, at: 0 };
     let mut parts = Vec::new();

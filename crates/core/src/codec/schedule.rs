@@ -60,9 +60,9 @@ pub fn decode(bytes: &[u8]) -> Result<KeptSchedule, Malformed> {
     if fields.byte()? != FORMAT {
         return fields.fault("an unknown format of a schedule");
     }
-    let (queue, name) = (text(&mut fields)?, text(&mut fields)?);
+    let (queue, name) = (fields.text()?, fields.text()?);
     let timing = match fields.byte()? {
-        CRON => Timing::Cron { pattern: text(&mut fields)?, zone: text(&mut fields)? },
+        CRON => Timing::Cron { pattern: fields.text()?, zone: fields.text()? },
         EVERY => Timing::Every {
             every_ms: fields.number()?.cast_signed(),
             offset_ms: fields.number()?.cast_signed(),
@@ -75,7 +75,7 @@ pub fn decode(bytes: &[u8]) -> Result<KeptSchedule, Malformed> {
     let Ok(schedule) = Schedule::new(name, timing, *missed) else {
         return fields.fault("a schedule that this version does not know");
     };
-    let deduplication_key = Some(text(&mut fields)?).filter(|key| !key.is_empty());
+    let deduplication_key = Some(fields.text()?).filter(|key| !key.is_empty());
     let Some(deduplication) = Deduplication::ALL.get(usize::from(fields.byte()?)) else {
         return fields.fault("an unknown deduplication");
     };
@@ -88,13 +88,6 @@ pub fn decode(bytes: &[u8]) -> Result<KeptSchedule, Malformed> {
 pub fn is_of(bytes: &[u8], queue: &str) -> bool {
     let mut fields = Fields::of(bytes);
     fields.byte() == Ok(FORMAT) && fields.slice() == Ok(queue.as_bytes())
-}
-
-fn text(fields: &mut Fields<'_>) -> Result<String, Malformed> {
-    match str::from_utf8(fields.slice()?) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => fields.fault("a text that is not UTF-8"),
-    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl KeptRule {
     /// Other bytes, as a later version may write them.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut fields = started(bytes)?;
-        let queue = text(&mut fields)?;
+        let queue = fields.text()?;
         let rule = QueueRule { queue: limit(&mut fields)?, group: limit(&mut fields)? };
         let (turn, plain_next) = (fields.number()?, fields.byte()? != 0);
         Ok(Self { queue, rule, turn, plain_next, rate: state(&mut fields)? })
@@ -82,7 +82,7 @@ impl KeptTurn {
     /// Other bytes, as a later version may write them.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut fields = started(bytes)?;
-        let (group, state) = (text(&mut fields)?, state(&mut fields)?);
+        let (group, state) = (fields.text()?, state(&mut fields)?);
         let until_ms = fields.number()?.cast_signed();
         Ok(Self { group, rate: state.map(|state| (state, until_ms)) })
     }
@@ -123,13 +123,6 @@ fn put_state(out: &mut Vec<u8>, state: Option<&EncodedValue>) {
 fn state(fields: &mut Fields<'_>) -> Result<Option<EncodedValue>, Malformed> {
     let bytes = fields.slice()?.to_vec();
     Ok((!bytes.is_empty()).then_some(EncodedValue { encoding: Encoding::Cbor, bytes }))
-}
-
-fn text(fields: &mut Fields<'_>) -> Result<String, Malformed> {
-    match str::from_utf8(fields.slice()?) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => fields.fault("a text that is not UTF-8"),
-    }
 }
 
 #[cfg(test)]

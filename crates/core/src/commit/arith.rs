@@ -71,7 +71,8 @@ fn sum_into_u64(stored: u64, operand: &Numeric) -> Result<EncodedValue> {
     }
 }
 
-fn numeric(value: &EncodedValue) -> Option<Numeric> {
+/// The number that a value is.
+pub(super) fn numeric(value: &EncodedValue) -> Option<Numeric> {
     (value.encoding == Encoding::Cbor).then(|| number_of(&value.bytes))?
 }
 

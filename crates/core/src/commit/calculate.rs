@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 
 use num_bigint::BigInt;
 
-use crate::codec::cbor::{encode_bigint, encode_number, number_of};
+use super::arith::numeric;
+use crate::codec::cbor::{encode_bigint, encode_number};
 use crate::model::{
     Arith, Bounds, Calculation, EncodedValue, Encoding, Error, Kind, Numeric, Operand, Result,
 };
@@ -73,10 +74,6 @@ fn number_in(op: Arith, value: &EncodedValue) -> Result<f64> {
             Err(mixed(op, "non-number", stored, OperandType::Number))
         }
     }
-}
-
-fn numeric(value: &EncodedValue) -> Option<Numeric> {
-    (value.encoding == Encoding::Cbor).then(|| number_of(&value.bytes))?
 }
 
 /// What is stored where a calculation does not fit.

@@ -10,9 +10,6 @@ use super::transaction::Base;
 use crate::model::{Key, RangeCheck, Result, Seen, Step, Versionstamp, Walk};
 
 /// Whether a check of a range holds, over the rows of the base with the batch's effects so far.
-///
-/// # Errors
-/// Those of the base.
 pub(super) fn holds<S>(
     base: &mut dyn Base,
     rows: &IndexMap<Key, RowEffect, S>,

@@ -58,9 +58,6 @@ pub(super) struct Granted {
 }
 
 /// How many of `wanted` takes of one point a limiter allows, if no other one comes before.
-///
-/// # Errors
-/// As [`take`].
 pub(super) fn grant(
     rule: &Rate,
     stored: Option<&EncodedValue>,
@@ -75,9 +72,6 @@ pub(super) fn grant(
 }
 
 /// The state after `count` takes of one point that [`grant`] has allowed, and until when it counts.
-///
-/// # Errors
-/// As [`take`].
 pub(super) fn charge(
     rule: &Rate,
     stored: Option<&EncodedValue>,
@@ -92,9 +86,6 @@ pub(super) fn charge(
 
 /// The state as it counts now, and until when. If the clock was set back, its time goes on from the new one; a state that
 /// is not stored again goes on anew at each look, and nothing is ever allowed.
-///
-/// # Errors
-/// As [`take`].
 pub(super) fn looked_at(
     rule: &Rate,
     stored: &EncodedValue,

@@ -52,9 +52,6 @@ pub fn can_speculate(work: &Work) -> bool {
 
 /// Decides work for which [`can_speculate`] holds. `last_message`: the number of the last message
 /// before it.
-///
-/// # Errors
-/// Those of the base.
 pub(crate) fn speculate(
     base: &mut dyn Base,
     begun: &Begun,

@@ -24,12 +24,9 @@ pub struct OldRow {
     pub expire_at_ms: Option<i64>,
 }
 
-/// The database before the batch. Expired entries are absent.
+/// The database before the batch. Expired entries are absent. Errors of the medium end the whole batch.
 pub trait Base {
     /// The commit that wrote the entry of a key.
-    ///
-    /// # Errors
-    /// Those of the medium; they end the whole batch.
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {
         Ok(self.row(key)?.map(|row| row.version))
     }
@@ -43,25 +40,16 @@ pub trait Base {
 
     /// The value of a key's entry, also of one that has expired: entries of value indexes follow from it.
     /// `None` for an unreadable one.
-    ///
-    /// # Errors
-    /// Those of the medium; they end the whole batch.
     fn kept_value(&mut self, key: &Key) -> Result<Option<EncodedValue>> {
         Ok(self.row(key)?.map(|row| row.value))
     }
 
     /// Fetches the versions of these keys with as few trips as the medium needs, before they are looked up.
-    ///
-    /// # Errors
-    /// Those of the medium; they end the whole batch.
     fn prefetch(&mut self, _keys: &[Key]) -> Result<()> {
         Ok(())
     }
 
     /// Visits entries in key order; `visit` returns where to continue.
-    ///
-    /// # Errors
-    /// Those of the medium; they end the whole batch.
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()>;
 
     /// The value indexes; `None` if there are none.
@@ -71,9 +59,6 @@ pub trait Base {
 
     /// Visits the entries of a value index with `lo <= entry < hi` in order until `visit` returns
     /// `false`.
-    ///
-    /// # Errors
-    /// Those of the medium; they end the whole batch.
     fn walk_index(
         &mut self,
         _id: i64,
@@ -92,9 +77,6 @@ pub trait Base {
     }
 
     /// The last UUID that a commit of this database has generated.
-    ///
-    /// # Errors
-    /// Those of the medium; they end the whole batch.
     fn last_uuid(&mut self) -> Result<Option<Uuid>>;
 }
 

@@ -499,9 +499,6 @@ fn locked_at(id: i64, queue: &str) -> LockedMessage {
 
 /// For an engine that has changed messages outside of a batch: `freed` are gone, `waiting` are added. Returns the
 /// messages that have changed besides.
-///
-/// # Errors
-/// Those of the table.
 pub fn after_change(
     messages: &mut impl MessageTable,
     freed: &[Freed],
@@ -517,9 +514,6 @@ pub fn after_change(
 }
 
 /// For an engine: a queue, or one of a group, delivers messages again.
-///
-/// # Errors
-/// Those of the table.
 pub fn after_resume(
     messages: &mut impl MessageTable,
     queue: &str,
@@ -532,9 +526,6 @@ pub fn after_resume(
 
 /// For an engine whose clock was set back: what a rate, a lock or a due time of the queue holds up is looked at again.
 /// Returns the messages that have changed.
-///
-/// # Errors
-/// Those of the table.
 pub fn after_clock(messages: &mut impl MessageTable, queue: &str, now_ms: i64) -> Result<Vec<i64>> {
     let mut turns = Turns::of(messages, now_ms);
     turns.set_back(queue)?;
@@ -542,9 +533,6 @@ pub fn after_clock(messages: &mut impl MessageTable, queue: &str, now_ms: i64) -
 }
 
 /// For an engine: gives a queue its limits.
-///
-/// # Errors
-/// Those of the table.
 pub fn set_limits(
     messages: &mut impl MessageTable,
     queue: &str,

@@ -115,9 +115,6 @@ impl Filter {
     /// As [`Filter::matches`], while `goes_on` returns `true`. It is called with the number of
     /// visited items, every [`FILTER_LOOK_VISITS`](crate::model::FILTER_LOOK_VISITS). `None` when
     /// it has returned `false`.
-    ///
-    /// # Errors
-    /// As [`Filter::matches`].
     pub fn matches_while(
         &self,
         encoding: Encoding,

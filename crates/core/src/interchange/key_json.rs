@@ -33,9 +33,6 @@ pub fn push(out: &mut String, key: &[u8]) -> Result<()> {
 }
 
 /// Appends a key whose parts are all typed objects, as in a line of NDJSON.
-///
-/// # Errors
-/// As [`push`].
 pub fn push_typed(out: &mut String, key: &[u8]) -> Result<()> {
     push_parts(out, key, push_typed_part)
 }

@@ -91,9 +91,6 @@ fn printed_bytes(bytes: &[u8]) -> String {
 }
 
 /// The keys of an array of keys, or of one key: `[["users",42],["config"]]`.
-///
-/// # Errors
-/// As [`parse`].
 pub fn parse_many(text: &str) -> Result<Vec<Key>> {
     let mut parser = Parser { text, at: 0 };
     let is_list = parser.passes('[') && parser.next_is('[');

@@ -43,9 +43,6 @@ pub fn parse(text: &str) -> Result<EncodedValue> {
 
 /// As [`parse`], for a value of a write, which may contain `{"type":"uuidv7"}`: a string that the commit fills in, at
 /// present the text that `fill` makes. `fill` gets the `value` beside that type, a name.
-///
-/// # Errors
-/// As [`parse`].
 pub fn parse_with_uuids(text: &str, fill: &mut Fill<'_>) -> Result<EncodedValue> {
     let json = super::json::parse(text)?;
     stored(&json, json.root_id(), Some(fill))

@@ -133,9 +133,6 @@ impl Capabilities {
     }
 
     /// Passes if the database has it.
-    ///
-    /// # Errors
-    /// As [`Capabilities::refusal`].
     pub fn require(self, what: Capability) -> Result<()> {
         if self.has(what) { Ok(()) } else { Err(self.refusal(what)) }
     }

@@ -339,9 +339,6 @@ impl AtomicWrite {
     }
 
     /// As [`AtomicWrite::new`]; `tell` formats a key for messages.
-    ///
-    /// # Errors
-    /// As [`AtomicWrite::new`].
     pub fn telling(
         parts: WriteParts,
         limits: &Limits,

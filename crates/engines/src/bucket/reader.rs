@@ -24,23 +24,14 @@ impl BucketReader {
 }
 
 impl Reader for BucketReader {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         self.lead.fresh(self.waits)?;
-        self.inner.read(now_ms, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.lead.fresh(self.waits)?;
-        self.inner.read_while(now_ms, goes_on, job)
+        self.inner.read_within(now_ms, goes_on, job)
     }
 
     fn release(&mut self) {

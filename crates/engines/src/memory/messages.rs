@@ -2,19 +2,21 @@
 
 mod changes;
 mod copies;
+mod reader;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
 
 use openkv_core::codec::message_context;
 use openkv_core::commit::{LockedMessage, MessageTable, Placed, after_clock};
 use openkv_core::model::{
-    Claim, DeadLetter, Deduplication, Delivery, Encoding, Freed, GROUP_QUEUES, KeptMessage,
-    LIMITED_QUEUES, LOCK_LENGTH_MASK, LoggedMessage, Message, MessagePlace, PAUSED_QUEUES, Peek,
-    PeekCursor, Peeked, QueueStats, Reason, Result, Time, WAITS_FOR_ANOTHER_MS, attempts_left,
-    awaited_key, groups_range, queue_of_callers, turns_queue,
+    Claim, DeadLetter, Deduplication, Delivery, Encoding, Freed, KeptMessage, LIMITED_QUEUES,
+    LOCK_LENGTH_MASK, LoggedMessage, Message, MessagePlace, PAUSED_QUEUES, Peeked, Reason, Result,
+    Time, WAITS_FOR_ANOTHER_MS, attempts_left, awaited_key, groups_range, queue_of_callers,
+    turns_queue,
 };
+
+pub(super) use reader::QueueReader;
 
 /// The order of delivery in a queue: priority, due time, number.
 type WaitingOrder = (Reverse<u8>, i64, i64);
@@ -248,86 +250,9 @@ impl Messages {
         Ok(changed)
     }
 
-    pub(super) fn stats(&self, queue: &str, now_ms: i64) -> QueueStats {
-        let mut stats = QueueStats::default();
-        for (_, due_ms, _) in with_groups(&self.waiting, queue).flatten() {
-            *(if *due_ms <= now_ms { &mut stats.pending } else { &mut stats.delayed }) += 1;
-        }
-        for (end_ms, _) in with_groups(&self.locked, queue).flatten() {
-            *(if *end_ms <= now_ms { &mut stats.pending } else { &mut stats.processing }) += 1;
-        }
-        stats.paused = self.is_paused(queue);
-        stats.dead = self.dead_order.get(queue).map_or(0, |dead_order| dead_order.len() as u64);
-        stats
-    }
-
     pub(super) fn depth(&self, queue: &str) -> u64 {
         let waiting: usize = with_groups(&self.waiting, queue).map(|all| all.len()).sum();
         (waiting + with_groups(&self.locked, queue).map(|all| all.len()).sum::<usize>()) as u64
-    }
-
-    pub(super) fn queues(&self, count_max: usize) -> Vec<String> {
-        let (waiting, locked) = (self.waiting.keys(), self.locked.keys());
-        let dead_order =
-            self.dead_order.iter().filter(|(_, of)| !of.is_empty()).map(|(name, _)| name);
-        let (from, to) = GROUP_QUEUES;
-        let is_listed = |name: &&String| name.as_str() < from || name.as_str() >= to;
-        let names = waiting.chain(locked).chain(dead_order).filter(is_listed);
-        let limited = self.keys.keys().filter(|(queue, _)| queue == LIMITED_QUEUES);
-        let names: BTreeSet<_> = names.chain(limited.map(|(_, key)| key)).collect();
-        names.into_iter().take(count_max).cloned().collect()
-    }
-
-    pub(super) fn peek(
-        &self,
-        queue: &str,
-        peek: Peek,
-        now_ms: i64,
-        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) {
-        let as_of_ms = peek.as_of_ms(now_ms);
-        let waiting = with_groups(&self.waiting, queue).flatten().map(|(.., id)| id);
-        let locked = with_groups(&self.locked, queue).flatten().map(|(_, id)| id);
-        let places =
-            waiting.chain(locked).filter_map(|id| Some(self.live.get(id)?.place(*id, as_of_ms)));
-        let is_asked = |place: &MessagePlace| {
-            peek.after.is_none_or(|after| *place > after.place)
-                && peek.state.is_none_or(|state| state == place.state())
-        };
-        let mut places: Vec<MessagePlace> = places.filter(is_asked).collect();
-        places.sort_unstable();
-        for place in places {
-            let (.., id) = place.parts();
-            let Some(message) = self.live.get(&id).map(|queued| queued.peeked(id)) else {
-                continue;
-            };
-            if !visit(message, PeekCursor { as_of_ms, place }) {
-                return;
-            }
-        }
-    }
-
-    pub(super) fn dead_letters(
-        &self,
-        queue: &str,
-        after: (i64, i64),
-        now_ms: i64,
-        visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) {
-        let Some(dead_order) = self.dead_order.get(queue) else { return };
-        for (_, id) in dead_order.range((Bound::Excluded(after), Bound::Unbounded)) {
-            if let Some(letter) = self.dead_letter(queue, *id, now_ms)
-                && !visit(letter)
-            {
-                return;
-            }
-        }
-    }
-
-    pub(super) fn dead_letter(&self, queue: &str, id: i64, now_ms: i64) -> Option<DeadLetter> {
-        let kept = |dead: &&Dead| dead.purge_ms.is_none_or(|at| at > now_ms);
-        let dead = self.dead.get(&id).filter(|dead| dead.message.queue == queue).filter(kept)?;
-        Some(DeadLetter { value: dead.message.value.clone(), ..dead.letter.clone() })
     }
 }
 

@@ -173,9 +173,6 @@ impl Target {
     }
 
     /// The folder of a path. With `create` it is created.
-    ///
-    /// # Errors
-    /// As [`Target::open`].
     pub fn folder(path: &FilePath, create: bool) -> Result<Self> {
         let failed = |error: &std::io::Error| {
             let kind = match error.kind() {
@@ -282,9 +279,6 @@ impl Target {
     }
 
     /// An object and its version; `None` without one.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub fn versioned(&self, name: &str) -> Result<Option<(Bytes, Version)>> {
         let path = Path::from(name);
         let got = self.wait_raw(again(|| async {
@@ -303,9 +297,6 @@ impl Target {
 
     /// Replaces an object if it still has this version, or creates it. `None` if it has another version:
     /// another process writes. In a folder the caller holds [`Target::lock`] instead.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub fn replace(
         &self,
         name: &str,
@@ -340,9 +331,6 @@ impl Target {
     }
 
     /// As [`Target::get`]; `None` for an object that is not there.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub fn find(&self, name: &str) -> Result<Option<Bytes>> {
         self.find_all(std::slice::from_ref(&name.to_owned())).map(|mut found| found.pop().flatten())
     }

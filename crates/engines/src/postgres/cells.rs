@@ -29,17 +29,11 @@ impl<'r> Cells<'r> {
     }
 
     /// The bits of a number that has no sign.
-    ///
-    /// # Errors
-    /// As [`Cells::get`].
     pub(super) fn unsigned(&self, at: usize) -> Result<u64> {
         self.get::<i64>(at).map(i64::cast_unsigned)
     }
 
     /// Text of users. What is not UTF-8 is replaced.
-    ///
-    /// # Errors
-    /// As [`Cells::get`].
     pub(super) fn text(&self, at: usize) -> Result<String> {
         Ok(String::from_utf8_lossy(self.get(at)?).into_owned())
     }
@@ -61,9 +55,6 @@ impl<'r> Cells<'r> {
 }
 
 /// The first column of the first row, if there is one that is not NULL.
-///
-/// # Errors
-/// As [`Cells::get`].
 pub(super) fn first<'r, T: FromSql<'r>>(table: &'static str, rows: &'r [Row]) -> Result<Option<T>> {
     rows.first().map_or(Ok(None), |row| Cells::of(table, row).get(0))
 }

@@ -77,9 +77,6 @@ pub struct PostgresCluster {
 
 impl PostgresCluster {
     /// Connects, and creates the tables if they are not there. With `readonly` nothing is created.
-    ///
-    /// # Errors
-    /// As [`super::PostgresEngine::open`].
     pub fn open(server: &Server, readonly: bool) -> Result<Self> {
         let pool = Pool::of(server);
         pool.check()?;

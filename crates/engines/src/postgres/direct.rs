@@ -43,9 +43,6 @@ impl Direct {
     }
 
     /// Carries out work. `epoch`: the one that the database must have, if it is given.
-    ///
-    /// # Errors
-    /// As [`crate::Writer::begin`].
     pub(super) fn carry_out(
         &mut self,
         work: Work,
@@ -103,9 +100,6 @@ impl Direct {
 
     /// Turns on the log for feeds, if it is off, also of a database that another process leads. Returns the last
     /// commit.
-    ///
-    /// # Errors
-    /// As [`crate::Writer::log_changes`].
     pub(super) fn log_changes(
         &mut self,
         origin: Origin,
@@ -122,9 +116,6 @@ impl Direct {
 
     /// Changes the settings of the replication log, also of a database that another process leads. Returns
     /// the last commit.
-    ///
-    /// # Errors
-    /// As [`crate::Writer::set_log`].
     pub(super) fn set_log(
         &mut self,
         settings: &LogSettings,

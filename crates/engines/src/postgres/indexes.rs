@@ -49,9 +49,6 @@ fn info(row: &Row) -> Result<IndexInfo> {
 }
 
 /// Stores a definition, or finds the same one.
-///
-/// # Errors
-/// As [`crate::Indexer::create_index`].
 pub(super) fn create(link: &Link, db: i64, request: &IndexRequest) -> Result<IndexInfo> {
     let listed = list(link, db)?;
     let (spec, creation) = decide(listed.iter().map(|info| &info.spec), request)?;
@@ -72,9 +69,6 @@ pub(super) fn create(link: &Link, db: i64, request: &IndexRequest) -> Result<Ind
 }
 
 /// Removes a definition; `false` if there is none.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn remove(link: &Link, db: i64, choice: &IndexChoice) -> Result<bool> {
     let listed = list(link, db)?.into_iter().map(|info| info.spec);
     let chosen = listed.filter(|spec| choice.is(spec)).map(|spec| spec.prefix).next();

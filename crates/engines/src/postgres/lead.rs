@@ -94,9 +94,6 @@ pub(super) fn try_resolve(shared: &Shared, epoch: u64, deadline: Instant) -> Res
 
 /// Leads on after another transaction has raised the epoch for what a leader must learn, as the list of value
 /// indexes, and no other process has led since. `None` if the epoch is still this one, or another process leads.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn lead_on(shared: &Shared, epoch: u64, deadline: Instant) -> Result<Option<Lead>> {
     let own = shared.lease.as_ref().map(|lease| lease.id());
     let rows = shared.query((OWN, vec![&shared.db, &own]))?;
@@ -132,9 +129,6 @@ fn raise_again(shared: &Shared, epoch: i64, deadline: Instant) -> Result<Option<
 
 /// Raises the epoch: of a database without a leader, or this epoch of this process. Answers `None` if
 /// another process leads.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn raise(
     shared: &Shared,
     epoch: Option<i64>,

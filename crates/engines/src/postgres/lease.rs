@@ -70,9 +70,6 @@ impl Lease {
     }
 
     /// Makes sure that the lease is held and renewed.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn begin(&self, deadline: Instant) -> Result<()> {
         self.renew(deadline)?;
         *self.begun.lock() = true;
@@ -85,9 +82,6 @@ impl Lease {
     }
 
     /// Renews it once.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn renew(&self, deadline: Instant) -> Result<()> {
         let mut lent = self.pool.lend(deadline)?;
         let name = self.name.as_bytes();

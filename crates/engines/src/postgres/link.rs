@@ -20,9 +20,6 @@ impl Link {
     }
 
     /// Runs one statement and waits for its rows.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn query(&self, call: Call<'_>) -> Result<Vec<Row>> {
         self.0.borrow_mut().session.query(call)
     }

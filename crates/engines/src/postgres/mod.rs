@@ -127,9 +127,6 @@ impl PostgresEngine {
     }
 
     /// As [`PostgresEngine::open`], with the time of the caller instead of the server's.
-    ///
-    /// # Errors
-    /// As [`PostgresEngine::open`].
     pub fn open_in_time_of_caller(server: &Server, name: &str) -> Result<Self> {
         let server = server.clone().idling(60_000);
         Self::open_with(&server, name, false, Duration::from_secs(5), Time::of_caller())

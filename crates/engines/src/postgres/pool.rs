@@ -58,9 +58,6 @@ impl Pool {
     }
 
     /// Checks once that connections reach the server itself.
-    ///
-    /// # Errors
-    /// As [`pooler::refuse`].
     pub(super) fn check(&self) -> Result<()> {
         if !self.checked.load(Ordering::Relaxed) {
             pooler::refuse(&self.server)?;

@@ -6,6 +6,7 @@ use super::Shared;
 use super::cells::{Cells, first};
 use super::line::Value;
 use super::link::Link;
+use crate::Queues;
 use openkv_core::model::{
     DeadLetter, GROUP_QUEUES, LIMITED_QUEUES, MessagePlace, MessageState, PAUSED_QUEUES,
     POSTGRES_PAGE_ROWS_MAX, PRIORITY_MAX, Peek, PeekCursor, Peeked, QueueStats, Reason, Result,
@@ -156,7 +157,29 @@ pub(super) struct QueueReader<'s> {
 }
 
 impl QueueReader<'_> {
-    pub(super) fn stats(&self, queue: &str) -> Result<QueueStats> {
+    /// The next page of the messages in the state of a place, behind it.
+    fn page(&self, queue: &str, as_of_ms: i64, after: MessagePlace) -> Result<Vec<Row>> {
+        let sql = match after.state() {
+            MessageState::Pending => PEEK_PENDING,
+            MessageState::Delayed => PEEK_DELAYED,
+            MessageState::Processing => PEEK_PROCESSING,
+        };
+        let (at_ms, priority, id) = after.parts();
+        let (priority, top) = (i32::from(priority), i32::from(PRIORITY_MAX));
+        let (from, to) = groups_range(queue);
+        let (queue, max) = (queue.as_bytes(), POSTGRES_PAGE_ROWS_MAX);
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let mut values: Vec<&Value<'_>> =
+            vec![&self.db, &queue, &as_of_ms, &at_ms, &priority, &id, &max, &from, &to];
+        if after.state() == MessageState::Delayed {
+            values.push(&top);
+        }
+        self.link.query((sql, values))
+    }
+}
+
+impl Queues for QueueReader<'_> {
+    fn stats(&mut self, queue: &str) -> Result<QueueStats> {
         let (from, to) = groups_range(queue);
         let (queue, paused) = (queue.as_bytes(), PAUSED_QUEUES.as_bytes());
         let (from, to) = (from.as_bytes(), to.as_bytes());
@@ -174,7 +197,7 @@ impl QueueReader<'_> {
         })
     }
 
-    pub(super) fn names(&self, count_max: usize) -> Result<Vec<String>> {
+    fn names(&mut self, count_max: usize) -> Result<Vec<String>> {
         let max = i64::try_from(count_max).unwrap_or(i64::MAX);
         let (from, to) = (GROUP_QUEUES.0.as_bytes(), GROUP_QUEUES.1.as_bytes());
         let limited = LIMITED_QUEUES.as_bytes();
@@ -182,8 +205,8 @@ impl QueueReader<'_> {
         rows.iter().map(|row| Cells::of("messages", row).text(0)).collect()
     }
 
-    pub(super) fn peek(
-        &self,
+    fn peek(
+        &mut self,
         queue: &str,
         peek: Peek,
         visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
@@ -208,28 +231,8 @@ impl QueueReader<'_> {
         Ok(())
     }
 
-    /// The next page of the messages in the state of a place, behind it.
-    fn page(&self, queue: &str, as_of_ms: i64, after: MessagePlace) -> Result<Vec<Row>> {
-        let sql = match after.state() {
-            MessageState::Pending => PEEK_PENDING,
-            MessageState::Delayed => PEEK_DELAYED,
-            MessageState::Processing => PEEK_PROCESSING,
-        };
-        let (at_ms, priority, id) = after.parts();
-        let (priority, top) = (i32::from(priority), i32::from(PRIORITY_MAX));
-        let (from, to) = groups_range(queue);
-        let (queue, max) = (queue.as_bytes(), POSTGRES_PAGE_ROWS_MAX);
-        let (from, to) = (from.as_bytes(), to.as_bytes());
-        let mut values: Vec<&Value<'_>> =
-            vec![&self.db, &queue, &as_of_ms, &at_ms, &priority, &id, &max, &from, &to];
-        if after.state() == MessageState::Delayed {
-            values.push(&top);
-        }
-        self.link.query((sql, values))
-    }
-
-    pub(super) fn letters(
-        &self,
+    fn dead_letters(
+        &mut self,
         queue: &str,
         mut after: (i64, i64),
         visit: &mut dyn FnMut(DeadLetter) -> bool,
@@ -252,7 +255,7 @@ impl QueueReader<'_> {
         }
     }
 
-    pub(super) fn letter(&self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
         let queue = queue.as_bytes();
         let rows = self.link.query((LETTER, vec![&self.db, &queue, &self.now_ms, &id]))?;
         rows.first().map(letter_of).transpose()

@@ -26,18 +26,20 @@ impl PostgresReader {
     pub(super) fn at(shared: Arc<Shared>, moment: Moment) -> Self {
         Self { shared, moment: Some(moment), waits: true }
     }
+}
 
-    fn run(
-        &self,
+impl Reader for PostgresReader {
+    fn read_within(
+        &mut self,
         now_ms: i64,
-        goes_on: Option<GoesOn>,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         if !self.waits {
             return Err(Error::new(Kind::Unavailable, "the database is behind a network"));
         }
         if let Some(moment) = self.moment {
-            let mut snapshot = PastSnapshot::new(self.shared.clone(), moment, goes_on);
+            let mut snapshot = PastSnapshot::new(self.shared.clone(), moment, goes_on.cloned());
             let done = job(&mut snapshot).and_then(|()| snapshot.check());
             snapshot.end();
             return done;
@@ -46,32 +48,11 @@ impl PostgresReader {
             BEFORE_EXPIRY_MS => Some(BEFORE_EXPIRY_MS),
             now_ms => self.shared.time.of_tests(now_ms),
         };
-        let mut snapshot = PostgresSnapshot::new(self.shared.clone(), now_ms, goes_on);
+        let mut snapshot = PostgresSnapshot::new(self.shared.clone(), now_ms, goes_on.cloned());
         let done = job(&mut snapshot);
         snapshot.end();
         done
     }
-}
-
-impl Reader for PostgresReader {
-    fn read(
-        &mut self,
-        now_ms: i64,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.run(now_ms, None, job)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.run(now_ms, Some(goes_on.clone()), job)
-    }
-
-    fn release(&mut self) {}
 
     fn never_wait(&mut self) -> Result<()> {
         self.waits = false;

@@ -12,7 +12,7 @@ use super::history;
 use super::kept_messages;
 use super::line::Call;
 use super::link::Link;
-use crate::replication::extent::{Beginning, Extent, change};
+use crate::replication::extent::{Beginning, Extent, change, segment_bytes};
 use crate::{FeedState, ReplicationLog};
 use openkv_core::codec::change_log;
 use openkv_core::model::{
@@ -23,28 +23,33 @@ use openkv_core::model::{
 
 /// The time of a segment never decreases, although a leader can be behind the clock of the server. A segment counts
 /// `SEGMENT_BYTES` beside its changes.
-pub(super) const APPEND: &str = "\
-WITH kept AS (UPDATE openkv.replication SET bytes = bytes + octet_length($5::bytea) + 64, \
-newest_ms = greatest(newest_ms, $4::int8) WHERE db = $1 RETURNING newest_ms) \
-INSERT INTO openkv.segments (db, version, first, at_ms, changes, removes) \
-SELECT $1, $2, $3, newest_ms, $5, $6 FROM kept";
+pub(super) const APPEND: &str = concat!(
+    "WITH kept AS (UPDATE openkv.replication SET bytes = bytes + octet_length($5::bytea) + ",
+    segment_bytes!(),
+    ", newest_ms = greatest(newest_ms, $4::int8) WHERE db = $1 RETURNING newest_ms) \
+     INSERT INTO openkv.segments (db, version, first, at_ms, changes, removes) \
+     SELECT $1, $2, $3, newest_ms, $5, $6 FROM kept"
+);
 
 /// Deletes the oldest segments, at most `$2`, that are older than the log is kept or beyond its bytes. The history
 /// needs the times of its own.
-pub(super) const TRIM: &str = "\
-WITH log AS MATERIALIZED (SELECT bytes, bytes_max, newest_ms - retention_ms AS from_ms, \
-CASE WHEN history_ms IS NOT NULL THEN history_version END AS since \
-FROM openkv.replication WHERE db = $1), \
-old AS MATERIALIZED (SELECT place, at_ms, size, sum(size) OVER (ORDER BY version) - size AS before \
-FROM (SELECT ctid AS place, version, at_ms, octet_length(changes)::int8 + 64 AS size \
-FROM openkv.segments WHERE db = $1 ORDER BY version LIMIT $2) AS s), \
-gone AS (DELETE FROM openkv.segments AS s USING log, old WHERE s.ctid = old.place \
-AND (old.at_ms < log.from_ms OR log.bytes - old.before > log.bytes_max) \
-AND (log.since IS NULL OR s.version <= log.since) RETURNING s.version, s.removes, old.size) \
-UPDATE openkv.replication SET bytes = greatest(bytes - g.size, 0), complete = greatest(complete, g.last), \
-removed = greatest(removed, g.removing) FROM (SELECT sum(size)::int8 AS size, max(version) AS last, \
-max(version) FILTER (WHERE removes) AS removing FROM gone) AS g \
-WHERE db = $1 AND g.last IS NOT NULL";
+pub(super) const TRIM: &str = concat!(
+    "WITH log AS MATERIALIZED (SELECT bytes, bytes_max, newest_ms - retention_ms AS from_ms, \
+     CASE WHEN history_ms IS NOT NULL THEN history_version END AS since \
+     FROM openkv.replication WHERE db = $1), \
+     old AS MATERIALIZED (SELECT place, at_ms, size, sum(size) OVER (ORDER BY version) - size AS before \
+     FROM (SELECT ctid AS place, version, at_ms, octet_length(changes)::int8 + ",
+    segment_bytes!(),
+    " AS size \
+     FROM openkv.segments WHERE db = $1 ORDER BY version LIMIT $2) AS s), \
+     gone AS (DELETE FROM openkv.segments AS s USING log, old WHERE s.ctid = old.place \
+     AND (old.at_ms < log.from_ms OR log.bytes - old.before > log.bytes_max) \
+     AND (log.since IS NULL OR s.version <= log.since) RETURNING s.version, s.removes, old.size) \
+     UPDATE openkv.replication SET bytes = greatest(bytes - g.size, 0), complete = greatest(complete, g.last), \
+     removed = greatest(removed, g.removing) FROM (SELECT sum(size)::int8 AS size, max(version) AS last, \
+     max(version) FILTER (WHERE removes) AS removing FROM gone) AS g \
+     WHERE db = $1 AND g.last IS NOT NULL"
+);
 
 /// Deletes some segments, at most `$3`, of a log that was turned off after the commit `$2`.
 pub(super) const FORGET: &str = "\
@@ -140,9 +145,6 @@ pub(super) struct TurnedOff {
 }
 
 /// Changes the settings of the log and of the history, in a transaction that has the lock of the database's row.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn set(
     link: &Link,
     db: i64,
@@ -231,9 +233,6 @@ fn state(link: &Link, db: i64) -> Result<(LogState, Option<Extent>)> {
 }
 
 /// How far feeds can read back.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn feed_state(link: &Link, db: i64) -> Result<FeedState> {
     let rows = link.query((FEED_STATE, vec![&db]))?;
     let cells = Cells::of("databases", rows.first().ok_or_else(missing)?);

@@ -12,7 +12,7 @@
 
 use super::cells::{Cells, first};
 use super::session::Session;
-use crate::replication::extent::FEED_BOUNDS;
+use crate::replication::extent::{FEED_BOUNDS, segment_bytes};
 use openkv_core::model::{Error, Kind, LogBounds, POSTGRES_NAMES_SHOWN_MAX, Result};
 
 /// The format of the tables that this version reads and writes.
@@ -163,12 +163,13 @@ INSERT INTO openkv.epochs (db, epoch, start) SELECT id, epoch, version FROM d;
 ";
 
 /// Up to the format 5 a log counted only the changes of its segments, without their `SEGMENT_BYTES`.
-const COUNT_SEGMENTS: &str = "\
-UPDATE openkv.replication AS r
-  SET bytes = r.bytes + 64 * (SELECT count(*) FROM openkv.segments AS s
+const COUNT_SEGMENTS: &str = concat!(
+    "UPDATE openkv.replication AS r SET bytes = r.bytes + ",
+    segment_bytes!(),
+    " * (SELECT count(*) FROM openkv.segments AS s
     WHERE s.db = r.db AND s.version > r.complete)
-  WHERE EXISTS (SELECT FROM openkv.format WHERE version < 6);
-";
+  WHERE EXISTS (SELECT FROM openkv.format WHERE version < 6);"
+);
 
 /// Before the format 6 feeds read a table of their own. A log begins for them at the last commit, if there is none.
 fn feeds_of_older_formats() -> String {

@@ -37,9 +37,6 @@ impl Session {
     }
 
     /// Runs one statement.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn query(&mut self, call: Call<'_>) -> Result<Vec<Row>> {
         match self.run(&[call]).pop() {
             Some(answer) => answer.map(|answer| answer.rows).map_err(Fault::into_error),
@@ -48,9 +45,6 @@ impl Session {
     }
 
     /// Runs statements without parameters that return nothing.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn execute(&mut self, sql: &str) -> Result<()> {
         let done = self.runtime.block_on(self.line.execute(sql));
         done.map_err(|error| failure(&error))

@@ -16,12 +16,11 @@ use super::queues::QueueReader;
 use super::read_transaction::{begin_read, end_read, size};
 use super::replication::{self, LogReader};
 use super::{value_entries, value_index};
-use crate::{FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, GoesOn, Queues, ReplicationLog, Snapshot};
 use openkv_core::index::ValueIndex;
 use openkv_core::model::{
-    BEFORE_EXPIRY_MS, Capabilities, Capability, DeadLetter, Error, HitVisitor, IndexInfo, Kind,
-    Needs, Peek, PeekCursor, Peeked, QueueStats, Result, Row, Search, Seen, Sharing, Stats, Step,
-    ValueIndexState, Versionstamp, Walk,
+    BEFORE_EXPIRY_MS, Capabilities, Capability, Error, HitVisitor, IndexInfo, Kind, Needs, Result,
+    Row, Search, Seen, Sharing, Stats, Step, ValueIndexState, Versionstamp, Walk,
 };
 
 /// The first statement of the transaction takes the snapshot.
@@ -88,12 +87,6 @@ impl PostgresSnapshot {
     fn has_expired(&self) -> bool {
         self.now_ms == Some(BEFORE_EXPIRY_MS)
     }
-
-    fn queues(&mut self) -> Result<QueueReader<'_>> {
-        let db = self.shared.db;
-        let open = self.open()?;
-        Ok(QueueReader { link: &open.link, db, now_ms: open.now_ms })
-    }
 }
 
 impl Snapshot for PostgresSnapshot {
@@ -108,40 +101,6 @@ impl Snapshot for PostgresSnapshot {
             }
         });
         Ok(())
-    }
-
-    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        if let Some(found) = self.prefetched.as_ref().and_then(|known| known.entry(key)) {
-            return Ok(match found {
-                Some(row) => {
-                    visit(seen(row)?.row);
-                    true
-                }
-                None => false,
-            });
-        }
-        let after = [key, &[0]].concat();
-        let mut found = false;
-        self.scan(key, &after, false, &mut |row| {
-            visit(row);
-            found = true;
-            false
-        })?;
-        Ok(found)
-    }
-
-    fn expiry(&mut self, key: &[u8]) -> Result<Option<Option<i64>>> {
-        if let Some(found) = self.prefetched.as_ref().and_then(|known| known.entry(key)) {
-            return found.map(|row| Ok(seen(row)?.expire_at_ms)).transpose();
-        }
-        let mut found = None;
-        let end = [key, &[0]].concat();
-        let walk = Walk { start: key, end: &end, reverse: false, values: false };
-        self.walk(walk, &mut |seen| {
-            found = Some(seen.expire_at_ms);
-            Step::Stop
-        })?;
-        Ok(found)
     }
 
     fn scan(
@@ -207,34 +166,10 @@ impl Snapshot for PostgresSnapshot {
         Ok(Box::new(LogReader { link, db, version: *version, now_ms: *now_ms }))
     }
 
-    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
-        self.queues()?.stats(queue)
-    }
-
-    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
-        PostgresSnapshot::queues(self)?.names(count_max)
-    }
-
-    fn peek(
-        &mut self,
-        queue: &str,
-        peek: Peek,
-        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        PostgresSnapshot::queues(self)?.peek(queue, peek, visit)
-    }
-
-    fn dead_letters(
-        &mut self,
-        queue: &str,
-        after: (i64, i64),
-        visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        PostgresSnapshot::queues(self)?.letters(queue, after, visit)
-    }
-
-    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
-        PostgresSnapshot::queues(self)?.letter(queue, id)
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
+        let db = self.shared.db;
+        let open = self.open()?;
+        Ok(Box::new(QueueReader { link: &open.link, db, now_ms: open.now_ms }))
     }
 }
 

@@ -372,9 +372,6 @@ impl OpenTransaction {
     }
 
     /// Changes the settings of the replication log and of the history. Returns what was turned off.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn set_log(&self, settings: &LogSettings, origin: Origin) -> Result<TurnedOff> {
         replication::set(&self.link, self.db, &self.row, settings, origin)
     }
@@ -410,9 +407,6 @@ impl OpenTransaction {
 
     /// Logs what it has made of messages without a batch, as a commit of its own if the log has messages or
     /// `commits` says so.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub(super) fn log_messages(&mut self, changed: &[i64], commits: bool) -> Result<()> {
         let logs_messages = self.row.log_parts.has_messages();
         if changed.is_empty() || !(commits || logs_messages) {

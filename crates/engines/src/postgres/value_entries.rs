@@ -139,9 +139,6 @@ impl PointArguments {
     }
 
     /// As [`entries_of`], by value.
-    ///
-    /// # Errors
-    /// As [`entries_of`].
     pub(super) fn into_points(self, rows: &[Row]) -> Result<Points> {
         let entries = entries_of(&self.points, rows)?;
         Ok(self.points.into_iter().zip(entries).collect())
@@ -172,9 +169,6 @@ type Place = (Vec<u8>, Vec<u8>);
 
 /// Visits the entries of an index with `lo <= entry < hi`, in order or in reverse, until the visitor returns
 /// `false`.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn walk(
     link: &Link,
     (db, id): (i64, i64),
@@ -233,9 +227,6 @@ fn shown(same: &mut Vec<Vec<u8>>, reverse: bool, show: &mut impl FnMut(&[u8]) ->
 }
 
 /// Deletes entries of an index, at most `max`; whether there may be more.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn delete_some(link: &Link, (db, id): (i64, i64), max: usize) -> Result<bool> {
     let some = "WITH old AS MATERIALIZED (SELECT ctid AS place FROM openkv.value_entries \
                 WHERE db = $1 AND id = $2 LIMIT $3) \

@@ -92,9 +92,6 @@ impl KnownIndexes {
 
     /// The value indexes of a snapshot, in which their list has changed so often: those that are known, or else
     /// those of the answer to [`LIST`].
-    ///
-    /// # Errors
-    /// Those of `list`.
     pub(super) fn of_snapshot(
         &self,
         revision: i64,
@@ -106,9 +103,6 @@ impl KnownIndexes {
 
     /// As [`KnownIndexes::of_snapshot`], for a transaction that has the lock of the database's row. The known list may
     /// have changed more often: a standby that has taken over may lack the last changes.
-    ///
-    /// # Errors
-    /// Those of `list`.
     pub(super) fn of_locked(
         &self,
         revision: i64,
@@ -180,18 +174,12 @@ fn info(row: &Row) -> Result<ValueIndexInfo> {
 }
 
 /// Whether a value index has a name.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn has_name(link: &Link, db: i64, name: &str) -> Result<bool> {
     let listed = read(&link.query((LIST, vec![&db]))?)?;
     Ok(listed.iter().any(|index| index.spec().name == name))
 }
 
 /// Stores a definition, or finds the same one. `revision`: the number of changes of the list so far.
-///
-/// # Errors
-/// As [`crate::Indexer::create_value_index`].
 pub(super) fn create(
     link: &Link,
     (db, revision): (i64, i64),
@@ -231,9 +219,6 @@ pub(super) fn create(
 }
 
 /// Removes a definition; `false` if there is none of this name. Steps of building delete the entries.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn remove(link: &Link, db: i64, choice: &IndexChoice) -> Result<bool> {
     let IndexChoice::Name(name) = choice else { return Ok(false) };
     let listed = read(&link.query((LIST, vec![&db]))?)?;
@@ -276,9 +261,6 @@ impl<'r> Older<'r> {
 }
 
 /// One step of building an index, or of deleting the entries of a dropped one. Returns whether more is to be done.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn build(link: &Link, db: i64, entries: &mut Entries, now_ms: i64) -> Result<bool> {
     let rows = link.query((SITE, vec![&db]))?;
     let Some(row) = rows.first() else { return Ok(false) };

@@ -8,9 +8,19 @@ use openkv_core::model::{
 
 use super::damaged;
 
+/// [`SEGMENT_BYTES`], for the text of a statement.
+macro_rules! segment_bytes {
+    () => {
+        64
+    };
+}
+#[cfg(feature = "postgres")]
+pub(crate) use segment_bytes;
+
 /// What a segment counts beside its changes, in bytes: about what its row and its entries in indexes take. So a bound
 /// of bytes also bounds segments without changes.
 pub(crate) const SEGMENT_BYTES: u64 = 64;
+const _: () = assert!(SEGMENT_BYTES == segment_bytes!());
 
 /// The bounds of a log that a feed turns on: its readers may be away for days.
 pub(crate) const FEED_BOUNDS: LogBounds =

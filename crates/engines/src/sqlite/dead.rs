@@ -3,10 +3,12 @@
 use rusqlite::Connection;
 
 use super::deno_queue::DenoCounts;
+use super::peek::PeekReader;
 use super::statement::{Run, Statement};
+use crate::Queues;
 use openkv_core::model::{
-    DeadLetter, DeadLetterChange, GROUP_QUEUES, LIMITED_QUEUES, PAUSED_QUEUES, QueueStats, Reason,
-    Result, groups_range,
+    DeadLetter, DeadLetterChange, Error, GROUP_QUEUES, LIMITED_QUEUES, PAUSED_QUEUES, Peek,
+    PeekCursor, Peeked, QueueStats, Reason, Result, groups_range,
 };
 
 /// A dead letter keeps all fields of its message, so that it can be requeued.
@@ -148,6 +150,7 @@ pub(super) struct QueueReader {
     /// Whether Deno keeps the messages of its queue in this file.
     is_denos: bool,
     prepared: Option<Statements>,
+    peek: PeekReader,
 }
 
 struct Statements {
@@ -187,7 +190,7 @@ macro_rules! names {
 
 impl QueueReader {
     pub(super) fn new(is_denos: bool) -> Self {
-        Self { is_denos, prepared: None }
+        Self { is_denos, prepared: None, peek: PeekReader::default() }
     }
 
     /// Prepares them on the connection of `on`.
@@ -220,13 +223,24 @@ impl QueueReader {
         };
         Ok(self.prepared.insert(statements))
     }
+}
 
-    pub(super) fn stats(&mut self, on: &Statement, queue: &str, now_ms: i64) -> Result<QueueStats> {
-        let Statements { waiting, locked, dead, paused, denos, .. } = self.statements(on)?;
+/// The queues in a snapshot, by the statements of a reader.
+pub(super) struct QueueView<'s> {
+    pub(super) reader: &'s mut QueueReader,
+    /// A statement of the same connection.
+    pub(super) on: &'s Statement,
+    pub(super) now_ms: i64,
+}
+
+impl Queues for QueueView<'_> {
+    fn stats(&mut self, queue: &str) -> Result<QueueStats> {
+        let Statements { waiting, locked, dead, paused, denos, .. } =
+            self.reader.statements(self.on)?;
         let denos = denos.as_mut().filter(|_| queue.is_empty());
-        let of_deno = denos.map(|denos| denos.stats(now_ms)).transpose()?.unwrap_or_default();
-        let (waiting, due) = counts(waiting, queue, now_ms)?;
-        let (locked, lost) = counts(locked, queue, now_ms)?;
+        let of_deno = denos.map(|denos| denos.stats(self.now_ms)).transpose()?.unwrap_or_default();
+        let (waiting, due) = counts(waiting, queue, self.now_ms)?;
+        let (locked, lost) = counts(locked, queue, self.now_ms)?;
         let dead = dead.run().text(1, queue).first_int()?.unwrap_or(0).cast_unsigned();
         let mark = paused.run().text(1, PAUSED_QUEUES).text(2, queue).first_int()?;
         Ok(QueueStats {
@@ -238,8 +252,8 @@ impl QueueReader {
         })
     }
 
-    pub(super) fn names(&self, on: &Statement, count_max: usize) -> Result<Vec<String>> {
-        let mut names = on.beside(match self.is_denos {
+    fn names(&mut self, count_max: usize) -> Result<Vec<String>> {
+        let mut names = self.on.beside(match self.reader.is_denos {
             true => names!(
                 "UNION SELECT '' WHERE EXISTS (SELECT 1 FROM queue) \
                  OR EXISTS (SELECT 1 FROM queue_running) "
@@ -252,15 +266,27 @@ impl QueueReader {
         run.all(|run| run.column_text(0))
     }
 
-    pub(super) fn letters(
+    fn peek(
         &mut self,
-        on: &Statement,
+        queue: &str,
+        peek: Peek,
+        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
+    ) -> Result<()> {
+        if self.reader.is_denos && queue.is_empty() {
+            return Err(Error::unsupported(
+                "peek: Deno keeps the messages of the default queue of this file; name a queue",
+            ));
+        }
+        self.reader.peek.visit(self.on, queue, peek, self.now_ms, visit)
+    }
+
+    fn dead_letters(
+        &mut self,
         queue: &str,
         after: (i64, i64),
-        now_ms: i64,
         visit: &mut dyn FnMut(DeadLetter) -> bool,
     ) -> Result<()> {
-        let run = self.statements(on)?.list.run().int(1, now_ms).text(2, queue);
+        let run = self.reader.statements(self.on)?.list.run().int(1, self.now_ms).text(2, queue);
         let mut run = run.int(3, after.0).int(4, after.1);
         while run.step()? {
             if !visit(letter_of(&run)) {
@@ -270,14 +296,15 @@ impl QueueReader {
         Ok(())
     }
 
-    pub(super) fn letter(
-        &mut self,
-        on: &Statement,
-        queue: &str,
-        id: i64,
-        now_ms: i64,
-    ) -> Result<Option<DeadLetter>> {
-        let run = self.statements(on)?.one.run().int(1, now_ms).text(2, queue).int(3, id);
+    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
+        let run = self
+            .reader
+            .statements(self.on)?
+            .one
+            .run()
+            .int(1, self.now_ms)
+            .text(2, queue)
+            .int(3, id);
         run.first(letter_of)
     }
 }

@@ -244,10 +244,10 @@ mod tests {
         }
         let mut reader = engine.reader().unwrap();
         let mut look = |snapshot: &mut dyn Snapshot| {
-            assert_eq!(snapshot.queues(10)?, [""]);
+            assert_eq!(snapshot.queues()?.names(10)?, [""]);
             let stats =
                 QueueStats { pending: 3, delayed: 1, processing: 2, ..QueueStats::default() };
-            assert_eq!(snapshot.queue_stats("")?, stats);
+            assert_eq!(snapshot.queues()?.stats("")?, stats);
             Ok(())
         };
         reader.read(now, &mut look).unwrap();

@@ -8,11 +8,11 @@ use super::snapshot::{ReadStatements, expired, show};
 use super::statement::{Run, Statement};
 use super::values::{encoding, stamp};
 use crate::replication::{no_longer, only_entries};
-use crate::{FeedState, Finder, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, Queues, ReplicationLog, Snapshot};
 use openkv_core::codec::replaced::Place;
 use openkv_core::model::{
-    DeadLetter, Error, HitVisitor, IndexInfo, Moment, Peek, PeekCursor, Peeked, QueueStats, Result,
-    Row, Search, Seen, Stats, Step, Versionstamp, Walk,
+    Error, HitVisitor, IndexInfo, Moment, Result, Row, Search, Seen, Stats, Step, Versionstamp,
+    Walk,
 };
 
 /// The statements of a reader of the past.
@@ -237,33 +237,7 @@ impl Snapshot for PastSnapshot<'_> {
         Err(only_entries("history"))
     }
 
-    fn queue_stats(&mut self, _queue: &str) -> Result<QueueStats> {
-        Err(only_entries("queues"))
-    }
-
-    fn queues(&mut self, _count_max: usize) -> Result<Vec<String>> {
-        Err(only_entries("queues"))
-    }
-
-    fn peek(
-        &mut self,
-        _queue: &str,
-        _peek: Peek,
-        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        Err(only_entries("queues"))
-    }
-
-    fn dead_letters(
-        &mut self,
-        _queue: &str,
-        _after: (i64, i64),
-        _visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        Err(only_entries("queues"))
-    }
-
-    fn dead_letter(&mut self, _queue: &str, _id: i64) -> Result<Option<DeadLetter>> {
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
         Err(only_entries("queues"))
     }
 }

@@ -130,7 +130,7 @@ impl Statements {
 }
 
 impl PeekReader {
-    /// As [`crate::Snapshot::peek`].
+    /// As [`crate::Queues::peek`].
     pub(super) fn visit(
         &mut self,
         on: &Statement,

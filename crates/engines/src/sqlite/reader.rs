@@ -136,27 +136,20 @@ impl SqliteReader {
 }
 
 impl Reader for SqliteReader {
-    fn read(
+    fn read_within(
         &mut self,
         now_ms: i64,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
-    ) -> Result<()> {
-        self.refresh()?;
-        let done = Self::run(&mut self.rows, self.past.as_mut(), now_ms, job);
-        self.after(done)
-    }
-
-    fn read_while(
-        &mut self,
-        now_ms: i64,
-        goes_on: &GoesOn,
+        goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
         // Starting and ending a transaction must not be interrupted.
         self.refresh()?;
         let (rows, past) = (&mut self.rows, self.past.as_mut());
-        let done =
-            interruptible(&mut self.connection, goes_on, |_| Self::run(rows, past, now_ms, job));
+        let run = || Self::run(rows, past, now_ms, job);
+        let done = match goes_on {
+            None => run(),
+            Some(goes_on) => interruptible(&mut self.connection, goes_on, |_| run()),
+        };
         self.after(done)
     }
 

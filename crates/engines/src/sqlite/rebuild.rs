@@ -37,9 +37,6 @@ pub struct Rebuild {
 
 impl Rebuild {
     /// Opens a closed copy. Removes its log and its history.
-    ///
-    /// # Errors
-    /// As [`SqliteEngine::open`].
     pub fn open(path: &Path) -> Result<Self> {
         let engine = SqliteEngine::open(path, false, BUSY)?;
         let mut writer = engine.writer()?;
@@ -55,9 +52,6 @@ impl Rebuild {
     }
 
     /// Commits what was repeated, and returns a reader.
-    ///
-    /// # Errors
-    /// Errors of the file.
     pub fn reader(&mut self) -> Result<SqliteReader> {
         self.commit()?;
         self.engine.reader()
@@ -92,9 +86,6 @@ impl Rebuild {
     }
 
     /// Removes all entries outside of a range, all messages, and all search indexes.
-    ///
-    /// # Errors
-    /// Errors of the file.
     pub fn keep_only(&mut self, range: &KeyRange) -> Result<()> {
         self.commit()?;
         let indexes = self.engine.index_names()?;
@@ -116,9 +107,6 @@ impl Rebuild {
     }
 
     /// Completes the file: rewrites it without free pages if `compact`, gives it a new incarnation, and closes it.
-    ///
-    /// # Errors
-    /// Errors of the file.
     pub fn finish(mut self, compact: bool) -> Result<()> {
         self.commit()?;
         self.writer.connection().execute_batch(identity::RENEW).map_err(failure)?;

@@ -4,22 +4,20 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::dead::QueueReader;
+use super::dead::{QueueReader, QueueView};
 use super::feed::FeedExtent;
 use super::fulltext;
 use super::layout::SPILLED;
 use super::measure::Measure;
-use super::peek::PeekReader;
 use super::replication_log::LogReader;
 use super::statement::{Run, Statement};
 use super::value_index::ValueReader;
 use super::values::{encoding, shown, stamp};
 use super::walk::Walker;
-use crate::{FeedState, Finder, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, Queues, ReplicationLog, Snapshot};
 use openkv_core::index::ValueIndex;
 use openkv_core::model::{
-    DeadLetter, Encoding, Error, HitVisitor, IndexInfo, Peek, PeekCursor, Peeked, QueueStats,
-    Result, Row, Search, Seen, Stats, Step, Walk,
+    Encoding, HitVisitor, IndexInfo, Result, Row, Search, Seen, Stats, Step, Walk,
 };
 
 /// The statements that read entries and messages.
@@ -31,7 +29,6 @@ pub(super) struct ReadStatements {
     log: Option<LogReader>,
     pub(super) walker: Walker,
     queues: QueueReader,
-    peek: PeekReader,
     /// The format of the file's values.
     file: Encoding,
     measure: Measure,
@@ -50,7 +47,6 @@ impl ReadStatements {
             log: None,
             walker: Walker::new(connection)?,
             queues: QueueReader::new(file == Encoding::V8),
-            peek: PeekReader::default(),
             file,
             measure: Measure::new(connection)?,
             values: ValueReader::default(),
@@ -154,39 +150,9 @@ impl Snapshot for ReadStatements {
         self.walker.walk(walk, self.now_ms, visit)
     }
 
-    fn queue_stats(&mut self, queue: &str) -> Result<QueueStats> {
-        self.queues.stats(&self.get, queue, self.now_ms)
-    }
-
-    fn queues(&mut self, count_max: usize) -> Result<Vec<String>> {
-        self.queues.names(&self.get, count_max)
-    }
-
-    fn peek(
-        &mut self,
-        queue: &str,
-        peek: Peek,
-        visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        if self.file == Encoding::V8 && queue.is_empty() {
-            return Err(Error::unsupported(
-                "peek: Deno keeps the messages of the default queue of this file; name a queue",
-            ));
-        }
-        self.peek.visit(&self.get, queue, peek, self.now_ms, visit)
-    }
-
-    fn dead_letters(
-        &mut self,
-        queue: &str,
-        after: (i64, i64),
-        visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        self.queues.letters(&self.get, queue, after, self.now_ms, visit)
-    }
-
-    fn dead_letter(&mut self, queue: &str, id: i64) -> Result<Option<DeadLetter>> {
-        self.queues.letter(&self.get, queue, id, self.now_ms)
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
+        let (reader, on, now_ms) = (&mut self.queues, &self.get, self.now_ms);
+        Ok(Box::new(QueueView { reader, on, now_ms }))
     }
 }
 

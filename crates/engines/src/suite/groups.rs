@@ -73,7 +73,7 @@ pub(super) fn groups_take_turns(engine: &impl Engine) {
     assert_eq!(of_many, (10..20).collect::<Vec<_>>());
     // Nothing is left of them.
     assert_eq!(next(&mut writer), None);
-    let names = read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queues(10));
+    let names = read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queues()?.names(10));
     assert!(names.is_empty(), "{names:?}");
 }
 
@@ -175,7 +175,7 @@ pub(super) fn a_group_is_paused_drained_and_looked_at(engine: &impl Engine) {
     assert_eq!(first.id, ids[0]);
     let mut seen = Vec::new();
     read(&mut engine.reader().unwrap(), NOW, |snapshot| {
-        snapshot.peek("mail", Peek::default(), &mut |row, cursor| {
+        snapshot.queues()?.peek("mail", Peek::default(), &mut |row, cursor| {
             seen.push((row.id, cursor.place.state()));
             true
         })

@@ -30,13 +30,13 @@ fn messages_in(reader: &mut impl Reader) -> Messages {
     read(reader, NOW, |snapshot| {
         let mut found = Messages::new();
         for queue in [QUEUES[0], QUEUES[1], SCHEDULES_QUEUE] {
-            snapshot.peek(queue, Peek::default(), &mut |message, _| {
+            snapshot.queues()?.peek(queue, Peek::default(), &mut |message, _| {
                 let attempts = message.lock_end_ms.is_none().then_some(message.attempts);
                 let facts = (message.priority, attempts, message.enqueued_ms, message.due_ms);
                 found.insert(message.id, format!("{queue} {facts:?} {:?}", message.value));
                 true
             })?;
-            snapshot.dead_letters(queue, (i64::MIN, i64::MIN), &mut |letter| {
+            snapshot.queues()?.dead_letters(queue, (i64::MIN, i64::MIN), &mut |letter| {
                 found.insert(letter.id, format!("{queue} {letter:?}"));
                 true
             })?;
@@ -234,7 +234,7 @@ pub(super) fn all_that_one_batch_does_is_logged(engine: &impl Engine) {
     let report = apply_at(&mut writer, work, later);
     assert_eq!((report.lost, report.deliveries[0].len()), (2, 1));
     let expected = read(&mut reader, later, |snapshot| {
-        let letters = snapshot.queue_stats("mail")?;
+        let letters = snapshot.queues()?.stats("mail")?;
         Ok((letters.pending + letters.delayed + letters.processing, letters.dead))
     });
     assert_eq!(expected, (3, 1), "the retry, and both new ones; the one without a retry");

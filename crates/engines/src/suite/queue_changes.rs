@@ -13,7 +13,7 @@ fn change(writer: &mut impl Writer, queue: &str, change: QueueChange, now_ms: i6
 }
 
 fn is_paused(engine: &impl Engine, queue: &str) -> bool {
-    read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queue_stats(queue)).paused
+    read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queues()?.stats(queue)).paused
 }
 
 pub(super) fn a_paused_queue_delivers_nothing(engine: &impl Engine) {
@@ -27,7 +27,7 @@ pub(super) fn a_paused_queue_delivers_nothing(engine: &impl Engine) {
     // Only the lock of the running message is to be looked at.
     assert_eq!(writer.next_message_ms("mail").unwrap(), Some(NOW + 1000));
     assert_eq!(stats(engine, NOW), [1, 0, 1, 0]);
-    let names = read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queues(10));
+    let names = read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.queues()?.names(10));
     assert_eq!(names, [PAUSED_QUEUES, "mail"]);
     // What is under way ends as ever, and a failure waits.
     assert_eq!(end(&mut writer, failed(&running[0], "no"), NOW).settled, [true]);

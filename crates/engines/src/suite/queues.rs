@@ -35,14 +35,14 @@ pub(super) fn failed(delivery: &Delivery, reason: &str) -> Settlement {
 
 pub(super) fn stats(engine: &impl Engine, now_ms: i64) -> [u64; 4] {
     let mut reader = engine.reader().unwrap();
-    let found = read(&mut reader, now_ms, |snapshot| snapshot.queue_stats("mail"));
+    let found = read(&mut reader, now_ms, |snapshot| snapshot.queues()?.stats("mail"));
     [found.pending, found.delayed, found.processing, found.dead]
 }
 
 fn letters(engine: &impl Engine, queue: &str, after: (i64, i64), now_ms: i64) -> Vec<DeadLetter> {
     read(&mut engine.reader().unwrap(), now_ms, |snapshot| {
         let mut found = Vec::new();
-        snapshot.dead_letters(queue, after, &mut |letter| {
+        snapshot.queues()?.dead_letters(queue, after, &mut |letter| {
             found.push(letter);
             found.len() < 2
         })?;
@@ -323,7 +323,7 @@ fn listed(
     loop {
         let page = read(&mut engine.reader().unwrap(), at_ms, |snapshot| {
             let mut page = Vec::new();
-            snapshot.peek(queue, peek, &mut |message, cursor| {
+            snapshot.queues()?.peek(queue, peek, &mut |message, cursor| {
                 page.push((message, cursor));
                 page.len() < 2
             })?;
@@ -411,7 +411,7 @@ pub(super) fn peek_lists_in_the_order_of_delivery(engine: &impl Engine) {
         let [pending, delayed, processing] = MessageState::ALL.map(|state| listed(Some(state)));
         assert!([&pending, &delayed, &processing].iter().all(|list| !list.is_empty()), "{queue:?}");
         let counts =
-            read(&mut engine.reader().unwrap(), now_ms, |snapshot| snapshot.queue_stats(queue));
+            read(&mut engine.reader().unwrap(), now_ms, |snapshot| snapshot.queues()?.stats(queue));
         assert_eq!(counts.pending as usize, pending.len());
         assert_eq!(counts.delayed as usize, delayed.len());
         assert_eq!(counts.processing as usize, processing.len());
@@ -445,7 +445,7 @@ pub(super) fn a_message_is_deleted_while_no_consumer_has_it(engine: &impl Engine
     enqueue(&mut writer, vec![message(1), keyed.clone(), later]);
     let ids = read(&mut engine.reader().unwrap(), NOW, |snapshot| {
         let mut ids = [0; 4];
-        snapshot.peek("mail", Peek::default(), &mut |message, _| {
+        snapshot.queues()?.peek("mail", Peek::default(), &mut |message, _| {
             ids[usize::from(message.value[0])] = message.id;
             true
         })?;
@@ -510,7 +510,8 @@ pub(super) fn stats_count_every_state(engine: &impl Engine) {
 
 pub(super) fn queues_are_listed_while_they_have_a_message_in_any_state(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
-    let mut listed = |max| read(&mut reader, NOW, |snapshot| snapshot.queues(max)).join(" ");
+    let mut listed =
+        |max| read(&mut reader, NOW, |snapshot| snapshot.queues()?.names(max)).join(" ");
     assert_eq!(listed(9), "");
     let of = |queue: &str| Message { queue: queue.into(), ..message(1) };
     let later = Message { due: Time::At(NOW + 50), ..of("later") };

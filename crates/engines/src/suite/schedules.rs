@@ -57,7 +57,7 @@ pub(super) fn fire(writer: &mut impl Writer, now_ms: i64) -> usize {
 fn listed(engine: &impl Engine, now_ms: i64) -> Vec<(String, i64)> {
     read(&mut engine.reader().unwrap(), now_ms, |snapshot| {
         let mut found = Vec::new();
-        snapshot.peek(SCHEDULES_QUEUE, Peek::default(), &mut |row, _| {
+        snapshot.queues()?.peek(SCHEDULES_QUEUE, Peek::default(), &mut |row, _| {
             let kept = schedule::decode(&row.value).unwrap();
             assert_eq!(kept.queue, "mail");
             found.push((kept.schedule.name().to_owned(), row.due_ms));

@@ -151,6 +151,11 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// All entries of a range.
+    pub(crate) fn all(bounds: Bounds) -> Self {
+        Self { bounds, reverse: false, keys_only: false, depth: None, filter: None }
+    }
+
     fn scan(&self, store: &Store) -> Result<Scan> {
         let filter = self.filter.as_deref();
         Ok(Scan {

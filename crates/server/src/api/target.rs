@@ -94,12 +94,7 @@ fn unambiguous(name: &str, text: &str) -> Result<Key, Problem> {
 
 /// The path of a request inside the API of its database.
 pub(super) fn path_in_api<'r>(client: &Client, uri: &'r Uri) -> &'r str {
-    let path = uri.path();
-    let path = match client.serving.catalog.is_folder() {
-        true => path.get(1..).and_then(|path| path.find('/').and_then(|at| path.get(at..))),
-        false => Some(path),
-    };
-    path.and_then(|path| path.strip_prefix(BASE)).unwrap_or_default()
+    client.path_below(BASE, uri)
 }
 
 /// The key of an entry: the segments of the path, each of which is a string, or the parameter

@@ -171,11 +171,6 @@ enum Stream {
     Ended,
 }
 
-/// All entries of a range.
-fn all_of(bounds: Bounds) -> Selection {
-    Selection { bounds, reverse: false, keys_only: false, depth: None, filter: None }
-}
-
 pub(super) fn range_of(bounds: &Bounds) -> KeyRange {
     let key = |bytes: &[u8]| Key::from_encoded(bytes.to_vec());
     KeyRange { start: key(&bounds.start), end: key(&bounds.end) }
@@ -198,7 +193,7 @@ impl Listing {
             None => match self.further.pop_front() {
                 Some(next) => {
                     self.whole = next.clone();
-                    self.selection = all_of(next);
+                    self.selection = Selection::all(next);
                 }
                 None => is_last = true,
             },
@@ -318,7 +313,7 @@ pub(crate) async fn follow(client: &Admitted, asked: Follow) -> Answered {
             place: Some(place),
             whole: first.clone(),
             further,
-            selection: all_of(first),
+            selection: Selection::all(first),
             followed,
             position: None,
             events: Some(shown),

@@ -71,9 +71,6 @@ impl Catalog {
     }
 
     /// The objects with the commits of a history after this one, with their sizes.
-    ///
-    /// # Errors
-    /// Errors of the target.
     pub(super) fn segments_after(
         &self,
         timeline: Timeline,

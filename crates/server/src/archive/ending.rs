@@ -19,9 +19,6 @@ pub(super) struct Ending {
 
 /// Finds the last sound object with commits after `oldest`, the oldest snapshot. `removed` is told about each
 /// damaged one behind it, which is removed: objects that are written again would overlap with it.
-///
-/// # Errors
-/// Errors of the target.
 pub(super) fn last(
     target: &Target,
     timeline: Timeline,

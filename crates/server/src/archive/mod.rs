@@ -220,9 +220,6 @@ pub fn verify(target: &str, scratch: &Path, progress: Progress<'_>) -> Result<Ve
 }
 
 /// Removes what no restore to a time since `oldest_ms` needs.
-///
-/// # Errors
-/// As [`list`].
 pub fn remove_before(target: &str, oldest_ms: i64) -> Result<Removed> {
     prune::by_retention(&prune::open(target)?, oldest_ms)
 }

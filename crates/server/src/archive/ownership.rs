@@ -162,9 +162,6 @@ impl Ownership {
     }
 
     /// Must be called before a write: renews an ownership that may be over soon.
-    ///
-    /// # Errors
-    /// As [`Ownership::renew`].
     pub(super) fn hold(&mut self) -> Result<(), Failure> {
         if self.renewed.elapsed() < self.lease / 2 { Ok(()) } else { self.renew(None) }
     }
@@ -180,9 +177,6 @@ impl Ownership {
     }
 
     /// Ends it, so that another archiver need not wait.
-    ///
-    /// # Errors
-    /// As [`Ownership::renew`].
     pub(super) fn release(&mut self, archived: Option<Archived>) -> Result<(), Failure> {
         let archived = archived.or(self.manifest.archived);
         self.write(Manifest { owner: None, archived, ..self.manifest.clone() })

@@ -16,9 +16,6 @@ pub struct Removed {
 
 /// Removes everything that no restore to a time since `oldest_ms` needs. The segments go first, and of the
 /// snapshots the oldest: what is left is an archive at any time.
-///
-/// # Errors
-/// Errors of the target.
 pub(super) fn by_retention(catalog: &Catalog, oldest_ms: i64) -> Result<Removed> {
     let mut histories = Vec::new();
     for timeline in catalog.timelines() {

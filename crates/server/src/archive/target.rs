@@ -10,9 +10,6 @@ use openkv_core::model::Result;
 pub(super) use openkv_engines::objects::{Created, READS, Target, Version};
 
 /// As [`Target::open`]; in tests also a store that [`add_test_store`] has added.
-///
-/// # Errors
-/// As [`Target::open`].
 pub(super) fn open(text: &str, create: bool) -> Result<Target> {
     #[cfg(test)]
     if let Some(objects) = test_store(text) {

@@ -26,11 +26,6 @@ use openkv_core::interchange::plain_json;
 use openkv_core::model::{Error, FRAMES_ANSWER_BYTES_MAX, Mutation, WriteParts};
 use std::sync::Arc;
 
-/// All entries of a range.
-pub(super) fn all_of(bounds: Bounds) -> Selection {
-    Selection { bounds, reverse: false, keys_only: false, depth: None, filter: None }
-}
-
 /// Up to `limit` entries, however large they are, with the memory that they take.
 pub(super) async fn first(
     client: &Client,
@@ -80,7 +75,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
     let bounds = Bounds::within(query.key("prefix")?, query.key("start")?, query.key("end")?)?;
     let reverse = query.get("reverse") == Some("true");
     let limit = limit_of_text(query.get("limit"))?;
-    listed(&client, Selection { reverse, ..all_of(bounds) }, limit).await
+    listed(&client, Selection { reverse, ..Selection::all(bounds) }, limit).await
 }
 
 /// Lists entries, with conditions.
@@ -90,7 +85,8 @@ pub(super) async fn list_in_body(client: Extension<Admitted>, request: Request) 
     let prefix = members.given("prefix").map_or(Ok(None), prefix_of_json)?;
     let bounds = Bounds::within(prefix, key("start")?, key("end")?)?;
     let filter = filter::of_json(members.given("where"), now_ms())?;
-    let selection = Selection { reverse: members.is_true("reverse"), filter, ..all_of(bounds) };
+    let selection =
+        Selection { reverse: members.is_true("reverse"), filter, ..Selection::all(bounds) };
     listed(&client, selection, limit_of_member(&members)?).await
 }
 
@@ -111,7 +107,7 @@ pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answ
 pub(super) async fn count(client: Extension<Admitted>, request: Request) -> Answered {
     let query = Query::of(&client, request.uri());
     let bounds = Bounds::within(query.key("prefix")?, None, None)?;
-    let selection = Selection { keys_only: true, ..all_of(bounds) };
+    let selection = Selection { keys_only: true, ..Selection::all(bounds) };
     let count = crate::api::entries::count(&client, &selection).await?;
     Ok(json(&serde_json::json!({ "count": count }))?)
 }
@@ -135,7 +131,7 @@ pub(super) async fn paginate(client: Extension<Admitted>, request: Request) -> A
         bounds.resume(cursor, reverse)?;
     }
     let limit = limit_of_text(query.get("limit"))?;
-    let found = page(&client, &Selection { reverse, ..all_of(bounds) }, limit).await?;
+    let found = page(&client, &Selection { reverse, ..Selection::all(bounds) }, limit).await?;
     let entries = &found.entries.entries;
     let last = entries.last().filter(|_| found.entries.has_more);
     let cursor = last.map(|entry| whole.cursor(&entry.key));

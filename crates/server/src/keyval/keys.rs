@@ -71,12 +71,7 @@ pub(super) fn list(text: &str) -> impl Iterator<Item = &str> {
 
 /// The path of a request below the base of its database.
 pub(super) fn path_below_base<'r>(client: &Client, uri: &'r Uri) -> &'r str {
-    let path = uri.path();
-    let path = match client.serving.catalog.is_folder() {
-        true => path.get(1..).and_then(|path| path.find('/').and_then(|at| path.get(at..))),
-        false => Some(path),
-    };
-    path.and_then(|path| path.strip_prefix(BASE)).unwrap_or_default()
+    client.path_below(BASE, uri)
 }
 
 /// The key in the path of a request.

@@ -8,7 +8,6 @@ use hyper::StatusCode;
 use serde::Serialize;
 
 use super::answer;
-use super::entries::all_of;
 use super::queue::{Stats, counted};
 use crate::answer::{answer as answered, whole};
 use crate::api::admit::Admitted;
@@ -81,7 +80,8 @@ struct Storage {
 
 async fn figures(client: &Client) -> Result<(MetricsSnapshot, Stats, Storage), Problem> {
     let found = snapshot(&*store_of(&client.database).await?).await?;
-    let selection = Selection { keys_only: true, ..all_of(Bounds::within(None, None, None)?) };
+    let selection =
+        Selection { keys_only: true, ..Selection::all(Bounds::within(None, None, None)?) };
     let entries = count(client, &selection).await?;
     let storage = Storage { entries, size_bytes: found.sizes.database_bytes };
     Ok((found, counted(client).await?, storage))

@@ -7,11 +7,12 @@ use axum::extract::Request;
 use serde::Serialize;
 
 use super::answer::entry_body;
-use super::entries::{all_of, first};
+use super::entries::first;
 use super::keys::{Query, list, of_text, to_text};
 use super::number::limit_of_text;
 use super::watch::last_id;
 use crate::api::admit::Admitted;
+use crate::api::entries::Selection;
 use crate::api::entries::{Entry, entries};
 use crate::api::envelope::{answered, hex};
 use crate::api::media::Form;
@@ -86,7 +87,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let (mut found, mut claims): (Vec<Entry>, Vec<_>) = (Vec::new(), Vec::new());
     for range in ranges {
         if found.len() < limit {
-            let (more, held) = first(&client, all_of(range), limit - found.len()).await?;
+            let (more, held) = first(&client, Selection::all(range), limit - found.len()).await?;
             found.extend(more);
             claims.extend(held);
         }

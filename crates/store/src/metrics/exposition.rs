@@ -19,9 +19,6 @@ pub fn exposition(snapshot: &MetricsSnapshot) -> Result<String> {
 }
 
 /// The text of a server's metrics with those of a replica, which serves these watches and feeds itself.
-///
-/// # Errors
-/// As [`exposition`].
 pub fn exposition_with_replica(
     of_server: &str,
     replica: &ReplicaFigures,
@@ -44,9 +41,6 @@ pub fn exposition_with_replica(
 
 /// The text of the snapshots of several databases, and of the archivers of others, each metric with the name
 /// of its database as the label `database`.
-///
-/// # Errors
-/// As [`exposition`].
 pub fn exposition_of_many(
     snapshots: &[(String, MetricsSnapshot)],
     archives: &[(String, ArchiveFigures)],

@@ -144,9 +144,6 @@ pub fn write_grant(rights: u8, left_ms: u64) -> Vec<u8> {
 }
 
 /// Decodes an answer about a token.
-///
-/// # Errors
-/// As [`read_answer`].
 pub fn read_grant(body: &[u8]) -> Result<Result<(u8, u64), Error>, &'static str> {
     let answer = match read_answer(body)? {
         Ok(answer) => answer,

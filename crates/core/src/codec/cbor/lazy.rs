@@ -253,9 +253,6 @@ impl<'a> ItemRef<'a> {
     }
 
     /// The item after this one.
-    ///
-    /// # Errors
-    /// As [`ItemRef::open`].
     pub fn next(self, lazy: &mut LazyReader<'a>) -> Result<Self, Malformed> {
         let Self { mut reader, again } = self;
         let mut left: usize = 1;
@@ -285,9 +282,6 @@ impl<'a> ItemRef<'a> {
     }
 
     /// The bytes of the item. They are a value of their own, unless they share an object with an item before them.
-    ///
-    /// # Errors
-    /// As [`ItemRef::open`].
     pub fn bytes(self, lazy: &mut LazyReader<'a>) -> Result<&'a [u8], Malformed> {
         Ok(self.next(lazy)?.reader.since(self.reader.at()))
     }

@@ -1,11 +1,5 @@
 //! Bounds of change feeds and watches.
 
-/// Keys from which a watch caches the entries that it has read.
-pub const WATCH_KNOWN_KEYS_MIN: usize = 32;
-
-/// Bytes of values above which it does not cache them.
-pub const WATCH_KNOWN_BYTES_MAX: usize = 1024 * 1024;
-
 /// Age of a change that a log keeps which a feed has turned on.
 // Public (feeds): age of a change in a log that a feed has turned on, in ms
 pub const FEED_AGE_MS_MAX: i64 = 7 * 86_400_000;

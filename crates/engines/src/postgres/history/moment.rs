@@ -18,10 +18,10 @@ use crate::postgres::link::Link;
 use crate::postgres::pages::seen;
 use crate::postgres::read_transaction::{begin_read, end_read, size};
 use crate::replication::{no_longer, only_entries};
-use crate::{FeedState, Finder, GoesOn, ReplicationLog, Snapshot};
+use crate::{FeedState, Finder, GoesOn, Queues, ReplicationLog, Snapshot};
 use openkv_core::model::{
-    DeadLetter, Error, HitVisitor, IndexInfo, Key, Moment, Needs, Peek, PeekCursor, Peeked,
-    QueueStats, Range, Result, Row, Search, Seen, Stats, Step, Versionstamp, Walk,
+    Error, HitVisitor, IndexInfo, Key, Moment, Needs, Range, Result, Row, Search, Seen, Stats,
+    Step, Versionstamp, Walk,
 };
 
 /// The entries of keys at a moment, behind the beginning of the history. A row without a key carries only that.
@@ -180,33 +180,7 @@ impl Snapshot for PastSnapshot {
         Err(only_entries("history"))
     }
 
-    fn queue_stats(&mut self, _queue: &str) -> Result<QueueStats> {
-        Err(only_entries("queues"))
-    }
-
-    fn queues(&mut self, _count_max: usize) -> Result<Vec<String>> {
-        Err(only_entries("queues"))
-    }
-
-    fn peek(
-        &mut self,
-        _queue: &str,
-        _peek: Peek,
-        _visit: &mut dyn FnMut(Peeked, PeekCursor) -> bool,
-    ) -> Result<()> {
-        Err(only_entries("queues"))
-    }
-
-    fn dead_letters(
-        &mut self,
-        _queue: &str,
-        _after: (i64, i64),
-        _visit: &mut dyn FnMut(DeadLetter) -> bool,
-    ) -> Result<()> {
-        Err(only_entries("queues"))
-    }
-
-    fn dead_letter(&mut self, _queue: &str, _id: i64) -> Result<Option<DeadLetter>> {
+    fn queues(&mut self) -> Result<Box<dyn Queues + '_>> {
         Err(only_entries("queues"))
     }
 }

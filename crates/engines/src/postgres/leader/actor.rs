@@ -81,51 +81,33 @@ impl Actor {
     }
 
     /// Renews its lease, once.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn renew(&self) -> Result<()> {
         self.lease()?.renew(self.deadline())
     }
 
     /// Begins to lead, unless another process leads.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn acquire(&self) -> Result<Option<Lead>> {
         self.renew()?;
         lead::raise(&self.shared, None, self.deadline())
     }
 
     /// Finds out which batches of an epoch have happened.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn resolve(&self, epoch: u64) -> Result<Resolution> {
         lead::try_resolve(&self.shared, epoch, self.deadline())
     }
 
     /// Lets others lead.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn hand_over(&self) -> Result<()> {
         lead::hand_over(&self.shared)
     }
 
     /// Whether a batch has happened.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn look(&self, name: Name) -> Result<bool> {
         has_happened(&self.shared, name, self.deadline())
     }
 
     /// Sends a batch of a leader without its COMMIT; all of a batch without a commit. Answers its name,
     /// or how it ended.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn send(&mut self, commit: Commit) -> Result<std::result::Result<Name, Ending>> {
         let batch = BatchStatements::of(&self.shared, commit);
         let mut lent = self.shared.pool.lend(self.deadline())?;
@@ -171,9 +153,6 @@ impl Actor {
     }
 
     /// Sends the COMMIT of the open transaction.
-    ///
-    /// # Errors
-    /// The error of the server.
     pub fn end(&mut self) -> Result<Ending> {
         match self.open.take() {
             Some(Open::Led { mut lent, is_open, mut answers, count, time_at }) => {

@@ -225,9 +225,6 @@ impl Statements for FetchStatement {
 }
 
 /// The event of a read that has ended.
-///
-/// # Errors
-/// The error of the server.
 pub(super) fn read_event(fetch: FetchId, wanted: &Wanted, answers: Answers) -> Result<Event> {
     let answer = answers.into_iter().next();
     let answer = answer.ok_or_else(|| Error::internal("a read without an answer"))?;

@@ -43,9 +43,6 @@ pub fn from_wire(encoding: i32, bytes: Vec<u8>) -> Result<EncodedValue> {
 }
 
 /// Encodes an entry.
-///
-/// # Errors
-/// As [`to_wire`].
 pub fn entry_to_wire(row: &Row<'_>) -> Result<schema::KvEntry> {
     let (value, encoding) = to_wire(row.encoding, row.value)?;
     let versionstamp = row.stamp.to_bytes().to_vec();
