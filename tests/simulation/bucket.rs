@@ -55,6 +55,11 @@ struct Leading {
     firsts: BTreeMap<u64, u64>,
     /// The objects that it has sent.
     sent: BTreeMap<u64, Vec<u8>>,
+    /// The numbers whose creation has no outcome yet, and those of which an attempt may have happened.
+    creating: BTreeSet<u64>,
+    open: BTreeSet<u64>,
+    /// The first number whose creation has failed, so that the log has a gap there, and whether that is open.
+    gap: Option<(u64, bool)>,
 }
 
 struct Process {
@@ -67,6 +72,8 @@ struct Process {
     /// Thousandths of real time by which its clock is fast.
     drift: u64,
     stopped_until: u64,
+    /// Until then its creations are refused.
+    denied_until: u64,
     watch: LeaseWatch,
     end: EndWatch,
     deletion: Deletion,
@@ -160,6 +167,7 @@ impl World {
             offset: self.rng.below(10_000_000),
             drift: self.rng.below(20),
             stopped_until: 0,
+            denied_until: 0,
             watch: LeaseWatch::with_defect(self.defect),
             end: EndWatch::with_defect(self.defect),
             deletion: Deletion::with_defect(self.defect),
@@ -207,6 +215,7 @@ impl World {
             }
             1 => {
                 // The client repeats it by itself.
+                self.is_open(at, &ask);
                 self.at(self.now + delay, Event::Arrives(at, id, began, ask.clone(), false));
                 let later = self.rng.below(3 * LEASE_MS);
                 self.at(self.now + delay + later, Event::Arrives(at, id, began, ask, true));
@@ -232,7 +241,11 @@ impl World {
         match event {
             Event::Arrives(at, id, began, ask, answers) => {
                 let lag = if self.rng.below(4) == 0 { self.rng.below(LEASE_MS) } else { 0 };
-                let told = self.store.carry_out(ask.clone(), self.now, lag);
+                let is_denied = self.processes[at].denied_until > self.now;
+                let told = match &ask {
+                    Ask::Create(..) if is_denied => Told::Denied,
+                    _ => self.store.carry_out(ask.clone(), self.now, lag),
+                };
                 if !answers {
                     return;
                 }
@@ -287,11 +300,13 @@ impl World {
         Some(self.processes[at].stopped_until).filter(|until| *until > self.now)
     }
 
-    /// A process stops for a while, or ends, as a leader in order or not, and comes back with its copy, without
-    /// it, or with a copy of another past.
+    /// A process loses its credentials or stops for a while, or ends, as a leader in order or not, and comes back with
+    /// its copy, without it, or with a copy of another past.
     fn fault(&mut self) {
         let at = self.rng.below(PROCESSES as u64) as usize;
-        match self.rng.below(5) {
+        match self.rng.below(7) {
+            // Some creations in flight are refused, and others are not: the log gets a gap.
+            5 | 6 => self.processes[at].denied_until = self.now + self.rng.below(200),
             0 | 1 => {
                 let most = if self.rng.below(3) == 0 { 12 * LEASE_MS } else { 2 * LEASE_MS };
                 self.processes[at].stopped_until = self.now + self.rng.below(most);
@@ -385,7 +400,7 @@ impl World {
         });
         let forgets = self.is(ChainDefect::ForgetsIds);
         let Doing::Leading(leading) = &mut self.processes[at].doing else { return };
-        if leading.window.in_flight() >= DEPTH_MAX {
+        if leading.window.in_flight() >= DEPTH_MAX || leading.gap.is_some() {
             self.again.extend(retried);
             return;
         }
@@ -415,6 +430,7 @@ impl World {
                 Step::Create { number, bytes } => {
                     if let Doing::Leading(leading) = &mut self.processes[at].doing {
                         leading.sent.insert(number, bytes.clone());
+                        leading.creating.insert(number);
                     }
                     self.ask(at, Ask::Create(number, bytes));
                 }
@@ -460,6 +476,48 @@ impl World {
         self.states.push(copy.writes.clone());
         self.answered_len = self.answered_len.max(copy.writes.len());
         self.answered.extend(writes);
+    }
+
+    /// An attempt of a creation has no answer, or is not the first one.
+    fn is_open(&mut self, at: usize, ask: &Ask) {
+        if let (Ask::Create(number, _), Doing::Leading(leading)) =
+            (ask, &mut self.processes[at].doing)
+        {
+            leading.open.insert(*number);
+        }
+    }
+
+    /// The store has refused a creation.
+    fn denied(&mut self, at: usize, number: u64) {
+        let process = &mut self.processes[at];
+        let Doing::Leading(leading) = &mut process.doing else {
+            // That of a fence.
+            process.walking = false;
+            return;
+        };
+        leading.creating.remove(&number);
+        if leading.gap.is_none_or(|(first, _)| number < first) {
+            leading.gap = Some((number, leading.open.contains(&number)));
+        }
+        self.give_up(at);
+    }
+
+    /// A leader whose log has a gap waits for its other creations. Then what is before the gap is answered, and what is
+    /// behind it is refused: unless the missing object may still come, and make it valid.
+    fn give_up(&mut self, at: usize) {
+        self.answer_held(at);
+        let Doing::Leading(leading) = &self.processes[at].doing else { return };
+        let Some((_, is_open)) = leading.gap else { return };
+        if !leading.creating.is_empty() || !leading.held.is_empty() {
+            return;
+        }
+        let tickets: Vec<_> = leading.contents.keys().copied().collect();
+        let writes: Vec<_> = leading.contents.values().map(|write| u64::from(*write)).collect();
+        self.step_down(at, &tickets);
+        match is_open && !self.is(ChainDefect::RefusesOpen) {
+            true => self.again.extend(writes),
+            false => self.refused.extend(writes),
+        }
     }
 
     /// The process reads again. What it has not answered is open, except for what is `known`.
@@ -518,7 +576,7 @@ impl World {
                 } else if self.rng.below(8) == 0 {
                     self.ask(at, Ask::List);
                 }
-                self.answer_held(at);
+                self.give_up(at);
             }
             Doing::Opening | Doing::Following | Doing::Claiming(..) => {}
         }

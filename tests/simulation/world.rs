@@ -29,10 +29,15 @@ const END_US: u64 = 4_000_000;
 const TICK_US: u64 = 8_000;
 
 /// Every id is remembered.
-const WIDE: Bounds =
-    Bounds { cache_bytes: 0, ids_bytes: 1 << 20, ids_kept_ms: 100_000, ids_ahead_ms: 1000 };
+const WIDE: Bounds = Bounds {
+    cache_bytes: 0,
+    ids_bytes: 1 << 20,
+    ids_kept_ms: 100_000,
+    ids_ahead_ms: 1000,
+    ..Bounds::USUAL
+};
 /// Ids are forgotten while clients repeat their writes.
-const NARROW: Bounds = Bounds { cache_bytes: 0, ids_bytes: 3000, ids_kept_ms: 60, ids_ahead_ms: 5 };
+const NARROW: Bounds = Bounds { ids_bytes: 3000, ids_kept_ms: 60, ids_ahead_ms: 5, ..WIDE };
 
 /// What is not as it should be, to see that the checker finds it.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! What a process does with the answers of the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use openkv::chain::{
     ChainDefect, EndWatch, EntryKind, LeaseState, Mark, Standing, Tenure, Window, decode, encode,
@@ -12,6 +12,7 @@ use super::{Doing, LEASE_MS, Leading, World};
 impl World {
     /// A request has no answer: it is open whether it has happened.
     pub(super) fn lost(&mut self, at: usize, ask: Ask) {
+        self.is_open(at, &ask);
         let process = &mut self.processes[at];
         match (ask, &mut process.doing) {
             // The object with the number is looked up.
@@ -38,7 +39,11 @@ impl World {
     pub(super) fn answer(&mut self, at: usize, began: u64, ask: Ask, told: Told) {
         match (ask, told) {
             (Ask::Create(number, bytes), Told::Created) => self.filled(at, number, &bytes),
-            (Ask::Create(number, _), Told::Taken) => self.ask(at, Ask::Read(number)),
+            (ask @ Ask::Create(number, _), Told::Taken) => {
+                self.is_open(at, &ask);
+                self.ask(at, Ask::Read(number));
+            }
+            (Ask::Create(number, _), Told::Denied) => self.denied(at, number),
             (Ask::Read(number), Told::Object(found)) => self.read(at, began, number, found),
             (Ask::ReadLease, Told::Lease(number, lease)) => self.looked(at, began, number, lease),
             (Ask::Lease(_, lease), Told::Replaced(number)) => {
@@ -57,8 +62,10 @@ impl World {
         let process = &mut self.processes[at];
         match &mut process.doing {
             Doing::Leading(leading) => {
+                leading.creating.remove(&number);
                 let steps = leading.window.filled(entry, digest);
                 self.carry_out(at, steps);
+                self.give_up(at);
             }
             Doing::Claiming(tenure, lease, beat) if number == process.copy.position.next => {
                 let (tenure, lease) = (*tenure, (*lease, *beat));
@@ -82,6 +89,9 @@ impl World {
                     deposed: false,
                     firsts: BTreeMap::new(),
                     sent: BTreeMap::new(),
+                    creating: BTreeSet::new(),
+                    open: BTreeSet::new(),
+                    gap: None,
                 }));
             }
             _ => {}
@@ -90,6 +100,7 @@ impl World {
 
     fn read(&mut self, at: usize, began: u64, number: u64, found: Option<Vec<u8>>) {
         let clock = self.clock(at);
+        let behind_gap = self.is(ChainDefect::AppliesBehindGap);
         let process = &mut self.processes[at];
         match (&process.doing, found) {
             (Doing::Leading(_), Some(bytes)) => self.filled(at, number, &bytes),
@@ -115,7 +126,13 @@ impl World {
                         };
                         if process.copy.take(&entry, content, digest) == Standing::Batch {
                             self.states.push(process.copy.writes.clone());
+                        } else if behind_gap && entry.epoch == process.copy.position.epoch {
+                            process.copy.writes.extend(content.iter().map(|one| u64::from(*one)));
+                            self.states.push(process.copy.writes.clone());
                         }
+                    }
+                    None if behind_gap && self.store.log.contains_key(&(number + 1)) => {
+                        process.copy.position.next += 1;
                     }
                     None => {
                         process.end.found(began);

@@ -24,6 +24,8 @@ pub(super) enum Told {
     Object(Option<Vec<u8>>),
     Created,
     Taken,
+    /// The credentials are refused, and nothing has happened.
+    Denied,
     Lease(u64, Option<LeaseText>),
     Replaced(Option<u64>),
     Listed(Vec<Mark>, Option<(Mark, Copy)>),

@@ -27,13 +27,17 @@ pub enum ChainDefect {
     KeepsDivergedCache,
     /// Effects are visible before their object exists.
     AppliesEarly,
+    /// A reader goes on behind a number without an object.
+    AppliesBehindGap,
+    /// A batch behind an object that may still come is refused.
+    RefusesOpen,
     /// A repeated write with an id commits again under another leader.
     ForgetsIds,
 }
 
 impl ChainDefect {
     /// Every defect.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::AnswersWhenSent,
         Self::AnswersOutOfOrder,
         Self::AcknowledgesVoid,
@@ -46,6 +50,8 @@ impl ChainDefect {
         Self::DeletesUncontained,
         Self::KeepsDivergedCache,
         Self::AppliesEarly,
+        Self::AppliesBehindGap,
+        Self::RefusesOpen,
         Self::ForgetsIds,
     ];
 }

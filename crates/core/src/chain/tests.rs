@@ -118,6 +118,31 @@ fn invariant_2_what_is_behind_the_fence_of_another_leader_is_void() {
     assert_eq!(reader.take(&late, second[0].2), Standing::Void);
 }
 
+/// A leader that dies while it creates several objects can leave one out.
+#[test]
+fn invariant_8_the_fence_in_a_gap_voids_what_is_behind_it_and_the_missing_object_validates_it() {
+    let mut window = Window::new(led());
+    let first = created(&window.submit(1, (0, 1), vec![1]))[0];
+    let second = created(&window.submit(2, (1, 2), vec![2]))[0];
+    // Without number 1 nothing is answered.
+    assert_eq!(window.filled(second.1, second.2), []);
+    let mut fenced = led();
+    let (entry, digest) = fence(&fenced);
+    assert_eq!(entry.number, first.0);
+    assert_eq!(fenced.take(&entry, digest), Standing::Fence);
+    assert_eq!(fenced.take(&second.1, second.2), Standing::Void);
+    // The next leader's first batch moves behind it.
+    let mut next = Window::new(Position { next: second.0, ..fenced });
+    let batch = created(&next.submit(1, (0, 1), vec![3]))[0];
+    let moved = created(&next.filled(second.1, second.2))[0];
+    assert_eq!((batch.0, moved.0), (second.0, second.0 + 1));
+    assert_eq!(answered(&next.filled(moved.1, moved.2)), [1]);
+    // A late number 1 comes before a fence, and then both are valid for all.
+    let mut late = led();
+    assert_eq!(late.take(&first.1, first.2), Standing::Batch);
+    assert_eq!(late.take(&second.1, second.2), Standing::Batch);
+}
+
 #[test]
 fn invariant_3_only_what_follows_the_chain_is_valid() {
     let reader = led();

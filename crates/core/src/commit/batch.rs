@@ -344,12 +344,8 @@ impl<T: Transaction> Batch<'_, T> {
             let line = message_context::again_line(due_ms);
             message.value = message_context::with_lines(&line, &message.value);
         }
-        if message.deduplication != Deduplication::Again
-            && let Time::After(delay_ms @ 1..) = message.due
-        {
-            // If the clock is set back, the delay counts, and not the date.
-            let line = message_context::delay_line(delay_ms);
-            message.value = message_context::with_lines(&line, &message.value);
+        if message.deduplication != Deduplication::Again {
+            note_delay(&mut message);
         }
         let mut turns = Turns::of(self.transaction.messages(), now_ms);
         let placed = turns.enqueue(message)?;
@@ -433,6 +429,14 @@ impl<T: Transaction> Batch<'_, T> {
         }
         report.versions = (begun.version, version);
         Ok(report)
+    }
+}
+
+/// Notes the delay of a message in it: if the clock is set back, the delay counts, and not the date.
+pub(super) fn note_delay(message: &mut Message) {
+    if let Time::After(delay_ms @ 1..) = message.due {
+        let line = message_context::delay_line(delay_ms);
+        message.value = message_context::with_lines(&line, &message.value);
     }
 }
 

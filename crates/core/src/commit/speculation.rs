@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::batch::decide;
+use super::batch::{decide, note_delay};
 use super::effect::RowEffect;
 use super::evaluate::{Effects, Sent};
 use super::job::Tracked;
@@ -61,10 +61,11 @@ pub(crate) fn speculate(
     let (decisions, mut effects) =
         decide(base, begun, work.writes.clone(), work.seed, Vec::new(), HashSet::new())?;
     let mut tracked = Vec::new();
-    for (Sent { version, message, .. }, id) in effects.messages.iter().zip(last_message + 1..) {
+    for (Sent { version, message, .. }, id) in effects.messages.iter_mut().zip(last_message + 1..) {
         if let Some(job) = Tracked::of(message) {
             tracked.push(job.enqueued(id, *version, begun.now_ms)?);
         }
+        note_delay(message);
     }
     effects.store_too(tracked, begun.logs);
     effects.index_entries = index_entries(base, &effects.rows)?;

@@ -109,9 +109,14 @@ impl Layer {
     #[must_use]
     pub fn room(&self) -> usize {
         match self.state {
-            State::Leading => self.depth.limit().saturating_sub(self.buffer.slots.len()),
+            State::Leading => self.depth().saturating_sub(self.buffer.slots.len()),
             State::Resolving | State::Overtaken(_) => 0,
         }
+    }
+
+    /// How many batches may be in flight.
+    fn depth(&self) -> usize {
+        self.depth.limit().min(self.bounds.batches_in_flight)
     }
 
     /// Whether another leader writes. Every batch has its answer then.
@@ -139,7 +144,7 @@ impl Layer {
         LeaderFigures {
             leading: !self.is_overtaken(),
             epoch: self.epoch,
-            depth: self.depth.limit() as u64,
+            depth: self.depth() as u64,
             in_flight: self.buffer.in_flight() as u64,
             waiting_writes: writes as u64,
             waiting_bytes: bytes as u64,
@@ -483,7 +488,7 @@ impl Layer {
     /// Sends decided batches, as many as may be in flight.
     fn send(&mut self, now: Moment, actions: &mut Vec<Action>) {
         let early = self.planted.is(Defect::EarlyCommits);
-        let mut room = self.depth.limit().saturating_sub(self.buffer.in_flight());
+        let mut room = self.depth().saturating_sub(self.buffer.in_flight());
         for slot in &mut self.buffer.slots {
             if room == 0 {
                 return;

@@ -12,9 +12,9 @@ use foldhash::fast::RandomState;
 
 use crate::commit::Work;
 use crate::model::{
-    AtomicWrite, Attempt, Decision, Error, Kind, LAYER_CACHE_BYTES_MAX, LAYER_WRITE_ID_BYTES,
-    LAYER_WRITE_IDS_BYTES_MAX, Results, WRITE_ID_AHEAD_MS_MAX, WRITE_ID_KEPT_MS,
-    WRITE_REPEAT_MS_MAX, WriteId, WriteRecord,
+    AtomicWrite, Attempt, Decision, Error, Kind, LAYER_CACHE_BYTES_MAX, LAYER_DEPTH_MAX,
+    LAYER_WRITE_ID_BYTES, LAYER_WRITE_IDS_BYTES_MAX, Results, WRITE_ID_AHEAD_MS_MAX,
+    WRITE_ID_KEPT_MS, WRITE_REPEAT_MS_MAX, WriteId, WriteRecord,
 };
 
 const _: () = assert!(
@@ -33,6 +33,8 @@ pub struct Bounds {
     pub ids_kept_ms: i64,
     /// By how much an id may be ahead of the clock of the database, in ms.
     pub ids_ahead_ms: i64,
+    /// Most batches in flight.
+    pub batches_in_flight: usize,
 }
 
 impl Bounds {
@@ -42,6 +44,7 @@ impl Bounds {
         ids_bytes: LAYER_WRITE_IDS_BYTES_MAX,
         ids_kept_ms: WRITE_ID_KEPT_MS,
         ids_ahead_ms: WRITE_ID_AHEAD_MS_MAX,
+        batches_in_flight: LAYER_DEPTH_MAX,
     };
 }
 
@@ -242,7 +245,7 @@ mod tests {
     use crate::model::{EncodedValue, Limits, Versionstamp, WriteParts};
 
     const BOUNDS: Bounds =
-        Bounds { cache_bytes: 0, ids_bytes: 1 << 20, ids_kept_ms: 100, ids_ahead_ms: 10 };
+        Bounds { ids_bytes: 1 << 20, ids_kept_ms: 100, ids_ahead_ms: 10, ..Bounds::USUAL };
 
     fn id(at_ms: i64, number: u64) -> WriteId {
         WriteId::new(at_ms, [0, number])

@@ -1,6 +1,6 @@
 //! What the replication log says of a message.
 
-use super::{Key, Reason};
+use super::{Key, Message, Reason};
 
 /// The state of a message after a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,27 @@ pub struct KeptMessage {
     pub value: Vec<u8>,
     /// Whether it waits or is dead.
     pub state: KeptState,
+}
+
+impl KeptMessage {
+    /// A message that is enqueued at `now_ms`, in ms since the epoch.
+    #[must_use]
+    pub fn enqueued(message: &Message, now_ms: i64) -> Self {
+        Self {
+            queue: message.queue.clone(),
+            priority: message.priority,
+            attempts: 0,
+            enqueued_ms: now_ms,
+            first_ms: None,
+            last_ms: None,
+            deduplication_key: message.deduplication_key.clone(),
+            dead_retention_ms: message.dead_retention_ms,
+            backoff_ms: message.backoff_ms.clone(),
+            keys_if_undelivered: message.keys_if_undelivered.clone(),
+            value: message.value.clone(),
+            state: KeptState::Waiting { due_ms: message.due.at_ms(now_ms) },
+        }
+    }
 }
 
 /// The state of a message without its lock.

@@ -243,19 +243,25 @@ impl Driver {
     /// Judges objects behind the place, and repeats the batches among them, in transactions of bounded size.
     fn take_all(&mut self, objects: Vec<Object>) -> Result<()> {
         let mut after = self.position;
+        // What is stored ends with an object of the chain, by which the copy is known again.
+        let mut stored = after;
         let (mut batches, mut bytes, mut weight) = (Vec::new(), 0, 0);
         let mut left = objects.len();
         for object in objects {
             left -= 1;
             weight += object.bytes.max(BUCKET_OBJECT_BYTES_MIN);
-            if after.take(&object.entry, object.digest) == Standing::Batch
+            let standing = after.take(&object.entry, object.digest);
+            if standing != Standing::Void {
+                stored = after;
+            }
+            if standing == Standing::Batch
                 && let EntryKind::Batch { before, after } = object.entry.kind
             {
                 bytes += object.content.len();
                 batches.push(((before, after), object.content));
             }
             if bytes >= BUCKET_FOLLOW_BYTES || left == 0 {
-                self.repeat(&batches, &after)?;
+                self.repeat(&batches, &stored)?;
                 self.position = after;
                 self.lead.state.lock().weight += weight;
                 batches.clear();

@@ -12,7 +12,7 @@ use super::BucketOptions;
 use super::objects::{FoundLease, Lease, Objects};
 use crate::{ExternalCommits, ExternalWatch, ExternalWatchGuard, TellExternal};
 use openkv_core::chain::{Tenure, Window};
-use openkv_core::model::{BUCKET_READ_WAIT_MS, Error, Kind, Result};
+use openkv_core::model::{BUCKET_COMMIT_MS_MAX, BUCKET_READ_WAIT_MS, Error, Kind, Result};
 
 /// Whether a process leads a database in an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -175,6 +175,12 @@ impl Lead {
         self.changed.notify_all();
     }
 
+    /// A commit has not reached the file: the driver reads it from the log. The error of the caller.
+    pub(super) fn behind(&self, state: &mut State) -> Error {
+        self.follows_again(state);
+        Error::unavailable("the local copy is behind the log, and reads it now; try again")
+    }
+
     /// Calls `tell` after each commit of another process, until the result is dropped.
     pub(super) fn listen(&self, tell: TellExternal) -> ExternalWatch {
         // Commits before were not announced.
@@ -297,6 +303,65 @@ impl Lead {
         }
     }
 
+    /// Whether this process leads, and knows that no other process does.
+    pub(super) fn leads_now(&self) -> bool {
+        self.used.store(true, Ordering::Relaxed);
+        match &self.state.lock().role {
+            Role::Leads(leading) => !leading.deposed && leading.tenure.may_answer(self.now_ms()),
+            Role::Reads(_) | Role::Rests(_) => false,
+        }
+    }
+
+    /// Waits until this process may answer for what it has found in the log from the number `first` on: while its lease
+    /// lasts, because without it a number may have been free only because its object was deleted.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if it has no lease, and the log from there on is not whole.
+    pub(super) fn may_answer(&self, first: u64) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_millis(BUCKET_COMMIT_MS_MAX);
+        let mut state = self.state.lock();
+        while let Role::Leads(leading) = &state.role {
+            if !leading.deposed && leading.tenure.may_answer(self.now_ms()) {
+                return Ok(());
+            }
+            if leading.deposed || Instant::now() >= deadline {
+                break;
+            }
+            self.want(&mut state);
+            self.changed.wait_until(&mut state, deadline);
+        }
+        drop(state);
+        self.is_whole_from(first)
+    }
+
+    /// Passes if no object from this number on was deleted: no snapshot contains it. Otherwise late writes may be at
+    /// such numbers, and what this process has found there says nothing.
+    fn is_whole_from(&self, number: u64) -> Result<()> {
+        match self.objects.snapshots() {
+            Ok(marks) if marks.last().is_none_or(|mark| mark.number < number) => Ok(()),
+            Ok(_) => Err(unknown(&Error::unavailable("another process leads by now"))),
+            Err(error) => Err(unknown(&error)),
+        }
+    }
+
+    /// The error of a batch that is behind the fence of another leader. `first`: the end of the log before it.
+    pub(super) fn lost(&self, first: u64) -> Error {
+        let what = "another process has taken the lead, and nothing of this commit has happened: write there";
+        self.is_whole_from(first).err().unwrap_or_else(|| Error::unavailable(what))
+    }
+
+    /// Ends the publication of what is in the chain, or of what has failed: the role of a process that has lost its
+    /// lead meanwhile changes now.
+    pub(super) fn published(&self, has_failed: bool) {
+        let mut state = self.state.lock();
+        state.publishing = false;
+        let is_over = !matches!(&state.role, Role::Leads(leading) if !leading.deposed);
+        if has_failed || is_over {
+            self.follows_again(&mut state);
+        }
+        self.changed.notify_all();
+    }
+
     /// Whether this process leads, or would with its next write.
     pub(super) fn leads(&self) -> bool {
         matches!(self.state.lock().role, Role::Leads(_) | Role::Rests(_))
@@ -329,4 +394,10 @@ impl Lead {
             self.lease_ms
         ))
     }
+}
+
+/// The error of a commit of which it cannot be told whether it is in the log, or will be.
+pub(super) fn unknown(error: &Error) -> Error {
+    let what = "it is not known whether the commit has reached the object store";
+    Error::new(Kind::OutcomeUnknown, format!("{what}: {}", error.message()))
 }

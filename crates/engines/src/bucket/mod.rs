@@ -1,27 +1,31 @@
 //! A database in an object store, led by one process at a time, with a copy of it in a local file.
 //!
 //! Duty: [`Engine`](crate::Engine) over [`openkv_core::chain`], [`crate::objects`] and a file of SQLite. The
-//! file decides: a transaction of its writer is published as one object of the log before its COMMIT
-//! ([`crate::sqlite::published`]), so it is visible only when it is durable. A process that does not lead
-//! repeats the log in its file.
+//! transaction layer decides writes over the file and the batches in flight, and the file repeats them once their
+//! objects exist (`leader.rs`). Work that cannot be decided ahead runs alone, in a transaction of the file that is
+//! published before its COMMIT ([`crate::sqlite::published`]). So a commit is visible only when it is durable. A process
+//! that does not lead repeats the log in its file.
 //! Invariant: the file is a beginning of the chain, at the place that its mark names. Reads are answered while
 //! the lease says that no other process leads, or after a look at the end of the log.
 //! Never: a write of the file that is not in the chain, except locks of messages, which are this process's own.
 //!
 //! | thread | does |
 //! |---|---|
-//! | the store's writer | decides a batch, creates its object, waits for it |
+//! | the store's writer | decides batches, and repeats them in the file |
+//! | `openkv-upload` | creates the object of a batch, and waits for it; exists meanwhile |
 //! | `openkv-bucket` | renews the lease, or follows the log and watches the lease of another process |
 //! | `openkv-snapshot` | uploads a copy of the file and deletes what it contains; exists meanwhile |
 
 mod cache;
 mod driver;
 mod lead;
+mod leader;
 mod location;
 mod objects;
 mod publisher;
 mod reader;
 mod snapshots;
+mod uploads;
 mod writer;
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The writer: that of the local file, while this process leads.
+//! The writer: that of a leader, and of the local file.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,8 +7,12 @@ use parking_lot::MutexGuard;
 
 use super::Local;
 use super::lead::Lead;
+use super::leader::Leader;
 use crate::sqlite::SqliteWriter;
-use crate::{DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Work, Writer};
+use crate::{
+    DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Ticket, Wake, Work,
+    Writer,
+};
 use openkv_core::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
     IndexRequest, LogSegment, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged,
@@ -19,17 +23,18 @@ use openkv_core::model::{
 pub struct BucketWriter {
     local: Arc<Local>,
     lead: Arc<Lead>,
-    /// The time of the last batch of this process: the time of the next one is not before it.
-    at_ms: i64,
+    leader: Leader,
 }
 
 impl BucketWriter {
     pub(super) fn new(local: Arc<Local>, lead: Arc<Lead>) -> Self {
-        Self { local, lead, at_ms: i64::MIN }
+        let leader = Leader::new(lead.clone(), local.clone());
+        Self { local, lead, leader }
     }
 
-    /// The writer of the file, once this process leads.
-    fn leading(&self, deadline: Instant) -> Result<MutexGuard<'_, SqliteWriter>> {
+    /// The writer of the file, once this process leads. Nothing is under way.
+    fn leading(&mut self, deadline: Instant) -> Result<MutexGuard<'_, SqliteWriter>> {
+        self.leader.forget();
         self.lead.lead_by(deadline, true)?;
         Ok(self.local.writer.lock())
     }
@@ -41,10 +46,19 @@ impl BucketWriter {
 
 impl Writer for BucketWriter {
     fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
-        // Timed work of a process that does not lead is the leader's.
-        self.lead.lead_by(deadline, !work.writes.is_empty())?;
-        self.at_ms = self.at_ms.max(now_ms);
-        self.local.writer.lock().begin(work, self.at_ms, deadline)
+        self.leader.begin(work, now_ms, deadline)
+    }
+
+    fn has_room(&self) -> bool {
+        self.leader.has_room()
+    }
+
+    fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {
+        self.leader.ended()
+    }
+
+    fn on_ended(&mut self, wake: Wake) {
+        self.leader.on_ended(wake);
     }
 
     fn log_changes(&mut self, origin: Origin, now_ms: i64, deadline: Instant) -> Result<u64> {

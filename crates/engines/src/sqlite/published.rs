@@ -1,7 +1,8 @@
 //! Commits of a file that must be published before the file has them.
 //!
 //! Duty: hand what a transaction logs to a publisher before its COMMIT, and store what the publisher answers,
-//! its *mark*, in the same transaction; repeat the commits of others together with their mark.
+//! its *mark*, in the same transaction; repeat commits that are published already together with their mark; read what
+//! commits are decided on ahead of the file.
 //! Invariant: a commit is in the file exactly if its mark is. If the file fails after the publication, the outcome
 //! is unknown to the caller, the commit is not tried again, and the publisher learns that the file is behind.
 //! Never: a log of changes in the file for this alone.
@@ -14,9 +15,13 @@ use super::errors::failure;
 use super::publisher::Publisher;
 use super::writer::SqliteWriter;
 use crate::Report;
-use openkv_core::model::{Error, Kind, LogSegment, Result};
+use openkv_core::commit::{Base as _, IndexPoint};
+use openkv_core::layer::{Fetched, Lead};
+use openkv_core::model::{Error, Key, Kind, LogSegment, Result};
 
 const MARK: &str = "SELECT value FROM openkv_meta WHERE name = 'bucket'";
+/// The number of the last message that there ever was.
+const LAST_MESSAGE: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'openkv_queue'";
 const SET_MARK: &str = "INSERT OR REPLACE INTO openkv_meta (name, value) VALUES ('bucket', ?1)";
 
 impl SqliteWriter {
@@ -40,6 +45,41 @@ impl SqliteWriter {
     /// Sets the mark of a file.
     pub(crate) fn set_mark(&mut self, mark: &[u8]) -> Result<()> {
         self.connection().execute(SET_MARK, [mark]).map(drop).map_err(failure)
+    }
+
+    /// The state on which commits are decided ahead of the file.
+    pub(crate) fn lead(&mut self, epoch: u64, clock_ms: i64) -> Result<Lead> {
+        let version = self.read_version()?;
+        let last = self.connection().query_row(LAST_MESSAGE, [], |row| row.get(0)).optional();
+        let last_message = last.map_err(failure)?.unwrap_or(0);
+        let rows = self.rows();
+        let value_indexes = rows.value_indexes().unwrap_or_default();
+        let last_uuid = rows.last_uuid()?;
+        Ok(Lead { epoch, version, clock_ms, last_uuid, last_message, logs: true, value_indexes })
+    }
+
+    /// Entries, each with or without its value, also expired ones.
+    pub(crate) fn fetch(&mut self, wanted: &[(Key, bool)]) -> Result<Vec<Fetched>> {
+        wanted.iter().map(|(key, with_value)| self.rows().kept(key, *with_value)).collect()
+    }
+
+    /// The entries of each value of a unique index.
+    pub(crate) fn fetch_points(&mut self, points: &[IndexPoint]) -> Result<Vec<Vec<Vec<u8>>>> {
+        let entries_of = |(id, value): &IndexPoint| {
+            let mut entries = Vec::new();
+            let end = [value.as_slice(), &[u8::MAX]].concat();
+            self.rows().walk_index(*id, (value, &end), &mut |entry| {
+                entries.push(entry.to_vec());
+                true
+            })?;
+            Ok(entries)
+        };
+        points.iter().map(entries_of).collect()
+    }
+
+    /// Whether the disk may soon be full, so that it is not known whether the file can take more commits.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.log_length.is_narrow()
     }
 
     /// Publishes what the open transaction has logged.
@@ -93,7 +133,8 @@ impl SqliteWriter {
         });
         self.rows().log.capture(true);
         let report = repeated?;
-        self.left(report.versions.1);
+        self.own.left(report.versions.1);
+        self.mind_log();
         Ok(report)
     }
 }

@@ -15,6 +15,8 @@ use super::values::{self, encoding, shown, stored};
 use super::walk::Walker;
 use openkv_core::commit::{Base, EntryTable, NewRow, OldRow, RowEffect};
 use openkv_core::index::ValueIndex;
+#[cfg(feature = "archive")]
+use openkv_core::layer::Fetched;
 use openkv_core::model::{
     Change, ChangeKind, EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step,
     Walk,
@@ -155,6 +157,21 @@ impl Rows {
         };
         let end = run.column_int(1);
         Ok(Some(OldRow { version, value, expire_at_ms: (end >= 0).then_some(end) }))
+    }
+
+    /// The entry of a key with or without its value, also if it has expired.
+    #[cfg(feature = "archive")]
+    pub(super) fn kept(&mut self, key: &Key, with_value: bool) -> Result<Fetched> {
+        if with_value {
+            let row = self.row_at(key.as_bytes(), i64::MIN)?;
+            return Ok(row.map_or(Fetched::Absent, Fetched::Row));
+        }
+        let mut run = self.version.run().blob(1, key.as_bytes());
+        if !run.step()? {
+            return Ok(Fetched::Absent);
+        }
+        let (version, end) = (run.column_int(0).cast_unsigned(), run.column_int(1));
+        Ok(Fetched::Version { version, expire_at_ms: (end >= 0).then_some(end) })
     }
 
     pub(super) fn earliest_expiry(&mut self) -> Result<Option<i64>> {

@@ -43,7 +43,7 @@ pub struct SqliteWriter {
     set_version: Statement,
     rows: Rows,
     messages: Messages,
-    log_length: LogLength,
+    pub(super) log_length: LogLength,
     /// The counter of the file's features at the last read. Features are the log and the indexes, which
     /// all writers maintain.
     features: i64,
@@ -58,7 +58,7 @@ pub struct SqliteWriter {
     /// The last transaction found no room on the disk.
     pub(super) was_full: bool,
     contention: Contention,
-    own: Arc<OwnCommits>,
+    pub(super) own: Arc<OwnCommits>,
     #[cfg(feature = "archive")]
     pub(super) publisher: Option<Box<dyn Publisher>>,
     /// The open transaction is published.
@@ -239,12 +239,6 @@ impl SqliteWriter {
         done
     }
 
-    /// Records the last commit of this process.
-    #[cfg(feature = "archive")]
-    pub(super) fn left(&self, version: u64) {
-        self.own.left(version);
-    }
-
     /// Changes the settings of the log, in a transaction that has started at the commit `version`.
     fn change_log(
         &mut self,
@@ -312,6 +306,13 @@ impl SqliteWriter {
     fn make_room(&mut self) {
         if self.was_full {
             self.log_length.make_room(&self.connection);
+        }
+    }
+
+    /// Keeps the log of SQLite short, after a transaction that is committed even if this fails.
+    pub(super) fn mind_log(&mut self) {
+        if let Err(error) = self.log_length.mind(&self.connection) {
+            tracing::warn!(%error, "beginning the log anew");
         }
     }
 
@@ -386,9 +387,8 @@ impl Writer for SqliteWriter {
         with_refused(&mut report.decisions, refused);
         self.own.left(report.versions.1);
         report.cache_looks = take_cache_counts(&self.connection);
-        // The transaction is committed, even if this fails.
-        if !at_once && let Err(error) = self.log_length.mind(&self.connection) {
-            tracing::warn!(%error, "beginning the log anew");
+        if !at_once {
+            self.mind_log();
         }
         Ok(Progress::Done(report))
     }
@@ -458,9 +458,7 @@ impl Writer for SqliteWriter {
         // What a power loss undoes is fetched again.
         let report = self.within(false, 0, deadline, |writer, _| writer.repeat(after, segments))?;
         self.own.left(report.versions.1);
-        if let Err(error) = self.log_length.mind(&self.connection) {
-            tracing::warn!(%error, "beginning the log anew");
-        }
+        self.mind_log();
         Ok(report)
     }
 

@@ -42,3 +42,15 @@ pub const BUCKET_OBJECT_BYTES_MIN: u64 = 16 * 1024;
 
 /// Smallest weight of the log behind the last snapshot at which a leader takes another one, in bytes.
 pub const BUCKET_SNAPSHOT_BYTES_MIN: u64 = 16 * 1024 * 1024;
+
+/// Most batches of a leader in flight: objects of the log that are created at a time.
+pub const BUCKET_BATCHES_IN_FLIGHT_MAX: usize = 4;
+
+/// Bytes of the writes in flight from which on no further batch begins.
+pub const BUCKET_IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of entries that a leader keeps beside those in flight: the others are in its file.
+pub const BUCKET_LAYER_CACHE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long a thread that has created an object of the log waits for another one, in ms.
+pub const BUCKET_UPLOAD_IDLE_MS: u64 = 1_000;

@@ -1,5 +1,6 @@
 //! A driver without its thread, over a store in memory that fails as a test says.
 
+mod in_flight;
 mod store;
 
 use std::sync::atomic::Ordering;

@@ -23,7 +23,7 @@ use crate::postgres::{LeaderLogs, Shared};
 use openkv_core::commit::{Effects, IndexPoint, OldRow, RowEffect, Sent};
 use openkv_core::index::EntryChange;
 use openkv_core::layer::{Commit, Event, FetchId, Fetched};
-use openkv_core::model::{EncodedValue, Error, Key, LoggedMessage, Result};
+use openkv_core::model::{EncodedValue, Error, KeptMessage, Key, LoggedMessage, Result};
 
 /// Answers with a row if no other process has written to the database.
 const CONFIRM: &str = "\
@@ -81,11 +81,11 @@ impl BatchStatements {
         let mut told = Vec::new();
         for Sent { version, message, .. } in messages {
             last_message += 1;
-            sent.enqueue(last_message, message, commit.now_ms);
             if logs_messages {
-                let kept = sent.enqueued(last_message);
+                let kept = Some(KeptMessage::enqueued(&message, commit.now_ms));
                 told.push(LoggedMessage { version, id: last_message, kept });
             }
+            sent.enqueue(last_message, message, commit.now_ms);
         }
         let remembers = remembers.load(Ordering::Relaxed);
         let past = if remembers { Replaced::of(&changes) } else { Replaced::default() };

@@ -15,6 +15,7 @@ use object_store::{
     Result,
 };
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +30,11 @@ pub(super) enum Fault {
     Unconditional,
     /// It happens once the lease is released.
     AfterRelease,
+    /// It happens once [`Store::let_go`] is called.
+    Held,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Store {
     inner: InMemory,
     /// Faults of requests like `PUT log/`, each for one request.
@@ -42,9 +45,29 @@ pub(super) struct Store {
     pub(super) listed: Arc<AtomicUsize>,
     /// A request has waited for a release, and seen it.
     pub(super) saw_release: AtomicBool,
+    /// Requests that may go on, of those that are held.
+    let_go: Semaphore,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            inner: InMemory::new(),
+            faults: Mutex::default(),
+            requests: Mutex::default(),
+            listed: Arc::default(),
+            saw_release: AtomicBool::default(),
+            let_go: Semaphore::new(0),
+        }
+    }
 }
 
 impl Store {
+    /// Lets one held request happen.
+    pub(super) fn let_go(&self) {
+        self.let_go.add_permits(1);
+    }
+
     /// The next request that begins with this text fails.
     pub(super) fn fail(&self, request: &'static str, fault: Fault) {
         self.faults.lock().push((request, fault));
@@ -112,6 +135,7 @@ impl ObjectStore for Store {
             }
             Some(Fault::Unconditional) => options.mode = PutMode::Overwrite,
             Some(Fault::AfterRelease) => self.until_released().await,
+            Some(Fault::Held) => self.let_go.acquire().await.unwrap().forget(),
             None => {}
         }
         self.inner.put_opts(location, payload, options).await
