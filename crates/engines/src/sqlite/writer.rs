@@ -296,7 +296,7 @@ impl SqliteWriter {
         if self.features != features {
             self.rows.log.reload()?;
             self.rows.catalog = Catalog::load(&self.connection)?;
-            let prepare = |sql: &str| Statement::prepare(&self.connection, sql);
+            let prepare = |sql: &str| Statement::prepare(&self.connection, sql.to_owned());
             self.rows.values = ValueCatalog::load(&prepare)?;
             self.features = features;
         }
