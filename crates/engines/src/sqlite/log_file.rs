@@ -79,6 +79,11 @@ pub(super) fn begin_new_log(connection: &Connection) {
     methods::begin_new(connection);
 }
 
+/// Gives back the memory for writes to the log of a connection, outside of transactions.
+pub(super) fn rest(connection: &Connection) {
+    methods::rest(connection);
+}
+
 /// The default VFS.
 fn default_vfs() -> *mut ffi::sqlite3_vfs {
     // SAFETY: SQLite looks up its default VFS, which lives as long as the library.

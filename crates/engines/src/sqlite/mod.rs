@@ -70,6 +70,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use connection::Access;
+pub use connection::give_back_freed_memory;
 use external::OwnCommits;
 use followed::Role;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};

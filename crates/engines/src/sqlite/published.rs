@@ -93,7 +93,7 @@ impl SqliteWriter {
         });
         self.rows().log.capture(true);
         let report = repeated?;
-        self.left(report.versions.1);
+        self.own.left(report.versions.1);
         Ok(report)
     }
 }

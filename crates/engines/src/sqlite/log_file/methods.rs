@@ -144,6 +144,14 @@ pub(super) fn begin_new(connection: &Connection) {
     }
 }
 
+/// Gives back the memory for writes that wait, while none does.
+pub(super) fn rest(connection: &Connection) {
+    // SAFETY: as above.
+    if let Some(log) = unsafe { log_of(connection) } {
+        log.gathered.give_back();
+    }
+}
+
 /// Calls a method of the default VFS's file, without which the answer is an error.
 macro_rules! usual {
     ($log:expr, $method:ident $(, $argument:expr)*) => {{
