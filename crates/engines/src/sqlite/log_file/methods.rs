@@ -103,14 +103,22 @@ pub(super) unsafe fn open(
     }
 }
 
-/// The log of this connection; `None` if it has another VFS, or has not read yet.
-///
-/// # Safety
-/// Only the thread of the connection may call it, and use the log only while the connection is borrowed.
-unsafe fn log_of(connection: &Connection) -> Option<&mut LogFile> {
+/// Calls a method of the default VFS's file, without which the answer is an error.
+macro_rules! usual {
+    ($log:expr, $method:ident $(, $argument:expr)*) => {{
+        let usual = $log.usual;
+        match (*(*usual).pMethods).$method {
+            Some(method) => method(usual $(, $argument)*),
+            None => ffi::SQLITE_IOERR,
+        }
+    }};
+}
+
+/// Calls `job` with the log of this connection, unless it has another VFS, or has not read yet.
+fn with_log(connection: &Connection, job: impl FnOnce(&mut LogFile)) {
     let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
     // SAFETY: the file control writes one pointer to `file`; "main" is a C string. A file with these
-    // methods is a `LogFile`.
+    // methods is a `LogFile`, which only the thread of the connection uses.
     unsafe {
         let code = ffi::sqlite3_file_control(
             connection.handle(),
@@ -121,46 +129,31 @@ unsafe fn log_of(connection: &Connection) -> Option<&mut LogFile> {
         let is_own = code == ffi::SQLITE_OK
             && !file.is_null()
             && ptr::eq((*file).pMethods, &raw const METHODS);
-        if is_own { file.cast::<LogFile>().as_mut() } else { None }
+        if is_own {
+            job(&mut *file.cast::<LogFile>());
+        }
     }
 }
 
 /// Sets which writes to the log of this connection wait. Frames wait for a sync only on media where SQLite
 /// writes nothing after it: it pads the log up to the end of a sector on others.
 pub(super) fn set_gathering(connection: &Connection, gathering: Gathering) {
-    // SAFETY: a connection is used by one thread at a time, and the log is not kept.
-    let Some(log) = (unsafe { log_of(connection) }) else { return };
-    // SAFETY: the file of the log is open.
-    let characteristics = unsafe { device_characteristics(&raw mut log.file) };
-    let is_safe = characteristics & ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0;
-    log.gathered.gathering = if is_safe { gathering } else { Gathering::Off };
+    with_log(connection, |log| {
+        // SAFETY: the file of the log is open.
+        let characteristics = unsafe { usual!(log, xDeviceCharacteristics) };
+        let is_safe = characteristics & ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0;
+        log.gathered.gathering = if is_safe { gathering } else { Gathering::Off };
+    });
 }
 
 /// No file of the log's name has been a log before.
 pub(super) fn begin_new(connection: &Connection) {
-    // SAFETY: as above.
-    if let Some(log) = unsafe { log_of(connection) } {
-        log.beginning = Beginning::New;
-    }
+    with_log(connection, |log| log.beginning = Beginning::New);
 }
 
 /// Gives back the memory for writes that wait, while none does.
 pub(super) fn rest(connection: &Connection) {
-    // SAFETY: as above.
-    if let Some(log) = unsafe { log_of(connection) } {
-        log.gathered.give_back();
-    }
-}
-
-/// Calls a method of the default VFS's file, without which the answer is an error.
-macro_rules! usual {
-    ($log:expr, $method:ident $(, $argument:expr)*) => {{
-        let usual = $log.usual;
-        match (*(*usual).pMethods).$method {
-            Some(method) => method(usual $(, $argument)*),
-            None => ffi::SQLITE_IOERR,
-        }
-    }};
+    with_log(connection, |log| log.gathered.give_back());
 }
 
 /// The results are SQLite's codes.
