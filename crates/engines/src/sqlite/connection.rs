@@ -76,10 +76,11 @@ const LOOKASIDE: (c_int, c_int) = (1200, 40);
 
 fn set_lookaside(connection: &Connection, (bytes, slots): (c_int, c_int)) {
     let none = std::ptr::null_mut::<std::ffi::c_void>();
-    let verb = ffi::SQLITE_DBCONFIG_LOOKASIDE;
-    // SAFETY: the connection is borrowed, so no other thread uses it; these are the arguments of the verb. SQLite
+    let option = ffi::SQLITE_DBCONFIG_LOOKASIDE;
+    // SAFETY: the connection is borrowed, so no other thread uses it; these are the arguments of the option. SQLite
     // refuses while a slot is in use, and goes on with what it has.
-    let _in_use = unsafe { ffi::sqlite3_db_config(connection.handle(), verb, none, bytes, slots) };
+    let _in_use =
+        unsafe { ffi::sqlite3_db_config(connection.handle(), option, none, bytes, slots) };
 }
 
 /// Takes again what [`rest`] has given back and a transaction uses constantly.
