@@ -3,7 +3,7 @@
 //   node bench/many.mjs [--files 300] [--rounds 3]
 //
 // Each store has a process of its own for each round. A new file gets one set and one get. Threads, descriptors and memory are
-// those of the process with all files open and no work for three seconds, less those of a process with one file.
+// those of the process with all files open and no work for five seconds, less those of a process with one file.
 // Linux only: it reads /proc.
 
 import { spawnSync } from "node:child_process";
@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
 
-const IDLE_MS = 3000;
+const IDLE_MS = 5000;
 const OPEN_RATIO_MIN = 2;
 const EXISTING_MIN = 3000;
 const BOUNDS = { threads: 0, descriptors: 4, kib: 120 };

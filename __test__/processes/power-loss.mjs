@@ -29,6 +29,8 @@ const HANG_MS = 60_000;
  * by point.
  */
 const COMMITS_MIN = 300;
+/** The first acts of a run: those that create the file, and those of its first commits. */
+const FIRST_ACTS = 16;
 
 const { values } = parseArgs({
   options: {
@@ -53,14 +55,14 @@ for (let run = 0; run < Number(values.runs); run++) {
   const random = new Random(seed, "run", run);
   const name = `${seed}/${run}`;
   const acts = await record(name, random);
-  // A cut before the database was complete is one too, but most are to fall among commits.
-  // Right behind what a feed was told is where it would have been told too early.
+  // Some cuts fall while the file is created, most among commits. Right behind what a feed was told
+  // is where it would have been told too early.
   const told = acts.filter(({ kind, bytes }) => kind === "said" && /^T /m.test(bytes.toString()));
   for (let cut = 0; cut < cuts; cut++) {
     const at =
       told.length > 0 && random.oneIn(2)
         ? random.pick(told).index + 1
-        : random.between(0, acts.length);
+        : random.between(0, random.oneIn(4) ? FIRST_ACTS : acts.length);
     await lose(name, acts, at, random, `${run}-${cut}`);
   }
 }

@@ -7,13 +7,15 @@ const HEAD_BYTES = 14;
 const FILES = ["", "-wal", "-journal"];
 /** The number of the directory: syncing it settles which files there are. */
 const DIRECTORY = 3;
+/** The number of a file without a name. */
+const NAMELESS = 4;
 /** What a disk writes whole or not at all. */
 const SECTOR_BYTES = 512;
 
 /**
  * @typedef {object} Act
  * @property {number} index
- * @property {"write" | "truncate" | "sync" | "unlink" | "said"} kind
+ * @property {"write" | "truncate" | "sync" | "unlink" | "said" | "link"} kind
  * @property {number} file
  * @property {number} at
  * @property {Buffer} bytes
@@ -27,7 +29,7 @@ export function readWriteLog(log) {
     if (end > log.length) break; // the last record, cut off by the end of the process
     acts.push({
       index: acts.length,
-      kind: ["write", "truncate", "sync", "unlink", "said"][log[at] - 1],
+      kind: ["write", "truncate", "sync", "unlink", "said", "link"][log[at] - 1],
       file: log[at + 1],
       at: Number(log.readBigInt64LE(at + 2)),
       bytes: log.subarray(at + HEAD_BYTES, end),
@@ -59,7 +61,15 @@ export function leave(acts, cut, path, random) {
     ({ kind, file }, index) => index < cut && kind === "sync" && file === DIRECTORY,
   );
   FILES.forEach((suffix, file) => {
-    const own = acts.slice(0, cut).filter((act) => act.file === file && act.kind !== "said");
+    const before = acts.slice(0, cut).filter(({ kind }) => kind !== "said");
+    // What was written before the file had its name. Without a name it is gone.
+    const link = before.findLast((act) => act.kind === "link" && act.file === file);
+    const isNamed = link === undefined || link.index < directory || keeps();
+    const own = before.filter(
+      (act) =>
+        (act.file === file && act.kind !== "link") ||
+        (act.file === NAMELESS && act.index < link?.index),
+    );
     const synced = own.findLast(({ kind }) => kind === "sync");
     const left = new Left(own);
     for (const act of own) {
@@ -68,7 +78,7 @@ export function leave(acts, cut, path, random) {
       if (settled) left.take(act);
       else left.takeSome(act, keeps);
     }
-    if (left.exists) writeFileSync(path + suffix, left.content);
+    if (left.exists && isNamed) writeFileSync(path + suffix, left.content);
   });
 }
 

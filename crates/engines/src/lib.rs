@@ -48,6 +48,7 @@ pub use queues::Queues;
 use replication::NoLog;
 pub use replication::ReplicationLog;
 pub(crate) use replication::no_history;
+pub use sqlite::give_back_freed_memory;
 pub use writer::Writer;
 
 /// An open database. It creates any number of readers and exactly one writer. Its methods, and those of

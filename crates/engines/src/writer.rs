@@ -36,6 +36,9 @@ pub trait Writer: Send + Indexer {
         false
     }
 
+    /// Gives back what it can load again for the next work, because none came for long.
+    fn rest(&mut self) {}
+
     /// Whether a further batch may begin. `true` while none is under way.
     fn has_room(&self) -> bool {
         true

@@ -4,6 +4,7 @@
 //! handle without reads holds none.
 
 use super::MakeReader;
+use super::rested_memory::one_rests;
 use openkv_core::model::Result;
 use openkv_engines::{GoesOn, Reader, Snapshot};
 
@@ -47,7 +48,9 @@ impl Reader for LaneReader {
     }
 
     fn rest(&mut self) {
-        self.open = None;
+        if self.open.take().is_some() {
+            one_rests();
+        }
     }
 
     fn take_cache_counts(&mut self) -> (u64, u64) {

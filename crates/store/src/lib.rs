@@ -50,6 +50,7 @@ mod queue;
 mod read;
 mod reads;
 mod replication;
+mod rested_memory;
 mod scan;
 mod schedules;
 mod search;
@@ -347,8 +348,7 @@ impl Drop for Store {
         for thread in writer.into_iter().flatten().chain(readers) {
             // A reply may drop the store on one of the store's own threads, which cannot join
             // itself.
-            let own = thread.thread().id() == std::thread::current().id();
-            if !own && thread.join().is_err() {
+            if !thread::is_this(&thread) && thread.join().is_err() {
                 tracing::error!("a thread of the store ended by a panic");
             }
         }

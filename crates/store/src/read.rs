@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::alarm::{Alarm, Wakes};
-use super::thread::not_started;
+use super::thread::{is_this, not_started};
 use super::{Caller, MakeReader, Patience};
 use crate::metrics::Metrics;
 use openkv_core::model::{Env, Error, READER_HELD_MS_MAX, Result, STORE_THREAD_IDLE_MS};
@@ -203,7 +203,6 @@ impl ReadThreads {
             .name(self.name.into())
             .spawn(move || here.serve(Duration::from_millis(STORE_THREAD_IDLE_MS)))
             .map_err(|error| not_started(self.name, &error))?;
-        pool.threads.retain(|thread| !thread.is_finished());
         pool.threads.push(thread);
         pool.serving += 1;
         self.alarm.set(None);
@@ -217,6 +216,9 @@ impl ReadThreads {
         while let Some(sent) = self.next(&mut reader, &mut held, idle) {
             self.carry_out(sent, &mut reader);
         }
+        // Closed before nothing joins the thread any more; what is left of one ends with it.
+        drop(reader);
+        self.pool.lock().threads.retain(|thread| !is_this(thread));
     }
 
     /// The next job; `None` after the idle time, or when closed. `held`: since when the reader may have its

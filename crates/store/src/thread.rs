@@ -1,6 +1,7 @@
 //! Work that takes long, on a thread of its own.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
@@ -26,6 +27,11 @@ pub fn on_thread<R: Send + 'static>(
     {
         refuse(reply, not_started(name, &error));
     }
+}
+
+/// Whether it is the thread of the caller.
+pub(super) fn is_this(thread: &JoinHandle<()>) -> bool {
+    thread.thread().id() == std::thread::current().id()
 }
 
 /// The error of work whose thread the system does not start.

@@ -4,7 +4,8 @@
 //! Loaded into the process with `LD_PRELOAD` (Linux). `WRITE_LOG_OF` names the database file,
 //! `WRITE_LOG_TO` the write log. A record: u8 kind, u8 file, u64 offset, u32 length, bytes;
 //! integers little-endian. Kinds: 1 write, 2 truncate (to offset), 3 sync, finished, 4 unlink, 5 a
-//! line to standard output. Files: 0 database, 1 `-wal`, 2 `-journal`, 3 their directory.
+//! line to standard output, 6 a file without a name gets this one. Files: 0 database, 1 `-wal`,
+//! 2 `-journal`, 3 their directory, 4 a file in it without a name.
 //!
 //! One lock spans an operation and its record, so the write log's order is the order in which
 //! things happened.
@@ -21,6 +22,7 @@ const TRUNCATE: u8 = 2;
 const SYNC: u8 = 3;
 const UNLINK: u8 = 4;
 const SAID: u8 = 5;
+const LINK: u8 = 6;
 
 const STDOUT: c_int = 1;
 const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
@@ -40,6 +42,7 @@ type PWrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
 type Truncate = unsafe extern "C" fn(c_int, i64) -> c_int;
 type Sync = unsafe extern "C" fn(c_int) -> c_int;
 type Unlink = unsafe extern "C" fn(*const c_char) -> c_int;
+type Link = unsafe extern "C" fn(c_int, *const c_char, c_int, *const c_char, c_int) -> c_int;
 
 /// The C library's own functions.
 struct Real {
@@ -49,6 +52,7 @@ struct Real {
     fsync: Sync,
     fdatasync: Sync,
     unlink: Unlink,
+    linkat: Link,
 }
 
 static REAL: LazyLock<Real> = LazyLock::new(|| {
@@ -62,6 +66,7 @@ static REAL: LazyLock<Real> = LazyLock::new(|| {
             fsync: std::mem::transmute::<*mut c_void, Sync>(find(c"fsync")),
             fdatasync: std::mem::transmute::<*mut c_void, Sync>(find(c"fdatasync")),
             unlink: std::mem::transmute::<*mut c_void, Unlink>(find(c"unlink")),
+            linkat: std::mem::transmute::<*mut c_void, Link>(find(c"linkat")),
         }
     }
 });
@@ -82,8 +87,12 @@ static WRITE_LOG: LazyLock<Option<Mutex<WriteLog>>> = LazyLock::new(|| {
 impl WriteLog {
     /// Which of the files a path is.
     fn file(&self, path: &[u8]) -> Option<u8> {
-        if self.of.rsplitn(2, |byte| *byte == b'/').nth(1) == Some(path) {
-            return Some(3);
+        let folder = self.of.rsplitn(2, |byte| *byte == b'/').nth(1)?;
+        match path.strip_prefix(folder) {
+            Some(b"") => return Some(3),
+            // As /proc has a file that was opened with O_TMPFILE.
+            Some([b'/', b'#', ..]) => return Some(4),
+            _ => {}
         }
         match path.strip_prefix(self.of.as_slice())? {
             b"" => Some(0),
@@ -209,6 +218,26 @@ pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     // SAFETY: the caller's path is a C string.
     if let Some(file) = log.file(unsafe { CStr::from_ptr(path) }.to_bytes()) {
         log.record(UNLINK, file, 0, &[]);
+    }
+    done
+}
+
+/// # Safety
+/// As `linkat(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn linkat(
+    from_folder: c_int,
+    from: *const c_char,
+    to_folder: c_int,
+    to: *const c_char,
+    flags: c_int,
+) -> c_int {
+    let link = || unsafe { (REAL.linkat)(from_folder, from, to_folder, to, flags) };
+    let Some(log) = log() else { return link() };
+    let done = link();
+    // SAFETY: the caller's path is a C string.
+    if let (0, Some(file)) = (done, log.file(unsafe { CStr::from_ptr(to) }.to_bytes())) {
+        log.record(LINK, file, 0, &[]);
     }
     done
 }

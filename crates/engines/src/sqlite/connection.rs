@@ -1,9 +1,10 @@
 //! Opens connections to the file.
 
+use std::ffi::c_int;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::errors::failure;
 use super::identity::keep_log;
@@ -68,6 +69,45 @@ pub(super) fn limit_cache(connection: &Connection, memory: PageMemory) -> Result
     // A negative number counts KiB instead of pages.
     let kib = i64::try_from(memory.cache_bytes() / 1024).unwrap_or(i64::MAX);
     connection.pragma_update(None, "cache_size", -kib).map_err(failure)
+}
+
+/// Memory that SQLite allocates at once for the small allocations of a connection: bytes of a slot, and slots.
+const LOOKASIDE: (c_int, c_int) = (1200, 40);
+
+fn set_lookaside(connection: &Connection, (bytes, slots): (c_int, c_int)) {
+    let none = std::ptr::null_mut::<std::ffi::c_void>();
+    let option = ffi::SQLITE_DBCONFIG_LOOKASIDE;
+    // SAFETY: the connection is borrowed, so no other thread uses it; these are the arguments of the option. SQLite
+    // refuses while a slot is in use, and goes on with what it has.
+    let _in_use =
+        unsafe { ffi::sqlite3_db_config(connection.handle(), option, none, bytes, slots) };
+}
+
+/// Takes again what [`rest`] has given back and a transaction uses constantly.
+pub(super) fn wake(connection: &Connection) {
+    set_lookaside(connection, LOOKASIDE);
+}
+
+/// Gives back the memory of a connection that has no work: its pages, its schema, its small allocations, and what its
+/// log keeps. The statements on it must not be compiled.
+pub(super) fn rest(connection: &Connection) -> Result<()> {
+    connection.flush_prepared_statement_cache();
+    // SQLite has no other statement for it. It changes nothing in the file.
+    connection.execute_batch("PRAGMA writable_schema = RESET").map_err(failure)?;
+    // SAFETY: the connection is borrowed, so no other thread uses it.
+    unsafe { ffi::sqlite3_db_release_memory(connection.handle()) };
+    set_lookaside(connection, (0, 0));
+    log_file::rest(connection);
+    Ok(())
+}
+
+/// Gives the free memory of the process back to the system, where the allocator does that on request.
+pub fn give_back_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it has no conditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Maps the beginning of the file into memory, for a connection that reads. If another program shortens the file,

@@ -208,7 +208,7 @@ impl Indexer for SqliteWriter {
             let (spec, changed) = writer.with_catalog(|catalog, connection| {
                 catalog.create(connection, request, &mut || Ok(any))
             })?;
-            let listed = list(&|sql| Statement::prepare(writer.connection(), sql))?;
+            let listed = list(&|sql| Statement::prepare(writer.connection(), sql.to_owned()))?;
             let found = listed.into_iter().find(|(_, info)| info.spec == spec);
             let missing = || Error::internal("a new index is not there");
             Ok((found.ok_or_else(missing)?.1, changed))
@@ -240,7 +240,7 @@ impl Indexer for SqliteWriter {
         }
         self.change_features(deadline, |writer| {
             let any = writer.has_entries(request.spec.prefix.as_bytes())?;
-            let others = list(&|sql| Statement::prepare(writer.connection(), sql))?;
+            let others = list(&|sql| Statement::prepare(writer.connection(), sql.to_owned()))?;
             let is_taken = others.iter().any(|(_, info)| info.spec.name == request.spec.name);
             writer.with_values(|values, connection| {
                 values.create(connection, request, is_taken, &mut || Ok(any))

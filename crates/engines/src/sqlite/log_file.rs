@@ -73,6 +73,17 @@ pub(super) fn set_synced(connection: &Connection, synced: Synced) -> Result<()> 
     Ok(())
 }
 
+/// There has never been a log of the connection's file: the header of the first one needs no sync of its own.
+/// The connection must have read.
+pub(super) fn begin_new_log(connection: &Connection) {
+    methods::begin_new(connection);
+}
+
+/// Gives back the memory for writes to the log of a connection, outside of transactions.
+pub(super) fn rest(connection: &Connection) {
+    methods::rest(connection);
+}
+
 /// The default VFS.
 fn default_vfs() -> *mut ffi::sqlite3_vfs {
     // SAFETY: SQLite looks up its default VFS, which lives as long as the library.

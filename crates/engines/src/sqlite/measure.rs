@@ -60,6 +60,16 @@ pub(super) fn kept_metrics(on: &Statement) -> Result<Option<String>> {
     kept.run().first(|row| row.column_text(0))
 }
 
+/// Replaces the metrics that the file keeps. `on`: a statement of the connection.
+pub(super) fn keep_metrics(
+    on: &Statement,
+    merge: &mut dyn FnMut(Option<&str>) -> String,
+) -> Result<()> {
+    let merged = merge(kept_metrics(on)?.as_deref());
+    let mut keep = on.beside("INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)")?;
+    keep.run().text(1, &merged).finish()
+}
+
 /// The number of cache hits and misses of a connection since the last call.
 pub(super) fn take_cache_counts(connection: &Connection) -> (u64, u64) {
     let take = |which| {

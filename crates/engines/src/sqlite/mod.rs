@@ -34,6 +34,7 @@ mod log_mover;
 mod measure;
 mod message_copies;
 mod messages;
+mod new_file;
 mod past;
 mod peek;
 mod permissions;
@@ -69,6 +70,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use connection::Access;
+pub use connection::give_back_freed_memory;
 use external::OwnCommits;
 use followed::Role;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
@@ -175,6 +177,8 @@ impl SqliteEngine {
         if !readonly {
             connection::refuse_links(path).map_err(named)?;
         }
+        let creates = matches!(role, Role::Writes | Role::Follows);
+        let is_new = creates && new_file::create(path, wanted.unwrap_or(Encoding::Cbor));
         let claim = FileClaim::of(path).map_err(named)?;
         let (mut first, sealed) = match access {
             Access::Read => connection::open_to_read(path, busy),
@@ -190,6 +194,9 @@ impl SqliteEngine {
             identity::keep_log(&first, false).map_err(named)?;
         }
         let encoding = prepared.map_err(named)?;
+        if is_new {
+            log_file::begin_new_log(&first);
+        }
         let prepared = Mutex::new((!readonly).then_some(first));
         let leftover = Leftover::of(path, readonly);
         let (path, own) = (path.to_owned(), Arc::default());

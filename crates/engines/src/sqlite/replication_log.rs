@@ -118,6 +118,11 @@ impl LogWriter {
         self.captures = captures;
     }
 
+    /// Whether what a transaction logs is kept for [`LogWriter::take_captured`].
+    pub(super) fn captures(&self) -> bool {
+        self.captures
+    }
+
     /// What the open transaction has logged.
     pub(super) fn take_captured(&mut self) -> Option<Segment> {
         self.captured.take()

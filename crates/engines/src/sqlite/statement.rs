@@ -1,10 +1,14 @@
 //! Prepared statements that are kept as long as their connection.
 //!
+//! A statement is compiled by its first execution: of the hundred that a connection has, most databases use
+//! ten.
+//!
 //! `rusqlite` looks up cached statements by text at every use, which costs as much as a point read;
 //! these are fields. This is one of two files of the module that call SQLite's C interface.
 //!
 //! Invariant: a [`Run`] resets its statement when dropped, so no parameter or column outlives it.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
 use std::ptr;
@@ -14,9 +18,14 @@ use rusqlite::{Connection, ffi};
 use super::errors::{from_code, from_commit};
 use openkv_core::model::{Error, Result};
 
-/// A compiled statement. Must be dropped before its connection.
+/// A statement. Must be dropped before its connection.
 pub(super) struct Statement {
+    db: *mut ffi::sqlite3,
+    sql: Cow<'static, str>,
+    /// Null until it is compiled.
     raw: *mut ffi::sqlite3_stmt,
+    /// Why it could not be compiled for the execution that has begun.
+    refusal: Option<Error>,
 }
 
 // SAFETY: one thread at a time uses a statement (`&mut self` throughout), as SQLite's multi-thread
@@ -24,34 +33,54 @@ pub(super) struct Statement {
 unsafe impl Send for Statement {}
 
 impl Statement {
-    pub(super) fn prepare(connection: &Connection, sql: &str) -> Result<Self> {
-        // SAFETY: the handle is only used for this call, while `connection` is borrowed.
-        Self::prepare_on(unsafe { connection.handle() }, sql)
+    /// A statement, which its first execution compiles: an error of its text is one of that execution.
+    ///
+    /// # Errors
+    /// `Internal` for a text that is longer than any of SQLite's.
+    pub(super) fn prepare(
+        connection: &Connection,
+        sql: impl Into<Cow<'static, str>>,
+    ) -> Result<Self> {
+        // SAFETY: the handle is only used while the connection is open, since statements are dropped before.
+        Self::prepare_on(unsafe { connection.handle() }, sql.into())
     }
 
-    fn prepare_on(db: *mut ffi::sqlite3, sql: &str) -> Result<Self> {
-        let mut raw = ptr::null_mut();
-        let len = c_int::try_from(sql.len()).unwrap_or(c_int::MAX);
-        let flags = ffi::SQLITE_PREPARE_PERSISTENT;
-        // SAFETY: `sql` has `len` bytes, and `raw` is a valid pointer to the result.
-        let code = unsafe {
-            ffi::sqlite3_prepare_v3(db, sql.as_ptr().cast(), len, flags, &mut raw, ptr::null_mut())
-        };
-        match code {
-            ffi::SQLITE_OK => Ok(Self { raw }),
-            code => Err(error_of(db, code)),
+    fn prepare_on(db: *mut ffi::sqlite3, sql: Cow<'static, str>) -> Result<Self> {
+        if c_int::try_from(sql.len()).is_err() {
+            return Err(Error::internal("the text of a statement is too long"));
         }
+        Ok(Self { db, sql, raw: ptr::null_mut(), refusal: None })
     }
 
-    /// Prepares another statement on the connection of this one.
+    /// Another statement on the connection of this one.
     pub(super) fn beside(&self, sql: &str) -> Result<Self> {
-        // SAFETY: the statement is alive, so its connection is open.
-        Self::prepare_on(unsafe { ffi::sqlite3_db_handle(self.raw) }, sql)
+        Self::prepare_on(self.db, Cow::Owned(sql.to_owned()))
+    }
+
+    /// Compiles it, and keeps the error.
+    #[cold]
+    fn compile(&mut self) {
+        let len = c_int::try_from(self.sql.len()).unwrap_or(c_int::MAX);
+        let flags = ffi::SQLITE_PREPARE_PERSISTENT;
+        let (sql, raw) = (self.sql.as_ptr().cast(), &raw mut self.raw);
+        // SAFETY: the connection is open, the text has `len` bytes, and `raw` is a valid pointer to the result.
+        let code =
+            unsafe { ffi::sqlite3_prepare_v3(self.db, sql, len, flags, raw, ptr::null_mut()) };
+        self.refusal = (code != ffi::SQLITE_OK).then(|| error_of(self.db, code));
+    }
+
+    /// Gives back its memory; the next execution compiles it again.
+    pub(super) fn forget(&mut self) {
+        // SAFETY: `raw` came from prepare, or is null, and is finalized once.
+        unsafe { ffi::sqlite3_finalize(std::mem::replace(&mut self.raw, ptr::null_mut())) };
     }
 
     /// Starts an execution.
     pub(super) fn run<'b>(&mut self) -> Run<'_, 'b> {
-        Run { raw: self.raw, statement: PhantomData, bound: PhantomData }
+        if self.raw.is_null() {
+            self.compile();
+        }
+        Run { raw: self.raw, statement: self, bound: PhantomData }
     }
 
     /// Executes a statement without parameters and rows.
@@ -69,8 +98,7 @@ impl Statement {
 
 impl Drop for Statement {
     fn drop(&mut self) {
-        // SAFETY: `raw` came from prepare and is finalized once.
-        unsafe { ffi::sqlite3_finalize(self.raw) };
+        self.forget();
     }
 }
 
@@ -89,10 +117,11 @@ fn refusal_of(db: *mut ffi::sqlite3, code: c_int, name: fn(i32, &str) -> Error) 
     name(extended, &text)
 }
 
-/// One execution: bind, step, read columns; reset when dropped.
+/// One execution: bind, step, read columns; reset when dropped. SQLite takes the null pointer of a statement
+/// that could not be compiled, and does nothing.
 pub(super) struct Run<'s, 'b> {
     raw: *mut ffi::sqlite3_stmt,
-    statement: PhantomData<&'s mut Statement>,
+    statement: &'s mut Statement,
     bound: PhantomData<&'b [u8]>,
 }
 
@@ -193,12 +222,14 @@ impl<'b> Run<'_, 'b> {
 
     /// As [`Self::step`]; `name` converts errors.
     fn step_or(&mut self, name: fn(i32, &str) -> Error) -> Result<bool> {
+        if let Some(error) = self.statement.refusal.take() {
+            return Err(error);
+        }
         // SAFETY: the statement lives as long as this run.
         match unsafe { ffi::sqlite3_step(self.raw) } {
             ffi::SQLITE_ROW => Ok(true),
             ffi::SQLITE_DONE => Ok(false),
-            // SAFETY: as above.
-            code => Err(refusal_of(unsafe { ffi::sqlite3_db_handle(self.raw) }, code, name)),
+            code => Err(refusal_of(self.statement.db, code, name)),
         }
     }
 
@@ -212,16 +243,15 @@ impl<'b> Run<'_, 'b> {
     pub(super) fn changes(mut self) -> Result<usize> {
         while self.step()? {}
         // SAFETY: the statement, and so its connection, live as long as this run.
-        let changed = unsafe { ffi::sqlite3_changes64(ffi::sqlite3_db_handle(self.raw)) };
+        let changed = unsafe { ffi::sqlite3_changes64(self.statement.db) };
         Ok(usize::try_from(changed).unwrap_or(0))
     }
 
     /// Steps to the end of an INSERT of one row; returns its id, `None` if nothing was inserted.
     pub(super) fn inserted(mut self) -> Result<Option<i64>> {
         while self.step()? {}
+        let db = self.statement.db;
         // SAFETY: the statement, and so its connection, live as long as this run.
-        let db = unsafe { ffi::sqlite3_db_handle(self.raw) };
-        // SAFETY: as above.
         let changed = unsafe { ffi::sqlite3_changes64(db) };
         // SAFETY: as above.
         let id = unsafe { ffi::sqlite3_last_insert_rowid(db) };

@@ -253,7 +253,7 @@ impl ValueCatalog {
         ValueIndex::new(info.clone())?;
         let sql = format!("CREATE TABLE openkv_value_{id} (k BLOB PRIMARY KEY) WITHOUT ROWID;");
         connection.execute_batch(&sql).map_err(failure)?;
-        *self = Self::load(&|sql| Statement::prepare(connection, sql))?;
+        *self = Self::load(&|sql| Statement::prepare(connection, sql.to_owned()))?;
         Ok((info, true))
     }
 
@@ -267,7 +267,7 @@ impl ValueCatalog {
         let sql =
             format!("DROP TABLE openkv_value_{id}; DELETE FROM openkv_index WHERE id = {id};");
         connection.execute_batch(&sql).map_err(failure)?;
-        *self = Self::load(&|sql| Statement::prepare(connection, sql))?;
+        *self = Self::load(&|sql| Statement::prepare(connection, sql.to_owned()))?;
         Ok(true)
     }
 

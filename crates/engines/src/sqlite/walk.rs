@@ -24,8 +24,8 @@ impl Direction {
     fn new(connection: &Connection, columns: &str) -> Result<Self> {
         let ascending = format!("SELECT {columns} FROM kv WHERE k >= ?1 AND k < ?2 ORDER BY k");
         Ok(Self {
-            forward: Statement::prepare(connection, &ascending)?,
-            backward: Statement::prepare(connection, &format!("{ascending} DESC"))?,
+            backward: Statement::prepare(connection, format!("{ascending} DESC"))?,
+            forward: Statement::prepare(connection, ascending)?,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! The only writing connection of a process.
 
+mod rest;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +16,7 @@ use super::followed;
 use super::fulltext::Catalog;
 use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
-use super::measure::{kept_metrics, take_cache_counts};
+use super::measure::{self, take_cache_counts};
 use super::messages::Messages;
 #[cfg(feature = "archive")]
 use super::publisher::Publisher;
@@ -53,6 +55,8 @@ pub struct SqliteWriter {
     /// openkv.
     left: u64,
     durable: bool,
+    /// Nothing was written since [`Writer::rest`].
+    rests: bool,
     /// A transaction has begun for the next batch.
     has_begun: bool,
     /// The last transaction found no room on the disk.
@@ -99,6 +103,7 @@ impl SqliteWriter {
             file,
             left: 0,
             durable: false,
+            rests: false,
             has_begun: false,
             was_full: false,
             contention: Contention::new(std::process::id()),
@@ -118,6 +123,7 @@ impl SqliteWriter {
         // What a publisher makes durable need not be synced here.
         #[cfg(feature = "archive")]
         let durable = durable && self.publisher.is_none();
+        self.wake();
         if self.durable != durable {
             let synced = if durable { Synced::Commits } else { Synced::Moves };
             set_synced(&self.connection, synced)?;
@@ -290,7 +296,7 @@ impl SqliteWriter {
         if self.features != features {
             self.rows.log.reload()?;
             self.rows.catalog = Catalog::load(&self.connection)?;
-            let prepare = |sql: &str| Statement::prepare(&self.connection, sql);
+            let prepare = |sql: &str| Statement::prepare(&self.connection, sql.to_owned());
             self.rows.values = ValueCatalog::load(&prepare)?;
             self.features = features;
         }
@@ -393,6 +399,10 @@ impl Writer for SqliteWriter {
         Ok(Progress::Done(report))
     }
 
+    fn rest(&mut self) {
+        self.give_back();
+    }
+
     fn begin_at_once(&mut self, durable: bool) -> bool {
         self.has_begun = self.log_length.is_short(&self.connection)
             && !self.contention.were_kept_out()
@@ -485,11 +495,7 @@ impl Writer for SqliteWriter {
         merge: &mut dyn FnMut(Option<&str>) -> String,
         deadline: Instant,
     ) -> Result<()> {
-        self.within(false, 0, deadline, |writer, _| {
-            let merged = merge(kept_metrics(&writer.version)?.as_deref());
-            let sql = "INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)";
-            writer.version.beside(sql)?.run().text(1, &merged).finish()
-        })
+        self.within(false, 0, deadline, |writer, _| measure::keep_metrics(&writer.version, merge))
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {

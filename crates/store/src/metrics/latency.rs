@@ -5,7 +5,8 @@ use hdrhistogram::Histogram;
 use super::snapshot::{LATENCY_BOUNDS_MS, Latency, Spread};
 use openkv_core::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
 
-/// A distribution of values. It allocates at the first value.
+/// A distribution of values. It allocates at the first value, and more for larger ones: room for an hour in ns takes
+/// 36 KiB, that for a millisecond a third of it.
 #[derive(Clone, Default)]
 pub(super) struct Distribution {
     seen: Option<Histogram<u64>>,
@@ -15,11 +16,12 @@ pub(super) struct Distribution {
 impl Distribution {
     pub(super) fn record(&mut self, value: u64, times: u64) {
         if self.seen.is_none() {
-            // These constant bounds are valid.
-            self.seen = Histogram::new_with_bounds(1, METRIC_VALUE_MAX, METRIC_DIGITS).ok();
+            // This constant is valid.
+            self.seen = Histogram::new(METRIC_DIGITS).ok();
         }
         if let Some(seen) = &mut self.seen {
-            seen.saturating_record_n(value, times);
+            // A histogram that grows has room for any value, and 1 is its least.
+            let _recorded = seen.record_n(value.clamp(1, METRIC_VALUE_MAX), times);
             self.sum = self.sum.saturating_add(value.saturating_mul(times));
         }
     }

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::super::thread::not_started;
+use super::super::rested_memory;
+use super::super::thread::{is_this, not_started};
 use super::super::write_queue::{Waiting, WriteQueue, WriterStart};
 use super::WriterThread;
 use openkv_core::model::{Result, STORE_THREAD_IDLE_MS};
@@ -55,11 +56,15 @@ impl<W: Writer + 'static> WriterStart for WriterState<W> {
         let Some(here) = self.myself.upgrade() else { return Ok(()) };
         let name = "openkv-writer";
         let idle = Duration::from_millis(STORE_THREAD_IDLE_MS);
-        let thread =
-            std::thread::Builder::new().name(name.into()).spawn(move || serve(&here, idle));
-        let thread = thread.map_err(|error| not_started(name, &error))?;
+        // Locked until the thread is in it.
         let mut threads = self.threads.lock();
-        threads.retain(|thread| !thread.is_finished());
+        let run = move || {
+            serve(&here, idle);
+            // What is left of a thread that nothing joins ends with it.
+            here.threads.lock().retain(|thread| !is_this(thread));
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run);
+        let thread = thread.map_err(|error| not_started(name, &error))?;
         threads.push(thread);
         Ok(())
     }
@@ -139,6 +144,8 @@ fn serve<W: Writer>(shared: &WriterState<W>, idle: Duration) {
                     Waited::Over => {}
                     Waited::Idle { seen, until } => {
                         state.reader = None;
+                        state.writer.rest();
+                        rested_memory::one_rests();
                         if write_queue.leave(seen, until) {
                             return;
                         }

@@ -22,6 +22,15 @@ pub const LONG_READERS_MAX: usize = 2;
 /// How long a thread of a store, and a connection for reads, remain without work.
 pub const STORE_THREAD_IDLE_MS: u64 = 1_000;
 
+/// Writers and readers of a process that come to rest before the memory that they have freed goes back to the system.
+pub const RESTED_MIN: usize = 32;
+
+/// Time between two looks whether more have come to rest since.
+pub const RESTED_LOOK_MS: u64 = 250;
+
+/// Such looks after which the memory goes back although more and more come to rest.
+pub const RESTED_LOOKS_MAX: u32 = 40;
+
 /// Duration of one step of a long read, after which other reads have their turn. One large value
 /// can exceed it.
 pub const LONG_STEP_MS: u64 = 20;

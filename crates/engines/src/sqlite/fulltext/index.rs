@@ -57,7 +57,7 @@ fn columns(spec: &IndexSpec, show: impl Fn(String) -> String) -> String {
 
 impl Index {
     pub(super) fn open(connection: &Connection, id: i64, spec: IndexSpec) -> Result<Self> {
-        let prepare = |sql: String| Statement::prepare(connection, &sql);
+        let prepare = |sql: String| Statement::prepare(connection, sql);
         let all = columns(&spec, |column| column);
         let places: Vec<_> = (0..spec.fields.len()).map(|at| format!("?{}", at + 2)).collect();
         let places = places.join(", ");

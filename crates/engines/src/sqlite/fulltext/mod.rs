@@ -51,7 +51,7 @@ pub(super) struct Site {
 
 impl Catalog {
     pub(super) fn load(connection: &Connection) -> Result<Self> {
-        let listed = list(&|sql| Statement::prepare(connection, sql))?;
+        let listed = list(&|sql| Statement::prepare(connection, sql.to_owned()))?;
         let open = |(id, info): (i64, IndexInfo)| Index::open(connection, id, info.spec);
         listed.into_iter().map(open).collect::<Result<_>>().map(Self)
     }

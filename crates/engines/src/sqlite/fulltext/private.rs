@@ -33,7 +33,7 @@ impl PrivateIndexes {
     }
 
     fn prepare(&self) -> impl Fn(&str) -> Result<Statement> {
-        |sql| Statement::prepare(&self.connection, sql)
+        |sql| Statement::prepare(&self.connection, sql.to_owned())
     }
 
     pub(crate) fn create(
@@ -93,7 +93,7 @@ impl PrivateIndexes {
         visitor: &mut dyn HitVisitor,
     ) -> Result<IndexInfo> {
         let mut find = |connection: &Connection| {
-            search(&|sql| Statement::prepare(connection, sql), wanted, lookup, visitor)
+            search(&|sql| Statement::prepare(connection, sql.to_owned()), wanted, lookup, visitor)
         };
         match goes_on {
             Some(goes_on) => interruptible(&mut self.connection, goes_on, find),

@@ -85,6 +85,11 @@ impl Gathered {
         Some(done)
     }
 
+    /// Gives back the memory that is not in use.
+    pub(super) fn give_back(&mut self) {
+        self.bytes.shrink_to_fit();
+    }
+
     /// Nothing waits any more.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();

@@ -21,6 +21,18 @@ struct LogFile {
     gathered: Gathered,
     /// A length that the file has at least had; another process may have shortened it.
     length: u64,
+    beginning: Beginning,
+}
+
+/// How much of a log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    /// No file of this name has been a log before, and nothing was written to it by this connection.
+    New,
+    /// The header of a new one.
+    Header,
+    /// It may have frames, or there may have been a log of this name before.
+    Over,
 }
 
 static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
@@ -44,6 +56,9 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xFetch: None,
     xUnfetch: None,
 };
+
+/// Bytes of the header of a log.
+const HEADER_BYTES: usize = 32;
 
 /// Bytes of one call of the default VFS: that of Unix takes the length modulo 128 KiB, since SQLite itself
 /// writes a page at most.
@@ -75,35 +90,16 @@ pub(super) unsafe fn open(
             (*file).pMethods = ptr::null();
         } else {
             let own = ffi::sqlite3_file { pMethods: &raw const METHODS };
-            let log = LogFile { file: own, usual, gathered: Gathered::new(), length: 0 };
+            let log = LogFile {
+                file: own,
+                usual,
+                gathered: Gathered::new(),
+                length: 0,
+                beginning: Beginning::Over,
+            };
             file.cast::<LogFile>().write(log);
         }
         code
-    }
-}
-
-/// Sets which writes to the log of this connection wait. Frames wait for a sync only on media where SQLite
-/// writes nothing after it: it pads the log up to the end of a sector on others.
-pub(super) fn set_gathering(connection: &Connection, gathering: Gathering) {
-    let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
-    // SAFETY: the file control writes one pointer to `file`; "main" is a C string. A file with these
-    // methods is a `LogFile`, which only the thread of the connection uses.
-    unsafe {
-        let code = ffi::sqlite3_file_control(
-            connection.handle(),
-            c"main".as_ptr(),
-            ffi::SQLITE_FCNTL_JOURNAL_POINTER,
-            ptr::from_mut(&mut file).cast(),
-        );
-        if code != ffi::SQLITE_OK
-            || file.is_null()
-            || !ptr::eq((*file).pMethods, &raw const METHODS)
-        {
-            return;
-        }
-        let is_safe = device_characteristics(file) & ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0;
-        let log = &mut *file.cast::<LogFile>();
-        log.gathered.gathering = if is_safe { gathering } else { Gathering::Off };
     }
 }
 
@@ -118,9 +114,55 @@ macro_rules! usual {
     }};
 }
 
+/// Calls `job` with the log of this connection, unless it has another VFS, or has not read yet.
+fn with_log(connection: &Connection, job: impl FnOnce(&mut LogFile)) {
+    let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
+    // SAFETY: the file control writes one pointer to `file`; "main" is a C string. A file with these
+    // methods is a `LogFile`, which only the thread of the connection uses.
+    unsafe {
+        let code = ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_JOURNAL_POINTER,
+            ptr::from_mut(&mut file).cast(),
+        );
+        let is_own = code == ffi::SQLITE_OK
+            && !file.is_null()
+            && ptr::eq((*file).pMethods, &raw const METHODS);
+        if is_own {
+            job(&mut *file.cast::<LogFile>());
+        }
+    }
+}
+
+/// Sets which writes to the log of this connection wait. Frames wait for a sync only on media where SQLite
+/// writes nothing after it: it pads the log up to the end of a sector on others.
+pub(super) fn set_gathering(connection: &Connection, gathering: Gathering) {
+    with_log(connection, |log| {
+        // SAFETY: the file of the log is open.
+        let characteristics = unsafe { usual!(log, xDeviceCharacteristics) };
+        let is_safe = characteristics & ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0;
+        log.gathered.gathering = if is_safe { gathering } else { Gathering::Off };
+    });
+}
+
+/// No file of the log's name has been a log before.
+pub(super) fn begin_new(connection: &Connection) {
+    with_log(connection, |log| log.beginning = Beginning::New);
+}
+
+/// Gives back the memory for writes that wait, while none does.
+pub(super) fn rest(connection: &Connection) {
+    with_log(connection, |log| log.gathered.give_back());
+}
+
 /// The results are SQLite's codes.
 impl LogFile {
     fn write(&mut self, bytes: &[u8], at: u64) -> c_int {
+        let is_first = self.beginning == Beginning::New
+            && (at, bytes.len()) == (0, HEADER_BYTES)
+            && self.length_now() == Some(0);
+        self.beginning = if is_first { Beginning::Header } else { Beginning::Over };
         if self.gathered.gathering == Gathering::Off && self.gathered.is_empty() {
             return self.write_now(bytes, at);
         }
@@ -254,6 +296,14 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
         let log = &mut *file.cast::<LogFile>();
+        // SQLite syncs the header of a log before its first frame: otherwise frames of the log before, which the
+        // new ones do not cover yet, could follow the old header after a power loss. A new log has none.
+        if log.beginning == Beginning::Header {
+            return match log.gathered.gathering {
+                Gathering::Commits => ffi::SQLITE_OK,
+                Gathering::Frames | Gathering::Off => log.flush_or_drop(),
+            };
+        }
         match log.flush_or_drop() {
             ffi::SQLITE_OK => usual!(log, xSync, flags),
             code => code,
