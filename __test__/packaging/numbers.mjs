@@ -58,6 +58,7 @@ export const SENTENCES = {
     "does not answer for {BUCKET_COMMIT_MS_MAX}, or",
     "at least {BUCKET_SNAPSHOT_BYTES_MIN}; each",
     "at least {BUCKET_OBJECT_BYTES_MIN}. What",
+    "for at most {INDEX_BUILD_ROWS_MAX} entries. A unique",
   ],
   "docs/writing.md": [
     "of at most {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.initialMs} at first and twice as much after each further conflict, up to {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.maxMs}.",

@@ -5,6 +5,7 @@
 
 mod calculation;
 mod capability;
+mod database_change;
 mod deletion;
 mod env;
 mod error;
@@ -38,6 +39,7 @@ mod write_record;
 pub use calculation::{Bounds, Calculation, Numeric, Operand};
 pub use capability::{Capabilities, Capability};
 pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
+pub use database_change::DatabaseChange;
 pub use env::Env;
 pub use error::{Error, Kind, Result};
 pub use feed::{Change, ChangeKind, KeyRange, Logged};

@@ -16,6 +16,7 @@
 
 mod cache;
 mod driver;
+mod indexer;
 mod lead;
 mod location;
 mod objects;

@@ -14,14 +14,13 @@ use super::followed;
 use super::fulltext::Catalog;
 use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
-use super::measure::{kept_metrics, take_cache_counts};
+use super::measure::take_cache_counts;
 use super::messages::Messages;
 #[cfg(feature = "archive")]
 use super::publisher::Publisher;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
-use super::value_index::ValueCatalog;
 use crate::replication::extent::{Beginning, FOR_FEEDS};
 use crate::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
@@ -295,9 +294,7 @@ impl SqliteWriter {
         drop(run);
         if self.features != features {
             self.rows.log.reload()?;
-            self.rows.catalog = Catalog::load(&self.connection)?;
-            let prepare = |sql: &str| Statement::prepare(&self.connection, sql);
-            self.rows.values = ValueCatalog::load(&prepare)?;
+            self.load_indexes()?;
             self.features = features;
         }
         Ok(version)
@@ -487,11 +484,7 @@ impl Writer for SqliteWriter {
         merge: &mut dyn FnMut(Option<&str>) -> String,
         deadline: Instant,
     ) -> Result<()> {
-        self.within(false, 0, deadline, |writer, _| {
-            let merged = merge(kept_metrics(&writer.version)?.as_deref());
-            let sql = "INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)";
-            writer.version.beside(sql)?.run().text(1, &merged).finish()
-        })
+        self.within(false, 0, deadline, |writer, _| writer.merge_metrics(merge))
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {

@@ -1,5 +1,6 @@
 //! A driver without its thread, over a store in memory that fails as a test says.
 
+mod indexes;
 mod store;
 
 use std::sync::atomic::Ordering;
