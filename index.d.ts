@@ -2103,6 +2103,14 @@ export interface KvMetrics {
   lagCommits?: number;
   /** What this process does as the leader of a database on PostgreSQL, once it has begun to lead. */
   leader?: KvLeaderMetrics;
+  /**
+   * Requests of this process to the object store of the database, and bytes of the objects that were read and sent. Only
+   * of a database in an object store.
+   */
+  bucket?: {
+    requests: { get: number; put: number; list: number; delete: number };
+    bytes: { get: number; put: number };
+  };
   /** How far the replica is: of a handle with the option `replica`, and of a read server. */
   replica?: KvReplicaMetrics;
   /** The archivers of this process, or of the server; left out without any. */

@@ -93,8 +93,11 @@ test("a paused queue and kept metrics are there under the next leader", async ()
   await first.close();
   const second = await open(url, { metrics });
   assert.equal((await second.queue("mail").stats()).paused, true);
-  const { operations } = await second.metrics();
+  const { operations, bucket } = await second.metrics();
   assert.equal(operations.enqueue.count, enqueue.count);
+  assert.ok(bucket.requests.put > 0 && bucket.bytes.get > 0);
+  const text = await second.metrics({ format: "prometheus" });
+  assert.match(text, /openkv_bucket_requests_total\{kind="put"\} \d/);
   await second.queue("mail").resume();
   const message = await until(() => second.queue("mail").receive({ wait: 0 }), "the message");
   assert.equal(message.value.n, 1);

@@ -41,7 +41,7 @@ use no_messages::no_queues;
 pub use openkv_core::commit::{Report, Ticket, Work};
 use openkv_core::model::{
     Backup, Capabilities, CopiedEntry, DeadLetter, Error, Key, Moment, Needs, Peek, PeekCursor,
-    Peeked, QueueStats, Range, Result, Row, Seen, Sharing, Stats, Step, Walk,
+    Peeked, QueueStats, Range, RequestCounts, Result, Row, Seen, Sharing, Stats, Step, Walk,
 };
 pub use past::PastEngine;
 use replication::NoLog;
@@ -123,6 +123,11 @@ pub trait Maintenance: Send + Sync {
 
     /// The lengths of the file and of its log; `None` for a database whose snapshots keep no log.
     fn lengths(&self) -> Option<Lengths> {
+        None
+    }
+
+    /// The requests of this process to an object store; `None` for a database that is in none.
+    fn requests(&self) -> Option<RequestCounts> {
         None
     }
 

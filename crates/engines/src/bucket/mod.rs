@@ -45,7 +45,8 @@ pub use writer::BucketWriter;
 use crate::sqlite::{SqliteEngine, SqliteWriter};
 use crate::{Engine, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
 use openkv_core::model::{
-    BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment, Result,
+    BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment,
+    RequestCounts, Result,
 };
 
 /// How to open a database in an object store.
@@ -163,6 +164,10 @@ impl Maintenance for BucketEngine {
 
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
         self.local.engine.check(findings_max, goes_on)
+    fn requests(&self) -> Option<RequestCounts> {
+        Some(self.lead.objects.target.requests())
+    }
+
     }
 }
 

@@ -407,3 +407,29 @@ fn a_place_with_other_objects_is_refused_without_listing_all() {
     assert_eq!(refused.kind(), Kind::Invalid, "{refused}");
     assert_eq!(store.listed.load(Ordering::SeqCst), 1);
 }
+
+#[test]
+fn requests_are_counted_by_kind() {
+    let store = Arc::new(Store::default());
+    let mut process = leader(&store);
+    process.add().unwrap();
+    begin_snapshot(&mut process);
+    process.driver.snapshots.finish();
+    process.driver.release().unwrap();
+    let target = &process.lead.objects.target;
+    let counted = target.requests();
+    let of = |like: &str| store.requests(like).len() as u64;
+    // Its one part, and its end.
+    assert_eq!(of("UPLOAD "), 1);
+    assert_eq!(counted.put, of("PUT ") + of("UPLOAD ") + 2);
+    assert_eq!(counted.get, of("GET "));
+    assert_eq!((counted.list, counted.delete), (of("LIST "), 0));
+    let listed = target.list("snapshots").unwrap();
+    let (name, bytes) = &listed[0];
+    assert!(counted.put_bytes > *bytes);
+    target.find(name).unwrap();
+    target.remove(std::slice::from_ref(name)).unwrap();
+    let after = target.requests();
+    assert_eq!((after.get, after.delete), (counted.get + 1, 1));
+    assert_eq!(after.got_bytes, counted.got_bytes + bytes);
+}
