@@ -17,6 +17,7 @@
 mod cache;
 mod driver;
 mod indexer;
+mod inspect;
 mod lead;
 mod location;
 mod objects;
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 use cache::Cache;
 use driver::Driver;
+pub use inspect::{BucketStatus, BucketVerified, status, verify};
 use lead::Lead;
 pub use lead::LeadMode;
 use location::Location;
@@ -162,12 +164,12 @@ impl Maintenance for BucketEngine {
         self.local.engine.lengths()
     }
 
-    fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
-        self.local.engine.check(findings_max, goes_on)
     fn requests(&self) -> Option<RequestCounts> {
         Some(self.lead.objects.target.requests())
     }
 
+    fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
+        self.local.engine.check(findings_max, goes_on)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A driver without its thread, over a store in memory that fails as a test says.
 
 mod indexes;
+mod inspected;
 mod store;
 
 use std::sync::atomic::Ordering;
