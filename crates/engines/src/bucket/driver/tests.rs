@@ -13,7 +13,7 @@ use crate::bucket::publisher::LogPublisher;
 use crate::bucket::{BucketEngine, BucketOptions, BucketReader, BucketWriter};
 use crate::objects::Target;
 use crate::sqlite::publisher::Publisher as _;
-use crate::suite::{key, set, sum, write};
+use crate::suite::{doc, key, of, set, sum, write};
 use crate::{Engine as _, Reader as _, Work, Writer as _};
 use openkv_core::model::{AtomicWrite, BUCKET_SNAPSHOT_BYTES_MIN, Decision, Segment};
 

@@ -1,7 +1,6 @@
 //! Indexes are decided by the leader, and are the same in every process.
 
 use super::*;
-use crate::suite::{doc, of};
 use crate::{Indexer as _, Snapshot};
 use openkv_core::model::{
     INDEX_BUILD_ROWS_MAX, IndexChoice, IndexRequest, IndexSpec, OrderPath, Tokenizer,
