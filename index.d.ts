@@ -2108,6 +2108,14 @@ export interface KvMetrics {
   lagCommits?: number;
   /** What this process does as the leader of a database on PostgreSQL, once it has begun to lead. */
   leader?: KvLeaderMetrics;
+  /**
+   * Requests of this process to the object store of the database, and bytes of the objects that were read and sent. Only
+   * of a database in an object store.
+   */
+  bucket?: {
+    requests: { get: number; put: number; list: number; delete: number };
+    bytes: { get: number; put: number };
+  };
   /** How far the replica is: of a handle with the option `replica`, and of a read server. */
   replica?: KvReplicaMetrics;
   /** The archivers of this process, or of the server; left out without any. */
@@ -3249,7 +3257,7 @@ export class Kv implements Disposable, AsyncDisposable {
    *
    * Rejects with `TypeError` for an invalid option, and when another index has the prefix (see
    * `replace`) or the name; {@link BadResource} on a closed handle; {@link KvError} when the database cannot write, with
-   * code `UNSUPPORTED` on PostgreSQL, in an object store, and on a server that is not openkv's.
+   * code `UNSUPPORTED` on PostgreSQL and on a server that is not openkv's.
    *
    * @example
    * const index = await kv.createIndex({ prefix: ["products"], fields: ["name", "details.maker"] });
@@ -3259,8 +3267,7 @@ export class Kv implements Disposable, AsyncDisposable {
   /**
    * Creates a value index over the entries under a prefix: lists with `where` read only what it names, and
    * lists with `orderBy` come in its order. From then on every commit keeps it exact. Rejects as for a
-   * full-text index, but with code `UNSUPPORTED` in files for Deno, in an object store, and on a server that is not
-   * openkv's.
+   * full-text index, but with code `UNSUPPORTED` in files for Deno and on a server that is not openkv's.
    *
    * @example
    * await kv.createIndex({ type: "value", prefix: ["users"], on: "email", unique: true });
@@ -3728,10 +3735,10 @@ export interface OpenKvOptions {
    */
   encoding?: "cbor" | "v8" | undefined;
   /**
-   * For a file only: whether it keeps the counters of {@link Kv.metrics}. With `persistent: true` the counts and latencies
-   * go on where earlier openings ended, those of other processes with this option included. They are stored every
+   * For a file or an object store: whether it keeps the counters of {@link Kv.metrics}. With `persistent: true` the counts
+   * and latencies go on where earlier openings ended, those of other processes with this option included. They are stored every
    * `flushInterval` milliseconds (default: 10000, at least 100) if there is anything new, and when the last handle is
-   * closed; a process that dies loses what it has counted since. A `TypeError` with `readonly`.
+   * closed; a process that dies loses what it has counted since. A `TypeError` with `readonly`, and `lead: "never"`.
    */
   metrics?:
     | { persistent?: boolean | undefined; flushInterval?: KvDuration | undefined }

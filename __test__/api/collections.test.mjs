@@ -38,7 +38,7 @@ async function filled(fresh) {
   return { kv, users };
 }
 
-onEveryKind("collections", (fresh, { inBucket } = {}) => {
+onEveryKind("collections", (fresh) => {
   test("a document is an entry below the prefix, as the schema returns it", async () => {
     const { kv, users } = await filled(fresh);
     const { value, versionstamp } = await kv.get(["users", "ada"]);
@@ -269,7 +269,6 @@ onEveryKind("collections", (fresh, { inBucket } = {}) => {
     });
   });
 
-  const skip = inBucket && "a database in an object store has no value indexes";
   const declared = {
     email: { unique: true },
     byCity: { on: ["city", { path: "age", order: "desc" }] },
@@ -289,7 +288,7 @@ onEveryKind("collections", (fresh, { inBucket } = {}) => {
   const states = async (kv) =>
     (await kv.listIndexes()).map(({ name, state, unique }) => [name, state, unique]);
 
-  test("declared indexes find, and list in their order", { skip }, async () => {
+  test("declared indexes find, and list in their order", async () => {
     const kv = await peopled();
     const all = people(kv);
     await all.ready();
@@ -304,7 +303,7 @@ onEveryKind("collections", (fresh, { inBucket } = {}) => {
     await assert.rejects(all.list().orderBy("age").first(), /no index has the order of orderBy/);
   });
 
-  test("a value of a unique index is taken once, by whatever writes", { skip }, async () => {
+  test("a value of a unique index is taken once, by whatever writes", async () => {
     const kv = await peopled();
     const all = people(kv);
     const twice = { id: 4, email: "a" };
@@ -327,7 +326,7 @@ onEveryKind("collections", (fresh, { inBucket } = {}) => {
     await all.insert(twice);
   });
 
-  test("indexes follow their declaration, and only those of the collection", { skip }, async () => {
+  test("indexes follow their declaration, and only those of the collection", async () => {
     const kv = await peopled();
     await kv.createIndex({ type: "value", prefix: ["people"], on: "age", name: "by hand" });
     const [byCity, email] = ['["people"] byCity', '["people"] email'];
@@ -352,7 +351,7 @@ onEveryKind("collections", (fresh, { inBucket } = {}) => {
     );
   });
 
-  test("documents that are not unique fail a unique index", { skip }, async () => {
+  test("documents that are not unique fail a unique index", async () => {
     const kv = await peopled();
     await people(kv, { indexes: {} }).update(3, { email: "a" });
     await assert.rejects(people(kv).ready(), KvUniqueError);

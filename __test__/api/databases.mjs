@@ -90,8 +90,7 @@ export function onPostgres(name, suite) {
 export function onBucket(name, suite) {
   if (!hasAllKinds) return;
   const fresh = (options) => open(bucketUrl(`${freshPath()}.bucket`), options);
-  const lacks = { withoutSearch: true, withoutIndexes: true };
-  closing(`${name}, in a bucket`, () => suite(fresh, { inBucket: true, ...lacks }));
+  closing(`${name}, in a bucket`, () => suite(fresh));
 }
 
 /** On each and behind a URL, for suites with calls that PostgreSQL does not offer. */
@@ -102,17 +101,12 @@ export function onEachAndServed(name, suite) {
 
 /**
  * On each, behind a URL and, in Node.js, on PostgreSQL and in a bucket: the same assertions, only the opener differs. The
- * suite is told what the kind lacks: full-text search (`withoutSearch`) and value indexes (`withoutIndexes`).
+ * suite is told whether the kind lacks full-text search (`withoutSearch`).
  */
 export function onEveryKind(name, suite) {
-  onEveryIndexed(name, suite);
-  onBucket(name, suite);
-}
-
-/** On every kind of database that has value indexes. */
-export function onEveryIndexed(name, suite) {
   onEachAndServed(name, suite);
   onPostgres(name, suite);
+  onBucket(name, suite);
 }
 
 async function served(options) {

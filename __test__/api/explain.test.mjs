@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../kit/time.mjs";
-import { freshPath, onEach, onEveryIndexed, onNearReplica, open } from "./databases.mjs";
+import { freshPath, onEach, onEveryKind, onNearReplica, open } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
 /** Entries that an explanation reads before it ends. */
@@ -43,7 +43,7 @@ async function checked(kv, selector, options = {}) {
 
 const NOTHING = { method: "scan", branches: [], reason: null, indexEntries: 0, complete: true };
 
-onEveryIndexed("explanations", (fresh) => {
+onEveryKind("explanations", (fresh) => {
   test("without an index a list reads the entries by their keys", async () => {
     const kv = await withUsers(fresh);
     const numbers = { visited: 20, filtered: 0, returned: 20 };
@@ -83,7 +83,7 @@ onEveryIndexed("explanations", (fresh) => {
   });
 });
 
-onEveryIndexed("explanations", (fresh) => {
+onEveryKind("explanations", (fresh) => {
   test("a list with where reads ranges of an index", async () => {
     const kv = await withUsers(fresh);
     await indexed(kv, "age", { name: "age" });

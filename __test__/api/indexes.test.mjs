@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KvUniqueError, openKv } from "../../index.mjs";
-import { freshPath, onEach, onEveryIndexed, onPostgres, open } from "./databases.mjs";
+import { freshPath, onBucket, onEach, onEveryKind, onPostgres, open } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
 const EMAIL = { type: "value", prefix: ["u"], on: "email", unique: true, name: "email" };
@@ -30,7 +30,7 @@ async function withUsers(fresh) {
   return kv;
 }
 
-onEveryIndexed("value indexes", (fresh) => {
+onEveryKind("value indexes", (fresh) => {
   test("a list with where finds the same with an index and without", async () => {
     const kv = await withUsers(fresh);
     const filters = [
@@ -356,6 +356,7 @@ function ofThePast(fresh) {
 
 onEach("value indexes", ofThePast);
 onPostgres("value indexes", ofThePast);
+onBucket("value indexes", ofThePast);
 
 test("an index of a file is there for the next handle, and kept by it", async () => {
   const path = freshPath();

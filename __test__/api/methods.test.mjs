@@ -50,9 +50,8 @@ test("every row has refusals of each kind, or says why not", () => {
   }
 });
 
-/** Methods whose arguments a database without full-text search, or without value indexes, does not look at. */
+/** Methods whose arguments a database without full-text search does not look at. */
 const OF_SEARCH = /^(Kv\.search|Kv\.createIndex|KvIndex\..*)$/;
-const OF_INDEXES = /^KvValueIndex\./;
 
 /**
  * What a row's calls are made on. All rows share a handle, since what is refused leaves nothing behind:
@@ -60,9 +59,8 @@ const OF_INDEXES = /^KvValueIndex\./;
  */
 const made = async (row, kv) => (row.of === undefined ? kv : await row.of(kv));
 
-const suite = (fresh, { withoutSearch, withoutIndexes } = {}) => {
-  const isLacking = (name) =>
-    (withoutSearch && OF_SEARCH.test(name)) || (withoutIndexes && OF_INDEXES.test(name));
+const suite = (fresh, { withoutSearch } = {}) => {
+  const isLacking = (name) => withoutSearch && OF_SEARCH.test(name);
   const all = Object.entries(rows).filter(([name]) => !isLacking(name));
   let opened;
   const shared = () => (opened ??= fresh());

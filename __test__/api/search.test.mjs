@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { freshPath, onEachAndServed, open } from "./databases.mjs";
+import { freshPath, onBucket, onEachAndServed, open } from "./databases.mjs";
 
 const names = ({ entries }) => entries.map(({ key }) => key.at(-1));
 const sorted = (result) => names(result).sort();
@@ -20,7 +20,7 @@ async function withBikes(fresh) {
   return kv;
 }
 
-onEachAndServed("search", (fresh) => {
+const suite = (fresh) => {
   test("queries find what they say", async () => {
     const kv = await withBikes(fresh);
     for (const [query, expected] of [
@@ -393,7 +393,10 @@ onEachAndServed("search", (fresh) => {
     await assert.rejects(kv.dropIndex(5), /expected a prefix or a name: received 5/);
     assert.equal((await kv.listIndexes()).length, 1);
   });
-});
+};
+
+onEachAndServed("search", suite);
+onBucket("search", suite);
 
 test("on a closed handle every call is a BadResource", async () => {
   const kv = await openKv(":memory:");

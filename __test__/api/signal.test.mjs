@@ -74,9 +74,8 @@ const CALLS = {
 
 const BY_NAME = { type: "value", prefix: ["indexed"], on: "name" };
 
-/** Calls that a database without full-text search, or without value indexes, refuses before it looks at anything. */
+/** Calls that a database without full-text search refuses before it looks at anything. */
 const OF_SEARCH = ["Kv.search", "Kv.createIndex", "KvIndex.ready"];
-const OF_INDEXES = ["KvValueIndex.ready"];
 
 const OTHERS = {
   "Kv.backup": "backup.test.mjs",
@@ -126,16 +125,16 @@ async function contents(kv) {
   return { ends, queues, indexes: (await kv.listIndexes()).map(({ name }) => name) };
 }
 
-onEveryKind("signals", (fresh, { withoutSearch, withoutIndexes } = {}) => {
+onEveryKind("signals", (fresh, { withoutSearch } = {}) => {
   const reason = new Error("given up");
-  const lacking = [...(withoutSearch ? OF_SEARCH : []), ...(withoutIndexes ? OF_INDEXES : [])];
+  const lacking = withoutSearch ? OF_SEARCH : [];
   const calls = Object.entries(CALLS).filter(([name]) => !lacking.includes(name));
 
   async function indexed(kv) {
     if (!withoutSearch) {
       await (await kv.createIndex({ prefix: ["indexed"], fields: ["name"] })).ready();
     }
-    if (!withoutIndexes) await (await kv.createIndex(BY_NAME)).ready();
+    await (await kv.createIndex(BY_NAME)).ready();
   }
 
   async function filled() {

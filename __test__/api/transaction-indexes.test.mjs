@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { all, onEach, onEveryIndexed } from "./databases.mjs";
+import { all, onEach, onEveryKind } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
 const ids = (entries) => entries.map(({ key }) => key[1]);
@@ -89,7 +89,7 @@ const CASES = [
   ["the index, dropped", ROME, (kv) => kv.dropIndex("on"), true],
 ];
 
-onEveryIndexed("transactions by index", (fresh) => {
+onEveryKind("transactions by index", (fresh) => {
   for (const [what, options, meanwhile, again] of CASES) {
     test(`${what} ${again ? "is" : "is not"} a conflict`, async () => {
       const kv = await withUsers(await fresh(), "city");

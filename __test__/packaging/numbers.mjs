@@ -60,6 +60,7 @@ export const SENTENCES = {
     "at least {BUCKET_OBJECT_BYTES_MIN}. What",
     "at most {BUCKET_BATCHES_IN_FLIGHT_MAX} objects are under way, so a busy leader makes at most {BUCKET_BATCHES_IN_FLIGHT_MAX} `PUT`s",
     "up to {BUCKET_BATCHES_IN_FLIGHT_MAX} of them with at most {BUCKET_IN_FLIGHT_BYTES_MAX} of writes;",
+    "for at most {INDEX_BUILD_ROWS_MAX} entries. A unique",
   ],
   "docs/writing.md": [
     "of at most {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.initialMs} at first and twice as much after each further conflict, up to {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.maxMs}.",

@@ -109,7 +109,6 @@ export async function openKv(
       "replica",
       "prefixes",
       "maxLag",
-      "metrics",
       "cacheSize",
       "mmapSize",
       "lane",
@@ -117,6 +116,12 @@ export async function openKv(
     ]);
     checkConsistency(options.consistency);
     native.bucket = checkBucket(located, options, native.readonly);
+    native.metricsFlushMs = checkMetrics(options.metrics);
+    if (native.metricsFlushMs !== undefined && native.bucket.lead === "never") {
+      throw misuse(
+        "Option 'metrics' with persistent writes to the database: leave out lead: \"never\" and readonly",
+      );
+    }
     native.encoding = checkEncoding(options.encoding);
     native.log = checkLog(options.log);
     native.historyMs = checkHistory(options.history);

@@ -4,6 +4,7 @@ import { Command, CommanderError, Option } from "commander";
 import { inWords } from "./advice.js";
 import { addArchiveCommands } from "./commands/archive.js";
 import { addAtomicCommand } from "./commands/atomic.js";
+import { addBucketCommands } from "./commands/bucket.js";
 import { addClusterCommands } from "./commands/cluster.js";
 import { addCompletionCommand } from "./commands/completion.js";
 import { addCopyCommand } from "./commands/copy.js";
@@ -76,6 +77,7 @@ export function makeProgram(): Command {
   addRestoreCommand(program);
   addPromoteCommand(program);
   addArchiveCommands(program);
+  addBucketCommands(program);
   addServeCommand(program);
   addStudioCommand(program);
   addMcpCommand(program);

@@ -84,6 +84,8 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "openkv restore app-monday.sqlite3 app.sqlite3",
     "openkv restore /mnt/backup/app app.sqlite3 --at 2026-11-24T10:00:00Z",
   ],
+  "bucket status": ["openkv bucket status 's3://my-bucket/shop?region=eu-central-1'"],
+  "bucket verify": ["openkv bucket verify s3://my-bucket/shop --json"],
   "archive run": ["openkv archive run app.sqlite3 /mnt/backup/app --retention 30d"],
   "archive list": ["openkv archive list /mnt/backup/app"],
   "archive verify": ["openkv archive verify s3://backups/app"],

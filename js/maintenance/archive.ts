@@ -1,4 +1,5 @@
-// Duty: kv.archive, and the jobs on an archive: restore, list, verify, prune.
+// Duty: kv.archive, and the jobs on an archive: restore, list, verify, prune; on a database in an object store: its state,
+// and verify.
 
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -115,12 +116,14 @@ class Running implements KvArchive {
   }
 }
 
-/** What is to be done on an archive; the fields are those of `Job` in src/binding/archive.rs. */
+/** What is to be done on an archive or a database in an object store; the fields are those of `Job` in src/binding/archive.rs. */
 export type ArchiveJob =
   | { kind: "restore"; target: string; file: string; at?: string | number; prefix?: string }
   | { kind: "list"; target: string }
   | { kind: "verify"; target: string; scratch: string }
-  | { kind: "prune"; target: string; beforeMs: number };
+  | { kind: "prune"; target: string; beforeMs: number }
+  | { kind: "bucketStatus"; url: string }
+  | { kind: "bucketVerify"; url: string };
 
 /** Does a job; resolves with its result. */
 export async function runArchiveJob<Result>(

@@ -1,4 +1,4 @@
-//! Archives for JavaScript: archivers of a handle, and the jobs on an archive.
+//! Archives for JavaScript: archivers of a handle, and the jobs on an archive or on a database in an object store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use super::events::{Event, Events, Reply};
 use super::handle::Handle;
 use crate::archive::{self, ArchiveOptions, RestoreOptions};
 use crate::call::Progress;
+use crate::engine::bucket;
 use crate::model::{self, Error, Key, KeyRange, Versionstamp, When};
 
 /// A running archiver.
@@ -68,7 +69,7 @@ impl Archive {
     }
 }
 
-/// A job on an archive, as JSON.
+/// A job on an archive, or on a database in an object store, as JSON.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum Job {
@@ -76,6 +77,8 @@ enum Job {
     List { target: String },
     Verify { target: String, scratch: PathBuf },
     Prune { target: String, before_ms: i64 },
+    BucketStatus { url: String },
+    BucketVerify { url: String },
 }
 
 /// A moment.
@@ -133,6 +136,8 @@ fn run(job: Job, progress: &Progress) -> model::Result<Vec<u8>> {
         Job::List { target } => json(&archive::list(&target)?),
         Job::Verify { target, scratch } => json(&archive::verify(&target, &scratch, &mut step)?),
         Job::Prune { target, before_ms } => json(&archive::remove_before(&target, before_ms)?),
+        Job::BucketStatus { url } => json(&bucket::status(&url)?),
+        Job::BucketVerify { url } => json(&bucket::verify(&url)?),
     }
 }
 

@@ -192,6 +192,7 @@ fn the_tables_of_the_page_about_metrics_are_current() {
     for (group, name) in [
         (MetricGroup::Every, "Metrics of every database"),
         (MetricGroup::Postgres, "Metrics on PostgreSQL"),
+        (MetricGroup::Bucket, "Metrics in an object store"),
         (MetricGroup::Replica, "Metrics of a replica"),
         (MetricGroup::Archive, "Metrics of an archive"),
     ] {

@@ -40,8 +40,8 @@ pub use fulltext::{Finder, Indexer};
 pub use no_messages::NoMessages;
 pub use openkv_core::commit::{Report, Ticket, Work};
 use openkv_core::model::{
-    Backup, Capabilities, CopiedEntry, Error, Key, Moment, Needs, Range, Result, Row, Seen,
-    Sharing, Stats, Step, Walk,
+    Backup, Capabilities, CopiedEntry, Error, Key, Moment, Needs, Range, RequestCounts, Result,
+    Row, Seen, Sharing, Stats, Step, Walk,
 };
 pub use past::PastEngine;
 pub use queues::Queues;
@@ -123,6 +123,11 @@ pub trait Maintenance: Send + Sync {
 
     /// The lengths of the file and of its log; `None` for a database whose snapshots keep no log.
     fn lengths(&self) -> Option<Lengths> {
+        None
+    }
+
+    /// The requests of this process to an object store; `None` for a database that is in none.
+    fn requests(&self) -> Option<RequestCounts> {
         None
     }
 

@@ -39,6 +39,8 @@ mod unsupported;
 mod value_index;
 mod writers;
 
+#[cfg(feature = "archive")]
+pub(super) use search::{doc, of};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -419,6 +421,9 @@ macro_rules! rules_of_history {
         }
     };
 }
+
+#[cfg(feature = "archive")]
+mod bucket;
 
 mod memory {
     rules_of_clocks!((crate::memory::MemoryEngine::new(), ()));

@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::Store;
 use super::health::Part;
 use crate::metrics::{
-    ArchiveFigures, Depth, Holders, IndexSize, Metrics, MetricsSnapshot, OwnCounters,
-    ReplicaFigures, Sizes,
+    ArchiveFigures, BucketFigures, Depth, Holders, IndexSize, Metrics, MetricsSnapshot,
+    OwnCounters, ReplicaFigures, Sizes,
 };
 use openkv_core::model::{METRIC_QUEUES_MAX, Result, is_own_queue};
 use openkv_engines::Snapshot;
@@ -65,10 +65,11 @@ impl Store {
         let fails = |part: Part| failing.iter().any(|failing| failing.part == part);
         let replica = self.replica_figures.get().map(|figures| figures());
         let archives = self.archives();
+        let bucket = self.whole.requests().map(BucketFigures::from);
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
         self.read(None, reply, move |snapshot, _| {
             let taken = take(snapshot, own, is_kept, holders)?;
-            Ok(MetricsSnapshot { parts, replica, archives, slowest, ..taken })
+            Ok(MetricsSnapshot { parts, bucket, replica, archives, slowest, ..taken })
         });
     }
 }

@@ -7,13 +7,15 @@ use super::Malformed;
 use std::borrow::Cow;
 
 use super::fields::{Fields, put_bytes, put_number};
-use super::message_log;
-use crate::model::{Change, ChangeKind, Logged, LoggedMessage};
+use super::{database_log, message_log};
+use crate::model::{Change, ChangeKind, DatabaseChange, Logged, LoggedMessage};
 
 /// The first byte of a segment with changes of entries alone.
 const FORM: u8 = 1;
 /// The first byte of a segment with messages too: the changes follow behind their length, then the messages.
 const FORM_WITH_MESSAGES: u8 = 2;
+/// The first byte of a segment with changes of the database alone.
+const FORM_OF_DATABASE: u8 = 3;
 
 /// The kinds of changes. A kind with an expiry has it behind everything else.
 const DELETED: u8 = 0;
@@ -43,6 +45,14 @@ pub fn encode_all(first: u64, changes: &[Change], messages: &[LoggedMessage]) ->
     let mut out = vec![FORM_WITH_MESSAGES];
     put_bytes(&mut out, &of_entries);
     message_log::put(&mut out, first, messages);
+    out
+}
+
+/// Encodes changes of the database, which are a commit of their own.
+#[must_use]
+pub fn encode_database(changes: &[DatabaseChange]) -> Vec<u8> {
+    let mut out = vec![FORM_OF_DATABASE];
+    database_log::put(&mut out, changes);
     out
 }
 
@@ -134,6 +144,18 @@ pub fn messages(first: u64, bytes: &[u8]) -> Result<Vec<LoggedMessage>, Malforme
     message_log::read_all(first, &mut rest)
 }
 
+/// The changes of the database in a segment.
+///
+/// # Errors
+/// For bytes that are not those of a segment.
+pub fn database(bytes: &[u8]) -> Result<Vec<DatabaseChange>, Malformed> {
+    let mut all = Fields::of(bytes);
+    match all.byte()? {
+        FORM_OF_DATABASE => database_log::read_all(&mut all),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// The segment for a copy that has entries only.
 ///
 /// # Errors
@@ -151,6 +173,7 @@ fn parts(bytes: &[u8]) -> Result<(Fields<'_>, Fields<'_>), Malformed> {
     let mut all = Fields::of(bytes);
     match all.byte()? {
         FORM => Ok((all, Fields::of(&[]))),
+        FORM_OF_DATABASE => Ok((Fields::of(&[]), Fields::of(&[]))),
         FORM_WITH_MESSAGES => {
             let changes = all.slice()?;
             Ok((Fields::of(changes), all))
@@ -322,7 +345,7 @@ mod tests {
     fn other_bytes_are_rejected() {
         for bytes in [
             &[][..],
-            &[3],
+            &[4],
             &[2, 1],
             &[1, 9, 0, 0, 0],
             &[1, 0, 0, 1, 0],

@@ -8,6 +8,7 @@
 
 pub mod cbor;
 pub mod change_log;
+mod database_log;
 pub mod date;
 mod fields;
 pub mod framing;

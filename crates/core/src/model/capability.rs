@@ -105,11 +105,6 @@ impl Capabilities {
     pub const BUCKET: Self = Self {
         lacks: &[
             (
-                Capability::FullTextSearch,
-                "a database in an object store has no indexes yet: use where, or keep the entries that are searched \
-                 in a file",
-            ),
-            (
                 Capability::V8Values,
                 "a database in an object store stores values as CBOR: leave the option out; openkv copy takes \
                  entries from a file of Deno",

@@ -5,6 +5,7 @@
 
 mod calculation;
 mod capability;
+mod database_change;
 mod deletion;
 mod env;
 mod error;
@@ -23,6 +24,7 @@ mod placeholder;
 mod queue;
 mod read;
 mod replication;
+mod request_counts;
 mod schedule;
 mod search;
 mod sharing;
@@ -37,6 +39,7 @@ mod write_record;
 
 pub use calculation::{Bounds, Calculation, Numeric, Operand};
 pub use capability::{Capabilities, Capability};
+pub use database_change::DatabaseChange;
 pub use deletion::{Among, Beyond, Deleted, Deletion, FilterResults};
 pub use env::Env;
 pub use error::{Error, Kind, Result};
@@ -66,6 +69,7 @@ pub use replication::{
     HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings, LogState, Moment, Origin,
     PastEntry, Replacement, Segment, Setting, When,
 };
+pub use request_counts::RequestCounts;
 pub use schedule::{
     Firing, Missed, Schedule, ScheduleChange, Timing, check_name, is_own_queue, schedule_key,
 };

@@ -150,7 +150,8 @@ impl Cache {
         Ok(None)
     }
 
-    fn remove(&self) -> Result<()> {
+    /// Removes the file.
+    pub(super) fn remove(&self) -> Result<()> {
         let file = self.file();
         for end in ["", "-wal", "-shm"] {
             let mut path = file.clone().into_os_string();
@@ -165,7 +166,11 @@ impl Cache {
         Ok(())
     }
 
-    fn restore(
+    /// Makes the file a snapshot.
+    ///
+    /// # Errors
+    /// `Corrupt` for one that is damaged; errors of the store and the disk.
+    pub(super) fn restore(
         &self,
         objects: &Objects,
         database: &[u8; 16],

@@ -18,6 +18,8 @@
 
 mod cache;
 mod driver;
+mod indexer;
+mod inspect;
 mod lead;
 mod leader;
 mod location;
@@ -35,6 +37,7 @@ use std::time::Duration;
 
 use cache::Cache;
 use driver::Driver;
+pub use inspect::{BucketStatus, BucketVerified, status, verify};
 use lead::Lead;
 pub use lead::LeadMode;
 use location::Location;
@@ -48,7 +51,8 @@ pub use writer::BucketWriter;
 use crate::sqlite::{SqliteEngine, SqliteWriter};
 use crate::{Engine, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
 use openkv_core::model::{
-    BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment, Result,
+    BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment,
+    RequestCounts, Result,
 };
 
 /// How to open a database in an object store.
@@ -162,6 +166,10 @@ impl Maintenance for BucketEngine {
 
     fn lengths(&self) -> Option<Lengths> {
         self.local.engine.lengths()
+    }
+
+    fn requests(&self) -> Option<RequestCounts> {
+        Some(self.lead.objects.target.requests())
     }
 
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {

@@ -62,6 +62,12 @@ pub(super) struct Object {
     pub(super) bytes: u64,
 }
 
+/// An object of the log in a listing.
+pub(super) struct Listed {
+    pub(super) number: u64,
+    pub(super) bytes: u64,
+}
+
 /// The objects of one database.
 pub(super) struct Objects {
     pub(super) target: Target,
@@ -274,10 +280,27 @@ impl Objects {
 
     /// The snapshots, the oldest first.
     pub(super) fn snapshots(&self) -> Result<Vec<Mark>> {
+        Ok(self.snapshots_with_bytes()?.into_iter().map(|(mark, _)| mark).collect())
+    }
+
+    /// As [`Objects::snapshots`], with their bytes.
+    pub(super) fn snapshots_with_bytes(&self) -> Result<Vec<(Mark, u64)>> {
         let listed = self.target.list(SNAPSHOTS)?;
-        let mut marks: Vec<_> = listed.iter().filter_map(|(name, _)| mark_of(name)).collect();
+        let marked = |(name, bytes): &(String, u64)| Some((mark_of(name)?, *bytes));
+        let mut marks: Vec<_> = listed.iter().filter_map(marked).collect();
         marks.sort_unstable();
         Ok(marks)
+    }
+
+    /// The objects of the log that are there, in order.
+    pub(super) fn log(&self) -> Result<Vec<Listed>> {
+        let listed = self.target.list(LOG)?;
+        let numbered = |(name, bytes): &(String, u64)| {
+            Some(Listed { number: number_of(name)?, bytes: *bytes })
+        };
+        let mut log: Vec<_> = listed.iter().filter_map(numbered).collect();
+        log.sort_unstable_by_key(|listed| listed.number);
+        Ok(log)
     }
 
     /// Deletes objects of the log from the oldest up to `last`, and snapshots.

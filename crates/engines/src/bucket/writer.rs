@@ -10,19 +10,17 @@ use super::lead::Lead;
 use super::leader::Leader;
 use crate::sqlite::SqliteWriter;
 use crate::{
-    DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Ticket, Wake, Work,
-    Writer,
+    DeadLettersChanged, GoesOn, NextDeadlines, Progress, Report, Ticket, Wake, Work, Writer,
 };
 use openkv_core::model::{
-    Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
-    IndexRequest, LogSegment, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged,
-    Result, Vacuumed,
+    Checkpoint, DeadLetterChange, Error, LogSegment, LogSettings, MessageDeletion, Origin,
+    QueueChange, QueueChanged, Result, Vacuumed,
 };
 
 /// The writer of a database in an object store.
 pub struct BucketWriter {
-    local: Arc<Local>,
-    lead: Arc<Lead>,
+    pub(super) local: Arc<Local>,
+    pub(super) lead: Arc<Lead>,
     leader: Leader,
 }
 
@@ -33,13 +31,13 @@ impl BucketWriter {
     }
 
     /// The writer of the file, once this process leads. Nothing is under way.
-    fn leading(&mut self, deadline: Instant) -> Result<MutexGuard<'_, SqliteWriter>> {
+    pub(super) fn leading(&mut self, deadline: Instant) -> Result<MutexGuard<'_, SqliteWriter>> {
         self.leader.forget();
         self.lead.lead_by(deadline, true)?;
         Ok(self.local.writer.lock())
     }
 
-    fn leads(&self) -> bool {
+    pub(super) fn leads(&self) -> bool {
         self.lead.leads()
     }
 }
@@ -78,6 +76,14 @@ impl Writer for BucketWriter {
 
     fn replay(&mut self, _segment: LogSegment<'_>, _deadline: Instant) -> Result<Report> {
         Err(Error::unsupported("a database in an object store repeats only its own log"))
+    }
+
+    fn keep_metrics(
+        &mut self,
+        merge: &mut dyn FnMut(Option<&str>) -> String,
+        deadline: Instant,
+    ) -> Result<()> {
+        self.leading(deadline)?.keep_metrics(merge, deadline)
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
@@ -145,15 +151,5 @@ impl Writer for BucketWriter {
 
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
         self.local.writer.lock().vacuum(deadline, goes_on)
-    }
-}
-
-impl Indexer for BucketWriter {
-    fn create_index(&mut self, _request: &IndexRequest, _deadline: Instant) -> Result<IndexInfo> {
-        Err(Capabilities::BUCKET.refusal(Capability::FullTextSearch))
-    }
-
-    fn drop_index(&mut self, _choice: &IndexChoice, _deadline: Instant) -> Result<bool> {
-        Err(Capabilities::BUCKET.refusal(Capability::FullTextSearch))
     }
 }

@@ -5,6 +5,7 @@
 //! Invariant: no message has credentials, or the query of a URL, which may have some.
 //! Never: replace an object, except where a caller names the version that it replaces.
 
+mod counted;
 mod http;
 #[cfg(test)]
 mod tests;
@@ -30,9 +31,11 @@ use object_store::{
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
+use counted::{Counted, Counters};
 use http::Connector;
 use openkv_core::model::{
-    ARCHIVE_PART_BYTES, ARCHIVE_REQUEST_MS_MAX, ARCHIVE_RETRIES_MAX, Error, Kind, Result,
+    ARCHIVE_PART_BYTES, ARCHIVE_REQUEST_MS_MAX, ARCHIVE_RETRIES_MAX, Error, Kind, RequestCounts,
+    Result,
 };
 
 /// The runtime of all requests to targets of the process.
@@ -58,6 +61,7 @@ pub struct Target {
     name: Arc<str>,
     /// The folder, if it is one.
     folder: Option<PathBuf>,
+    counters: Arc<Counters>,
 }
 
 /// What a URL says about its object store.
@@ -158,8 +162,7 @@ impl Target {
             ),
             _ => return Ok(None),
         };
-        let objects = Arc::new(PrefixStore::new(objects, path));
-        Ok(Some(Self { objects, name: name.into(), folder: None }))
+        Ok(Some(Self::over(Arc::new(PrefixStore::new(objects, path)), name)))
     }
 
     /// As [`Target::open`], without any change and without a request.
@@ -196,14 +199,22 @@ impl Target {
         let name = path.display().to_string();
         let objects =
             LocalFileSystem::new_with_prefix(&folder).map_err(|error| explain(&name, &error))?;
-        let objects = Arc::new(objects.with_fsync(true));
-        Ok(Self { objects, name: name.into(), folder: Some(folder) })
+        let target = Self::over(Arc::new(objects.with_fsync(true)), &name);
+        Ok(Self { folder: Some(folder), ..target })
     }
 
     /// A target over a store. `name` is its name in messages.
     #[must_use]
     pub fn over(objects: Arc<dyn ObjectStore>, name: &str) -> Self {
-        Self { objects, name: name.into(), folder: None }
+        let counters = Arc::<Counters>::default();
+        let objects = Arc::new(Counted::new(objects, counters.clone()));
+        Self { objects, name: name.into(), folder: None, counters }
+    }
+
+    /// The requests so far.
+    #[must_use]
+    pub fn requests(&self) -> RequestCounts {
+        self.counters.counts()
     }
 
     /// Its name in messages, without credentials.

@@ -16,22 +16,33 @@ use crate::fulltext::taken_by_value;
 use openkv_core::commit::Base as _;
 use openkv_core::index::ValueIndex;
 use openkv_core::model::{
-    BuildFailure, Encoding, Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice,
-    IndexInfo, IndexRequest, Key, Result, ValueIndexInfo, ValueIndexRequest,
+    BuildFailure, DatabaseChange, Encoding, Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX,
+    IndexChoice, IndexInfo, IndexRequest, Key, Result, ValueIndexInfo, ValueIndexRequest,
 };
 
 impl SqliteWriter {
+    /// Loads the indexes as they are in the open transaction.
+    pub(super) fn load_indexes(&mut self) -> Result<()> {
+        let catalog = Catalog::load(self.connection())?;
+        self.rows().catalog = catalog;
+        let values =
+            ValueCatalog::load(&|sql: &str| Statement::prepare(self.connection(), sql.to_owned()))?;
+        self.rows().values = values;
+        Ok(())
+    }
+
     /// Runs a change of the indexes in its own transaction.
     fn change_features<T>(
         &mut self,
         deadline: Instant,
-        change: impl FnOnce(&mut Self) -> Result<(T, bool)>,
+        change: impl FnOnce(&mut Self) -> Result<(T, Vec<DatabaseChange>)>,
     ) -> Result<T> {
         let done = self.within(true, 0, deadline, |writer, _| {
-            writer.read_version()?;
-            let (answer, changed) = change(writer)?;
-            if changed {
+            let before = writer.read_version()?;
+            let (answer, changes) = change(writer)?;
+            if !changes.is_empty() {
                 writer.raise_features()?;
+                writer.log_database(before, &changes, 0)?;
             }
             Ok(answer)
         });
@@ -40,11 +51,11 @@ impl SqliteWriter {
         done
     }
 
-    /// The entries of a building step, and whether there are more.
+    /// The next entries between two keys, and whether there are more. Without `bounded` all of them.
     fn entries(
         &mut self,
-        after: &[u8],
-        before: &[u8],
+        (after, before): (&[u8], &[u8]),
+        bounded: bool,
         now_ms: i64,
     ) -> Result<(Vec<BuiltEntry>, bool)> {
         let mut keys = Statement::prepare(
@@ -55,32 +66,125 @@ impl SqliteWriter {
         let mut entries = Vec::new();
         let mut bytes = 0;
         let mut run = keys.run().blob(1, after).blob(2, before);
-        run = run.int(3, INDEX_BUILD_ROWS_MAX as i64);
+        run = run.int(3, if bounded { INDEX_BUILD_ROWS_MAX as i64 } else { -1 });
         while run.step()? {
             let key = run.column_blob(0).to_vec();
             let value = self.rows().value(&key)?;
             let value = value.map(|value| (value.encoding, value.bytes));
             bytes += value.as_ref().map_or(0, |(_, bytes)| bytes.len());
             entries.push(BuiltEntry { key, value });
-            if bytes >= INDEX_BUILD_BYTES_MAX {
+            if bounded && bytes >= INDEX_BUILD_BYTES_MAX {
                 return Ok((entries, true));
             }
         }
-        let more = entries.len() == INDEX_BUILD_ROWS_MAX;
+        let more = bounded && entries.len() == INDEX_BUILD_ROWS_MAX;
         Ok((entries, more))
     }
 
     fn build_step(&mut self, now_ms: i64) -> Result<bool> {
-        self.read_version()?;
-        let site = self.with_catalog(|catalog, connection| catalog.site(connection))?;
-        let Some(site) = site else { return self.build_value_index(now_ms) };
-        let (entries, more) = self.entries(&site.after, &site.before, now_ms)?;
-        self.with_catalog(|catalog, connection| catalog.build(connection, &site, &entries, more))?;
+        let before = self.read_version()?;
+        let Some(site) = self.site(None)? else { return Ok(false) };
+        let built = self.add_older(&site, Older::Next, now_ms)?;
+        let more = matches!(&built, DatabaseChange::IndexBuilt { through: Some(_), .. });
+        self.log_database(before, &[built], now_ms)?;
         Ok(more || self.building()?)
     }
 
+    /// The index that is built next, or the one with this name.
+    pub(super) fn site(&self, name: Option<&str>) -> Result<Option<Site>> {
+        let sql = "SELECT id, name, tokenizer = 'value', progress, prefix FROM openkv_index \
+                   WHERE progress IS NOT NULL AND name = ifnull(?1, name) \
+                   ORDER BY tokenizer = 'value', id LIMIT 1";
+        let found = self.connection().query_row(sql, [name], |row| {
+            let prefix: Vec<u8> = row.get(4)?;
+            Ok(Site {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                of_values: row.get(2)?,
+                after: row.get(3)?,
+                before: [&prefix[..], &[u8::MAX]].concat(),
+            })
+        });
+        found.optional().map_err(failure)
+    }
+
+    /// Adds entries that are older than an index. Returns what was done.
+    pub(super) fn add_older(
+        &mut self,
+        site: &Site,
+        older: Older,
+        now_ms: i64,
+    ) -> Result<DatabaseChange> {
+        // Expired entries too in a value index: the time of another process may be earlier.
+        let at_ms = if site.of_values { i64::MIN } else { now_ms };
+        let Site { id, name, after, before, .. } = site;
+        let (entries, mut through, decided): (_, _, Option<Decided>) = match older {
+            Older::Next => {
+                let (entries, more) = self.entries((after, before), true, at_ms)?;
+                let last = entries.last().filter(|_| more).map(|entry| entry.key.clone());
+                (entries, last.map(Key::from_encoded), None)
+            }
+            // A failed index is neither read nor changed.
+            #[cfg(feature = "archive")]
+            Older::Through { scanned, failed: Some(failed), .. } => {
+                (Vec::new(), None, Some((scanned, Some(failed))))
+            }
+            #[cfg(feature = "archive")]
+            Older::Through { through, scanned, failed: None } => {
+                let behind = through.as_ref().map(|key| [key.as_bytes(), &[0]].concat());
+                let before = behind.as_deref().unwrap_or(before);
+                let (entries, _) = self.entries((after, before), false, at_ms)?;
+                (entries, through, Some((scanned, None)))
+            }
+        };
+        self.rows().begin(now_ms)?;
+        let (mut scanned, mut failed) = (entries.len() as u64, None);
+        if site.of_values {
+            let index = self.rows().values.index(*id);
+            let index = index.ok_or_else(|| Error::internal("an index to build is not there"))?;
+            // A copy may have commits from before the index, and the followed database has checked it.
+            let checks =
+                index.spec().unique && decided.is_none() && read(self.connection())?.0.is_none();
+            failed = self.add_values(&index, &entries, checks)?;
+            if let Some((of_step, why)) = decided {
+                (scanned, failed) = (of_step, why);
+            }
+            through = through.filter(|_| failed.is_none());
+            let after = through.as_ref().map(Key::as_bytes);
+            set_progress(self.connection(), &index, after, scanned, failed.as_ref())?;
+            if through.is_none() {
+                self.raise_features()?;
+            }
+        } else {
+            let after = through.as_ref().map(Key::as_bytes);
+            self.with_catalog(|catalog, connection| {
+                catalog.build(connection, *id, &entries, after)
+            })?;
+        }
+        Ok(DatabaseChange::IndexBuilt { name: name.clone(), through, scanned, failed })
+    }
+
+    /// Adds entries to a value index. With `checks` it ends at the first one that does not fit into it.
+    fn add_values(
+        &mut self,
+        index: &ValueIndex,
+        entries: &[BuiltEntry],
+        checks: bool,
+    ) -> Result<Option<BuildFailure>> {
+        for BuiltEntry { key, value } in entries {
+            let Some((encoding, bytes)) = value else { continue };
+            let unfit =
+                if checks { self.rows().unfit(index, key, *encoding, bytes)? } else { None };
+            if unfit.is_some() {
+                return Ok(unfit);
+            }
+            self.rows().values.add(index, key, *encoding, bytes)?;
+        }
+        Ok(None)
+    }
+
     /// Passes the catalog together with its connection.
-    fn with_catalog<T>(
+    pub(super) fn with_catalog<T>(
         &mut self,
         with: impl FnOnce(&mut Catalog, &rusqlite::Connection) -> Result<T>,
     ) -> Result<T> {
@@ -90,49 +194,13 @@ impl SqliteWriter {
         done
     }
 
-    /// A step of building a value index; returns whether more is to be built. A copy checks no unique index: it may have
-    /// commits from before the index, and the followed database has checked it.
-    fn build_value_index(&mut self, now_ms: i64) -> Result<bool> {
-        let site = "SELECT id, progress FROM openkv_index \
-                    WHERE progress IS NOT NULL AND tokenizer = 'value' ORDER BY id LIMIT 1";
-        let found = self
-            .connection()
-            .query_row(site, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)));
-        let Some((id, after)) = found.optional().map_err(failure)? else { return Ok(false) };
-        let index = self.rows().values.index(id);
-        let index = index.ok_or_else(|| Error::internal("an index to build is not there"))?;
-        let before = [index.spec().prefix.as_bytes(), &[u8::MAX]].concat();
-        // Expired entries too: the time of another process may be earlier.
-        let (entries, more) = self.entries(&after, &before, i64::MIN)?;
-        self.rows().begin(now_ms)?;
-        let is_checked = index.spec().unique && read(self.connection())?.0.is_none();
-        let mut failed = None;
-        for BuiltEntry { key, value } in &entries {
-            let Some((encoding, bytes)) = value else { continue };
-            if is_checked {
-                failed = self.rows().unfit(&index, key, *encoding, bytes)?;
-            }
-            if failed.is_some() {
-                break;
-            }
-            self.rows().values.add(&index, key, *encoding, bytes)?;
-        }
-        let last = entries.last().map(|entry| entry.key.as_slice());
-        let after = last.filter(|_| more && failed.is_none());
-        set_progress(self.connection(), &index, after, entries.len(), failed.as_ref())?;
-        if after.is_none() {
-            self.raise_features()?;
-        }
-        Ok(more || self.building()?)
-    }
-
-    fn raise_features(&self) -> Result<()> {
+    pub(super) fn raise_features(&self) -> Result<()> {
         let raise = "UPDATE openkv_meta SET value = value + 1 WHERE name = 'features'";
         self.connection().execute(raise, []).map(drop).map_err(failure)
     }
 
     /// Passes the value indexes together with their connection.
-    fn with_values<T>(
+    pub(super) fn with_values<T>(
         &mut self,
         with: impl FnOnce(&mut ValueCatalog, &rusqlite::Connection) -> Result<T>,
     ) -> Result<T> {
@@ -140,6 +208,22 @@ impl SqliteWriter {
         let done = with(&mut values, self.connection());
         self.rows().values = values;
         done
+    }
+
+    /// Removes an index, in the transaction of the caller. Returns its name.
+    pub(super) fn remove_index(&mut self, choice: &IndexChoice) -> Result<Option<String>> {
+        let listed = list(&|sql| Statement::prepare(self.connection(), sql.to_owned()))?;
+        let mut found =
+            listed.into_iter().map(|(_, info)| info.spec).filter(|spec| choice.is(spec));
+        if let Some(spec) = found.next() {
+            self.with_catalog(|catalog, connection| catalog.remove(connection, choice))?;
+            return Ok(Some(spec.name));
+        }
+        let found = self.with_values(|values, connection| values.remove(connection, choice))?;
+        Ok(match choice {
+            IndexChoice::Name(name) if found => Some(name.clone()),
+            IndexChoice::Name(_) | IndexChoice::Prefix(_) => None,
+        })
     }
 
     /// Removes all entries of indexes, in the transaction of the caller.
@@ -163,6 +247,36 @@ impl SqliteWriter {
         Ok(found.map_err(failure)?.is_some())
     }
 }
+
+/// An index that is being built.
+pub(super) struct Site {
+    id: i64,
+    name: String,
+    /// It is a value index.
+    of_values: bool,
+    /// The entries between these two keys are still to be indexed.
+    after: Vec<u8>,
+    before: Vec<u8>,
+}
+
+/// The entries that a step of building adds.
+pub(super) enum Older {
+    /// The next ones, within the bounds of a step.
+    Next,
+    /// Those of a step that is in the log.
+    #[cfg(feature = "archive")]
+    Through {
+        /// The last one; `None`: all that are left.
+        through: Option<Key>,
+        /// How many the step has processed.
+        scanned: u64,
+        /// Why the index is not built.
+        failed: Option<BuildFailure>,
+    },
+}
+
+/// How many entries a step that is in the log has processed, and why the index has failed.
+type Decided = (u64, Option<BuildFailure>);
 
 impl Rows {
     /// Why an entry does not fit into a unique index that is being built.
@@ -198,32 +312,43 @@ impl Rows {
     }
 }
 
+/// The changes of an index that was created, in the place of another one.
+fn created(replaced: Option<String>, change: DatabaseChange) -> Vec<DatabaseChange> {
+    replaced.map(DatabaseChange::IndexDropped).into_iter().chain([change]).collect()
+}
+
 impl Indexer for SqliteWriter {
     fn create_index(&mut self, request: &IndexRequest, deadline: Instant) -> Result<IndexInfo> {
         self.change_features(deadline, |writer| {
             if writer.rows().values.has_name(&request.spec.name) {
                 return Err(taken_by_value(&request.spec.name));
             }
-            let any = writer.has_entries(request.spec.prefix.as_bytes())?;
+            let building = writer.has_entries(request.spec.prefix.as_bytes())?;
+            let listed = list(&|sql| Statement::prepare(writer.connection(), sql.to_owned()))?;
+            let same = listed.into_iter().find(|(_, info)| info.spec.prefix == request.spec.prefix);
             let (spec, changed) = writer.with_catalog(|catalog, connection| {
-                catalog.create(connection, request, &mut || Ok(any))
+                catalog.create(connection, request, &mut || Ok(building))
             })?;
             let listed = list(&|sql| Statement::prepare(writer.connection(), sql.to_owned()))?;
             let found = listed.into_iter().find(|(_, info)| info.spec == spec);
             let missing = || Error::internal("a new index is not there");
-            Ok((found.ok_or_else(missing)?.1, changed))
+            let info = found.ok_or_else(missing)?.1;
+            let changes = match changed {
+                true => created(
+                    same.map(|(_, replaced)| replaced.spec.name),
+                    DatabaseChange::SearchIndex { spec, building },
+                ),
+                false => Vec::new(),
+            };
+            Ok((info, changes))
         })
     }
 
     fn drop_index(&mut self, choice: &IndexChoice, deadline: Instant) -> Result<bool> {
         self.change_features(deadline, |writer| {
-            let mut found =
-                writer.with_catalog(|catalog, connection| catalog.remove(connection, choice))?;
-            if !found {
-                found =
-                    writer.with_values(|values, connection| values.remove(connection, choice))?;
-            }
-            Ok((found, found))
+            let removed = writer.remove_index(choice)?;
+            let found = removed.is_some();
+            Ok((found, removed.map(DatabaseChange::IndexDropped).into_iter().collect()))
         })
     }
 
@@ -239,12 +364,20 @@ impl Indexer for SqliteWriter {
             ));
         }
         self.change_features(deadline, |writer| {
-            let any = writer.has_entries(request.spec.prefix.as_bytes())?;
+            let building = writer.has_entries(request.spec.prefix.as_bytes())?;
             let others = list(&|sql| Statement::prepare(writer.connection(), sql.to_owned()))?;
             let is_taken = others.iter().any(|(_, info)| info.spec.name == request.spec.name);
-            writer.with_values(|values, connection| {
-                values.create(connection, request, is_taken, &mut || Ok(any))
-            })
+            let name = &request.spec.name;
+            let replaced = writer.rows().values.has_name(name).then(|| name.clone());
+            let (info, changed) = writer.with_values(|values, connection| {
+                values.create(connection, request, is_taken, &mut || Ok(building))
+            })?;
+            let spec = request.spec.clone();
+            let changes = match changed {
+                true => created(replaced, DatabaseChange::ValueIndex { spec, building }),
+                false => Vec::new(),
+            };
+            Ok((info, changes))
         })
     }
 

@@ -61,13 +61,9 @@ pub(super) fn kept_metrics(on: &Statement) -> Result<Option<String>> {
 }
 
 /// Replaces the metrics that the file keeps. `on`: a statement of the connection.
-pub(super) fn keep_metrics(
-    on: &Statement,
-    merge: &mut dyn FnMut(Option<&str>) -> String,
-) -> Result<()> {
-    let merged = merge(kept_metrics(on)?.as_deref());
+pub(super) fn keep_metrics(on: &Statement, metrics: &str) -> Result<()> {
     let mut keep = on.beside("INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)")?;
-    keep.run().text(1, &merged).finish()
+    keep.run().text(1, metrics).finish()
 }
 
 /// The number of cache hits and misses of a connection since the last call.

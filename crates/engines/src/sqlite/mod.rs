@@ -10,6 +10,7 @@ mod backup;
 mod clock;
 mod connection;
 mod contention;
+mod database_log;
 mod dead;
 mod deno_queue;
 mod depths;

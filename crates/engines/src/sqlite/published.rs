@@ -125,6 +125,7 @@ impl SqliteWriter {
             let mut all = Report { versions: (begun, begun), ..Report::default() };
             for segment in segments {
                 let report = writer.repeat_segment(all.versions.1, *segment)?;
+                writer.repeat_database(*segment)?;
                 all.versions.1 = report.versions.1;
                 all.touched.extend(report.touched);
             }
@@ -132,7 +133,8 @@ impl SqliteWriter {
             Ok(all)
         });
         self.rows().log.capture(true);
-        let report = repeated?;
+        // After a failure the next transaction loads the indexes again.
+        let report = repeated.inspect_err(|_| self.forget_features())?;
         self.own.left(report.versions.1);
         self.mind_log();
         Ok(report)

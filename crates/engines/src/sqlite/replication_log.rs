@@ -12,8 +12,8 @@ use crate::replication::extent::{
 use crate::replication::{ReplicationLog, time_of};
 use openkv_core::codec::change_log;
 use openkv_core::model::{
-    Change, Encoding, Error, HistoryExtent, LogBounds, LogExtent, LogSegment, LogSettings,
-    LogState, LoggedMessage, Moment, Origin, PastEntry, Result, Segment,
+    Change, DatabaseChange, Encoding, Error, HistoryExtent, LogBounds, LogExtent, LogSegment,
+    LogSettings, LogState, LoggedMessage, Moment, Origin, PastEntry, Result, Segment,
 };
 
 /// The extent of the log that is on; no row without.
@@ -118,7 +118,7 @@ impl LogWriter {
         self.captures = captures;
     }
 
-    /// Whether what a transaction logs is kept for [`LogWriter::take_captured`].
+    /// Whether what a transaction logs is kept for its writer.
     pub(super) fn captures(&self) -> bool {
         self.captures
     }
@@ -158,6 +158,20 @@ impl LogWriter {
         run.blob(4, &bytes).finish()?;
         trim(self, &mut extent)?;
         self.keep(&extent)
+    }
+
+    /// Logs changes of the database, which are a commit of their own. The log of the file has the commit without them.
+    pub(super) fn log_database(
+        &mut self,
+        version: u64,
+        changes: &[DatabaseChange],
+        now_ms: i64,
+    ) -> Result<()> {
+        self.log(version..=version, &[], &[], now_ms)?;
+        if let Some(captured) = &mut self.captured {
+            captured.changes = change_log::encode_database(changes);
+        }
+        Ok(())
     }
 
     fn keep(&mut self, extent: &Extent) -> Result<()> {

@@ -292,13 +292,13 @@ pub(super) fn set_progress(
     connection: &Connection,
     index: &ValueIndex,
     after: Option<&[u8]>,
-    scanned: usize,
+    scanned: u64,
     failed: Option<&BuildFailure>,
 ) -> Result<()> {
     let sql = "UPDATE openkv_index SET progress = ?2, scanned = scanned + ?3, prefix_lengths = ?4 \
                WHERE id = ?1";
     let described = described(index.spec(), failed);
-    let row = rusqlite::params![index.info.id, after, scanned as i64, described];
+    let row = rusqlite::params![index.info.id, after, scanned.cast_signed(), described];
     connection.execute(sql, row).map(drop).map_err(failure)
 }
 

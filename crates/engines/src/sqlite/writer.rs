@@ -16,14 +16,13 @@ use super::followed;
 use super::fulltext::Catalog;
 use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
-use super::measure::{self, take_cache_counts};
+use super::measure::take_cache_counts;
 use super::messages::Messages;
 #[cfg(feature = "archive")]
 use super::publisher::Publisher;
 use super::rows::Rows;
 use super::statement::Statement;
 use super::vacuum::vacuum;
-use super::value_index::ValueCatalog;
 use crate::replication::extent::{Beginning, FOR_FEEDS};
 use crate::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
@@ -41,7 +40,7 @@ pub struct SqliteWriter {
     commit: Statement,
     rollback: Statement,
     checkpoint: Statement,
-    version: Statement,
+    pub(super) version: Statement,
     set_version: Statement,
     rows: Rows,
     messages: Messages,
@@ -295,9 +294,7 @@ impl SqliteWriter {
         drop(run);
         if self.features != features {
             self.rows.log.reload()?;
-            self.rows.catalog = Catalog::load(&self.connection)?;
-            let prepare = |sql: &str| Statement::prepare(&self.connection, sql.to_owned());
-            self.rows.values = ValueCatalog::load(&prepare)?;
+            self.load_indexes()?;
             self.features = features;
         }
         Ok(version)
@@ -495,7 +492,7 @@ impl Writer for SqliteWriter {
         merge: &mut dyn FnMut(Option<&str>) -> String,
         deadline: Instant,
     ) -> Result<()> {
-        self.within(false, 0, deadline, |writer, _| measure::keep_metrics(&writer.version, merge))
+        self.within(false, 0, deadline, |writer, _| writer.merge_metrics(merge))
     }
 
     fn next_deadlines(&mut self) -> Result<NextDeadlines> {
@@ -593,12 +590,10 @@ impl Writer for SqliteWriter {
 
     #[tracing::instrument(skip_all)]
     fn checkpoint(&mut self) -> Result<Checkpoint> {
-        let mut run = self.checkpoint.run();
-        if !run.step()? {
-            return Err(Error::internal("a checkpoint answered nothing"));
-        }
         // −1 without a log.
-        let pages = |at| u64::try_from(run.column_int(at)).unwrap_or(0);
-        Ok(Checkpoint { log_pages: pages(1), moved_pages: pages(2) })
+        let pages = |pages| u64::try_from(pages).unwrap_or(0);
+        let moved = self.checkpoint.run().first(|row| (row.column_int(1), row.column_int(2)))?;
+        let (log, moved) = moved.ok_or_else(|| Error::internal("a checkpoint answered nothing"))?;
+        Ok(Checkpoint { log_pages: pages(log), moved_pages: pages(moved) })
     }
 }

@@ -54,7 +54,9 @@ fn change(writer: &mut impl Writer, change: DeadLetterChange, now_ms: i64) -> us
     let requeues = matches!(change, DeadLetterChange::Requeue(_));
     let done = writer.change_dead_letters("mail", &change, now_ms, soon()).unwrap();
     let (before, last) = done.versions;
-    assert_eq!(last - before, u64::from(requeues && done.count > 0));
+    // Other changes are commits where the log has messages.
+    let commits = u64::from(done.count > 0);
+    assert!((if requeues { commits } else { 0 }..=commits).contains(&(last - before)));
     done.count
 }
 

@@ -13,11 +13,11 @@ use openkv_core::model::{
     Tokenizer, Value,
 };
 
-pub(super) fn of(parts: &[&str]) -> Key {
+pub(crate) fn of(parts: &[&str]) -> Key {
     Key::from_encoded(parts.iter().flat_map(|part| key(part).into_bytes()).collect())
 }
 
-pub(super) fn doc(name: &str, text: &str) -> Mutation {
+pub(crate) fn doc(name: &str, text: &str) -> Mutation {
     doc_until(name, text, None)
 }
 

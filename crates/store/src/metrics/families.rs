@@ -8,7 +8,9 @@ use prometheus::proto::{
 };
 
 pub(super) use self::archives::of_archives;
-use super::snapshot::{Holders, Leader, MetricsSnapshot, ReplicaFigures};
+use super::snapshot::{
+    BucketFigures, BucketRequests, Holders, Leader, MetricsSnapshot, ReplicaFigures,
+};
 
 /// The type of a metric in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum MetricGroup {
     Every,
     /// One on PostgreSQL.
     Postgres,
+    /// One in an object store.
+    Bucket,
     /// One with a replica.
     Replica,
     /// One that is archived.
@@ -168,6 +172,14 @@ metrics! {
             "`leader.refused`",
             "writes that were refused, because too many waited";
     }
+    Bucket {
+        Counter "bucket_requests_total" ("kind"), "Requests to the object store.",
+            "`bucket.requests[kind]`",
+            "requests to the [object store](bucket.md#cost) that this process has made: `get`, `put` (also parts of snapshots), `list` (pages) and `delete`; repetitions by the client of the store are not counted";
+        Counter "bucket_bytes_total" ("kind"), "Bytes of objects.",
+            "`bucket.bytes[kind]`",
+            "bytes of the objects that were read (`get`) and sent (`put`)";
+    }
     Replica {
         Gauge "replica_state" ("state"), "What the replica does.",
             "`replica.state`",
@@ -293,6 +305,9 @@ pub(super) fn families(snapshot: &MetricsSnapshot) -> Vec<MetricFamily> {
         ("leader_refused_writes_total", by_leader(|of| of.refused)),
         ("page_cache_hit_ratio", rate),
     ];
+    if let Some(bucket) = &snapshot.bucket {
+        all.extend(of_bucket(bucket));
+    }
     if let Some(replica) = &snapshot.replica {
         all.extend(of_replica(replica));
     }
@@ -306,6 +321,15 @@ pub(super) fn by_kind(of: Holders) -> [(&'static str, usize); 3] {
 
 /// Name and metrics.
 pub(super) type Family = (&'static str, Vec<Metric>);
+
+fn of_bucket(bucket: &BucketFigures) -> Vec<Family> {
+    let BucketFigures { requests, bytes } = bucket;
+    let BucketRequests { get, put, list, delete } = *requests;
+    let of_kind = |(kind, value): (&str, u64)| counter(&[("kind", kind)], value);
+    let requests = [("get", get), ("put", put), ("list", list), ("delete", delete)].map(of_kind);
+    let bytes = [("get", bytes.get), ("put", bytes.put)].map(of_kind);
+    vec![("bucket_requests_total", requests.into()), ("bucket_bytes_total", bytes.into())]
+}
 
 pub(super) fn of_replica(replica: &ReplicaFigures) -> Vec<Family> {
     let ReplicaFigures { state, usable, lag_ms, version, copies } = replica;

@@ -23,7 +23,7 @@ pub use operation::Operation;
 pub use shared_counters::{Metrics, Notes, OwnCounters};
 pub use slow::{SlowId, Subject};
 pub use snapshot::{
-    ArchiveFigures, Batches, Cache, Depth, Holders, IndexSize, LATENCY_BOUNDS_MS, Latency, Leader,
-    MetricsSnapshot, Operations, ReplicaFigures, Sizes, SlowOperation, Spread, Transactions,
-    Waiting,
+    ArchiveFigures, Batches, BucketBytes, BucketFigures, BucketRequests, Cache, Depth, Holders,
+    IndexSize, LATENCY_BOUNDS_MS, Latency, Leader, MetricsSnapshot, Operations, ReplicaFigures,
+    Sizes, SlowOperation, Spread, Transactions, Waiting,
 };

@@ -235,6 +235,7 @@ impl OwnCounters {
             cache: Cache { hits, misses, hit_rate },
             lag_commits: None,
             leader: None,
+            bucket: None,
             replica: None,
             archives: Vec::new(),
             slowest: None,

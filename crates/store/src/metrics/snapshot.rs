@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use openkv_core::model::{LeaderFigures, Sharing};
+use openkv_core::model::{LeaderFigures, RequestCounts, Sharing};
 
 /// The bounds of a histogram of latencies, in ms.
 pub const LATENCY_BOUNDS_MS: [u64; 11] = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000];
@@ -41,6 +41,9 @@ pub struct MetricsSnapshot {
     /// The figures of this process as the leader of a database on a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<Leader>,
+    /// The requests of this process to the object store of the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<BucketFigures>,
     /// How far the replica is, if the database is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica: Option<ReplicaFigures>,
@@ -54,6 +57,47 @@ pub struct MetricsSnapshot {
     /// the errors.
     #[serde(skip)]
     pub parts: Vec<(&'static str, bool)>,
+}
+
+/// The requests of a process to the object store of its database.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BucketFigures {
+    /// Requests by kind.
+    pub requests: BucketRequests,
+    /// Bytes of objects by kind.
+    pub bytes: BucketBytes,
+}
+
+/// Requests by kind.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BucketRequests {
+    /// Reads of objects.
+    pub get: u64,
+    /// Writes of objects.
+    pub put: u64,
+    /// Pages of listings.
+    pub list: u64,
+    /// Deletions.
+    pub delete: u64,
+}
+
+/// Bytes of objects.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BucketBytes {
+    /// Read.
+    pub get: u64,
+    /// Sent to be written.
+    pub put: u64,
+}
+
+impl From<RequestCounts> for BucketFigures {
+    fn from(of: RequestCounts) -> Self {
+        let RequestCounts { get, put, list, delete, got_bytes, put_bytes } = of;
+        Self {
+            requests: BucketRequests { get, put, list, delete },
+            bytes: BucketBytes { get: got_bytes, put: put_bytes },
+        }
+    }
 }
 
 /// How far a replica is.

@@ -33,6 +33,12 @@ pub const BUCKET_OPENING_ATTEMPTS: u32 = 4;
 /// Objects of the log that a reader asks for at once, at most.
 pub const BUCKET_READS_AT_ONCE: usize = 32;
 
+/// Objects on one page of a listing, as S3 has them; each page is a request.
+pub const OBJECT_LIST_PAGE_ENTRIES: u64 = 1_000;
+
+/// Findings of a verified database in an object store, at most.
+pub const BUCKET_FINDINGS_MAX: usize = 1_000;
+
 /// Bytes of changes that a reader puts into one transaction, at most.
 pub const BUCKET_FOLLOW_BYTES: usize = 8 * 1024 * 1024;
 

@@ -1,6 +1,8 @@
 //! A driver without its thread, over a store in memory that fails as a test says.
 
 mod in_flight;
+mod indexes;
+mod inspected;
 mod store;
 
 use std::sync::atomic::Ordering;
@@ -12,7 +14,7 @@ use crate::bucket::publisher::LogPublisher;
 use crate::bucket::{BucketEngine, BucketOptions, BucketReader, BucketWriter};
 use crate::objects::Target;
 use crate::sqlite::publisher::Publisher as _;
-use crate::suite::{key, set, sum, write};
+use crate::suite::{doc, key, of, set, sum, write};
 use crate::{Engine as _, Reader as _, Work, Writer as _};
 use openkv_core::model::{AtomicWrite, BUCKET_SNAPSHOT_BYTES_MIN, Decision, Segment};
 
@@ -40,6 +42,10 @@ fn leader(store: &Arc<Store>) -> Process {
 }
 
 impl Process {
+    fn writer(&self) -> BucketWriter {
+        BucketWriter::new(self.local.clone(), self.lead.clone())
+    }
+
     fn leads(&self) -> bool {
         matches!(self.lead.state.lock().role, Role::Leads(_))
     }
@@ -406,4 +412,30 @@ fn a_place_with_other_objects_is_refused_without_listing_all() {
     let refused = opened(&store, LeadMode::Auto, false).map(drop).unwrap_err();
     assert_eq!(refused.kind(), Kind::Invalid, "{refused}");
     assert_eq!(store.listed.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn requests_are_counted_by_kind() {
+    let store = Arc::new(Store::default());
+    let mut process = leader(&store);
+    process.add().unwrap();
+    begin_snapshot(&mut process);
+    process.driver.snapshots.finish();
+    process.driver.release().unwrap();
+    let target = &process.lead.objects.target;
+    let counted = target.requests();
+    let of = |like: &str| store.requests(like).len() as u64;
+    // Its one part, and its end.
+    assert_eq!(of("UPLOAD "), 1);
+    assert_eq!(counted.put, of("PUT ") + of("UPLOAD ") + 2);
+    assert_eq!(counted.get, of("GET "));
+    assert_eq!((counted.list, counted.delete), (of("LIST "), 0));
+    let listed = target.list("snapshots").unwrap();
+    let (name, bytes) = &listed[0];
+    assert!(counted.put_bytes > *bytes);
+    target.find(name).unwrap();
+    target.remove(std::slice::from_ref(name)).unwrap();
+    let after = target.requests();
+    assert_eq!((after.get, after.delete), (counted.get + 1, 1));
+    assert_eq!(after.got_bytes, counted.got_bytes + bytes);
 }

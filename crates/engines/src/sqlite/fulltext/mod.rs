@@ -141,26 +141,25 @@ impl Catalog {
         })
     }
 
-    /// Indexes entries in the order of their keys, in the transaction of the caller. If the `last`
-    /// one has none behind it, the index is complete.
+    /// Indexes entries in the order of their keys, in the transaction of the caller. `after` is the last key that the
+    /// index has then, `None` when it is complete.
     pub(super) fn build(
         &mut self,
         connection: &Connection,
-        site: &Site,
+        id: i64,
         entries: &[BuiltEntry],
-        more: bool,
+        after: Option<&[u8]>,
     ) -> Result<()> {
-        let index = self.0.iter_mut().find(|index| index.id() == site.id);
+        let index = self.0.iter_mut().find(|index| index.id() == id);
         let index = index.ok_or_else(|| Error::internal("an index to build is not there"))?;
         for BuiltEntry { key, value } in entries {
             index
                 .put(key, value.as_ref().map(|(encoding, bytes)| (*encoding, bytes.as_slice())))?;
         }
-        let progress = entries.last().map(|entry| entry.key.as_slice()).filter(|_| more);
         connection
             .execute(
                 "UPDATE openkv_index SET progress = ?2, scanned = scanned + ?3 WHERE id = ?1",
-                rusqlite::params![site.id, progress, entries.len() as i64],
+                rusqlite::params![id, after, entries.len() as i64],
             )
             .map_err(failure)?;
         Ok(())

@@ -66,10 +66,11 @@ impl PrivateIndexes {
     /// One step of building. Returns whether more is to be built.
     pub(crate) fn build(&mut self, entries: Entries<'_>) -> Result<bool> {
         let Some(site) = self.catalog.site(&self.connection)? else { return Ok(false) };
-        let Site { after, before, .. } = &site;
+        let Site { id, after, before } = &site;
         let (entries, more) = entries(after, before);
+        let last = entries.last().map(|entry| entry.key.as_slice()).filter(|_| more);
         self.begin()?;
-        self.catalog.build(&self.connection, &site, &entries, more)?;
+        self.catalog.build(&self.connection, *id, &entries, last)?;
         self.commit()?;
         Ok(more || self.building()?)
     }

@@ -25,10 +25,6 @@ fn enqueues(value: u8) -> AtomicWrite {
 }
 
 impl Process {
-    fn writer(&self) -> BucketWriter {
-        BucketWriter::new(self.local.clone(), self.lead.clone())
-    }
-
     /// What the local copy has, whether or not a read would be answered.
     fn visible(&self) -> u64 {
         let mut reader = self.local.engine.reader().unwrap();

@@ -1,0 +1,74 @@
+// Duty: openkv bucket status and verify look at a database in an object store, and copies go there and back.
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openKv } from "../../index.mjs";
+import { bucketUrl } from "../kit/folder.mjs";
+import { contents, folderOfTests, openkv } from "./running.mjs";
+
+const inFolder = folderOfTests();
+
+test("status and verify tell what the objects say, and change none of them", async () => {
+  const folder = inFolder("shop");
+  const kv = await openKv(bucketUrl(folder));
+  const { versionstamp } = await kv.set(["a"], 1);
+  const names = () => readdirSync(folder, { recursive: true }).sort();
+  const before = names();
+  const status = await openkv("bucket", "status", bucketUrl(folder), "--json");
+  assert.equal(status.code, 0, status.err);
+  const { leader, released, snapshot, logObjects, openingObjects } = JSON.parse(status.out);
+  assert.match(leader, new RegExp(`process ${process.pid}`));
+  // The beginning of the lead, and the commit.
+  assert.deepEqual([released, snapshot, logObjects, openingObjects], [false, null, 2, 2]);
+  const whole = await openkv("bucket", "verify", bucketUrl(folder), "--json");
+  assert.equal(whole.code, 0, whole.err);
+  const verified = JSON.parse(whole.out);
+  assert.deepEqual(
+    [verified.ok, verified.versionstamp, verified.findings],
+    [true, versionstamp, []],
+  );
+  assert.deepEqual(names(), before);
+  await kv.close();
+  assert.match((await openkv("bucket", "status", bucketUrl(folder))).out, /released +true/);
+
+  const object = join(folder, "log", "0".repeat(15) + "1");
+  const bytes = readFileSync(object);
+  bytes[bytes.length - 1] ^= 1;
+  writeFileSync(object, bytes);
+  const damaged = await openkv("bucket", "verify", bucketUrl(folder));
+  assert.equal(damaged.code, 1);
+  assert.match(damaged.out, /log\/0+1: .*damaged/);
+});
+
+test("a place without a database is refused, and stays empty", async () => {
+  for (const [url, message] of [
+    [bucketUrl(inFolder("none")), /no database/],
+    ["s3://user:secret@bucket/shop", /no credentials/],
+    ["shop.db", /object store is like s3:/],
+  ]) {
+    const { code, err } = await openkv("bucket", "verify", url);
+    assert.notEqual(code, 0);
+    assert.match(err, message);
+    assert.doesNotMatch(err, /secret/);
+  }
+  assert.ok(!readdirSync(inFolder(".")).includes("none"));
+});
+
+test("a file is copied into an object store and back", async () => {
+  const [file, back, backup] = ["from.db", "back.db", "backup.db"].map(inFolder);
+  const url = bucketUrl(inFolder("copied"));
+  const kv = await openKv(file);
+  for (let n = 0; n < 700; n++) await kv.set(["n", n], { n });
+  await kv.close();
+  for (const args of [
+    ["copy", file, url],
+    ["copy", url, back],
+    ["backup", url, backup],
+  ]) {
+    const { code, err } = await openkv(...args);
+    assert.equal(code, 0, err);
+  }
+  for (const copy of [back, backup]) assert.deepEqual(await contents(copy), await contents(file));
+});
