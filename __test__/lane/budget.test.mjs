@@ -5,14 +5,14 @@ import { test } from "node:test";
 import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
-const { ImmediateCommits } = require("../../dist/native/immediate-commits.js");
+const { InlineCommits } = require("../../dist/native/inline-commits.js");
 
 /** Commits of a thread whose turns end when the test says so. */
 function commitsOfThread() {
   const members = [];
   let nowMs = 0;
   const turns = { atTurnEnd: (member) => members.push(member) };
-  const commits = new ImmediateCommits(turns, () => nowMs);
+  const commits = new InlineCommits(turns, () => nowMs);
   const endTurn = () => {
     for (const member of members.splice(0)) member.endTurn();
   };

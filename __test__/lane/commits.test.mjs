@@ -102,8 +102,8 @@ for (const lane of ["auto", "thread"]) {
 }
 
 /** Of so many writes, how many end before the callback that calls them does: those that commit on this thread. */
-async function immediateOf(kv, writes) {
-  let immediate = 0;
+async function inlineOf(kv, writes) {
+  let inline = 0;
   for (let n = 0; n < writes; n++) {
     // A turn of its own for each, so that none waits for the budget of the next.
     await new Promise(setImmediate);
@@ -111,9 +111,9 @@ async function immediateOf(kv, writes) {
     // A tick that is scheduled in a microtask runs after all microtasks.
     nextTick(() => (isOver = true));
     await kv.set(["k", n % 7], n);
-    if (!isOver) immediate++;
+    if (!isOver) inline++;
   }
-  return immediate;
+  return inline;
 }
 
 describe("where a write that is awaited alone commits", () => {
@@ -122,21 +122,21 @@ describe("where a write that is awaited alone commits", () => {
 
   test("on the thread of its caller, by default", async () => {
     const kv = await open(freshPath(), options);
-    assert.ok((await immediateOf(kv, WRITES)) > 0);
+    assert.ok((await inlineOf(kv, WRITES)) > 0);
   });
 
   test('on the writer thread with lane: "thread"', async () => {
     const kv = await open(freshPath(), { ...options, lane: "thread" });
-    assert.equal(await immediateOf(kv, WRITES), 0);
+    assert.equal(await inlineOf(kv, WRITES), 0);
   });
 
   test("on the writer thread while the handle has a watch", async () => {
     const kv = await open(freshPath(), options);
     const reader = kv.watch([["other"]]).getReader();
     await reader.read();
-    assert.equal(await immediateOf(kv, WRITES), 0);
+    assert.equal(await inlineOf(kv, WRITES), 0);
     await reader.cancel();
-    assert.ok((await immediateOf(kv, WRITES)) > 0);
+    assert.ok((await inlineOf(kv, WRITES)) > 0);
   });
 });
 

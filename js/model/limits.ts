@@ -26,10 +26,10 @@ export const JOB_ENTRIES = "openkv:jobs";
 export const KEEP_RESULT = "openkv-keep-result";
 
 /** Bytes of the frame of an inline commit. */
-export const IMMEDIATE_BYTES_MAX = 65536;
+export const INLINE_BYTES_MAX = 65536;
 
 /** Writes of the batch of an inline commit. */
-export const IMMEDIATE_WRITES_MAX = 16;
+export const INLINE_WRITES_MAX = 16;
 
 /** Characters of a key in a message. */
 export const KEY_PRINT_CHARS_MAX = 100;

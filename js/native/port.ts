@@ -7,7 +7,7 @@ import { setImmediate } from "../model/clock.js";
 import process from "node:process";
 import { Writer } from "../codec/writer.js";
 import type * as Binding from "./binding.js";
-import { ImmediateCommits } from "./immediate-commits.js";
+import { InlineCommits } from "./inline-commits.js";
 import { loadBinding } from "./load.js";
 import type { TurnMember, Turns } from "./turns.js";
 
@@ -45,7 +45,7 @@ export class Port implements Turns {
    */
   uses = 0;
   /** The commits of this thread's handles that run on it. */
-  readonly immediate = new ImmediateCommits(this);
+  readonly inline = new InlineCommits(this);
 
   /** The memory that the addon reads and writes: the writer's, unless a long key has enlarged it. */
   #scratch: Buffer;

@@ -20,7 +20,7 @@ import {
   WOULD_BLOCK,
 } from "../native/contract.js";
 import type { NativeHandle, NativeOptions } from "../native/binding.js";
-import type { ImmediateCommits } from "../native/immediate-commits.js";
+import type { InlineCommits } from "../native/inline-commits.js";
 import { readU32 } from "../native/frame.js";
 import { requestContext } from "../instruments/channels.js";
 import type { KvClock, KvConsistencyLevel } from "../model/types.js";
@@ -102,7 +102,7 @@ export class Session implements TurnMember, BatchOwner {
   /** The batches of reads that the addon has not answered. */
   readsUnderWay = 0;
   /** Commits on this thread; null if there are none. */
-  readonly immediate: ImmediateCommits | null;
+  readonly inline: InlineCommits | null;
   closed = false;
   /** The reason of an abort. Any value can be a reason, so it is in an object. */
   aborted: { readonly reason: unknown } | null = null;
@@ -146,7 +146,7 @@ export class Session implements TurnMember, BatchOwner {
     this.now = options.now ?? now;
     this.whyNoSync = lacks.get(SYNCHRONOUS_READS) ?? null;
     this.spent = this.whyNoSync !== null;
-    this.immediate = options.commitsHere === true ? port.immediate : null;
+    this.inline = options.commitsHere === true ? port.inline : null;
     this.native = native;
     this.lane = native.lane();
     this.limits = Object.freeze(options.limits);

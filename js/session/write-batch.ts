@@ -30,7 +30,7 @@ import { type Results, readResults, readUuids } from "./results.js";
 import { Violations, notUnique } from "./violations.js";
 import { assign } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
-import type { ImmediateCommits, Place } from "../native/immediate-commits.js";
+import type { InlineCommits, Place } from "../native/inline-commits.js";
 import type { Receiver } from "../native/port.js";
 import type { ProgramOrder, Ticket } from "./program-order.js";
 import type { BatchOwner } from "./batch-owner.js";
@@ -70,7 +70,7 @@ interface Owner extends BatchOwner {
   /** The batch that a write may join. */
   openWrites: WriteBatch | null;
   /** Commits on this thread; null if there are none. */
-  readonly immediate: ImmediateCommits | null;
+  readonly inline: InlineCommits | null;
   /** Whether reads wait for the addon, or may. */
   readonly awaitsReads: boolean;
 }
@@ -188,22 +188,22 @@ export class WriteBatch implements Receiver {
   /** Calls the addon at the end of the microtask, or of the turn if that gives the commit its place on this thread. */
   #flushOrWait(): void {
     if (this.#crossed) return;
-    if (this.#place() === "next turn") this.#owner.immediate!.inNextTurn(() => this.flush());
+    if (this.#place() === "next turn") this.#owner.inline!.inNextTurn(() => this.flush());
     else this.flush();
   }
 
   /** Where the writes so far commit. */
   #place(): Place {
-    const { immediate, order, awaitsReads } = this.#owner;
-    if (immediate === null || this.busy) return "writer thread";
+    const { inline, order, awaitsReads } = this.#owner;
+    if (inline === null || this.busy) return "writer thread";
     // An earlier call must not be answered after this one.
     const first = order.underWay === 1 && order.held === 0 && !awaitsReads;
-    return first ? immediate.placeFor(this.#count, this.writer.pos) : "writer thread";
+    return first ? inline.placeFor(this.#count, this.writer.pos) : "writer thread";
   }
 
   /** Hands the writes to the addon. Returns the outcomes, if they are known. */
   #submit(): Buffer | null {
-    const { native, port, immediate } = this.#owner;
+    const { native, port, inline } = this.#owner;
     const { buf, pos } = this.writer;
     const end = this.busy ? this.#mark : pos;
     if (this.#place() !== "here") {
@@ -213,7 +213,7 @@ export class WriteBatch implements Receiver {
       return null;
     }
     const scratch = port.useScratch();
-    const length = immediate!.block((mostUs) =>
+    const length = inline!.block((mostUs) =>
       native.writeImmediately(this.#id, this.#count, buf, end, mostUs),
     );
     return length < 0 ? null : scratch;

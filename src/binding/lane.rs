@@ -1,4 +1,4 @@
-//! The immediate lane: reads on the JavaScript thread, inside the turn's budget.
+//! The inline lane: reads on the JavaScript thread, inside the turn's budget.
 
 use std::cell::RefCell;
 use std::rc::Rc;

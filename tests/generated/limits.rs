@@ -143,8 +143,8 @@ shared! {
     "Encoded bytes of a filter; the addon checks it again." FILTER_BYTES_MAX;
     "First part of the keys of the entries about messages whose results are kept." JOB_ENTRIES;
     "The line of the context of a message that says for how many ms its result is kept." KEEP_RESULT;
-    "Bytes of the frame of an inline commit." IMMEDIATE_BYTES_MAX;
-    "Writes of the batch of an inline commit." IMMEDIATE_WRITES_MAX;
+    "Bytes of the frame of an inline commit." INLINE_BYTES_MAX;
+    "Writes of the batch of an inline commit." INLINE_WRITES_MAX;
     "Characters of a key in a message." KEY_PRINT_CHARS_MAX;
     "The default of the `ttl` of a lease." LEASE_TTL_MS_DEFAULT;
     "The smallest `ttl` of a lease." LEASE_TTL_MS_MIN;

@@ -15,8 +15,8 @@ mod external;
 mod failures;
 mod faulty;
 mod feeds;
-mod immediate;
-mod immediate_commits;
+mod inline;
+mod inline_commits;
 #[path = "../kit/mod.rs"]
 mod kit;
 #[cfg(all(feature = "postgres", unix))]

@@ -150,7 +150,7 @@ async fn read_ranges(
 ) -> Result<Vec<u8>> {
     let answered = || Answered::new(claim, ranges.len(), strong);
     let mut here = answered();
-    if let Some(read) = store.ranges_immediately(&ranges, |rows| here.take(rows)) {
+    if let Some(read) = store.ranges_inline(&ranges, |rows| here.take(rows)) {
         return here.end(read);
     }
     let (there, answer) = Reading::new(answered(), Answered::end);

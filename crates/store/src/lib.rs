@@ -3,14 +3,14 @@
 //! Duty: the meaning of reads, commits, watches and queues over any [`Engine`], shared by all
 //! handles of the process on one database.
 //! Invariant: a commit is answered, and announced to watches and listeners, only after the engine
-//! has answered it. Replies run on the store's threads; those of an immediate commit run on its caller's
+//! has answered it. Replies run on the store's threads; those of an inline commit run on its caller's
 //! thread. No reply runs under a lock of the store but that of the writer's state.
 //! Never: a byte format, a JavaScript value, an engine's name.
 //!
 //! | thread | does |
 //! |---|---|
 //! | writer | commits all waiting writes in one transaction and answers the watches of its keys; runs the timers of expiry and queues; ends without work |
-//! | caller's | short reads of a few keys, where the engine reads without a wait (`immediate`); small commits, while the writer thread waits and commits are short (`write/immediate`) |
+//! | caller's | short reads of a few keys, where the engine reads without a wait (`inline`); small commits, while the writer thread waits and commits are short (`write/inline`) |
 //! | reader | runs reads that left the caller's thread, and reads the states of watches; ends without work |
 //! | long reader | runs reads that take long; ends without work |
 //! | alarms | wakes the stores of the process without a thread when their next work is due |
@@ -30,9 +30,9 @@ mod external;
 mod feed;
 mod groups;
 mod health;
-mod immediate;
 #[cfg(test)]
 mod index_reads_tests;
+mod inline;
 mod lane;
 mod listener;
 mod lock_request;
@@ -98,7 +98,7 @@ pub struct Store {
     /// `None` for a read-only store.
     writer: Option<Arc<dyn write::OpenWriter>>,
     reads: Arc<read::ReadThreads>,
-    immediate: Arc<immediate::Immediate>,
+    inline: Arc<inline::InlineReads>,
     long: Arc<read::ReadThreads>,
     closing: Closing,
     watches: Arc<watch::Watches>,
@@ -174,14 +174,14 @@ impl Store {
                 used == Use::Copies,
             )?);
         }
-        let immediate = immediate::Immediate::new(make_reader.clone(), metrics.clone());
+        let inline = inline::InlineReads::new(make_reader.clone(), metrics.clone());
         let whole: Arc<dyn Maintenance> = engine;
         let receives = AtomicBool::new(false);
         Ok(Self {
             writes,
             writer,
             reads,
-            immediate,
+            inline,
             long,
             closing: Closing::default(),
             watches,
@@ -236,7 +236,7 @@ impl Store {
         self.env.random()
     }
 
-    /// A reader for the immediate lane, on the caller's own thread. It never waits for other
+    /// A reader for the inline lane, on the caller's own thread. It never waits for other
     /// processes, and is open only while there are reads.
     pub fn lane(&self) -> Box<dyn Reader> {
         Box::new(lane::LaneReader::new(self.make_reader.clone()))

@@ -10,7 +10,7 @@
 //! so writes do not delay it for longer than the batches under way take.
 
 mod deadlines;
-mod immediate;
+mod inline;
 mod recent;
 mod shared;
 mod spin;
@@ -35,7 +35,7 @@ use super::timers::{Done, Timers};
 use super::watch::Watches;
 use super::write_queue::{Group, Waiting, WriteQueue, WriterStart, WriterTask};
 use crate::metrics::Metrics;
-pub(super) use immediate::OpenWriter;
+pub(super) use inline::OpenWriter;
 use openkv_core::model::{
     AtomicWrite, Claim, DEAD_PURGE_ROWS_MAX, Delivery, Error, Result, SWEEP_JOINED_ROWS_MAX,
     Settlement,
@@ -91,7 +91,7 @@ pub(super) fn start<W: Writer + 'static>(
         seen_ms: i64::MIN,
         bounded: HashSet::new(),
         spin: Spin::new(available_parallelism().is_ok_and(|threads| threads.get() > 1)),
-        immediate: false,
+        inline: false,
         recent: RecentCommits::default(),
     };
     let shared = WriterState::new(write_queue, state);
@@ -100,7 +100,7 @@ pub(super) fn start<W: Writer + 'static>(
     Ok(shared)
 }
 
-/// The state of the writer thread. A caller has it for the time of an immediate commit (`immediate.rs`).
+/// The state of the writer thread. A caller has it for the time of an inline commit (`inline.rs`).
 struct WriterThread<W> {
     write_queue: Arc<WriteQueue>,
     watches: Arc<Watches>,
@@ -149,7 +149,7 @@ struct WriterThread<W> {
     /// Whether to spin when a caller has been answered.
     spin: Spin,
     /// The batch that is being carried out is one of a caller, on its own thread.
-    immediate: bool,
+    inline: bool,
     /// How long the last small commits took.
     recent: RecentCommits,
 }
@@ -424,7 +424,7 @@ impl<W: Writer> WriterThread<W> {
         if looks.is_empty() {
             return;
         }
-        let make_reader = self.make_reader.as_ref().filter(|_| !self.immediate);
+        let make_reader = self.make_reader.as_ref().filter(|_| !self.inline);
         let Some(make_reader) = make_reader else {
             return self.watches.send_all(looks);
         };

@@ -104,7 +104,7 @@ impl Database {
         if let Self::Store(store) = self
             && let Ok(writes) = parse_writes(frame, count, limits)
         {
-            return store.commit_immediately(writes, (*durable, *busy), most, reply);
+            return store.commit_inline(writes, (*durable, *busy), most, reply);
         }
         self.write(frame, count, options, reply());
         None

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{json, wanted};
 use super::deletion::Deleted;
+use super::document_writer::{DocumentWriter, Stored, ValueError};
 use super::envelope::as_document;
 use super::item_page::Page;
 use super::list::limit_of;
@@ -18,7 +19,6 @@ use super::problem::{Answered, Problem};
 use super::queue::{id_in, queue_of, stats_of};
 use super::schema::{PageLimit, QueueName, TypedValue};
 use super::target::Query;
-use super::written::{Stored, ValueError, Written};
 use crate::answer::whole;
 use crate::data::{Client, store_of};
 use crate::pending::{BUSY, Pending};
@@ -142,7 +142,7 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     let store = store_of(&client.database).await?;
     let letter =
         Pending::of(|reply| store.dead_letter(queue, id, reply)).await?.ok_or_else(none)?;
-    let (body, lossy) = Written::of(form, 0, &dead_letter(&letter))?.finish();
+    let (body, lossy) = DocumentWriter::of(form, 0, &dead_letter(&letter))?.finish();
     Ok(as_document(form, whole(body), lossy))
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::document_writer::Stored;
 use super::range::Bounds;
 use super::schema::EntryBody;
-use super::written::Stored;
 use crate::answer::Refusal;
 use crate::data::{Client, store_of};
 use crate::memory::{Claim, attempt};
@@ -127,7 +127,7 @@ pub(crate) async fn entry(client: &Client, key: &Key) -> Result<Found<Option<Ent
 
 async fn read_keys(store: &Store, claim: &Arc<Claim>, keys: &[Key]) -> Result<Gathered<()>> {
     let mut gathering = Gathering::new(claim, 0);
-    if let Some(read) = store.entries_immediately(keys, |seen| gathering.take(seen.as_ref())) {
+    if let Some(read) = store.entries_inline(keys, |seen| gathering.take(seen.as_ref())) {
         return gathering.end(read);
     }
     let (reading, answer) = Reading::new(Gathering::new(claim, 0), Gathering::end);

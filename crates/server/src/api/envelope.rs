@@ -6,11 +6,11 @@ use hyper::header::{ETAG, HeaderName, HeaderValue};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::document_writer::{DocumentWriter, in_cbor};
 use super::entries::Entry;
 use super::media::Form;
 use super::problem::Problem;
 use super::schema::EntryBody;
-use super::written::{Written, in_cbor};
 use crate::answer::{Answer, Body, answer, whole};
 use crate::memory::Claim;
 use openkv_core::model::{Error, FRAMES_APART_BYTES_MIN, Key, Result, Versionstamp};
@@ -65,7 +65,7 @@ fn one(entry: &Entry, form: Form) -> Result<(Vec<u8>, bool)> {
         Form::Json | Form::Typed => {
             // Most values have few more bytes in JSON.
             let bytes = 2 * (entry.key.len() + entry.value.len()) + ENVELOPE_BYTES;
-            let mut written = Written::of(form, bytes, &entry.body(false))?;
+            let mut written = DocumentWriter::of(form, bytes, &entry.body(false))?;
             written.take_unreadable().map_or_else(|| Ok(written.finish()), Err)
         }
         Form::Cbor => {
@@ -78,7 +78,7 @@ fn one(entry: &Entry, form: Form) -> Result<(Vec<u8>, bool)> {
 
 /// An entry as plain JSON.
 pub(super) fn plain(entry: &Entry) -> Result<String> {
-    Ok(Written::of(Form::Json, 0, &entry.body(false))?.into_text())
+    Ok(DocumentWriter::of(Form::Json, 0, &entry.body(false))?.into_text())
 }
 
 /// Carries out work for so many bytes, on a thread of its own if they are many.
@@ -142,7 +142,7 @@ pub(super) async fn batch_answer(
             None => EntryBody::absent(key.as_bytes()),
         });
         let batch = BatchAnswer { entries: entries.collect::<Vec<_>>() };
-        Ok(Written::of(form, 0, &batch)?.finish())
+        Ok(DocumentWriter::of(form, 0, &batch)?.finish())
     });
     answered(form, body.await?, claim)
 }
@@ -157,7 +157,7 @@ pub(super) async fn page_answer(
     let body = apart(bytes, move || {
         let has_more = cursor.is_some();
         let entries = entries.iter().map(|entry| entry.body(keys_only)).collect();
-        Ok(Written::of(form, 0, &PageBody { entries, cursor, has_more })?.finish())
+        Ok(DocumentWriter::of(form, 0, &PageBody { entries, cursor, has_more })?.finish())
     });
     answered(form, body.await?, claim)
 }

@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::wanted;
+use super::document_writer::{StampDigits, Stored, ValueError};
 use super::envelope::hex;
 use super::item_page::Page;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::schema::{Stamp, TypedVersionValue, VersionsLimit};
 use super::target::{Query, key_of};
-use super::written::{StampDigits, Stored, ValueError};
 use openkv_core::model::{Capability, EntryVersion, HISTORY_VERSIONS_MAX, Versionstamp};
 use openkv_wire::connect::time::to_rfc3339;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::document_writer::DocumentWriter;
 use super::envelope::answered;
 use super::media::Form;
 use super::problem::{Answered, Problem};
-use super::written::Written;
 use crate::data::{Client, store_of};
 use crate::memory::Claim;
 use crate::pending::Reading;
@@ -93,6 +93,6 @@ impl<T> Items<T> {
     ) -> Answered {
         let last = self.items.last().filter(|_| self.more);
         let document = page(&self.items, last.map(cursor));
-        answered(form, Written::of(form, 0, &document)?.finish(), &self.claim)
+        answered(form, DocumentWriter::of(form, 0, &document)?.finish(), &self.claim)
     }
 }

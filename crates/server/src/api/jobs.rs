@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::wanted;
+use super::document_writer::{DocumentWriter, StampDigits, Stored, ValueError};
 use super::entries::{Entry, Found, entries, entry};
 use super::envelope::{answered, apart, hex};
 use super::events::{event, events, form_of, gap, last_id, ping, silent_ping, stamp_of, wait_of};
@@ -25,7 +26,6 @@ use super::schema::{QueueName, Stamp, TypedValue, Wait};
 use super::target::Query;
 use super::watch_keys::difference;
 use super::watch_prefix::range_of;
-use super::written::{StampDigits, Stored, ValueError, Written};
 use crate::data::{Client, store_of};
 use crate::feed::{self, BATCH_BYTES_MAX, Following};
 use crate::memory::Claim;
@@ -163,7 +163,7 @@ fn message_of(client: &Client, uri: &Uri, query: &Query) -> Result<(String, i64)
 async fn entry_answer(
     (entry, claim): (Entry, Arc<Claim>),
     form: Form,
-    document: impl FnOnce(JobEntry<'_>) -> Result<Written> + Send + 'static,
+    document: impl FnOnce(JobEntry<'_>) -> Result<DocumentWriter> + Send + 'static,
 ) -> Answered {
     let body = apart(entry.value.len(), move || {
         Ok(document(JobEntry::read(entry.encoding, &entry.value)?)?.finish())
@@ -206,7 +206,7 @@ pub(super) async fn result(client: Extension<Admitted>, request: Request) -> Ans
         let (error_name, error) = error.unzip();
         let (at, value) = (to_rfc3339(at_ms), stored(value));
         let body = ResultBody { state, at, value, value_error: None, error_name, error };
-        Written::of(form, 0, &body)
+        DocumentWriter::of(form, 0, &body)
     })
     .await
 }
@@ -276,7 +276,7 @@ pub(super) async fn progress(client: Extension<Admitted>, request: Request) -> A
     entry_answer((found, claim), form, move |read| {
         let JobEntry { at_ms, attempts, value, error: _ } = read;
         let (at, value) = (to_rfc3339(at_ms), stored(value));
-        Written::of(form, 0, &ProgressBody { at, attempts, value, value_error: None })
+        DocumentWriter::of(form, 0, &ProgressBody { at, attempts, value, value_error: None })
     })
     .await
 }
@@ -325,7 +325,7 @@ impl feed::Form for Events {
         if events.is_empty() {
             return Ok(ping(stamp).into_bytes());
         }
-        let data = Written::of(self.form, 0, &events)?.into_text();
+        let data = DocumentWriter::of(self.form, 0, &events)?.into_text();
         Ok(event("events", &data, Some(&hex(stamp))).into_bytes())
     }
 

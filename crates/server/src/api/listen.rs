@@ -12,13 +12,13 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 
 use super::admit::Admitted;
+use super::document_writer::DocumentWriter;
 use super::duration::duration_in;
 use super::events::{EVENT_TYPE, as_events, event, form_of, silent_ping};
 use super::problem::{Answered, Problem};
 use super::queue::{delivered, lock_of, queue_of};
 use super::schema::{LockDuration, QueueName};
 use super::target::Query;
-use super::written::Written;
 use crate::answer::{Body, answer};
 use crate::data::{Client, store_of};
 use crate::database::Database;
@@ -51,7 +51,7 @@ pub(super) async fn listen(client: Extension<Admitted>, request: Request) -> Ans
     let options = ConsumeOptions { queue: queue_of(&query)?, lock_ms };
     let form = form_of(&head);
     let told = move |delivery: &Delivery| {
-        let written = Written::of(form, 0, &delivered(delivery))?;
+        let written = DocumentWriter::of(form, 0, &delivered(delivery))?;
         Ok(event("message", &written.into_text(), None))
     };
     stream(&client, options, asked, Box::new(told)).await

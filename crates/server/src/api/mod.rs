@@ -27,6 +27,7 @@ pub(super) mod dead_letters;
 mod deletion;
 pub(super) mod delivery_ends;
 mod document;
+pub(super) mod document_writer;
 mod duration;
 pub(super) mod entries;
 pub(super) mod entry;
@@ -64,7 +65,6 @@ mod value_indexes;
 pub(super) mod watch_keys;
 pub(super) mod watch_prefix;
 pub(super) mod write;
-pub(super) mod written;
 
 use std::sync::{Arc, OnceLock};
 

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
 use super::body::{json, json_body, keys_in, wanted};
+use super::document_writer::{DocumentWriter, Lossy, Stored, ValueError};
 use super::duration::{Ms, duration_in, small};
 use super::envelope::{as_document, hex};
 use super::events::wait_of;
@@ -20,7 +21,6 @@ use super::schema::{
 };
 use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
-use super::written::{Lossy, Stored, ValueError, Written};
 use crate::answer::{Body, whole};
 use crate::data::{Client, store_of};
 use crate::extension::{Asked, received};
@@ -297,8 +297,8 @@ pub(super) fn delivered(delivery: &Delivery) -> DeliveryBody<Stored<'_>> {
 }
 
 /// The document of a poll.
-fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<Written> {
-    Written::of(form, 0, &ReceivedBody { message: delivery.map(delivered) })
+fn received_in(form: Form, delivery: Option<&Delivery>) -> Result<DocumentWriter> {
+    DocumentWriter::of(form, 0, &ReceivedBody { message: delivery.map(delivered) })
 }
 
 /// How long a message is locked.
@@ -341,7 +341,7 @@ pub(crate) async fn polled(
     client: &Client,
     asked: Asked,
     form: Form,
-    document: impl Fn(Option<&Delivery>) -> Result<Written> + Send + Sync + 'static,
+    document: impl Fn(Option<&Delivery>) -> Result<DocumentWriter> + Send + Sync + 'static,
 ) -> Answered {
     let lossy = Lossy::default();
     let of_it = lossy.clone();

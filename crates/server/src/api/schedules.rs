@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{json, json_body, wanted};
+use super::document_writer::{Stored, ValueError};
 use super::duration::Ms;
 use super::item_page::Page;
 use super::list::limit_of;
@@ -22,7 +23,6 @@ use super::schema::{
 };
 use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
-use super::written::{Stored, ValueError};
 use crate::data::Client;
 use crate::pending::Wanted;
 use openkv_core::codec::message_context;

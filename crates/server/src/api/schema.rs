@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::written::{ExpiryMs, KeyBytes, StampDigits, Stored, ValueError};
+use super::document_writer::{ExpiryMs, KeyBytes, StampDigits, Stored, ValueError};
 use openkv_core::model::{
     DEAD_RETENTION_MS_MAX, DURATION_MS_MAX, HISTORY_VERSIONS_MAX, HTTP_LIST_ENTRIES_DEFAULT,
     HTTP_LIST_ENTRIES_MAX, HTTP_WAIT_MS_MAX, LOCK_DURATION_MS_MAX, LOCK_DURATION_MS_MIN, LOCK_MS,

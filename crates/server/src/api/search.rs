@@ -13,13 +13,13 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::{Raw, filter_in, json_body, key_in, wanted};
+use super::document_writer::DocumentWriter;
 use super::entries::Entry;
 use super::envelope::answered;
 use super::media::Form;
 use super::problem::{Answered, Problem, shown};
 use super::schema::{EntryBody, SearchMode, TypedEntryBody};
 use super::target::Query;
-use super::written::Written;
 use crate::answer::Refusal;
 use crate::data::{Client, store_of};
 use crate::memory::{Claim, attempt};
@@ -374,7 +374,7 @@ impl Finding {
     fn document(&self, index: &IndexInfo) -> Result<(Vec<u8>, bool)> {
         if self.bare {
             let entries: Vec<_> = self.entries.iter().map(|hit| hit.entry.body(false)).collect();
-            return Ok(Written::of(self.form, 0, &entries)?.finish());
+            return Ok(DocumentWriter::of(self.form, 0, &entries)?.finish());
         }
         let last = self.last.filter(|_| self.paging.more);
         let cursor = last.map(|(score, number)| {
@@ -387,7 +387,7 @@ impl Finding {
             cursor,
             complete: !index.building,
         };
-        Ok(Written::of(self.form, 0, &document)?.finish())
+        Ok(DocumentWriter::of(self.form, 0, &document)?.finish())
     }
 
     fn body<'h>(&self, hit: &'h FoundHit, index: &IndexInfo) -> FoundBody<EntryBody<'h>> {

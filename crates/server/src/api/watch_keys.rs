@@ -11,13 +11,13 @@ use utoipa::ToSchema;
 
 use super::admit::Admitted;
 use super::body::wanted;
+use super::document_writer::{DocumentWriter, Lossy, StampDigits, Stored};
 use super::envelope::{as_document, hex};
 use super::events::{event, events, form_of, last_id, silent_ping, stamp_of, wait_of};
 use super::media::Form;
 use super::problem::{Answered, Problem};
 use super::schema::{EntryBody, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
-use super::written::{Lossy, StampDigits, Stored, Written};
 use crate::answer::whole;
 use crate::data::Client;
 use crate::stream::Source;
@@ -130,7 +130,7 @@ impl watch::Form for Events {
         if changed.is_empty() {
             return Ok(event("ping", "{}", Some(&id)).into_bytes());
         }
-        let written = Written::of(self.form, 0, &bodies(&changed))?;
+        let written = DocumentWriter::of(self.form, 0, &bodies(&changed))?;
         Ok(event("change", &written.into_text(), Some(&id)).into_bytes())
     }
 
@@ -250,9 +250,13 @@ impl watch::Form for Polled {
 }
 
 /// The document of a poll.
-fn polled(form: Form, changed: &[State<'_>], states: &[Option<Versionstamp>]) -> Result<Written> {
+fn polled(
+    form: Form,
+    changed: &[State<'_>],
+    states: &[Option<Versionstamp>],
+) -> Result<DocumentWriter> {
     let versionstamps = states.iter().map(|stamp| stamp.map(StampDigits)).collect();
-    Written::of(form, 0, &StatesBody { entries: bodies(changed), versionstamps })
+    DocumentWriter::of(form, 0, &StatesBody { entries: bodies(changed), versionstamps })
 }
 
 /// `versionstamps`: those of the last answer, with commas; `null` for no entry.

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use super::admit::{Admitted, Endless};
+use super::document_writer::{DocumentWriter, Lossy, StampDigits, Stored};
 use super::entries::{Selection, page};
 use super::envelope::{as_document, hex};
 use super::events::{event, events, form_of, gap, last_id, ping, silent_ping, stamp_of, wait_of};
@@ -22,7 +23,6 @@ use super::problem::{Answered, Problem};
 use super::range::Bounds;
 use super::schema::{EntryBody, PageLimit, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
-use super::written::{Lossy, StampDigits, Stored, Written};
 use crate::answer::whole;
 use crate::data::store_of;
 use crate::database::WatchPlace;
@@ -65,7 +65,7 @@ fn change_event<'e>(
     entries: impl Iterator<Item = EntryBody<'e>>,
     id: Option<&str>,
 ) -> Result<String> {
-    let written = Written::of(form, 0, &entries.collect::<Vec<_>>())?;
+    let written = DocumentWriter::of(form, 0, &entries.collect::<Vec<_>>())?;
     Ok(event("change", &written.into_text(), id))
 }
 
@@ -349,7 +349,7 @@ impl Polled {
         let entries = changes.iter().map(|change| changed(change, Reports::Changes)).collect();
         let versionstamp = StampDigits(Versionstamp::new(version));
         let document = ChangesBody { entries, versionstamp, gap };
-        Ok(Written::of(self.form, 0, &document)?.finish_for(&self.lossy))
+        Ok(DocumentWriter::of(self.form, 0, &document)?.finish_for(&self.lossy))
     }
 }
 

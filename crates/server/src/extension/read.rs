@@ -6,7 +6,7 @@ use super::{call, malformed};
 use crate::answer::{Answer, Refusal};
 use crate::database::Database;
 use openkv_core::model::{FRAMES_PAGE_BYTES, FRAMES_RANGES_MAX, FRAMES_ROWS_MAX, Limits, Range};
-use openkv_store::call::read_immediately;
+use openkv_store::call::read_inline;
 use openkv_wire::protocol::extension::split_count;
 use openkv_wire::protocol::frame::parse_ranges;
 
@@ -27,7 +27,7 @@ pub(super) async fn read(
     }
     let ranges: Arc<[Range]> = ranges.into();
     let read = |call| {
-        if let Some(call) = read_immediately(&ranges, FRAMES_PAGE_BYTES, call) {
+        if let Some(call) = read_inline(&ranges, FRAMES_PAGE_BYTES, call) {
             openkv_store::call::read(ranges.clone(), FRAMES_PAGE_BYTES, call);
         }
     };

@@ -6,11 +6,11 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 
 use crate::answer::{Answer, RoutedBody, answer, whole};
+use crate::api::document_writer::Stored;
 use crate::api::entries::Entry;
 use crate::api::media::Form;
 use crate::api::problem::{Problem, Told};
 use crate::api::schema::EntryBody;
-use crate::api::written::Stored;
 use openkv_core::model::{Encoding, Error, Result};
 
 /// An entry: key, value and versionstamp.

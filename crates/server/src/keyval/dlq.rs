@@ -12,11 +12,11 @@ use super::queue::{QUEUE, counted};
 use crate::answer::whole;
 use crate::api::admit::Admitted;
 use crate::api::dead_letters::{change, purged};
+use crate::api::document_writer::{DocumentWriter, Stored};
 use crate::api::envelope::{answered, as_document};
 use crate::api::item_page::Page;
 use crate::api::media::Form;
 use crate::api::problem::{Answered, Problem};
-use crate::api::written::{Stored, Written};
 use crate::data::{Client, store_of};
 use crate::pending::Pending;
 use openkv_core::model::{DeadLetter, DeadLetterChange, Encoding, FRAMES_ANSWER_BYTES_MAX};
@@ -87,7 +87,7 @@ pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answe
         return Err(Problem::too_large(text));
     }
     let letters: Vec<_> = page.items().iter().rev().map(letter).collect();
-    answered(Form::Json, Written::of(Form::Json, 0, &letters)?.finish(), page.claim())
+    answered(Form::Json, DocumentWriter::of(Form::Json, 0, &letters)?.finish(), page.claim())
 }
 
 /// Reads a dead letter.
@@ -96,7 +96,7 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     let store = store_of(&client.database).await?;
     let found = Pending::of(|reply| store.dead_letter(QUEUE.to_owned(), id, reply)).await?;
     let found = found.ok_or_else(none)?;
-    let (body, lossy) = Written::of(Form::Json, 0, &letter(&found))?.finish();
+    let (body, lossy) = DocumentWriter::of(Form::Json, 0, &letter(&found))?.finish();
     Ok(as_document(Form::Json, whole(body), lossy))
 }
 

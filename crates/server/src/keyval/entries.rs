@@ -11,6 +11,7 @@ use super::json::{Members, bytes_of};
 use super::keys::{Query, in_path, many_of_json, of_json, prefix_of_json};
 use super::number::{expiry_of_text, limit_of_member, limit_of_text};
 use crate::api::admit::Admitted;
+use crate::api::document_writer::DocumentWriter;
 use crate::api::entries::{Entry, Selection, entries, entry, page};
 use crate::api::envelope::{answered, hex};
 use crate::api::media::Form;
@@ -18,7 +19,6 @@ use crate::api::problem::{Answered, Problem};
 use crate::api::range::Bounds;
 use crate::api::schema::EntryBody;
 use crate::api::write::{Done, commit};
-use crate::api::written::Written;
 use crate::clock::now_ms;
 use crate::data::Client;
 use crate::memory::Claim;
@@ -64,7 +64,7 @@ async fn listed(client: &Client, selection: Selection, limit: usize) -> Answered
 
 /// The answer with an array of entries.
 fn bare(bodies: &[EntryBody<'_>], claims: &[Arc<Claim>]) -> Answered {
-    let body = Written::of(Form::Json, 0, &bodies)?.finish();
+    let body = DocumentWriter::of(Form::Json, 0, &bodies)?.finish();
     let claim = claims.last().ok_or_else(|| Error::internal("entries without memory"))?;
     answered(Form::Json, body, claim)
 }
@@ -137,7 +137,7 @@ pub(super) async fn paginate(client: Extension<Admitted>, request: Request) -> A
     let cursor = last.map(|entry| whole.cursor(&entry.key));
     let has_more = cursor.is_some();
     let body = Page { entries: entries.iter().map(entry_body).collect(), cursor, has_more };
-    answered(Form::Json, Written::of(Form::Json, 0, &body)?.finish(), &found.claim)
+    answered(Form::Json, DocumentWriter::of(Form::Json, 0, &body)?.finish(), &found.claim)
 }
 
 /// Reads an entry.
@@ -147,7 +147,7 @@ pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answer
     let Some(entry) = found.entries.filter(|entry| !is_null(entry)) else {
         return Err(Problem::new(StatusCode::NOT_FOUND, "Key not found"));
     };
-    let body = Written::of(Form::Json, 0, &entry_body(&entry))?.finish();
+    let body = DocumentWriter::of(Form::Json, 0, &entry_body(&entry))?.finish();
     answered(Form::Json, body, &found.claim)
 }
 

@@ -9,11 +9,11 @@ use super::json::Members;
 use super::keys::{Query, of_json};
 use crate::answer::whole;
 use crate::api::admit::Admitted;
+use crate::api::document_writer::{DocumentWriter, KeyBytes};
 use crate::api::envelope::as_document;
 use crate::api::indexes::{all, made, name_of, tokenizer_of};
 use crate::api::media::Form;
 use crate::api::problem::{Answered, Problem};
-use crate::api::written::{KeyBytes, Written};
 use crate::data::store_of;
 use crate::pending::Pending;
 use openkv_core::model::{IndexChoice, IndexRequest, IndexSpec, Tokenizer};
@@ -59,7 +59,7 @@ pub(super) async fn list(client: Extension<Admitted>) -> Answered {
             tokenize: info.spec.tokenizer.name(),
         })
         .collect();
-    let (body, lossy) = Written::of(Form::Json, 0, &indexes)?.finish();
+    let (body, lossy) = DocumentWriter::of(Form::Json, 0, &indexes)?.finish();
     Ok(as_document(Form::Json, whole(body), lossy))
 }
 

@@ -12,6 +12,7 @@ use super::keys::{Query, list, of_text, to_text};
 use super::number::limit_of_text;
 use super::watch::last_id;
 use crate::api::admit::Admitted;
+use crate::api::document_writer::DocumentWriter;
 use crate::api::entries::Selection;
 use crate::api::entries::{Entry, entries};
 use crate::api::envelope::{answered, hex};
@@ -20,7 +21,6 @@ use crate::api::problem::{Answered, Problem};
 use crate::api::range::Bounds;
 use crate::api::schema::EntryBody;
 use crate::api::watch_prefix::{self, Follow, Reports};
-use crate::api::written::Written;
 use openkv_core::model::{Error, HTTP_BATCH_KEYS_MAX, Key, Versionstamp};
 
 /// The ranges of a request, in the order of their keys and without overlaps. `prefix` is about the keys below it,
@@ -129,5 +129,5 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     }
     let states = States { entries: bodies, versionstamps: states.join(",") };
     let claim = claims.last().ok_or_else(|| Error::internal("entries without memory"))?;
-    answered(Form::Json, Written::of(Form::Json, 0, &states)?.finish(), claim)
+    answered(Form::Json, DocumentWriter::of(Form::Json, 0, &states)?.finish(), claim)
 }

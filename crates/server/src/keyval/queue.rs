@@ -14,13 +14,13 @@ use super::json::Members;
 use super::keys::many_of_json;
 use crate::api::admit::Admitted;
 use crate::api::delivery_ends::settle;
+use crate::api::document_writer::{DocumentWriter, Stored};
 use crate::api::events::event;
 use crate::api::listen;
 use crate::api::media::Form;
 use crate::api::problem::{Answered, Problem, shown};
 use crate::api::queue::{number, polled, stats_of};
 use crate::api::write::{Done, commit};
-use crate::api::written::{Stored, Written};
 use crate::data::{Client, store_of};
 use crate::extension::Asked;
 use crate::pending::{BUSY, Pending};
@@ -115,7 +115,7 @@ pub(super) async fn poll(client: Extension<Admitted>) -> Answered {
     let lock_ms = client.serving.keyval.lock_ms;
     let asked = Asked { queue: QUEUE.to_owned(), lock_ms, wait: Duration::ZERO, number: number()? };
     let document = |delivery: Option<&Delivery>| {
-        Written::of(Form::Json, 0, &Polled { message: delivery.map(taken) })
+        DocumentWriter::of(Form::Json, 0, &Polled { message: delivery.map(taken) })
     };
     polled(&client, asked, Form::Json, document).await
 }
@@ -125,7 +125,7 @@ pub(super) async fn listen(client: Extension<Admitted>) -> Answered {
     let options =
         ConsumeOptions { queue: QUEUE.to_owned(), lock_ms: client.serving.keyval.lock_ms };
     let told = |delivery: &Delivery| {
-        let written = Written::of(Form::Json, 0, &taken(delivery))?;
+        let written = DocumentWriter::of(Form::Json, 0, &taken(delivery))?;
         Ok(event("message", &written.into_text(), Some(&id_of(delivery))))
     };
     listen::stream(&client, options, HTTP_LISTEN_MESSAGES_DEFAULT, Box::new(told)).await

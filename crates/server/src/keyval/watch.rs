@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::answer::entry_body;
 use super::keys::Query;
 use crate::api::admit::Admitted;
+use crate::api::document_writer::DocumentWriter;
 use crate::api::entries::entries;
 use crate::api::envelope::{answered, hex};
 use crate::api::media::Form;
 use crate::api::problem::{Answered, Problem};
 use crate::api::schema::EntryBody;
 use crate::api::watch_keys;
-use crate::api::written::Written;
 
 /// The `id` of the last event that the client has received.
 pub(super) fn last_id(headers: &HeaderMap) -> Option<&str> {
@@ -60,5 +60,5 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
         }
         states.versionstamps.push(stamp);
     }
-    answered(Form::Json, Written::of(Form::Json, 0, &states)?.finish(), &found.claim)
+    answered(Form::Json, DocumentWriter::of(Form::Json, 0, &states)?.finish(), &found.claim)
 }

@@ -38,7 +38,7 @@ use openkv_wire::protocol::Command;
 
 pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
 pub use deletion::{ManyDeletion, delete, subject_of};
-pub use read::{read, read_immediately};
+pub use read::{read, read_inline};
 pub use reply::{Fault, Reply};
 pub use scan::brief_scan;
 pub use search::Paging;

@@ -26,9 +26,9 @@ pub fn read(ranges: impl AsRef<[Range]> + Send + 'static, page_bytes: usize, cal
 
 /// As [`read`], on this thread. Gives the call back if the read belongs to the reader thread.
 #[must_use]
-pub fn read_immediately(ranges: &[Range], page_bytes: usize, call: Call) -> Option<Call> {
+pub fn read_inline(ranges: &[Range], page_bytes: usize, call: Call) -> Option<Call> {
     let (mut out, asked) = (Vec::new(), Asked::of(ranges));
-    let read = call.store.ranges_immediately(ranges, |rows| {
+    let read = call.store.ranges_inline(ranges, |rows| {
         push(&mut out, rows, page_bytes)?;
         let bytes_max = call.answer_bytes_max;
         if out.len() > bytes_max { Err(too_large(bytes_max)) } else { call.reply.holds(out.len()) }

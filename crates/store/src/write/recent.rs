@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use openkv_core::commit::Work;
-use openkv_core::model::{
-    AtomicWrite, IMMEDIATE_BYTES_MAX, IMMEDIATE_COMMITS_SEEN, IMMEDIATE_WRITES_MAX,
-};
+use openkv_core::model::{AtomicWrite, INLINE_BYTES_MAX, INLINE_COMMITS_SEEN, INLINE_WRITES_MAX};
 
-/// Whether these writes are so few and small that they may be an immediate commit.
+/// Whether these writes are so few and small that they may be an inline commit.
 pub(super) fn are_small<'w>(mut writes: impl Iterator<Item = &'w AtomicWrite>) -> bool {
     let (mut count, mut bytes) = (0, 0);
     writes.all(|write| {
         count += 1;
         bytes += write.size_bytes();
-        count <= IMMEDIATE_WRITES_MAX && bytes <= IMMEDIATE_BYTES_MAX
+        count <= INLINE_WRITES_MAX && bytes <= INLINE_BYTES_MAX
     }) && count > 0
 }
 
-/// Whether work is as small as an immediate commit, so that its duration tells that of one.
+/// Whether work is as small as an inline commit, so that its duration tells that of one.
 pub(super) fn is_small(work: &Work) -> bool {
     are_small(work.writes.iter())
         && work.settlements.is_empty()
@@ -30,14 +28,14 @@ pub(super) fn is_small(work: &Work) -> bool {
 /// The durations of the last small commits.
 #[derive(Debug, Default)]
 pub(super) struct RecentCommits {
-    took: [Duration; IMMEDIATE_COMMITS_SEEN],
+    took: [Duration; INLINE_COMMITS_SEEN],
     /// The number of all.
     count: usize,
 }
 
 impl RecentCommits {
     pub(super) fn took(&mut self, time: Duration) {
-        if let Some(place) = self.took.get_mut(self.count % IMMEDIATE_COMMITS_SEEN) {
+        if let Some(place) = self.took.get_mut(self.count % INLINE_COMMITS_SEEN) {
             *place = time;
         }
         self.count += 1;
@@ -47,8 +45,8 @@ impl RecentCommits {
     /// the seven after it.
     pub(super) fn are_within(&self, most: Duration) -> bool {
         let total: Duration = self.took.iter().sum();
-        self.count >= IMMEDIATE_COMMITS_SEEN
-            && total <= most.saturating_mul(IMMEDIATE_COMMITS_SEEN as u32)
+        self.count >= INLINE_COMMITS_SEEN
+            && total <= most.saturating_mul(INLINE_COMMITS_SEEN as u32)
     }
 }
 
@@ -61,14 +59,14 @@ mod tests {
         let (short, long) = (Duration::from_micros(100), Duration::from_micros(500));
         let mut recent = RecentCommits::default();
         let mut seen = Vec::new();
-        for took in std::iter::repeat_n(short, IMMEDIATE_COMMITS_SEEN) {
+        for took in std::iter::repeat_n(short, INLINE_COMMITS_SEEN) {
             seen.push(recent.are_within(short));
             recent.took(took);
         }
-        assert_eq!(seen, vec![false; IMMEDIATE_COMMITS_SEEN]);
+        assert_eq!(seen, vec![false; INLINE_COMMITS_SEEN]);
         assert!(recent.are_within(short));
         recent.took(long);
-        for _ in 1..IMMEDIATE_COMMITS_SEEN {
+        for _ in 1..INLINE_COMMITS_SEEN {
             recent.took(short);
             assert!(!recent.are_within(short) && recent.are_within(2 * short));
         }

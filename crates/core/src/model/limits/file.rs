@@ -21,7 +21,7 @@ pub const MMAP_BYTES_MAX: u64 = 2_147_418_112;
 /// below the 4,062 pages of the first part of the index of a log, where a reader finds a page with one look.
 pub const WAL_MOVED_PAGES: u32 = 4000;
 
-/// Room that an immediate commit leaves below [`WAL_MOVED_PAGES`].
+/// Room that an inline commit leaves below [`WAL_MOVED_PAGES`].
 pub const WAL_MOVED_MARGIN_PAGES: u32 = 128;
 
 /// Length of the log from which a writer waits for readers, so that the log can be reset.

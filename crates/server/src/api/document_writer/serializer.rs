@@ -1,4 +1,4 @@
-//! The serializer of documents: from serde's calls to the items of a [`Written`].
+//! The serializer of documents: from serde's calls to the items of a [`DocumentWriter`].
 //!
 //! It knows the types that it splices in by their names. A document has no other bytes.
 
@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 use serde::ser::{Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use super::{EXPIRY, KEY, MAP, Out, STORED, Spliced, Written, head};
+use super::{DocumentWriter, EXPIRY, KEY, MAP, Out, STORED, Spliced, head};
 use openkv_core::model::{Encoding, Error};
 
 /// Why a document is not written.
@@ -38,7 +38,7 @@ fn unknown<T>(what: &str) -> Result<T, Fault> {
 }
 
 /// The items of an array under construction.
-pub(crate) struct Items<'w>(&'w mut Written);
+pub(crate) struct Items<'w>(&'w mut DocumentWriter);
 
 impl SerializeSeq for Items<'_> {
     type Ok = ();
@@ -58,7 +58,7 @@ impl SerializeSeq for Items<'_> {
 
 /// The members of an object under construction.
 pub(crate) struct Members<'w> {
-    pub(super) written: &'w mut Written,
+    pub(super) written: &'w mut DocumentWriter,
     /// Those of the object around it.
     pub(super) outer: u64,
     /// Where its first member begins.
@@ -138,7 +138,7 @@ macro_rules! unknown {
     };
 }
 
-impl<'w> Serializer for &'w mut Written {
+impl<'w> Serializer for &'w mut DocumentWriter {
     type Ok = ();
     type Error = Fault;
     type SerializeSeq = Items<'w>;

@@ -65,9 +65,9 @@ impl<W: Writer> WriterThread<W> {
         let replies = vec![Reply::of(submission, &mut work)];
         self.draw_seed(&mut work);
         let batch = Batch::of_callers(&work, replies, Vec::new(), now_ms);
-        self.immediate = true;
+        self.inline = true;
         self.begin(work, Instant::now(), batch);
-        self.immediate = false;
+        self.inline = false;
         // The thread waits for what was due before.
         if self.next_due_ms() != due_ms {
             self.next_step = 0;
@@ -100,7 +100,7 @@ impl<W: Writer> WriterThread<W> {
 impl Store {
     /// Carries out writes on this thread and returns one decision for each, in order, if the last small
     /// commits took at most `most` in the mean. Otherwise as [`Store::commit`], with the reply that `reply` makes.
-    pub fn commit_immediately(
+    pub fn commit_inline(
         &self,
         writes: Vec<Result<AtomicWrite>>,
         (durable, busy): (bool, Duration),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use openkv::model::{AtomicWrite, Decision, IMMEDIATE_COMMITS_SEEN, IMMEDIATE_WRITES_MAX, Kind};
+use openkv::model::{AtomicWrite, Decision, INLINE_COMMITS_SEEN, INLINE_WRITES_MAX, Kind};
 
 use crate::database::{Answer, Database, START_MS};
 use crate::faulty::{Faulty, Plan};
@@ -25,7 +25,7 @@ fn try_now(
         Box::new(move |decisions| drop(sender.send(decisions)))
     };
     let writes = writes.into_iter().map(Ok).collect();
-    let decided = database.store().commit_immediately(writes, (false, PATIENCE), most, reply);
+    let decided = database.store().commit_inline(writes, (false, PATIENCE), most, reply);
     decided.ok_or(Answer::of(answer))
 }
 
@@ -50,7 +50,7 @@ fn warm() -> Database {
 }
 
 fn warm_up(database: &Database) {
-    for _ in 0..IMMEDIATE_COMMITS_SEEN {
+    for _ in 0..INLINE_COMMITS_SEEN {
         database.must(write(vec![set("a", b"warm")]));
     }
 }
@@ -86,7 +86,7 @@ fn a_commit_that_may_take_long_is_for_the_writer_thread() {
     warm_up(&database);
     now(&database, one);
     assert!(try_now(&database, vec![one()], Duration::ZERO).is_err());
-    let many = (0..=IMMEDIATE_WRITES_MAX).map(|_| one()).collect();
+    let many = (0..=INLINE_WRITES_MAX).map(|_| one()).collect();
     assert!(try_now(&database, many, MOST).is_err());
     let large = write(vec![set("a", &[0; 65_000]), set("b", &[0; 65_000])]);
     assert!(try_now(&database, vec![large], MOST).is_err());

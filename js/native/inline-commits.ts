@@ -4,7 +4,7 @@
 // has many callbacks in a turn, and the writer thread commits the writes of the others together.
 
 import { elapsed, nextTick } from "../model/clock.js";
-import { IMMEDIATE_BYTES_MAX, IMMEDIATE_WRITES_MAX } from "../model/limits.js";
+import { INLINE_BYTES_MAX, INLINE_WRITES_MAX } from "../model/limits.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { TurnMember, Turns } from "./turns.js";
 
@@ -16,7 +16,7 @@ const COMMIT_US_MAX = 500;
 /** Where a batch commits. */
 export type Place = "here" | "next turn" | "writer thread";
 
-export class ImmediateCommits implements TurnMember {
+export class InlineCommits implements TurnMember {
   /** The commits of this turn, and the time that they have blocked. */
   #commits = 0;
   #blockedUs = 0;
@@ -35,7 +35,7 @@ export class ImmediateCommits implements TurnMember {
 
   /** Where to commit so many writes in a frame of so many bytes. */
   placeFor(writes: number, bytes: number): Place {
-    const small = writes <= IMMEDIATE_WRITES_MAX && bytes <= IMMEDIATE_BYTES_MAX;
+    const small = writes <= INLINE_WRITES_MAX && bytes <= INLINE_BYTES_MAX;
     if (this.#over || !small) return "writer thread";
     const nextUs = this.#commits === 0 ? 0 : this.#blockedUs / this.#commits;
     return this.#blockedUs + nextUs > BUDGET_US ? "next turn" : "here";

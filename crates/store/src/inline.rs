@@ -15,16 +15,15 @@ use super::reads::{Rows, find};
 use super::{MakeReader, Store};
 use crate::metrics::Metrics;
 use openkv_core::model::{
-    Capability, IMMEDIATE_KEYS_MAX, IMMEDIATE_READ_US_MAX, IMMEDIATE_READERS,
-    IMMEDIATE_READS_SKIPPED, Key, Kind, READER_HELD_MS_MAX, Range, Result, STORE_THREAD_IDLE_MS,
-    Seen,
+    Capability, INLINE_KEYS_MAX, INLINE_READ_US_MAX, INLINE_READERS, INLINE_READS_SKIPPED, Key,
+    Kind, READER_HELD_MS_MAX, Range, Result, STORE_THREAD_IDLE_MS, Seen,
 };
 use openkv_engines::{Reader, Snapshot};
 
 /// The readers of a store for reads on the threads of callers.
-pub(super) struct Immediate {
+pub(super) struct InlineReads {
     metrics: Arc<Metrics>,
-    readers: [Mutex<LaneReader>; IMMEDIATE_READERS],
+    readers: [Mutex<LaneReader>; INLINE_READERS],
     /// How many reads go to the reader thread before the next one here.
     skips: AtomicU32,
     /// Whether the snapshots will be released: a read may have begun one since they last were.
@@ -32,7 +31,7 @@ pub(super) struct Immediate {
     alarm: Alarm,
 }
 
-impl Wakes for Immediate {
+impl Wakes for InlineReads {
     /// Ends the snapshots after a while, so that a writer can reset the log, and closes readers that had no
     /// read for long.
     fn wake(&self) {
@@ -52,7 +51,7 @@ impl Wakes for Immediate {
     }
 }
 
-impl Immediate {
+impl InlineReads {
     pub(super) fn new(make_reader: MakeReader, metrics: Arc<Metrics>) -> Arc<Self> {
         let readers = std::array::from_fn(|_| Mutex::new(LaneReader::new(make_reader.clone())));
         let skips = AtomicU32::new(0);
@@ -77,8 +76,8 @@ impl Immediate {
         let mut reader = self.readers.iter().find_map(Mutex::try_lock)?;
         let begun = Instant::now();
         let read = reader.read(now_ms, job);
-        if begun.elapsed() > Duration::from_micros(IMMEDIATE_READ_US_MAX) {
-            self.skips.store(IMMEDIATE_READS_SKIPPED, Ordering::Relaxed);
+        if begun.elapsed() > Duration::from_micros(INLINE_READ_US_MAX) {
+            self.skips.store(INLINE_READS_SKIPPED, Ordering::Relaxed);
         }
         Some(read)
     }
@@ -87,19 +86,19 @@ impl Immediate {
 impl Store {
     /// As [`Store::entries`], on this thread. `None` if the read belongs to the reader thread: what was visited does
     /// not count.
-    pub fn entries_immediately(
+    pub fn entries_inline(
         &self,
         keys: &[Key],
         mut visit: impl FnMut(Option<Seen<'_>>),
     ) -> Option<Result<()>> {
-        self.immediately(keys.len(), |snapshot| {
+        self.run_inline(keys.len(), |snapshot| {
             keys.iter().try_for_each(|key| find(snapshot, key, &mut visit))
         })
     }
 
     /// As [`Store::read_ranges`], on this thread. `None` if the read belongs to the reader thread, as each list
     /// does: what was visited does not count.
-    pub fn ranges_immediately(
+    pub fn ranges_inline(
         &self,
         ranges: &[Range],
         mut visit: impl FnMut(Rows<'_>) -> Result<()>,
@@ -107,26 +106,26 @@ impl Store {
         if !ranges.iter().all(Range::is_point) {
             return None;
         }
-        self.immediately(ranges.len(), |snapshot| {
+        self.run_inline(ranges.len(), |snapshot| {
             ranges.iter().try_for_each(|range| visit(Rows { snapshot: &mut *snapshot, range }))
         })
     }
 
     /// Reads a number of keys on this thread, if that is short.
-    fn immediately(
+    fn run_inline(
         &self,
         keys: usize,
         mut read: impl FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Option<Result<()>> {
-        let immediate = &self.immediate;
-        let is_short = keys <= IMMEDIATE_KEYS_MAX;
-        if !is_short || !self.capabilities.has(Capability::SynchronousReads) || immediate.skips() {
+        let inline = &self.inline;
+        let is_short = keys <= INLINE_KEYS_MAX;
+        if !is_short || !self.capabilities.has(Capability::SynchronousReads) || inline.skips() {
             return None;
         }
-        let read = immediate.read(self.env.now_ms(), &mut read)?;
-        if !immediate.releasing.swap(true, Ordering::SeqCst) {
+        let read = inline.read(self.env.now_ms(), &mut read)?;
+        if !inline.releasing.swap(true, Ordering::SeqCst) {
             let wait = Duration::from_millis(READER_HELD_MS_MAX);
-            immediate.alarm.set(Some(Instant::now() + wait));
+            inline.alarm.set(Some(Instant::now() + wait));
         }
         match read {
             // The reader thread waits for the other process.

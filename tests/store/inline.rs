@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use openkv::engine::memory::MemoryEngine;
 use openkv::model::{
-    Error, IMMEDIATE_KEYS_MAX, IMMEDIATE_READ_US_MAX, IMMEDIATE_READS_SKIPPED, Kind, Result,
+    Error, INLINE_KEYS_MAX, INLINE_READ_US_MAX, INLINE_READS_SKIPPED, Kind, Result,
 };
 
 use crate::database::{Database, START_MS};
@@ -25,7 +25,7 @@ on_both! {
 fn values(db: &Database, names: &[&str]) -> Option<Result<Vec<Option<Vec<u8>>>>> {
     let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
     let mut found = Vec::new();
-    let read = db.store().entries_immediately(&keys, |seen| {
+    let read = db.store().entries_inline(&keys, |seen| {
         found.push(seen.map(|seen| seen.row.value.to_vec()));
     })?;
     Some(read.map(|()| found))
@@ -33,7 +33,7 @@ fn values(db: &Database, names: &[&str]) -> Option<Result<Vec<Option<Vec<u8>>>>>
 
 /// The same, until one of the next reads is for this thread: a read that a busy machine interrupts counts as long.
 fn read_all(db: &Database, names: &[&str]) -> Vec<Option<Vec<u8>>> {
-    let tries = 0..=IMMEDIATE_READS_SKIPPED;
+    let tries = 0..=INLINE_READS_SKIPPED;
     let read = tries.into_iter().find_map(|_| values(db, names));
     read.expect("for this thread").expect("read")
 }
@@ -55,8 +55,8 @@ fn a_read_sees_what_was_answered_before(db: Database) {
 }
 
 fn a_read_of_many_keys_is_for_the_reader_thread(db: Database) {
-    assert!(values(&db, &["a"; IMMEDIATE_KEYS_MAX]).is_some());
-    assert!(values(&db, &["a"; IMMEDIATE_KEYS_MAX + 1]).is_none());
+    assert!(values(&db, &["a"; INLINE_KEYS_MAX]).is_some());
+    assert!(values(&db, &["a"; INLINE_KEYS_MAX + 1]).is_none());
 }
 
 /// A snapshot that is held keeps the pages of later commits in the log.
@@ -86,13 +86,13 @@ fn after_a_read_that_takes_long_some_are_for_the_reader_thread() {
     let is_slow = slow.clone();
     let db = over(move || {
         if is_slow.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_micros(2 * IMMEDIATE_READ_US_MAX));
+            std::thread::sleep(Duration::from_micros(2 * INLINE_READ_US_MAX));
         }
         Ok(())
     });
     assert!(values(&db, &["a"]).is_some());
     slow.store(false, Ordering::SeqCst);
-    for _ in 0..IMMEDIATE_READS_SKIPPED {
+    for _ in 0..INLINE_READS_SKIPPED {
         assert!(values(&db, &["a"]).is_none());
     }
     assert!(values(&db, &["a"]).is_some());

@@ -29,8 +29,8 @@ const TAG_EMBEDDED: u64 = 24;
 const CBOR_NULL: u8 = 0xf6;
 const CBOR_FALSE: u8 = 0xf4;
 
-/// A document. It is complete when [`Written::of`] returns it.
-pub(crate) struct Written {
+/// A document. It is complete when [`DocumentWriter::of`] returns it.
+pub(crate) struct DocumentWriter {
     out: Out,
     /// The members so far of the object that is written.
     members: u64,
@@ -135,7 +135,7 @@ struct Mark {
     members: u64,
 }
 
-impl Written {
+impl DocumentWriter {
     /// Writes a document of about so many bytes; 0 if that is not known.
     pub(crate) fn of(form: Form, bytes: usize, document: &impl Serialize) -> Result<Self> {
         let out = match form {
@@ -396,7 +396,7 @@ mod tests {
             text: "a\"b\n{",
             last: i64::MIN.to_string(),
         };
-        Written::of(form, 0, &document).unwrap().finish().0
+        DocumentWriter::of(form, 0, &document).unwrap().finish().0
     }
 
     #[test]
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn an_object_of_many_members_has_a_longer_head() {
         let members: BTreeMap<_, _> = (0..300).map(|n| (format!("{n:03}"), ())).collect();
-        let (bytes, _) = Written::of(Form::Cbor, 0, &members).unwrap().finish();
+        let (bytes, _) = DocumentWriter::of(Form::Cbor, 0, &members).unwrap().finish();
         assert_eq!(bytes.get(..3), Some(&[0xb9, 0x01, 0x2c][..]));
         let text = openkv_core::interchange::cbor_document::to_typed_json(&bytes).unwrap();
         assert!(text.ends_with(r#""299":null}"#));
@@ -440,7 +440,8 @@ mod tests {
 
     #[test]
     fn an_expiry_is_a_time_in_plain_json_alone() {
-        let text = |form| Written::of(form, 0, &[ExpiryMs(0)].as_slice()).unwrap().into_text();
+        let text =
+            |form| DocumentWriter::of(form, 0, &[ExpiryMs(0)].as_slice()).unwrap().into_text();
         assert_eq!(text(Form::Json), r#"["1970-01-01T00:00:00.000Z"]"#);
         assert_eq!(text(Form::Typed), "[0]");
     }
