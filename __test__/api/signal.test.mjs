@@ -68,6 +68,7 @@ const CALLS = {
   "KvDeadLetters.list": (kv, options) => kv.queue().dead.list(options),
   "KvDeadLetters.get": (kv, options) => kv.queue().dead.get("1", options),
   "KvDeadLetters.requeue": (kv, options) => kv.queue().dead.requeue("1", options),
+  "KvDeadLetters.requeueAll": (kv, options) => kv.queue().dead.requeueAll(options),
   "KvDeadLetters.delete": (kv, options) => kv.queue().dead.delete("1", options),
   "KvDeadLetters.purge": (kv, options) => kv.queue().dead.purge(options),
 };
