@@ -22,6 +22,7 @@ const WITHOUT_AT = {
     "queue.list queue.stats queue.peek queue.result queue.schedules queue.limits queue.groups queue.progress " +
     "dead.list dead.get search index.list",
   "is about the file as it is": "backup check stats",
+  "is about the objects of a database": "bucket.status bucket.verify",
   "is about servers, not entries":
     "db.archive db.create db.drop db.list db.quotas db.show token.create token.generate token.list token.revoke " +
     "cluster.schema cluster.status",

@@ -13,7 +13,7 @@ const METHODS = ["get", "put", "post", "delete"];
 
 /** Routes that write, take messages, or give out everything, by other methods than PUT and DELETE. */
 const WRITING =
-  /atomic|delete-batch|import|backup|queue\/(?:enqueue|poll|listen|ack|nack|extend|pause|resume|drain)|cancel|requeue|post .*indexes/;
+  /atomic|delete-batch|import|backup|queue\/(?:enqueue|poll|listen|ack|nack|extend|progress$|pause|resume|drain)|cancel|requeue|post .*indexes/;
 
 /** Streams, with a parameter that is refused: they would not end. */
 const ENDLESS = [
