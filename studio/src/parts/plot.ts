@@ -6,6 +6,8 @@ import "uplot/dist/uPlot.min.css";
 
 /** Between the labels of two times, so that they never touch. */
 const TIME_LABEL_PX = 84;
+/** Room for half of a time at the left edge. */
+const LEFT_PX_MIN = TIME_LABEL_PX / 2;
 const LABEL_CHAR_PX = 7;
 const LABEL_GAP_PX = 16;
 
@@ -47,7 +49,8 @@ export function draw(host: HTMLElement, { names, unit, height, data }: PlotOptio
       { ...axis, space: TIME_LABEL_PX, values: (_, ticks) => ticks.map(clockText) },
       {
         ...axis,
-        size: (_, labels) => longest(labels ?? []) * LABEL_CHAR_PX + LABEL_GAP_PX,
+        size: (_, labels) =>
+          Math.max(LEFT_PX_MIN, longest(labels ?? []) * LABEL_CHAR_PX + LABEL_GAP_PX),
         values: (_, ticks) => ticks.map((n) => `${Number(n.toPrecision(6))}${unit}`),
       },
     ],
