@@ -1,10 +1,12 @@
 //! Repeats the changes of a segment of another copy's replication log.
 
+use indexmap::IndexMap;
+
 use super::effect::{NewRow, RowEffect};
 use super::transaction::{Begun, EntryTable, MessageTable, Transaction};
 use super::work::Report;
 use crate::codec::{Malformed, change_log};
-use crate::model::{Change, ChangeKind, Error, LogSegment, Result};
+use crate::model::{Change, ChangeKind, Error, Key, LogSegment, Result};
 
 /// Carries out the changes of the commits after the last one, in a transaction that has begun. The
 /// commits keep their versions.
@@ -41,22 +43,9 @@ pub fn run(
     if begun.logs {
         entries.keep_past(&changes)?;
     }
-    let mut removed = None;
-    for Change { key, version, kind } in &changes {
-        let effect = match kind {
-            ChangeKind::Set { value, expire_at_ms } => RowEffect::Stored(NewRow {
-                version: *version,
-                value: value.clone(),
-                expire_at_ms: *expire_at_ms,
-            }),
-            ChangeKind::Deleted | ChangeKind::Expired => {
-                removed = Some(*version);
-                RowEffect::Removed
-            }
-            ChangeKind::ExpirySet { expire_at_ms } => {
-                RowEffect::ExpirySet { version: *version, expire_at_ms: *expire_at_ms }
-            }
-        };
+    let removals = changes.iter().filter(|change| change.kind.is_removal());
+    let removed = removals.map(|change| change.version).max();
+    for (key, effect) in effects_of(&changes) {
         let end = effect.expire_at_ms();
         report.expiry_ms = report.expiry_ms.into_iter().chain(end).min();
         entries.apply(key, effect)?;
@@ -71,6 +60,30 @@ pub fn run(
     transaction.set_version(segment.last, removed)?;
     report.versions = (begun.version, segment.last);
     Ok(report)
+}
+
+/// What the changes leave of each entry. A value between two of them is the history's alone.
+fn effects_of(changes: &[Change]) -> IndexMap<&Key, RowEffect> {
+    let mut effects = IndexMap::with_capacity(changes.len());
+    for Change { key, version, kind } in changes {
+        let version = *version;
+        let effect = match kind {
+            ChangeKind::Set { value, expire_at_ms } => {
+                let (value, expire_at_ms) = (value.clone(), *expire_at_ms);
+                RowEffect::Stored(NewRow { version, value, expire_at_ms })
+            }
+            ChangeKind::Deleted | ChangeKind::Expired => RowEffect::Removed,
+            ChangeKind::ExpirySet { expire_at_ms } => match effects.swap_remove(key) {
+                // The entry keeps its commit.
+                Some(RowEffect::Stored(row)) => {
+                    RowEffect::Stored(NewRow { expire_at_ms: *expire_at_ms, ..row })
+                }
+                _ => RowEffect::ExpirySet { version, expire_at_ms: *expire_at_ms },
+            },
+        };
+        effects.insert(key, effect);
+    }
+    effects
 }
 
 fn damaged_or<T>(segment: LogSegment<'_>, read: Result<T, Malformed>) -> Result<T> {

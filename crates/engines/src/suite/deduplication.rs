@@ -193,7 +193,7 @@ pub(super) fn dead_letters_with_one_key_are_requeued_together(engine: &impl Engi
         dead_retention_ms: Some(if value == 9 { 5 } else { 1000 }),
         ..message(value)
     };
-    for (value, key, died_ms) in [(1, "a", 3), (9, "a", 0), (2, "a", 4), (3, "b", 5), (4, "c", 8)] {
+    for (value, key, died_ms) in [(9, "a", 0), (1, "a", 3), (2, "a", 4), (3, "b", 5), (4, "c", 8)] {
         placed(&mut writer, keyed(value, key));
         let [dead] = claim(&mut writer, 7, 10, NOW).try_into().unwrap();
         end(&mut writer, Settlement::new(dead.id, 7, Outcome::Dead), NOW + died_ms);
