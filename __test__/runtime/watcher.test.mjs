@@ -109,7 +109,8 @@ test("watches that come and go begin and end no watchers", { skip }, async () =>
   assert.ok(most.watchers <= 1, JSON.stringify(most));
   // The runtime's own pool starts its four threads when it likes.
   assert.ok(most.threads <= base.threads + 4, JSON.stringify({ base, most }));
-  assert.ok(most.files <= base.files + 4, JSON.stringify({ base, most }));
+  // Connections of the writer and of two readers are opened anew after a pause, each with up to three files.
+  assert.ok(most.files <= base.files + 10, JSON.stringify({ base, most }));
 });
 
 test("a file that is opened again under its old name is announced again", { skip }, async () => {
