@@ -16,6 +16,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { openKv } from "../../index.mjs";
 import { contents, openkv, outcomeOf, start } from "../cli/running.mjs";
+import { untilArchived } from "./listing.mjs";
 import { newFolder } from "../kit/folder.mjs";
 
 const KILLS_PER_CHECK = 30;
@@ -112,15 +113,7 @@ export async function kill(kills, seed, tell = () => {}) {
     const archiver = start(["archive", "run", file, target]);
     const ended = outcomeOf(archiver);
     const newest = [...states.keys()].at(-1);
-    const end = Date.now() + PATIENCE_MS;
-    for (;;) {
-      const { code, out } = await openkv("archive", "list", target, "--json");
-      const { archived, timelines } = code === 0 ? JSON.parse(out) : {};
-      const last = [timelines?.at(-1).last, archived?.[0]].filter((one) => one != null);
-      if (last.some((one) => one >= newest)) break;
-      assert.ok(Date.now() < end, `seed ${seed}: ${newest} is not archived: ${out}`);
-      await pause(100);
-    }
+    await untilArchived(target, newest);
     archiver.kill("SIGTERM");
     const outcome = await ended;
     assert.equal(outcome.code, 0, outcome.err);

@@ -7,12 +7,13 @@ import { delimiter, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { openKv, serve } from "../../index.mjs";
+import { newestTimeline } from "./listing.mjs";
 import { bin, contents, folderOfTests, outcomeOf, withoutShell } from "../cli/running.mjs";
+import { until } from "../kit/time.mjs";
 
 const inFolder = folderOfTests();
 const MOMENT = "2026-01-31T12:03:00Z";
 const PLACE = "/mnt/backup";
-const PATIENCE_MS = 20_000;
 
 /** The blocks of the shell in the section whose heading begins like this, without their indent. */
 function stepsOf(heading) {
@@ -43,8 +44,7 @@ async function paste(block, moment) {
   const child = spawn("sh", ["-c", `exec ${archiver}`], { cwd: inFolder("."), env });
   const ended = outcomeOf(child);
   const target = archiver.split(" ").at(-1);
-  const end = Date.now() + PATIENCE_MS;
-  while (!(await hasNewest(target)) && Date.now() < end) await pause(50);
+  await until(() => hasNewest(target), `${target} has a snapshot`);
   child.kill("SIGTERM");
   const { code, err } = await ended;
   assert.equal(code, 0, `${archiver}\n${err}`);
@@ -53,11 +53,8 @@ async function paste(block, moment) {
 
 /** Whether the newest history of an archive has a snapshot. */
 async function hasNewest(target) {
-  const args = [bin, "archive", "list", target, "--json"];
-  const { code, out } = await outcomeOf(spawn(process.execPath, args));
-  if (code !== 0) return false;
-  const { owner, timelines } = JSON.parse(out);
-  return owner !== null && timelines.at(-1).snapshots.length > 0;
+  const timeline = await newestTimeline(target);
+  return timeline !== undefined && timeline.owner !== null && timeline.snapshots.length > 0;
 }
 
 async function prepare() {

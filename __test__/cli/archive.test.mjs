@@ -7,21 +7,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
+import { untilArchived } from "../archive/listing.mjs";
 import { contents, folderOfTests, openkv, outcomeOf, start } from "./running.mjs";
 import { until } from "../kit/time.mjs";
 
 const inFolder = folderOfTests();
-
-/** Waits until the archive has a commit. */
-async function archived(target, versionstamp) {
-  return await until(async () => {
-    const { code, out } = await openkv("archive", "list", target, "--json");
-    if (code !== 0) return false;
-    const { timelines } = JSON.parse(out);
-    const { last, snapshots } = timelines.at(-1);
-    return [last, snapshots.at(-1)?.versionstamp].some((one) => one != null && one >= versionstamp);
-  });
-}
 
 /** The entries of a database as text. */
 async function entries(file) {
@@ -37,7 +27,7 @@ test("an archive of a database in use restores to a commit, to a time and to the
   const states = [];
   for (let n = 1; n <= 5; n++) {
     const { versionstamp } = await kv.set(["n"], n);
-    await archived(target, versionstamp);
+    await untilArchived(target, versionstamp);
     states.push({ versionstamp, atMs: Date.now(), n });
     await pause(20);
   }
@@ -109,7 +99,7 @@ test("an archiver that is killed at any moment goes on", async () => {
   const child = start(["archive", "run", file, target]);
   const ended = outcomeOf(child);
   const { versionstamp } = await kv.set(["last"], n);
-  await archived(target, versionstamp);
+  await untilArchived(target, versionstamp);
   child.kill("SIGTERM");
   const { code, err } = await ended;
   assert.equal(code, 0, err);

@@ -6,6 +6,7 @@ import process from "node:process";
 import { before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
+import { untilArchived } from "../archive/listing.mjs";
 import { folderOfTests, openkv, outcomeOf, start } from "../cli/running.mjs";
 import { sharedPostgres, startPostgres } from "../kit/postgres.mjs";
 import { open } from "../kit/server.mjs";
@@ -22,18 +23,6 @@ let server;
 before(async () => {
   server = await sharedPostgres();
 });
-
-/** Waits until the archive has a commit. */
-async function archived(target, versionstamp) {
-  await until(async () => {
-    const { code, out } = await openkv("archive", "list", target, "--json");
-    // Each look is a process, and leaves the archiver some time.
-    await pause(100);
-    if (code !== 0) return false;
-    const { last, snapshots } = JSON.parse(out).timelines.at(-1);
-    return [last, snapshots.at(-1)?.versionstamp].some((one) => one != null && one >= versionstamp);
-  }, `${versionstamp} is archived`);
-}
 
 /** The entries of a restored commit. */
 async function restored(target, name, ...args) {
@@ -89,7 +78,7 @@ for (const [mode, more] of Object.entries({ directly: "", "by its leader": "&lea
     const child = start(args);
     const ended = outcomeOf(child);
     await new Promise((begun) => child.stderr.once("data", begun));
-    await archived(target, (await kv.set(["begun"], 1)).versionstamp);
+    await untilArchived(target, (await kv.set(["begun"], 1)).versionstamp);
     const states = [];
     for (let n = 30; n < 160; n++) {
       const versionstamp = await commit(kv, n);
@@ -98,7 +87,7 @@ for (const [mode, more] of Object.entries({ directly: "", "by its leader": "&lea
       states.push({ last, entries: lasting(await all(kv, withExpiry)) });
       await pause(5);
     }
-    await archived(target, states.at(-1).last);
+    await untilArchived(target, states.at(-1).last);
     child.kill("SIGTERM");
     const outcome = await ended;
     assert.equal(outcome.code, 0, outcome.err);
@@ -146,7 +135,7 @@ test("archivers that are killed at any moment lose nothing of two processes' com
   const archive = await one.archive({ to: target });
   const { versionstamp } = await one.set(["last"], n);
   const entries = lasting(await all(one, withExpiry));
-  await archived(target, versionstamp);
+  await untilArchived(target, versionstamp);
   assert.equal(archive.status().gaps, 0);
   await archive.stop();
   assert.equal(archive.status().error, null);
@@ -199,7 +188,7 @@ test("after a failover the archive goes on with another history", { skip }, asyn
   const kv = await open(own.url({ also: [own.standby] }), { busyTimeout: 2000 });
   const archive = await kv.archive({ to: target });
   const { versionstamp } = await kv.set(["a"], 1);
-  await archived(target, versionstamp);
+  await untilArchived(target, versionstamp);
   own.kill();
   await until(() => archive.status().state === "failing", "the archiver reports the loss");
   await own.standby.promote();
@@ -210,7 +199,7 @@ test("after a failover the archive goes on with another history", { skip }, asyn
     "another history has begun",
   );
   const last = await kv.set(["c"], 3);
-  await archived(target, last.versionstamp);
+  await untilArchived(target, last.versionstamp);
   assert.equal((await restored(target, "failover-restored")).length, 3);
   await kv.close();
   await verified(target);
