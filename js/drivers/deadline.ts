@@ -1,8 +1,8 @@
 // Duty: ends of locks and windows that one process stores and others compare with their own clocks.
 
 /**
- * An end that is further away than its length is of a time before the clock was set back, and so over; unless it is by
- * so much only: the clock of the machine that has stored it may be ahead.
+ * How far the clock of the machine that has stored an end may be ahead. An end that is further away than its length and
+ * this was stored before the clock was set back, and counts as over.
  */
 export const CLOCK_SKEW_MS = 60_000;
 

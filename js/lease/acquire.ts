@@ -108,8 +108,8 @@ export async function acquire(
   };
 
   /**
-   * Lets the lease of another caller count by its length: if it ends later than its ttl from now, or if nobody has
-   * renewed it for its ttl. A holder that lives renews it again.
+   * Lets the lease of another caller expire one ttl from now, if its entry expires later than that or if nobody has
+   * renewed it for a ttl. A holder that lives renews it again.
    */
   const shorten = async ({ value: of, versionstamp, expireAt }: Found): Promise<void> => {
     if (versionstamp === null || expireAt === null || !isLeaseValue(of)) return;

@@ -61,11 +61,7 @@ export function renewEntry(
   token: string,
   ttlMs: number,
 ): Promise<Result> {
-  return commit(session, (writer) => {
-    putCheck(writer, entry, token);
-    putSetExpiryHead(writer, SET_EXPIRY_REQUIRED, ttlMs, undefined);
-    putBytes(writer, entry, 0, entry.length);
-  });
+  return commit(session, (writer) => putExpiry(writer, entry, token, ttlMs, SET_EXPIRY_REQUIRED));
 }
 
 /** Lets the entry, if it is that of the token, expire after its ttl from now, unless it does before. */
@@ -75,11 +71,19 @@ export function shortenEntry(
   token: string,
   ttlMs: number,
 ): Promise<Result> {
-  return commit(session, (writer) => {
-    putCheck(writer, entry, token);
-    putSetExpiryHead(writer, SET_EXPIRY_SHORTENS, ttlMs, undefined);
-    putBytes(writer, entry, 0, entry.length);
-  });
+  return commit(session, (writer) => putExpiry(writer, entry, token, ttlMs, SET_EXPIRY_SHORTENS));
+}
+
+function putExpiry(
+  writer: Writer,
+  entry: Buffer,
+  token: string,
+  ttlMs: number,
+  flags: number,
+): void {
+  putCheck(writer, entry, token);
+  putSetExpiryHead(writer, flags, ttlMs, undefined);
+  putBytes(writer, entry, 0, entry.length);
 }
 
 /** Deletes the entry, if it is that of the token. `closing`: the handle is being closed. */

@@ -88,33 +88,33 @@ pub(super) fn read_all(rest: &mut Fields<'_>) -> Result<Vec<DatabaseChange>, Mal
         changes.push(match rest.byte()? {
             SEARCH_INDEX => {
                 let flags = flags_in(rest, BUILDING)?;
-                let (name, prefix) = (text(rest)?, key(rest)?);
-                let Some(tokenizer) = Tokenizer::from_name(&text(rest)?) else {
+                let (name, prefix) = (rest.text()?, key(rest)?);
+                let Some(tokenizer) = Tokenizer::from_name(&rest.text()?) else {
                     return rest.fault("an unknown tokenizer");
                 };
                 let prefix_lengths = rest.slice()?.to_vec();
                 let mut fields = Vec::new();
                 for _ in 0..rest.length()? {
-                    fields.push(text(rest)?);
+                    fields.push(rest.text()?);
                 }
                 let spec = IndexSpec { name, prefix, fields, tokenizer, prefix_lengths };
                 DatabaseChange::SearchIndex { spec, building: flags & BUILDING != 0 }
             }
             VALUE_INDEX => {
                 let flags = flags_in(rest, BUILDING | UNIQUE | MULTI | SPARSE)?;
-                let (name, prefix, mut on) = (text(rest)?, key(rest)?, Vec::new());
+                let (name, prefix, mut on) = (rest.text()?, key(rest)?, Vec::new());
                 for _ in 0..rest.length()? {
-                    let path = text(rest)?;
+                    let path = rest.text()?;
                     on.push(OrderPath { path, descending: flags_in(rest, 1)? != 0 });
                 }
                 let [unique, multi, sparse] = [UNIQUE, MULTI, SPARSE].map(|bit| flags & bit != 0);
                 let spec = ValueIndexSpec { name, prefix, on, unique, multi, sparse };
                 DatabaseChange::ValueIndex { spec, building: flags & BUILDING != 0 }
             }
-            DROPPED => DatabaseChange::IndexDropped(text(rest)?),
+            DROPPED => DatabaseChange::IndexDropped(rest.text()?),
             BUILT => {
                 let flags = flags_in(rest, THROUGH | FAILED | OTHER)?;
-                let (name, scanned) = (text(rest)?, rest.number()?);
+                let (name, scanned) = (rest.text()?, rest.number()?);
                 let mut key_if = |bit| (flags & bit != 0).then(|| key(rest)).transpose();
                 let through = key_if(THROUGH)?;
                 let (failed, other) = (key_if(FAILED)?, key_if(OTHER)?);
@@ -124,7 +124,7 @@ pub(super) fn read_all(rest: &mut Fields<'_>) -> Result<Vec<DatabaseChange>, Mal
                 let failed = failed.map(|key| BuildFailure { key, other });
                 DatabaseChange::IndexBuilt { name, through, scanned, failed }
             }
-            METRICS => DatabaseChange::Metrics(text(rest)?),
+            METRICS => DatabaseChange::Metrics(rest.text()?),
             _ => return rest.fault("an unknown change of a database"),
         });
     }
@@ -134,11 +134,6 @@ pub(super) fn read_all(rest: &mut Fields<'_>) -> Result<Vec<DatabaseChange>, Mal
 fn flags_in(rest: &mut Fields<'_>, known: u8) -> Result<u8, Malformed> {
     let flags = rest.byte()?;
     if flags & !known == 0 { Ok(flags) } else { rest.fault("an unknown flag") }
-}
-
-fn text(rest: &mut Fields<'_>) -> Result<String, Malformed> {
-    let bytes = rest.slice()?.to_vec();
-    String::from_utf8(bytes).or_else(|_| rest.fault("a text that is not UTF-8"))
 }
 
 fn key(rest: &mut Fields<'_>) -> Result<Key, Malformed> {

@@ -99,7 +99,7 @@ impl Uploads {
         *self.wake.lock() = Some(wake);
     }
 
-    /// As if a creation had ended.
+    /// Wakes the leader, as the end of a creation does.
     pub(super) fn wake(&self) {
         wake(&self.wake);
     }
@@ -149,7 +149,7 @@ impl Uploads {
         }
     }
 
-    /// From now on no creation that is under way is told.
+    /// Drops what waits. The leader does not learn of the ends of creations that are under way.
     pub(super) fn forget(&mut self) {
         std::mem::take(&mut self.line).close();
     }

@@ -15,7 +15,7 @@ use crate::bucket::{BucketEngine, BucketOptions, BucketReader, BucketWriter};
 use crate::objects::Target;
 use crate::sqlite::publisher::Publisher as _;
 use crate::suite::{doc, key, of, set, sum, write};
-use crate::{Engine as _, Reader as _, Work, Writer as _};
+use crate::{Engine as _, Reader, Work, Writer as _};
 use openkv_core::model::{AtomicWrite, BUCKET_SNAPSHOT_BYTES_MIN, Decision, Segment};
 
 /// Longer than any test.
@@ -39,6 +39,19 @@ fn leader(store: &Arc<Store>) -> Process {
     let process = opened(store, LeadMode::Auto, false).unwrap();
     assert!(process.leads());
     process
+}
+
+/// The value of `n`.
+fn number_in(reader: &mut impl Reader) -> u64 {
+    let mut found = 0;
+    let read = reader.read(1_000_000, &mut |snapshot| {
+        snapshot.get(key("n").as_bytes(), &mut |row| {
+            found = u64::from_le_bytes(row.value.try_into().unwrap());
+        })?;
+        Ok(())
+    });
+    read.unwrap();
+    found
 }
 
 impl Process {
@@ -75,16 +88,7 @@ impl Process {
     /// The number that the local copy has.
     fn count(&self) -> u64 {
         let reader = self.local.engine.reader().unwrap();
-        let mut reader = BucketReader::new(reader, self.lead.clone(), self.local.clone());
-        let mut found = 0;
-        let read = reader.read(1_000_000, &mut |snapshot| {
-            snapshot.get(key("n").as_bytes(), &mut |row| {
-                found = u64::from_le_bytes(row.value.try_into().unwrap());
-            })?;
-            Ok(())
-        });
-        read.unwrap();
-        found
+        number_in(&mut BucketReader::new(reader, self.lead.clone(), self.local.clone()))
     }
 
     /// Changes the file beside the log.

@@ -27,16 +27,7 @@ fn enqueues(value: u8) -> AtomicWrite {
 impl Process {
     /// What the local copy has, whether or not a read would be answered.
     fn visible(&self) -> u64 {
-        let mut reader = self.local.engine.reader().unwrap();
-        let mut found = 0;
-        let read = reader.read(NOW, &mut |snapshot| {
-            snapshot.get(key("n").as_bytes(), &mut |row| {
-                found = u64::from_le_bytes(row.value.try_into().unwrap());
-            })?;
-            Ok(())
-        });
-        read.unwrap();
-        found
+        number_in(&mut self.local.engine.reader().unwrap())
     }
 
     /// The number of the next object, as far as the leader knows.
