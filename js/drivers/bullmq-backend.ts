@@ -21,6 +21,7 @@ import type {
 import { keyPart } from "./key-part.js";
 import { type Addition, add, type Release, releaseAll } from "./bullmq-addition.js";
 import type { QueueView } from "./bullmq-batch.js";
+import { copyOf } from "./bullmq-job.js";
 import { leaveParent, type Queues } from "./bullmq-children.js";
 import { forget } from "./bullmq-winner.js";
 import type { SharedPlace } from "./bullmq-place.js";
@@ -350,7 +351,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
 
   async updateProgress(jobId: string, progress: JobProgress): Promise<void> {
     await this.#change(jobId, "updateProgress", (stored, view) => {
-      stored.progress = progress;
+      stored.progress = copyOf(progress);
       view.event("progress", { jobId, data: JSON.stringify(progress) });
     });
   }

@@ -15,6 +15,7 @@
 
 import type { AtomicOperation, Kv, KvKey, KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
+import { Entries, nameOf, type Row, type Undo } from "./bullmq-entries.js";
 import {
   emptyHead,
   type Head,
@@ -24,8 +25,10 @@ import {
   setOf,
 } from "./bullmq-job.js";
 
-/** Entries that the first read of a range asks for. */
-const WINDOW_FIRST = 64;
+/** Queues whose state is kept for the next commit. */
+const STATES_MAX = 256;
+/** A job with longer data is read again when it is needed. */
+const JOB_CHARS_KEPT_MAX = 4096;
 /** Events that a queue keeps by default, as BullMQ documents it. */
 export const EVENTS_MAX_DEFAULT = 10_000;
 /** Events over its bound that a queue may have before old ones are deleted: a deletion per commit costs more. */
@@ -36,54 +39,40 @@ const EVENT_ENTRY_CHARS_MAX = 16_384;
 /** One event: its number and its fields. */
 export type QueueEvent = [number: number, fields: Record<string, string>];
 
-export interface Row<T = unknown> {
-  order: KvKeyPart[];
-  value: T;
+/** A queue as one commit has left it. It holds as long as its head has this versionstamp. */
+interface State {
+  versionstamp: string | null;
+  entries: Map<string, Entries>;
 }
 
-/** The writes below one key, over what the database has. */
-class Bucket {
-  readonly key: KvKey;
-  readonly writes = new Map<string, Row<unknown>>();
-  forward: Row[] = [];
-  backward: Row[] = [];
-  forwardDone = false;
-  backwardDone = false;
-
-  constructor(key: KvKey) {
-    this.key = key;
-  }
-}
-
-/** What undoes a write of the operation under way. */
-type Undo = () => void;
+/** The states of queues that the last commits of this process have left: one batch at a time may take them. */
+export type States = Map<string, State>;
 
 export class Batch {
-  readonly #kv: Kv;
-  readonly #base: KvKey;
-  readonly #buckets = new Map<string, Bucket>();
-  readonly #reads = new Map<string, unknown>();
+  readonly kv: Kv;
+  readonly base: KvKey;
+  readonly #states: States;
   readonly #views = new Map<string, QueueView>();
   #undo: Undo[] = [];
   /** Changes so far. */
   changes = 0;
 
-  constructor(kv: Kv, base: KvKey) {
-    this.#kv = kv;
-    this.#base = base;
+  constructor(kv: Kv, base: KvKey, states: States) {
+    this.kv = kv;
+    this.base = base;
+    this.#states = states;
   }
 
   /** The view of a queue, with its head read. */
   async queue(name: string): Promise<QueueView> {
     const known = this.#views.get(name);
     if (known !== undefined) return known;
-    const entry = await this.#kv.get<Head>([...this.#base, name, "head"]);
-    const view = new QueueView(
-      this,
-      name,
-      entry.value ?? emptyHead(Date.now()),
-      entry.versionstamp,
-    );
+    const { value, versionstamp } = await this.kv.get<Head>([...this.base, name, "head"]);
+    const state = this.#states.get(name);
+    // It comes back when this commit has succeeded.
+    this.#states.delete(name);
+    const entries = state?.versionstamp === versionstamp ? state.entries : new Map();
+    const view = new QueueView(this, name, value ?? emptyHead(Date.now()), versionstamp, entries);
     this.#views.set(name, view);
     return view;
   }
@@ -105,106 +94,67 @@ export class Batch {
     return [...this.#views.values()].filter((view) => view.isWritten);
   }
 
-  async get<T>(bucket: KvKey, order: KvKeyPart[]): Promise<T | undefined> {
-    const found = this.#bucket(bucket);
-    const name = nameOf(order);
-    const written = found.writes.get(name);
-    if (written !== undefined) return written.value as T | undefined;
-    const whole = `${nameOf(found.key)}${name}`;
-    if (this.#reads.has(whole)) return this.#reads.get(whole) as T | undefined;
-    const { value } = await this.#kv.get<T>([...this.#base, ...bucket, ...order]);
-    this.#reads.set(whole, value ?? undefined);
-    return value ?? undefined;
-  }
-
-  set(bucket: KvKey, order: KvKeyPart[], value: unknown): void {
-    const found = this.#bucket(bucket);
-    const name = nameOf(order);
-    const before = found.writes.get(name);
-    found.writes.set(name, { order, value });
-    if (before === undefined) this.changes += 1;
+  put(entries: Entries, order: KvKeyPart[], value: unknown): void {
+    const before = entries.written.size;
+    const undo = entries.put(order, value);
+    const added = entries.written.size - before;
+    this.changes += added;
     this.#undo.push(() => {
-      if (before !== undefined) found.writes.set(name, before);
-      else {
-        found.writes.delete(name);
-        this.changes -= 1;
-      }
+      this.changes -= added;
+      undo();
     });
-  }
-
-  delete(bucket: KvKey, order: KvKeyPart[]): void {
-    this.set(bucket, order, undefined);
-  }
-
-  /** The entries of a bucket in their order, up to `limit` of them. */
-  async list<T>(bucket: KvKey, limit: number, reverse = false): Promise<Row<T>[]> {
-    const found = this.#bucket(bucket);
-    const sign = reverse ? -1 : 1;
-    const own = [...found.writes.values()];
-    const needed = limit + own.length;
-    await this.#fill(found, needed, reverse);
-    const rows = (reverse ? found.backward : found.forward).filter(
-      ({ order }) => !found.writes.has(nameOf(order)),
-    );
-    const added = own.filter(({ value }) => value !== undefined);
-    if (added.length > 0) {
-      rows.push(...added);
-      rows.sort((a, b) => sign * compare(a.order, b.order));
-    }
-    return rows.slice(0, limit) as Row<T>[];
-  }
-
-  /** Reads the first `needed` entries of a bucket that the database has. */
-  async #fill(bucket: Bucket, needed: number, reverse: boolean): Promise<void> {
-    const have = reverse ? bucket.backward : bucket.forward;
-    if ((reverse ? bucket.backwardDone : bucket.forwardDone) || have.length >= needed) return;
-    const limit = Math.max(WINDOW_FIRST, needed * 2);
-    const prefix = [...this.#base, ...bucket.key];
-    const options = Number.isFinite(limit) ? { limit, reverse } : { reverse };
-    const entries = await this.#kv.list({ prefix }, options).toArray();
-    const rows = entries.map(({ key, value }) => ({ order: key.slice(prefix.length), value }));
-    if (reverse) {
-      bucket.backward = rows;
-      bucket.backwardDone = rows.length < limit;
-    } else {
-      bucket.forward = rows;
-      bucket.forwardDone = rows.length < limit;
-    }
-  }
-
-  #bucket(key: KvKey): Bucket {
-    const name = nameOf(key);
-    let bucket = this.#buckets.get(name);
-    if (bucket === undefined) {
-      bucket = new Bucket(key);
-      this.#buckets.set(name, bucket);
-    }
-    return bucket;
   }
 
   /** Commits the writes, if there are any. Answers false for a conflict. */
   async commit(): Promise<boolean> {
     const written = this.written();
-    if (written.length === 0) return true;
+    if (written.length === 0) {
+      this.#keep(null);
+      return true;
+    }
     for (const view of written) await view.finish();
-    const atomic: AtomicOperation<boolean> = this.#kv.atomic();
+    const atomic: AtomicOperation<boolean> = this.kv.atomic();
     for (const view of this.#views.values()) {
-      const key = [...this.#base, view.name, "head"];
+      const key = [...this.base, view.name, "head"];
       atomic.check({ key, versionstamp: view.versionstamp });
       if (!view.isWritten) continue;
       if (view.isDestroyed) atomic.delete(key);
       else atomic.set(key, view.head);
-      if (view.told.jobs) atomic.set([...this.#base, view.name, "mark"], view.head.seq);
-    }
-    for (const { key, writes } of this.#buckets.values()) {
-      for (const { order, value } of writes.values()) {
-        const whole = [...this.#base, ...key, ...order];
-        if (value === undefined) atomic.delete(whole);
-        else atomic.set(whole, value);
+      if (view.told.jobs) atomic.set([...this.base, view.name, "mark"], view.head.seq);
+      for (const entries of view.entries.values()) {
+        for (const { order, value } of entries.written.values()) {
+          if (value === undefined) atomic.delete(entries.keyOf(order));
+          else atomic.set(entries.keyOf(order), value);
+        }
       }
     }
-    return (await atomic.commit()).ok;
+    const outcome = await atomic.commit();
+    if (!outcome.ok) return false;
+    this.#keep(outcome.versionstamp);
+    return true;
   }
+
+  /** Keeps the states of the queues for the next batch; `commit` is the versionstamp of the writes. */
+  #keep(commit: string | null): void {
+    for (const { name, versionstamp, entries, isWritten, isKept } of this.#views.values()) {
+      if (!isKept) continue;
+      for (const [kind, below] of entries) below.settle(kind === JOBS ? isJobKept : () => false);
+      this.#states.set(name, { versionstamp: isWritten ? commit : versionstamp, entries });
+    }
+    for (const name of this.#states.keys()) {
+      if (this.#states.size <= STATES_MAX) break;
+      this.#states.delete(name);
+    }
+  }
+}
+
+/** The name of the entries that are jobs. */
+const JOBS = "job";
+
+/** Whether a job is likely to be needed soon: a worker of this process may have it. */
+function isJobKept(value: unknown): boolean {
+  const job = value as Job | undefined;
+  return job?.state === "active" && job.data.length <= JOB_CHARS_KEPT_MAX;
 }
 
 /** A queue in a batch. */
@@ -212,11 +162,15 @@ export class QueueView {
   readonly batch: Batch;
   readonly name: string;
   readonly versionstamp: string | null;
+  /** The entries below each kind, or below more parts, by name. */
+  readonly entries: Map<string, Entries>;
   head: Head;
   /** What has changed for those who wait. */
   told = { jobs: false, events: false };
   isWritten = false;
   isDestroyed = false;
+  /** Whether the next commit may go on with the entries: not if they were deleted by less than their whole place. */
+  isKept = true;
   #events: QueueEvent[] = [];
   #before: {
     head: Head;
@@ -225,8 +179,15 @@ export class QueueView {
     written: boolean;
   };
 
-  constructor(batch: Batch, name: string, head: Head, versionstamp: string | null) {
+  constructor(
+    batch: Batch,
+    name: string,
+    head: Head,
+    versionstamp: string | null,
+    entries: Map<string, Entries>,
+  ) {
     this.batch = batch;
+    this.entries = entries;
     this.name = name;
     this.head = head;
     this.versionstamp = versionstamp;
@@ -292,32 +253,44 @@ export class QueueView {
   }
 
   async get<T>(kind: string, ...order: KvKeyPart[]): Promise<T | undefined> {
-    return await this.batch.get<T>([this.name, kind], order);
+    return await this.#below([kind]).get<T>(order);
   }
 
   set(value: unknown, kind: string, ...order: KvKeyPart[]): void {
-    this.change();
-    this.batch.set([this.name, kind], order, value);
+    this.setIn([kind], order, value);
   }
 
   delete(kind: string, ...order: KvKeyPart[]): void {
-    this.change();
-    this.batch.delete([this.name, kind], order);
+    this.setIn([kind], order, undefined);
   }
 
-  /** The entries below these parts. */
+  /** The first entries below these parts; or the last ones, the last one first, without the writes of this commit. */
   async list<T>(parts: KvKeyPart[], limit: number = Infinity, reverse = false): Promise<Row<T>[]> {
-    return await this.batch.list<T>([this.name, ...parts], limit, reverse);
+    const entries = this.#below(parts);
+    return await (reverse ? entries.last<T>(limit) : entries.list<T>(limit));
+  }
+
+  async getIn<T>(parts: KvKeyPart[], order: KvKeyPart[]): Promise<T | undefined> {
+    return await this.#below(parts).get<T>(order);
   }
 
   setIn(parts: KvKeyPart[], order: KvKeyPart[], value: unknown): void {
     this.change();
-    this.batch.set([this.name, ...parts], order, value);
+    this.batch.put(this.#below(parts), order, value);
   }
 
   deleteIn(parts: KvKeyPart[], order: KvKeyPart[]): void {
-    this.change();
-    this.batch.delete([this.name, ...parts], order);
+    this.setIn(parts, order, undefined);
+  }
+
+  #below(parts: KvKeyPart[]): Entries {
+    const name = parts.length === 1 ? String(parts[0]) : nameOf(parts);
+    let entries = this.entries.get(name);
+    if (entries === undefined) {
+      entries = new Entries(this.batch.kv, [...this.batch.base, this.name, ...parts]);
+      this.entries.set(name, entries);
+    }
+    return entries;
   }
 
   async job(id: string): Promise<Job | undefined> {
@@ -331,8 +304,8 @@ export class QueueView {
   }
 
   /** The ids of the jobs in a state, in the order in which they are taken. */
-  async ids(name: SetName, limit: number = Infinity, reverse = false): Promise<Row<string>[]> {
-    return await this.list<string>(["set", name], limit, reverse);
+  async ids(name: SetName, limit: number = Infinity): Promise<Row<string>[]> {
+    return await this.list<string>(["set", name], limit);
   }
 
   /** Moves a job into a state, and saves it. */
@@ -404,30 +377,4 @@ export class QueueView {
     }
     return deleted;
   }
-}
-
-function nameOf(parts: KvKey): string {
-  let name = "";
-  for (const part of parts) {
-    const kind = typeof part === "string" ? "s" : typeof part === "number" ? "n" : "b";
-    name += `\0${kind}${String(part)}`;
-  }
-  return name;
-}
-
-/** The order of keys: numbers and texts of one kind at each place. */
-function compare(a: KvKey, b: KvKey): number {
-  for (const [index, part] of a.entries()) {
-    const other = b[index];
-    if (other === undefined) return 1;
-    if (part === other) continue;
-    if (typeof part !== typeof other)
-      return typeof part === "object"
-        ? -1
-        : typeof part === "string" && typeof other !== "object"
-          ? -1
-          : 1;
-    return (part as string) < (other as string) ? -1 : 1;
-  }
-  return a.length - b.length;
 }

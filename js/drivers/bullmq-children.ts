@@ -51,15 +51,15 @@ export async function moveChild(
     ...(parent.children ?? { processed: 0, unprocessed: 0, ignored: 0, failed: 0 }),
   };
   if (from !== null) {
-    const bucket = [view.name, ...childrenIn(parent.id, from)];
-    if ((await view.batch.get(bucket, order)) === undefined) return false;
-    view.deleteIn(childrenIn(parent.id, from), order);
+    const children = childrenIn(parent.id, from);
+    if ((await view.getIn(children, order)) === undefined) return false;
+    view.deleteIn(children, order);
     counts[from] -= 1;
   }
   if (to !== null) {
-    const bucket = [view.name, ...childrenIn(parent.id, to)];
-    if ((await view.batch.get(bucket, order)) === undefined) counts[to] += 1;
-    view.setIn(childrenIn(parent.id, to), order, child);
+    const children = childrenIn(parent.id, to);
+    if ((await view.getIn(children, order)) === undefined) counts[to] += 1;
+    view.setIn(children, order, child);
   }
   parent.children = counts;
   view.save(parent);

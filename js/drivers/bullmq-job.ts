@@ -121,8 +121,9 @@ export function jsonOf(job: Job): JobJson {
     id: job.id,
     name: job.name,
     data: job.data,
-    opts: job.opts,
-    progress: job.progress,
+    // BullMQ and handlers may change these, and the next commit goes on with the job.
+    opts: { ...job.opts },
+    progress: copyOf(job.progress),
     attemptsMade: job.attemptsMade,
     attemptsStarted: job.attemptsStarted,
     stalledCounter: job.stalledCounter,
@@ -155,6 +156,13 @@ export function unlock(job: Job): void {
   delete job.lockMs;
 }
 
+/** A value that its giver may change afterwards. */
+export function copyOf<T>(value: T): T {
+  return typeof value === "object" ? structuredClone(value) : value;
+}
+
 function withoutUndefined<T extends object>(object: T): T {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
+  const found: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(object)) if (value !== undefined) found[name] = value;
+  return found as T;
 }

@@ -8,7 +8,7 @@
 // but its writes and its answer.
 
 import type { Kv, KvKey } from "openkv";
-import { Batch, type QueueView } from "./bullmq-batch.js";
+import { Batch, type QueueView, type States } from "./bullmq-batch.js";
 import type { Head } from "./bullmq-job.js";
 
 /** Operations of one commit at most. */
@@ -42,6 +42,7 @@ export class Lane {
   readonly #kv: Kv;
   readonly #base: KvKey;
   readonly #changed: Changed;
+  readonly #states: States = new Map();
   readonly #waiting: Waiting[] = [];
   #running = false;
   /** Operations that the next batch takes: fewer after a conflict, so that a process with long batches gets its turn. */
@@ -66,7 +67,7 @@ export class Lane {
 
   /** Executes an operation that writes nothing, beside those that wait. */
   async read<T>(run: Operation<T>): Promise<T> {
-    const batch = new Batch(this.#kv, this.#base);
+    const batch = new Batch(this.#kv, this.#base, new Map());
     return await run((name) => batch.queue(name));
   }
 
@@ -92,7 +93,7 @@ export class Lane {
 
   /** One commit of these operations; those that did not fit wait again, first in line. Answers false for a conflict. */
   async #commit(taken: Waiting[]): Promise<boolean> {
-    const batch = new Batch(this.#kv, this.#base);
+    const batch = new Batch(this.#kv, this.#base, this.#states);
     const outcomes: Outcome[] = [];
     for (const [index, waiting] of taken.entries()) {
       if (index > 0 && batch.changes > BATCH_CHANGES_MAX) {

@@ -3,7 +3,8 @@
 import type { DependenciesOpts, JobJson } from "bullmq";
 import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
-import type { QueueView, Row } from "./bullmq-batch.js";
+import type { QueueView } from "./bullmq-batch.js";
+import type { Row } from "./bullmq-entries.js";
 import { type Child, childrenIn, nodeKey, type Queues } from "./bullmq-children.js";
 import { type ChildStatus, type Job, jsonOf, type JobState, setOf } from "./bullmq-job.js";
 import type { Scheduler } from "./bullmq-scheduler.js";

@@ -1,6 +1,5 @@
 // Duty: removing jobs, alone, with their children, by state, and all of a queue.
 
-import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
 import type { QueueView } from "./bullmq-batch.js";
 import { type Child, childrenIn, leaveParent, type Queues } from "./bullmq-children.js";
@@ -244,6 +243,7 @@ export async function obliterate(
     }
     if (left <= 0) return { more: true };
   }
+  view.isKept = false;
   for (const kind of [
     "event",
     "dedup",
@@ -260,7 +260,7 @@ export async function obliterate(
     for (const { order } of rows) view.deleteIn([kind], order);
     if (rows.length === ENTRIES_MAX) return { more: true };
   }
-  view.batch.delete([view.name], ["mark"] satisfies KvKeyPart[]);
+  view.deleteIn([], ["mark"]);
   view.head = emptyHead(now);
   view.told = { jobs: false, events: false };
   view.change();

@@ -286,10 +286,9 @@ export async function awaitChildren(
   const waits =
     child === undefined
       ? (stored.children?.unprocessed ?? 0) > 0
-      : (await view.batch.get(
-          [view.name, ...childrenIn(jobId, "unprocessed")],
-          [keyPart(nodeKey(child.queue, child.id))],
-        )) !== undefined;
+      : (await view.getIn(childrenIn(jobId, "unprocessed"), [
+          keyPart(nodeKey(child.queue, child.id)),
+        ])) !== undefined;
   if (!waits) return false;
   const job = await held(view, jobId, token, command);
   view.place(job, "waiting-children", [now, view.next()]);

@@ -1,0 +1,185 @@
+// Duty: the entries below one key of a queue, as a commit in the making sees them: what the database has, as far as
+// it has been read, and the writes over it. They outlive the commit, so that the next one need not read them again.
+//
+// Invariant: `#first` has every entry up to `#end`, without a gap, with the writes; `#known` has the newest value of
+// each order in it.
+
+import type { Kv, KvKey, KvKeyPart } from "openkv";
+
+/** Entries that the first read of a range asks for; each following one asks for twice as many, up to the most. */
+const READ_FIRST = 64;
+const READ_MOST = 512;
+/** Entries of a range that are kept for the next commit. */
+const FIRST_KEPT_MAX = 1024;
+/** Values that are kept for the next commit. */
+const KNOWN_KEPT_MAX = 1024;
+
+export interface Row<T = unknown> {
+  order: KvKeyPart[];
+  value: T;
+}
+
+/** What takes a write back. */
+export type Undo = () => void;
+
+export class Entries {
+  readonly #kv: Kv;
+  readonly #key: KvKey;
+  /** The writes that are to be committed; without a value, a deletion. */
+  readonly written: Map<string, Row> = new Map();
+  readonly #known = new Map<string, unknown>();
+  #first: Row[] = [];
+  #end: KvKeyPart[] | undefined;
+  #isWhole = false;
+  #read = READ_FIRST;
+
+  constructor(kv: Kv, key: KvKey) {
+    this.#kv = kv;
+    this.#key = key;
+  }
+
+  keyOf(order: KvKeyPart[]): KvKey {
+    return [...this.#key, ...order];
+  }
+
+  async get<T>(order: KvKeyPart[]): Promise<T | undefined> {
+    const name = nameOf(order);
+    if (this.#known.has(name)) return this.#known.get(name) as T | undefined;
+    const { value } = await this.#kv.get<T>(this.keyOf(order));
+    this.#known.set(name, value ?? undefined);
+    return value ?? undefined;
+  }
+
+  /** Writes a value, or deletes the entry without one. */
+  put(order: KvKeyPart[], value: unknown): Undo {
+    const name = nameOf(order);
+    const before = this.written.get(name);
+    const wasKnown = this.#known.has(name);
+    const known = this.#known.get(name);
+    this.written.set(name, { order, value });
+    this.#known.set(name, value);
+    this.#place(order, value);
+    return () => {
+      if (before === undefined) this.written.delete(name);
+      else this.written.set(name, before);
+      if (wasKnown) this.#known.set(name, known);
+      else this.#known.delete(name);
+      this.#forgetFirst();
+    };
+  }
+
+  #place(order: KvKeyPart[], value: unknown): void {
+    const at = this.#indexOf(order);
+    const found = this.#first[at];
+    const isThere = found !== undefined && compare(found.order, order) === 0;
+    if (value === undefined) {
+      if (isThere) this.#first.splice(at, 1);
+    } else if (isThere) this.#first[at] = { order, value };
+    else if (this.#covers(order)) this.#first.splice(at, 0, { order, value });
+  }
+
+  /** The place of the first entry that is not before this order. */
+  #indexOf(order: KvKeyPart[]): number {
+    let [low, high] = [0, this.#first.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compare((this.#first[middle] as Row).order, order) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #covers(order: KvKeyPart[]): boolean {
+    return this.#isWhole || (this.#end !== undefined && compare(order, this.#end) <= 0);
+  }
+
+  #forgetFirst(): void {
+    this.#first = [];
+    this.#end = undefined;
+    this.#isWhole = false;
+    this.#read = READ_FIRST;
+  }
+
+  /** The first entries in their order, up to `limit` of them. */
+  async list<T>(limit: number): Promise<Row<T>[]> {
+    while (this.#first.length < limit && !this.#isWhole) {
+      await this.#readOn(limit - this.#first.length);
+    }
+    return this.#first.slice(0, limit) as Row<T>[];
+  }
+
+  /** The last entries that the database has, the last one first. */
+  async last<T>(limit: number): Promise<Row<T>[]> {
+    const prefix = this.#key;
+    const options = Number.isFinite(limit) ? { limit, reverse: true } : { reverse: true };
+    const entries = await this.#kv.list<T>({ prefix }, options).toArray();
+    return entries.map(({ key, value }) => ({ order: key.slice(prefix.length), value }));
+  }
+
+  /** Reads entries behind the last that was read: `needed` of them if there are so many, and some more. */
+  async #readOn(needed: number): Promise<void> {
+    const after = this.#end;
+    const most = Math.max(needed, this.#read);
+    this.#read = Math.min(this.#read * 2, READ_MOST);
+    const prefix = this.#key;
+    const selector = after === undefined ? { prefix } : { prefix, start: this.keyOf(after) };
+    // The entry at the start has been read, and may have been deleted since.
+    const options = Number.isFinite(most) ? { limit: most + 1 } : {};
+    const entries = await this.#kv.list(selector, options).toArray();
+    const isNew = (order: KvKeyPart[]) => after === undefined || compare(order, after) > 0;
+    const rows: Row[] = [];
+    for (const { key, value } of entries) {
+      const order = key.slice(prefix.length);
+      if (isNew(order) && !this.written.has(nameOf(order))) rows.push({ order, value });
+    }
+    this.#isWhole = !Number.isFinite(most) || entries.length <= most;
+    this.#end = entries.at(-1)?.key.slice(prefix.length) ?? after;
+    for (const row of this.written.values()) {
+      if (row.value !== undefined && isNew(row.order) && this.#covers(row.order)) rows.push(row);
+    }
+    this.#first.push(...rows.sort((a, b) => compare(a.order, b.order)));
+  }
+
+  /** What is kept when the writes are committed: the first entries, and the newest of the values that `isKept`. */
+  settle(isKept: (value: unknown) => boolean): void {
+    this.written.clear();
+    if (this.#first.length > FIRST_KEPT_MAX) this.#forgetFirst();
+    for (const [name, value] of this.#known) if (!isKept(value)) this.#known.delete(name);
+    for (const name of this.#known.keys()) {
+      if (this.#known.size <= KNOWN_KEPT_MAX) break;
+      this.#known.delete(name);
+    }
+  }
+}
+
+/** A text that is another one for each key. */
+export function nameOf(parts: KvKey): string {
+  let name = "";
+  for (const part of parts) {
+    const kind = typeof part === "string" ? "s" : typeof part === "number" ? "n" : "b";
+    name += `\0${kind}${String(part)}`;
+  }
+  return name;
+}
+
+/** The order of keys: bytes, texts and numbers, in this order, at each place. */
+function compare(a: KvKey, b: KvKey): number {
+  for (const [index, part] of a.entries()) {
+    const other = b[index];
+    if (other === undefined) return 1;
+    if (part === other) continue;
+    if (typeof part === "number" && typeof other === "number") return part - other;
+    const kinds = kindOf(part) - kindOf(other);
+    const parts = kinds === 0 ? Buffer.compare(bytesOf(part), bytesOf(other)) : kinds;
+    if (parts !== 0) return parts;
+  }
+  return a.length - b.length;
+}
+
+function kindOf(part: KvKeyPart): number {
+  return typeof part === "object" ? 0 : typeof part === "string" ? 1 : 2;
+}
+
+function bytesOf(part: KvKeyPart): Uint8Array {
+  return typeof part === "object" ? part : Buffer.from(String(part));
+}
