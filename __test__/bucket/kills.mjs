@@ -8,6 +8,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
+import { endsWithTests } from "../kit/living.mjs";
 import { until } from "../kit/time.mjs";
 
 const worker = fileURLToPath(new URL("worker.mjs", import.meta.url));
@@ -24,11 +25,14 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
     const name = `w${started++}`;
     // Some have a cache from before, some begin without.
     const cache = started % 3 === 0 ? "" : join(folder, `cache-${started % 2}-${started % 4}`);
-    const child = spawn(process.execPath, [worker, url, cache, name], {
-      stdio: ["ignore", "pipe", "inherit"],
-      env: { ...process.env, ...env },
-    });
-    const state = { child, acks: 0, ended: new Promise((done) => child.on("exit", done)) };
+    const child = endsWithTests(
+      spawn(process.execPath, [worker, url, cache, name], {
+        stdio: ["ignore", "pipe", "inherit"],
+        env: { ...process.env, ...env },
+      }),
+    );
+    // Once all is read that it has told.
+    const state = { child, acks: 0, ended: new Promise((done) => child.on("close", done)) };
     createInterface({ input: child.stdout }).on("line", (line) => {
       const [what, id] = line.split(" ");
       if (what === "ack") {
@@ -40,11 +44,15 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
     workers.set(name, state);
     return state;
   }
-  const acks = (count, what) =>
-    until(
-      () => acked.size >= count,
+  // Of those that live: what a stopped one has told before may be read later.
+  const living = () => [...workers.values()].reduce((sum, { acks }) => sum + acks, 0);
+  const acks = (count, what) => {
+    const goal = living() + count;
+    return until(
+      () => living() >= goal,
       () => `${what}: ${JSON.stringify([...workers.keys()])} ${bad}`,
     );
+  };
   const reader = await openKv(url, { lead: "never" }).catch(async (error) => {
     if (error.code !== "UNAVAILABLE") throw error;
     start();
@@ -66,35 +74,12 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
     }
   })();
   reader_.catch(() => {});
-  while (workers.size < 2) start();
-  const stopped = [];
-  for (let n = 0; n < kills; n++) {
-    await acks(acked.size + 5, "writes go on");
-    const leading = [...workers].toSorted(([, a], [, b]) => b.acks - a.acks);
-    const [name, leader] = leading.find(([, state]) => state.acks > 0);
-    await new Promise((done) => setTimeout(done, Math.random() * 30));
-    workers.delete(name);
-    if (n % 3 === 1) {
-      leader.child.kill("SIGSTOP");
-      stopped.push(leader);
-    } else {
-      leader.child.kill("SIGKILL");
-      await leader.ended;
-    }
-    start();
-    if (stopped.length > 0 && n % 3 === 2) {
-      // The next leader has written; the one before wakes and must not answer what is not in the log.
-      await acks(acked.size + 5, "another leader writes");
-      const [old] = stopped.splice(0);
-      old.child.kill("SIGCONT");
-      await new Promise((done) => setTimeout(done, leaseMs));
-      old.child.kill("SIGKILL");
-      await old.ended;
-    }
+  try {
+    await play();
+  } finally {
+    // After a failure too: a reader that goes on would keep the process.
+    reading = false;
   }
-  for (const { child } of [...workers.values(), ...stopped]) child.kill("SIGKILL");
-  await Promise.all([...workers.values(), ...stopped].map(({ ended }) => ended));
-  reading = false;
   await reader_;
   assert.ok(reads > 0);
   const found = new Set();
@@ -106,4 +91,35 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
   assert.deepEqual(lost, [], "acknowledged writes are lost");
   assert.equal(Number(value?.value ?? value), found.size, "a write was done twice, or in part");
   return { acked: acked.size, open: open.size, reads };
+
+  async function play() {
+    while (workers.size < 2) start();
+    const stopped = [];
+    for (let n = 0; n < kills; n++) {
+      await acks(5, "writes go on");
+      const leading = [...workers].toSorted(([, a], [, b]) => b.acks - a.acks);
+      const [name, leader] = leading.find(([, state]) => state.acks > 0);
+      await new Promise((done) => setTimeout(done, Math.random() * 30));
+      workers.delete(name);
+      if (n % 3 === 1) {
+        leader.child.kill("SIGSTOP");
+        stopped.push(leader);
+      } else {
+        leader.child.kill("SIGKILL");
+        await leader.ended;
+      }
+      start();
+      if (stopped.length > 0 && n % 3 === 2) {
+        // The next leader has written; the one before wakes and must not answer what is not in the log.
+        await acks(5, "another leader writes");
+        const [old] = stopped.splice(0);
+        old.child.kill("SIGCONT");
+        await new Promise((done) => setTimeout(done, leaseMs));
+        old.child.kill("SIGKILL");
+        await old.ended;
+      }
+    }
+    for (const { child } of [...workers.values(), ...stopped]) child.kill("SIGKILL");
+    await Promise.all([...workers.values(), ...stopped].map(({ ended }) => ended));
+  }
 }

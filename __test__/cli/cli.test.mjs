@@ -1,11 +1,10 @@
 // Duty: the command as a user has it: a process with arguments, its output and its exit code.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { bin, contents, folderOfTests, openkv } from "./running.mjs";
+import { contents, folderOfTests, openkv, start } from "./running.mjs";
 
 const path = folderOfTests();
 
@@ -104,7 +103,7 @@ test("a database is copied", async () => {
 
 test("watch tells of changes until it is interrupted", async () => {
   const db = await filled("watch.db", [[["k"], 1]]);
-  const child = spawn(process.execPath, [bin, "-d", db, "--json", "watch", "k"]);
+  const child = start(["-d", db, "--json", "watch", "k"]);
   let out = "";
   const lines = (count) =>
     new Promise((resolve) => {

@@ -8,20 +8,14 @@ import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { endsWithTests } from "../kit/living.mjs";
 
 export const bin = fileURLToPath(new URL("../../dist/cli/openkv.js", import.meta.url));
-
-/** The processes that have been started here or were waited for, and have not ended. */
-const living = new Set();
 
 /** A folder that ends with the tests of the file, after the processes that may write there. */
 export function folderOfTests() {
   const folder = newFolder("cli");
-  after(async () => {
-    const ends = [...living].map((child) => ended(child, "SIGKILL"));
-    await Promise.all(ends);
-    rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
   return (name) => join(folder, name);
 }
 
@@ -42,13 +36,7 @@ const NEUTRAL = Object.fromEntries(
 /** Starts the command; `env` is added to the environment. */
 export function start(args, env = {}, cwd = undefined) {
   const options = { cwd, env: { ...NEUTRAL, NO_COLOR: "1", ...env } };
-  return watched(spawn(process.execPath, [bin, ...args], options));
-}
-
-/** A process that does not outlive the tests of the file. */
-function watched(child) {
-  living.add(child);
-  return child.once("close", () => living.delete(child));
+  return endsWithTests(spawn(process.execPath, [bin, ...args], options));
 }
 
 /** Runs the command to its end; a last argument `{ input, env, cwd }` is its standard input and more. */
@@ -65,7 +53,7 @@ export function shell(line) {
 
 /** What a process has printed when it is at its end, and its exit code. */
 export function outcomeOf(child, input = "") {
-  watched(child);
+  endsWithTests(child);
   return new Promise((resolve) => {
     const output = { code: null, out: "", err: "" };
     child.stdout.on("data", (data) => (output.out += data));

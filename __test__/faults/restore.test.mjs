@@ -19,6 +19,7 @@ import { test } from "node:test";
 
 import { KvError, openKv, restore } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { endsWithTests } from "../kit/living.mjs";
 
 const folder = newFolder("restore");
 const path = (name) => join(folder, name);
@@ -142,7 +143,7 @@ test("an open database is not replaced", async () => {
     const kv = await openKv(${JSON.stringify(file)});
     console.log("open");
     process.stdin.on("data", () => kv.close()).on("end", () => {});`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", source]);
+  const child = endsWithTests(spawn(process.execPath, ["--input-type=module", "-e", source]));
   await once(child.stdout, "data");
   await assert.rejects(restore(copy, file, { force: true }), open);
   child.stdin.end("close");

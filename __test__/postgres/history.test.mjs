@@ -7,6 +7,7 @@ import process from "node:process";
 import { before, test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { openkv } from "../cli/running.mjs";
+import { endsWithTests, killed } from "../kit/living.mjs";
 import { sharedPostgres, startPostgres } from "../kit/postgres.mjs";
 import { argumentsFor } from "../kit/program.mjs";
 import { open } from "../kit/server.mjs";
@@ -35,6 +36,9 @@ const WRITER = `
   }
 `;
 
+/** The writers of a round are killed after some more commits than these. */
+const COMMITS_MIN = 20;
+
 let server;
 before(async () => {
   server = await sharedPostgres();
@@ -44,14 +48,8 @@ before(async () => {
 async function startWriter(url, name) {
   const args = [...argumentsFor(WRITER), url, name];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  await new Promise((ready) => child.stdout.once("data", ready));
+  await new Promise((ready) => endsWithTests(child).stdout.once("data", ready));
   return child;
-}
-
-async function killed(child) {
-  const gone = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await gone;
 }
 
 /** The versions of an entry, the newest first. */
@@ -105,8 +103,10 @@ for (const [mode, more] of Object.entries({ directly: "", "and lead in turns": "
       const children = await Promise.all(
         names.map((name) => startWriter(more === "" ? url : `${url}${more}${name}`, name)),
       );
-      const from = (await kv.stats()).versionstamp;
-      await until(async () => (await kv.stats()).versionstamp > from, "a commit");
+      // Commits are numbered in the first 8 bytes of their versionstamps.
+      const commits = async () => Number.parseInt((await kv.stats()).versionstamp.slice(0, 16), 16);
+      const from = await commits();
+      await until(async () => (await commits()) > from + COMMITS_MIN, "some commits");
       await new Promise((resolve) => setTimeout(resolve, 400 + 150 * round));
       await Promise.all(children.map(killed));
     }

@@ -1,19 +1,17 @@
-// Child processes that cannot outlive the test: each is killed when this process exits, and ends
-// itself when its standard input closes (see child.mjs), which happens even if this process is
-// killed with SIGKILL.
+// Child processes that cannot outlive the test: each is killed when the tests of the file have ended or this
+// process exits, and ends itself when its standard input closes (see child.mjs), which happens even if this
+// process is killed with SIGKILL.
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
+import { endsWithTests } from "../kit/living.mjs";
 import { runtimeArguments } from "./target.mjs";
 
 /** No child of any test has a reason to live longer. */
 const CHILD_LIFE_MS_MAX = 15 * 60_000;
 
 const living = new Set();
-process.on("exit", () => {
-  for (const child of living) child.kill("SIGKILL");
-});
 for (const signal of ["SIGINT", "SIGTERM"]) {
   process.once(signal, () => process.exit(1));
 }
@@ -53,6 +51,7 @@ class Child {
   constructor(child, onLine = (line) => this.#keep(line)) {
     this.#child = child;
     living.add(child);
+    endsWithTests(child);
     const timer = setTimeout(() => child.kill("SIGKILL"), CHILD_LIFE_MS_MAX);
     timer.unref();
     child.stdin.on("error", () => {}); // it may be gone before we say goodbye

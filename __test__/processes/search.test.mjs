@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
+import { endsWithTests } from "../kit/living.mjs";
 
 const folder = newFolder("search");
 const ENTRIES = 6000;
@@ -21,7 +22,7 @@ function program(path, body) {
     const say = () => console.log("started");
     ${body}`;
   const args = ["--input-type=module", "--eval", source];
-  return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  return endsWithTests(spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] }));
 }
 
 test("a build whose process is killed is finished by the next one, exactly", async () => {

@@ -53,19 +53,23 @@ test("a replica is the same as its server after kills of both", { timeout: 120_0
       await write.catch((error) => assert.match(error.code, /UNAVAILABLE|OUTCOME_UNKNOWN/));
     }
   })();
-  for (let round = 0; round < 6; round++) {
-    const starting = start("replica", url, replica, accessToken);
-    // Some are killed during the copy, some while they follow.
-    await sleep(250 + ((round * 131) % 400));
-    if (round % 3 === 1) {
-      await kill(server);
-      server = await start("server", path, listen, accessToken);
+  try {
+    for (let round = 0; round < 6; round++) {
+      const starting = start("replica", url, replica, accessToken);
+      // Some are killed during the copy, some while they follow.
+      await sleep(250 + ((round * 131) % 400));
+      if (round % 3 === 1) {
+        await kill(server);
+        server = await start("server", path, listen, accessToken);
+      }
+      if (round % 2 === 1) await starting;
+      for (const child of running) if (child !== server) await kill(child);
+      starting.catch(() => {});
     }
-    if (round % 2 === 1) await starting;
-    for (const child of running) if (child !== server) await kill(child);
-    starting.catch(() => {});
+  } finally {
+    // After a failure too: a writer that goes on would keep the process.
+    over = true;
   }
-  over = true;
   await writing;
   const near = await openKv(url, { accessToken, replica, timeout: 20_000 });
   const { versionstamp } = await kv.set(["end"], true);
