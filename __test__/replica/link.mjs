@@ -17,6 +17,10 @@ export class Link {
   most = Number.POSITIVE_INFINITY;
   /** The number of connections that were cut after `most` bytes. */
   cuts = 0;
+  /** How long what the server sends is under way, in ms. */
+  delay = 0;
+  /** Bytes that the server has sent. */
+  bytes = 0;
   /** Where the server is; it may move. */
   port;
   #server;
@@ -62,7 +66,11 @@ export class Link {
     }
     near.pipe(far);
     far.on("data", (piece) => {
-      near.write(piece.subarray(0, Math.max(0, this.most - sent)));
+      const carried = piece.subarray(0, Math.max(0, this.most - sent));
+      // Timers of one duration run in the order in which they were set.
+      if (this.delay === 0) near.write(carried);
+      else setTimeout(() => near.write(carried), this.delay);
+      this.bytes += piece.length;
       sent += piece.length;
       if (sent < this.most) return;
       this.cuts++;
