@@ -258,10 +258,14 @@ onEveryKind("named queues", (fresh) => {
       await looked.promise;
     };
     const stopped = new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
-    const options = { lockDuration: 1_000, drain: HANG_MS, signal: stop.signal };
+    const options = { lockDuration: 6_000, drain: HANG_MS, signal: stop.signal };
     const listening = queue.listen(handler, options);
     await stopped;
-    assert.equal(await queue.receive({ wait: 1_500 }), null, "its lock has run out");
+    const lockedUntil = async () =>
+      (await queue.peek({ state: "processing" })).messages[0].lockedUntil;
+    const before = await lockedUntil();
+    await until(async () => (await lockedUntil()) > before, "a renewal");
+    assert.equal(await queue.receive(), null, "its lock has run out");
     looked.resolve();
     await listening;
     // Commits behind the end of the message.

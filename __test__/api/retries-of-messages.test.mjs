@@ -115,12 +115,12 @@ function suite(fresh) {
         if (value === "acknowledges") {
           assert.equal((await kv.atomic().ack(message).commit()).ok, true);
           // Renewals of the lock go on meanwhile, and find no message.
-          await new Promise((resolve) => setTimeout(resolve, 800));
+          await new Promise((resolve) => setTimeout(resolve, 1_500));
           renewed();
         }
         signals += signal.aborted ? 1 : 0;
       },
-      { timeout: 60_000, lockDuration: 1_000 },
+      { timeout: 60_000, lockDuration: 3_000 },
     );
     await queue.enqueue("returns");
     await queue.enqueue("acknowledges");

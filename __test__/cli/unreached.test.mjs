@@ -63,7 +63,7 @@ async function linesOnTerminal(...args) {
 }
 
 test("on a terminal it says why it waits, and clears that", { skip: withoutTerminal }, async () => {
-  const on = ["-d", NOBODY, "--token", TOKEN, "--timeout", "1s", "get", "a"];
+  const on = ["-d", NOBODY, "--token", TOKEN, "--timeout", "3s", "get", "a"];
   const [line, error] = await linesOnTerminal(...on);
   assert.match(line, /^Could not open Deno KV database: failed to connect to/);
   assert.ok(line.trimEnd().length < 80, line);

@@ -193,11 +193,10 @@ test("after a failover the archive goes on with another history", { skip }, asyn
   await until(() => archive.status().state === "failing", "the archiver reports the loss");
   await own.standby.promote();
   await until(() => kv.set(["b"], 2).catch(() => null), "the standby is written to");
-  await until(
-    async () =>
-      JSON.parse((await openkv("archive", "list", target, "--json")).out).timelines.length === 2,
-    "another history has begun",
-  );
+  await until(async () => {
+    const { code, out } = await openkv("archive", "list", target, "--json");
+    return code === 0 && JSON.parse(out).timelines.length === 2;
+  }, "another history has begun");
   const last = await kv.set(["c"], 3);
   await untilArchived(target, last.versionstamp);
   assert.equal((await restored(target, "failover-restored")).length, 3);

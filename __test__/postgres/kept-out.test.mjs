@@ -11,7 +11,7 @@ import { startProxy } from "./proxy.mjs";
 
 /** Each way. A trip takes longer than a wait for the row has to, to be one for other processes. */
 const FAR_MS = 60;
-const LOCK_MS = 500;
+const LOCK_MS = 2_000;
 
 const isClaim = ({ query }) => query?.includes("SET locked = true") ?? false;
 const isExtension = ({ query }) => query?.includes("in_grace = true") ?? false;
@@ -61,7 +61,7 @@ test("an expired lock is extended once after others kept the database", async (t
   const waiting = `FROM pg_stat_activity, (SELECT pid ${keeper}) AS keeper (by)
     WHERE keeper.by = ANY (pg_blocking_pids(pid))`;
   await until(() => count(waiting), "the consumer waits");
-  await sleep(2 * LOCK_MS);
+  await sleep(1.25 * LOCK_MS);
   await server.sql(`SELECT pg_cancel_backend(pid) ${keeper}`);
   await kept;
   const again = await receiving;

@@ -13,6 +13,8 @@ import { openKv } from "./target.mjs";
 const WRITER = new URL("./history-kill/writer.mjs", import.meta.url);
 const LANES = 6;
 const KILLS = 5;
+/** Commits that are known in the end: more than these. */
+const COMMITS_MIN = KILLS * LANES;
 /** Steps of a lane in one life: far more than it takes. */
 const STEPS_MAX = 1_000_000;
 const HANG_MS = 60_000;
@@ -26,7 +28,8 @@ test("every acknowledged moment is there after a kill, and as it was", async () 
   const random = new Random(seed);
   /** The commits that are known to be there, by versionstamp. */
   const commits = new Map();
-  for (let round = 0; round < KILLS; round++) {
+  // A writer that has little of a busy machine is killed before it commits much.
+  for (let round = 0; round < KILLS || commits.size <= COMMITS_MIN; round++) {
     const flying = await life(path, seed, round, random, commits);
     const kv = await openKv(path);
     await addLanded(kv, flying, commits);
@@ -34,7 +37,6 @@ test("every acknowledged moment is there after a kill, and as it was", async () 
     assert.deepEqual(await kv.check(), { ok: true, findings: [] }, seed);
     await kv.close();
   }
-  assert.ok(commits.size > KILLS * LANES, `only ${commits.size} commits`);
 });
 
 /** Runs a writer and kills it; answers the steps without an answer, by lane. */

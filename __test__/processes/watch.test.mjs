@@ -61,7 +61,7 @@ test("an entry that another process set to expire leaves the watch when it does"
   const { kv, peer } = await setUp(t);
   const reader = kv.watch([["short"]]).getReader();
   await until(reader, ([{ value }]) => value === null, "the state at first");
-  await peer.do("set", { key: ["short"], value: 1, options: { expireIn: 1500 } });
+  await peer.do("set", { key: ["short"], value: 1, options: { expireIn: 4000 } });
   await until(reader, ([{ value }]) => value === 1, "the set");
   await until(reader, ([{ value }]) => value === null, "its end");
   assert.equal((await kv.get(["short"])).value, null);

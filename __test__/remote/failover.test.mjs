@@ -90,7 +90,7 @@ describe("an endpoint that is not reached", { concurrency: true }, () => {
 
   test("UNAVAILABLE once the time of the call is over, named by its URL", async () => {
     const { metadata, first } = await cluster();
-    const kv = await connect(metadata, { timeout: 1500 });
+    const kv = await connect(metadata, { timeout: 3000 });
     await first.close();
     await assert.rejects(kv.set(["a"], 1), (error) => {
       assert.equal(error.code, "UNAVAILABLE", error.message);

@@ -10,7 +10,7 @@ import { ACCESS_TOKEN, connect, cut, reply, start } from "./mock.mjs";
 import { fields, message } from "./protobuf.mjs";
 
 const PROTOBUF = "application/x-protobuf";
-const TIMEOUT = 1500;
+const TIMEOUT = 3000;
 
 /** Only what is to run into the timeout has a short one. */
 const patience = (code) => (code === "UNAVAILABLE" ? TIMEOUT : 10_000);

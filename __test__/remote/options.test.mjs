@@ -80,7 +80,7 @@ describe("a signal", () => {
     const mock = await start();
     mock.scripts.metadata = () => true;
     const signal = AbortSignal.timeout(50);
-    const opening = openKv(mock.url, { accessToken: ACCESS_TOKEN, timeout: 300, signal });
+    const opening = openKv(mock.url, { accessToken: ACCESS_TOKEN, timeout: 60_000, signal });
     await assert.rejects(opening, { name: "TimeoutError" });
   });
 
@@ -322,16 +322,16 @@ describe("in a separate process", { concurrency: 3 }, () => {
       const file = (name) => fileURLToPath(new URL(`./tls/${name}.pem`, import.meta.url));
       const tls = { key: readFileSync(file("key")), cert: readFileSync(file("cert")) };
       const mock = await start({ h2, tls });
-      const program = `${IMPORT}
-        const kv = await openKv(${JSON.stringify(mock.url)}, { timeout: 5000 });
+      const program = (timeout) => `${IMPORT}
+        const kv = await openKv(${JSON.stringify(mock.url)}, { timeout: ${timeout} });
         await kv.set(["a"], 1);
         console.log((await kv.get(["a"])).value);
         kv.close();`;
       const env = { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN };
-      const trusted = await run(program, { ...env, SSL_CERT_FILE: file("cert") });
+      const trusted = await run(program(20_000), { ...env, SSL_CERT_FILE: file("cert") });
       assert.deepEqual(trusted, { out: "1", code: 0 });
       assert.equal(mock.requests[0].headers[":method"] !== undefined, h2);
-      const untrusted = await run(program, env);
+      const untrusted = await run(program(5000), env);
       assert.equal(untrusted.code, 1);
       assert.match(untrusted.out, /UNAVAILABLE/);
       assert.match(untrusted.out, /certificate/i);
@@ -344,17 +344,17 @@ describe("in a separate process", { concurrency: 3 }, () => {
     const file = (name) => fileURLToPath(new URL(`../server/tls/${name}.pem`, import.meta.url));
     const tls = { key: readFileSync(file("key")), cert: readFileSync(file("cert")) };
     const mock = await start({ h2: false, tls });
-    const program = (url) => `${IMPORT}
-      const kv = await openKv(${JSON.stringify(url)}, { timeout: 2000 });
+    const program = (url, timeout) => `${IMPORT}
+      const kv = await openKv(${JSON.stringify(url)}, { timeout: ${timeout} });
       await kv.set(["a"], 1);
       console.log((await kv.get(["a"])).value);
       kv.close();`;
     const env = { OPENKV_ACCESS_TOKEN: ACCESS_TOKEN };
     const extra = { ...env, NODE_EXTRA_CA_CERTS: file("cert") };
-    assert.deepEqual(await run(program(mock.url), extra), { out: "1", code: 0 });
+    assert.deepEqual(await run(program(mock.url, 20_000), extra), { out: "1", code: 0 });
 
     const refused = async (url, env, words) => {
-      const { out, code } = await run(program(url), env);
+      const { out, code } = await run(program(url, 2000), env);
       assert.equal(code, 1);
       assert.match(out, words);
     };

@@ -12,7 +12,7 @@ import { connect, reply, start } from "./mock.mjs";
 
 const ACCESS_TOKEN = "access-token-of-a-file";
 const READ_TOKEN = "read-token-of-a-file";
-const LOCK_MS = 2_000;
+const LOCK_MS = 3_000;
 const freshPath = freshPaths("queues");
 const links = [];
 
@@ -167,7 +167,7 @@ describe("lost requests and answers", () => {
     const { kv, link, local } = await served();
     await enqueue(local, 1);
     link.loseNext("/receive");
-    const message = await kv.queue("work").receive({ lockDuration: 300, wait: 20_000 });
+    const message = await kv.queue("work").receive({ lockDuration: 2000, wait: 20_000 });
     assert.deepEqual([message.value, message.attempts], [0, 2]);
     assert.equal(await message.ack(), true);
   });
@@ -181,13 +181,13 @@ describe("lost requests and answers", () => {
         attempts.push(message.attempts);
         // One that is on its way when the way is cut comes again later: none is.
         await until(() => attempts.length >= 4, "all deliveries");
-        for (let n = 0; n < 12; n++) {
+        for (let n = 0; n < 20; n++) {
           link.cut();
           await sleep(250);
         }
         stop.abort();
       },
-      { concurrency: 4, lockDuration: 2000, signal: stop.signal },
+      { concurrency: 4, lockDuration: 4000, signal: stop.signal },
     );
     const other = await client();
     await enqueue(local, 4);

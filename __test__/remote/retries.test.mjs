@@ -90,7 +90,7 @@ describe("a write", { concurrency: true }, () => {
   // It was OUTCOME_UNKNOWN, although there was nothing to send it by.
   test("without a connection has not happened", async (t) => {
     const { mock } = await silent(t);
-    const kv = await connect(mock, { timeout: 500 });
+    const kv = await connect(mock, { timeout: 2000 });
     await assert.rejects(kv.set(["a"], 1), { code: "UNAVAILABLE" });
   });
 

@@ -38,7 +38,7 @@ describe("metadata", { concurrency: true }, () => {
   // Each of them once asked by itself, a second after the other, and most ran out of time.
   test("a revoked token: one exchange answers all waiting calls", async () => {
     const mock = await start();
-    const kv = await connect(mock, { timeout: 3000 });
+    const kv = await connect(mock, { timeout: 20_000 });
     const reads = 12;
     let under = 0;
     const late = [];
@@ -49,7 +49,7 @@ describe("metadata", { concurrency: true }, () => {
     };
     mock.scripts.metadata = (_, response) =>
       // By then all of them wait.
-      Boolean(setTimeout(() => reply(response, 401, "text/plain", "No."), 300));
+      Boolean(setTimeout(() => reply(response, 401, "text/plain", "No."), 1000));
     // Not of one microtask, so that each is a request.
     const codes = [];
     for (let i = 0; i < reads; i++) {

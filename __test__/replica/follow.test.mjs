@@ -320,8 +320,8 @@ test("maxLag sends a read to the server, or refuses it", async () => {
   }
   assert.equal(refused.code, "UNAVAILABLE");
   await link.accept();
-  await kv.set(["before", 1], "changed");
-  for (let state = ""; state !== "following"; ) ({ state } = await near.replica.status());
+  const { versionstamp } = await kv.set(["before", 1], "changed");
+  await near.replica.reached(versionstamp);
   assert.equal((await near.get(["before", 1])).value, "changed");
 });
 

@@ -246,8 +246,10 @@ test("an advertised read server follows all databases, and each names it", async
     return (await answer.json()).endpoints;
   };
   for (const name of names) {
-    await until(async () => (await endpoints(name)).length === 2, `the endpoint of ${name}`);
-    const [, named] = await endpoints(name);
+    const [, named] = await until(async () => {
+      const told = await endpoints(name);
+      return told.length === 2 && told;
+    }, `the endpoint of ${name}`);
     assert.deepEqual(named, { url: `${advertise}/${name}/v2`, consistency: "eventual" });
   }
   const clients = [];

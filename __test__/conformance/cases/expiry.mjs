@@ -197,7 +197,7 @@ export default [
     async run(t) {
       const kv = await t.open();
       // Long enough for a watch to begin on a busy machine.
-      await kv.set(["a"], 1, { expireIn: 1500 });
+      await kv.set(["a"], 1, { expireIn: 3000 });
       const reader = kv.watch([["a"]]).getReader();
       t.is((await reader.read()).value[0].value, 1);
       t.is((await reader.read()).value[0].versionstamp, null);

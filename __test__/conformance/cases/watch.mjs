@@ -321,8 +321,7 @@ export default [
       t.is((await reader.read()).done, false);
       const pending = reader.read();
       controller.abort();
-      const late = new Promise((resolve) => setTimeout(resolve, 1000, { done: false }));
-      t.is((await Promise.race([pending, late])).done, true);
+      t.is((await Promise.race([pending, t.sleep(10_000)]))?.done, true);
       kv.close();
     },
   },

@@ -75,7 +75,7 @@ const commands = {
   async take() {
     const limiter = kv.limiter(["limit"], {
       limit: args.limit,
-      per: "1h",
+      per: "7d",
       algorithm: args.algorithm,
     });
     const answers = await Promise.all(Array.from({ length: args.takes }, () => limiter.take()));
