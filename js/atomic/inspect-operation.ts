@@ -16,6 +16,7 @@ import {
   OP_CALCULATE,
   OP_CHECK,
   OP_CHECK_FOUND,
+  OP_CHECK_ORDER,
   OP_CHECK_RANGE,
   OP_DEDUPLICATE,
   OP_SCHEDULE,
@@ -116,6 +117,7 @@ class Description {
       case OP_UNSCHEDULE:
         return "unschedule()";
       case OP_CHECK_FOUND:
+      case OP_CHECK_ORDER:
       case OP_CHECK_RANGE:
       case OP_DEDUPLICATE:
       case OP_END:

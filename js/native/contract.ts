@@ -146,6 +146,15 @@ export const SCAN_INDEXED = 64;
 export const STEP_DONE = 1;
 /** Value indexes have found the entries of the step. Only with INDEXED. */
 export const STEP_INDEXED = 2;
+/** Of a list in an order: its entries were sorted. */
+export const STEP_SORTED = 4;
+/** Of a list in an order: its positions descend. */
+export const STEP_DESCENDS = 8;
+
+// Flags of a preview.
+
+/** A list in an order follows, in which the place of the entry is told: its length, its request. */
+export const PREVIEW_LIST = 1;
 
 // Flags of a deletion of many.
 
@@ -202,6 +211,8 @@ export const OP_SCHEDULE = 0x13;
 export const OP_UNSCHEDULE = 0x14;
 /** Makes the check of the record before, of a range, one of the entries that value indexes find in it. */
 export const OP_CHECK_FOUND = 0x5a;
+/** Makes the check of the record before, of what value indexes find, one of a part of an order. */
+export const OP_CHECK_ORDER = 0x5b;
 
 // Flag of the first byte of a record.
 

@@ -16,6 +16,7 @@ import {
   OP_CALCULATE,
   OP_CHECK,
   OP_CHECK_FOUND,
+  OP_CHECK_ORDER,
   OP_CHECK_RANGE,
   OP_DEDUPLICATE,
   OP_DELETE,
@@ -48,6 +49,7 @@ export type Op =
   | typeof OP_CHECK
   | typeof OP_CHECK_RANGE
   | typeof OP_CHECK_FOUND
+  | typeof OP_CHECK_ORDER
   | typeof OP_SET
   | typeof OP_DELETE
   | typeof OP_SUM
@@ -95,6 +97,9 @@ export class RecordLayout {
   seenAt = NONE;
   nowAt = NONE;
   filterAt = NONE;
+  pathsAt = NONE;
+  afterAt = NONE;
+  untilAt = NONE;
   flags = 0;
   timeAt = NONE;
   valueAt = NONE;
@@ -163,6 +168,24 @@ export class RecordLayout {
         at += 8;
         this.filterAt = at;
         at += 4 + readU32(buf, at);
+        return at;
+      case OP_CHECK_ORDER:
+        if (this.relative) throw unknown(`record ${first}`);
+        this.pathsAt = at;
+        at += 1;
+        for (let left = buf[this.pathsAt]; left > 0; left--) {
+          at += 5 + readU32(buf, at + 1);
+        }
+        this.afterAt = NONE;
+        if (buf[at++] !== 0) {
+          this.afterAt = at;
+          at += 4 + readU32(buf, at);
+        }
+        this.untilAt = NONE;
+        if (buf[at++] !== 0) {
+          this.untilAt = at;
+          at += 4 + readU32(buf, at);
+        }
         return at;
       case OP_SET:
         this.readFlags(buf[at++], SET_FLAGS);

@@ -171,10 +171,10 @@ fn read(field: &Field, layout: Layout) -> Vec<String> {
                 let number = count(*of, &format!("this.{name}At"));
                 lines.push(format!("for (let left = {number}; left > 0; left--) {{"));
                 let fixed: usize = item.iter().filter_map(|of| fixed_bytes(*of)).sum();
-                let sized = item.contains(&Layout::Key);
+                let sized = matches!(item.last(), Some(Layout::Key | Layout::Text));
                 assert!(
                     sized && item.len() <= 2,
-                    "a list of keys, each with at most one fixed part"
+                    "a list of keys or texts, each behind at most one fixed part"
                 );
                 let offset = if fixed == 0 { "at".into() } else { format!("at + {fixed}") };
                 lines.push(format!("  at += {} + readU32(buf, {offset});", 4 + fixed));

@@ -353,6 +353,7 @@ macro_rules! rules_of_value_indexes {
             found {
                 a_change_of_what_indexes_have_found_fails_the_write
                 such_a_check_includes_earlier_writes_of_the_batch
+                a_check_of_an_order_is_about_the_part_that_was_read
             }
         }
     };

@@ -77,7 +77,7 @@ pub use lock_request::Reply;
 pub use log_tail::{LogRead, Wake};
 use openkv_core::model::{Capabilities, Capability, Env, Error, LONG_READERS_MAX, Moment, Result};
 use openkv_engines::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
-pub use ordered::{OrderedPage, OrderedScan, OwnedEntry};
+pub use ordered::{OrderWay, OrderedPage, OrderedScan, OwnedEntry, Place};
 pub use patience::{CallerLiveness, Closing, Patience};
 pub use preview::Preview;
 pub use queue::{RemoteConsumer, remote_number};

@@ -10,6 +10,7 @@ use openkv_core::codec::key;
 use openkv_core::filter::Filter;
 use openkv_core::index::{
     OrderPlan, Ordered, Part, ValueIndex, gather_ordered, order_code, parse_paths, plan_order,
+    position_mark,
 };
 use openkv_core::model::{
     Encoding, Error, Key, LONG_STEP_MS, Needs, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX,
@@ -41,13 +42,16 @@ pub struct OwnedEntry {
     encoding: Encoding,
     value: Vec<u8>,
     expire_at_ms: Option<i64>,
+    /// It is in the page although it does not match. It has no value.
+    pub is_passed: bool,
 }
 
 impl OwnedEntry {
-    fn of(seen: &Seen<'_>, position: Vec<u8>) -> Self {
+    fn of(seen: &Seen<'_>, position: Vec<u8>, is_passed: bool) -> Self {
         let Seen { row: Row { key, stamp, encoding, value }, expire_at_ms } = *seen;
+        let value = if is_passed { &[] } else { value };
         let (key, value) = (key.to_vec(), value.to_vec());
-        Self { position, key, stamp, encoding, value, expire_at_ms }
+        Self { position, key, stamp, encoding, value, expire_at_ms, is_passed }
     }
 
     /// The entry.
@@ -69,8 +73,40 @@ pub struct OrderedPage {
     pub entries: Vec<OwnedEntry>,
     /// Where the next page begins; `None` if there is none. A page without entries can have a next one.
     pub next: Option<Vec<u8>>,
+    /// How its order came about.
+    pub way: OrderWay,
     /// What was read for it.
     pub(super) read: ReadSoFar,
+}
+
+/// How the order of a page came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderWay {
+    /// An index has it.
+    Indexed {
+        /// The index was read from its end, so that positions descend.
+        reverse: bool,
+    },
+    /// The entries were sorted.
+    Sorted {
+        /// Value indexes have found them.
+        by_index: bool,
+    },
+}
+
+impl Default for OrderWay {
+    fn default() -> Self {
+        Self::Sorted { by_index: false }
+    }
+}
+
+/// Where an entry is in a list in an order.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// How the order comes about.
+    pub way: OrderWay,
+    /// The position of the entry; `None` if the list does not have it.
+    pub position: Option<Vec<u8>>,
 }
 
 impl Store {
@@ -94,7 +130,7 @@ impl Store {
             let indexes = snapshot.value_indexes()?;
             let plan = list.plan(&indexes, &parse_paths(&list.order)?);
             let index = plan.as_ref().and_then(|plan| indexes.get(plan.index));
-            let continues = list.position(&mark(index)).is_ok();
+            let continues = list.position(&position_mark(index)).is_ok();
             Ok(continues && (index.is_some() || list.sort))
         });
     }
@@ -106,20 +142,12 @@ enum Chosen {
     Absent,
     /// It does not match.
     Passed,
-    /// It is in the list.
+    /// It is in the page.
     Entry(OwnedEntry),
 }
 
 /// Most entries of a page whose values are fetched together.
 const FETCHED_TOGETHER_MAX: usize = 64;
-
-/// The bytes before the position of an index: those of its order. A sorted list has none.
-fn mark(index: Option<&ValueIndex>) -> Vec<u8> {
-    index.map_or(vec![BY_SORTING], |index| [&[BY_INDEX][..], &index.order_mark()].concat())
-}
-
-const BY_SORTING: u8 = 0;
-const BY_INDEX: u8 = 1;
 
 impl OrderedScan {
     /// Reads a page, or does a step of sorting one.
@@ -151,6 +179,30 @@ impl OrderedScan {
         plan_order(indexes, filter.as_ref(), order, start, end)
     }
 
+    /// The place of an entry in the list.
+    pub(super) fn place_of(
+        &self,
+        indexes: &[ValueIndex],
+        key: &[u8],
+        encoding: Encoding,
+        value: &[u8],
+    ) -> Result<Place> {
+        let order = parse_paths(&self.order)?;
+        let marked = |index, position: Vec<u8>| [position_mark(index), position].concat();
+        match self.plan(indexes, &order) {
+            Some(plan) => {
+                let position = plan.position_of(indexes, key, encoding, value);
+                let position = position.map(|at| marked(indexes.get(plan.index), at));
+                Ok(Place { way: OrderWay::Indexed { reverse: plan.reverse }, position })
+            }
+            None if !self.sort => Err(self.no_index(indexes)),
+            None => {
+                let position = marked(None, order_code(&order, key, encoding, value));
+                Ok(Place { way: OrderWay::default(), position: Some(position) })
+            }
+        }
+    }
+
     /// What is behind the mark in the position.
     fn position<'p>(&'p self, mark: &[u8]) -> Result<Option<&'p [u8]>> {
         let Some(after) = &self.after else { return Ok(None) };
@@ -171,11 +223,12 @@ impl OrderedScan {
         limit: usize,
         patience: &Patience,
     ) -> Result<OrderedPage> {
-        let mark = mark(indexes.get(plan.index));
+        let mark = position_mark(indexes.get(plan.index));
         let mut after = self.position(&mark)?.map(<[u8]>::to_vec);
         let range = (self.scan.start.as_slice(), self.scan.end.as_slice());
         let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
-        let mut page = OrderedPage::default();
+        let way = OrderWay::Indexed { reverse: plan.reverse };
+        let mut page = OrderedPage { way, ..OrderedPage::default() };
         let mut bytes = 0;
         let is_over = |page: &OrderedPage, bytes| {
             let late = || page.next.is_some() && Instant::now() >= until;
@@ -209,7 +262,7 @@ impl OrderedScan {
                     Chosen::Passed => page.read.entries += 1,
                     Chosen::Entry(entry) => {
                         page.read.entries += 1;
-                        page.read.matching += 1;
+                        page.read.matching += u64::from(!entry.is_passed);
                         bytes += entry.bytes();
                         page.entries.push(entry);
                     }
@@ -237,10 +290,11 @@ impl OrderedScan {
     ) -> Result<Chosen> {
         let mut found = Ok(Chosen::Absent);
         snapshot.entry(key, &mut |seen| {
-            found = self.matches(&seen, patience).map(|matches| match matches {
-                true => Chosen::Entry(OwnedEntry::of(&seen, position.to_vec())),
-                false => Chosen::Passed,
-            });
+            found =
+                self.matches(&seen, patience).map(|matches| match matches || self.scan.passed {
+                    true => Chosen::Entry(OwnedEntry::of(&seen, position.to_vec(), !matches)),
+                    false => Chosen::Passed,
+                });
         })?;
         found
     }
@@ -294,6 +348,8 @@ impl OrderedScan {
 /// A page that is being sorted: the first entries of those that were read so far.
 pub(super) struct Sorted {
     scan: Scan,
+    /// Whether value indexes find the entries; `None` before the first step.
+    by_index: Option<bool>,
     limit: usize,
     first: BTreeMap<Vec<u8>, OwnedEntry>,
     bytes: usize,
@@ -302,9 +358,9 @@ pub(super) struct Sorted {
 
 impl Sorted {
     fn of(list: &OrderedScan, limit: usize) -> Self {
-        let scan = Scan { values: true, reverse: false, passed: false, ..list.scan.clone() };
+        let scan = Scan { values: true, reverse: false, ..list.scan.clone() };
         let limit = limit.clamp(1, SORT_ENTRIES_MAX);
-        Self { scan, limit, first: BTreeMap::new(), bytes: 0, more: false }
+        Self { scan, by_index: None, limit, first: BTreeMap::new(), bytes: 0, more: false }
     }
 
     /// What was read for it since the last call.
@@ -319,10 +375,11 @@ impl Sorted {
         snapshot: &mut dyn Snapshot,
         patience: &Patience,
     ) -> Result<Option<OrderedPage>> {
-        let mark = mark(None);
+        let mark = position_mark(None);
         let after = list.position(&mark)?;
-        let Self { scan, limit, first, bytes, more } = self;
-        let done = scan.step(snapshot, usize::MAX, patience, &mut |seen, _| {
+        let asked = self.limit;
+        let Self { scan, by_index, limit, first, bytes, more } = self;
+        let done = scan.step(snapshot, usize::MAX, patience, &mut |seen, chosen| {
             let Row { key, encoding, value, .. } = seen.row;
             let position = order_code(order, key, encoding, value);
             let full = first.len() == *limit;
@@ -334,7 +391,7 @@ impl Sorted {
             if full && behind {
                 return;
             }
-            let entry = OwnedEntry::of(seen, [mark.as_slice(), &position].concat());
+            let entry = OwnedEntry::of(seen, [mark.as_slice(), &position].concat(), !chosen);
             *bytes += entry.bytes();
             first.insert(position, entry);
             while first.len() > *limit || (*bytes > SORT_BYTES_MAX && first.len() > 1) {
@@ -343,11 +400,20 @@ impl Sorted {
                 *limit = (*limit).min(first.len());
             }
         })?;
+        let found = scan.found_by_index();
+        if *by_index == Some(true) && !found {
+            // The steps before have left out entries that do not match, which a transaction must check now.
+            *self = Self::of(list, asked);
+            self.scan.by_index = false;
+            return Ok(None);
+        }
+        (*by_index, scan.by_index) = (Some(found), found);
         if !done {
             return Ok(None);
         }
         let entries: Vec<_> = std::mem::take(first).into_values().collect();
         let next = entries.last().filter(|_| *more).map(|entry| entry.position.clone());
-        Ok(Some(OrderedPage { entries, next, read: scan.read }))
+        let way = OrderWay::Sorted { by_index: found };
+        Ok(Some(OrderedPage { entries, next, way, read: scan.read }))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Caller, Patience, Store};
+use super::{Caller, OrderedScan, Patience, Place, Store};
 use openkv_core::commit::{Base, Evaluation, OldRow, RowEffect};
 use openkv_core::model::{
     AtomicWrite, Decision, EncodedValue, Error, Key, Needs, Result, Seen, Step, Versionstamp, Walk,
@@ -21,20 +21,23 @@ pub struct Preview {
     pub after: Option<EncodedValue>,
     /// The expiry after the write, in ms since the epoch.
     pub expire_at_ms: Option<i64>,
+    /// The place of the entry in the list that was asked for.
+    pub place: Option<Place>,
 }
 
 impl Store {
     /// What a write without checks, whose mutations are all of one key, would leave there, by the
-    /// rules of a commit. `long` moves the work to a thread for long reads, within these bounds.
+    /// rules of a commit, and its place in a list. `long` moves the work to a thread for long reads, within these bounds.
     pub fn preview(
         &self,
         write: AtomicWrite,
+        list: Option<OrderedScan>,
         long: Option<Arc<Patience>>,
         caller: impl Caller<Preview>,
     ) {
         let env = self.env.clone();
         self.read(long, caller, move |snapshot, _| {
-            preview(snapshot, write, env.now_ms(), env.random())
+            preview(snapshot, write, list.as_ref(), env.now_ms(), env.random())
         });
     }
 }
@@ -46,6 +49,7 @@ impl Store {
 fn preview(
     snapshot: &mut dyn Snapshot,
     write: AtomicWrite,
+    list: Option<&OrderedScan>,
     now_ms: i64,
     seed: u64,
 ) -> Result<Preview> {
@@ -72,10 +76,17 @@ fn preview(
         None => stays(),
     };
     let (after, expire_at_ms) = after.filter(|(_, end)| alive(*end)).unzip();
+    let place = match (list, &after) {
+        (Some(list), Some(EncodedValue { encoding, bytes })) => {
+            Some(list.place_of(&snapshot.value_indexes()?, key.as_bytes(), *encoding, bytes)?)
+        }
+        (Some(_) | None, _) => None,
+    };
     Ok(Preview {
         before: before.map(|row| Versionstamp::new(row.version)),
         after,
         expire_at_ms: expire_at_ms.flatten(),
+        place,
     })
 }
 

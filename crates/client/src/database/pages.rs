@@ -7,7 +7,7 @@ use crate::remote::{Cancel, Client, Entry, Page};
 use openkv_core::filter::Filter;
 use openkv_core::model::{Error, Key, REMOTE_PAGE_ROWS_MAX, Range, Request, Result, Row, Seen};
 use openkv_store::call::Reply;
-use openkv_wire::protocol::frame::{ScanRequest, parse_scan, put_seen, scan_answer};
+use openkv_wire::protocol::frame::{ScanRequest, StepFlags, parse_scan, put_seen, scan_answer};
 
 /// The entries that a command is about.
 struct Chosen {
@@ -150,5 +150,6 @@ fn step(chosen: &mut Chosen, asked: usize, found: &[Entry]) -> Result<Vec<u8>> {
     }
     let ScanRequest { start, end, reverse, .. } = &chosen.request;
     let bound = if *reverse { end } else { start };
-    Ok(scan_answer((done, false), chosen.now_ms, bound.as_bytes(), count as u32, &rows))
+    let flags = StepFlags { done, ..StepFlags::default() };
+    Ok(scan_answer(flags, chosen.now_ms, bound.as_bytes(), count as u32, &rows))
 }

@@ -219,7 +219,10 @@ impl<'b> Evaluation<'b> {
         let mut parts = write.into_parts();
         let number = self.decided;
         self.decided += 1;
-        let failed = self.failed_checks(&parts)?;
+        let failed = match self.failed_checks(&parts)? {
+            Ok(failed) => failed,
+            Err(reason) => return Ok(Decision::Rejected(reason)),
+        };
         if !failed.is_empty() {
             return Ok(Decision::CheckFailed(failed));
         }
@@ -373,7 +376,8 @@ impl<'b> Evaluation<'b> {
         }
     }
 
-    fn failed_checks(&mut self, parts: &WriteParts) -> Result<Vec<usize>> {
+    /// The numbers of the failed checks. The inner error rejects the write, the outer one is the base's.
+    fn failed_checks(&mut self, parts: &WriteParts) -> Result<Result<Vec<usize>>> {
         let mut failed = Vec::new();
         for (at, check) in parts.checks.iter().enumerate() {
             let current = self.version_of(&check.key)?;
@@ -385,7 +389,10 @@ impl<'b> Evaluation<'b> {
             let (base, rows) = (&mut *self.base, &self.rows);
             let holds = match &range.found_by {
                 None => conflict::holds(base, rows, self.now_ms, range)?,
-                Some(by) => found::holds(base, rows, self.now_ms, range, by)?,
+                Some(by) => match found::holds(base, rows, self.now_ms, range, by)? {
+                    Ok(holds) => holds,
+                    Err(reason) => return Ok(Err(reason)),
+                },
             };
             if !holds {
                 failed.push(parts.checks.len() + at);
@@ -394,7 +401,7 @@ impl<'b> Evaluation<'b> {
         let conditions = parts.checks.len() + parts.ranges.len();
         let lost = |(at, ack)| (!self.held.contains(ack)).then_some(conditions + at);
         failed.extend(parts.acks.iter().enumerate().filter_map(lost));
-        Ok(failed)
+        Ok(Ok(failed))
     }
 
     /// The result of a mutation. The inner error rejects the write, the outer one is the base's.

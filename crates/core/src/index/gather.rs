@@ -110,27 +110,17 @@ pub struct Ordered {
 /// Those of the medium.
 pub fn gather_ordered(
     indexes: &[ValueIndex],
-    OrderPlan { index, reverse, ranges, .. }: &OrderPlan,
+    plan: &OrderPlan,
     (start, end): (&[u8], &[u8]),
     after: Option<&[u8]>,
     max: usize,
     walk: WalkEntries<'_>,
 ) -> Result<Ordered> {
-    let Some(index) = indexes.get(*index) else { return Ok(Ordered::default()) };
-    let reverse = *reverse;
+    let Some(index) = indexes.get(plan.index) else { return Ok(Ordered::default()) };
+    let reverse = plan.reverse;
     let max = max.max(1);
     let mut all = Ordered::default();
-    for EntryRange { lo, hi, fixed, .. } in ranges {
-        let common = lo.get(..*fixed).unwrap_or_default();
-        let (mut lo, mut hi) = (lo.clone(), hi.clone());
-        match after {
-            Some(after) if reverse => hi = hi.min([common, after].concat()),
-            Some(after) => lo = lo.max([common, after, &[0]].concat()),
-            None => {}
-        }
-        if lo >= hi {
-            continue;
-        }
+    for EntryRange { lo, hi, fixed, .. } in plan.between(after, None) {
         let (mut taken, mut last, mut stopped) = (0, None, false);
         walk(index.info.id, (&lo, &hi), reverse, &mut |entry| {
             all.visited += 1;
@@ -139,7 +129,7 @@ pub fn gather_ordered(
                 return false;
             }
             taken += 1;
-            let position = entry.get(*fixed..).unwrap_or_default();
+            let position = entry.get(fixed..).unwrap_or_default();
             if taken == max {
                 last = Some(position.to_vec());
             }
@@ -165,6 +155,14 @@ pub fn gather_ordered(
     all.entries.retain(|(_, key)| key.as_slice() >= start && key.as_slice() < end);
     Ok(all)
 }
+
+/// The bytes before a position in a list: those of the order of its index. A sorted list (`None`) has no more than one.
+pub fn position_mark(index: Option<&ValueIndex>) -> Vec<u8> {
+    index.map_or(vec![BY_SORTING], |index| [&[BY_INDEX][..], &index.order_mark()].concat())
+}
+
+const BY_SORTING: u8 = 0;
+const BY_INDEX: u8 = 1;
 
 /// The position of an entry in an order: the bytes by which a list without an index sorts.
 pub fn order_code(order: &[Part], key: &[u8], encoding: Encoding, value: &[u8]) -> Vec<u8> {

@@ -23,5 +23,7 @@ pub use entry::{ChangeEntry, EntryChange, Unfit, ValueIndex, changes, not_unique
 pub use explain::{
     Explanation, Method, PathBounds, ReadBranch, branch_of_order, branches_of_keys, why_no_index,
 };
-pub use gather::{Gathered, Ordered, WalkEntries, gather, gather_ordered, order_code};
+pub use gather::{
+    Gathered, Ordered, WalkEntries, gather, gather_ordered, order_code, position_mark,
+};
 pub use plan::{EntryRange, KeyPlan, OrderPlan, parse_paths, plan_keys, plan_order};

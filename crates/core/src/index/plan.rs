@@ -66,6 +66,45 @@ pub struct OrderPlan {
     pub(super) bounded: usize,
 }
 
+impl OrderPlan {
+    /// Its ranges behind a position, and up to another one, which is included.
+    #[must_use]
+    pub fn between(&self, after: Option<&[u8]>, until: Option<&[u8]>) -> Vec<EntryRange> {
+        let part = |range: &EntryRange| {
+            let EntryRange { lo, hi, fixed, is_point } = range;
+            let common = lo.get(..*fixed).unwrap_or_default();
+            let at = |position: &[u8]| [common, position].concat();
+            let behind = |position: &[u8]| [common, position, &[0]].concat();
+            let (first, last) = match self.reverse {
+                true => (until.map(at), after.map(at)),
+                false => (after.map(behind), until.map(behind)),
+            };
+            let (lo, hi) =
+                (first.max(Some(lo.clone()))?, last.into_iter().fold(hi.clone(), Ord::min));
+            let (fixed, is_point) = (*fixed, *is_point);
+            (lo < hi).then_some(EntryRange { lo, hi, fixed, is_point })
+        };
+        self.ranges.iter().filter_map(part).collect()
+    }
+
+    /// The position of an entry of the database, whose key the index covers; `None` if the ranges do not have it.
+    #[must_use]
+    pub fn position_of(
+        &self,
+        indexes: &[ValueIndex],
+        key: &[u8],
+        encoding: Encoding,
+        value: &[u8],
+    ) -> Option<Vec<u8>> {
+        let entries = indexes.get(self.index)?.entries(key, encoding, value);
+        let at = |entry: &Vec<u8>| {
+            let range = self.ranges.iter().find(|range| range.lo <= *entry && *entry < range.hi)?;
+            entry.get(range.fixed..).map(<[u8]>::to_vec)
+        };
+        entries.iter().find_map(at)
+    }
+}
+
 /// The paths of an order.
 ///
 /// # Errors

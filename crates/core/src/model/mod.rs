@@ -94,8 +94,8 @@ pub use value_index::{
 pub use versionstamp::Versionstamp;
 pub(crate) use write::Returned;
 pub use write::{
-    Arith, AtomicWrite, Check, Decision, FoundBy, Mutation, MutationKind, RangeCheck, Results,
-    WriteParts,
+    Arith, AtomicWrite, Check, Decision, FoundBy, Mutation, MutationKind, OrderPart, RangeCheck,
+    Results, WriteParts,
 };
 pub use write_id::{Attempt, WriteId};
 pub use write_record::WriteRecord;

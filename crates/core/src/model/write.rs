@@ -2,7 +2,7 @@
 
 use super::{
     Ack, Attempt, Calculation, Deleted, Deletion, EncodedValue, Encoding, Enqueued, Error, Key,
-    LIMITER_STATE_BYTES_MAX, Limiting, Limits, Message, Patch, Resolved, Result, Time,
+    LIMITER_STATE_BYTES_MAX, Limiting, Limits, Message, OrderPath, Patch, Resolved, Result, Time,
     Versionstamp, Violation, WriteId, limit,
 };
 
@@ -35,13 +35,37 @@ pub struct FoundBy {
     pub filter: Vec<u8>,
     /// The value of `$now`, in ms since the epoch.
     pub now_ms: i64,
+    /// It is about the entries of a part of this order alone.
+    pub order: Option<OrderPart>,
+}
+
+/// The part of a list in the order of values that a transaction has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderPart {
+    /// The order.
+    pub order: Vec<OrderPath>,
+    /// The position behind which the list has begun; `None` for its beginning.
+    pub after: Option<Vec<u8>>,
+    /// The position up to which it was read; `None` for its end.
+    pub until: Option<Vec<u8>>,
+}
+
+impl OrderPart {
+    fn size_bytes(&self) -> usize {
+        let paths: usize = self.order.iter().map(|path| path.path.len()).sum();
+        let positions = self.after.iter().chain(&self.until);
+        paths + positions.map(Vec::len).sum::<usize>()
+    }
 }
 
 impl RangeCheck {
     /// Bytes of its keys and of its filter, for limits and groups.
     pub(super) fn size_bytes(&self) -> usize {
         let seen: usize = self.seen.iter().map(|(key, _)| key.len()).sum();
-        let filter = self.found_by.as_ref().map_or(0, |by| by.filter.len());
+        let filter = self
+            .found_by
+            .as_ref()
+            .map_or(0, |by| by.filter.len() + by.order.as_ref().map_or(0, OrderPart::size_bytes));
         self.start.len() + self.end.len() + seen + filter
     }
 }

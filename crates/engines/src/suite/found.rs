@@ -3,8 +3,10 @@
 use super::search::{doc, doc_until, of};
 use super::*;
 use crate::Indexer;
+use openkv_core::index::{parse_paths, plan_order, position_mark};
 use openkv_core::model::{
-    FoundBy, IndexChoice, OrderPath, RangeCheck, ValueIndexRequest, ValueIndexSpec,
+    Encoding, FoundBy, IndexChoice, OrderPart, OrderPath, RangeCheck, ValueIndexRequest,
+    ValueIndexSpec,
 };
 
 /// `{ t: "1" }`
@@ -29,7 +31,7 @@ fn behind(name: &str) -> Key {
 fn if_found(filter: &[u8], seen: &[(&str, Versionstamp)], last: &str) -> AtomicWrite {
     let seen = seen.iter().map(|(name, stamp)| (of(&["d", name]), *stamp)).collect();
     let start = Key::from_encoded([of(&["d"]).as_bytes(), &[0]].concat());
-    let found_by = Some(FoundBy { filter: filter.to_vec(), now_ms: NOW });
+    let found_by = Some(FoundBy { filter: filter.to_vec(), now_ms: NOW, order: None });
     let ranges = vec![RangeCheck { start, end: behind(last), seen, found_by }];
     atomic(WriteParts { ranges, mutations: vec![set("z", b"")], ..WriteParts::default() })
 }
@@ -135,5 +137,75 @@ pub(super) fn such_a_check_includes_earlier_writes_of_the_batch(engine: &impl En
         );
         assert_eq!(stamp_of(&decisions[0]), after);
         assert_eq!(decisions[1..].iter().map(is_held).collect::<Vec<_>>(), [false, false, true]);
+    }
+}
+
+/// A write that changes another entry if a list in the order of `t` has exactly these documents behind a position, and
+/// up to another one.
+fn if_ordered(
+    descending: bool,
+    seen: &[(&str, Versionstamp)],
+    [after, until]: [Option<Vec<u8>>; 2],
+) -> AtomicWrite {
+    let order = vec![OrderPath { path: "t".into(), descending }];
+    let seen = seen.iter().map(|(name, stamp)| (of(&["d", name]), *stamp)).collect();
+    let start = Key::from_encoded([of(&["d"]).as_bytes(), &[0]].concat());
+    let order = Some(OrderPart { order, after, until });
+    let found_by = Some(FoundBy { filter: b"\xa0".to_vec(), now_ms: NOW, order });
+    let ranges = vec![RangeCheck { start, end: behind("z"), seen, found_by }];
+    atomic(WriteParts { ranges, mutations: vec![set("z", b"")], ..WriteParts::default() })
+}
+
+pub(super) fn a_check_of_an_order_is_about_the_part_that_was_read(engine: &impl Engine) {
+    let mut writer = engine.writer().unwrap();
+    assert!(!is_held(&commit(&mut writer, vec![if_ordered(false, &[], [None, None])]).remove(0)));
+    create(&mut writer);
+    let indexes = read(&mut engine.reader().unwrap(), NOW, |snapshot| snapshot.value_indexes());
+    let expired = doc_until("e", "2", Some(NOW - 1));
+    let docs = vec![doc("a", "3"), doc("b", "1"), doc("c", "2"), expired];
+    let first = changed(&mut writer, docs);
+    let at = |descending: bool, name: &str, text: &str| {
+        let order = parse_paths(&[OrderPath { path: "t".into(), descending }]).unwrap();
+        let (start, end) = ([of(&["d"]).as_bytes(), &[0]].concat(), behind("z"));
+        let plan = plan_order(&indexes, None, &order, &start, end.as_bytes()).unwrap();
+        let value = [&b"\xa1\x61t\x61"[..], text.as_bytes()].concat();
+        let key = of(&["d", name]);
+        let at = plan.position_of(&indexes, key.as_bytes(), Encoding::Cbor, &value).unwrap();
+        Some([position_mark(indexes.first()), at].concat())
+    };
+    let up = |name, text| at(false, name, text);
+    let down = |name, text| at(true, name, text);
+    let (a, b, c) = (("a", first), ("b", first), ("c", first));
+    let held = |writer: &mut _, wanted: bool, checks: Vec<AtomicWrite>| {
+        for (number, check) in checks.into_iter().enumerate() {
+            assert_eq!(is_held(&commit(writer, vec![check]).remove(0)), wanted, "{number}");
+        }
+    };
+    let hold = vec![
+        if_ordered(false, &[a, b, c], [None, None]),
+        if_ordered(false, &[b, c], [None, up("c", "2")]),
+        if_ordered(false, &[c], [up("b", "1"), up("c", "2")]),
+        if_ordered(false, &[a], [up("c", "2"), None]),
+        if_ordered(true, &[a, c], [None, down("c", "2")]),
+        if_ordered(true, &[c], [down("a", "3"), down("c", "2")]),
+        if_ordered(true, &[b], [down("c", "2"), None]),
+    ];
+    held(&mut writer, true, hold);
+    let fail = vec![
+        if_ordered(false, &[b, c], [None, None]),
+        if_ordered(false, &[b], [None, up("c", "2")]),
+        if_ordered(false, &[a, b, c], [None, up("c", "2")]),
+        if_ordered(true, &[a], [None, down("c", "2")]),
+        if_ordered(true, &[a, c], [down("a", "3"), down("c", "2")]),
+        if_ordered(false, &[b, c], [None, Some(vec![1, 2, 3])]),
+        if_ordered(false, &[a, b, c], [Some(vec![]), None]),
+    ];
+    held(&mut writer, false, fail);
+    // Earlier writes of the batch count, as far as they are in the part.
+    let part = |text| {
+        vec![write(vec![], vec![doc("d", text)]), if_ordered(false, &[b, c], [None, up("c", "2")])]
+    };
+    for (text, wanted) in [("3", true), ("1", false)] {
+        assert_eq!(is_held(&commit(&mut writer, part(text))[1]), wanted, "{text}");
     }
 }

@@ -8,7 +8,7 @@ use crate::{Scan, Store};
 use openkv_core::model::{BRIEF_SCAN_FILTER_BYTES_MAX, Key, Result, Row, Seen};
 use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::{
-    ScanRequest, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
+    ScanRequest, StepFlags, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
 };
 
 const ABSENT: u8 = 0;
@@ -34,7 +34,7 @@ pub(super) fn scan(frame: &[u8], call: Call) {
     let finish = move |(rows, count): (Vec<u8>, u32), scanned: Result<(Scan, bool)>| {
         let (scan, done) = scanned?;
         let bound = if scan.reverse { &scan.end } else { &scan.start };
-        Ok(scan_answer((done, scan.found_by_index()), now_ms, bound, count, &rows))
+        Ok(scan_answer(flags_of(&scan, done), now_ms, bound, count, &rows))
     };
     let answering = Answering::new(reply, (Vec::new(), 0), finish).within(&patience);
     store.scan(scan, request.limit, patience, answering, move |to, seen, chosen| {
@@ -44,8 +44,12 @@ pub(super) fn scan(frame: &[u8], call: Call) {
     });
 }
 
+fn flags_of(scan: &Scan, done: bool) -> StepFlags {
+    StepFlags { done, indexed: scan.found_by_index(), ..StepFlags::default() }
+}
+
 /// Puts an entry into the answer.
-fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, chosen: bool) {
+pub(super) fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, chosen: bool) {
     if !chosen {
         return put_passed(rows, seen.row.key, seen.row.stamp, request.with_expiry);
     }
@@ -81,8 +85,7 @@ pub fn brief_scan(
         put(&mut rows, request, seen, chosen);
     })?;
     let bound = if scan.reverse { &scan.end } else { &scan.start };
-    let flags = |done| (done, scan.found_by_index());
-    Ok(done.map(|done| scan_answer(flags(done), now_ms, bound, count, &rows)))
+    Ok(done.map(|done| scan_answer(flags_of(&scan, done), now_ms, bound, count, &rows)))
 }
 
 /// Frame: a scan without limit. Answer: f64 the number of entries.

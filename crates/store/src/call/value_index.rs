@@ -1,14 +1,15 @@
 //! Value indexes: made, listed, read in their order; explanations of lists.
 
 use super::answering::Answering;
+use super::scan::put;
 use super::{Call, Fault};
-use crate::{OrderedPage, OrderedScan, Scan, Store};
+use crate::{OrderWay, OrderedPage, OrderedScan, Scan, Store};
 use openkv_core::codec::key;
 use openkv_core::index::{Explanation, parse_paths};
-use openkv_core::model::{Result, Row, Seen, ValueIndexInfo};
+use openkv_core::model::{Result, ValueIndexInfo};
 use openkv_wire::protocol::frame::{
-    OrderedRequest, frame_of, parse_ordered, parse_value_index, push_explanation,
-    push_value_indexes, put_seen, scan_answer,
+    OrderedRequest, StepFlags, frame_of, parse_ordered, parse_value_index, push_explanation,
+    push_value_indexes, scan_answer,
 };
 
 /// Frame: the description. Answer: the one index.
@@ -34,7 +35,10 @@ pub(super) fn list(_frame: &[u8], Call { store, reply, .. }: Call) {
 }
 
 /// The list of a frame, the request, and the value of `$now` in it.
-fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i64), Fault> {
+pub(super) fn asked(
+    frame: &[u8],
+    store: &Store,
+) -> Result<(OrderedScan, OrderedRequest, i64), Fault> {
     let mut request = parse_ordered(frame)?;
     let now_ms = request.scan.now_ms.unwrap_or_else(|| store.now_ms());
     // The reverse of an order is the order of each path in reverse.
@@ -44,7 +48,7 @@ fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i6
     if !request.order.is_empty() {
         parse_paths(&request.order)?;
     }
-    let scan = Scan { passed: false, ..Scan::of(&request.scan, now_ms)? };
+    let scan = Scan::of(&request.scan, now_ms)?;
     // Without an order it is explained as a list in the order of keys.
     let scan = match request.order.is_empty() {
         true => scan,
@@ -52,6 +56,15 @@ fn asked(frame: &[u8], store: &Store) -> Result<(OrderedScan, OrderedRequest, i6
     };
     let (order, sort, after) = (request.order.clone(), request.sort, request.after.clone());
     Ok((OrderedScan { scan, order, sort, after }, request, now_ms))
+}
+
+/// What the answer says about a list in an order.
+pub(super) fn flags_of(way: OrderWay, done: bool) -> StepFlags {
+    let flags = StepFlags { done, ..StepFlags::default() };
+    match way {
+        OrderWay::Indexed { reverse } => StepFlags { indexed: true, descends: reverse, ..flags },
+        OrderWay::Sorted { by_index } => StepFlags { sorted: true, indexed: by_index, ..flags },
+    }
 }
 
 /// One page. Answer: as that of a scan, where the bound is the position of the next page, and behind each row
@@ -62,22 +75,21 @@ pub(super) fn ordered(frame: &[u8], call: Call) {
     let Some(((list, request, now_ms), Call { store, reply, .. })) = call.parsed(asked) else {
         return;
     };
-    let (with_expiry, keys_only) = (request.scan.with_expiry, request.scan.keys_only);
+    let limit = request.scan.limit;
     let finish = move |(), page: Result<OrderedPage>| {
-        let OrderedPage { entries, next, .. } = page?;
+        let OrderedPage { entries, next, way, .. } = page?;
         let mut rows = Vec::new();
         for entry in &entries {
-            let seen = entry.seen();
-            let value = if keys_only { &[] } else { seen.row.value };
-            put_seen(&mut rows, &Seen { row: Row { value, ..seen.row }, ..seen }, with_expiry);
+            put(&mut rows, &request.scan, &entry.seen(), !entry.is_passed);
             rows.extend_from_slice(&(entry.position.len() as u32).to_le_bytes());
             rows.extend_from_slice(&entry.position);
         }
         let bound = next.as_deref().unwrap_or_default();
-        Ok(scan_answer((next.is_none(), false), now_ms, bound, entries.len() as u32, &rows))
+        let flags = flags_of(way, next.is_none());
+        Ok(scan_answer(flags, now_ms, bound, entries.len() as u32, &rows))
     };
     let answering = Answering::new(reply, (), finish).within(&patience);
-    store.ordered(list, request.scan.limit, patience, answering);
+    store.ordered(list, limit, patience, answering);
 }
 
 /// Whether the store has the order of the list of such a frame, or of one that is explained; of a list in the order of
@@ -95,9 +107,10 @@ pub fn has_order(frame: &[u8], store: &Store, then: impl FnOnce(Result<bool>) + 
 pub(super) fn explain(frame: &[u8], call: Call) {
     let patience = call.patience("kv.explain");
     let asked = asked(frame, &call.store);
-    let Some(((list, request, _), Call { store, reply, .. })) = call.parsed(asked) else {
+    let Some(((mut list, request, _), Call { store, reply, .. })) = call.parsed(asked) else {
         return;
     };
+    list.scan.passed = false;
     let limit = match request.scan.limit {
         0 => usize::MAX,
         limit => limit,

@@ -28,6 +28,11 @@ pub const VALUE_INDEX_RANGES_MAX: usize = 128;
 /// instead.
 pub const VALUE_INDEX_SORTED_ENTRIES_MAX: usize = 10_000;
 
+/// Entries of an index that the check of an ordered list reads at a commit beside those that the list has read: of keys
+/// outside its range, and of expired entries.
+// Public (indexes): other entries of the index that the check of a list with `orderBy` reads
+pub const ORDER_CHECK_OTHERS_MAX: usize = 10_000;
+
 /// Entries of an index that one step of an ordered list reads, from all ranges together.
 pub const VALUE_INDEX_STEP_ENTRIES_MAX: usize = 4096;
 

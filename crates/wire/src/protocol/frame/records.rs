@@ -59,6 +59,8 @@ numbers! {
         UNSCHEDULE = 0x14;
         /// Makes the check of the record before, of a range, one of the entries that value indexes find in it.
         CHECK_FOUND = 0x5a;
+        /// Makes the check of the record before, of what value indexes find, one of a part of an order.
+        CHECK_ORDER = 0x5b;
     }
 
     /// Flag of the first byte of a record.
@@ -286,6 +288,11 @@ records! {
     Check = CHECK { stamp: Option<Hex>, key: Key }
     CheckRange = CHECK_RANGE { from: Key, to: Key, seen: List32<(Hex, Key)> }
     CheckFound = CHECK_FOUND { now: i64, filter: Vec<u8> }
+    CheckOrder = CHECK_ORDER {
+        paths: List8<(u8, String)>,
+        after: Option<Vec<u8>>,
+        until: Option<Vec<u8>>,
+    }
     Set = SET { flags: u8 = set, time: Time = set::EXPIRES, key: Key, value: EncodedValue }
     Delete = DELETE { key: Key }
     Sum = SUM { key: Key, value: EncodedValue }
@@ -376,6 +383,7 @@ pub(super) fn to_mutation(
         | Record::Check(_)
         | Record::CheckRange(_)
         | Record::CheckFound(_)
+        | Record::CheckOrder(_)
         | Record::Enqueue(_)
         | Record::EnqueueNamed(_)
         | Record::Patches(_)

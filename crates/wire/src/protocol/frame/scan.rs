@@ -31,6 +31,16 @@ numbers! {
         DONE = 1;
         /// Value indexes have found the entries of the step. Only with INDEXED.
         INDEXED = 2;
+        /// Of a list in an order: its entries were sorted.
+        SORTED = 4;
+        /// Of a list in an order: its positions descend.
+        DESCENDS = 8;
+    }
+
+    /// Flags of a preview.
+    preview: u8, "PREVIEW_" {
+        /// A list in an order follows, in which the place of the entry is told: its length, its request.
+        LIST = 1;
     }
 
     /// Flags of a deletion of many.
@@ -171,19 +181,43 @@ fn put_parts(out: &mut impl Out, key: &[u8], stamp: Versionstamp, encoding: u8, 
     out.put(value);
 }
 
+/// What the answer of a step of a scan says about the step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepFlags {
+    /// It is complete.
+    pub done: bool,
+    /// Value indexes have found its entries.
+    pub indexed: bool,
+    /// The entries of a list in an order were sorted.
+    pub sorted: bool,
+    /// The positions of a list in an order descend.
+    pub descends: bool,
+}
+
+impl StepFlags {
+    /// Its byte.
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        flag(self.done, step::DONE)
+            | flag(self.indexed, step::INDEXED)
+            | flag(self.sorted, step::SORTED)
+            | flag(self.descends, step::DESCENDS)
+    }
+}
+
 /// The answer of a step of a scan: its flags, the value of `$now`, the bound of the next step, the number of the
 /// rows, and the rows.
 pub fn scan_answer(
-    (done, indexed): (bool, bool),
+    flags: StepFlags,
     now_ms: i64,
     bound: &[u8],
     count: u32,
     rows: &[u8],
 ) -> Vec<u8> {
-    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     frame_of(|out| {
         out.reserve(SCAN_ANSWER_HEAD_BYTES + bound.len() + rows.len());
-        out.push(flag(done, step::DONE) | flag(indexed, step::INDEXED));
+        out.push(flags.byte());
         push_f64(out, now_ms);
         push_sized(out, bound);
         out.extend_from_slice(&count.to_le_bytes());
@@ -194,24 +228,35 @@ pub fn scan_answer(
 /// Bytes of an answer beside its bound and its rows.
 const SCAN_ANSWER_HEAD_BYTES: usize = 1 + 8 + 4 + 4;
 
-/// The filter for the answer of a preview.
+/// What the answer of a preview tells about the entry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PreviewFilter {
-    /// A filter object in CBOR.
-    pub filter: Vec<u8>,
-    /// The value of `$now`, in ms since the epoch; `None` for the current time.
-    pub now_ms: Option<i64>,
+pub enum PreviewRequest<'p> {
+    /// Whether there is one.
+    Entry,
+    /// Whether it matches.
+    Filter {
+        /// A filter object in CBOR.
+        filter: Vec<u8>,
+        /// The value of `$now`, in ms since the epoch; `None` for the current time.
+        now_ms: Option<i64>,
+    },
+    /// Whether it matches, and its place in a list in an order.
+    List(&'p [u8]),
 }
 
-/// Parses the filter before the write of a preview; returns it with the bytes of the write.
-pub fn parse_preview(bytes: &[u8]) -> Result<(Option<PreviewFilter>, &[u8]), Malformed> {
+/// Parses what is before the write of a preview; returns it with the bytes of the write.
+pub fn parse_preview(bytes: &[u8]) -> Result<(PreviewRequest<'_>, &[u8]), Malformed> {
     let mut reader = Reader::new(bytes);
-    let has_filter = reader.flags(scan::WHERE)? != 0;
-    let filter = reader.optional(has_filter, |reader| {
-        let now_ms = time_or_none(reader)?;
-        Ok(PreviewFilter { filter: reader.sized()?.to_vec(), now_ms })
-    })?;
-    Ok((filter, reader.rest()))
+    let asked = match reader.u8()? {
+        0 => PreviewRequest::Entry,
+        scan::WHERE => {
+            let now_ms = time_or_none(&mut reader)?;
+            PreviewRequest::Filter { filter: reader.sized()?.to_vec(), now_ms }
+        }
+        preview::LIST => PreviewRequest::List(reader.sized()?),
+        _ => return Err(reader.refused("an unknown kind of preview")),
+    };
+    Ok((asked, reader.rest()))
 }
 
 /// The last commit in a [`deleted_answer`], if there was one.
@@ -257,9 +302,12 @@ mod tests {
             assert!(parse_preview(&frame[..len]).is_err(), "{len}");
         }
         frame.extend([9, 9]);
-        let filter = PreviewFilter { filter: vec![0xa0], now_ms: Some(5) };
-        assert_eq!(parse_preview(&frame), Ok((Some(filter), &[9, 9][..])));
-        assert_eq!(parse_preview(&[0, 7]), Ok((None, &[7][..])));
+        let filter = PreviewRequest::Filter { filter: vec![0xa0], now_ms: Some(5) };
+        assert_eq!(parse_preview(&frame), Ok((filter, &[9, 9][..])));
+        assert_eq!(parse_preview(&[0, 7]), Ok((PreviewRequest::Entry, &[7][..])));
+        let listed = [preview::LIST, 2, 0, 0, 0, 5, 6, 7];
+        assert_eq!(parse_preview(&listed), Ok((PreviewRequest::List(&[5, 6]), &[7][..])));
+        assert!(parse_preview(&[3, 7]).is_err());
         assert!(parse_preview(&[1, 7]).is_err());
     }
 

@@ -5,15 +5,16 @@ use std::ops::Range;
 use super::form::{Hex, List8, List16, List32};
 use super::reader::Reader;
 use super::records::{
-    self, Acknowledge, CheckFound, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed, Id,
-    Patches, Record, Return, Schedule, Unschedule, returns, to_mutation, to_record,
+    self, Acknowledge, CheckFound, CheckOrder, CheckRange, Deduplicate, End, Enqueue, EnqueueNamed,
+    Id, Patches, Record, Return, Schedule, Unschedule, returns, to_mutation, to_record,
 };
 use openkv_core::codec::{Malformed, key, uuid};
 use openkv_core::filter::Filter;
+use openkv_core::index::parse_paths;
 use openkv_core::model::{
     self, Ack, AtomicWrite, Attempt, Check, Deduplication, Error, FoundBy, Key, Limits, Message,
-    Missed, Mutation, Patch, RangeCheck, Result, ScheduleChange, Target, Timing, Versionstamp,
-    WriteId, WriteParts,
+    Missed, Mutation, OrderPart, OrderPath, Patch, RangeCheck, Result, ScheduleChange, Target,
+    Timing, Versionstamp, WriteId, WriteParts,
 };
 
 /// Parses `count` writes. A write over the limits gives an error in its position; the others are
@@ -102,7 +103,18 @@ fn parse_write(
                 if let Err(error) = Filter::parse(&filter, now) {
                     invalid = invalid.or(Some(error));
                 }
-                range.found_by = Some(FoundBy { filter, now_ms: now });
+                range.found_by = Some(FoundBy { filter, now_ms: now, order: None });
+            }
+            Record::CheckOrder(CheckOrder { paths, after, until }) => {
+                let by = parts.ranges.last_mut().and_then(|range| range.found_by.as_mut());
+                let by = by.filter(|by| by.order.is_none());
+                let by = by.ok_or_else(|| reader.refused("an order without its filter"))?;
+                let order = paths.0.into_iter().map(parse_path).collect::<Option<Vec<_>>>();
+                let order = order.ok_or_else(|| reader.refused("an unknown order of a path"))?;
+                if let Err(error) = parse_paths(&order) {
+                    invalid = invalid.or(Some(error));
+                }
+                by.order = Some(OrderPart { order, after, until });
             }
             Record::Enqueue(message) => parts.messages.push(Message {
                 due: message.time,
@@ -216,6 +228,10 @@ fn parse_range_check(range: CheckRange) -> Option<RangeCheck> {
     Some(RangeCheck { start: range.from, end: range.to, seen, found_by: None })
 }
 
+fn parse_path((descending, path): (u8, String)) -> Option<OrderPath> {
+    (descending <= 1).then_some(OrderPath { path, descending: descending == 1 })
+}
+
 fn numbers(list: List8<(u32,)>) -> Vec<u32> {
     list.0.into_iter().map(|(number,)| number).collect()
 }
@@ -271,8 +287,13 @@ pub fn push_write(out: &mut Vec<u8>, parts: WriteParts) {
     for RangeCheck { start, end, seen, found_by } in parts.ranges {
         let seen = seen.into_iter().map(|(key, stamp)| (Hex(stamp.hex()), key)).collect();
         Record::CheckRange(CheckRange { from: start, to: end, seen: List32(seen) }).push(out);
-        if let Some(FoundBy { filter, now_ms }) = found_by {
+        if let Some(FoundBy { filter, now_ms, order }) = found_by {
             Record::CheckFound(CheckFound { now: now_ms, filter }).push(out);
+            if let Some(OrderPart { order, after, until }) = order {
+                let paths = order.into_iter().map(|of| (u8::from(of.descending), of.path));
+                let paths = List8(paths.collect());
+                Record::CheckOrder(CheckOrder { paths, after, until }).push(out);
+            }
         }
     }
     for Ack { id, lock } in parts.acks {
@@ -364,233 +385,4 @@ fn push_patches(out: &mut Vec<u8>, patches: &[Patch], places: &[(u8, Target)]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::records::timed::RELATIVE;
-    use super::super::records::{record, set};
-    use super::super::{frame_of, no_part_is_parsed};
-    use super::*;
-    use openkv_core::model::Time;
-
-    /// record::SET of the key `0n` to `null`, with the expiry 1 ms.
-    const SET_FRAME: [u8; 24] =
-        [2, 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 1, 0, 0, 0, 0x14, 67, 1, 0, 0, 0, 0xf6, 0, 0, 0];
-
-    #[test]
-    fn a_message_of_a_named_queue_is_parsed() {
-        let mut frame = vec![record::ENQUEUE_NAMED];
-        frame.extend_from_slice(&5_f64.to_le_bytes());
-        frame.extend_from_slice(&[1, 9, 0, 0, 0, 0, 0, 7]);
-        frame.extend_from_slice(&(-1_f64).to_le_bytes());
-        frame.extend_from_slice(&[
-            1,
-            0,
-            0,
-            0,
-            b'q',
-            1,
-            2,
-            0,
-            0,
-            0,
-            b'k',
-            b'y',
-            1,
-            0,
-            0,
-            0,
-            0xf6,
-            record::END,
-        ]);
-        let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
-        let parts = writes.into_iter().next().unwrap().unwrap().into_parts();
-        let expected = Message {
-            queue: "q".into(),
-            priority: 7,
-            due: Time::At(5),
-            backoff_ms: vec![9],
-            deduplication_key: Some("ky".into()),
-            value: vec![0xf6],
-            ..Message::default()
-        };
-        assert_eq!(parts.messages, [expected]);
-        no_part_is_parsed(&frame, |bytes| parse_writes(bytes, 1, &Limits::default()));
-        frame[16] = 10; // the priority
-        let writes = parse_writes(&frame, 1, &Limits::default()).unwrap();
-        assert_eq!(
-            writes[0].as_ref().unwrap_err().message(),
-            "priority too high (max 9): 10 given"
-        );
-    }
-
-    /// One record of each kind that has a time of 5 ms. `relative`: from the commit.
-    fn timed_records(relative: bool) -> [Vec<u8>; 6] {
-        let flag = if relative { RELATIVE } else { 0 };
-        let (time, key) = (5_f64.to_le_bytes(), [1, 0, 0, 0, 0x14]);
-        let number = [67, 1, 0, 0, 0, 1];
-        let value = [1, 0, 0, 0, 0x80];
-        let message = [&time[..], &[0, 0, 0]].concat();
-        let queue = [&[7][..], &(-1_f64).to_le_bytes(), &[1, 0, 0, 0, b'q', 0]].concat();
-        [
-            [&[record::SET | flag, set::EXPIRES][..], &time, &key, &number].concat(),
-            [&[record::CALCULATE | flag, 0, 8][..], &time, &key, &number].concat(),
-            [&[record::APPEND | flag, 2][..], &time, &key, &value].concat(),
-            [&[record::SET_EXPIRY | flag, 1][..], &time, &key].concat(),
-            [&[record::ENQUEUE | flag][..], &message, &value].concat(),
-            [&[record::ENQUEUE_NAMED | flag][..], &message, &queue, &value].concat(),
-        ]
-    }
-
-    /// The time of the only record of a frame.
-    fn time_of(record: &[u8]) -> Time {
-        let frame = [record, &[record::END]].concat();
-        let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
-        let (_, mutations, messages) = write.parts();
-        match mutations.first() {
-            None => messages[0].due,
-            Some(
-                Mutation::Set { expiry, .. }
-                | Mutation::Calculate { expiry, .. }
-                | Mutation::Append { expiry, .. }
-                | Mutation::SetExpiry { expiry, .. },
-            ) => expiry.unwrap(),
-            Some(other) => panic!("{other:?} has no time"),
-        }
-    }
-
-    #[test]
-    fn a_time_is_absolute_or_relative_to_the_commit() {
-        for (absolute, relative) in timed_records(false).iter().zip(timed_records(true)) {
-            assert_eq!(time_of(absolute), Time::At(5), "{absolute:?}");
-            assert_eq!(time_of(&relative), Time::After(5), "{relative:?}");
-            no_part_is_parsed(&[&relative[..], &[record::END]].concat(), |bytes| {
-                parse_writes(bytes, 1, &Limits::default())
-            });
-        }
-    }
-
-    #[test]
-    fn a_relative_time_is_not_negative_and_not_missing() {
-        let refusal = |record: &[u8]| {
-            let frame = [record, &[record::END]].concat();
-            parse_writes(&frame, 1, &Limits::default()).unwrap_err().what().to_owned()
-        };
-        for record in timed_records(true) {
-            let time = record.windows(8).position(|bytes| bytes == 5_f64.to_le_bytes()).unwrap();
-            let mut negative = record.clone();
-            negative[time + 7] |= 0x80;
-            assert_eq!(refusal(&negative), "a time before the commit", "{record:?}");
-        }
-        let key = [1, 0, 0, 0, 0x14];
-        let set = [&[record::SET | RELATIVE, 0][..], &key, &[67, 1, 0, 0, 0, 1]].concat();
-        assert_eq!(refusal(&set), "a relative time that is missing");
-        let persist = [&[record::SET_EXPIRY | RELATIVE, 0][..], &key].concat();
-        assert_eq!(refusal(&persist), "a relative time that is missing");
-    }
-
-    #[test]
-    fn two_writes_are_parsed() {
-        let frame = &SET_FRAME[..23];
-        let writes = parse_writes(frame, 2, &Limits::default()).unwrap();
-        let parts = writes.into_iter().map(|write| write.unwrap().into_parts());
-        let counts: Vec<_> = parts.map(|parts| parts.mutations.len()).collect();
-        assert_eq!(counts, [1, 0]);
-    }
-
-    #[test]
-    fn a_range_check_has_its_rows() {
-        let mut frame = vec![record::CHECK_RANGE, 1, 0, 0, 0, 0x14, 1, 0, 0, 0, 0x15, 1, 0, 0, 0];
-        frame.extend_from_slice(b"00000000000000070000");
-        frame.extend_from_slice(&[2, 0, 0, 0, 0x14, 0x15, record::END]);
-        let write = parse_writes(&frame, 1, &Limits::default()).unwrap().remove(0).unwrap();
-        let range = write.into_parts().ranges.remove(0);
-        assert_eq!((range.start.as_bytes(), range.end.as_bytes()), (&[0x14][..], &[0x15][..]));
-        let key = Key::from_encoded(vec![0x14, 0x15]);
-        assert_eq!(range.seen, [(key, Versionstamp::new(7))]);
-        no_part_is_parsed(&frame, |bytes| parse_writes(bytes, 1, &Limits::default()));
-        let limits = Limits { checked_rows_max: 0, ..Limits::default() };
-        let error = parse_writes(&frame, 1, &limits).unwrap().remove(0).unwrap_err();
-        assert!(error.message().contains("limits.checkedRowsMax"), "{error}");
-    }
-
-    #[test]
-    fn a_check_of_what_indexes_found_follows_its_range() {
-        let range = |filter: &[u8]| RangeCheck {
-            start: Key::from_encoded(vec![0x14]),
-            end: Key::from_encoded(vec![0x15]),
-            seen: vec![(Key::from_encoded(vec![0x14, 0x15]), Versionstamp::new(7))],
-            found_by: Some(FoundBy { filter: filter.to_vec(), now_ms: 5 }),
-        };
-        let frame = |filter: &[u8]| {
-            let parts = WriteParts { ranges: vec![range(filter)], ..WriteParts::default() };
-            frame_of(|out| push_write(out, parts))
-        };
-        let parse = |frame: &[u8]| parse_writes(frame, 1, &Limits::default());
-        let whole = frame(b"\xa1\x61n\x01");
-        let write = parse(&whole).unwrap().remove(0).unwrap();
-        assert_eq!(write.into_parts().ranges, [range(b"\xa1\x61n\x01")]);
-        no_part_is_parsed(&whole, parse);
-        let refused = parse(&frame(b"\x01")).unwrap().remove(0).unwrap_err();
-        assert!(refused.message().contains("where"), "{refused}");
-        let mut alone = vec![record::CHECK_FOUND];
-        alone.extend(5_f64.to_le_bytes());
-        alone.extend([1, 0, 0, 0, 0xa0, record::END]);
-        let refused = parse(&alone).unwrap_err();
-        assert_eq!(refused.what(), "a filter without its checked range");
-    }
-
-    #[test]
-    fn truncated_frames_are_rejected() {
-        for len in 0..22 {
-            assert!(parse_writes(&SET_FRAME[..len], 1, &Limits::default()).is_err(), "{len}");
-        }
-        assert!(parse_writes(&SET_FRAME[..23], 1, &Limits::default()).is_err());
-    }
-
-    #[test]
-    fn writes_are_parsed_with_their_bytes_and_records_are_bounded() {
-        let frame = &SET_FRAME[..23];
-        let limits = Limits::default();
-        let writes = parse_writes_apart(frame, 2, &limits, 3).unwrap();
-        let places: Vec<_> = writes.into_iter().map(|(_, place)| place).collect();
-        assert_eq!(places, [0..22, 22..23]);
-        assert!(parse_writes_apart(frame, 2, &limits, 2).is_err());
-    }
-
-    #[test]
-    fn a_write_over_the_limits_does_not_affect_others() {
-        let mut frame = vec![3, 0, 0, 0, 0, record::END]; // delete of the empty key
-        frame.extend_from_slice(&SET_FRAME[..22]);
-        let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
-        assert_eq!(writes[0].as_ref().unwrap_err().message(), "key cannot be empty");
-        assert!(writes[1].is_ok());
-    }
-
-    #[test]
-    fn an_invalid_versionstamp_does_not_affect_other_writes() {
-        let mut frame = vec![record::CHECK, 1];
-        frame.extend_from_slice(b"zz000000000000000000");
-        frame.extend_from_slice(&[1, 0, 0, 0, 0x14, record::END, record::END]);
-        let writes = parse_writes(&frame, 2, &Limits::default()).unwrap();
-        assert_eq!(
-            writes[0].as_ref().unwrap_err().message(),
-            "Invalid check: checks[0].versionstamp must be 20 hexadecimal digits"
-        );
-        assert!(writes[1].is_ok());
-    }
-
-    #[test]
-    fn a_write_has_the_id_in_front_of_it() {
-        let id = WriteId::new(5, [1, 2]);
-        let frame = frame_of(|out| {
-            push_write_id(out, id);
-            out.extend_from_slice(&[3, 1, 0, 0, 0, 0x14, 0, 0]);
-        });
-        assert_eq!(frame.len(), WRITE_ID_RECORD_BYTES + 8);
-        let parse = |bytes: &[u8]| parse_writes(bytes, 2, &Limits::default());
-        let ids: Vec<_> = parse(&frame).unwrap().into_iter().map(|w| w.unwrap().id()).collect();
-        assert_eq!(ids, [Some(id), None]);
-        no_part_is_parsed(&frame, parse);
-        let twice = frame_of(|out| (0..2).for_each(|_| push_write_id(out, id)));
-        assert!(parse(&[twice, vec![0, 0]].concat()).is_err());
-    }
-}
+mod tests;
