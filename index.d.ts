@@ -289,7 +289,7 @@ export interface KvListOptions<T = unknown> extends KvCallOptions {
   /**
    * Lists in the order of values instead of keys: a path, or paths with their orders, the most significant
    * first. Rejects with `TypeError` unless a value index has the order (see {@link KvValueIndexOptions}), or
-   * `sort` is true. Not together with `depth`, and not in a transaction. `reverse` reverses it.
+   * `sort` is true. Not together with `depth`. `reverse` reverses it.
    *
    * An entry whose value changes between two reads of the list can come twice, or not at all.
    */
@@ -2339,8 +2339,9 @@ export interface KvTransaction {
    * As {@link Kv.list}. The commit fails after any change in the listed range, up to where the list
    * was left: also if a key has appeared there. Entries that `where` or `depth` skip are read too:
    * their changes are conflicts, and they count towards `checkedRowsMax`. If a value index finds the
-   * entries for `where`, these are only the entries that it finds. `expireAt` of the transaction's
-   * own writes is as if it were committed now.
+   * entries for `where`, these are only the entries that it finds. With `orderBy` they are those up to
+   * where the list was left in its order, and a key comes once; with `sort` all entries of the range
+   * are read. `expireAt` of the transaction's own writes is as if it were committed now.
    *
    * @throws TypeError when the selector has no usable combination of bounds, or for an option that
    *   is not known or of the wrong type.

@@ -155,8 +155,10 @@ onEveryKind("value indexes", (fresh) => {
       const list = async () => kv.list(USERS, options).toArray();
       await assert.rejects(list, { name: "TypeError", code: "INVALID" }, JSON.stringify(options));
     }
-    const transaction = kv.transaction((tx) => tx.list(USERS, { orderBy: "n" }).toArray());
-    await assert.rejects(transaction, /transaction/);
+    for (const options of [{ orderBy: "m" }, { orderBy: {} }, { orderBy: "n", depth: 1 }]) {
+      const listed = kv.transaction((tx) => tx.list(USERS, options).toArray());
+      await assert.rejects(listed, { name: "TypeError", code: "INVALID" });
+    }
   });
 
   test("a unique index refuses the second entry with a value, and names both", async () => {

@@ -309,6 +309,7 @@ export const SENTENCES = {
     "ranges of values have more than {VALUE_INDEX_SORTED_ENTRIES_MAX} entries",
     "with at most {BRIEF_SCAN_ENTRIES_MAX} entries, counting those of the index and those of the database, and {BRIEF_SCAN_BYTES_MAX} of values, if `where` has at most {BRIEF_SCAN_FILTER_BYTES_MAX:bytes} bytes as CBOR",
     "at most {SORT_ENTRIES_MAX} entries and {SORT_BYTES_MAX}",
+    "the check reads at most {ORDER_CHECK_OTHERS_MAX} entries of the index",
   ],
   "docs/search.md": [
     "bigints of up to {INDEX_BIGINT_BITS_MAX} bits",

@@ -43,7 +43,7 @@ export async function explain(
   const selector = checkSelector("kv.explain", given, LIST_OPTIONS);
   checkConsistency(consistency);
   const order = checkOrder("kv.explain", checked.orderBy, checked.sort);
-  if (order !== null) refuseWithOrder("kv.explain", checked, false);
+  if (order !== null) refuseWithOrder("kv.explain", checked);
   const scan = scanOptions("kv.explain", checked, selector, false) ?? WHOLE;
   const bounds = boundsOf(selector, session.limits.rangeKeyBytesMax);
   let after: Uint8Array | null = null;

@@ -138,10 +138,7 @@ export function scanOptions(
 }
 
 /** Refuses what does not go together with orderBy. */
-export function refuseWithOrder(method: string, { depth }: ListOptions, passed: boolean): void {
-  if (passed) {
-    throw invalid(`${method}: orderBy is no option of a transaction: sort what it has listed`);
-  }
+export function refuseWithOrder(method: string, { depth }: ListOptions): void {
   if (depth === undefined) return;
   throw invalid(`${method}: orderBy and depth do not go together: leave one out`);
 }

@@ -144,7 +144,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#reverse = reverse;
     this.#freshness = session.freshness(consistency as KvConsistencyLevel | undefined);
     const order = checkOrder(method, checked.orderBy, checked.sort);
-    if (order !== null) refuseWithOrder(method, checked, passed);
+    if (order !== null) refuseWithOrder(method, checked);
     const scan = scanOptions(method, checked, this.#selector, passed);
     if (order !== null) {
       const options = scan ?? WHOLE;

@@ -5,7 +5,7 @@ import { decodeCursor, encodeCursor } from "../codec/cursor.js";
 import { Writer } from "../codec/writer.js";
 import { invalid } from "../model/errors.js";
 import { SORT_ENTRIES_MAX } from "../model/limits.js";
-import { CALL_ORDERED_LIST, STEP_DONE } from "../native/contract.js";
+import { CALL_ORDERED_LIST, STEP_DONE, STEP_INDEXED } from "../native/contract.js";
 import { putSized, readU32 } from "../native/frame.js";
 import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
@@ -116,7 +116,8 @@ export class OrderedScan extends Scan {
     const done = (page[0] & STEP_DONE) !== 0;
     if (!done) this.#after = Buffer.from(page.subarray(STEP_HEAD_BYTES, next));
     const rows = readU32(page, next);
-    return { page, at: next + 4, rows, done, from: bounds.start, indexed: false };
+    const indexed = (page[0] & STEP_INDEXED) !== 0;
+    return { page, at: next + 4, rows, done, from: bounds.start, indexed };
   }
 
   /** A sorted page reads the whole range, so it is as large as it may be. */
@@ -129,6 +130,11 @@ export class OrderedScan extends Scan {
     this.#start = super.behind(page, end) + 4;
     this.#end = this.#start + readU32(page, this.#start - 4);
     return this.#end;
+  }
+
+  /** The position of the row that was taken last. */
+  get position(): string {
+    return this.#page!.toString("latin1", this.#start, this.#end);
   }
 
   override get cursor(): string | null {

@@ -5,8 +5,8 @@ import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { Writer } from "../codec/writer.js";
 import { keyOf } from "../codec/key-bytes.js";
-import { CALL_PREVIEW, OP_END, SCAN_WHERE, STAMP_BYTES } from "../native/contract.js";
-import { putSized } from "../native/frame.js";
+import { CALL_PREVIEW, OP_END, PREVIEW_LIST, SCAN_WHERE, STAMP_BYTES } from "../native/contract.js";
+import { putSized, readU32 } from "../native/frame.js";
 import type { ReadSet } from "./read-set.js";
 import { END_BYTES, readEnd } from "../read/scan.js";
 import { type Segment, fill, putSegments } from "../write/segment.js";
@@ -23,7 +23,22 @@ export interface OwnEntry {
   readonly value: unknown;
   /** Its expiry if it were committed now. */
   readonly expireAt: Date | null;
+  /** Its place in the list that was asked about. */
+  readonly place: Place | null;
 }
+
+/** Where an entry is in a list in an order. */
+export interface Place {
+  /** The flags of the steps of the list (STEP_). */
+  readonly flags: number;
+  /** Empty: it is not in the list. */
+  readonly position: string;
+}
+
+/** What is asked about an entry: whether it matches a filter in CBOR, or its place in a list, by the request of that. */
+type Asked =
+  | { readonly where: Buffer; readonly now: number; readonly list?: undefined }
+  | { readonly list: Buffer };
 
 /** The pending writes of one key. */
 interface Writes {
@@ -39,6 +54,8 @@ export class Pending {
   readonly #session: Session;
   readonly #reads: ReadSet;
   readonly #keys = new Map<string, Writes>();
+  /** The keys of all writes, in the order of these. */
+  readonly #log: string[] = [];
   /** The keys in order; null when they have to be sorted again. */
   #sorted: string[] | null = null;
 
@@ -49,6 +66,7 @@ export class Pending {
 
   /** A record was written; `blind`: its result does not depend on the stored entry. */
   add(key: string, blind: boolean, segment: Segment): void {
+    this.#log.push(key);
     const writes = this.#keys.get(key);
     if (writes === undefined) {
       this.#keys.set(key, { segments: [segment], blind, entry: null });
@@ -67,12 +85,27 @@ export class Pending {
   /** The entry under a key that {@link has}. */
   entry(key: string): Promise<OwnEntry> {
     const writes = this.#keys.get(key)!;
-    return (writes.entry ??= this.#preview(key, writes, null, Number.NaN));
+    return (writes.entry ??= this.#preview(key, writes, null));
   }
 
   /** As {@link entry}, compared with a filter in CBOR in which `$now` is `now`. */
   compared(key: string, where: Buffer, now: number): Promise<OwnEntry> {
-    return this.#preview(key, this.#keys.get(key)!, where, now);
+    return this.#preview(key, this.#keys.get(key)!, { where, now });
+  }
+
+  /** As {@link entry}, with its place in the list of a request. */
+  placed(key: string, list: Buffer): Promise<OwnEntry> {
+    return this.#preview(key, this.#keys.get(key)!, { list });
+  }
+
+  /** The number of writes so far. */
+  get writes(): number {
+    return this.#log.length;
+  }
+
+  /** The keys of the writes from a number on, each once. */
+  since(write: number): Set<string> {
+    return new Set(this.#log.slice(write));
   }
 
   /**
@@ -90,18 +123,17 @@ export class Pending {
     return key !== undefined && key >= start && key < end ? key : undefined;
   }
 
-  async #preview(
-    key: string,
-    { segments, blind }: Writes,
-    where: Buffer | null,
-    now: number,
-  ): Promise<OwnEntry> {
+  async #preview(key: string, { segments, blind }: Writes, asked: Asked | null): Promise<OwnEntry> {
     await fill(segments);
     const frame = new Writer();
-    frame.u8(where === null ? 0 : SCAN_WHERE);
-    if (where !== null) {
-      frame.f64(now);
-      putSized(frame, where);
+    if (asked === null) frame.u8(0);
+    else if (asked.list !== undefined) {
+      frame.u8(PREVIEW_LIST);
+      putSized(frame, asked.list);
+    } else {
+      frame.u8(SCAN_WHERE);
+      frame.f64(asked.now);
+      putSized(frame, asked.where);
     }
     putSegments(frame, segments, this.#session.remote);
     frame.u8(OP_END);
@@ -112,13 +144,20 @@ export class Pending {
     const present = answer[0] === 1;
     const after = present ? 1 + STAMP_BYTES : 1;
     if (!blind) this.#reads.read(key, present ? answer.toString("latin1", 1, after) : null);
-    const own = { key: keyOf(key), value: null, expireAt: null };
+    const own = { key: keyOf(key), value: null, expireAt: null, place: null };
     if (answer[after] !== 1) return { ...own, exists: false, meets: false };
     const meets = answer[after + 1] === 1;
-    const expireAt = readEnd(answer, after + 2);
-    const encodingAt = after + 2 + END_BYTES;
+    let at = after + 2;
+    let place: Place | null = null;
+    if (asked?.list !== undefined) {
+      const end = at + 5 + readU32(answer, at + 1);
+      place = { flags: answer[at], position: answer.toString("latin1", at + 5, end) };
+      at = end;
+    }
+    const expireAt = readEnd(answer, at);
+    const encodingAt = at + END_BYTES;
     const value = decodeValue(answer[encodingAt], answer, encodingAt + 1, answer.length);
-    return { ...own, exists: true, meets, value, expireAt };
+    return { ...own, exists: true, meets, value, expireAt, place };
   }
 }
 

@@ -19,15 +19,29 @@ export interface FoundBy {
   readonly now: number;
 }
 
+/** The part of a list that was read, which the commit checks. */
+interface ReadPart {
+  readonly selector: KvListSelector;
+  /** Whether the list has read anything that needs a check. */
+  readonly used: boolean;
+  put(writer: Writer): void;
+}
+
+/** An entry of a list. */
+export interface ReadRow {
+  readonly key: string;
+  readonly stamp: string;
+}
+
 /** The part of a range that a list has read, all by value indexes or all by keys. */
-export class ReadRange {
+export class ReadRange implements ReadPart {
   readonly #set: ReadSet;
   #start: string;
   #end: string;
   readonly #reverse: boolean;
   /** The selector of the list. */
   readonly selector: KvListSelector;
-  #rows: { key: string; stamp: string }[] = [];
+  #rows: ReadRow[] = [];
   /** The last key that the list has read; null before the first. */
   #last: string | null = null;
   #whole = false;
@@ -64,8 +78,7 @@ export class ReadRange {
 
   /** Records an entry of the list. */
   saw(key: string, stamp: string): void {
-    this.#set.countRow();
-    this.#set.note(key, stamp);
+    this.#set.saw(key, stamp);
     this.#rows.push({ key, stamp });
     this.#last = key;
   }
@@ -80,7 +93,6 @@ export class ReadRange {
     this.#whole = true;
   }
 
-  /** Whether the list has read anything that needs a check. */
   get used(): boolean {
     return this.#whole || this.#last !== null;
   }
@@ -90,20 +102,34 @@ export class ReadRange {
     let end = this.#end;
     if (!this.#whole && this.#reverse) start = this.#last!;
     else if (!this.#whole) end = this.#last! + "\0";
-    writer.u8(OP_CHECK_RANGE);
-    putBytesOf(writer, start);
-    putBytesOf(writer, end);
-    writer.u32(this.#rows.length);
-    for (const { key, stamp } of this.#reverse ? this.#rows.toReversed() : this.#rows) {
-      writer.ascii(stamp);
-      putBytesOf(writer, key);
-    }
+    putRange(writer, start, end, this.#reverse ? this.#rows.toReversed() : this.#rows);
     const foundBy = this.#foundBy ?? null;
-    if (foundBy === null) return;
-    writer.u8(OP_CHECK_FOUND);
-    writer.f64(foundBy.now);
-    putSized(writer, foundBy.where);
+    if (foundBy !== null) putFoundBy(writer, foundBy);
   }
+}
+
+/** The check of a range. */
+export function putRange(
+  writer: Writer,
+  start: string,
+  end: string,
+  rows: readonly ReadRow[],
+): void {
+  writer.u8(OP_CHECK_RANGE);
+  putBytesOf(writer, start);
+  putBytesOf(writer, end);
+  writer.u32(rows.length);
+  for (const { key, stamp } of rows) {
+    writer.ascii(stamp);
+    putBytesOf(writer, key);
+  }
+}
+
+/** Makes a check of a range one of what value indexes find. */
+export function putFoundBy(writer: Writer, { now, where }: FoundBy): void {
+  writer.u8(OP_CHECK_FOUND);
+  writer.f64(now);
+  putSized(writer, where);
 }
 
 export class ReadSet {
@@ -112,10 +138,12 @@ export class ReadSet {
   readonly #points = new Map<string, string | null>();
   /** The versionstamps of all entries that were read, by key or by list. */
   readonly #stamps = new Map<string, string | null>();
-  readonly #ranges: ReadRange[] = [];
+  readonly #ranges: ReadPart[] = [];
   #rows = 0;
   /** A key of which two reads returned different entries: the commit cannot succeed. */
   #broken: string | null = null;
+  /** The selector of a list whose pages do not fit together. */
+  #spoilt: KvListSelector | null = null;
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -128,9 +156,14 @@ export class ReadSet {
     else if (before !== stamp) this.#broken = key;
   }
 
-  /** Whether two reads of one key returned different entries. */
+  /** Records that the pages of a list do not fit together: the commit cannot succeed. */
+  spoil(selector: KvListSelector): void {
+    this.#spoilt = selector;
+  }
+
+  /** Whether two reads of one key returned different entries, or pages of a list do not fit together. */
   get broken(): boolean {
-    return this.#broken !== null;
+    return this.#broken !== null || this.#spoilt !== null;
   }
 
   /** Records a key that was read by `get`. */
@@ -143,13 +176,19 @@ export class ReadSet {
 
   /** Starts recording a list. */
   range(start: string, end: string, reverse: boolean, selector: KvListSelector): ReadRange {
-    const range = new ReadRange(this, start, end, reverse, selector);
-    this.#ranges.push(range);
-    this.#countCheck();
-    return range;
+    return this.add(new ReadRange(this, start, end, reverse, selector));
   }
 
-  countRow(): void {
+  /** Adds the part of a list. */
+  add<T extends ReadPart>(part: T): T {
+    this.#ranges.push(part);
+    this.#countCheck();
+    return part;
+  }
+
+  /** Records an entry of a list, which counts towards the limit of them. */
+  saw(key: string, stamp: string): void {
+    this.note(key, stamp);
     const most = this.#limits.checkedRowsMax;
     if (++this.#rows > most) {
       throw overLimit("Too many entries in checked ranges", "checkedRowsMax", most, this.#rows);
@@ -170,6 +209,7 @@ export class ReadSet {
   /** The changed keys and ranges, by the numbers of the failed checks in {@link checks}. */
   conflict(failed: readonly number[]): Pick<Conflict, "keys" | "ranges"> {
     if (this.#broken !== null) return { keys: [keyOf(this.#broken)], ranges: [] };
+    if (this.#spoilt !== null) return { keys: [], ranges: [bare(this.#spoilt)] };
     const points = [...this.#points.keys()];
     const ranges = this.#ranges.filter(({ used }) => used);
     return {
@@ -201,7 +241,7 @@ function bare(selector: KvListSelector): KvListSelector {
 }
 
 /** A byte string with its length. */
-function putBytesOf(writer: Writer, key: string): void {
+export function putBytesOf(writer: Writer, key: string): void {
   writer.u32(key.length);
   writer.ensure(key.length);
   writer.pos += writer.buf.write(key, writer.pos, "latin1");
