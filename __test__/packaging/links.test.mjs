@@ -23,12 +23,16 @@ const ADDRESS =
 const SOURCE = /^(?:__test__|bench|docs|examples|fuzz|js|scripts|src|studio|tests)\/[\w./-]*$/;
 /** Folders of what is built and installed. */
 const NO_SOURCES = new Set([".git", "dist", "node_modules", "target"]);
+/** Folders that __test__/runtime/run-programs.mjs makes, and deletes while this test runs. */
+const PROGRAMS = /^programs-/;
 
 /** The files below a folder that are sources, in paths from the root. */
 function filesBelow(folder = "") {
   return readdirSync(root + folder, { withFileTypes: true }).flatMap((entry) => {
     if (!entry.isDirectory()) return [folder + entry.name];
-    return NO_SOURCES.has(entry.name) ? [] : filesBelow(`${folder}${entry.name}/`);
+    return NO_SOURCES.has(entry.name) || PROGRAMS.test(entry.name)
+      ? []
+      : filesBelow(`${folder}${entry.name}/`);
   });
 }
 
