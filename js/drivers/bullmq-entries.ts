@@ -181,5 +181,5 @@ function kindOf(part: KvKeyPart): number {
 }
 
 function bytesOf(part: KvKeyPart): Uint8Array {
-  return part instanceof Uint8Array ? part : Buffer.from(String(part));
+  return ArrayBuffer.isView(part) ? part : Buffer.from(String(part));
 }
