@@ -1,9 +1,10 @@
 // Duty: the entries that a commit of openkv/bullmq sees equal a plain map of them, over many commits, with writes that
-// are taken back.
+// are taken back; and what is kept of them for the next commit.
 
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
+import { Batch } from "../../dist/drivers/bullmq-batch.js";
 import { Entries } from "../../dist/drivers/bullmq-entries.js";
 import { openKv } from "../../index.mjs";
 
@@ -63,5 +64,41 @@ test("entries equal a plain map after random writes, undone writes, reads and co
     }
   }
   await equalsFirst(Infinity);
+  await kv.close();
+});
+
+test("a batch keeps the sets and the active jobs of a queue, until another process changes it", async () => {
+  const kv = await openKv(":memory:");
+  const [states, others] = [new Map(), new Map()];
+  const commit = async (of, change) => {
+    const batch = new Batch(kv, ["base"], of);
+    batch.begin();
+    const view = await batch.queue("q");
+    await change(view);
+    assert.ok(await batch.commit());
+  };
+  const active = { id: "a", data: "{}", state: "active", order: [1] };
+  await commit(states, (view) => {
+    view.set(active, "job", "a");
+    view.set({ ...active, id: "b", state: "wait" }, "job", "b");
+    view.setIn(["set", "wait"], [0, 1], "b");
+    for (let n = 0; n < 100; n++) view.setIn(["log", `job ${n}`], [0], "a row");
+  });
+  assert.deepEqual([...states.get("q").entries.keys()].length, 2);
+  // A change beside the head is what no process does: it shows what is read again.
+  await kv.set(["base", "q", "job", "a"], { ...active, data: "changed" });
+  await kv.set(["base", "q", "job", "b"], { ...active, data: "changed" });
+  await commit(states, async (view) => {
+    assert.equal((await view.job("a")).data, "{}");
+    assert.equal((await view.job("b")).data, "changed");
+  });
+  await commit(others, (view) => view.setIn(["set", "wait"], [0, 2], "c"));
+  await commit(states, async (view) => {
+    assert.equal((await view.job("a")).data, "changed");
+    assert.deepEqual(
+      (await view.ids("wait", 2)).map(({ value }) => value),
+      ["b", "c"],
+    );
+  });
   await kv.close();
 });

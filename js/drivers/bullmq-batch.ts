@@ -136,9 +136,13 @@ export class Batch {
 
   /** Keeps the states of the queues for the next batch; `commit` is the versionstamp of the writes. */
   #keep(commit: string | null): void {
-    for (const { name, versionstamp, entries, isWritten, isKept } of this.#views.values()) {
-      if (!isKept) continue;
-      for (const [kind, below] of entries) below.settle(kind === JOBS ? isJobKept : () => false);
+    for (const { name, versionstamp, entries, isWritten } of this.#views.values()) {
+      for (const [kind, below] of entries) {
+        // Each job may have entries of its own below other kinds.
+        if (kind === JOBS) below.settle(isJobKept);
+        else if (kind.startsWith(SETS)) below.settle(() => false);
+        else entries.delete(kind);
+      }
       this.#states.set(name, { versionstamp: isWritten ? commit : versionstamp, entries });
     }
     for (const name of this.#states.keys()) {
@@ -150,6 +154,8 @@ export class Batch {
 
 /** The name of the entries that are jobs. */
 const JOBS = "job";
+/** What the names of the entries of the sets begin with. */
+const SETS = nameOf(["set"]);
 
 /** Whether a job is likely to be needed soon: a worker of this process may have it. */
 function isJobKept(value: unknown): boolean {
@@ -169,8 +175,6 @@ export class QueueView {
   told = { jobs: false, events: false };
   isWritten = false;
   isDestroyed = false;
-  /** Whether the next commit may go on with the entries: not if they were deleted by less than their whole place. */
-  isKept = true;
   #events: QueueEvent[] = [];
   #before: {
     head: Head;

@@ -243,7 +243,6 @@ export async function obliterate(
     }
     if (left <= 0) return { more: true };
   }
-  view.isKept = false;
   for (const kind of [
     "event",
     "dedup",
