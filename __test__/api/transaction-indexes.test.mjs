@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { attemptsOf } from "./attempts.mjs";
 import { all, onEach, onEveryKind } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
@@ -20,16 +21,6 @@ async function withUsers(kv, on, count = 8) {
 
 async function createIndex(kv, on) {
   await (await kv.createIndex({ type: "value", prefix: ["u"], on, name: "on" })).ready();
-}
-
-/** How often a transaction with these reads runs if `meanwhile` comes between its first reads and their commit. */
-async function attemptsOf(kv, read, meanwhile) {
-  let attempts = 0;
-  await kv.transaction(async (tx) => {
-    tx.set(["done"], await read(tx));
-    if (++attempts === 1) await meanwhile(kv);
-  });
-  return attempts;
 }
 
 const ROME = { where: { city: "Rome" } };

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { attemptsOf } from "./attempts.mjs";
 import { all, onEach, onEveryKind } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
@@ -21,16 +22,6 @@ async function withUsers(kv, on = "age") {
   }
   await atomic.commit();
   return kv;
-}
-
-/** How often a transaction with these reads runs if `meanwhile` comes between its first reads and their commit. */
-async function attemptsOf(kv, read, meanwhile) {
-  let attempts = 0;
-  await kv.transaction(async (tx) => {
-    tx.set(["done"], await read(tx));
-    if (++attempts === 1) await meanwhile(kv);
-  });
-  return attempts;
 }
 
 const put = (id, age, city = "Rome") => [

@@ -2,12 +2,10 @@
 // database without indexes sorts; and a unique index refuses exactly the commits that would break it.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
-import { sharedPostgres } from "../kit/postgres.mjs";
-import { startServer } from "../kit/server.mjs";
+import { kindsIn } from "./kinds.mjs";
 import { seeded } from "./random.mjs";
 import { randomSubject, randomWhere } from "./where.mjs";
 
@@ -92,28 +90,10 @@ async function deleteSome(databases, model, random) {
   for (const id of gone) model.delete(id);
 }
 
-/** How each kind of database is opened, and in how many rounds it is changed. */
-const KINDS = {
-  memory: [ROUNDS, () => openKv(":memory:")],
-  file: [ROUNDS, () => openKv(join(folder, "kv.sqlite3"))],
-  "a URL": [
-    ROUNDS / 2,
-    async () => {
-      const accessToken = "the-token-of-these-tests";
-      const server = await startServer({ path: join(folder, "served.sqlite3"), accessToken });
-      return openKv(server.url, { accessToken });
-    },
-  ],
-  PostgreSQL: [ROUNDS / 2, async () => openKv((await sharedPostgres()).url())],
-  "PostgreSQL, led": [
-    ROUNDS / 2,
-    async () => openKv((await sharedPostgres()).url({ more: "&lead=test" })),
-  ],
-};
-
-for (const [name, [rounds, opened]] of Object.entries(KINDS)) {
+for (const [name, [part, opened]] of Object.entries(kindsIn(folder))) {
   test(`lists by indexes agree with scans, ${name}`, () =>
     seeded(`indexes ${name}`, async (random) => {
+      const rounds = ROUNDS * part;
       const databases = [await opened(), await openKv(":memory:")];
       const [kv] = databases;
       const unique = { type: "value", prefix: ["t"], on: "u", unique: true, name: "u" };

@@ -2,13 +2,10 @@
 // commit, whatever other writers do between its reads and its commit.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { openKv } from "../../index.mjs";
 import { newFolder } from "../kit/folder.mjs";
-import { sharedPostgres } from "../kit/postgres.mjs";
-import { startServer } from "../kit/server.mjs";
+import { kindsIn } from "./kinds.mjs";
 import { seeded } from "./random.mjs";
 import { randomSubject, randomWhere } from "./where.mjs";
 
@@ -88,23 +85,10 @@ async function round(kv, random, on) {
   return attempts - 1;
 }
 
-const KINDS = {
-  memory: [ROUNDS, () => openKv(":memory:")],
-  file: [ROUNDS, () => openKv(join(folder, "kv.sqlite3"))],
-  "a URL": [
-    ROUNDS / 2,
-    async () => {
-      const accessToken = "the-token-of-these-tests";
-      const server = await startServer({ path: join(folder, "served.sqlite3"), accessToken });
-      return openKv(server.url, { accessToken });
-    },
-  ],
-  PostgreSQL: [ROUNDS / 2, async () => openKv((await sharedPostgres()).url())],
-};
-
-for (const [name, [rounds, opened]] of Object.entries(KINDS)) {
+for (const [name, [part, opened]] of Object.entries(kindsIn(folder))) {
   test(`ordered lists of transactions are those after their commits, ${name}`, () =>
     seeded(`transaction-order ${name}`, async (random) => {
+      const rounds = ROUNDS * part;
       const kv = await opened();
       let conflicts = 0;
       for (let n = 0; n < rounds; n++) {
