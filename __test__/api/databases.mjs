@@ -48,7 +48,7 @@ export function onServed(name, suite) {
 
 /**
  * Whether these tests run on replicas, PostgreSQL and buckets too. What differs by runtime is above the binding, and
- * the kinds that a process opens itself and by URL show it. The conformance cases run on all kinds everywhere.
+ * the kinds that a process opens itself and by URL show it. Of the conformance cases, some run on each kind everywhere.
  */
 const hasAllKinds = !(globalThis.Bun || globalThis.Deno);
 
