@@ -34,9 +34,16 @@ function closing(name, suite) {
   });
 }
 
-/** Runs `suite(fresh)` for each kind of database; `fresh(options)` opens an empty one. */
+/**
+ * Whether these tests run in memory, on replicas, PostgreSQL and buckets too. What differs by runtime is above the binding,
+ * and files and URLs show it. Of the conformance cases, some run on each kind everywhere.
+ */
+const hasAllKinds = !(globalThis.Bun || globalThis.Deno);
+
+/** Runs `suite(fresh)` for each local kind of database; `fresh(options)` opens an empty one. */
 export function onEach(name, suite) {
-  closing(`${name}, in memory`, () => suite((options) => open(":memory:", options)));
+  const inMemory = (options) => open(":memory:", options);
+  if (hasAllKinds) closing(`${name}, in memory`, () => suite(inMemory));
   closing(`${name}, on a file`, () => suite((options) => open(freshPath(), options)));
 }
 
@@ -45,12 +52,6 @@ export function onServed(name, suite) {
   const fresh = async (options) => open(...(await served(options)));
   closing(`${name}, behind a URL`, () => suite(fresh, { elsewhere: true }));
 }
-
-/**
- * Whether these tests run on replicas, PostgreSQL and buckets too. What differs by runtime is above the binding, and
- * the kinds that a process opens itself and by URL show it. Of the conformance cases, some run on each kind everywhere.
- */
-const hasAllKinds = !(globalThis.Bun || globalThis.Deno);
 
 /** In Node.js: the same through a handle with a replica, whose reads the server answers. */
 export function onReplica(name, suite) {
