@@ -3,8 +3,16 @@
 import { spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
 
-/** Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk. */
-const STEP_ENV = { CARGO_TERM_COLOR: "never", NO_COLOR: "1", CARGO_INCREMENTAL: "0" };
+/**
+ * Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk, and a
+ * panic names its line without debug information.
+ */
+const STEP_ENV = {
+  CARGO_TERM_COLOR: "never",
+  NO_COLOR: "1",
+  CARGO_INCREMENTAL: "0",
+  CARGO_PROFILE_DEV_DEBUG: "false",
+};
 
 /** Time for a step to end before it is killed. */
 const GRACE_MS = 5_000;
