@@ -2223,8 +2223,13 @@ export interface KvStats {
   walBytes: number;
   /** Bytes of a page. */
   pageSize: number;
-  /** Free pages, for later writes; {@link Kv.vacuum} removes them. */
+  /** Free pages, for later writes; {@link Kv.vacuum} gives them back to the system. */
   freePages: number;
+  /**
+   * Whether other writes come between the steps of {@link Kv.vacuum}. `false` for files that Deno or an older version has
+   * created: the first vacuum writes such a file anew, and the next ones have steps.
+   */
+  vacuumInSteps: boolean;
   /** The versionstamp of the last commit. */
   versionstamp: string;
   /**
@@ -3404,8 +3409,10 @@ export class Kv implements Disposable, AsyncDisposable {
   metrics(options: { format: "prometheus"; signal?: AbortSignal | undefined }): Promise<string>;
 
   /**
-   * Rewrites the file without its free pages. Writes of all processes wait meanwhile, reads do not.
-   * The disk needs space for a copy of the database. Does nothing for `:memory:`.
+   * Gives the free pages of the file back to the system, in steps of half a megabyte, between which other writes go on. A
+   * vacuum that is ended by its `signal` or a crash keeps what it has given back, and the next one goes on. A file with
+   * {@link KvStats.vacuumInSteps} `false` is written anew as a whole: writes of all processes wait meanwhile, reads do
+   * not, and the disk needs space for a copy. Does nothing for `:memory:`.
    *
    * Rejects with {@link KvError}: `UNAVAILABLE` when another process writes for longer than
    * `busyTimeout` or the disk is full, `DENIED` on a `readonly` handle; {@link BadResource} on a

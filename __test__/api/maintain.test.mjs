@@ -58,6 +58,30 @@ test("vacuum gives back what is free, and keeps the rest", async () => {
   assert.equal((await kv.get(["after"])).value, 1);
 });
 
+test("a vacuum lets other writes in between, and goes on after it was ended", async () => {
+  const path = freshPath();
+  const [kv, other] = [await open(path), await open(path)];
+  const large = "x".repeat(50_000);
+  for (let n = 0; n < 400; n++) await kv.set(["large", n], large);
+  await kv.deleteMany({ prefix: ["large"] });
+  const full = await kv.stats();
+  assert.equal(full.vacuumInSteps, true);
+  const controller = new AbortController();
+  const ended = kv.vacuum({ signal: controller.signal });
+  let written = 0;
+  while ((await other.stats()).freePages > full.freePages - 500) {
+    await other.set(["between", written++], 1);
+  }
+  controller.abort();
+  await assert.rejects(ended, { name: "AbortError" });
+  assert.ok(written > 0);
+  const { beforeBytes, afterBytes } = await kv.vacuum();
+  assert.ok(beforeBytes < full.databaseBytes && afterBytes <= beforeBytes);
+  assert.equal((await kv.stats()).freePages, 0);
+  assert.equal(await other.count({ prefix: ["between"] }), written);
+  assert.deepEqual((await kv.check()).findings, []);
+});
+
 test("a readonly handle has stats, and no vacuum", async () => {
   const path = freshPath();
   (await open(path)).close();

@@ -226,6 +226,7 @@ onBoth("stats and vacuum tell of the file", async (people) => {
   const [stats] = parsed(await on("stats", "--entries", "--json"));
   assert.equal(stats.entries, 4);
   assert.match((await on("stats")).out, /^databaseBytes +\d+\n/);
+  assert.equal(stats.vacuumInSteps, true);
   const [vacuum] = parsed(await on("vacuum", "--json"));
   assert.ok(vacuum.afterBytes <= vacuum.beforeBytes);
 });

@@ -41,14 +41,15 @@ export async function stats(
     walBytes: number(2),
     pageSize: number(3),
     freePages: number(4),
+    vacuumInSteps: number(5) === 1,
     versionstamp: answer.toString("latin1", STAMP_AT, STAMP_AT + STAMP_BYTES),
     failing: readFailing(answer, STAMP_AT + STAMP_BYTES),
   };
   return answer[0] === 1 ? { entries: number(0), ...stats } : stats;
 }
 
-/** After the flag and five numbers. */
-const STAMP_AT = 41;
+/** After the flag and six numbers. */
+const STAMP_AT = 49;
 
 /** The background parts that fail, up to the end of the answer. */
 function readFailing(answer: Buffer, start: number): KvFailingPart[] {

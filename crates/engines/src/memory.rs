@@ -193,12 +193,8 @@ impl MemorySnapshot<'_> {
 impl Snapshot for MemorySnapshot<'_> {
     fn stats(&mut self) -> Result<Stats> {
         Ok(Stats {
-            database_bytes: 0,
-            log_bytes: 0,
-            page_bytes: 0,
-            free_pages: 0,
-            logged_bytes: 0,
             stamp: Versionstamp::new(self.past.map_or(self.tables.version, |past| past.version)),
+            ..Stats::default()
         })
     }
 

@@ -233,11 +233,11 @@ pub trait Writer: Send + Indexer {
         Ok(())
     }
 
-    /// Rewrites the database without its free pages. `deadline` limits the wait for other
-    /// processes.
+    /// Gives free pages back: so many that other writes do not wait long, or, where the medium has no such steps, all of
+    /// them. `deadline` limits the wait for other processes.
     ///
     /// # Errors
-    /// `Closed` if `goes_on` returns `false`, and the database is unchanged; errors of the medium.
+    /// `Closed` if `goes_on` returns `false`, and nothing is given back; errors of the medium.
     fn vacuum(&mut self, _deadline: Instant, _goes_on: &GoesOn) -> Result<Vacuumed> {
         Ok(Vacuumed::default())
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::write_queue::WriteQueue;
 use super::{Caller, CallerLiveness, Patience, Scan, Store, on_thread};
 use openkv_core::model::{Backup, Checkpoint, Result, Stats, Vacuumed};
 use openkv_engines::Maintenance;
@@ -30,15 +31,15 @@ impl Store {
         self.on_writer(|writer| writer.checkpoint(), reply);
     }
 
-    /// Rewrites the database without its free pages, while `wanted` holds. `busy` bounds the wait
-    /// for other processes.
+    /// Gives the free pages of the database back, while `wanted` holds; other writes come between two steps. `busy`
+    /// bounds the wait of each step for other processes.
     pub fn vacuum(
         &self,
         busy: Duration,
         wanted: CallerLiveness,
         reply: impl FnOnce(Result<Vacuumed>) + Send + 'static,
     ) {
-        self.on_writer(move |writer| writer.vacuum(Instant::now() + busy, &wanted), reply);
+        vacuum_from(self.writes.clone(), None, (busy, wanted), reply);
     }
 
     /// Copies a snapshot into a new file and verifies the copy, on a thread of its own. `step` gets
@@ -75,4 +76,32 @@ impl Store {
         let whole = self.whole.clone();
         on_thread(name, reply, move |reply| reply(work(&*whole)), |reply, error| reply(Err(error)));
     }
+}
+
+/// The steps of a vacuum. `before`: what the steps up to now have done. Pages that become free meanwhile are left to the next
+/// vacuum, so that it ends.
+fn vacuum_from(
+    writes: Arc<WriteQueue>,
+    before: Option<Vacuumed>,
+    (busy, wanted): (Duration, CallerLiveness),
+    reply: impl FnOnce(Result<Vacuumed>) + Send + 'static,
+) {
+    let queue = writes.clone();
+    writes.run(Box::new(move |writer| {
+        let step = writer.and_then(|writer| writer.vacuum(Instant::now() + busy, &wanted));
+        let done = step.map(|step| match before {
+            None => step,
+            Some(before) => Vacuumed {
+                before_bytes: before.before_bytes,
+                steps_left: step.steps_left.min(before.steps_left - 1),
+                ..step
+            },
+        });
+        match done {
+            Ok(done) if done.steps_left > 0 => {
+                vacuum_from(queue, Some(done), (busy, wanted), reply);
+            }
+            done => reply(done),
+        }
+    }));
 }

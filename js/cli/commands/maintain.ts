@@ -5,6 +5,12 @@ import { type GlobalOptions, withDatabase, withDatabaseAt } from "../database.js
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
 import { Progress } from "../progress.js";
+import type { Kv } from "../../api/kv.js";
+
+/** What a vacuum of a file without steps writes in a second on the disk of docs/operating.md, at least. */
+const REWRITTEN_BYTES_PER_SECOND = 20_000_000;
+/** The pause between two lines of progress. */
+const PROGRESS_MS = 500;
 
 export function addMaintenanceCommands(program: Command): void {
   program
@@ -65,10 +71,45 @@ export function addMaintenanceCommands(program: Command): void {
 
   program
     .command("vacuum")
-    .description("rewrite the file without its free pages; writers wait meanwhile")
+    .description("give the free pages of the file back to the system; what is done stays after Ctrl-C")
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        await printFacts(await kv.vacuum(), style);
+        const { signal, release } = untilInterrupted();
+        const told = await tellVacuum(kv);
+        try {
+          await printFacts(await kv.vacuum({ signal }), style);
+        } catch (error) {
+          if (signal.aborted) throw new NotDone("interrupted: the next vacuum goes on", true);
+          throw error;
+        } finally {
+          told.end();
+          release();
+        }
       });
     });
+}
+
+/** Tells how far a vacuum has come, or how long it keeps writers waiting. */
+async function tellVacuum(kv: Kv): Promise<{ end(): void }> {
+  const { freePages, databaseBytes, pageSize, vacuumInSteps } = await kv.stats();
+  if (!vacuumInSteps) {
+    const seconds = Math.ceil((databaseBytes - freePages * pageSize) / REWRITTEN_BYTES_PER_SECOND);
+    if (databaseBytes > 0) note(`the file is written anew; writers wait, for about ${seconds} s`);
+    return { end: () => {} };
+  }
+  const progress = new Progress("freed", freePages, "pages");
+  const timer = setInterval(() => {
+    const show = (free: number): void => progress.update(freePages - free, freePages - free);
+    // A call that fails then fails the vacuum too.
+    kv.stats().then(
+      (now) => show(now.freePages),
+      () => {},
+    );
+  }, PROGRESS_MS);
+  return {
+    end: () => {
+      clearInterval(timer);
+      progress.end(0);
+    },
+  };
 }

@@ -15,6 +15,8 @@ pub struct Stats {
     pub free_pages: u64,
     /// Bytes that the log in a file counts, which feeds and replicas read.
     pub logged_bytes: u64,
+    /// Whether a vacuum lets other writes in between.
+    pub vacuums_in_steps: bool,
     /// The last commit.
     pub stamp: Versionstamp,
 }
@@ -44,6 +46,8 @@ pub struct Vacuumed {
     pub before_bytes: u64,
     /// Bytes of the database after.
     pub after_bytes: u64,
+    /// How many further calls give back the pages that are still free.
+    pub steps_left: u64,
 }
 
 /// A verified copy.

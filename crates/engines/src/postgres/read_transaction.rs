@@ -59,5 +59,5 @@ pub(super) fn size(link: &Link, stamp: Versionstamp) -> Result<Stats> {
         Ok::<_, Error>(row.transpose()?.flatten().unwrap_or(0).cast_unsigned())
     };
     let (database_bytes, page_bytes) = (number(0)?, number(1)?);
-    Ok(Stats { database_bytes, log_bytes: 0, page_bytes, free_pages: 0, logged_bytes: 0, stamp })
+    Ok(Stats { database_bytes, page_bytes, stamp, ..Stats::default() })
 }

@@ -12,6 +12,7 @@ use super::identity::log_of;
 use super::log_file;
 pub(super) use super::permissions::Access;
 use super::sealed::SealedFile;
+use super::vacuum;
 use openkv_core::model::{Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
@@ -56,6 +57,9 @@ fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Resul
     limit_cache(&connection, PageMemory::default())?;
     connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
     if access == Access::Write {
+        if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
+            connection.execute_batch(vacuum::ENABLE_STEPS).map_err(failure)?;
+        }
         use_log(&connection, busy)?;
         #[cfg(unix)]
         refuse_fallback(path, &connection, busy)?;

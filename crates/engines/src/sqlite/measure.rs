@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, ffi};
 
 use super::statement::Statement;
+use super::vacuum::INCREMENTAL;
 use super::values::stamp;
 use openkv_core::model::{Result, Stats};
 
@@ -25,7 +26,8 @@ impl Measure {
                 "SELECT (SELECT page_count FROM pragma_page_count), \
                  (SELECT page_size FROM pragma_page_size), \
                  (SELECT freelist_count FROM pragma_freelist_count), version, \
-                 (SELECT ifnull(sum(bytes), 0) FROM openkv_log_state) \
+                 (SELECT ifnull(sum(bytes), 0) FROM openkv_log_state), \
+                 (SELECT auto_vacuum FROM pragma_auto_vacuum) \
                  FROM data_version WHERE k = 0",
             )?,
             log: log.into(),
@@ -49,6 +51,7 @@ impl Measure {
             page_bytes,
             free_pages,
             logged_bytes: number(4),
+            vacuums_in_steps: run.column_int(5) == INCREMENTAL,
             stamp: stamp(run.column_int(3)),
         })
     }

@@ -34,7 +34,7 @@ mod linux {
 
     use super::super::errors::failure;
     use super::super::identity::beside;
-    use super::super::layout;
+    use super::super::{layout, vacuum};
     use openkv_core::model::{Encoding, Error, Result};
 
     /// The permissions of SQLite's new files, before the umask.
@@ -116,6 +116,7 @@ mod linux {
     impl Image {
         fn new(encoding: Encoding) -> Result<Self> {
             let mut memory = Connection::open_in_memory().map_err(failure)?;
+            memory.execute_batch(vacuum::ENABLE_STEPS).map_err(failure)?;
             layout::prepare(&mut memory, false, Some(encoding))?;
             let set_number = "UPDATE data_version SET seq = ?1 WHERE k = 1";
             memory.execute(set_number, [NUMBER]).map_err(failure)?;
@@ -202,6 +203,10 @@ mod tests {
                     assert_eq!(engine.encoding(), encoding);
                     drop(engine);
                     assert_eq!(text(&at(file), "PRAGMA journal_mode"), "wal");
+                    assert_eq!(
+                        text(&at(file), "SELECT auto_vacuum || '' FROM pragma_auto_vacuum"),
+                        "2"
+                    );
                     assert_eq!(text(&at(file), "PRAGMA integrity_check"), "ok");
                     assert_eq!(tables(&at(file)), tables(&at("third")));
                     name(&at(file))

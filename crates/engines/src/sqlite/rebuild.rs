@@ -112,7 +112,7 @@ impl Rebuild {
         self.writer.connection().execute_batch(identity::RENEW).map_err(failure)?;
         if compact {
             let goes_on: crate::GoesOn = std::sync::Arc::new(|| true);
-            self.writer.vacuum(deadline(), &goes_on)?;
+            self.writer.write_anew(deadline(), &goes_on)?;
         }
         self.writer.checkpoint()?;
         Ok(())

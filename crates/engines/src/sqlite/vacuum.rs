@@ -1,4 +1,8 @@
-//! Rewrites the file without its free pages.
+//! Gives the free pages of the file back to the system.
+//!
+//! A file that openkv creates has SQLite's incremental vacuum: [`step`] moves pages from the end of the file into free
+//! ones and shortens it, in a transaction like any other, and other writers come between two steps. A file of Deno or
+//! of an older version is written anew as a whole, and has steps from then on.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +12,34 @@ use super::errors::failure;
 use super::interrupt::interruptible;
 use super::log_mover::LogMover;
 use crate::GoesOn;
-use openkv_core::model::{Error, Kind, Result, Vacuumed};
+use openkv_core::model::{Error, Kind, Result, VACUUM_STEP_PAGES, Vacuumed};
+
+/// Gives a file without tables the incremental vacuum. Of a file without it that has tables, the next `VACUUM` does.
+pub(super) const ENABLE_STEPS: &str = "PRAGMA auto_vacuum = INCREMENTAL";
+
+/// What `PRAGMA auto_vacuum` answers for a file with steps, in a transaction. Outside of one it answers what it has seen last.
+pub(super) const INCREMENTAL: i64 = 2;
 
 /// Pause before another attempt while another process has a transaction.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The connection must have no open transaction.
+/// A step, in an open transaction that writes. Returns the number of steps that are left; `None` if the file has none.
+pub(super) fn step(connection: &Connection) -> Result<Option<u64>> {
+    if number(connection, "auto_vacuum")? != INCREMENTAL {
+        return Ok(None);
+    }
+    let sql = format!("PRAGMA incremental_vacuum({VACUUM_STEP_PAGES})");
+    let mut statement = connection.prepare(&sql).map_err(failure)?;
+    // Each step of the statement gives one page back.
+    let mut rows = statement.raw_query();
+    while rows.next().map_err(failure)?.is_some() {}
+    let free = number(connection, "freelist_count")?.cast_unsigned();
+    Ok(Some(free.div_ceil(VACUUM_STEP_PAGES)))
+}
+
+/// Writes the file anew. The connection must have no open transaction.
 #[tracing::instrument(skip_all)]
-pub(super) fn vacuum(
+pub(super) fn write_anew(
     connection: &mut Connection,
     deadline: Instant,
     goes_on: &GoesOn,
@@ -31,7 +55,7 @@ pub(super) fn vacuum(
     });
     let asked = mover.as_ref().map_or_else(|| goes_on.clone(), |mover| mover.asked_with(goes_on));
     let done =
-        interruptible(connection, &asked, |connection| written_anew(connection, deadline, goes_on));
+        interruptible(connection, &asked, |connection| run_vacuum(connection, deadline, goes_on));
     drop((asked, mover));
     done.map_err(|error| if goes_on() { error } else { Error::closed() })?;
     // The file shrinks once the log is moved into it. If readers prevent that now, a later
@@ -40,10 +64,11 @@ pub(super) fn vacuum(
     if let Err(error) = emptied {
         tracing::debug!(%error, "checkpoint after a vacuum");
     }
-    Ok(Vacuumed { before_bytes, after_bytes: bytes(connection)? })
+    Ok(Vacuumed { before_bytes, after_bytes: bytes(connection)?, steps_left: 0 })
 }
 
-fn written_anew(connection: &Connection, deadline: Instant, goes_on: &GoesOn) -> Result<()> {
+fn run_vacuum(connection: &Connection, deadline: Instant, goes_on: &GoesOn) -> Result<()> {
+    connection.execute_batch(ENABLE_STEPS).map_err(failure)?;
     loop {
         match connection.execute_batch("VACUUM").map_err(failure) {
             Err(error)
@@ -56,10 +81,86 @@ fn written_anew(connection: &Connection, deadline: Instant, goes_on: &GoesOn) ->
     }
 }
 
-fn bytes(connection: &Connection) -> Result<u64> {
-    let number = |name| {
-        let read = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        read.map(|n| u64::try_from(n).unwrap_or(0)).map_err(failure)
-    };
-    Ok(number("page_count")? * number("page_size")?)
+/// Bytes of the database.
+pub(super) fn bytes(connection: &Connection) -> Result<u64> {
+    let (pages, page) = (number(connection, "page_count")?, number(connection, "page_size")?);
+    Ok(u64::try_from(pages * page).unwrap_or(0))
+}
+
+fn number(connection: &Connection, pragma: &str) -> Result<i64> {
+    connection.pragma_query_value(None, pragma, |row| row.get(0)).map_err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sqlite::fresh;
+    use crate::{Engine, Maintenance, Writer};
+
+    const BUSY: Duration = Duration::from_secs(60);
+    const FULL: &str = "
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO kv SELECT unhex('02' || hex(printf('%08d', i * 7919 % 20000)) || '00'), zeroblob(100), 3, 0, 0, -1 FROM n;
+        DELETE FROM kv WHERE k >= unhex('02' || hex('00004000') || '00');
+    ";
+
+    fn free(connection: &Connection) -> i64 {
+        number(connection, "freelist_count").unwrap()
+    }
+
+    fn has_steps(connection: &Connection) -> bool {
+        let sql =
+            "SELECT (SELECT auto_vacuum FROM pragma_auto_vacuum) FROM data_version WHERE k = 0";
+        connection
+            .query_row(sql, [], |row| row.get(0))
+            .map(|mode: i64| mode == INCREMENTAL)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_vacuum_gives_pages_back_in_steps_between_which_others_write() {
+        let (engine, folder) = fresh();
+        let other = Connection::open(folder.path().join("kv")).unwrap();
+        assert!(has_steps(&other));
+        other.execute_batch(FULL).unwrap();
+        let (goes_on, ended): (GoesOn, GoesOn) = (Arc::new(|| true), Arc::new(|| false));
+        let mut writer = engine.writer().unwrap();
+        let deadline = || Instant::now() + BUSY;
+        let before = free(&other);
+        let refused = writer.vacuum(deadline(), &ended).map_err(|error| error.kind());
+        assert_eq!((refused, free(&other)), (Err(Kind::Closed), before));
+        let mut steps = Vec::new();
+        loop {
+            let step = writer.vacuum(deadline(), &goes_on).unwrap();
+            assert!(step.after_bytes < step.before_bytes, "{step:?}");
+            steps.push(step.steps_left);
+            other
+                .execute("UPDATE kv SET v = zeroblob(101) WHERE k = (SELECT min(k) FROM kv)", [])
+                .unwrap();
+            if step.steps_left == 0 {
+                break;
+            }
+        }
+        assert!(steps.len() > 2 && steps.windows(2).all(|two| two[0] == two[1] + 1), "{steps:?}");
+        assert_eq!(free(&other), 0);
+        let count: i64 = other.query_row("SELECT count(*) FROM kv", [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 4000);
+        assert_eq!(engine.check(100, &goes_on).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_without_steps_has_them_once_it_was_written_anew() {
+        let (engine, folder) = fresh();
+        let other = Connection::open(folder.path().join("kv")).unwrap();
+        other.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+        assert!(!has_steps(&other));
+        other.execute_batch(FULL).unwrap();
+        let goes_on: GoesOn = Arc::new(|| true);
+        let done = engine.writer().unwrap().vacuum(Instant::now() + BUSY, &goes_on).unwrap();
+        assert!(done.steps_left == 0 && done.after_bytes < done.before_bytes, "{done:?}");
+        assert_eq!((free(&other), has_steps(&other)), (0, true));
+    }
 }

@@ -15,8 +15,8 @@ pub(super) fn checkpoint(_frame: &[u8], Call { store, reply, .. }: Call) {
 }
 
 /// Frame: u8 whether to count. Answer: u8 whether it was counted, f64 entries, f64 bytes of the
-/// database, of the log, of a page, f64 free pages, stamp(20) of the last commit; then for each
-/// background part that fails, to the end: sized name, f64 since when, error record.
+/// database, of the log, of a page, f64 free pages, f64 whether a vacuum has steps, stamp(20) of the last commit;
+/// then for each background part that fails, to the end: sized name, f64 since when, error record.
 pub(super) fn stats(frame: &[u8], call: Call) {
     let patience = call.patience("kv.stats");
     let Call { store, reply, .. } = call;
@@ -27,7 +27,7 @@ pub(super) fn stats(frame: &[u8], call: Call) {
         let mut out = vec![u8::from(entries.is_some())];
         let sizes = [stats.database_bytes, stats.log_bytes, stats.page_bytes];
         let numbers = [entries.unwrap_or(0)].into_iter().chain(sizes);
-        for number in numbers.chain([stats.free_pages]) {
+        for number in numbers.chain([stats.free_pages, stats.vacuums_in_steps.into()]) {
             out.extend((number as f64).to_le_bytes());
         }
         out.extend(stats.stamp.hex());

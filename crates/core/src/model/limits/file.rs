@@ -38,6 +38,9 @@ pub const WAL_KEPT_BYTES: u32 = 16 * 1024 * 1024;
 /// their snapshots. It doubles with each failed attempt.
 pub const WAL_RESTART_WAIT_MS: u64 = 50;
 
+/// Pages of 4 KiB that a step of a vacuum gives back. Moving so many takes a few milliseconds.
+pub const VACUUM_STEP_PAGES: u64 = 128;
+
 /// How often that wait is doubled.
 pub const WAL_RESTART_DOUBLINGS_MAX: u32 = 4;
 
