@@ -71,7 +71,9 @@ export function addMaintenanceCommands(program: Command): void {
 
   program
     .command("vacuum")
-    .description("give the free pages of the file back to the system; what is done stays after Ctrl-C")
+    .description(
+      "give the free pages of the file back to the system; what is done stays after Ctrl-C",
+    )
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();

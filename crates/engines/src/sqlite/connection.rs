@@ -12,11 +12,16 @@ use super::identity::log_of;
 use super::log_file;
 pub(super) use super::permissions::Access;
 use super::sealed::SealedFile;
-use super::vacuum;
 use openkv_core::model::{Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
 const PAUSE: Duration = Duration::from_millis(2);
+
+/// Gives a file without tables the incremental vacuum. Of a file without it that has tables, the next `VACUUM` does.
+pub(super) const ENABLE_VACUUM_STEPS: &str = "PRAGMA auto_vacuum = INCREMENTAL";
+
+/// What `PRAGMA auto_vacuum` answers for a file with steps, in a transaction. Outside of one it answers what it has seen last.
+pub(super) const VACUUM_HAS_STEPS: i64 = 2;
 
 /// Opens a connection in WAL mode, with the default page cache; `busy` is the wait for locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
@@ -58,7 +63,7 @@ fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Resul
     connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
     if access == Access::Write {
         if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
-            connection.execute_batch(vacuum::ENABLE_STEPS).map_err(failure)?;
+            connection.execute_batch(ENABLE_VACUUM_STEPS).map_err(failure)?;
         }
         use_log(&connection, busy)?;
         #[cfg(unix)]

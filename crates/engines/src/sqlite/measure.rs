@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, ffi};
 
+use super::connection::VACUUM_HAS_STEPS;
 use super::statement::Statement;
-use super::vacuum::INCREMENTAL;
 use super::values::stamp;
 use openkv_core::model::{Result, Stats};
 
@@ -51,7 +51,7 @@ impl Measure {
             page_bytes,
             free_pages,
             logged_bytes: number(4),
-            vacuums_in_steps: run.column_int(5) == INCREMENTAL,
+            vacuums_in_steps: run.column_int(5) == VACUUM_HAS_STEPS,
             stamp: stamp(run.column_int(3)),
         })
     }

@@ -56,7 +56,6 @@ mod spill;
 mod statement;
 mod unfinished;
 mod unopened;
-mod vacuum;
 mod value_index;
 mod values;
 mod wal_index;

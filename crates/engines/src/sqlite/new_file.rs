@@ -32,9 +32,10 @@ mod linux {
 
     use rusqlite::Connection;
 
+    use super::super::connection::ENABLE_VACUUM_STEPS;
     use super::super::errors::failure;
     use super::super::identity::beside;
-    use super::super::{layout, vacuum};
+    use super::super::layout;
     use openkv_core::model::{Encoding, Error, Result};
 
     /// The permissions of SQLite's new files, before the umask.
@@ -116,7 +117,7 @@ mod linux {
     impl Image {
         fn new(encoding: Encoding) -> Result<Self> {
             let mut memory = Connection::open_in_memory().map_err(failure)?;
-            memory.execute_batch(vacuum::ENABLE_STEPS).map_err(failure)?;
+            memory.execute_batch(ENABLE_VACUUM_STEPS).map_err(failure)?;
             layout::prepare(&mut memory, false, Some(encoding))?;
             let set_number = "UPDATE data_version SET seq = ?1 WHERE k = 1";
             memory.execute(set_number, [NUMBER]).map_err(failure)?;

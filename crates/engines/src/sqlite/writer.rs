@@ -1,6 +1,7 @@
 //! The only writing connection of a process.
 
 mod rest;
+mod vacuum;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -22,7 +23,6 @@ use super::messages::Messages;
 use super::publisher::Publisher;
 use super::rows::Rows;
 use super::statement::Statement;
-use super::vacuum;
 use crate::replication::extent::{Beginning, FOR_FEEDS};
 use crate::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
@@ -260,11 +260,6 @@ impl SqliteWriter {
     /// Makes the next transaction load the log and the indexes again.
     pub(super) fn forget_features(&mut self) {
         self.features = UNSEEN;
-    }
-
-    /// Writes the whole file anew, without free pages and in the order of its tables.
-    pub(super) fn write_anew(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
-        vacuum::write_anew(&mut self.connection, deadline, goes_on)
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -590,29 +585,7 @@ impl Writer for SqliteWriter {
     }
 
     fn vacuum(&mut self, deadline: Instant, goes_on: &GoesOn) -> Result<Vacuumed> {
-        if !goes_on() {
-            return Err(Error::closed());
-        }
-        // A step that a crash takes back is done again by the next vacuum.
-        self.set_durable(false)?;
-        self.begin_transaction(deadline)?;
-        let before_bytes = vacuum::bytes(&self.connection)?;
-        let steps_left = match vacuum::step(&self.connection) {
-            Ok(Some(steps_left)) => steps_left,
-            done => {
-                self.roll_back();
-                done?;
-                return self.write_anew(deadline, goes_on);
-            }
-        };
-        self.end()?;
-        self.mind_log();
-        if steps_left == 0
-            && let Err(error) = self.empty_log()
-        {
-            tracing::debug!(%error, "emptying the log after a vacuum");
-        }
-        Ok(Vacuumed { before_bytes, after_bytes: vacuum::bytes(&self.connection)?, steps_left })
+        self.give_pages_back(deadline, goes_on)
     }
 
     #[tracing::instrument(skip_all)]

@@ -8,24 +8,62 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::errors::failure;
-use super::interrupt::interruptible;
-use super::log_mover::LogMover;
+use super::super::connection::{ENABLE_VACUUM_STEPS, VACUUM_HAS_STEPS};
+use super::super::errors::failure;
+use super::super::interrupt::interruptible;
+use super::super::log_mover::LogMover;
+use super::SqliteWriter;
 use crate::GoesOn;
 use openkv_core::model::{Error, Kind, Result, VACUUM_STEP_PAGES, Vacuumed};
-
-/// Gives a file without tables the incremental vacuum. Of a file without it that has tables, the next `VACUUM` does.
-pub(super) const ENABLE_STEPS: &str = "PRAGMA auto_vacuum = INCREMENTAL";
-
-/// What `PRAGMA auto_vacuum` answers for a file with steps, in a transaction. Outside of one it answers what it has seen last.
-pub(super) const INCREMENTAL: i64 = 2;
 
 /// Pause before another attempt while another process has a transaction.
 const PAUSE: Duration = Duration::from_millis(5);
 
+impl SqliteWriter {
+    /// Writes the whole file anew, without free pages and in the order of its tables.
+    pub(in super::super) fn write_anew(
+        &mut self,
+        deadline: Instant,
+        goes_on: &GoesOn,
+    ) -> Result<Vacuumed> {
+        write_anew(&mut self.connection, deadline, goes_on)
+    }
+
+    /// One step of a vacuum, or the whole file anew where there are none.
+    pub(super) fn give_pages_back(
+        &mut self,
+        deadline: Instant,
+        goes_on: &GoesOn,
+    ) -> Result<Vacuumed> {
+        if !goes_on() {
+            return Err(Error::closed());
+        }
+        // A step that a crash takes back is done again by the next vacuum.
+        self.set_durable(false)?;
+        let before_bytes = bytes(&self.connection)?;
+        self.begin_transaction(deadline)?;
+        let steps_left = match step(&self.connection) {
+            Ok(Some(steps_left)) => steps_left,
+            done => {
+                self.roll_back();
+                done?;
+                return self.write_anew(deadline, goes_on);
+            }
+        };
+        self.end()?;
+        self.mind_log();
+        if steps_left == 0
+            && let Err(error) = self.log_length.empty(&self.connection)
+        {
+            tracing::debug!(%error, "emptying the log after a vacuum");
+        }
+        Ok(Vacuumed { before_bytes, after_bytes: bytes(&self.connection)?, steps_left })
+    }
+}
+
 /// A step, in an open transaction that writes. Returns the number of steps that are left; `None` if the file has none.
-pub(super) fn step(connection: &Connection) -> Result<Option<u64>> {
-    if number(connection, "auto_vacuum")? != INCREMENTAL {
+fn step(connection: &Connection) -> Result<Option<u64>> {
+    if number(connection, "auto_vacuum")? != VACUUM_HAS_STEPS {
         return Ok(None);
     }
     let sql = format!("PRAGMA incremental_vacuum({VACUUM_STEP_PAGES})");
@@ -39,7 +77,7 @@ pub(super) fn step(connection: &Connection) -> Result<Option<u64>> {
 
 /// Writes the file anew. The connection must have no open transaction.
 #[tracing::instrument(skip_all)]
-pub(super) fn write_anew(
+fn write_anew(
     connection: &mut Connection,
     deadline: Instant,
     goes_on: &GoesOn,
@@ -68,7 +106,7 @@ pub(super) fn write_anew(
 }
 
 fn run_vacuum(connection: &Connection, deadline: Instant, goes_on: &GoesOn) -> Result<()> {
-    connection.execute_batch(ENABLE_STEPS).map_err(failure)?;
+    connection.execute_batch(ENABLE_VACUUM_STEPS).map_err(failure)?;
     loop {
         match connection.execute_batch("VACUUM").map_err(failure) {
             Err(error)
@@ -82,7 +120,7 @@ fn run_vacuum(connection: &Connection, deadline: Instant, goes_on: &GoesOn) -> R
 }
 
 /// Bytes of the database.
-pub(super) fn bytes(connection: &Connection) -> Result<u64> {
+fn bytes(connection: &Connection) -> Result<u64> {
     let (pages, page) = (number(connection, "page_count")?, number(connection, "page_size")?);
     Ok(u64::try_from(pages * page).unwrap_or(0))
 }
@@ -116,7 +154,7 @@ mod tests {
             "SELECT (SELECT auto_vacuum FROM pragma_auto_vacuum) FROM data_version WHERE k = 0";
         connection
             .query_row(sql, [], |row| row.get(0))
-            .map(|mode: i64| mode == INCREMENTAL)
+            .map(|mode: i64| mode == VACUUM_HAS_STEPS)
             .unwrap()
     }
 
