@@ -1,10 +1,10 @@
 // `node bench/bucket.mjs`: a database in an object store beside one in a file, beside a program that reads, replaces
-// conditionally and retries, and beside SlateDB. The store is an S3-compatible server in memory (bench/bucket/store.mjs), so
-// that what it takes itself is small; each request "at 20 ms" goes through a way that delays it by 10 ms in either
+// conditionally and retries, and beside SlateDB. The store is an S3-compatible server in memory
+// (__test__/kit/object-store.mjs), so that what it takes itself is small; each request "at 20 ms" goes through a way that delays it by 10 ms in either
 // direction. A second column is a folder used as an object store, whose objects are synced.
 //
 // Arguments: --quick (a tenth of the entries, shorter, no idle lease), --rounds N (default 3), --seconds S of each
-// measurement (default 2), --only WORDS (rows whose names have one of these, by commas), --moto (a server of moto instead),
+// measurement (default 2), --only WORDS (rows whose names have one of these, by commas),
 // --dir DIRECTORY (default: bench/.data). SlateDB takes part once `cargo build --release --manifest-path
 // bench/slatedb/Cargo.toml` has built it. Measures the addon that is built: run `npm run build:addon -- --profile
 // release` before.
@@ -18,7 +18,7 @@ import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { createBucket, environment, startMoto } from "../__test__/kit/s3.mjs";
+import { environment } from "../__test__/kit/s3.mjs";
 import { DEFAULT_DIRECTORY, dataDirectory, machineLine } from "./machine.mjs";
 import { median, quantile } from "./measure.mjs";
 import { short } from "./report.mjs";
@@ -30,7 +30,6 @@ const { values: options } = parseArgs({
     rounds: { type: "string" },
     seconds: { type: "string" },
     only: { type: "string" },
-    moto: { type: "boolean", default: false },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
   },
 });
@@ -67,11 +66,6 @@ const inFolder = () =>
 const inFile = () => join(directory, `${place()}.sqlite3`);
 
 async function startStore() {
-  if (options.moto) {
-    const { child: moto, port } = await startMoto();
-    await createBucket(port);
-    return { port, stop: () => moto.kill() };
-  }
   const store = await child(at("bucket/store.mjs"), {});
   return { port: store.first, stop: () => store.process.disconnect() };
 }
@@ -106,7 +100,7 @@ function ask(port, method, path, body, headers = {}) {
         port,
         method,
         path,
-        headers: { ...authorization, ...headers },
+        headers,
         agent: agents,
       },
       async (answer) => {
@@ -120,10 +114,6 @@ function ask(port, method, path, body, headers = {}) {
     sent.end(body);
   });
 }
-/** Moto wants to see one, and checks nothing. */
-const authorization = {
-  authorization: "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/s3/aws4_request",
-};
 
 /** PUTs of new objects, some in flight: how many a second, and how long one takes. */
 async function puts(port, inFlight) {
