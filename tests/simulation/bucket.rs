@@ -7,6 +7,7 @@
 
 mod answers;
 mod checks;
+mod merging;
 mod store;
 
 use std::cmp::Reverse;
@@ -50,6 +51,8 @@ struct Leading {
     held: Vec<u64>,
     tickets: u64,
     snapshot_at: u64,
+    /// The first number that is not copied, once a listing of snapshots has told.
+    merge_from: Option<u64>,
     deposed: bool,
     /// The end of the log when each batch was sent.
     firsts: BTreeMap<u64, u64>,
@@ -555,7 +558,9 @@ impl World {
                 }
                 process.walking = true;
                 let next = process.copy.position.next;
-                self.ask(at, Ask::Read(next));
+                // How far behind it is decides; here it is chance.
+                let ask = if self.rng.below(4) == 0 { Ask::ListMerged } else { Ask::Read(next) };
+                self.ask(at, ask);
             }
             Doing::Leading(leading) => {
                 let next = leading.window.position().next;
@@ -575,6 +580,8 @@ impl World {
                     self.ask(at, Ask::Snapshot(mark, copy));
                 } else if self.rng.below(8) == 0 {
                     self.ask(at, Ask::List);
+                } else {
+                    self.copy_log(at);
                 }
                 self.give_up(at);
             }

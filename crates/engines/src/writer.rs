@@ -1,6 +1,6 @@
 //! The writer of a database.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::no_messages::no_queues;
 use super::{
@@ -15,7 +15,7 @@ use openkv_core::model::{
 /// Writes to a database.
 ///
 /// Several batches can be under way at once. Then the store calls only [`Writer::begin`],
-/// [`Writer::has_room`] and [`Writer::ended`], and each new batch has writes and nothing else. All
+/// [`Writer::has_room`], [`Writer::lingers`] and [`Writer::ended`], and each new batch has writes and nothing else. All
 /// other work, and all other methods, have the writer to themselves: the store waits for all
 /// outcomes before. Methods that change the database fail as [`Writer::begin`] does, the others with
 /// errors of the medium, and with those that they name.
@@ -42,6 +42,11 @@ pub trait Writer: Send + Indexer {
     /// Whether a further batch may begin. `true` while none is under way.
     fn has_room(&self) -> bool {
         true
+    }
+
+    /// How long a batch whose first write came at `since` still waits for other writes to join it.
+    fn lingers(&self, _since: Instant) -> Duration {
+        Duration::ZERO
     }
 
     /// The outcome of the oldest batch under way, once it is known, with the errors of

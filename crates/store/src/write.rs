@@ -232,6 +232,12 @@ impl<W: Writer> WriterThread<W> {
     fn drain(&mut self, waiting: &mut Waiting) -> Next {
         let now_ms = self.write_queue.env.now_ms();
         self.mind_the_clock(&mut waiting.consumers, now_ms);
+        if let Some(time) = self.lingers(waiting).filter(|_| !self.has_work_alone(waiting, now_ms))
+        {
+            let due = self.next_ms(&waiting.consumers).map(|at| at.saturating_sub(now_ms));
+            let due = due.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+            return Next::Rest(Rest::For(due.map_or(time, |due| time.min(due))));
+        }
         if !waiting.submissions.is_empty() || self.has_work_alone(waiting, now_ms) {
             return Next::Work(Box::new(self.take(waiting, now_ms)));
         }
@@ -261,6 +267,12 @@ impl<W: Writer> WriterThread<W> {
             || waiting.nudged;
         let due = || self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
         asked || (!waiting.closing && (waiting.consumers.is_asked() || due()))
+    }
+
+    /// How long the writes that wait let others join them; `None` if they go now, or there are none.
+    fn lingers(&self, waiting: &Waiting) -> Option<Duration> {
+        let first = waiting.submissions.first().filter(|_| !waiting.closing)?;
+        Some(self.writer.lingers(first.since)).filter(|time| !time.is_zero())
     }
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> RoundWork {

@@ -17,6 +17,8 @@ interface Status {
   snapshots: number;
   logObjects: number;
   logBytes: number;
+  mergedObjects: number;
+  mergedBytes: number;
   openingObjects: number;
   openingBytes: number;
 }
@@ -25,6 +27,7 @@ interface Verified {
   snapshots: number;
   logObjects: number;
   voidObjects: number;
+  mergedObjects: number;
   versionstamp: string;
   findings: string[];
 }
@@ -38,7 +41,9 @@ export function addBucketCommands(program: Command): void {
 
   bucket
     .command("status")
-    .description("print the leader, the newest snapshot, the log, and what an opening reads")
+    .description(
+      "print the leader, the newest snapshot, the log with its merged copies, and what an opening reads",
+    )
     .argument("<url>", URL)
     .action(async (url: string, _: unknown, command: Command) => {
       const status = await runArchiveJob<Status>({ kind: "bucketStatus", url });
@@ -48,7 +53,7 @@ export function addBucketCommands(program: Command): void {
   bucket
     .command("verify")
     .description(
-      "read all snapshots and the log, and check every hash; exit code 1 if there are findings",
+      "read all snapshots, the log and its merged copies, and check every hash; exit code 1 if there are findings",
     )
     .argument("<url>", URL)
     .action(async (url: string, _: unknown, command: Command) => {

@@ -31,7 +31,7 @@ impl World {
             }
             (Ask::Read(number), Doing::Leading(_)) => self.ask(at, Ask::Read(number)),
             (Ask::ReadLease, Doing::Leading(leading)) => leading.renewing = false,
-            (Ask::Read(_) | Ask::List, _) => process.walking = false,
+            (Ask::Read(_) | Ask::List | Ask::ListMerged, _) => process.walking = false,
             _ => {}
         }
     }
@@ -49,6 +49,8 @@ impl World {
             (Ask::Lease(_, lease), Told::Replaced(number)) => {
                 self.replaced(at, began, lease, number)
             }
+            (Ask::ReadAll(..), Told::Objects(found)) => self.merge(at, found),
+            (Ask::ListMerged, Told::Merged(listed)) => self.listed_merged(at, &listed),
             (Ask::List, Told::Listed(marks, newest)) => self.listed(at, began, marks, newest),
             _ => {}
         }
@@ -86,6 +88,7 @@ impl World {
                     held: Vec::new(),
                     tickets: 0,
                     snapshot_at: position.next,
+                    merge_from: None,
                     deposed: false,
                     firsts: BTreeMap::new(),
                     sent: BTreeMap::new(),
@@ -237,9 +240,11 @@ impl World {
             }
         }
         let process = &mut self.processes[at];
-        match &process.doing {
+        match &mut process.doing {
             Doing::Leading(leading) => {
                 let next = leading.window.position().next;
+                let start = marks.last().map_or(0, |mark| mark.number + 1);
+                leading.merge_from = Some(leading.merge_from.map_or(start, |from| from.max(start)));
                 let (last, old) = process.deletion.look(&marks, next, clock, LEASE_MS);
                 if last.is_some() || !old.is_empty() {
                     self.ask(at, Ask::Delete(last, old));

@@ -34,6 +34,11 @@ impl World {
         }
         let newest = self.store.snapshots.values().last().map(|(copy, _)| copy.clone());
         let mut fresh = newest.unwrap_or_default();
+        let merged: Vec<_> =
+            self.store.merged.iter().map(|(merged, (bytes, _))| (*merged, bytes.clone())).collect();
+        if !fresh.take_merged(&merged) {
+            self.fails(14, "a merged object cannot be read");
+        }
         while let Some(bytes) = self.store.log.get(&fresh.position.next) {
             let Ok((entry, content, digest)) = decode(bytes) else { break };
             fresh.take(&entry, content, digest);

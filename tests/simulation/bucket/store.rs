@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use openkv::chain::{Digest, Entry, Mark, Position, Standing, decode};
+use openkv::chain::{Digest, Entry, Mark, Merged, Position, Standing, cover, decode, unmerge};
 
 /// A request to the store.
 #[derive(Clone)]
@@ -15,6 +15,11 @@ pub(super) enum Ask {
     /// Lists the snapshots and reads the newest one.
     List,
     Snapshot(Mark, Copy),
+    /// Reads the objects of the log with these numbers.
+    ReadAll(u64, u64),
+    Merge(Merged, Vec<u8>),
+    /// Lists the merged objects and reads them.
+    ListMerged,
     Delete(Option<u64>, Vec<Mark>),
 }
 
@@ -29,6 +34,8 @@ pub(super) enum Told {
     Lease(u64, Option<LeaseText>),
     Replaced(Option<u64>),
     Listed(Vec<Mark>, Option<(Mark, Copy)>),
+    Objects(Vec<Option<Vec<u8>>>),
+    Merged(Vec<(Merged, Vec<u8>)>),
     Done,
 }
 
@@ -55,6 +62,24 @@ impl Copy {
         }
         standing
     }
+
+    /// Repeats what merged objects have behind the place. `false` if one of them cannot be read.
+    pub(super) fn take_merged(&mut self, listed: &[(Merged, Vec<u8>)]) -> bool {
+        let names: Vec<_> = listed.iter().map(|(merged, _)| (*merged, 0)).collect();
+        for (merged, _) in cover(self.position.next, &names) {
+            let found = listed.iter().find(|(name, _)| *name == merged);
+            let Some(Ok(objects)) = found.map(|(name, bytes)| unmerge(name, bytes)) else {
+                return false;
+            };
+            for bytes in objects {
+                let Ok((entry, content, digest)) = decode(bytes) else { return false };
+                if entry.number == self.position.next {
+                    self.take(&entry, content, digest);
+                }
+            }
+        }
+        true
+    }
 }
 
 #[derive(Default)]
@@ -66,6 +91,8 @@ pub(super) struct Store {
     pub(super) lease_number: u64,
     /// Snapshots, and since when listings have them.
     pub(super) snapshots: BTreeMap<Mark, (Copy, u64)>,
+    /// Merged objects, and since when listings have them.
+    pub(super) merged: BTreeMap<Merged, (Vec<u8>, u64)>,
 }
 
 impl Store {
@@ -95,8 +122,20 @@ impl Store {
                 self.snapshots.entry(mark).or_insert((copy, now + lag));
                 Told::Done
             }
+            Ask::ReadAll(first, last) => {
+                Told::Objects((first..=last).map(|number| self.log.get(&number).cloned()).collect())
+            }
+            Ask::Merge(merged, bytes) => {
+                self.merged.entry(merged).or_insert((bytes, now + lag));
+                Told::Done
+            }
+            Ask::ListMerged => {
+                let listed = self.merged.iter().filter(|(_, (_, since))| *since <= now);
+                Told::Merged(listed.map(|(merged, (bytes, _))| (*merged, bytes.clone())).collect())
+            }
             Ask::Delete(last, marks) => {
                 if let Some(last) = last {
+                    self.merged.retain(|merged, _| merged.last > last);
                     self.log.retain(|number, _| *number > last);
                 }
                 self.snapshots.retain(|mark, _| !marks.contains(mark));

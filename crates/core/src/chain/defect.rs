@@ -33,11 +33,13 @@ pub enum ChainDefect {
     RefusesOpen,
     /// A repeated write with an id commits again under another leader.
     ForgetsIds,
+    /// Objects are merged that were sent, and may not be in the log.
+    MergesUnconfirmed,
 }
 
 impl ChainDefect {
     /// Every defect.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::AnswersWhenSent,
         Self::AnswersOutOfOrder,
         Self::AcknowledgesVoid,
@@ -53,6 +55,7 @@ impl ChainDefect {
         Self::AppliesBehindGap,
         Self::RefusesOpen,
         Self::ForgetsIds,
+        Self::MergesUnconfirmed,
     ];
 }
 

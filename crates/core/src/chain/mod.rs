@@ -5,7 +5,7 @@
 //! object by the same rule ([`Position::take`]), so that all of them see the same chain, whatever late
 //! writes of a former leader land where.
 //!
-//! Duty: judge objects; number the batches of a leader and say when each is in the chain; count leases; say
+//! Duty: judge objects; make and read merged copies of them, and say which; number the batches of a leader and say when each is in the chain; count leases; say
 //! which objects no reader needs.
 //! Invariant: a batch is answered only when every object up to its own exists and it is valid there. A leader
 //! answers only in the first half of a lease, counted from the start of its last renewal by its own clock, and
@@ -15,6 +15,7 @@
 mod defect;
 mod deletion;
 mod lease;
+mod merged;
 mod object;
 mod position;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod window;
 pub use defect::ChainDefect;
 pub use deletion::{Deletion, Mark};
 pub use lease::{EndWatch, LeaseState, LeaseWatch, Tenure};
+pub use merged::{Merged, Merging, cover, covers, next_merge, unmerge};
 pub use object::{Digest, Entry, EntryKind, decode, encode};
 pub use position::{Position, Standing};
 pub use window::{Step, Window};

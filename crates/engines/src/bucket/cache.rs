@@ -29,8 +29,12 @@ const ZSTD_LEVEL: i32 = 3;
 /// The place that the file has reached.
 pub(super) struct Prepared {
     pub(super) position: Position,
+    /// The time of the last batch in the file.
+    pub(super) at_ms: i64,
     /// A look that began at this time, by the clock of the process, has found no snapshot behind it.
     pub(super) listed_ms: u64,
+    /// The file was made now, so that the log behind it may be long.
+    pub(super) is_fresh: bool,
 }
 
 /// A folder that this process has.
@@ -100,20 +104,21 @@ impl Cache {
         let mut fault = None;
         for _ in 0..crate::objects::READS {
             let listed_ms = now_ms();
-            let at = |position| Prepared { position, listed_ms };
+            let at =
+                |(position, at_ms), is_fresh| Prepared { position, at_ms, listed_ms, is_fresh };
             let snapshots = objects.snapshots()?;
             let newest = snapshots.last().copied();
-            if let Some((engine, position)) = self.kept(objects, database, newest)? {
-                return Ok((engine, at(position)));
+            if let Some((engine, place)) = self.kept(objects, database, newest)? {
+                return Ok((engine, at(place, false)));
             }
             self.remove()?;
             match newest.map(|mark| self.restore(objects, database, mark)).transpose() {
-                Ok(Some((engine, position))) => return Ok((engine, at(position))),
+                Ok(Some((engine, place))) => return Ok((engine, at(place, true))),
                 Ok(None) => {
                     let (engine, _) = open(&self.file())?;
-                    let start = Position::default();
-                    engine.writer()?.set_mark(&encode(database, &start))?;
-                    return Ok((engine, at(start)));
+                    let start = (Position::default(), i64::MIN);
+                    engine.writer()?.set_mark(&encode(database, &start.0, start.1))?;
+                    return Ok((engine, at(start, true)));
                 }
                 // It may have been deleted meanwhile, or it is damaged: another look tells.
                 Err(error) => fault = Some(error),
@@ -128,11 +133,13 @@ impl Cache {
         objects: &Objects,
         database: &[u8; 16],
         newest: Option<Mark>,
-    ) -> Result<Option<(SqliteEngine, Position)>> {
+    ) -> Result<Option<(SqliteEngine, Place)>> {
         if !self.file().exists() {
             return Ok(None);
         }
-        let Ok((engine, Some((of, position)))) = open(&self.file()) else { return Ok(None) };
+        let Ok((engine, Some((of, position, at_ms)))) = open(&self.file()) else {
+            return Ok(None);
+        };
         let last = position.next.checked_sub(1);
         let is_known = match last {
             _ if of != *database => false,
@@ -144,7 +151,7 @@ impl Cache {
         };
         // What the newest snapshot contains may be deleted.
         if is_known && newest.is_none_or(|mark| position.next > mark.number) {
-            return Ok(Some((engine, position)));
+            return Ok(Some((engine, (position, at_ms))));
         }
         tracing::debug!("the cache is no beginning of the database; it is restored");
         Ok(None)
@@ -175,7 +182,7 @@ impl Cache {
         objects: &Objects,
         database: &[u8; 16],
         mark: Mark,
-    ) -> Result<(SqliteEngine, Position)> {
+    ) -> Result<(SqliteEngine, Place)> {
         let name = snapshot_name(mark);
         let unfinished = self.folder.join("restoring");
         download(&objects.target, &name, &unfinished)?;
@@ -183,12 +190,12 @@ impl Cache {
         std::fs::rename(&unfinished, &file).map_err(|error| failed(&file, &error))?;
         let damaged = || Error::corrupt(format!("{}/{name} is damaged", objects.target.name()));
         match open(&file)? {
-            (engine, Some((of, position)))
+            (engine, Some((of, position, at_ms)))
                 if of == *database
                     && position.version == mark.version
                     && position.next == mark.number + 1 =>
             {
-                Ok((engine, position))
+                Ok((engine, (position, at_ms)))
             }
             _ => Err(damaged()),
         }
@@ -213,7 +220,7 @@ impl Cache {
     ) -> Result<Option<Mark>> {
         drop(std::fs::remove_file(copy));
         engine.backup(copy, &mut |_, _| true)?;
-        let Some((_, position)) = open(copy)?.1 else {
+        let Some((_, position, _)) = open(copy)?.1 else {
             return Err(Error::internal(
                 "a copy of a database in an object store without its place",
             ));
@@ -259,7 +266,9 @@ fn create_private(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir(folder)
 }
 
-type Opened = (SqliteEngine, Option<([u8; 16], Position)>);
+/// How far a file is, and the time of its last batch.
+type Place = (Position, i64);
+type Opened = (SqliteEngine, Option<([u8; 16], Position, i64)>);
 
 /// Opens a file and reads its place in the chain; `None` if it has none, or was written by others.
 fn open(path: &Path) -> Result<Opened> {
@@ -268,34 +277,37 @@ fn open(path: &Path) -> Result<Opened> {
     let mark = writer.mark()?;
     let version = writer.last_commit()?;
     let place =
-        mark.as_deref().and_then(decode).filter(|(_, position)| position.version == version);
+        mark.as_deref().and_then(decode).filter(|(_, position, _)| position.version == version);
     drop(writer);
     Ok((engine, place))
 }
 
-/// The bytes of a place: the database, the next number, epoch and version, little-endian, and the digest.
-pub(super) fn encode(database: &[u8; 16], position: &Position) -> Vec<u8> {
+/// The bytes of a place: the database, the next number, epoch and version, little-endian, the digest, and the time of
+/// the last batch.
+pub(super) fn encode(database: &[u8; 16], position: &Position, at_ms: i64) -> Vec<u8> {
     let mut bytes = database.to_vec();
     for number in [position.next, position.epoch, position.version] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
     bytes.extend_from_slice(&position.digest);
+    bytes.extend_from_slice(&at_ms.to_le_bytes());
     bytes
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Option<([u8; 16], Position)> {
+pub(super) fn decode(bytes: &[u8]) -> Option<([u8; 16], Position, i64)> {
     let (database, rest) = bytes.split_first_chunk()?;
     let (next, rest) = rest.split_first_chunk()?;
     let (epoch, rest) = rest.split_first_chunk()?;
     let (version, rest) = rest.split_first_chunk()?;
+    let (digest, at_ms) = rest.split_first_chunk()?;
     let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
     let position = Position {
         next: number(next),
         epoch: number(epoch),
         version: number(version),
-        digest: rest.try_into().ok()?,
+        digest: *digest,
     };
-    Some((*database, position))
+    Some((*database, position, i64::from_le_bytes(at_ms.try_into().ok()?)))
 }
 
 /// Compresses a file. The SHA-256 of the compressed bytes is behind them.

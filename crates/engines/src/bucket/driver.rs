@@ -9,13 +9,13 @@ use parking_lot::MutexGuard;
 use super::Local;
 use super::cache::{Prepared, encode};
 use super::lead::{Lead, LeadMode, Leading, Role, State};
-use super::objects::{FoundLease, Identity, Object};
+use super::objects::{FoundLease, Identity, Object, next_count};
 use super::publisher::segment_of;
 use super::snapshots::Snapshots;
 use crate::ExternalCommits;
 use crate::objects::Created;
 use openkv_core::chain::{
-    EndWatch, EntryKind, LeaseState, LeaseWatch, Position, Standing, Tenure, Window,
+    EndWatch, EntryKind, LeaseState, LeaseWatch, Position, Standing, Tenure, Window, cover,
     encode as encode_object,
 };
 use openkv_core::model::{
@@ -34,6 +34,8 @@ pub(super) struct Driver {
     /// The next look at the lease of another process, by the clock of `lead`.
     lease_look_ms: u64,
     end: EndWatch,
+    /// The log behind the place may be long.
+    is_far: bool,
     used_ms: u64,
     /// The store was found to have conditional writes.
     is_probed: bool,
@@ -75,6 +77,7 @@ impl Driver {
             watch: LeaseWatch::default(),
             lease_look_ms: 0,
             end,
+            is_far: place.is_fresh,
             used_ms: 0,
             is_probed: false,
             snapshots: Snapshots::default(),
@@ -218,26 +221,62 @@ impl Driver {
         self.catch_up()?;
         let (mut count, mut changes) = (1, Look::End);
         loop {
+            if std::mem::take(&mut self.is_far) && self.follow_merged()? {
+                changes = Look::Changes;
+            }
             let began_ms = self.lead.now_ms();
             let objects = self.lead.objects.objects(self.position.next, count)?;
             let is_end = objects.len() < count;
             if !objects.is_empty() {
                 changes = Look::Changes;
             }
-            let ended_ms = self.lead.now_ms();
-            if !self.end.trusts(ended_ms, self.lead.lease_ms) {
-                self.refuse_if_deleted()?;
-                self.end.found(ended_ms);
-            }
+            self.trust_what_was_read()?;
             if objects.is_empty() {
                 self.end.found(began_ms);
                 return Ok(changes);
             }
             let largest = objects.iter().map(|object| object.bytes).max().unwrap_or(0);
+            self.is_far = objects.len() == BUCKET_READS_AT_ONCE;
             self.take_all(objects)?;
             // The end itself is looked at alone, so that its absence is verified.
             count = if is_end { 1 } else { next_count(count, largest) };
         }
+    }
+
+    /// Repeats what merged objects have of the log behind the place, in requests for little more than one transaction
+    /// repeats. Whether there were any.
+    fn follow_merged(&mut self) -> Result<bool> {
+        let cover = cover(self.position.next, &self.lead.objects.merged()?);
+        let mut left = cover.as_slice();
+        while !left.is_empty() {
+            let mut bytes = 0;
+            let fits = left.iter().take(BUCKET_READS_AT_ONCE).take_while(|(_, size)| {
+                bytes += size;
+                bytes <= BUCKET_FOLLOW_BYTES as u64
+            });
+            let (now, later) = left.split_at(fits.count().max(1));
+            let last = now.last().map_or(0, |(merged, _)| merged.last);
+            let objects = self.lead.objects.unmerged(self.position.next, now)?;
+            self.trust_what_was_read()?;
+            if !objects.is_empty() {
+                self.take_all(objects)?;
+            }
+            if self.position.next <= last {
+                break;
+            }
+            left = later;
+        }
+        Ok(!cover.is_empty())
+    }
+
+    /// Fails if what was read by now may be the rest of a log that was deleted.
+    fn trust_what_was_read(&mut self) -> Result<()> {
+        let ended_ms = self.lead.now_ms();
+        if !self.end.trusts(ended_ms, self.lead.lease_ms) {
+            self.refuse_if_deleted()?;
+            self.end.found(ended_ms);
+        }
+        Ok(())
     }
 
     /// Judges objects behind the place, and repeats the batches among them, in transactions of bounded size.
@@ -276,7 +315,7 @@ impl Driver {
         let mut writer = self.local.writer.lock();
         if writer.last_commit()? > self.position.version {
             let mark = writer.mark()?.as_deref().and_then(super::cache::decode);
-            let (_, position) =
+            let (_, position, _) =
                 mark.ok_or_else(|| Error::corrupt("cache: the local copy has lost its place"))?;
             self.position = position;
         }
@@ -289,7 +328,9 @@ impl Driver {
         }
         let segments = batches.iter().map(|(versions, content)| segment_of(*versions, content));
         let segments = segments.collect::<Result<Vec<_>>>()?;
-        let mark = encode(&self.local.database, after);
+        let last_ms = segments.iter().map(|segment| segment.at_ms).max();
+        let at_ms = self.lead.at_ms(last_ms.unwrap_or(i64::MIN));
+        let mark = encode(&self.local.database, after, at_ms);
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
         let report = self.local.writer.lock().repeat_published(&segments, &mark, deadline)?;
         self.lead.tell(&ExternalCommits::Known { versions: report.versions, keys: report.touched });
@@ -486,13 +527,6 @@ impl Driver {
         }
         self.snapshots.finish();
     }
-}
-
-/// How many objects the next look asks for, after one for `count`, so that they weigh little more together than one
-/// transaction repeats.
-fn next_count(count: usize, largest: u64) -> usize {
-    let most = usize::try_from(largest.max(1)).map_or(1, |bytes| BUCKET_FOLLOW_BYTES / bytes);
-    (count * 2).min(BUCKET_READS_AT_ONCE).min(most).max(1)
 }
 
 #[cfg(test)]

@@ -2,15 +2,16 @@
 //!
 //! Never: a write, or a place in the lead.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::cache::Cache;
 use super::location::{self, Location};
-use super::objects::{Identity, Listed, Object, Objects};
+use super::objects::{Identity, Listed, Object, Objects, merged_name};
 use crate::{GoesOn, Maintenance as _};
-use openkv_core::chain::{Mark, Position, Standing};
+use openkv_core::chain::{Digest, Mark, Merged, Position, Standing, cover};
 use openkv_core::model::{
     BUCKET_FINDINGS_MAX, BUCKET_FOLLOW_BYTES, BUCKET_READS_AT_ONCE, Error, Kind, Result,
     Versionstamp,
@@ -38,7 +39,12 @@ pub struct BucketStatus {
     pub log_objects: usize,
     /// Their bytes.
     pub log_bytes: u64,
-    /// Objects that an opening without a cache reads: the newest snapshot and the log behind it.
+    /// Merged objects, which have copies of objects of the log.
+    pub merged_objects: usize,
+    /// Their bytes.
+    pub merged_bytes: u64,
+    /// Objects that an opening without a cache reads: the newest snapshot, the merged objects behind it, and the log behind
+    /// these.
     pub opening_objects: usize,
     /// Their bytes.
     pub opening_bytes: u64,
@@ -54,6 +60,8 @@ pub struct BucketVerified {
     pub log_objects: usize,
     /// Those among them that count for nothing, such as late writes of a former leader.
     pub void_objects: usize,
+    /// Merged objects that were read.
+    pub merged_objects: usize,
     /// The last commit.
     pub versionstamp: String,
     /// What is wrong.
@@ -66,6 +74,7 @@ struct Found {
     identity: Identity,
     /// The oldest first, with their bytes.
     snapshots: Vec<(Mark, u64)>,
+    merged: Vec<(Merged, u64)>,
     log: Vec<Listed>,
 }
 
@@ -73,12 +82,13 @@ impl Found {
     fn of(objects: Objects) -> Result<Self> {
         let identity = objects.identify(None)?;
         // What is created or deleted meanwhile is newer, or known to be contained in a snapshot.
-        let (snapshots, log) = (objects.snapshots_with_bytes()?, objects.log()?);
-        Ok(Self { objects, identity, snapshots, log })
+        let (snapshots, merged) = (objects.snapshots_with_bytes()?, objects.merged()?);
+        let log = objects.log()?;
+        Ok(Self { objects, identity, snapshots, merged, log })
     }
 }
 
-/// Reads the state of a database, by two listings and two objects.
+/// Reads the state of a database, by three listings and two objects.
 ///
 /// # Errors
 /// Errors of the store; `Unavailable` if there is no database.
@@ -91,12 +101,14 @@ fn at(url: &str) -> Result<Objects> {
 }
 
 pub(super) fn status_of(objects: Objects) -> Result<BucketStatus> {
-    let Found { objects, identity, snapshots, log } = Found::of(objects)?;
+    let Found { objects, identity, snapshots, merged, log } = Found::of(objects)?;
     let lease = objects.lease()?.map(|found| found.lease);
     let newest = snapshots.last();
-    let behind = |listed: &&Listed| newest.is_none_or(|(mark, _)| listed.number > mark.number);
-    let (opening, bytes): (Vec<_>, Vec<_>) =
-        log.iter().filter(behind).map(|listed| (listed.number, listed.bytes)).unzip();
+    let next = newest.map_or(0, |(mark, _)| mark.number + 1);
+    let copies = cover(next, &merged);
+    let next = copies.last().map_or(next, |(merged, _)| merged.last + 1);
+    let rest = log.iter().filter(|listed| listed.number >= next).map(|listed| listed.bytes);
+    let bytes: Vec<_> = copies.iter().map(|(_, bytes)| *bytes).chain(rest).collect();
     let snapshot_bytes = newest.map_or(0, |(_, bytes)| *bytes);
     Ok(BucketStatus {
         database: identity.database,
@@ -108,7 +120,9 @@ pub(super) fn status_of(objects: Objects) -> Result<BucketStatus> {
         snapshots: snapshots.len(),
         log_objects: log.len(),
         log_bytes: log.iter().map(|listed| listed.bytes).sum(),
-        opening_objects: opening.len() + usize::from(newest.is_some()),
+        merged_objects: merged.len(),
+        merged_bytes: merged.iter().map(|(_, bytes)| bytes).sum(),
+        opening_objects: bytes.len() + usize::from(newest.is_some()),
         opening_bytes: bytes.iter().sum::<u64>() + snapshot_bytes,
     })
 }
@@ -127,7 +141,8 @@ pub(super) fn verify_of(objects: Objects) -> Result<BucketVerified> {
     let scratch = Cache::take(None, &super::random()?)?;
     let mut verified = BucketVerified::default();
     let places = found.read_snapshots(&scratch, &mut verified)?;
-    found.walk(&places, &mut verified)?;
+    let digests = found.walk(&places, &mut verified)?;
+    found.compare_merged(&digests, &mut verified)?;
     verified.findings.truncate(BUCKET_FINDINGS_MAX);
     Ok(verified)
 }
@@ -144,7 +159,7 @@ impl Found {
         for (mark, _) in &self.snapshots {
             verified.snapshots += 1;
             match scratch.restore(&self.objects, &database, *mark) {
-                Ok((engine, position)) => {
+                Ok((engine, (position, _))) => {
                     places.push(position);
                     if self.snapshots.last().is_some_and(|(newest, _)| newest == mark) {
                         let goes_on: GoesOn = Arc::new(|| true);
@@ -163,7 +178,13 @@ impl Found {
     }
 
     /// Walks the chain from its beginning, or from the first snapshot that the log leads on from.
-    fn walk(&self, snapshots: &[Position], verified: &mut BucketVerified) -> Result<()> {
+    /// The digests of the objects that it has read.
+    fn walk(
+        &self,
+        snapshots: &[Position],
+        verified: &mut BucketVerified,
+    ) -> Result<BTreeMap<u64, Digest>> {
+        let mut digests = BTreeMap::new();
         let first = self.log.first().map_or(u64::MAX, |listed| listed.number);
         let start = Position::default();
         let leads_on = |position: &&Position| position.next >= first;
@@ -175,7 +196,7 @@ impl Found {
                 None if self.log.is_empty() && self.snapshots.is_empty() => start,
                 None => {
                     verified.findings.push("the log has lost its beginning".to_owned());
-                    return Ok(());
+                    return Ok(digests);
                 }
             },
         };
@@ -192,7 +213,7 @@ impl Found {
             let objects = match self.objects.objects(position.next, count) {
                 Err(error) if error.kind() == Kind::Corrupt => {
                     verified.findings.push(error.message().to_owned());
-                    return Ok(());
+                    return Ok(digests);
                 }
                 read => read?,
             };
@@ -206,10 +227,11 @@ impl Found {
                 }
                 self.refuse_if_deleted(position.next)?;
                 verified.findings.push(format!("the log has no object {}", position.next));
-                return Ok(());
+                return Ok(digests);
             }
             for Object { entry, digest, .. } in objects {
                 verified.log_objects += 1;
+                digests.insert(entry.number, digest);
                 let standing = position.take(&entry, digest);
                 verified.versionstamp = hex(position.version);
                 verified.void_objects += usize::from(standing == Standing::Void);
@@ -220,6 +242,30 @@ impl Found {
                     verified.findings.push(format!("{what} {number} is not what the log leads to"));
                 }
                 left.next_if(|listed| listed.number <= entry.number);
+            }
+        }
+        Ok(digests)
+    }
+
+    /// Compares the merged objects with the objects of the log that were read.
+    fn compare_merged(
+        &self,
+        log: &BTreeMap<u64, Digest>,
+        verified: &mut BucketVerified,
+    ) -> Result<()> {
+        for one in &self.merged {
+            let name = merged_name(&one.0);
+            let objects = self.objects.unmerged(one.0.first, std::slice::from_ref(one))?;
+            if objects.is_empty() && self.objects.target.find(&name)?.is_some() {
+                verified.findings.push(format!("{name} is damaged"));
+            }
+            verified.merged_objects += usize::from(!objects.is_empty());
+            let differs = |object: &&Object| {
+                log.get(&object.entry.number).is_some_and(|digest| *digest != object.digest)
+            };
+            if let Some(Object { entry, .. }) = objects.iter().find(differs) {
+                let number = entry.number;
+                verified.findings.push(format!("{name} is not what the log has at {number}"));
             }
         }
         Ok(())

@@ -3,12 +3,13 @@
 //! Invariant: only the driver's thread changes the role, except that a publication whose lead is lost ends it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::BucketOptions;
+use super::location::Timing;
 use super::objects::{FoundLease, Lease, Objects};
 use crate::{ExternalCommits, ExternalWatch, ExternalWatchGuard, TellExternal};
 use openkv_core::chain::{Tenure, Window};
@@ -78,6 +79,8 @@ pub(super) struct Lead {
     pub(super) name: String,
     pub(super) mode: LeadMode,
     pub(super) lease_ms: u64,
+    /// As in the URL.
+    pub(super) linger: Option<Duration>,
     eventual: bool,
     started: Instant,
     pub(super) state: Mutex<State>,
@@ -86,6 +89,8 @@ pub(super) struct Lead {
     fresh_until: AtomicU64,
     /// A call has used the database since the driver has looked.
     pub(super) used: AtomicBool,
+    /// The time of the last batch of the log that this process knows.
+    at_ms: AtomicI64,
     listeners: Arc<Mutex<Listeners>>,
 }
 
@@ -114,7 +119,7 @@ impl Lead {
         objects: Objects,
         id: String,
         options: &BucketOptions,
-        lease_ms: u64,
+        timing: Timing,
     ) -> Self {
         let state = State {
             role: Role::Reads(None),
@@ -134,13 +139,15 @@ impl Lead {
             id,
             name: format!("process {}{host}", std::process::id()),
             mode: options.lead,
-            lease_ms,
+            lease_ms: timing.lease_ms,
+            linger: timing.linger,
             eventual: options.eventual,
             started: Instant::now(),
             state: Mutex::new(state),
             changed: Condvar::new(),
             fresh_until: AtomicU64::new(0),
             used: AtomicBool::new(true),
+            at_ms: AtomicI64::new(i64::MIN),
             listeners: Arc::default(),
         }
     }
@@ -148,6 +155,12 @@ impl Lead {
     /// The own monotonic clock, in ms.
     pub(super) fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The time of a batch that is decided at `now_ms` by the clock of this process: not before that of any batch
+    /// before it, also where the clock of another leader was ahead.
+    pub(super) fn at_ms(&self, now_ms: i64) -> i64 {
+        self.at_ms.fetch_max(now_ms, Ordering::Relaxed).max(now_ms)
     }
 
     /// The lease of this process with this beat.

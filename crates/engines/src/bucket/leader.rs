@@ -70,6 +70,8 @@ pub(super) struct Leader {
     started: Instant,
     /// The time of the last batch: that of the next one is not before it.
     at_ms: i64,
+    /// When the object of the last batch was sent.
+    sent: Option<Instant>,
     /// Until when work that runs alone waits.
     deadline: Instant,
 }
@@ -89,13 +91,14 @@ impl Leader {
             tickets: 0,
             started,
             at_ms: i64::MIN,
+            sent: None,
             deadline: started,
         }
     }
 
     /// As [`crate::Writer::begin`].
     pub(super) fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
-        self.at_ms = self.at_ms.max(now_ms);
+        self.at_ms = self.lead.at_ms(now_ms);
         self.deadline = deadline;
         if !self.in_flight.is_empty() {
             if !self.lead.leads_now() {
@@ -137,6 +140,15 @@ impl Leader {
             && layer.figures().waiting_bytes < BUCKET_IN_FLIGHT_BYTES_MAX as u64
             && self.lead.leads_now()
             && !self.local.writer.lock().is_narrow()
+    }
+
+    /// As [`crate::Writer::lingers`]: batches begin `linger` apart, except one whose writes were left behind by a full
+    /// batch. The default is the time of an upload, so that a busy leader makes one request in that time; further ones are
+    /// in flight together with an upload that takes longer than others.
+    pub(super) fn lingers(&self, since: Instant) -> Duration {
+        let Some(sent) = self.sent.filter(|sent| since >= *sent) else { return Duration::ZERO };
+        let linger = self.lead.linger.unwrap_or_else(|| self.uploads.shortest());
+        linger.saturating_sub(sent.elapsed())
     }
 
     /// As [`crate::Writer::ended`].
@@ -246,6 +258,7 @@ impl Leader {
                         let versions = (commit.prev, commit.next);
                         steps = leading.window.submit(ticket.0, versions, content_of(segment));
                         state.publishing = true;
+                        self.sent = Some(Instant::now());
                     } else {
                         self.failure = Some(Failure::Stopped(self.lead.refusal(&state)));
                     }
@@ -347,7 +360,7 @@ impl Leader {
                 return Err(Error::internal("the lead has ended while batches were in flight"));
             }
         };
-        let mark = encode(&self.local.database, &position);
+        let mark = encode(&self.local.database, &position, self.at_ms);
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
         let mut writer = self.local.writer.lock();
         writer.repeat_published(&segments, &mark, deadline).map_err(|error| {

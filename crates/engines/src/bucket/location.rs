@@ -1,12 +1,14 @@
 //! The URL of a database in an object store.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use url::{Host, Url};
 
 use crate::objects::{Settings, Target};
 use openkv_core::model::{
-    BUCKET_LEASE_MS_DEFAULT, BUCKET_LEASE_MS_MAX, BUCKET_LEASE_MS_MIN, Error, Result,
+    BUCKET_LEASE_MS_DEFAULT, BUCKET_LEASE_MS_MAX, BUCKET_LEASE_MS_MIN, BUCKET_LINGER_MS_MAX, Error,
+    Result,
 };
 
 /// The schemes of object stores, and of folders that are used like one.
@@ -15,7 +17,15 @@ pub const SCHEMES: [&str; 4] = ["s3", "gs", "az", "bucket+file"];
 /// A parsed URL.
 pub(super) struct Location {
     pub(super) target: Target,
+    pub(super) timing: Timing,
+}
+
+/// The times that a URL names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
     pub(super) lease_ms: u64,
+    /// From the beginning of one group of commits to that of the next one, at least. `None`: as long as an upload takes.
+    pub(super) linger: Option<Duration>,
 }
 
 /// The URL, without the parameters that do not choose the store: it is the same for all ways to name a database.
@@ -62,18 +72,21 @@ fn parse(text: &str) -> Result<Url> {
 /// is not this machine; `Unavailable` for a folder that cannot be used.
 pub(super) fn open(text: &str, creates: bool) -> Result<Location> {
     let mut url = parse(text)?;
-    let (mut region, mut endpoint, mut lease_ms) = (None, None, BUCKET_LEASE_MS_DEFAULT);
+    let (mut region, mut endpoint) = (None, None);
+    let mut timing = Timing { lease_ms: BUCKET_LEASE_MS_DEFAULT, linger: None };
     let is_s3 = url.scheme() == "s3";
     for (name, value) in url.query_pairs() {
         match &*name {
             "region" if is_s3 => region = Some(value.into_owned()),
             "endpoint" if is_s3 => endpoint = Some(checked_endpoint(&value)?),
-            "lease" => lease_ms = lease_of(&value)?,
+            "lease" => timing.lease_ms = lease_of(&value)?,
+            "linger" => timing.linger = Some(linger_of(&value)?),
             "region" | "endpoint" => {
                 return Err(Error::invalid(format!("the parameter {name} is for s3:// only")));
             }
             _ => {
-                let known = if is_s3 { "region, endpoint and lease" } else { "lease" };
+                let known =
+                    if is_s3 { "region, endpoint, lease and linger" } else { "lease and linger" };
                 // The value may be a secret.
                 return Err(Error::invalid(format!(
                     "the URL has an unknown parameter; known for this store: {known}. Credentials belong into the \
@@ -109,7 +122,7 @@ pub(super) fn open(text: &str, creates: bool) -> Result<Location> {
         Target::remote(&url, url.as_str().trim_end_matches('/'), settings)?
             .ok_or_else(|| Error::invalid("the URL names no object store that openkv knows"))?
     };
-    Ok(Location { target, lease_ms })
+    Ok(Location { target, timing })
 }
 
 fn checked_endpoint(text: &str) -> Result<String> {
@@ -135,17 +148,30 @@ fn checked_endpoint(text: &str) -> Result<String> {
 }
 
 fn lease_of(text: &str) -> Result<u64> {
-    let (digits, unit) = match text.strip_suffix("ms") {
-        Some(digits) => (digits, 1),
-        None => (text.strip_suffix('s').unwrap_or("-"), 1000),
-    };
-    let ms = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    ms.filter(|ms| (BUCKET_LEASE_MS_MIN..=BUCKET_LEASE_MS_MAX).contains(ms)).ok_or_else(|| {
+    let allowed = BUCKET_LEASE_MS_MIN..=BUCKET_LEASE_MS_MAX;
+    duration_ms(text).filter(|ms| allowed.contains(ms)).ok_or_else(|| {
         Error::invalid(format!(
             "the parameter lease is a duration like 15s or 500ms, from {BUCKET_LEASE_MS_MIN} ms to \
              {BUCKET_LEASE_MS_MAX} ms"
         ))
     })
+}
+
+fn linger_of(text: &str) -> Result<Duration> {
+    let ms = duration_ms(text).filter(|ms| *ms <= BUCKET_LINGER_MS_MAX).ok_or_else(|| {
+        Error::invalid(format!(
+            "the parameter linger is a duration like 50ms or 1s, from 0ms to {BUCKET_LINGER_MS_MAX} ms"
+        ))
+    })?;
+    Ok(Duration::from_millis(ms))
+}
+
+fn duration_ms(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix("ms") {
+        Some(digits) => (digits, 1),
+        None => (text.strip_suffix('s')?, 1000),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]
@@ -166,6 +192,9 @@ mod tests {
             ("s3://bucket/x?lease=299ms", "from 300 ms"),
             ("s3://bucket/x?lease=601s", "to 600000 ms"),
             ("s3://bucket/x?lease=15", "a duration like"),
+            ("s3://bucket/x?linger=1001ms", "to 1000 ms"),
+            ("s3://bucket/x?linger=50", "a duration like"),
+            ("s3://bucket/x?linger=-1ms", "a duration like"),
             ("ftp://bucket/secret", "is like s3://"),
             ("bucket+file://host/x", "absolute path"),
         ] {
@@ -178,6 +207,12 @@ mod tests {
     #[test]
     fn the_bounds_of_a_lease_are_allowed() {
         assert_eq!((lease_of("300ms"), lease_of("600s")), (Ok(300), Ok(600_000)));
+    }
+
+    #[test]
+    fn the_bounds_of_lingering_are_allowed() {
+        let [least, most] = ["0ms", "1s"].map(|text| linger_of(text).unwrap().as_millis());
+        assert_eq!((least, most), (0, u128::from(BUCKET_LINGER_MS_MAX)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod inspect;
 mod lead;
 mod leader;
 mod location;
+mod merging;
 mod objects;
 mod publisher;
 mod reader;
@@ -40,7 +41,7 @@ use driver::Driver;
 pub use inspect::{BucketStatus, BucketVerified, status, verify};
 use lead::Lead;
 pub use lead::LeadMode;
-use location::Location;
+use location::{Location, Timing};
 pub use location::{SCHEMES, identity};
 use objects::Objects;
 use parking_lot::Mutex;
@@ -109,8 +110,8 @@ impl BucketEngine {
 
     fn open_once(options: &BucketOptions) -> Result<Self> {
         let creates = options.lead != LeadMode::Never;
-        let Location { target, lease_ms } = location::open(&options.url, creates)?;
-        let (local, lead, driver) = Self::begin(options, Objects { target }, lease_ms)?;
+        let Location { target, timing } = location::open(&options.url, creates)?;
+        let (local, lead, driver) = Self::begin(options, Objects { target }, timing)?;
         let thread = std::thread::Builder::new()
             .name("openkv-bucket".into())
             .spawn(move || driver.run())
@@ -122,19 +123,20 @@ impl BucketEngine {
     fn begin(
         options: &BucketOptions,
         objects: Objects,
-        lease_ms: u64,
+        timing: Timing,
     ) -> Result<(Arc<Local>, Arc<Lead>, Driver)> {
         let creates = options.lead != LeadMode::Never;
         let id = random()?;
         let identity = objects.identify(if creates { Some(random()?) } else { None })?;
         let database = bytes_of(&identity.database)?;
         let cache = Cache::take(options.cache.as_deref(), &id)?;
-        let lead = Arc::new(Lead::new(objects, id, options, lease_ms));
+        let lead = Arc::new(Lead::new(objects, id, options, timing));
         let (engine, place) = cache.prepare(&lead.objects, &database, || lead.now_ms())?;
         let mut writer = engine.writer()?;
         writer.publish_by(Box::new(LogPublisher::new(lead.clone(), database)));
         let writer = Mutex::new(writer);
         let local = Arc::new(Local { writer, engine, database, cache });
+        lead.at_ms(place.at_ms);
         let mut driver = Driver::new(lead.clone(), local.clone(), identity, place);
         driver.begin()?;
         Ok((local, lead, driver))

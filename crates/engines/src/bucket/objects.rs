@@ -4,23 +4,28 @@
 //! openkv.json                       the format and the id of the database
 //! lease.json                        its leader
 //! log/<number>                      fences and batches
+//! merged/<first>-<last>-<digest>    copies of objects of the log, for readers that are far behind
 //! snapshots/<version>-<number>      copies of the whole database
 //! ```
 
 use std::fs::File;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::objects::{Created, READS, Target, Version};
-use openkv_core::chain::{Digest, Entry, Mark, decode};
-use openkv_core::model::{BUCKET_RETRY_MS, Error, Kind, Result};
+use openkv_core::chain::{Digest, Entry, Mark, Merged, decode, unmerge};
+use openkv_core::model::{
+    BUCKET_FOLLOW_BYTES, BUCKET_READS_AT_ONCE, BUCKET_RETRY_MS, Error, Kind, Result,
+};
 
 const IDENTITY: &str = "openkv.json";
 const LEASE: &str = "lease.json";
 /// Excludes other processes while the lease in a folder is replaced.
 const FOLDER_LOCK: &str = "lease.lock";
 const LOG: &str = "log";
+const MERGED: &str = "merged";
 const SNAPSHOTS: &str = "snapshots";
 /// The manifest of an archive.
 const ARCHIVE: &str = "openkv-archive.json";
@@ -278,6 +283,69 @@ impl Objects {
         })
     }
 
+    /// The bytes of objects of the log from a number on, at most `count`, up to the first that is not there.
+    pub(super) fn bytes(&self, first: u64, count: usize) -> Result<Vec<Bytes>> {
+        let names: Vec<_> = (first..).take(count).map(log_name).collect();
+        Ok(self.target.find_all(&names)?.into_iter().map_while(|found| found).collect())
+    }
+
+    /// The merged objects, with their bytes.
+    pub(super) fn merged(&self) -> Result<Vec<(Merged, u64)>> {
+        let listed = self.target.list(MERGED)?;
+        let named = |(name, bytes): &(String, u64)| Some((merged_of(name)?, *bytes));
+        Ok(listed.iter().filter_map(named).collect())
+    }
+
+    /// Creates a merged object.
+    pub(super) fn merge(&self, merged: &Merged, bytes: Vec<u8>) -> Result<()> {
+        // One that exists has the same objects.
+        self.target.create(&merged_name(merged), bytes).map(drop)
+    }
+
+    /// The bytes of merged objects, up to the first that is not there, or is damaged.
+    pub(super) fn merged_bytes(&self, all: &[(Merged, u64)]) -> Result<Vec<Bytes>> {
+        let names: Vec<_> = all.iter().map(|(merged, _)| merged_name(merged)).collect();
+        let mut whole = Vec::new();
+        for (found, (merged, _)) in self.target.find_all(&names)?.into_iter().zip(all) {
+            let Some(mut bytes) = found else { break };
+            for _ in 1..READS {
+                if unmerge(merged, &bytes).is_err()
+                    && let Some(again) = self.target.find(&merged_name(merged))?
+                {
+                    bytes = again;
+                }
+            }
+            if let Err(error) = unmerge(merged, &bytes) {
+                let name = merged_name(merged);
+                tracing::warn!(%error, name, "a merged object is damaged; the log is read instead");
+                break;
+            }
+            whole.push(bytes);
+        }
+        Ok(whole)
+    }
+
+    /// The objects from a number on in merged objects that lead on from it, up to the first merged object that cannot
+    /// be read.
+    pub(super) fn unmerged(&self, next: u64, all: &[(Merged, u64)]) -> Result<Vec<Object>> {
+        let damaged = |error| Error::internal(format!("a merged object was not checked: {error}"));
+        let mut objects: Vec<Object> = Vec::new();
+        for (bytes, (merged, _)) in self.merged_bytes(all)?.iter().zip(all) {
+            let next = objects.last().map_or(next, |last| last.entry.number + 1);
+            let numbered = unmerge(merged, bytes).map_err(damaged)?.into_iter().zip(merged.first..);
+            for (bytes, number) in numbered.filter(|(_, number)| *number >= next) {
+                objects.push(read(number, bytes)?);
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Removes merged objects.
+    pub(super) fn remove_merged(&self, all: &[(Merged, u64)]) -> Result<()> {
+        let names: Vec<_> = all.iter().map(|(merged, _)| merged_name(merged)).collect();
+        self.target.remove(&names)
+    }
+
     /// The snapshots, the oldest first.
     pub(super) fn snapshots(&self) -> Result<Vec<Mark>> {
         Ok(self.snapshots_with_bytes()?.into_iter().map(|(mark, _)| mark).collect())
@@ -303,7 +371,7 @@ impl Objects {
         Ok(log)
     }
 
-    /// Deletes objects of the log from the oldest up to `last`, and snapshots.
+    /// Deletes objects of the log from the oldest up to `last`, their merged copies, and snapshots.
     pub(super) fn delete(&self, last: Option<u64>, snapshots: &[Mark]) -> Result<()> {
         if let Some(last) = last {
             let most = log_name(last);
@@ -311,10 +379,20 @@ impl Objects {
             let old: Vec<_> =
                 listed.filter(|name| *name <= most && number_of(name).is_some()).collect();
             self.target.remove(&old)?;
+            let mut copies = self.merged()?;
+            copies.retain(|(merged, _)| merged.last <= last);
+            self.remove_merged(&copies)?;
         }
         let names: Vec<_> = snapshots.iter().map(|mark| snapshot_name(*mark)).collect();
         self.target.remove(&names)
     }
+}
+
+/// How many objects the next look asks for, after one for `count`, so that they weigh little more together than one
+/// transaction repeats.
+pub(super) fn next_count(count: usize, largest: u64) -> usize {
+    let most = usize::try_from(largest.max(1)).map_or(1, |bytes| BUCKET_FOLLOW_BYTES / bytes);
+    (count * 2).min(BUCKET_READS_AT_ONCE).min(most).max(1)
 }
 
 fn read(number: u64, bytes: &[u8]) -> Result<Object> {
@@ -333,6 +411,24 @@ fn log_name(number: u64) -> String {
 fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("log/").filter(|digits| digits.len() == 16)?;
     u64::from_str_radix(digits, 16).ok()
+}
+
+pub(super) fn merged_name(Merged { first, last, digest }: &Merged) -> String {
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{MERGED}/{first:016x}-{last:016x}-{digest}")
+}
+
+fn merged_of(name: &str) -> Option<Merged> {
+    let mut parts = name.strip_prefix("merged/")?.splitn(3, '-');
+    let (first, last, hex) = (parts.next()?, parts.next()?, parts.next()?);
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16);
+    let (first, last) = (number(first)?, number(last)?);
+    let mut digest = Digest::default();
+    for (at, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    let is_whole = hex.len() == 2 * digest.len() && first <= last && last < u64::MAX;
+    is_whole.then_some(Merged { first, last, digest })
 }
 
 pub(super) fn snapshot_name(Mark { version, number }: Mark) -> String {

@@ -28,7 +28,7 @@ impl LogPublisher {
     }
 
     /// The position after the batch.
-    fn put(&self, commit: Segment) -> Result<Position> {
+    fn put(&self, commit: &Segment) -> Result<Position> {
         let lead = &self.lead;
         let versions = (commit.first - 1, commit.last);
         let (first, mut steps): (_, VecDeque<_>) = {
@@ -40,7 +40,7 @@ impl LogPublisher {
             state.publishing = true;
             let Role::Leads(leading) = &mut state.role else { return Err(Error::closed()) };
             let first = leading.window.position().next;
-            (first, leading.window.submit(TICKET, versions, content_of(&commit)).into())
+            (first, leading.window.submit(TICKET, versions, content_of(commit)).into())
         };
         let mut weight = 0;
         let outcome = loop {
@@ -73,8 +73,9 @@ impl LogPublisher {
 }
 
 impl Publisher for LogPublisher {
-    fn publish(&mut self, commit: Segment) -> Result<Vec<u8>> {
-        self.put(commit).map(|position| encode(&self.database, &position))
+    fn publish(&mut self, mut commit: Segment) -> Result<Vec<u8>> {
+        commit.at_ms = self.lead.at_ms(commit.at_ms);
+        self.put(&commit).map(|position| encode(&self.database, &position, commit.at_ms))
     }
 
     fn behind(&mut self) {

@@ -14,8 +14,8 @@ use crate::Wake;
 use crate::objects::Created;
 use openkv_core::chain::decode;
 use openkv_core::model::{
-    BUCKET_BATCHES_IN_FLIGHT_MAX, BUCKET_COMMIT_MS_MAX, BUCKET_RETRY_MS, BUCKET_UPLOAD_IDLE_MS,
-    Error, Kind, Result,
+    BUCKET_BATCHES_IN_FLIGHT_MAX, BUCKET_COMMIT_MS_MAX, BUCKET_LINGER_SAMPLES, BUCKET_RETRY_MS,
+    BUCKET_UPLOAD_IDLE_MS, Error, Kind, Result,
 };
 
 /// Creates an object of the log until an object with its number is known.
@@ -43,6 +43,7 @@ pub(super) fn create(objects: &Objects, number: u64, bytes: &[u8]) -> Result<Obj
         match found {
             Ok(object) => return Ok(object),
             // The store would answer the same again.
+            Err(error) if error.kind() == Kind::OutcomeUnknown => return Err(unknown(&error)),
             Err(error) if error.kind() == Kind::Denied => {
                 return Err(if is_open { unknown(&error) } else { error });
             }
@@ -64,6 +65,7 @@ pub(super) struct Uploaded {
 pub(super) struct Uploads {
     lead: Arc<Lead>,
     line: Arc<Line>,
+    times: Arc<Mutex<VecDeque<Duration>>>,
     wake: Arc<Mutex<Option<Wake>>>,
 }
 
@@ -91,12 +93,17 @@ struct Jobs {
 
 impl Uploads {
     pub(super) fn new(lead: Arc<Lead>) -> Self {
-        Self { lead, line: Arc::default(), wake: Arc::default() }
+        Self { lead, line: Arc::default(), times: Arc::default(), wake: Arc::default() }
     }
 
     /// Calls `wake` after each creation.
     pub(super) fn on_ended(&self, wake: Wake) {
         *self.wake.lock() = Some(wake);
+    }
+
+    /// The shortest time that one of the last creations took; zero before the first one.
+    pub(super) fn shortest(&self) -> Duration {
+        self.times.lock().iter().min().copied().unwrap_or_default()
     }
 
     /// Wakes the leader, as the end of a creation does.
@@ -113,7 +120,8 @@ impl Uploads {
             self.line.arrived.notify_one();
         } else if jobs.threads < BUCKET_BATCHES_IN_FLIGHT_MAX {
             let (lead, line, wake) = (self.lead.clone(), self.line.clone(), self.wake.clone());
-            let work = move || line.work(&lead.objects, &wake);
+            let times = self.times.clone();
+            let work = move || line.work(&lead.objects, &times, &wake);
             match std::thread::Builder::new().name("openkv-upload".into()).spawn(work) {
                 Ok(_) => jobs.threads += 1,
                 // Another thread takes the job.
@@ -170,11 +178,24 @@ impl Line {
         self.arrived.notify_all();
     }
 
-    fn work(&self, objects: &Objects, wake_leader: &Mutex<Option<Wake>>) {
+    fn work(
+        &self,
+        objects: &Objects,
+        times: &Mutex<VecDeque<Duration>>,
+        wake_leader: &Mutex<Option<Wake>>,
+    ) {
         while let Some((number, bytes)) = self.next_job() {
             let panicked = || Err(unknown(&Error::internal("the thread of an upload panicked")));
             let mut job = Job { line: self, wake: wake_leader, number, found: panicked() };
+            let begun = Instant::now();
             job.found = create(objects, number, &bytes);
+            if job.found.is_ok() {
+                let mut times = times.lock();
+                if times.len() == BUCKET_LINGER_SAMPLES {
+                    times.pop_front();
+                }
+                times.push_back(begun.elapsed());
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The writer: that of a leader, and of the local file.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
 
@@ -49,6 +49,10 @@ impl Writer for BucketWriter {
 
     fn has_room(&self) -> bool {
         self.leader.has_room()
+    }
+
+    fn lingers(&self, since: Instant) -> Duration {
+        self.leader.lingers(since)
     }
 
     fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {

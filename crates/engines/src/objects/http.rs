@@ -2,6 +2,8 @@
 //!
 //! Without this, `object_store` would bring a second client and a second TLS library.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +26,21 @@ const IDLE: Duration = Duration::from_secs(3);
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest wait for the head of an answer, or for the next part of its body.
 const ANSWER: Duration = Duration::from_secs(30);
+
+/// Counts the attempts of one request, which `object_store` repeats by itself: after an error of the server or of the
+/// connection it is open whether the attempt has happened. Travels in the extensions of the request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attempts(Arc<AtomicU32>);
+
+impl Attempts {
+    pub(super) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Makes the client of a store.
 #[derive(Debug)]
@@ -79,6 +96,9 @@ fn late() -> HttpError {
 #[async_trait]
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if let Some(attempts) = request.extensions().get::<Attempts>() {
+            attempts.add();
+        }
         if !self.plain && request.uri().scheme_str() != Some("https") {
             let why = "the endpoint is not https: set AWS_ALLOW_HTTP=true (or the same of the other store) to \
                        send the archive without encryption";

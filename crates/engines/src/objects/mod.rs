@@ -32,7 +32,7 @@ use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
 use counted::{Counted, Counters};
-use http::Connector;
+use http::{Attempts, Connector};
 use openkv_core::model::{
     ARCHIVE_PART_BYTES, ARCHIVE_REQUEST_MS_MAX, ARCHIVE_RETRIES_MAX, Error, Kind, RequestCounts,
     Result,
@@ -365,16 +365,27 @@ impl Target {
     }
 
     /// Creates an object; never replaces one.
+    ///
+    /// # Errors
+    /// `Denied` if nothing was created; `OutcomeUnknown` if the credentials are refused after an attempt without a clear
+    /// answer, which may have created it. After other errors of the store it may exist too.
     pub fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created> {
         let path = Path::from(name);
-        let put = self.objects.put_opts(&path, bytes.into(), PutMode::Create.into());
-        match self.wait_raw(put)? {
+        let attempts = Attempts::default();
+        let mut options = PutOptions::from(PutMode::Create);
+        options.extensions.insert(attempts.clone());
+        match self.wait_raw(self.objects.put_opts(&path, bytes.into(), options))? {
             Ok(_) => Ok(Created::New),
             Err(
                 object_store::Error::AlreadyExists { .. }
                 | object_store::Error::Precondition { .. },
             ) => Ok(Created::Exists),
-            Err(error) => Err(self.explain(name, &error)),
+            Err(error) => {
+                let error = self.explain(name, &error);
+                let is_open = error.kind() == Kind::Denied && attempts.count() > 1;
+                let kind = if is_open { Kind::OutcomeUnknown } else { error.kind() };
+                Err(Error::new(kind, error.message()))
+            }
         }
     }
 

@@ -155,7 +155,10 @@ impl<W: Writer> WriterThread<W> {
             && !waiting.submissions.is_empty()
             && !self.has_work_alone(waiting, now_ms)
         {
-            return Next::Work(Box::new(self.take(waiting, now_ms)));
+            return match self.lingers(waiting) {
+                Some(time) => Next::Rest(Rest::For(time)),
+                None => Next::Work(Box::new(self.take(waiting, now_ms))),
+            };
         }
         Next::Rest(Rest::Arrival)
     }

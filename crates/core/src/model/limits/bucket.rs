@@ -9,6 +9,12 @@ pub const BUCKET_LEASE_MS_MIN: u64 = 300;
 /// Longest time of a lease, in ms: ten minutes.
 pub const BUCKET_LEASE_MS_MAX: u64 = 600_000;
 
+/// Longest time from the beginning of one group of commits to that of the next one, in ms.
+pub const BUCKET_LINGER_MS_MAX: u64 = 1_000;
+
+/// The uploads of which the shortest is the time that groups of commits are apart, unless the URL says otherwise.
+pub const BUCKET_LINGER_SAMPLES: usize = 16;
+
 /// A leader that nobody has used for this long releases its lease, in ms.
 pub const BUCKET_IDLE_MS: u64 = 60_000;
 
@@ -32,6 +38,15 @@ pub const BUCKET_OPENING_ATTEMPTS: u32 = 4;
 
 /// Objects of the log that a reader asks for at once, at most.
 pub const BUCKET_READS_AT_ONCE: usize = 32;
+
+/// Objects of the log that become one merged object, and merged objects of one size that become a larger one, at least.
+pub const BUCKET_MERGED_FAN: usize = 32;
+
+/// Objects of the log that become one merged object, at most.
+pub const BUCKET_MERGED_OBJECTS_MAX: usize = 1_024;
+
+/// Bytes of a merged object, at most.
+pub const BUCKET_MERGED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Objects on one page of a listing, as S3 has them; each page is a request.
 pub const OBJECT_LIST_PAGE_ENTRIES: u64 = 1_000;

@@ -3,12 +3,15 @@
 mod in_flight;
 mod indexes;
 mod inspected;
+mod merged;
 mod store;
+mod times;
 
 use std::sync::atomic::Ordering;
 
 use self::store::{Fault, Store};
 use super::*;
+use crate::bucket::location::Timing;
 use crate::bucket::objects::Objects;
 use crate::bucket::publisher::LogPublisher;
 use crate::bucket::{BucketEngine, BucketOptions, BucketReader, BucketWriter};
@@ -20,6 +23,7 @@ use openkv_core::model::{AtomicWrite, BUCKET_SNAPSHOT_BYTES_MIN, Decision, Segme
 
 /// Longer than any test.
 const LEASE_MS: u64 = 300_000;
+const TIMING: Timing = Timing { lease_ms: LEASE_MS, linger: None };
 
 struct Process {
     local: Arc<Local>,
@@ -28,10 +32,19 @@ struct Process {
 }
 
 fn opened(store: &Arc<Store>, lead: LeadMode, eventual: bool) -> Result<Process> {
+    opened_with(store, lead, eventual, TIMING)
+}
+
+fn opened_with(
+    store: &Arc<Store>,
+    lead: LeadMode,
+    eventual: bool,
+    timing: Timing,
+) -> Result<Process> {
     let url = "s3://bucket/test".to_owned();
     let options = BucketOptions { url, cache: None, lead, eventual };
     let objects = Objects { target: Target::over(store.clone(), "test") };
-    let (local, lead, driver) = BucketEngine::begin(&options, objects, LEASE_MS)?;
+    let (local, lead, driver) = BucketEngine::begin(&options, objects, timing)?;
     Ok(Process { local, lead, driver })
 }
 

@@ -78,6 +78,42 @@ fn verify_finds_what_is_damaged_missing_or_of_another_chain() {
 }
 
 #[test]
+fn merged_objects_are_counted_and_compared_with_the_log() {
+    let store = Arc::new(Store::default());
+    let mut process = leader(&store);
+    for _ in 0..40 {
+        process.add().unwrap();
+    }
+    process.driver.snapshots.tend(&process.lead, &process.local);
+    process.driver.snapshots.finish();
+    process.add().unwrap();
+    let status = status_of(objects(&store)).unwrap();
+    assert_eq!((status.log_objects, status.merged_objects, status.opening_objects), (42, 1, 2));
+    assert!(status.merged_bytes > 0 && status.opening_bytes > status.merged_bytes);
+    let verified = verify_of(objects(&store)).unwrap();
+    assert_eq!((verified.merged_objects, verified.findings.len()), (1, 0));
+    let (copy, _) = objects(&store).target.list("merged").unwrap().remove(0);
+    // A copy of a log that has other objects.
+    let other = Arc::new(Store::default());
+    let mut process = leader(&other);
+    for _ in 0..40 {
+        process.apply(vec![write(vec![], vec![sum("other", 1)])]).unwrap();
+    }
+    process.driver.snapshots.tend(&process.lead, &process.local);
+    process.driver.snapshots.finish();
+    let (other_copy, _) = objects(&other).target.list("merged").unwrap().remove(0);
+    let bytes = objects(&other).target.get(&other_copy).unwrap().to_vec();
+    objects(&store).target.create(&other_copy, bytes).unwrap();
+    let found = findings(&store);
+    assert_eq!(found, [format!("{other_copy} is not what the log has at 1")]);
+    change(&store, &copy, |bytes| {
+        bytes.truncate(bytes.len() - 1);
+        true
+    });
+    assert!(findings(&store).contains(&format!("{copy} is damaged")));
+}
+
+#[test]
 fn verify_finds_a_gap_in_the_log() {
     let store = Arc::new(Store::default());
     let process = with_snapshot(&store);
