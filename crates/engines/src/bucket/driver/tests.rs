@@ -3,6 +3,7 @@
 mod in_flight;
 mod indexes;
 mod inspected;
+mod served;
 mod store;
 
 use std::sync::atomic::Ordering;
@@ -29,7 +30,7 @@ struct Process {
 
 fn opened(store: &Arc<Store>, lead: LeadMode, eventual: bool) -> Result<Process> {
     let url = "s3://bucket/test".to_owned();
-    let options = BucketOptions { url, cache: None, lead, eventual };
+    let options = BucketOptions { url, cache: None, lead, eventual, advertise: None };
     let objects = Objects { target: Target::over(store.clone(), "test") };
     let (local, lead, driver) = BucketEngine::begin(&options, objects, LEASE_MS)?;
     Ok(Process { local, lead, driver })
