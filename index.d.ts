@@ -3989,10 +3989,16 @@ export interface ServeOptions {
    */
   path?: string | undefined;
   /**
-   * Instead of a path: the `postgres:` URL of a PostgreSQL database, without `kv`. It holds many
-   * databases, which any number of servers share (docs/postgres.md).
+   * Instead of a path: the `postgres:` URL of a PostgreSQL database, without `kv`, or the URL of a path in an object
+   * store, as `s3://bucket/path`. It holds many databases, which any number of servers share (docs/postgres.md,
+   * docs/bucket.md).
    */
   engine?: string | undefined;
+  /**
+   * With an `engine` in an object store: the folder where this server keeps its copies of the databases, for its next
+   * start. Without it, they are in a temporary folder, and are removed when the server closes. Each server has a folder of its own.
+   */
+  cache?: string | undefined;
   /**
    * Makes this a read server: `path` is the file of a replica that follows the database at this URL, or a
    * folder for replicas of all databases of the server at this URL. It answers reads, watches and feeds, and names that server for everything else (docs/server.md#read-servers). It

@@ -8,9 +8,11 @@ import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import process from "node:process";
 import { openKv } from "../../index.mjs";
+import { Cluster, createAt } from "../kit/cluster.mjs";
 import { newFolder } from "../kit/folder.mjs";
 import { createBucket, environment, SECRET, startMoto, startProxy } from "../kit/s3.mjs";
 import { killLeaders } from "./kills.mjs";
+import { killServers } from "./server-kills.mjs";
 
 const folder = newFolder("bucket-s3");
 const LEASE_MS = 1_500;
@@ -32,6 +34,7 @@ try {
   await (await openKv(url)).close();
   proxy.fail(true);
   console.log("faults:", await killLeaders({ url, folder, leaseMs: LEASE_MS, kills: 3 }));
+  console.log("servers with faults:", await serve(at(proxy.port, "servers"), proxy));
   proxy.fail(false);
   assert.ok(proxy.faults() > 20, `only ${proxy.faults()} faults`);
 
@@ -51,6 +54,20 @@ try {
   console.log("databases on S3: all is well");
 } finally {
   moto.child.kill();
+}
+
+/** Servers, of which the leader is killed. */
+async function serve(engine, proxy) {
+  const cluster = Cluster.at(engine);
+  proxy.fail(false);
+  const servers = [await cluster.start(), await cluster.start()];
+  const accessToken = await createAt(servers, "shop");
+  proxy.fail(true);
+  try {
+    return await killServers({ cluster, servers, accessToken, kills: 3, writes: 30 });
+  } finally {
+    await cluster.close();
+  }
 }
 
 async function refused(opening, code, words) {

@@ -4,8 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openKv } from "../../index.mjs";
+import { openKv, serve } from "../../index.mjs";
+import { admin } from "../kit/cluster.mjs";
 import { bucketUrl } from "../kit/folder.mjs";
+import { freePort } from "../kit/port.mjs";
 import { contents, folderOfTests, openkv } from "./running.mjs";
 
 const inFolder = folderOfTests();
@@ -55,6 +57,29 @@ test("a place without a database is refused, and stays empty", async () => {
     assert.doesNotMatch(err, /secret/);
   }
   assert.ok(!readdirSync(inFolder(".")).includes("none"));
+});
+
+test("the databases of servers are printed with their leaders", async () => {
+  const engine = bucketUrl(inFolder("servers"));
+  const port = await freePort();
+  const advertise = `http://127.0.0.1:${port}`;
+  const adminToken = "the-admin-token-of-all";
+  const missing = await openkv("serve", "--engine", engine, "--admin-token", adminToken);
+  assert.equal(missing.code, 2);
+  assert.match(missing.err, /--?advertise is missing/);
+  const none = await openkv("cluster", "status", "--engine", engine);
+  assert.match(none.err, /there is no database here|no server has used this place/);
+  const server = await serve({ engine, advertise, adminToken, listen: `127.0.0.1:${port}` });
+  const { token: accessToken } = await admin(server, "POST", "", { name: "shop" });
+  await admin(server, "POST", "", { name: "idle" });
+  const kv = await openKv(`${server.url}/shop`, { accessToken });
+  await kv.set(["a"], 1);
+  const printed = await openkv("cluster", "status", "--engine", engine);
+  assert.equal(printed.code, 0, printed.err);
+  assert.match(printed.out, new RegExp(`shop +kv=[0-9a-f-]{36} +led by ${advertise}, unless`));
+  assert.match(printed.out, /idle +kv=[0-9a-f-]{36} +led by nobody/);
+  await kv.close();
+  await server.close();
 });
 
 test("a file is copied into an object store and back", async () => {

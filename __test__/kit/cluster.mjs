@@ -1,4 +1,4 @@
-// Duty: servers in front of a PostgreSQL database of a test's own, each in a process of its own.
+// Duty: servers that share a PostgreSQL database or an object store of a test's own, each in a process of its own.
 
 import { once } from "node:events";
 import { kill, spawnServer } from "../server/children.mjs";
@@ -11,10 +11,11 @@ const adminToken = "the-admin-token-of-all";
 /** Free ports that are tried for a server. */
 const FREE_PORTS_MAX = 3;
 
-/** Servers that share one PostgreSQL database. */
+/** Servers that share one place. */
 export class Cluster {
   #postgres;
   #database;
+  #engine;
   #running = new Set();
 
   /** On this server of PostgreSQL; without one, on that of all tests. */
@@ -22,12 +23,20 @@ export class Cluster {
     const cluster = new Cluster();
     cluster.#postgres = postgres ?? (await sharedPostgres());
     cluster.#database = await cluster.#postgres.newDatabase();
+    cluster.#engine = `postgres://postgres@127.0.0.1:${cluster.#postgres.port}/${cluster.#database}`;
     return cluster;
   }
 
-  /** The URL of PostgreSQL for servers. */
+  /** At the URL of an engine. */
+  static at(engine) {
+    const cluster = new Cluster();
+    cluster.#engine = engine;
+    return cluster;
+  }
+
+  /** The URL of the engine of the servers. */
   get engine() {
-    return `postgres://postgres@127.0.0.1:${this.#postgres.port}/${this.#database}`;
+    return this.#engine;
   }
 
   /** Starts a server, at a given port or any; answers its child process and its URL. */

@@ -69,6 +69,11 @@ export const SENTENCES = {
     "For every {BUCKET_MERGED_FAN} objects come {BUCKET_MERGED_FAN} `GET`s and",
     "up to {BUCKET_BATCHES_IN_FLIGHT_MAX} of them with at most {BUCKET_IN_FLIGHT_BYTES_MAX} of writes;",
     "for at most {INDEX_BUILD_ROWS_MAX} entries. A unique",
+    "The lease is {BUCKET_SERVED_LEASE_MS_DEFAULT} long, unless the URL of the engine",
+    "valid for {DATA_TOKEN_MS_DEFAULT} by the clock of the server",
+    "A leader that nobody has used for {BUCKET_IDLE_MS} gives the lease back",
+    "looked less than {BUCKET_LEADER_AGE_MS_MAX} ago.",
+    "Use the same `lease`, `{BUCKET_SERVED_LEASE_MS_DEFAULT:s}s` if none",
   ],
   "docs/writing.md": [
     "of at most {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.initialMs} at first and twice as much after each further conflict, up to {js/transaction/backoff.ts RETRY_DELAY_DEFAULT.maxMs}.",

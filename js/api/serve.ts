@@ -5,7 +5,7 @@ import { join, resolve, sep } from "node:path";
 import { checkOptions, nameOf, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { printGiven } from "../codec/key-text.js";
-import { isBucket, refuseElsewhere } from "../arguments/location.js";
+import { refuseElsewhere } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
 import { bare } from "../model/define.js";
 import { bugOf, errorOf, invalid, misuse } from "../model/errors.js";
@@ -33,6 +33,7 @@ const STUDIO =
 const OPTIONS: Kinds = {
   path: "string",
   engine: "string",
+  cache: "string",
   replicaOf: "string",
   replicaToken: "string",
   advertise: "string",
@@ -112,17 +113,14 @@ function check(options: ServeOptions): ServeOptions {
     }
     given.archive = bare({ ...archive, to: targetOf(to) });
   }
+  if (given.cache !== undefined) given.cache = resolve(given.cache);
   if (path === undefined || path === "") return given as ServeOptions;
   if (path.startsWith(":")) {
     throw invalid(
       `path must be a file or a folder: received ${shown(path)}; write ./${path} for a file of that name`,
     );
   }
-  refuseElsewhere(
-    path,
-    "serve",
-    isBucket(path) ? "a server of it is not supported yet" : "it is the option engine, not path",
-  );
+  refuseElsewhere(path, "serve", "it is the option engine, not path");
   // A trailing slash distinguishes a folder that does not exist from a file.
   const ends = /[/\\]$/.test(path);
   return bare({ ...given, path: resolve(path) + (ends ? sep : "") });

@@ -28,7 +28,7 @@ const SERVE_OPTION =
   /\b(?:accessToken|readToken|adminToken|replicaToken|replicaOf|publicUrl|corsOrigin|dataTokenMs|connectionsMax|keyvalStrings|keyvalLockDuration|tls\.cert|tls\.key|archive\.snapshotEvery|archive\.retention|archive\.to)\b/g;
 /** The others, where a message names the argument. */
 const SERVE_WORD =
-  /(?:(?<=^|; |: )(?:path|engine|advertise|region|forward|listen|readonly|archive)(?= (?:is|must|turns|and)\b)|(?<=\b(?:give|leave out|or) )(?:path|engine|archive|readonly)\b)/g;
+  /(?:(?<=^|; |: )(?:path|engine|cache|advertise|region|forward|listen|readonly|archive)(?= (?:is|must|turns|and)\b)|(?<=\b(?:give|leave out|or) )(?:path|engine|archive|readonly)\b)/g;
 
 interface Rule {
   readonly from: RegExp;

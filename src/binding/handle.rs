@@ -225,6 +225,7 @@ impl Handle {
                 cache: bucket.cache.map(Into::into),
                 lead: bucket.lead,
                 eventual: bucket.eventual,
+                advertise: None,
                 encoding,
             },
             (None, None, ":memory:") => Target::Memory,

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "archive")]
 mod buckets;
+mod clusters;
 mod env;
 mod replicas;
 
@@ -24,15 +25,16 @@ use openkv_core::model::{
     Advertised, BUSY_TIMEOUT_MS_DEFAULT, Backup, Capabilities, Capability, Encoding, Error, Key,
     Kind, PageMemory, Result,
 };
+use openkv_engines::BUCKET_SCHEMES;
 #[cfg(feature = "archive")]
 use openkv_engines::bucket::LeadMode;
-use openkv_engines::cluster::Cluster;
 use openkv_engines::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
-use openkv_engines::postgres::{PostgresCluster, PostgresEngine, Server};
+use openkv_engines::postgres::{PostgresEngine, Server};
 use openkv_engines::sqlite::{SqliteEngine, agree};
 use openkv_store::Store;
 
+pub use self::clusters::{cluster, of_cluster};
 pub use self::env::{SetClock, system};
 
 /// The database to open.
@@ -77,6 +79,8 @@ pub enum Target {
         lead: String,
         /// Whether reads of a process that does not lead may miss the newest commits.
         eventual: bool,
+        /// The URL of this process for clients, if it is a server: it leads from its first write on.
+        advertise: Option<String>,
         /// The encoding of values that the caller names; only `Cbor` is possible.
         encoding: Option<Encoding>,
     },
@@ -125,6 +129,15 @@ impl SecretUrl {
             url.extend([name, "=", value.as_str()]);
         }
         Self(url)
+    }
+}
+
+impl SecretUrl {
+    /// Whether it is the URL of a place in an object store.
+    #[must_use]
+    pub fn is_of_bucket(&self) -> bool {
+        let scheme = self.0.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        scheme.is_some_and(|scheme| BUCKET_SCHEMES.contains(&scheme.as_str()))
     }
 }
 
@@ -180,6 +193,7 @@ enum StoreIdentity {
         cache: Option<PathBuf>,
         lead: LeadMode,
         eventual: bool,
+        advertise: Option<String>,
     },
 }
 
@@ -235,11 +249,12 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             })?;
             Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Store(store) })))
         }
-        Target::Bucket { url, cache, lead, eventual, encoding } => {
+        Target::Bucket { url, cache, lead, eventual, advertise, encoding } => {
             if *encoding == Some(Encoding::V8) {
                 Capabilities::BUCKET.require(Capability::V8Values)?;
             }
-            open_bucket(url, cache.clone(), lead, *eventual).map(Database::Store)
+            let cache = cache.clone();
+            open_bucket(url, cache, lead, *eventual, advertise.as_deref()).map(Database::Store)
         }
         Target::Url { urls, access_token, timeout, retries, replica } => {
             let remote = Remote { urls, access_token, timeout: *timeout };
@@ -345,9 +360,20 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
 }
 
 #[cfg(not(feature = "archive"))]
-fn open_bucket(_: &str, _: Option<PathBuf>, _: &str, _: bool) -> Result<Arc<Store>> {
+fn open_bucket(
+    _: &str,
+    _: Option<PathBuf>,
+    _: &str,
+    _: bool,
+    _: Option<&str>,
+) -> Result<Arc<Store>> {
+    Err(without_archive())
+}
+
+#[cfg(not(feature = "archive"))]
+fn without_archive() -> Error {
     let why = "URLs of object stores: this build of openkv is without the cargo feature archive";
-    Err(Error::unsupported(why))
+    Error::unsupported(why)
 }
 
 /// The SQL that creates the tables of databases on PostgreSQL.
@@ -362,24 +388,6 @@ pub fn postgres_schema() -> String {
 #[must_use]
 pub fn postgres_schema() -> String {
     String::new()
-}
-
-/// What openkv servers share on the PostgreSQL database of a URL. With `readonly` nothing is created.
-///
-/// # Errors
-/// As `PostgresEngine::open`; `Invalid` for a URL that names one openkv database.
-#[cfg(feature = "postgres")]
-pub fn cluster(url: &SecretUrl, readonly: bool) -> Result<Box<dyn Cluster>> {
-    Ok(Box::new(PostgresCluster::open(&Server::parse_for_all(&url.0)?, readonly)?))
-}
-
-/// What openkv servers share on the PostgreSQL database of a URL.
-///
-/// # Errors
-/// `Unsupported`: this build is without PostgreSQL.
-#[cfg(not(feature = "postgres"))]
-pub fn cluster(_url: &SecretUrl, _readonly: bool) -> Result<Box<dyn Cluster>> {
-    Err(without_postgres())
 }
 
 #[cfg(not(feature = "postgres"))]

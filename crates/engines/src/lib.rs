@@ -131,6 +131,11 @@ pub trait Maintenance: Send + Sync {
         None
     }
 
+    /// What this process is to the database, as far as it knows without a request.
+    fn leadership(&self) -> Leadership {
+        Leadership::Leads
+    }
+
     /// Checks the integrity of the whole database and returns at most `findings_max` findings.
     ///
     /// # Errors
@@ -138,6 +143,20 @@ pub trait Maintenance: Send + Sync {
     fn check(&self, _findings_max: usize, _goes_on: &GoesOn) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
+}
+
+/// The schemes of the URLs of object stores, and of folders that are used like one.
+pub const BUCKET_SCHEMES: [&str; 4] = ["s3", "gs", "az", "bucket+file"];
+
+/// What a process is to a database that one process at a time leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// It decides writes. So does every process where no leader is needed.
+    Leads,
+    /// It reads; it leads, or is refused, with its next write.
+    Follows,
+    /// The database has to be opened again.
+    Ended,
 }
 
 /// The lengths of a database's file and of its log. The log is not reset while a snapshot needs it.

@@ -27,7 +27,7 @@ use super::read_folder::PrimaryFolder;
 use super::read_server::Primary;
 use super::records::{Contents, Record, write_page};
 use super::registry::Registry;
-use openkv_core::model::{CATALOG_TRIES_MAX, DATABASES_MAX, Error, Result};
+use openkv_core::model::{CATALOG_TRIES_MAX, CLOSINGS_AT_ONCE, DATABASES_MAX, Error, Result};
 
 /// The authorization of a change to one database. It is checked again when the change is made,
 /// because the token may be revoked, or the name reused, while the body arrives.
@@ -105,9 +105,10 @@ impl Catalog {
                 let (registry, contents) = Registry::open(folder)?;
                 (Keeper::Folder(registry), contents)
             }
-            ServedPath::Cluster { engine, advertise } => {
+            ServedPath::Cluster { engine, advertise, cache } => {
                 let cluster = openkv_client::open::cluster(engine, false)?;
-                (Keeper::Cluster(Membership::new(cluster, engine, advertise)), Contents::default())
+                let members = Membership::new(cluster, engine, advertise, cache.as_deref())?;
+                (Keeper::Cluster(members), Contents::default())
             }
             ServedPath::Replicas { folder, of, token, advertised } => {
                 let (advertised, memory) = (advertised.clone(), memory.clone());
@@ -284,7 +285,10 @@ impl Catalog {
         }
         *self.databases.write() = taken;
         // Those that are left are gone, also if another database has their name by now.
-        known.values().for_each(|database| database.close());
+        for database in known.values() {
+            database.close();
+            database.remove_copy();
+        }
         Ok(())
     }
 
@@ -293,6 +297,13 @@ impl Catalog {
         let id = Uuid::try_parse(name).ok();
         if let Some(database) = id.and_then(|id| self.by_id(id)) {
             database.changed.send_replace(());
+        }
+    }
+
+    /// Looks at the open databases of a place that does not tell leaders by itself.
+    pub(super) fn tend_leads(&self) {
+        for database in self.all() {
+            database.tend_lead();
         }
     }
 
@@ -488,9 +499,20 @@ impl Catalog {
 
     /// Closes all databases.
     pub(super) fn close(&self) {
-        for database in self.all() {
-            database.close();
-        }
+        // Each gives its lead back as it is closed, which may take a request.
+        let left = Mutex::new(self.all());
+        std::thread::scope(|scope| {
+            for _ in 0..CLOSINGS_AT_ONCE {
+                let left = &left;
+                scope.spawn(move || {
+                    loop {
+                        // The lock is free while one is closed.
+                        let Some(database) = left.lock().pop() else { return };
+                        database.close();
+                    }
+                });
+            }
+        });
         match &self.keeper {
             Keeper::Options => {}
             Keeper::Primary(folder) => folder.close(),

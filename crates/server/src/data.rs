@@ -244,7 +244,7 @@ pub(super) async fn has_room_for(
 pub(super) async fn has_room(database: &Arc<Database>) -> Result<(), Refusal> {
     let Some(max) = database.quotas().bytes else { return Ok(()) };
     // A database on a server has no such quota.
-    if database.file().is_none() {
+    if !database.is_measured() {
         return Ok(());
     }
     let bytes = match database.known_bytes() {
@@ -257,14 +257,17 @@ pub(super) async fn has_room(database: &Arc<Database>) -> Result<(), Refusal> {
     Err(over("storage: deletes are still accepted", max, " bytes", 60))
 }
 
-/// Bytes that are stored in the database, measured a short time ago; `None` where it has no file. Of one that is not open, or
-/// cannot be read, the length of its file.
+/// Bytes that are stored in the database, measured a short time ago. Of one that is not open, or cannot be read, the
+/// length of its file; `None` where it has no file.
 pub(super) async fn bytes_of(database: &Database) -> Option<u64> {
-    let file_bytes = database.file_bytes()?;
+    if !database.is_measured() {
+        return None;
+    }
+    let file_bytes = database.file_bytes();
     match (database.known_bytes(), database.open_store()) {
         (Some(bytes), _) => Some(bytes),
-        (None, Some(store)) => Some(measured(database, &store).await.unwrap_or(file_bytes)),
-        (None, None) => Some(file_bytes),
+        (None, Some(store)) => measured(database, &store).await.ok().or(file_bytes),
+        (None, None) => file_bytes,
     }
 }
 

@@ -26,7 +26,11 @@ use super::read_server::Primary;
 use openkv_core::model::{
     DATABASE_WATCHES_MAX, DROP_WAIT_MS_MAX, Error, HTTP_EXPORTS_MAX, Result, SIZE_REFRESH_MS,
 };
+use openkv_engines::Leadership;
 use openkv_store::Store;
+
+/// How often polls ask who leads a database whose lead this server has lost: the first answer may be of before.
+const LEADER_ASKS: u32 = 2;
 
 /// A database of a server.
 pub(super) struct Database {
@@ -63,6 +67,8 @@ pub(super) struct Database {
     /// Notified when the tokens change or the database is dropped: watches check their grants.
     pub(super) changed: flag::Sender<()>,
     gone: AtomicBool,
+    /// How often polls still ask who leads it.
+    leader_asks: Mutex<u32>,
 }
 
 /// A watch's place within the quota.
@@ -128,6 +134,7 @@ impl Database {
             bytes: Mutex::default(),
             changed,
             gone: AtomicBool::new(false),
+            leader_asks: Mutex::default(),
         })
     }
 
@@ -147,9 +154,13 @@ impl Database {
         if self.gone.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
-        if let Some(store) = &*store {
+        if let Some(store) = &*store
+            && store.leadership() != Leadership::Ended
+        {
             return Ok(store.clone());
         }
+        // Before the next one: they may share a folder.
+        drop(store.take());
         let opened = self.location.open()?;
         if self.primary().is_some() {
             // It may have to be copied again at any time.
@@ -196,7 +207,42 @@ impl Database {
 
     /// Whether its leader remembers the ids of writes.
     pub(super) fn remembers_writes(&self) -> bool {
-        matches!(self.location, Location::Shared { .. })
+        match &self.location {
+            Location::File { .. } | Location::Replica { .. } => false,
+            Location::Shared { members, .. } => members.properties().remembers_writes,
+        }
+    }
+
+    /// Whether another server may lead it, as far as this one knows without asking.
+    pub(super) fn may_be_led_elsewhere(&self) -> bool {
+        let Location::Shared { members, .. } = &self.location else {
+            return self.known_leader().is_some();
+        };
+        let leads =
+            || self.open_store().is_some_and(|store| store.leadership() == Leadership::Leads);
+        match self.known_leader() {
+            Some(_) => true,
+            None => !members.properties().polls_leaders && !leads(),
+        }
+    }
+
+    /// Asks who leads once this server does not any more; then streams that need the leader end.
+    pub(super) fn tend_lead(&self) {
+        let Location::Shared { members, name } = &self.location else { return };
+        let Some(store) = self.open_store() else { return };
+        let mut asks = self.leader_asks.lock();
+        if store.leadership() == Leadership::Leads {
+            *asks = LEADER_ASKS;
+        } else if *asks > 0 {
+            match members.leader(name) {
+                Ok(Some(_)) => *asks = 0,
+                Ok(None) => *asks -= 1,
+                // The next poll asks again.
+                Err(_) => return,
+            }
+            drop(asks);
+            self.changed.send_replace(());
+        }
     }
 
     /// The URL of another server that leads it, as of a short time ago.
@@ -224,7 +270,9 @@ impl Database {
     /// Fails for a quota that this kind of database cannot have.
     pub(super) fn allows_quotas(&self, quotas: &Quotas) -> Result<(), Refusal> {
         match &self.location {
-            Location::Shared { .. } if quotas.bytes.is_some() => {
+            Location::Shared { members, .. }
+                if quotas.bytes.is_some() && !members.properties().measures_bytes =>
+            {
                 let text = "quotas.bytes is for databases in files: bound the size of PostgreSQL's \
                             database instead.";
                 Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
@@ -237,7 +285,10 @@ impl Database {
     pub(super) fn open_store(&self) -> Option<Arc<Store>> {
         match self.primary() {
             Some(primary) => primary.store().ok(),
-            None => self.store.try_lock().and_then(|store| store.clone()),
+            None => {
+                let store = self.store.try_lock().and_then(|store| store.clone());
+                store.filter(|store| store.leadership() != Leadership::Ended)
+            }
         }
     }
 
@@ -317,7 +368,8 @@ impl Database {
                 "A read server has a replica: archive the database at its server."
             }
             Location::Shared { .. } => {
-                "Archives are of databases in files: archive each database on PostgreSQL with openkv archive run."
+                "Archives are of databases in files: archive each database on PostgreSQL with openkv archive run; one in \
+                 an object store is in one already."
             }
         };
         Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text))
@@ -367,6 +419,14 @@ impl Database {
     /// It was measured now.
     pub(super) fn has_bytes(&self, bytes: u64) {
         *self.bytes.lock() = Some((bytes, Instant::now()));
+    }
+
+    /// Whether what is stored in it can be measured here.
+    pub(super) fn is_measured(&self) -> bool {
+        match &self.location {
+            Location::File { .. } | Location::Replica { .. } => true,
+            Location::Shared { members, .. } => members.properties().measures_bytes,
+        }
     }
 
     /// Bytes of its file; `None` where there is none.
@@ -420,6 +480,11 @@ impl Database {
         if let Err(error) = self.location.destroy() {
             tracing::warn!(%error, id = %self.id, "deleting the data of a dropped database");
         }
+    }
+
+    /// As [`Location::remove_copy`].
+    pub(super) fn remove_copy(&self) {
+        self.location.remove_copy();
     }
 
     pub(super) fn allows(&self, rights: Rights, needed: Rights) -> Result<(), Refusal> {

@@ -11,12 +11,11 @@ use super::answer::{Answer, Refusal};
 use super::database::Database;
 use super::request::RequestBody;
 
-/// The URL of another server that leads the database. Asks PostgreSQL only if a short time ago there was
-/// one.
+/// The URL of another server that leads the database. Asks for it only if there may be one.
 pub(super) async fn other(database: &Arc<Database>) -> Result<Option<String>, Refusal> {
-    match database.known_leader() {
-        Some(_) => Ok(database.leader().await?),
-        None => Ok(None),
+    match database.may_be_led_elsewhere() {
+        true => Ok(database.leader().await?),
+        false => Ok(None),
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Location {
     /// A database of several servers.
     Shared {
         members: Arc<Membership>,
-        /// Its name on the database server. A reused name of the catalog is another database, so this
+        /// Its name at the place. A reused name of the catalog is another database, so this
         /// is its UUID.
         name: String,
     },
@@ -54,13 +54,7 @@ impl Location {
                 }
             }
             Self::Replica { primary, .. } => return primary.store(),
-            Self::Shared { members, name } => Target::Postgres {
-                url: members.url_of(name),
-                readonly: false,
-                busy: BUSY,
-                encoding: None,
-                replica: None,
-            },
+            Self::Shared { members, name } => members.target_of(name)?,
         };
         Ok(open(&target)?.store("Serving")?.clone())
     }
@@ -82,15 +76,19 @@ impl Location {
     }
 
     /// The same error without the path of the database's files, neither the file nor its folder. The
-    /// errors of a database server name no place.
+    /// errors of PostgreSQL name no place.
     pub(super) fn without_path(&self, error: &Error) -> Error {
         let mut message = error.message().to_owned();
-        if let Some(path) = self.file() {
-            for (part, name) in [(Some(path), "the database"), (path.parent(), "its folder")] {
-                // The root and an empty parent reveal nothing.
-                if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
-                    message = message.replace(part, name);
-                }
+        let named = match self {
+            Self::File { path, .. } | Self::Replica { path, .. } => {
+                [(Some(path.as_path()), "the database"), (path.parent(), "its folder")]
+            }
+            Self::Shared { members, .. } => [(members.cache(), "the cache"), (None, "")],
+        };
+        for (part, name) in named {
+            // The root and an empty parent reveal nothing.
+            if let Some(part) = part.and_then(Path::to_str).filter(|part| part.len() > 1) {
+                message = message.replace(part, name);
             }
         }
         Error::new(error.kind(), message)
@@ -115,7 +113,21 @@ impl Location {
                 files(path).iter().for_each(|file| remove_file(file));
                 Ok(())
             }
-            Self::Shared { members, name } => members.destroy(name),
+            Self::Shared { members, name } => {
+                self.remove_copy();
+                members.destroy(name)
+            }
+        }
+    }
+
+    /// Removes the local copy of a dropped database that is elsewhere, if this server keeps one.
+    pub(super) fn remove_copy(&self) {
+        let Self::Shared { members, name } = self else { return };
+        if let Some(cache) = members.cache()
+            && let Err(error) = std::fs::remove_dir_all(cache.join(name))
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, database = name, "removing the copy of a dropped database");
         }
     }
 }

@@ -1,7 +1,9 @@
-//! What a server knows of the other servers in front of one PostgreSQL: the catalog they share, who
-//! leads each database, and their common clock.
+//! What a server knows of the other servers at one place, PostgreSQL or an object store: the catalog they share, who
+//! leads each database, and their common clock if there is one.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -12,16 +14,18 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use super::auth;
 use super::catalog_refresh::CatalogRefresh;
 use super::clock::now_ms;
+use super::pending::BUSY;
 use super::records::{Contents, read_page};
-use openkv_client::open::SecretUrl;
-use openkv_core::model::{CLUSTER_POLL_MS, Error, Result};
-use openkv_engines::cluster::Cluster;
+use super::registry::lock;
+use openkv_client::open::{SecretUrl, Target, of_cluster};
+use openkv_core::model::{Error, Result};
+use openkv_engines::cluster::{Cluster, ClusterProperties};
 
 /// The changes since the last poll.
 pub(super) struct Changes {
     /// Whether the catalog has.
     pub(super) catalog: bool,
-    /// Databases that another server leads from now on, by their names on the database server.
+    /// Databases that another server leads from now on, by their names at the place.
     pub(super) led_by_others: Vec<String>,
 }
 
@@ -31,11 +35,16 @@ pub(super) struct Membership {
     engine: SecretUrl,
     /// The URL of this server for clients, which is its name among the leaders.
     advertise: String,
+    /// The folder of its copies of the databases, where the place has them.
+    cache: Option<PathBuf>,
+    /// Excludes other servers from that folder.
+    lock: Option<File>,
+    properties: ClusterProperties,
     /// The revision of the catalog that this server has.
     revision: AtomicI64,
     /// The leaders' URLs by database, as of the last poll.
     leaders: RwLock<HashMap<String, String, RandomState>>,
-    /// How far the clock of the database server is ahead of this machine's, in ms.
+    /// How far the clock of the place is ahead of this machine's, in ms.
     ahead_ms: AtomicI64,
     ended: Mutex<bool>,
     ends: Condvar,
@@ -45,9 +54,21 @@ pub(super) struct Membership {
 
 impl Membership {
     /// A server that has not polled yet.
-    pub(super) fn new(cluster: Box<dyn Cluster>, engine: &SecretUrl, advertise: &str) -> Arc<Self> {
-        Arc::new(Self {
+    ///
+    /// # Errors
+    /// `Unavailable` if another server has the folder `cache`.
+    pub(super) fn new(
+        cluster: Box<dyn Cluster>,
+        engine: &SecretUrl,
+        advertise: &str,
+        cache: Option<&Path>,
+    ) -> Result<Arc<Self>> {
+        let (cache, lock) = cache.map(own_folder).transpose()?.unzip();
+        Ok(Arc::new(Self {
+            properties: cluster.properties(),
             cluster,
+            cache,
+            lock,
             engine: engine.clone(),
             advertise: advertise.to_owned(),
             revision: AtomicI64::new(0),
@@ -56,22 +77,37 @@ impl Membership {
             ended: Mutex::new(false),
             ends: Condvar::new(),
             catalog: CatalogRefresh::default(),
-        })
+        }))
     }
 
     /// The key of all servers for the tokens of the data path.
     pub(super) fn signing_key(&self) -> Result<[u8; 32]> {
         let key = self.cluster.signing_key(&auth::random()?)?;
-        key.try_into()
-            .map_err(|_| Error::corrupt("openkv.cluster: the signing key has no 32 bytes"))
+        key.try_into().map_err(|_| {
+            Error::corrupt("the catalog of the servers: the signing key has no 32 bytes")
+        })
     }
 
-    /// The URL of a database on the database server, which this server leads under its own URL.
-    pub(super) fn url_of(&self, name: &str) -> SecretUrl {
-        self.engine.with_parameters(&[("kv", name), ("lead", &self.advertise)])
+    /// How this server opens a database, which it leads under its own URL.
+    ///
+    /// # Errors
+    /// `Unsupported` for an engine that this build is without.
+    pub(super) fn target_of(&self, name: &str) -> Result<Target> {
+        of_cluster(&self.engine, name, &self.advertise, self.cache.as_deref(), BUSY)
     }
 
-    /// The time of the database server, by this machine's clock. Its servers agree on it.
+    /// What differs from place to place.
+    pub(super) fn properties(&self) -> &ClusterProperties {
+        &self.properties
+    }
+
+    /// The folder of the copies of databases.
+    pub(super) fn cache(&self) -> Option<&Path> {
+        self.cache.as_deref()
+    }
+
+    /// The time of the place, by this machine's clock. Its servers agree on it. Without a clock of the place it is
+    /// this machine's time.
     pub(super) fn now_ms(&self) -> i64 {
         now_ms() + self.ahead_ms.load(Ordering::Relaxed)
     }
@@ -81,7 +117,7 @@ impl Membership {
         self.leaders.read().get(name).filter(|leader| **leader != self.advertise).cloned()
     }
 
-    /// The URL of another server that leads a database at present. Waits for the database server.
+    /// The URL of another server that leads a database at present. Waits for the place.
     pub(super) fn leader(&self, name: &str) -> Result<Option<String>> {
         let leader = self.cluster.leader_of(name)?;
         let mut leaders = self.leaders.write();
@@ -98,7 +134,7 @@ impl Membership {
         let catalog = self.cluster.catalog()?;
         let contents = match catalog.text.as_slice() {
             [] => Contents::default(),
-            text => read_page(text, "the catalog in openkv.cluster")?,
+            text => read_page(text, "the catalog of the servers")?,
         };
         Ok((catalog.revision, contents))
     }
@@ -121,7 +157,7 @@ impl Membership {
     /// Deletes the data of a database that the catalog does not list any more, once all servers have
     /// taken that from it.
     pub(super) fn destroy(&self, name: &str) -> Result<()> {
-        std::thread::sleep(Duration::from_millis(2 * CLUSTER_POLL_MS));
+        std::thread::sleep(2 * self.poll_interval());
         self.cluster.empty(name)
     }
 
@@ -134,10 +170,17 @@ impl Membership {
         !*ended
     }
 
-    /// One cluster poll: asks the database server what has changed.
+    /// The time between two polls.
+    pub(super) fn poll_interval(&self) -> Duration {
+        Duration::from_millis(self.properties.poll_ms)
+    }
+
+    /// One cluster poll: asks the place what has changed.
     pub(super) fn poll(&self) -> Result<Changes> {
         let polled = self.cluster.poll()?;
-        self.ahead_ms.store(polled.now_ms - now_ms(), Ordering::Relaxed);
+        if let Some(at_ms) = polled.now_ms {
+            self.ahead_ms.store(at_ms - now_ms(), Ordering::Relaxed);
+        }
         let leaders: HashMap<_, _, RandomState> = polled.leaders.into_iter().collect();
         let before = std::mem::replace(&mut *self.leaders.write(), leaders.clone());
         let is_new = |(name, leader): &(&String, &String)| {
@@ -148,16 +191,30 @@ impl Membership {
         Ok(Changes { catalog, led_by_others })
     }
 
-    /// Ends each [`Membership::wait`].
+    /// Ends each [`Membership::wait`], and gives the folder of the copies to another server.
     pub(super) fn end(&self) {
         *self.ended.lock() = true;
         self.ends.notify_all();
+        if let Some(lock) = &self.lock
+            && let Err(error) = lock.unlock()
+        {
+            tracing::warn!(%error, "unlocking the cache; the lock ends with the process");
+        }
     }
+}
+
+/// Takes a folder for the copies of one server.
+fn own_folder(folder: &Path) -> Result<(PathBuf, File)> {
+    lock(folder).map_err(|error| {
+        let why = format!("cache: {}: name a folder that only this server uses", error.message());
+        Error::new(error.kind(), why)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openkv_core::model::CLUSTER_POLL_MS;
     use openkv_engines::cluster::{ClusterDatabase, ClusterPoll, SharedCatalog};
 
     const HOUR_MS: i64 = 3_600_000;
@@ -168,6 +225,16 @@ mod tests {
     struct Fake(Arc<Mutex<ClusterPoll>>);
 
     impl Cluster for Fake {
+        fn properties(&self) -> ClusterProperties {
+            ClusterProperties {
+                place: "it",
+                poll_ms: CLUSTER_POLL_MS,
+                polls_leaders: true,
+                remembers_writes: true,
+                measures_bytes: false,
+            }
+        }
+
         fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>> {
             Ok(fresh.to_vec())
         }
@@ -177,7 +244,7 @@ mod tests {
         }
 
         fn poll(&self) -> Result<ClusterPoll> {
-            Ok(ClusterPoll { now_ms: now_ms() + HOUR_MS, ..self.0.lock().clone() })
+            Ok(ClusterPoll { now_ms: Some(now_ms() + HOUR_MS), ..self.0.lock().clone() })
         }
 
         fn replace_catalog(&self, revision: i64, _text: &[u8]) -> Result<bool> {
@@ -197,16 +264,16 @@ mod tests {
             Ok(())
         }
 
-        fn databases(&self) -> Result<Vec<ClusterDatabase>> {
+        fn databases(&self, _served: &[String]) -> Result<Vec<ClusterDatabase>> {
             Ok(Vec::new())
         }
     }
 
     fn member() -> (Arc<Membership>, Fake) {
-        let polled = ClusterPoll { revision: 0, now_ms: 0, leaders: Vec::new() };
+        let polled = ClusterPoll { revision: 0, now_ms: None, leaders: Vec::new() };
         let fake = Fake(Arc::new(Mutex::new(polled)));
         let engine = SecretUrl::from("postgres://h/d?sslmode=disable".to_owned());
-        (Membership::new(Box::new(fake.clone()), &engine, OWN), fake)
+        (Membership::new(Box::new(fake.clone()), &engine, OWN, None).unwrap(), fake)
     }
 
     #[test]
@@ -254,6 +321,8 @@ mod tests {
     fn a_database_is_opened_under_its_name_and_that_of_the_server() {
         let (member, _) = member();
         let expected = "postgres://h/d?sslmode=disable&kv=x&lead=https://a.example";
-        assert!(member.url_of("x") == SecretUrl::from(expected.to_owned()));
+        let target = member.target_of("x").unwrap();
+        let Target::Postgres { url, readonly: false, .. } = target else { panic!("{target:?}") };
+        assert!(url == SecretUrl::from(expected.to_owned()));
     }
 }

@@ -67,8 +67,11 @@ pub struct ServerOptions {
     /// A file, which is one database, or a folder of many. A folder exists or ends with a
     /// separator. Empty with `engine`.
     pub path: PathBuf,
-    /// Instead of a path: the URL of a PostgreSQL database, which several servers share.
+    /// Instead of a path: the URL of a PostgreSQL database, or of a path in an object store, which several servers share.
     pub engine: Option<SecretUrl>,
+    /// With `engine` in an object store: the folder of the local copies of its databases; without one, they are removed
+    /// at the end.
+    pub cache: Option<PathBuf>,
     /// For a read server: the URL of the database that the replica in the file `path` follows, or of the
     /// server whose databases those in the folder `path` follow.
     pub replica_of: Option<String>,
@@ -128,8 +131,8 @@ pub(super) enum ServedPath {
     Replicas { folder: PathBuf, of: Url, token: String, advertised: Option<Advertised> },
     /// Many databases.
     Folder(PathBuf),
-    /// Many databases on PostgreSQL, shared with other servers.
-    Cluster { engine: SecretUrl, advertise: String },
+    /// Many databases on PostgreSQL or in an object store, shared with other servers.
+    Cluster { engine: SecretUrl, advertise: String, cache: Option<PathBuf> },
 }
 
 /// The tokens of a database without a registry.
@@ -225,6 +228,11 @@ impl ServerOptions {
         if self.forward && self.engine.is_none() {
             return Err(Error::invalid("forward is for servers of an engine: give engine too"));
         }
+        if self.cache.is_some() && !self.engine.as_ref().is_some_and(SecretUrl::is_of_bucket) {
+            return Err(Error::invalid(
+                "cache is for servers of an engine in an object store, which keep copies there: leave it out",
+            ));
+        }
         let archive = self.archive_policy()?;
         let keyval = KeyvalRules::of(self.keyval_strings, self.keyval_lock_duration)?;
         Ok(Plan {
@@ -255,7 +263,9 @@ impl ServerOptions {
 
     fn archive_policy(&self) -> Result<Option<ArchivePolicy>> {
         let Some(request) = &self.archive else { return Ok(None) };
-        let refused = if self.engine.is_some() {
+        let refused = if self.engine.as_ref().is_some_and(SecretUrl::is_of_bucket) {
+            "archive is for databases in files: those of this engine are in an object store already, so leave archive out"
+        } else if self.engine.is_some() {
             "archive is for databases in files: archive each database on PostgreSQL with openkv archive run, \
              and leave archive out"
         } else if self.readonly {
@@ -281,7 +291,12 @@ impl ServerOptions {
         let advertise = self.advertise.as_deref().ok_or_else(|| {
             Error::invalid("advertise is missing: the URL by which clients reach this server")
         })?;
-        Ok(ServedPath::Cluster { engine: engine.clone(), advertise: check_advertise(advertise)? })
+        let cache = self.cache.clone();
+        Ok(ServedPath::Cluster {
+            engine: engine.clone(),
+            advertise: check_advertise(advertise)?,
+            cache,
+        })
     }
 
     /// Refuses options of a single database. `place`: what has many.
@@ -441,6 +456,15 @@ mod tests {
             (
                 r#"{"path":"dir/","adminToken":"123456789012","advertise":"https://a"}"#,
                 "give engine",
+            ),
+            (r#"{"path":"a.db","cache":"/c"}"#, "cache is for servers of an engine"),
+            (
+                r#"{"engine":"postgres://h/d","adminToken":"123456789012","advertise":"https://a","cache":"/c"}"#,
+                "cache is for servers of an engine",
+            ),
+            (
+                r#"{"engine":"s3://b/d","adminToken":"123456789012","advertise":"https://a","archive":{"to":"/a"}}"#,
+                "in an object store already",
             ),
             (r#"{"path":"a.db","archive":{"to":"near"}}"#, "archive.to must be an absolute path"),
             (r#"{"path":"a.db","archive":{"to":null}}"#, "leave archive out"),

@@ -11,7 +11,7 @@ use crate::metrics::{
     OwnCounters, ReplicaFigures, Sizes,
 };
 use openkv_core::model::{METRIC_QUEUES_MAX, Result, is_own_queue};
-use openkv_engines::Snapshot;
+use openkv_engines::{Leadership, Snapshot};
 
 /// Says how far a replica is.
 pub(super) type ReplicaFiguresOf = Box<dyn Fn() -> ReplicaFigures + Send + Sync>;
@@ -53,6 +53,11 @@ impl Store {
             feeds: self.feeds.len(),
             listeners: self.writes.waiting.lock().consumers.listeners(),
         }
+    }
+
+    /// What this process is to the database, as far as it knows without a request.
+    pub fn leadership(&self) -> Leadership {
+        self.whole.leadership()
     }
 
     /// All metrics at one moment. The reader thread counts messages and documents for it.

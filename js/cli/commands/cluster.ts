@@ -1,7 +1,7 @@
 // Duty: cluster: what an administrator of PostgreSQL does for openkv.
 
 import type { Command } from "commander";
-import { isPostgres } from "../../arguments/location.js";
+import { isElsewhere } from "../../arguments/location.js";
 import { loadBinding } from "../../native/load.js";
 import { NativeAnswer } from "../../native/native-answer.js";
 import { port } from "../../native/port.js";
@@ -16,22 +16,26 @@ const RIGHTS = `
 `;
 
 export function addClusterCommands(program: Command): void {
-  const cluster = program.command("cluster").description("the PostgreSQL server of databases");
+  const cluster = program.command("cluster").description("the place of the databases of servers");
 
   cluster
     .command("schema")
-    .description("print the SQL that creates the tables, for users who may not create them")
+    .description("print the SQL that creates the tables on PostgreSQL, for users who may not")
     .action(async () => await put(loadBinding().postgresSchema() + RIGHTS));
 
   cluster
     .command("status")
-    .description("print all databases on PostgreSQL, their last commits and who leads them")
-    .option("--engine <url>", "the URL of PostgreSQL (default: --db; env: OPENKV_ENGINE)")
+    .description(
+      "print all databases of servers, and who leads them; on PostgreSQL their last commits",
+    )
+    .option("--engine <url>", "the URL of their engine (default: --db; env: OPENKV_ENGINE)")
     .action(async ({ engine }: { engine?: string }, command: Command) => {
       const { db } = command.optsWithGlobals<GlobalOptions>();
       const url = engine ?? db ?? process.env.OPENKV_ENGINE;
-      if (url === undefined || !isPostgres(url)) {
-        throw new WrongUsage("give --engine, the URL of PostgreSQL: postgres://user@host/database");
+      if (url === undefined || !isElsewhere(url)) {
+        throw new WrongUsage(
+          "give --engine, the URL of the servers' engine: postgres://user@host/database or s3://bucket/path",
+        );
       }
       const databases = await asUsage(() => status(url));
       const style = styleOf(command);
@@ -45,8 +49,8 @@ export function addClusterCommands(program: Command): void {
 interface DatabaseStatus {
   servedAs: string | null;
   kv: string;
-  version: number;
-  epoch: number;
+  version: number | null;
+  epoch: number | null;
   leader: string | null;
   leaseMs: number | null;
 }
@@ -61,6 +65,11 @@ async function status(url: string): Promise<DatabaseStatus[]> {
 
 function lineOf({ servedAs, kv, version, epoch, leader, leaseMs }: DatabaseStatus): string {
   const name = servedAs === null ? `kv=${kv}` : `${servedAs}  kv=${kv}`;
+  if (epoch === null) {
+    // Only the leader knows how long its lease lasts.
+    const led = leader === null ? "led by nobody" : `led by ${leader}, unless it has died`;
+    return `${name}  ${led}`;
+  }
   const lease = (leaseMs ?? 0) > 0 ? `for ${leaseMs} ms more` : "whose lease has ended";
   const led = leader === null ? "led by nobody" : `led by ${leader} ${lease}`;
   return `${name}  commit ${version}  epoch ${epoch}  ${led}`;

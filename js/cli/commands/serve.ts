@@ -26,7 +26,11 @@ export function addServeCommand(program: Command): void {
     .option("--path <path>", "a file: one database; a folder (exists or ends with /): many")
     .option(
       "--engine <url>",
-      "instead of --path: many databases on PostgreSQL (env: OPENKV_ENGINE)",
+      "instead of --path: many databases on PostgreSQL or in an object store (env: OPENKV_ENGINE)",
+    )
+    .option(
+      "--cache <folder>",
+      "with --engine in an object store: where copies of its databases stay for the next start",
     )
     .option(
       "--replica-of <url>",
@@ -97,7 +101,7 @@ export function addServeCommand(program: Command): void {
     const { archive, path } = options;
     if (archive !== undefined && path === undefined) {
       throw new WrongUsage(
-        "--archive is for --path: archive each database of an engine with 'openkv archive run'",
+        "--archive is for --path: archive each database on PostgreSQL with 'openkv archive run'",
       );
     }
     const { archiveSnapshotEvery, archiveRetention } = options;
@@ -125,6 +129,7 @@ export function address(text: string): string {
 interface ServeFlags extends QuotaOptions {
   path?: string;
   engine?: string;
+  cache?: string;
   replicaOf?: string;
   replicaToken?: string;
   advertise?: string;
@@ -156,7 +161,9 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
   const { OPENKV_ACCESS_TOKEN, OPENKV_READ_TOKEN, OPENKV_ADMIN_TOKEN, OPENKV_ENGINE } = process.env;
   const engine = flags.engine ?? (path === undefined ? OPENKV_ENGINE : undefined);
   if (path === undefined && engine === undefined) {
-    throw new WrongUsage("give --path, a file or a folder, or --engine, the URL of PostgreSQL");
+    throw new WrongUsage(
+      "give --path, a file or a folder, or --engine, the URL of PostgreSQL or of an object store",
+    );
   }
   const { replicaOf } = flags;
   const replicaToken =
@@ -169,6 +176,7 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
   const given = {
     path,
     engine,
+    cache: flags.cache,
     replicaOf,
     replicaToken,
     advertise: flags.advertise,

@@ -25,21 +25,30 @@ pub(super) fn open_bucket(
     cache: Option<PathBuf>,
     lead: &str,
     eventual: bool,
+    advertise: Option<&str>,
 ) -> Result<Arc<Store>> {
     let lead = match lead {
         "never" => LeadMode::Never,
         "wait" => LeadMode::Wait,
+        "served" => LeadMode::Served,
         _ => LeadMode::Auto,
     };
     let place = identity(url)?;
-    let of = StoreIdentity::Bucket { url: place, cache: cache.clone(), lead, eventual };
+    let advertise = advertise.map(str::to_owned);
+    let of = StoreIdentity::Bucket {
+        url: place,
+        cache: cache.clone(),
+        lead,
+        eventual,
+        advertise: advertise.clone(),
+    };
     // Two copies at once would exclude each other from the cache, or from the lead.
     let _turn = Turn::of(&of);
     wait_closed_where(|known| *known == of);
     if let Some((store, _)) = opened(&STORES.lock(), &of) {
         return Ok(store);
     }
-    let options = BucketOptions { url: url.to_owned(), cache, lead, eventual };
+    let options = BucketOptions { url: url.to_owned(), cache, lead, eventual, advertise };
     let engine = BucketEngine::open(&options)?;
     let agreed = (Encoding::Cbor, PageMemory::default());
     start_once(|| Ok(of), agreed, || start(engine, false)).map(|(store, _)| store)

@@ -11,12 +11,12 @@ use super::cache::{Prepared, encode};
 use super::lead::{Lead, LeadMode, Leading, Role, State};
 use super::objects::{FoundLease, Identity, Object, next_count};
 use super::publisher::segment_of;
+use super::seen_lease::state_of;
 use super::snapshots::Snapshots;
 use crate::ExternalCommits;
 use crate::objects::Created;
 use openkv_core::chain::{
-    EndWatch, EntryKind, LeaseState, LeaseWatch, Position, Standing, Tenure, Window, cover,
-    encode as encode_object,
+    EndWatch, EntryKind, Position, Standing, Tenure, Window, cover, encode as encode_object,
 };
 use openkv_core::model::{
     BUCKET_FOLLOW_BYTES, BUCKET_IDLE_MS, BUCKET_OBJECT_BYTES_MIN, BUCKET_POLL_BUSY_MS,
@@ -30,7 +30,6 @@ pub(super) struct Driver {
     identity: Identity,
     /// The place that the local file has reached, and the fences behind it.
     position: Position,
-    watch: LeaseWatch,
     /// The next look at the lease of another process, by the clock of `lead`.
     lease_look_ms: u64,
     end: EndWatch,
@@ -74,7 +73,6 @@ impl Driver {
             local,
             identity,
             position: place.position,
-            watch: LeaseWatch::default(),
             lease_look_ms: 0,
             end,
             is_far: place.is_fresh,
@@ -88,8 +86,9 @@ impl Driver {
     pub(super) fn begin(&mut self) -> Result<()> {
         self.follow()?;
         self.lead.note_tenure(&self.lead.state.lock());
-        if self.lead.mode == LeadMode::Never {
-            return Ok(());
+        match self.lead.mode {
+            LeadMode::Never | LeadMode::Served => return Ok(()),
+            LeadMode::Auto | LeadMode::Wait => {}
         }
         loop {
             self.try_to_lead()?;
@@ -202,10 +201,29 @@ impl Driver {
             self.lead.note_tenure(&state);
         }
         self.lead.changed.notify_all();
-        if self.lead.mode != LeadMode::Never {
+        if self.would_lead() {
             self.try_to_lead()?;
         }
+        let idle_ms = self.lead.now_ms().saturating_sub(self.used_ms);
+        if self.lead.mode == LeadMode::Served && idle_ms >= BUCKET_IDLE_MS {
+            // The next call wakes it.
+            return Ok(REST);
+        }
         Ok(self.pause_after(&look))
+    }
+
+    fn would_lead(&self) -> bool {
+        match self.lead.mode {
+            LeadMode::Auto | LeadMode::Wait => true,
+            LeadMode::Never => false,
+            LeadMode::Served => self.is_asked_to_lead() || self.lead.is_listened_to(),
+        }
+    }
+
+    /// Whether a call waits for the lead, or for the name of another leader.
+    fn is_asked_to_lead(&self) -> bool {
+        let (asks, answered) = self.lead.state.lock().lead_asks;
+        self.lead.mode == LeadMode::Served && asks > answered
     }
 
     /// Until the next look of a process that reads.
@@ -352,27 +370,20 @@ impl Driver {
 
     /// Takes the lead, if no other process has it.
     fn try_to_lead(&mut self) -> Result<()> {
-        let began_ms = self.lead.now_ms();
-        if began_ms < self.lease_look_ms {
+        let (began, began_ms) = (Instant::now(), self.lead.now_ms());
+        if began_ms < self.lease_look_ms && !self.is_asked_to_lead() {
             return Ok(());
         }
+        let asks = self.lead.state.lock().lead_asks.0;
         let found = self.lead.objects.lease()?;
-        let state = match &found {
-            Some(FoundLease { lease, .. })
-                if !lease.released
-                    && lease.id != self.lead.id
-                    && !self.local.cache.was_led_by(&lease.id) =>
-            {
-                LeaseState::Held(format!("{}/{}", lease.id, lease.beat))
-            }
-            Some(_) | None => LeaseState::Free,
-        };
+        let is_own = |id: &str| id == self.lead.id || self.local.cache.was_led_by(id);
+        let state = state_of(found.as_ref(), is_own);
         let lease_ms = self.lead.lease_ms;
-        let ended_ms = self.lead.now_ms();
-        if !self.watch.may_claim(&state, (began_ms, ended_ms), lease_ms) {
+        if !self.lead.seen.may_claim(&state, (began, Instant::now()), lease_ms) {
             self.lease_look_ms = began_ms + (lease_ms / 6).max(10);
             let mut state = self.lead.state.lock();
-            state.is_led = self.watch.is_alive(ended_ms, lease_ms);
+            state.is_led = self.lead.seen.is_alive(lease_ms);
+            state.lead_asks.1 = asks;
             state.role = Role::Reads(found.map(|found| found.lease.name));
             drop(state);
             self.lead.changed.notify_all();
@@ -429,6 +440,7 @@ impl Driver {
     fn lead_with(&mut self, leading: Leading) {
         self.used_ms = self.lead.now_ms();
         let mut state = self.lead.state.lock();
+        state.lead_asks.1 = state.lead_asks.0;
         state.role = Role::Leads(Box::new(leading));
         state.is_led = false;
         self.lead.note_tenure(&state);
@@ -462,7 +474,7 @@ impl Driver {
             (Role::Reads(_) | Role::Rests(_), _) => {}
         }
         if matches!(state.role, Role::Reads(_)) {
-            self.watch = LeaseWatch::default();
+            self.lead.seen.forget();
             self.lease_look_ms = 0;
         }
         self.lead.note_tenure(&state);
@@ -512,7 +524,7 @@ impl Driver {
                 self.lead_with(Leading::new(window, tenure, lease));
             }
             None => {
-                self.watch = LeaseWatch::default();
+                self.lead.seen.forget();
                 self.lease_look_ms = 0;
                 self.lead.changed.notify_all();
             }

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::BucketOptions;
-use super::location::Timing;
+use super::location::{Timing, identity};
 use super::objects::{FoundLease, Lease, Objects};
-use crate::{ExternalCommits, ExternalWatch, ExternalWatchGuard, TellExternal};
+use super::seen_lease::SeenLease;
+use crate::{ExternalCommits, ExternalWatch, ExternalWatchGuard, Leadership, TellExternal};
 use openkv_core::chain::{Tenure, Window};
 use openkv_core::model::{BUCKET_COMMIT_MS_MAX, BUCKET_READ_WAIT_MS, Error, Kind, Result};
 
@@ -24,6 +25,9 @@ pub enum LeadMode {
     Wait,
     /// It only reads.
     Never,
+    /// It leads from the first write, watch or consumer on, while no other process does: a server, which sends others
+    /// to the leader.
+    Served,
 }
 
 /// What a process is to the database.
@@ -62,6 +66,8 @@ pub(super) struct State {
     pub(super) looks: (u64, u64),
     /// The error of the last look.
     pub(super) look_error: Option<Error>,
+    /// Calls that have asked for the lead, and how many of them were before a look that has found another leader.
+    pub(super) lead_asks: (u64, u64),
     /// The leader has renewed its lease while this process watched.
     pub(super) is_led: bool,
     /// The database cannot be used any more.
@@ -82,6 +88,10 @@ pub(super) struct Lead {
     /// As in the URL.
     pub(super) linger: Option<Duration>,
     eventual: bool,
+    /// The URL of this process for clients, if it is a server.
+    url: Option<String>,
+    /// What this process has seen of the lease while another process held it.
+    pub(super) seen: Arc<SeenLease>,
     started: Instant,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
@@ -127,6 +137,7 @@ impl Lead {
             wanted: false,
             looks: (0, 0),
             look_error: None,
+            lead_asks: (0, 0),
             is_led: false,
             failed: None,
             closing: false,
@@ -134,14 +145,18 @@ impl Lead {
         };
         let host = std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME"));
         let host = host.map(|host| format!(" on {host}")).unwrap_or_default();
+        let own = || format!("process {}{host}", std::process::id());
+        let place = options.advertise.as_ref().and_then(|_| identity(&options.url).ok());
         Self {
             objects,
             id,
-            name: format!("process {}{host}", std::process::id()),
+            name: options.advertise.clone().unwrap_or_else(own),
             mode: options.lead,
             lease_ms: timing.lease_ms,
             linger: timing.linger,
             eventual: options.eventual,
+            url: options.advertise.clone(),
+            seen: place.map_or_else(Arc::default, SeenLease::of),
             started: Instant::now(),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -165,7 +180,8 @@ impl Lead {
 
     /// The lease of this process with this beat.
     pub(super) fn lease(&self, beat: u64, released: bool) -> Lease {
-        Lease { id: self.id.clone(), name: self.name.clone(), beat, released }
+        let (id, name, url) = (self.id.clone(), self.name.clone(), self.url.clone());
+        Lease { id, name, beat, released, url }
     }
 
     pub(super) fn close(&self) {
@@ -294,6 +310,10 @@ impl Lead {
         self.used.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
         let mut has_asked = false;
+        if waits {
+            state.lead_asks.0 += 1;
+        }
+        let ask = state.lead_asks.0;
         loop {
             self.check(&state)?;
             match &state.role {
@@ -303,6 +323,10 @@ impl Lead {
                     return Ok(());
                 }
                 Role::Reads(_) if self.mode == LeadMode::Never || state.is_led || !waits => {
+                    return Err(self.refusal(&state));
+                }
+                // Whoever has asked a server finds the leader there.
+                Role::Reads(_) if self.mode == LeadMode::Served && state.lead_asks.1 >= ask => {
                     return Err(self.refusal(&state));
                 }
                 // It leads as soon as the lease is silent, however often a caller asks.
@@ -373,6 +397,16 @@ impl Lead {
             self.follows_again(&mut state);
         }
         self.changed.notify_all();
+    }
+
+    /// What this process is to the database, as far as it knows without a request.
+    pub(super) fn leadership(&self) -> Leadership {
+        let state = self.state.lock();
+        match &state.role {
+            _ if state.failed.is_some() => Leadership::Ended,
+            Role::Leads(leading) if !leading.deposed => Leadership::Leads,
+            Role::Leads(_) | Role::Reads(_) | Role::Rests(_) => Leadership::Follows,
+        }
     }
 
     /// Whether this process leads, or would with its next write.

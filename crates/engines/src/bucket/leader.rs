@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::Local;
 use super::cache::encode;
-use super::lead::{Lead, Role};
+use super::lead::{Lead, LeadMode, Role};
 use super::publisher::content_of;
 use super::uploads::{Uploaded, Uploads};
 use crate::{Progress, Report, Ticket, Wake, Work, Writer as _};
@@ -105,8 +105,7 @@ impl Leader {
                 return Err(self.lead.refusal(&self.lead.state.lock()));
             }
         } else {
-            // Timed work of a process that does not lead is the leader's.
-            self.lead.lead_by(deadline, !work.writes.is_empty())?;
+            self.lead.lead_by(deadline, self.is_asked_for(&work))?;
             let mut writer = self.local.writer.lock();
             if writer.is_narrow() {
                 // A commit must not be in the log before it is known to have room in the file.
@@ -129,6 +128,13 @@ impl Leader {
             None => {}
         }
         Ok(Progress::UnderWay(ticket))
+    }
+
+    /// Whether a caller waits for work. Timed work of a process that does not lead is the leader's, and so are messages for
+    /// its consumers; those of a server's are asked for by clients, which it would send to the leader if there were one.
+    fn is_asked_for(&self, work: &Work) -> bool {
+        let has_messages = !work.claims.is_empty() || !work.settlements.is_empty();
+        !work.writes.is_empty() || self.lead.mode == LeadMode::Served && has_messages
     }
 
     /// As [`crate::Writer::has_room`].

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+use crate::BUCKET_SCHEMES;
 use crate::objects::{Settings, Target};
 use openkv_core::model::{
-    BUCKET_LEASE_MS_DEFAULT, BUCKET_LEASE_MS_MAX, BUCKET_LEASE_MS_MIN, BUCKET_LINGER_MS_MAX, Error,
-    Result,
+    BUCKET_LEASE_MS_DEFAULT, BUCKET_LEASE_MS_MAX, BUCKET_LEASE_MS_MIN, BUCKET_LINGER_MS_MAX,
+    BUCKET_SERVED_LEASE_MS_DEFAULT, Error, Result,
 };
 
-/// The schemes of object stores, and of folders that are used like one.
-pub const SCHEMES: [&str; 4] = ["s3", "gs", "az", "bucket+file"];
+/// The folder of the databases of servers.
+pub(super) const SERVED: &str = "databases";
 
 /// A parsed URL.
 pub(super) struct Location {
@@ -44,8 +45,33 @@ pub fn identity(text: &str) -> Result<String> {
     })
 }
 
+/// The URL of a database of servers, below the path that their URL names. Its lease is
+/// [`BUCKET_SERVED_LEASE_MS_DEFAULT`] long unless the URL says otherwise.
+///
+/// # Errors
+/// As [`open`].
+pub fn served(text: &str, database: &str) -> Result<String> {
+    let mut url = parse(text)?;
+    url.set_path(&format!("{}/{SERVED}/{database}", url.path().trim_end_matches('/')));
+    if !url.query_pairs().any(|(name, _)| name == "lease") {
+        let lease = format!("{BUCKET_SERVED_LEASE_MS_DEFAULT}ms");
+        url.query_pairs_mut().append_pair("lease", &lease);
+    }
+    Ok(url.into())
+}
+
+/// The lease of the databases of servers, in ms.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn served_lease_ms(text: &str) -> Result<u64> {
+    let url = parse(text)?;
+    let given = url.query_pairs().filter(|(name, _)| name == "lease").last();
+    given.map_or(Ok(BUCKET_SERVED_LEASE_MS_DEFAULT), |(_, value)| lease_of(&value))
+}
+
 fn parse(text: &str) -> Result<Url> {
-    let url = Url::parse(text).ok().filter(|url| SCHEMES.contains(&url.scheme()));
+    let url = Url::parse(text).ok().filter(|url| BUCKET_SCHEMES.contains(&url.scheme()));
     let url = url.ok_or_else(|| {
         Error::invalid(
             "the URL of a database in an object store is like s3://bucket/path, gs://bucket/path, \
@@ -202,6 +228,21 @@ mod tests {
             assert!(error.message().contains(part), "{text}: {error}");
             assert!(!error.message().contains("secret"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_database_of_servers_is_below_their_path() {
+        let of = |text: &str| served(text, "x").unwrap();
+        assert_eq!(
+            of("s3://bucket/app?region=a"),
+            "s3://bucket/app/databases/x?region=a&lease=3000ms"
+        );
+        assert_eq!(of("s3://bucket/?lease=9s"), "s3://bucket/databases/x?lease=9s");
+        assert_eq!(of("bucket+file:///d/a/"), "bucket+file:///d/a/databases/x?lease=3000ms");
+        for text in ["s3://bucket/app", "bucket+file:///tmp"] {
+            assert!(open(&of(text), false).is_ok() || text.starts_with("bucket+file"));
+        }
+        assert!(served("s3://me:secret@bucket/app", "x").is_err());
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! | `openkv-snapshot` | uploads a copy of the file and deletes what it contains; exists meanwhile |
 
 mod cache;
+mod cluster;
 mod driver;
 mod indexer;
 mod inspect;
@@ -27,6 +28,7 @@ mod merging;
 mod objects;
 mod publisher;
 mod reader;
+mod seen_lease;
 mod snapshots;
 mod uploads;
 mod writer;
@@ -37,12 +39,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cache::Cache;
+pub use cluster::BucketCluster;
 use driver::Driver;
 pub use inspect::{BucketStatus, BucketVerified, status, verify};
 use lead::Lead;
 pub use lead::LeadMode;
 use location::{Location, Timing};
-pub use location::{SCHEMES, identity};
+pub use location::{identity, served};
 use objects::Objects;
 use parking_lot::Mutex;
 use publisher::LogPublisher;
@@ -50,7 +53,7 @@ pub use reader::BucketReader;
 pub use writer::BucketWriter;
 
 use crate::sqlite::{SqliteEngine, SqliteWriter};
-use crate::{Engine, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
+use crate::{Engine, ExternalWatch, GoesOn, Leadership, Lengths, Maintenance, TellExternal};
 use openkv_core::model::{
     BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment,
     RequestCounts, Result,
@@ -67,6 +70,8 @@ pub struct BucketOptions {
     pub lead: LeadMode,
     /// Whether reads of a process that does not lead may miss commits of the last second.
     pub eventual: bool,
+    /// The URL of this process for clients, if it is a server.
+    pub advertise: Option<String>,
 }
 
 /// An open database in an object store.
@@ -172,6 +177,10 @@ impl Maintenance for BucketEngine {
 
     fn requests(&self) -> Option<RequestCounts> {
         Some(self.lead.objects.target.requests())
+    }
+
+    fn leadership(&self) -> Leadership {
+        self.lead.leadership()
     }
 
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {

@@ -20,8 +20,8 @@ use openkv_core::model::{
     BUCKET_FOLLOW_BYTES, BUCKET_READS_AT_ONCE, BUCKET_RETRY_MS, Error, Kind, Result,
 };
 
-const IDENTITY: &str = "openkv.json";
-const LEASE: &str = "lease.json";
+pub(super) const IDENTITY: &str = "openkv.json";
+pub(super) const LEASE: &str = "lease.json";
 /// Excludes other processes while the lease in a folder is replaced.
 const FOLDER_LOCK: &str = "lease.lock";
 const LOG: &str = "log";
@@ -50,6 +50,9 @@ pub(super) struct Lease {
     pub(super) beat: u64,
     /// Whether the holder has given it up.
     pub(super) released: bool,
+    /// The URL of the holder for clients, if it is a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) url: Option<String>,
 }
 
 /// A lease as it was read.
@@ -138,28 +141,13 @@ impl Objects {
     pub(super) fn probe(&self, identity: &Identity) -> Result<()> {
         match self.target.create(IDENTITY, json(identity)?)? {
             Created::Exists => Ok(()),
-            Created::New => Err(self.unconditional()),
+            Created::New => Err(unconditional(&self.target)),
         }
-    }
-
-    fn unconditional(&self) -> Error {
-        Error::unsupported(format!(
-            "{}: the object store ignores the conditions of requests (If-None-Match, If-Match), so two processes \
-             could overwrite each other: use a store that has conditional writes",
-            self.target.name()
-        ))
     }
 
     /// The lease; `None` before the first one.
     pub(super) fn lease(&self) -> Result<Option<FoundLease>> {
-        let Some((bytes, version)) = self.target.versioned(LEASE)? else { return Ok(None) };
-        let lease = serde_json::from_slice(&bytes).map_err(|_| {
-            Error::corrupt(format!(
-                "{}/{LEASE} is damaged, or of another program",
-                self.target.name()
-            ))
-        })?;
-        Ok(Some(FoundLease { lease, version }))
+        lease_at(&self.target, LEASE)
     }
 
     /// Replaces the lease if it is still `before`. `None` if it is not.
@@ -168,7 +156,7 @@ impl Objects {
         before: Option<&FoundLease>,
         lease: &Lease,
     ) -> Result<Option<FoundLease>> {
-        let _locked = self.folder_lock()?;
+        let _locked = folder_lock(&self.target, FOLDER_LOCK)?;
         if self.target.as_folder().is_some() {
             let found = self.lease()?.map(|found| found.lease);
             if found.as_ref() != before.map(|before| &before.lease) {
@@ -204,23 +192,8 @@ impl Objects {
         }
         match self.target.replace(LEASE, json(lease)?, Some(&stale.version))? {
             None => Ok(()),
-            Some(_) => Err(self.unconditional()),
+            Some(_) => Err(unconditional(&self.target)),
         }
-    }
-
-    fn folder_lock(&self) -> Result<Option<File>> {
-        let Some(folder) = self.target.as_folder() else { return Ok(None) };
-        let path = folder.join(FOLDER_LOCK);
-        let locked = File::options().write(true).create(true).truncate(false).open(&path);
-        let locked = locked.and_then(|file| file.lock().map(|()| file));
-        let named = |error: std::io::Error| {
-            let kind = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => Kind::Denied,
-                _ => Kind::Unavailable,
-            };
-            Error::new(kind, format!("{}: {error}", path.display()))
-        };
-        locked.map(Some).map_err(named)
     }
 
     /// Creates an object of the log, as often as it takes until one with this number exists, and returns that.
@@ -393,6 +366,41 @@ impl Objects {
 pub(super) fn next_count(count: usize, largest: u64) -> usize {
     let most = usize::try_from(largest.max(1)).map_or(1, |bytes| BUCKET_FOLLOW_BYTES / bytes);
     (count * 2).min(BUCKET_READS_AT_ONCE).min(most).max(1)
+}
+
+/// The error of a store that a probe has found to be without conditional writes.
+pub(super) fn unconditional(target: &Target) -> Error {
+    Error::unsupported(format!(
+        "{}: the object store ignores the conditions of requests (If-None-Match, If-Match), so two processes \
+         could overwrite each other: use a store that has conditional writes",
+        target.name()
+    ))
+}
+
+/// The lease in an object; `None` if it is not there.
+pub(super) fn lease_at(target: &Target, name: &str) -> Result<Option<FoundLease>> {
+    let Some((bytes, version)) = target.versioned(name)? else { return Ok(None) };
+    let lease = serde_json::from_slice(&bytes).map_err(|_| {
+        let place = target.name();
+        Error::corrupt(format!("{place}/{name} is damaged, or of another program"))
+    })?;
+    Ok(Some(FoundLease { lease, version }))
+}
+
+/// Excludes other processes while an object in a folder is replaced; `None` for a store that is no folder.
+pub(super) fn folder_lock(target: &Target, name: &str) -> Result<Option<File>> {
+    let Some(folder) = target.as_folder() else { return Ok(None) };
+    let path = folder.join(name);
+    let locked = File::options().write(true).create(true).truncate(false).open(&path);
+    let locked = locked.and_then(|file| file.lock().map(|()| file));
+    let named = |error: std::io::Error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Kind::Denied,
+            _ => Kind::Unavailable,
+        };
+        Error::new(kind, format!("{}: {error}", path.display()))
+    };
+    locked.map(Some).map_err(named)
 }
 
 fn read(number: u64, bytes: &[u8]) -> Result<Object> {

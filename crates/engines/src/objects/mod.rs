@@ -86,6 +86,17 @@ pub enum Created {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version(Option<UpdateVersion>);
 
+/// The result of a look at an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Versioned {
+    /// There is none.
+    Absent,
+    /// It has the version that the caller knows.
+    Unchanged,
+    /// Its content and its version.
+    Found(Bytes, Version),
+}
+
 impl Target {
     /// The target of a path or URL. With `create` the folder is created.
     ///
@@ -304,6 +315,28 @@ impl Target {
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.explain(name, &error)),
         }
+    }
+
+    /// As [`Target::versioned`], without the content if the object still has a version.
+    pub fn versioned_since(&self, name: &str, since: Option<&Version>) -> Result<Versioned> {
+        if let Some(Version(Some(UpdateVersion { e_tag: Some(tag), .. }))) = since {
+            let path = Path::from(name);
+            let options =
+                || GetOptions { if_none_match: Some(tag.clone()), ..GetOptions::default() };
+            let got = self.wait_raw(again(|| async {
+                let got = self.objects.get_opts(&path, options()).await?;
+                let (e_tag, version) = (got.meta.e_tag.clone(), got.meta.version.clone());
+                Ok((whole(got).await?, UpdateVersion { e_tag, version }))
+            }))?;
+            return match got {
+                Ok((bytes, version)) => Ok(Versioned::Found(bytes, Version(Some(version)))),
+                Err(object_store::Error::NotModified { .. }) => Ok(Versioned::Unchanged),
+                Err(object_store::Error::NotFound { .. }) => Ok(Versioned::Absent),
+                Err(error) => Err(self.explain(name, &error)),
+            };
+        }
+        let found = self.versioned(name)?;
+        Ok(found.map_or(Versioned::Absent, |(bytes, version)| Versioned::Found(bytes, version)))
     }
 
     /// Replaces an object if it still has this version, or creates it. `None` if it has another version:

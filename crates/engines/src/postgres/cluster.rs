@@ -8,8 +8,10 @@ use super::line::Call;
 use super::pool::Pool;
 use super::schema;
 use super::url::Server;
-use crate::cluster::{Cluster, ClusterDatabase, ClusterPoll, SharedCatalog};
-use openkv_core::model::{BUSY_TIMEOUT_MS_DEFAULT, Error, POSTGRES_EMPTY_STEP_ROWS, Result};
+use crate::cluster::{Cluster, ClusterDatabase, ClusterPoll, ClusterProperties, SharedCatalog};
+use openkv_core::model::{
+    BUSY_TIMEOUT_MS_DEFAULT, CLUSTER_POLL_MS, Error, POSTGRES_EMPTY_STEP_ROWS, Result,
+};
 
 /// The only row of `openkv.cluster`. The first server creates it.
 const BEGIN: &str = "\
@@ -99,6 +101,16 @@ fn deadline() -> Instant {
 }
 
 impl Cluster for PostgresCluster {
+    fn properties(&self) -> ClusterProperties {
+        ClusterProperties {
+            place: "PostgreSQL",
+            poll_ms: CLUSTER_POLL_MS,
+            polls_leaders: true,
+            remembers_writes: true,
+            measures_bytes: false,
+        }
+    }
+
     fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>> {
         self.query((BEGIN, vec![&fresh.as_slice()]))?;
         let rows = self.query((KEY, vec![]))?;
@@ -117,13 +129,13 @@ impl Cluster for PostgresCluster {
 
     fn poll(&self) -> Result<ClusterPoll> {
         let rows = self.query((POLL, vec![]))?;
-        let mut poll = ClusterPoll { revision: 0, now_ms: 0, leaders: Vec::new() };
+        let mut poll = ClusterPoll { revision: 0, now_ms: Some(0), leaders: Vec::new() };
         for row in &rows {
             let cells = Cells::of("cluster", row);
             if cells.get::<Option<&[u8]>>(2)?.is_some() {
                 poll.leaders.push((cells.text(2)?, cells.text(3)?));
             } else {
-                (poll.revision, poll.now_ms) = (cells.get(0)?, cells.get(1)?);
+                (poll.revision, poll.now_ms) = (cells.get(0)?, Some(cells.get(1)?));
             }
         }
         Ok(poll)
@@ -148,16 +160,16 @@ impl Cluster for PostgresCluster {
         Ok(())
     }
 
-    fn databases(&self) -> Result<Vec<ClusterDatabase>> {
+    fn databases(&self, _served: &[String]) -> Result<Vec<ClusterDatabase>> {
         let rows = self.query((DATABASES, vec![]))?;
         let database = |row| {
             let cells = Cells::of("databases", row);
             let led = cells.get::<Option<&[u8]>>(3)?.is_some();
             Ok(ClusterDatabase {
                 name: cells.text(0)?,
-                epoch: cells.unsigned(1)?,
-                version: cells.unsigned(2)?,
-                leader: if led { Some((cells.text(3)?, cells.get(4)?)) } else { None },
+                epoch: Some(cells.unsigned(1)?),
+                version: Some(cells.unsigned(2)?),
+                leader: if led { Some((cells.text(3)?, Some(cells.get(4)?))) } else { None },
             })
         };
         rows.iter().map(database).collect()

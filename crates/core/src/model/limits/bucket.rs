@@ -3,6 +3,15 @@
 /// Time of a lease without a renewal, in ms, unless the URL says otherwise.
 pub const BUCKET_LEASE_MS_DEFAULT: u64 = 15_000;
 
+/// The same for a database of a server.
+pub const BUCKET_SERVED_LEASE_MS_DEFAULT: u64 = 3_000;
+
+/// How old what a server knows of the leader of a database may be when it sends a client there, in ms.
+pub const BUCKET_LEADER_AGE_MS_MAX: u64 = 200;
+
+/// How often a server looks at the catalog in an object store.
+pub const BUCKET_CLUSTER_POLL_MS: u64 = 1_000;
+
 /// Shortest time of a lease, in ms.
 pub const BUCKET_LEASE_MS_MIN: u64 = 300;
 

@@ -97,6 +97,9 @@ pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// leaders of databases.
 pub const CLUSTER_POLL_MS: u64 = 500;
 
+/// Databases that a server closes at one time.
+pub const CLOSINGS_AT_ONCE: usize = 16;
+
 /// Least time between the beginnings of two refreshes of that catalog before requests are refused.
 pub const CATALOG_REFRESH_MS_MIN: u64 = 50;
 

@@ -4,6 +4,7 @@ mod in_flight;
 mod indexes;
 mod inspected;
 mod merged;
+mod served;
 mod store;
 mod times;
 
@@ -42,7 +43,7 @@ fn opened_with(
     timing: Timing,
 ) -> Result<Process> {
     let url = "s3://bucket/test".to_owned();
-    let options = BucketOptions { url, cache: None, lead, eventual };
+    let options = BucketOptions { url, cache: None, lead, eventual, advertise: None };
     let objects = Objects { target: Target::over(store.clone(), "test") };
     let (local, lead, driver) = BucketEngine::begin(&options, objects, timing)?;
     Ok(Process { local, lead, driver })

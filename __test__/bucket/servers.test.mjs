@@ -1,0 +1,313 @@
+// Duty: servers in front of one object store: they share databases, tokens and quotas, one of them leads each
+// database, and another takes over.
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { openKv, serve } from "../../index.mjs";
+import { admin, Cluster, createAt, endpointsOf, metadata } from "../kit/cluster.mjs";
+import { bucketUrl, newFolder } from "../kit/folder.mjs";
+import { open as openHandle } from "../kit/server.mjs";
+import { until } from "../kit/time.mjs";
+import { killServers } from "./server-kills.mjs";
+
+const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
+
+/** A hang guard: what a test waits for takes seconds, but not on a machine that stands still. */
+const PATIENCE_MS = 60_000;
+const open = (url, options) => openHandle(url, { timeout: PATIENCE_MS, ...options });
+
+/** Nobody waits for its end: a leader gives it back. */
+const LONG = "600s";
+/** A leader keeps it on a busy machine too; the tests wait for its end. */
+const SHORT = "6s";
+
+const folder = newFolder("bucket-servers");
+let places = 0;
+const clusters = [];
+after(() => Promise.all(clusters.map((cluster) => cluster.close())));
+
+const freshFolder = () => join(folder, `${places++}`);
+
+function newCluster(lease = LONG) {
+  const objects = freshFolder();
+  const cluster = Cluster.at(`${bucketUrl(objects)}?lease=${lease}`);
+  clusters.push(cluster);
+  return { cluster, objects };
+}
+
+/** Two servers with a database `shop`. */
+async function pair(lease, options) {
+  const { cluster, objects } = newCluster(lease);
+  const [one, two] = [await cluster.start(options), await cluster.start(options)];
+  return { cluster, objects, one, two, accessToken: await createAt([one, two], "shop") };
+}
+
+test("a server keeps databases, tokens and quotas, with and without its cache", async () => {
+  const { cluster, objects } = newCluster();
+  const cache = freshFolder();
+  let server = await cluster.start({ cache });
+  const port = Number(new URL(server.url).port);
+  const { token: accessToken } = await admin(server, "POST", "", { name: "shop" });
+  const { token: other } = await admin(server, "POST", "", { name: "other" });
+  await admin(server, "PUT", "/shop/quotas", { bytes: 1_000_000, watches: 7 });
+  const write = async (n) => {
+    const kv = await open(`${server.url}/shop`, { accessToken });
+    assert.equal((await kv.get(["n"])).value, n - 1 || null);
+    await kv.set(["n"], n);
+  };
+  await write(1);
+  await (await open(`${server.url}/other`, { accessToken: other })).set(["n"], "other");
+  await cluster.stop(server);
+  server = await cluster.start({ cache, port });
+  await write(2);
+  // A process that is killed has its lease still, and the next one with its folder need not wait for the end.
+  await cluster.kill(server);
+  server = await cluster.start({ cache, port });
+  await write(3);
+  await cluster.stop(server);
+  server = await cluster.start();
+  await write(4);
+  const kept = await admin(server, "GET", "/shop");
+  assert.deepEqual(kept.quotas, { bytes: 1_000_000, watches: 7 });
+  const second = await open(`${server.url}/other`, { accessToken: other });
+  assert.equal((await second.get(["n"])).value, "other");
+  await assert.rejects(open(`${server.url}/other`, { accessToken }), { code: "DENIED" });
+  assert.deepEqual(readdirSync(join(objects, "databases")).length, 2);
+});
+
+test("the quota of bytes counts what is stored", async () => {
+  const { cluster } = newCluster();
+  const server = await cluster.start();
+  const { token } = await admin(server, "POST", "", { name: "shop", quotas: { bytes: 500_000 } });
+  const authorization = `Bearer ${token}`;
+  const put = (n) =>
+    fetch(`${server.url}/shop/api/keys/k/${n}`, {
+      method: "PUT",
+      headers: { authorization, "content-type": "application/octet-stream" },
+      body: new Uint8Array(50_000),
+    });
+  const statuses = new Set();
+  let count = 0;
+  await until(async () => {
+    const { status } = await put(count++);
+    statuses.add(status);
+    return status >= 400;
+  }, "the database is full");
+  assert.ok([...statuses].some((status) => status < 300) && statuses.has(429), `${[...statuses]}`);
+});
+
+const optionsOf = (engine) => ({
+  engine,
+  adminToken: "the-admin-token-of-all",
+  advertise: "http://127.0.0.1:1",
+  listen: "127.0.0.1:0",
+});
+
+test("a place of something else is refused by name, and shows no secret", async () => {
+  const start = (engine) => serve(optionsOf(engine));
+  const single = bucketUrl(freshFolder());
+  await (await openKv(single)).close();
+  await assert.rejects(start(single), /is one database, which openKv opens by this URL/);
+  const foreign = freshFolder();
+  await (await openKv(bucketUrl(join(foreign, "below")))).close();
+  writeFileSync(join(foreign, "photo.jpg"), "");
+  await assert.rejects(start(bucketUrl(foreign)), /has other objects in it/);
+  for (const wrong of [
+    "s3://me:hidden@bucket/x",
+    "s3://bucket/x?AWS_SECRET=hidden",
+    "s3:///hidden",
+  ]) {
+    const error = await start(wrong).then(
+      () => assert.fail("started"),
+      (failure) => failure,
+    );
+    assert.doesNotMatch(error.message, /hidden/);
+  }
+  const { cluster } = newCluster();
+  await cluster.start();
+  await assert.rejects(openKv(cluster.engine), /has other objects in it .*catalog/);
+  const cache = freshFolder();
+  await cluster.start({ cache });
+  const other = serve({ ...optionsOf(cluster.engine), cache });
+  await assert.rejects(other, { code: "UNAVAILABLE", message: /cache: .*only this server uses/ });
+});
+
+test("servers share databases and tokens, and one leads", async () => {
+  const { one, two, accessToken } = await pair();
+  const atTwo = await open(`${two.url}/shop`, { accessToken });
+  await atTwo.set(["a"], 1);
+  // Each names the same leader, and itself for reads that may be older.
+  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
+  const expected = [`strong ${two.url}/v2`, "eventual ./v2"];
+  const told = async () => (await endpointsOf(one, "shop", accessToken)).join();
+  await until(async () => (await told()) === expected.join(), "the other server names the leader");
+  const atOne = await open(`${one.url}/shop`, { accessToken });
+  assert.equal((await atOne.get(["a"])).value, 1);
+  await Promise.all(Array.from({ length: 50 }, () => atOne.atomic().sum(["n"], 1n).commit()));
+  assert.equal((await atTwo.get(["n"])).value.value, 50n);
+  const near = await open(`${one.url}/shop`, { accessToken });
+  assert.equal((await near.get(["n"], { consistency: "eventual" })).value.value, 50n);
+  const second = await admin(two, "POST", "/shop/tokens", { rights: "read" });
+  const reads = async (at) => (await metadata(at, "shop", second.token)).status;
+  assert.equal(await reads(one), 200);
+  assert.equal((await admin(two, "DELETE", `/shop/tokens/${second.id}`)).status, 204);
+  await until(async () => (await reads(one)) === 401, "the other server has revoked it");
+});
+
+test("a leader that closes hands over at once, with its listeners", async () => {
+  const { cluster, one, two, accessToken } = await pair();
+  // Both get their metadata while nobody leads.
+  const [atOne, atTwo] = [
+    await open(`${one.url}/shop`, { accessToken }),
+    await open(`${two.url}/shop`, { accessToken }),
+  ];
+  await atOne.set(["first"], 1);
+  await atTwo.set(["second"], 2);
+  const taken = [];
+  const listening = atTwo.listenQueue((message) => taken.push(message));
+  await atOne.enqueue("hello");
+  await until(() => taken.length === 1, "the message is there");
+  await cluster.stop(one);
+  // Nobody waits for a lease of ten minutes.
+  await atTwo.set(["third"], 3);
+  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
+  await atTwo.enqueue("again");
+  await until(() => taken.length === 2, "the second message is there");
+  atTwo.close();
+  await listening;
+});
+
+test("another server leads when the leader was killed, within the same handle", async () => {
+  const { cluster, one, two, accessToken } = await pair(SHORT);
+  const kv = await open(`${one.url}/shop,${two.url}/shop`, { accessToken });
+  await kv.set(["a"], 1);
+  await cluster.kill(one);
+  assert.equal((await kv.set(["b"], 2)).ok, true);
+  assert.deepEqual(
+    (await kv.getMany([["a"], ["b"]])).map(({ value }) => value),
+    [1, 2],
+  );
+  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
+});
+
+test("no answered write is lost, and none done twice, when leaders are killed", async () => {
+  const { cluster, one, two, accessToken } = await pair(SHORT);
+  await killServers({ cluster, servers: [one, two], accessToken, kills: 2, writes: 100 });
+});
+
+test("a message is received where nobody leads yet", async () => {
+  const { one, two, accessToken } = await pair();
+  const kv = await open(`${one.url}/shop`, { accessToken });
+  const receiving = kv.queue("jobs").receive({ wait: PATIENCE_MS });
+  const other = await open(`${two.url}/shop`, { accessToken });
+  await other.queue("jobs").enqueue("hello");
+  const message = await receiving;
+  assert.equal(message.value, "hello");
+  assert.equal(await message.ack(), true);
+});
+
+test("a leader that stops beyond its lease answers nothing that is not in the log", {
+  skip,
+}, async () => {
+  const { one, two, accessToken } = await pair(SHORT);
+  const atOne = await open(`${one.url}/shop`, { accessToken });
+  await atOne.set(["n"], 1);
+  one.child.kill("SIGSTOP");
+  const takesOver = async () => {
+    const kv = await open(`${two.url}/shop`, { accessToken, timeout: 2000 });
+    return (await kv.set(["n"], 2)).ok;
+  };
+  await until(() => takesOver().catch(() => false), "the other server takes writes");
+  one.child.kill("SIGCONT");
+  // Also a client that has nobody else's address is answered by what the next leader has written.
+  const answer = await fetch(`${one.url}/shop/api/keys/n`, {
+    headers: { authorization: `Bearer ${accessToken}`, accept: "application/json" },
+  });
+  assert.equal((await answer.json()).value, 2);
+  const check = await atOne.get(["n"]);
+  assert.equal(check.value, 2);
+  assert.equal((await atOne.atomic().check(check).set(["n"], 3).commit()).ok, true);
+  const kv = await open(`${two.url}/shop`, { accessToken });
+  assert.equal((await kv.get(["n"])).value, 3);
+});
+
+test("changes at several servers at once are all kept", async () => {
+  const { cluster } = newCluster();
+  const servers = [await cluster.start(), await cluster.start()];
+  const names = Array.from({ length: 12 }, (_, i) => `db${i}`);
+  const made = names.map((name, i) => admin(servers[i % 2], "POST", "", { name }));
+  const statuses = (await Promise.all(made)).map(({ status, text }) => `${status} ${text}`);
+  assert.ok(
+    statuses.every((status) => status.startsWith("201")),
+    `${statuses}`,
+  );
+  const again = await admin(servers[1], "POST", "", { name: "db0" });
+  assert.equal(again.status, 409);
+  for (const at of servers) {
+    const listed = async () => JSON.parse((await admin(at, "GET", "")).text);
+    await until(async () => (await listed()).length === names.length, "all are known");
+    assert.deepEqual((await listed()).map(({ name }) => name).sort(), [...names].sort());
+  }
+});
+
+test("a dropped database leaves a mark that keeps it from coming back, and its name is free", async () => {
+  const { cluster, objects } = newCluster();
+  const cache = freshFolder();
+  const [one, two] = [await cluster.start({ cache }), await cluster.start()];
+  const accessToken = await createAt([one, two], "shop");
+  const kv = await open(`${one.url}/shop`, { accessToken });
+  await kv.set(["a"], "x".repeat(1000));
+  const [id] = readdirSync(join(objects, "databases"));
+  assert.ok(existsSync(join(cache, id)));
+  assert.equal((await admin(two, "DELETE", "/shop")).status, 204);
+  const left = readdirSync(join(objects, "databases", id), { recursive: true });
+  assert.deepEqual(
+    left.filter((name) => !["log", "snapshots"].includes(name)),
+    ["openkv-dropped.json"],
+  );
+  assert.ok(!existsSync(join(cache, id)), "the copy of the other server is gone too");
+  await assert.rejects(kv.set(["a"], 1), { code: "DENIED" });
+  await assert.rejects(openKv(`${bucketUrl(join(objects, "databases", id))}`), /has other objects/);
+  const again = await createAt([two, one], "shop");
+  const fresh = await open(`${one.url}/shop`, { accessToken: again });
+  assert.equal((await fresh.get(["a"])).value, null);
+});
+
+test("servers behind one address hand writes and listeners over", async () => {
+  const { one, two, accessToken } = await pair(LONG, { forward: true });
+  const atOne = await open(`${one.url}/shop`, { accessToken });
+  const atTwo = await open(`${two.url}/shop`, { accessToken });
+  const writes = [atOne, atTwo].map((kv, i) => kv.set([`at ${i}`], "x".repeat(50_000)));
+  assert.ok((await Promise.all(writes)).every(({ ok }) => ok));
+  for (const at of [one, two]) {
+    assert.deepEqual(await endpointsOf(at, "shop", accessToken), ["strong ./v2"]);
+  }
+  const taken = [];
+  const listening = [atOne, atTwo].map((kv) => kv.listenQueue((value) => taken.push(value)));
+  const sent = Array.from({ length: 20 }, (_, i) => i);
+  await Promise.all(sent.map((i) => [atOne, atTwo][i % 2].enqueue(i)));
+  await until(() => taken.length === sent.length, "all messages are there");
+  assert.deepEqual(
+    [...taken].sort((a, b) => a - b),
+    sent,
+  );
+  assert.equal((await atTwo.deleteMany({ start: ["at 0"], end: ["at 2"] })).count, 2);
+  atOne.close();
+  atTwo.close();
+  await Promise.all(listening);
+});
+
+test("a program that opens a database of servers reads it, and is told where to write", async () => {
+  const { objects, one, accessToken } = await pair();
+  const kv = await open(`${one.url}/shop`, { accessToken });
+  await kv.set(["a"], 1);
+  const [id] = readdirSync(join(objects, "databases"));
+  const direct = await openHandle(`${bucketUrl(join(objects, "databases", id))}?lease=${LONG}`);
+  assert.equal((await direct.get(["a"])).value, 1);
+  await assert.rejects(direct.set(["a"], 2), {
+    code: "UNAVAILABLE",
+    message: new RegExp(`${one.url} leads the database`),
+  });
+});
