@@ -63,9 +63,15 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     return new OpenKvQueueBackend(this.shared, queueName, opts, null).borrow(this);
   }
 
-  async #write<T>(run: (view: QueueView, queues: Queues) => Promise<T>): Promise<T> {
+  async #write<T>(
+    run: (view: QueueView, queues: Queues) => Promise<T>,
+    isAlone = false,
+  ): Promise<T> {
     const { lane } = await this.place();
-    return await lane.write(async (queues) => await run(await queues(this.qualifiedName), queues));
+    return await lane.write(
+      async (queues) => await run(await queues(this.qualifiedName), queues),
+      isAlone,
+    );
   }
 
   // Adding
@@ -324,8 +330,10 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
 
   async obliterate({ force, count }: { force: boolean; count: number }): Promise<number> {
     const now = Date.now();
-    const answer = await this.#write((view, queues) =>
-      removal.obliterate(queues, view, count, force, now),
+    // It reads whole kinds of entries, of which others are written by their jobs.
+    const answer = await this.#write(
+      (view, queues) => removal.obliterate(queues, view, count, force, now),
+      true,
     );
     if ("more" in answer) return answer.more ? 1 : 0;
     throw new Error(

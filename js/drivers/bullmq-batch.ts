@@ -33,20 +33,35 @@ const JOB_CHARS_KEPT_MAX = 4096;
 export const EVENTS_MAX_DEFAULT = 10_000;
 /** Events over its bound that a queue may have before old ones are deleted: a deletion per commit costs more. */
 const EVENTS_OVER_MAX = 256;
+/** Entries of events that one commit deletes. */
+const EVENT_ENTRIES_TRIMMED_MAX = 256;
 /** Bytes of events in one entry, roughly. */
 const EVENT_ENTRY_CHARS_MAX = 16_384;
 
 /** One event: its number and its fields. */
 export type QueueEvent = [number: number, fields: Record<string, string>];
 
-/** A queue as one commit has left it. It holds as long as its head has this versionstamp. */
+/** A queue as a batch leaves it, for the next one. */
 interface State {
-  versionstamp: string | null;
-  entries: Map<string, Entries>;
+  /** That of its head, with which all of it holds. Undefined while the commit that writes it is under way. */
+  versionstamp: string | null | undefined;
+  head: Head;
+  /** The entries below each kind, or below more parts, by name. */
+  readonly entries: Map<string, Entries>;
 }
 
-/** The states of queues that the last commits of this process have left: one batch at a time may take them. */
+/** The queues as the last batches of this process leave them. If one of these fails, none of them holds. */
 export type States = Map<string, State>;
+
+/** What a commit has changed of a queue for those who wait. */
+export interface Change {
+  queue: string;
+  jobs: boolean;
+  events: boolean;
+  /** The last numbers that order jobs, and events. */
+  seq: number;
+  event: number;
+}
 
 export class Batch {
   readonly kv: Kv;
@@ -63,16 +78,18 @@ export class Batch {
     this.#states = states;
   }
 
-  /** The view of a queue, with its head read. */
+  /** The view of a queue, with its head read, or as the batch leaves it whose commit is under way. */
   async queue(name: string): Promise<QueueView> {
-    const known = this.#views.get(name);
-    if (known !== undefined) return known;
-    const { value, versionstamp } = await this.kv.get<Head>([...this.base, name, "head"]);
-    const state = this.#states.get(name);
-    // It comes back when this commit has succeeded.
-    this.#states.delete(name);
-    const entries = state?.versionstamp === versionstamp ? state.entries : new Map();
-    const view = new QueueView(this, name, value ?? emptyHead(Date.now()), versionstamp, entries);
+    let view = this.#views.get(name);
+    if (view !== undefined) return view;
+    let state = this.#states.get(name);
+    if (state === undefined || state.versionstamp !== undefined) {
+      const { value, versionstamp } = await this.kv.get<Head>([...this.base, name, "head"]);
+      if (state === undefined || state.versionstamp !== versionstamp) {
+        state = { versionstamp, head: value ?? emptyHead(Date.now()), entries: new Map() };
+      }
+    }
+    view = new QueueView(this, name, state);
     this.#views.set(name, view);
     return view;
   }
@@ -90,8 +107,14 @@ export class Batch {
     for (const view of this.#views.values()) view.undo();
   }
 
-  written(): QueueView[] {
-    return [...this.#views.values()].filter((view) => view.isWritten);
+  /** An operation of its own: deletes old events. */
+  async trim(): Promise<void> {
+    for (const view of this.#views.values()) await view.trim();
+  }
+
+  /** The queues that have a job for one who waits. */
+  offered(): string[] {
+    return [...this.#views.values()].filter(({ told }) => told.jobs).map(({ name }) => name);
   }
 
   put(entries: Entries, order: KvKeyPart[], value: unknown): void {
@@ -105,49 +128,58 @@ export class Batch {
     });
   }
 
-  /** Commits the writes, if there are any. Answers false for a conflict. */
-  async commit(): Promise<boolean> {
-    const written = this.written();
-    if (written.length === 0) {
-      this.#keep(null);
-      return true;
-    }
-    for (const view of written) await view.finish();
+  /**
+   * Commits the writes, if there are any, and leaves the queues to the next batch at once. Answers what has changed,
+   * or null for a conflict.
+   */
+  async commit(): Promise<Change[] | null> {
+    const views = [...this.#views.values()];
+    const written = views.filter((view) => view.isWritten);
+    for (const view of written) view.writeEvents();
+    const checked = written.length === 0 ? [] : views;
     const atomic: AtomicOperation<boolean> = this.kv.atomic();
-    for (const view of this.#views.values()) {
-      const key = [...this.base, view.name, "head"];
-      atomic.check({ key, versionstamp: view.versionstamp });
-      if (!view.isWritten) continue;
-      if (view.isDestroyed) atomic.delete(key);
-      else atomic.set(key, view.head);
-      if (view.told.jobs) atomic.set([...this.base, view.name, "mark"], view.head.seq);
-      for (const entries of view.entries.values()) {
-        for (const { order, value } of entries.written.values()) {
-          if (value === undefined) atomic.delete(entries.keyOf(order));
-          else atomic.set(entries.keyOf(order), value);
-        }
-      }
+    const changes: Change[] = [];
+    for (const { name, state } of checked) {
+      atomic.check({ key: [...this.base, name, "head"], versionstamp: state.versionstamp ?? null });
     }
+    for (const { name, state, head, told, isDestroyed } of written) {
+      const key = [...this.base, name, "head"];
+      if (isDestroyed) atomic.delete(key);
+      else atomic.set(key, head);
+      if (told.jobs) atomic.set([...this.base, name, "mark"], head.seq);
+      for (const entries of state.entries.values()) entries.send(atomic);
+      state.versionstamp = undefined;
+      changes.push({ queue: name, ...told, seq: head.seq, event: head.event });
+    }
+    this.#leave(views);
+    if (written.length === 0) return [];
     const outcome = await atomic.commit();
-    if (!outcome.ok) return false;
-    this.#keep(outcome.versionstamp);
-    return true;
+    if (!outcome.ok) return null;
+    for (const { state } of written) state.versionstamp = outcome.versionstamp;
+    return changes;
   }
 
-  /** Keeps the states of the queues for the next batch; `commit` is the versionstamp of the writes. */
-  #keep(commit: string | null): void {
-    for (const { name, versionstamp, entries, isWritten } of this.#views.values()) {
-      for (const [kind, below] of entries) {
-        // Each job may have entries of its own below other kinds.
-        if (kind === JOBS) below.settle(isJobKept);
-        else if (kind.startsWith(SETS)) below.settle(() => false);
-        else entries.delete(kind);
-      }
-      this.#states.set(name, { versionstamp: isWritten ? commit : versionstamp, entries });
+  #leave(views: QueueView[]): void {
+    for (const { name, state, head, isDestroyed } of views) {
+      state.head = head;
+      this.#states.delete(name);
+      if (!isDestroyed) this.#states.set(name, state);
     }
     for (const name of this.#states.keys()) {
       if (this.#states.size <= STATES_MAX) break;
       this.#states.delete(name);
+    }
+  }
+
+  /** Lets go of what the next batches are not likely to need, once this one is committed and before the next is. */
+  settle(): void {
+    for (const { state } of this.#views.values()) {
+      for (const [kind, entries] of state.entries) {
+        // Each job may have entries of its own below other kinds.
+        const isKept = kind === JOBS || kind.startsWith(SETS) || entries.written.size > 0;
+        if (isKept) entries.settle(kind === JOBS ? isJobKept : isNothingKept);
+        else state.entries.delete(kind);
+      }
     }
   }
 }
@@ -163,13 +195,13 @@ function isJobKept(value: unknown): boolean {
   return job?.state === "active" && job.data.length <= JOB_CHARS_KEPT_MAX;
 }
 
+const isNothingKept = (): boolean => false;
+
 /** A queue in a batch. */
 export class QueueView {
   readonly batch: Batch;
   readonly name: string;
-  readonly versionstamp: string | null;
-  /** The entries below each kind, or below more parts, by name. */
-  readonly entries: Map<string, Entries>;
+  readonly state: State;
   head: Head;
   /** What has changed for those who wait. */
   told = { jobs: false, events: false };
@@ -183,23 +215,21 @@ export class QueueView {
     written: boolean;
   };
 
-  constructor(
-    batch: Batch,
-    name: string,
-    head: Head,
-    versionstamp: string | null,
-    entries: Map<string, Entries>,
-  ) {
+  constructor(batch: Batch, name: string, state: State) {
     this.batch = batch;
-    this.entries = entries;
     this.name = name;
-    this.head = head;
-    this.versionstamp = versionstamp;
-    this.#before = this.#state();
+    this.state = state;
+    this.head = state.head;
+    this.#before = this.#copy();
+  }
+
+  /** Whether there is no such queue yet. */
+  get isNew(): boolean {
+    return this.state.versionstamp === null;
   }
 
   begin(): void {
-    this.#before = this.#state();
+    this.#before = this.#copy();
   }
 
   undo(): void {
@@ -211,7 +241,7 @@ export class QueueView {
     this.#events.length = events;
   }
 
-  #state() {
+  #copy() {
     const { counts, meta, limit } = this.head;
     return {
       head: {
@@ -289,10 +319,10 @@ export class QueueView {
 
   #below(parts: KvKeyPart[]): Entries {
     const name = parts.length === 1 ? String(parts[0]) : nameOf(parts);
-    let entries = this.entries.get(name);
+    let entries = this.state.entries.get(name);
     if (entries === undefined) {
       entries = new Entries(this.batch.kv, [...this.batch.base, this.name, ...parts]);
-      this.entries.set(name, entries);
+      this.state.entries.set(name, entries);
     }
     return entries;
   }
@@ -347,8 +377,8 @@ export class QueueView {
     return most !== undefined && this.head.counts.active >= Number(most);
   }
 
-  /** Writes what the operations together have made: the events, and the deletion of old ones. */
-  async finish(): Promise<void> {
+  /** Writes the events that the operations together have made. */
+  writeEvents(): void {
     if (this.isDestroyed || this.#events.length === 0) return;
     let chunk: QueueEvent[] = [];
     let chars = 0;
@@ -365,20 +395,29 @@ export class QueueView {
       chars += size;
     }
     flush();
-    const most = Number(this.head.meta["opts.maxLenEvents"] ?? EVENTS_MAX_DEFAULT);
-    if (this.head.event - this.head.trimmed > most + EVENTS_OVER_MAX) await this.trimEvents(most);
+  }
+
+  /** Deletes old events once there are by so many more than are kept that it pays. */
+  async trim(): Promise<void> {
+    const { event, trimmed, meta } = this.head;
+    const most = Number(meta["opts.maxLenEvents"] ?? EVENTS_MAX_DEFAULT);
+    if (this.isWritten && !this.isDestroyed && event - trimmed > most + EVENTS_OVER_MAX) {
+      await this.trimEvents(most);
+    }
   }
 
   /** Deletes old events, whole entries of them, until about so many are left; answers how many it deleted. */
   async trimEvents(most: number): Promise<number> {
-    const last = this.head.event - most;
-    let deleted = 0;
-    for (const { order, value } of await this.list<QueueEvent[]>(["event"], EVENTS_OVER_MAX)) {
-      if ((order[0] as number) > last) break;
-      deleted += value.length;
-      this.deleteIn(["event"], order);
-      this.change().trimmed = order[0] as number;
+    const { event, trimmed } = this.head;
+    const below = [...this.batch.base, this.name, "event"];
+    // An entry has the events from the one before it, and those up to `trimmed` are deleted.
+    const range = { start: [...below, trimmed + 1], end: [...below, event - most + 1] };
+    const options = { limit: EVENT_ENTRIES_TRIMMED_MAX, keysOnly: true } as const;
+    for (const { key } of await this.batch.kv.list(range, options).toArray()) {
+      const last = key.at(-1) as number;
+      this.delete("event", last);
+      this.change().trimmed = last;
     }
-    return deleted;
+    return this.head.trimmed - trimmed;
   }
 }

@@ -283,7 +283,7 @@ export class Connection extends EventEmitter {
   /** The number of the last event. A queue that is still to be created has none, and may get any number. */
   async #lastEvent(lane: Place["lane"]): Promise<number> {
     const view = await lane.read((queues) => queues(this.qualifiedName));
-    return view.versionstamp === null ? 0 : view.head.event;
+    return view.isNew ? 0 : view.head.event;
   }
 
   #eventArrives({ waiting }: Place, ms: number): { promise: Promise<void>; end(): void } {

@@ -4,7 +4,7 @@
 // Invariant: `#first` has every entry up to `#end`, without a gap, with the writes; `#known` has the newest value of
 // each order in it.
 
-import type { Kv, KvKey, KvKeyPart } from "openkv";
+import type { AtomicOperation, Kv, KvKey, KvKeyPart } from "openkv";
 
 /** Entries that the first read of a range asks for; each following one asks for twice as many, up to the most. */
 const READ_FIRST = 64;
@@ -26,7 +26,9 @@ export class Entries {
   readonly #kv: Kv;
   readonly #key: KvKey;
   /** The writes that are to be committed; without a value, a deletion. */
-  readonly written: Map<string, Row> = new Map();
+  written: Map<string, Row> = new Map();
+  /** The writes whose commit is under way: the database has all of them, or none. */
+  #sent: Map<string, Row> = new Map();
   readonly #known = new Map<string, unknown>();
   #first: Row[] = [];
   #end: KvKeyPart[] | undefined;
@@ -130,24 +132,42 @@ export class Entries {
     const rows: Row[] = [];
     for (const { key, value } of entries) {
       const order = key.slice(prefix.length);
-      if (isNew(order) && !this.written.has(nameOf(order))) rows.push({ order, value });
+      if (isNew(order) && !this.#isWritten(nameOf(order))) rows.push({ order, value });
     }
     this.#isWhole = !Number.isFinite(most) || entries.length <= most;
     this.#end = entries.at(-1)?.key.slice(prefix.length) ?? after;
-    for (const row of this.written.values()) {
+    for (const [name, row] of [...this.#sent, ...this.written]) {
+      if (this.written.get(name) !== row && this.written.has(name)) continue;
       if (row.value !== undefined && isNew(row.order) && this.#covers(row.order)) rows.push(row);
     }
     this.#first.push(...rows.sort((a, b) => compare(a.order, b.order)));
   }
 
-  /** What is kept when the writes are committed: the first entries, and the newest of the values that `isKept`. */
+  #isWritten(name: string): boolean {
+    return this.written.has(name) || this.#sent.has(name);
+  }
+
+  /** Adds the writes to a commit. Further ones are for the commit after it. */
+  send(atomic: AtomicOperation<boolean>): void {
+    for (const { order, value } of this.written.values()) {
+      if (value === undefined) atomic.delete(this.keyOf(order));
+      else atomic.set(this.keyOf(order), value);
+    }
+    this.#sent = this.written;
+    this.written = new Map();
+  }
+
+  /**
+   * The writes that were sent are committed. Keeps of all that was read the first entries, and the newest of the values that
+   * `isKept`.
+   */
   settle(isKept: (value: unknown) => boolean): void {
-    this.written.clear();
+    this.#sent.clear();
     if (this.#first.length > FIRST_KEPT_MAX) this.#forgetFirst();
-    for (const [name, value] of this.#known) if (!isKept(value)) this.#known.delete(name);
-    for (const name of this.#known.keys()) {
-      if (this.#known.size <= KNOWN_KEPT_MAX) break;
-      this.#known.delete(name);
+    let over = this.#known.size - KNOWN_KEPT_MAX;
+    for (const [name, value] of this.#known) {
+      if (this.written.has(name)) continue;
+      if (over-- > 0 || !isKept(value)) this.#known.delete(name);
     }
   }
 }

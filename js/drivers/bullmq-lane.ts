@@ -1,20 +1,23 @@
 // Duty: the commits of a database's queues. Operations of one process that wait at the same time are executed
 // one after the other on a batch, which is one commit: they cost one sync of the disk together, and conflict
-// with other processes only.
+// with other processes only. While a batch is being committed, the next one is decided on what it will leave.
 //
 // Invariant: an operation reads the head of a queue before anything else of that queue, each write of a queue
 // writes its head, and a commit checks the heads that it has read. So a commit that succeeds has read one state.
 // An operation takes time, ids and limits as arguments and is executed again after a conflict: it has no effect
-// but its writes and its answer.
+// but its writes and its answer. A batch is sent once the one before it has succeeded, and its check names that
+// one's commit; if that one has failed, the operations of both are executed again, in their order.
 
 import type { Kv, KvKey } from "openkv";
-import { Batch, type QueueView, type States } from "./bullmq-batch.js";
-import type { Head } from "./bullmq-job.js";
+import { nextTick } from "node:process";
+import { Batch, type Change, type QueueView, type States } from "./bullmq-batch.js";
 
 /** Operations of one commit at most. */
 const BATCH_OPERATIONS_MAX = 256;
 /** A batch takes no further operation once it has so many changes: half of what a commit of Deno KV's limits may have. */
 const BATCH_CHANGES_MAX = 400;
+/** A batch with at least so many operations leaves as many to the next one, which is decided during its commit. */
+const HALVED_OPERATIONS_MIN = 8;
 /** After this many conflicts in a row the lane waits before it tries again. */
 const CONFLICTS_AT_ONCE_MAX = 4;
 /** The longest wait after a conflict, in milliseconds. */
@@ -25,14 +28,32 @@ export type Operation<T> = (queue: (name: string) => Promise<QueueView>) => Prom
 
 interface Waiting {
   run: Operation<unknown>;
+  /** It is a batch of its own, decided on what is committed. */
+  isAlone: boolean;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
 
 type Outcome = { waiting: Waiting; value?: unknown; error?: unknown };
 
-/** What a commit has changed for those who wait, by the name of the queue. */
-export type Changed = (queue: string, what: { jobs: boolean; events: boolean; head: Head }) => void;
+/** A batch that is decided: its operations with their outcomes, which they get once it is committed. */
+interface Decided {
+  batch: Batch;
+  outcomes: Outcome[];
+}
+
+/** A batch whose commit is under way: if that fails, its operations that are to be executed again. */
+interface Sent {
+  batch: Batch;
+  failed: Promise<Waiting[] | null>;
+}
+
+/** Those who wait for a queue. */
+export interface Listeners {
+  /** A batch in the making has a job for one who waits: who takes it at once takes it in the same commit. */
+  offered(queue: string): void;
+  changed(change: Change): void;
+}
 
 // Kept before a test replaces it: a lane must not stand still with the clock of a test.
 const setTimer = globalThis.setTimeout;
@@ -41,27 +62,32 @@ const setTimer = globalThis.setTimeout;
 export class Lane {
   readonly #kv: Kv;
   readonly #base: KvKey;
-  readonly #changed: Changed;
+  readonly #listeners: Listeners;
   readonly #states: States = new Map();
-  readonly #waiting: Waiting[] = [];
+  #waiting: Waiting[] = [];
   #running = false;
+  /** Operations of the batch whose commit is under way. */
+  #underWay = 0;
+  /** Wakes the lane for an operation that has come, or for the end of a commit. */
+  #wake: () => void = () => {};
   /** Operations that the next batch takes: fewer after a conflict, so that a process with long batches gets its turn. */
   #size = BATCH_OPERATIONS_MAX;
+  #conflicts = 0;
 
-  constructor(kv: Kv, base: KvKey, changed: Changed) {
+  constructor(kv: Kv, base: KvKey, listeners: Listeners) {
     this.#kv = kv;
     this.#base = base;
-    this.#changed = changed;
+    this.#listeners = listeners;
   }
 
-  /** Executes an operation in a commit with others that wait. */
-  write<T>(run: Operation<T>): Promise<T> {
+  /** Executes an operation in a commit with others that wait; or alone, if it reads more than it names. */
+  write<T>(run: Operation<T>, isAlone = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ run, resolve: resolve as (value: unknown) => void, reject });
+      this.#waiting.push({ run, isAlone, resolve: resolve as (value: unknown) => void, reject });
+      this.#wake();
       if (this.#running) return;
       this.#running = true;
-      // What the same turn of the event loop adds is in the first batch.
-      queueMicrotask(() => void this.#drain());
+      void this.#drain();
     });
   }
 
@@ -72,69 +98,116 @@ export class Lane {
   }
 
   async #drain(): Promise<void> {
-    let conflicts = 0;
-    while (this.#waiting.length > 0) {
-      const taken = this.#waiting.splice(0, this.#size);
-      if (await this.#commit(taken)) {
-        conflicts = 0;
-        this.#size = Math.min(this.#size * 2, BATCH_OPERATIONS_MAX);
+    let sent: Sent | null = null;
+    while (sent !== null || this.#waiting.length > 0) {
+      const decided = await this.#decide();
+      const failed: Waiting[] | null = sent === null ? null : await sent.failed;
+      if (failed !== null) {
+        this.#states.clear();
+        this.#waiting.unshift(...failed, ...decided.outcomes.map(({ waiting }) => waiting));
+        sent = null;
+        await this.#giveWay();
         continue;
       }
-      this.#size = Math.max(1, Math.floor(taken.length / 2));
-      conflicts += 1;
-      if (conflicts > CONFLICTS_AT_ONCE_MAX) {
-        const ms =
-          Math.random() * Math.min(CONFLICT_MS_MAX, 2 ** (conflicts - CONFLICTS_AT_ONCE_MAX));
-        await new Promise((resolve) => setTimer(resolve, ms));
-      }
+      sent?.batch.settle();
+      const { batch, outcomes } = decided;
+      sent = outcomes.length === 0 ? null : { batch, failed: this.#commit(decided) };
     }
     this.#running = false;
   }
 
-  /** One commit of these operations; those that did not fit wait again, first in line. Answers false for a conflict. */
-  async #commit(taken: Waiting[]): Promise<boolean> {
+  /** Executes operations on a batch until it is full, or until none waits and no commit is under way. */
+  async #decide(): Promise<Decided> {
     const batch = new Batch(this.#kv, this.#base, this.#states);
     const outcomes: Outcome[] = [];
-    for (const [index, waiting] of taken.entries()) {
-      if (index > 0 && batch.changes > BATCH_CHANGES_MAX) {
-        this.#waiting.unshift(...taken.splice(index));
-        break;
+    for (;;) {
+      while (this.#takes(batch, outcomes)) {
+        const waiting = this.#waiting.shift() as Waiting;
+        const run = () => waiting.run((name) => batch.queue(name));
+        outcomes.push({ waiting, ...(await this.#execute(batch, run)) });
       }
-      batch.begin();
-      try {
-        outcomes.push({ waiting, value: await waiting.run((name) => batch.queue(name)) });
-      } catch (error) {
-        batch.undo();
-        outcomes.push({ waiting, error });
+      if (this.#waiting.length > 0) break;
+      if (this.#underWay > 0) {
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+        if (this.#underWay === 0 && outcomes.length > 0) break;
+      } else {
+        for (const name of batch.offered()) this.#listeners.offered(name);
+        // What the same callback of the event loop adds comes into the same batch.
+        await new Promise<void>((resolve) => nextTick(resolve));
+        if (this.#waiting.length === 0) break;
       }
     }
-    let ok: boolean;
+    await this.#execute(batch, () => batch.trim());
+    return { batch, outcomes };
+  }
+
+  /** Executes an operation, or none of it. */
+  async #execute(
+    batch: Batch,
+    run: () => Promise<unknown>,
+  ): Promise<{ value: unknown } | { error: unknown }> {
+    batch.begin();
     try {
-      ok = await batch.commit();
+      return { value: await run() };
     } catch (error) {
-      if (taken.length === 1) {
-        taken[0]?.reject(error);
-        return true;
+      batch.undo();
+      return { error };
+    }
+  }
+
+  /** Whether a batch with these operations takes the next one that waits. */
+  #takes(batch: Batch, { length, [0]: first }: Outcome[]): boolean {
+    const [next] = this.#waiting;
+    if (next === undefined) return false;
+    if (next.isAlone && this.#underWay > 0) return false;
+    if (length === 0) return true;
+    const all = this.#underWay + length + this.#waiting.length;
+    return (
+      !next.isAlone &&
+      first?.waiting.isAlone !== true &&
+      batch.changes <= BATCH_CHANGES_MAX &&
+      length < this.#size &&
+      (length < HALVED_OPERATIONS_MIN || length < all / 2)
+    );
+  }
+
+  /** Commits a batch and answers its operations. If it fails, returns those that are to be executed again. */
+  async #commit({ batch, outcomes }: Decided): Promise<Waiting[] | null> {
+    this.#underWay = outcomes.length;
+    try {
+      const changes = await batch.commit();
+      if (changes === null) {
+        this.#conflicts += 1;
+        this.#size = Math.max(1, Math.floor(outcomes.length / 2));
+        return outcomes.map(({ waiting }) => waiting);
       }
-      // One of them is too large, or the database is closed: each alone tells whose error it is.
-      for (const [index, waiting] of taken.entries()) {
-        if (!(await this.#commit([waiting]))) {
-          this.#waiting.unshift(...taken.slice(index));
-          return false;
-        }
+      this.#conflicts = 0;
+      this.#size = Math.min(this.#size * 2, BATCH_OPERATIONS_MAX);
+      for (const outcome of outcomes) {
+        if ("error" in outcome) outcome.waiting.reject(outcome.error);
+        else outcome.waiting.resolve(outcome.value);
       }
-      return true;
+      // Those that wait come after those that have made a job available.
+      for (const change of changes) this.#listeners.changed(change);
+      return null;
+    } catch (error) {
+      const [{ waiting }] = outcomes as [Outcome];
+      if (outcomes.length > 1) {
+        // One of them is too large, or the database is closed: each alone tells whose error it is.
+        return outcomes.map(({ waiting }) => ({ ...waiting, isAlone: true }));
+      }
+      waiting.reject(error);
+      return [];
+    } finally {
+      this.#underWay = 0;
+      this.#wake();
     }
-    if (!ok) {
-      this.#waiting.unshift(...taken);
-      return false;
-    }
-    for (const outcome of outcomes) {
-      if ("error" in outcome) outcome.waiting.reject(outcome.error);
-      else outcome.waiting.resolve(outcome.value);
-    }
-    // Those that wait come after those that have made a job available.
-    for (const { name, told, head } of batch.written()) this.#changed(name, { ...told, head });
-    return true;
+  }
+
+  /** After many conflicts in a row another process gets its turn. */
+  async #giveWay(): Promise<void> {
+    if (this.#conflicts <= CONFLICTS_AT_ONCE_MAX) return;
+    const most = Math.min(CONFLICT_MS_MAX, 2 ** (this.#conflicts - CONFLICTS_AT_ONCE_MAX));
+    await new Promise((resolve) => setTimer(resolve, Math.random() * most));
   }
 }

@@ -28,9 +28,12 @@ function placeOf(kv: Kv, base: KvKey): Place {
   let place = ofKv.get(name);
   if (place === undefined) {
     const waiting = new Waiting(kv, base);
-    const lane = new Lane(kv, base, (queue, { jobs, events, head }) => {
-      if (jobs) waiting.tell(queue, "jobs", head.seq);
-      if (events) waiting.tell(queue, "events", head.event);
+    const lane = new Lane(kv, base, {
+      offered: (queue) => waiting.offer(queue),
+      changed({ queue, jobs, events, seq, event }) {
+        if (jobs) waiting.tell(queue, "jobs", seq);
+        if (events) waiting.tell(queue, "events", event);
+      },
     });
     place = { kv, base, lane, waiting };
     ofKv.set(name, place);

@@ -96,6 +96,12 @@ export class Waiting {
     }
   }
 
+  /** Wakes those who wait for jobs before the commit that adds one, so that they take it in the same. */
+  offer(queue: string): void {
+    const watched = this.#watched.get(`jobs ${queue}`);
+    if (watched !== undefined) this.#wake(watched);
+  }
+
   /** A commit of this process has changed a queue. */
   tell(queue: string, kind: Kind, number: number): void {
     const watched = this.#watched.get(`${kind} ${queue}`);
