@@ -28,9 +28,9 @@ test("entries equal a plain map after random writes, undone writes, reads, and c
     const before = model.get(place);
     if (value === undefined) model.delete(place);
     else model.set(place, value);
-    const undo = entries.put(orderOf(place), value);
+    const overwritten = entries.put(orderOf(place), value);
     return () => {
-      undo();
+      entries.undo(overwritten);
       if (before === undefined) model.delete(place);
       else model.set(place, before);
     };

@@ -63,15 +63,14 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     return new OpenKvQueueBackend(this.shared, queueName, opts, null).borrow(this);
   }
 
-  async #write<T>(
+  #write<T>(
     run: (view: QueueView, queues: Queues) => Promise<T>,
     isAlone = false,
   ): Promise<T> {
-    const { lane } = await this.place();
-    return await lane.write(
-      async (queues) => await run(await queues(this.qualifiedName), queues),
-      isAlone,
-    );
+    return this.write((queues) => {
+      const view = queues(this.qualifiedName);
+      return "then" in view ? view.then((read) => run(read, queues)) : run(view, queues);
+    }, isAlone);
   }
 
   // Adding
@@ -112,9 +111,8 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     }[],
   ): Promise<[Error | null, string | number][]> {
     const now = Date.now();
-    const { lane } = await this.place();
     try {
-      return await lane.write(async (queues) => {
+      return await this.write(async (queues) => {
         const answers: [Error | null, string | number][] = [];
         const later: Release[] = [];
         for (const { jobData, jobId, parentKeyOpts, prefix, queueName } of entries) {
@@ -177,7 +175,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
   }
 
   async #finish(
-    job: MinimalJob<any, any, any>,
+    { id }: MinimalJob<any, any, any>,
     asked: Pick<states.Finish, "kind" | "value" | "keep" | "fields">,
     token: string,
     fetchNext: boolean,
@@ -186,7 +184,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     const points = this.#opts.metrics?.maxDataPoints ?? 0;
     const fetches = fetchNext && this.closing === undefined;
     const result = await this.#write(async (view, queues) => {
-      await states.finish(queues, view, { ...asked, jobId: job.id as string, token, points, now });
+      await states.finish(queues, view, { ...asked, jobId: id as string, token, points, now });
       const next = fetches ? await states.takeNext(view, this.#taker(token), now) : undefined;
       if (!next?.[0]) states.tellDrained(view);
       return next;

@@ -15,7 +15,7 @@
 
 import type { AtomicOperation, Kv, KvKey, KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
-import { Entries, nameOf, type Row, type Undo } from "./bullmq-entries.js";
+import { type Before, Entries, type Known, nameOf, type Row } from "./bullmq-entries.js";
 import {
   emptyHead,
   type Head,
@@ -38,7 +38,7 @@ const EVENT_ENTRIES_TRIMMED_MAX = 256;
 /** Bytes of events in one entry, roughly. */
 const EVENT_ENTRY_CHARS_MAX = 16_384;
 
-/** One event: its number and its fields. */
+/** One event: its number and its fields. An entry has the JSON of several, without a gap between their numbers. */
 export type QueueEvent = [number: number, fields: Record<string, string>];
 
 /** A queue as a batch leaves it, for the next one. */
@@ -68,7 +68,8 @@ export class Batch {
   readonly base: KvKey;
   readonly #states: States;
   readonly #views = new Map<string, QueueView>();
-  #undo: Undo[] = [];
+  /** What the operation has changed. */
+  #before: Before[] = [];
   /** Changes so far. */
   changes = 0;
 
@@ -79,9 +80,11 @@ export class Batch {
   }
 
   /** The view of a queue, with its head read, or as the batch leaves it whose commit is under way. */
-  async queue(name: string): Promise<QueueView> {
-    let view = this.#views.get(name);
-    if (view !== undefined) return view;
+  queue(name: string): Known<QueueView> {
+    return this.#views.get(name) ?? this.#look(name);
+  }
+
+  async #look(name: string): Promise<QueueView> {
     let state = this.#states.get(name);
     if (state === undefined || state.versionstamp !== undefined) {
       const { value, versionstamp } = await this.kv.get<Head>([...this.base, name, "head"]);
@@ -89,21 +92,24 @@ export class Batch {
         state = { versionstamp, head: value ?? emptyHead(Date.now()), entries: new Map() };
       }
     }
-    view = new QueueView(this, name, state);
+    const view = new QueueView(this, name, state);
     this.#views.set(name, view);
     return view;
   }
 
   /** Begins an operation. */
   begin(): void {
-    this.#undo = [];
+    this.#before.length = 0;
     for (const view of this.#views.values()) view.begin();
   }
 
   /** Takes back what the operation has written. */
   undo(): void {
-    for (const undo of this.#undo.reverse()) undo();
-    this.#undo = [];
+    for (const before of this.#before.reverse()) {
+      before.entries.undo(before);
+      if (before.written === undefined) this.changes -= 1;
+    }
+    this.#before.length = 0;
     for (const view of this.#views.values()) view.undo();
   }
 
@@ -118,14 +124,9 @@ export class Batch {
   }
 
   put(entries: Entries, order: KvKeyPart[], value: unknown): void {
-    const before = entries.written.size;
-    const undo = entries.put(order, value);
-    const added = entries.written.size - before;
-    this.changes += added;
-    this.#undo.push(() => {
-      this.changes -= added;
-      undo();
-    });
+    const before = entries.put(order, value);
+    if (before.written === undefined) this.changes += 1;
+    this.#before.push(before);
   }
 
   /**
@@ -176,7 +177,7 @@ export class Batch {
     for (const { state } of this.#views.values()) {
       for (const [kind, entries] of state.entries) {
         // Each job may have entries of its own below other kinds.
-        const isKept = kind === JOBS || kind.startsWith(SETS) || entries.written.size > 0;
+        const isKept = kind === JOBS || KEPT.has(kind) || entries.written.size > 0;
         if (isKept) entries.settle(kind === JOBS ? isJobKept : isNothingKept);
         else state.entries.delete(kind);
       }
@@ -186,8 +187,25 @@ export class Batch {
 
 /** The name of the entries that are jobs. */
 const JOBS = "job";
-/** What the names of the entries of the sets begin with. */
-const SETS = nameOf(["set"]);
+/** The names of the entries of the sets. */
+const SET_NAMES: Record<SetName, string> = {
+  wait: setName("wait"),
+  active: setName("active"),
+  delayed: setName("delayed"),
+  completed: setName("completed"),
+  failed: setName("failed"),
+  "waiting-children": setName("waiting-children"),
+};
+/** Entries of which the first are kept. */
+const KEPT = new Set(Object.values(SET_NAMES));
+
+function setName(name: SetName): string {
+  return nameOf(["set", name]) as string;
+}
+
+function copied(job: Job | undefined): Job | undefined {
+  return job && { ...job };
+}
 
 /** Whether a job is likely to be needed soon: a worker of this process may have it. */
 function isJobKept(value: unknown): boolean {
@@ -207,7 +225,8 @@ export class QueueView {
   told = { jobs: false, events: false };
   isWritten = false;
   isDestroyed = false;
-  #events: QueueEvent[] = [];
+  /** The JSON of each. */
+  #events: string[] = [];
   #before: {
     head: Head;
     told: { jobs: boolean; events: boolean };
@@ -274,10 +293,11 @@ export class QueueView {
     head.event += 1;
     this.told.events = true;
     const told: Record<string, string> = { event: name };
-    for (const [field, value] of Object.entries(fields)) {
+    for (const field in fields) {
+      const value = fields[field];
       if (value !== undefined) told[field] = String(value);
     }
-    this.#events.push([head.event, told]);
+    this.#events.push(JSON.stringify([head.event, told] satisfies QueueEvent));
     return head.event;
   }
 
@@ -286,26 +306,27 @@ export class QueueView {
     return ++this.change().seq;
   }
 
-  async get<T>(kind: string, ...order: KvKeyPart[]): Promise<T | undefined> {
-    return await this.#below([kind]).get<T>(order);
+  get<T>(kind: string, ...order: KvKeyPart[]): Known<T | undefined> {
+    return this.#of(kind).get<T>(order);
   }
 
   set(value: unknown, kind: string, ...order: KvKeyPart[]): void {
-    this.setIn([kind], order, value);
+    this.change();
+    this.batch.put(this.#of(kind), order, value);
   }
 
   delete(kind: string, ...order: KvKeyPart[]): void {
-    this.setIn([kind], order, undefined);
+    this.set(undefined, kind, ...order);
   }
 
   /** The first entries below these parts; or the last ones, the last one first, without the writes of this commit. */
-  async list<T>(parts: KvKeyPart[], limit: number = Infinity, reverse = false): Promise<Row<T>[]> {
+  list<T>(parts: KvKeyPart[], limit: number = Infinity, reverse = false): Known<Row<T>[]> {
     const entries = this.#below(parts);
-    return await (reverse ? entries.last<T>(limit) : entries.list<T>(limit));
+    return reverse ? entries.last<T>(limit) : entries.list<T>(limit);
   }
 
-  async getIn<T>(parts: KvKeyPart[], order: KvKeyPart[]): Promise<T | undefined> {
-    return await this.#below(parts).get<T>(order);
+  getIn<T>(parts: KvKeyPart[], order: KvKeyPart[]): Known<T | undefined> {
+    return this.#below(parts).get<T>(order);
   }
 
   setIn(parts: KvKeyPart[], order: KvKeyPart[], value: unknown): void {
@@ -318,7 +339,10 @@ export class QueueView {
   }
 
   #below(parts: KvKeyPart[]): Entries {
-    const name = parts.length === 1 ? String(parts[0]) : nameOf(parts);
+    return this.#of(nameOf(parts) as string, parts);
+  }
+
+  #of(name: string, parts: KvKeyPart[] = [name]): Entries {
     let entries = this.state.entries.get(name);
     if (entries === undefined) {
       entries = new Entries(this.batch.kv, [...this.batch.base, this.name, ...parts]);
@@ -327,19 +351,24 @@ export class QueueView {
     return entries;
   }
 
-  async job(id: string): Promise<Job | undefined> {
-    const job = await this.get<Job>("job", keyPart(id));
-    // A copy, so that an operation that fails leaves what others of the batch read.
-    return job && { ...job };
+  /** A job: a copy, so that an operation that fails leaves what others of the batch read. */
+  job(id: string): Known<Job | undefined> {
+    const job = this.#of(JOBS).get<Job>([keyPart(id)]);
+    return job !== undefined && "then" in job ? job.then(copied) : copied(job);
   }
 
   save(job: Job): void {
-    this.set(job, "job", keyPart(job.id));
+    this.set(job, JOBS, keyPart(job.id));
   }
 
   /** The ids of the jobs in a state, in the order in which they are taken. */
-  async ids(name: SetName, limit: number = Infinity): Promise<Row<string>[]> {
-    return await this.list<string>(["set", name], limit);
+  ids(name: SetName, limit: number = Infinity): Known<Row<string>[]> {
+    return this.#of(SET_NAMES[name], ["set", name]).list<string>(limit);
+  }
+
+  /** The id of the first of them. */
+  first(name: SetName): Known<Row<string> | undefined> {
+    return this.#of(SET_NAMES[name], ["set", name]).first<string>();
   }
 
   /** Moves a job into a state, and saves it. */
@@ -348,7 +377,7 @@ export class QueueView {
     job.state = state;
     job.order = order;
     this.#count(job, 1);
-    this.setIn(["set", setOf(state)], order, job.id);
+    this.#put(state, order, job.id);
     this.save(job);
   }
 
@@ -357,9 +386,15 @@ export class QueueView {
     if (job.state === null) return;
     // A place of the global concurrency becomes free.
     if (job.state === "active" && this.isMaxed) this.mark();
-    this.deleteIn(["set", setOf(job.state)], job.order);
+    this.#put(job.state, job.order, undefined);
     this.#count(job, -1);
     job.state = null;
+  }
+
+  #put(state: JobState, order: number[], id: string | undefined): void {
+    const name = setOf(state);
+    this.change();
+    this.batch.put(this.#of(SET_NAMES[name], ["set", name]), order, id);
   }
 
   #count(job: Job, by: number): void {
@@ -379,22 +414,22 @@ export class QueueView {
 
   /** Writes the events that the operations together have made. */
   writeEvents(): void {
-    if (this.isDestroyed || this.#events.length === 0) return;
-    let chunk: QueueEvent[] = [];
+    if (this.isDestroyed) return;
+    let last = this.head.event - this.#events.length;
+    let chunk: string[] = [];
     let chars = 0;
-    const flush = (): void => {
-      const last = chunk.at(-1);
-      if (last !== undefined) this.set(chunk, "event", last[0]);
-      chunk = [];
-      chars = 0;
-    };
-    for (const event of this.#events) {
-      const size = Object.values(event[1]).reduce((sum, text) => sum + text.length, 0);
-      if (chars + size > EVENT_ENTRY_CHARS_MAX) flush();
-      chunk.push(event);
-      chars += size;
+    const write = (): void => this.set(`[${chunk.join(",")}]`, "event", last);
+    for (const text of this.#events) {
+      if (chars > 0 && chars + text.length > EVENT_ENTRY_CHARS_MAX) {
+        write();
+        chunk = [];
+        chars = 0;
+      }
+      chunk.push(text);
+      chars += text.length;
+      last += 1;
     }
-    flush();
+    if (chars > 0) write();
   }
 
   /** Deletes old events once there are by so many more than are kept that it pays. */

@@ -4,11 +4,12 @@
 import type { KvKeyPart } from "openkv";
 import { keyPart } from "./key-part.js";
 import type { QueueView } from "./bullmq-batch.js";
+import type { Known } from "./bullmq-entries.js";
 import type { ChildStatus, Job } from "./bullmq-job.js";
 import { toWait } from "./bullmq-order.js";
 
 /** Answers the view of a queue by its qualified name. */
-export type Queues = (name: string) => Promise<QueueView>;
+export type Queues = (name: string) => Known<QueueView>;
 
 /** A child as its parent keeps it. */
 export interface Child {

@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import type { KvKey } from "openkv";
 import type { QueueEvent } from "./bullmq-batch.js";
+import type { Operation } from "./bullmq-lane.js";
 import type { Place, SharedPlace } from "./bullmq-place.js";
 import { nextDue } from "./bullmq-states.js";
 
@@ -25,6 +26,7 @@ export class Connection extends EventEmitter {
   readonly shared: SharedPlace;
   readonly prefix: string;
   readonly #name: string;
+  readonly qualifiedName: string;
   readonly #id = randomUUID();
   /** The name of a client that the list of clients has, as workers are found. */
   #client: string | null;
@@ -48,6 +50,7 @@ export class Connection extends EventEmitter {
     this.shared = shared;
     this.prefix = prefix ?? PREFIX_DEFAULT;
     this.#name = name;
+    this.qualifiedName = `${this.prefix}:${name}`;
     this.#client = clientSuffix === null ? null : this.clientName(clientSuffix);
     shared.use();
   }
@@ -61,9 +64,6 @@ export class Connection extends EventEmitter {
 
   // Names
 
-  get qualifiedName(): string {
-    return `${this.prefix}:${this.#name}`;
-  }
 
   /** The entries of a queue have no single keys. */
   get keys(): Record<string, string> {
@@ -98,6 +98,14 @@ export class Connection extends EventEmitter {
   async place(): Promise<Place> {
     if (this.#closing !== undefined) throw new Error("Connection is closed.");
     return await this.shared.open();
+  }
+
+  /** Executes an operation in a commit. */
+  protected write<T>(run: Operation<T>, isAlone = false): Promise<T> {
+    const open = this.#closing === undefined ? this.shared.opened : undefined;
+    return open === undefined
+      ? this.place().then(({ lane }) => lane.write(run, isAlone))
+      : open.lane.write(run, isAlone);
   }
 
   waitUntilReady(): Promise<void> {
@@ -282,7 +290,7 @@ export class Connection extends EventEmitter {
 
   /** The number of the last event. A queue that is still to be created has none, and may get any number. */
   async #lastEvent(lane: Place["lane"]): Promise<number> {
-    const view = await lane.read((queues) => queues(this.qualifiedName));
+    const view = await lane.read(async (queues) => await queues(this.qualifiedName));
     return view.isNew ? 0 : view.head.event;
   }
 
@@ -305,7 +313,8 @@ export class Connection extends EventEmitter {
   async #eventsAfter({ kv, base }: Place, after: number): Promise<QueueEvent[]> {
     const prefix = [...base, this.qualifiedName, "event"];
     const selector = { prefix, start: [...prefix, after + 1] };
-    const entries = await kv.list<QueueEvent[]>(selector, { limit: EVENT_ENTRIES_MAX }).toArray();
-    return entries.flatMap(({ value }) => value.filter(([number]) => number > after));
+    const entries = await kv.list<string>(selector, { limit: EVENT_ENTRIES_MAX }).toArray();
+    const events = entries.flatMap(({ value }) => JSON.parse(value) as QueueEvent[]);
+    return events.filter(([number]) => number > after);
   }
 }

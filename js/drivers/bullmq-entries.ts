@@ -19,21 +19,30 @@ export interface Row<T = unknown> {
   value: T;
 }
 
-/** What takes a write back. */
-export type Undo = () => void;
+/** What was there before a write. */
+export interface Before {
+  readonly entries: Entries;
+  readonly name: Name;
+  readonly written: Row | undefined;
+  readonly wasKnown: boolean;
+  readonly known: unknown;
+}
+
+/** What a read answers: at once what is known, and otherwise once it has been read. */
+export type Known<T> = T | Promise<T>;
 
 export class Entries {
   readonly #kv: Kv;
   readonly #key: KvKey;
   /** The writes that are to be committed; without a value, a deletion. */
-  written: Map<string, Row> = new Map();
+  written: Map<Name, Row> = new Map();
   /** The writes whose commit is under way: the database has all of them, or none. */
-  #sent: Map<string, Row> = new Map();
-  readonly #known = new Map<string, unknown>();
+  #sent: Map<Name, Row> = new Map();
+  readonly #known = new Map<Name, unknown>();
   #first: Row[] = [];
   #end: KvKeyPart[] | undefined;
   #isWhole = false;
-  #read = READ_FIRST;
+  #step = READ_FIRST;
 
   constructor(kv: Kv, key: KvKey) {
     this.#kv = kv;
@@ -44,30 +53,37 @@ export class Entries {
     return [...this.#key, ...order];
   }
 
-  async get<T>(order: KvKeyPart[]): Promise<T | undefined> {
+  get<T>(order: KvKeyPart[]): Known<T | undefined> {
     const name = nameOf(order);
-    if (this.#known.has(name)) return this.#known.get(name) as T | undefined;
+    const known = this.#known.get(name) as T | undefined;
+    return known !== undefined || this.#known.has(name) ? known : this.#load<T>(order, name);
+  }
+
+  async #load<T>(order: KvKeyPart[], name: Name): Promise<T | undefined> {
     const { value } = await this.#kv.get<T>(this.keyOf(order));
     this.#known.set(name, value ?? undefined);
     return value ?? undefined;
   }
 
   /** Writes a value, or deletes the entry without one. */
-  put(order: KvKeyPart[], value: unknown): Undo {
+  put(order: KvKeyPart[], value: unknown): Before {
     const name = nameOf(order);
-    const before = this.written.get(name);
-    const wasKnown = this.#known.has(name);
+    const written = this.written.get(name);
     const known = this.#known.get(name);
+    const wasKnown = known !== undefined || this.#known.has(name);
     this.written.set(name, { order, value });
     this.#known.set(name, value);
     this.#place(order, value);
-    return () => {
-      if (before === undefined) this.written.delete(name);
-      else this.written.set(name, before);
-      if (wasKnown) this.#known.set(name, known);
-      else this.#known.delete(name);
-      this.#forgetFirst();
-    };
+    return { entries: this, name, written, wasKnown, known };
+  }
+
+  /** Takes the last write back that has not been taken back. */
+  undo({ name, written, wasKnown, known }: Before): void {
+    if (written === undefined) this.written.delete(name);
+    else this.written.set(name, written);
+    if (wasKnown) this.#known.set(name, known);
+    else this.#known.delete(name);
+    this.#forgetFirst();
   }
 
   #place(order: KvKeyPart[], value: unknown): void {
@@ -82,7 +98,11 @@ export class Entries {
 
   /** The place of the first entry that is not before this order. */
   #indexOf(order: KvKeyPart[]): number {
-    let [low, high] = [0, this.#first.length];
+    let low = 0;
+    let high = this.#first.length;
+    // Most are before all others or behind them.
+    const first = this.#first[0];
+    if (first === undefined || compare(order, first.order) <= 0) return 0;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (compare((this.#first[middle] as Row).order, order) < 0) low = middle + 1;
@@ -99,15 +119,29 @@ export class Entries {
     this.#first = [];
     this.#end = undefined;
     this.#isWhole = false;
-    this.#read = READ_FIRST;
+    this.#step = READ_FIRST;
   }
 
   /** The first entries in their order, up to `limit` of them. */
-  async list<T>(limit: number): Promise<Row<T>[]> {
-    while (this.#first.length < limit && !this.#isWhole) {
-      await this.#readOn(limit - this.#first.length);
-    }
-    return this.#first.slice(0, limit) as Row<T>[];
+  list<T>(limit: number): Known<Row<T>[]> {
+    return this.#has(limit)
+      ? (this.#first.slice(0, limit) as Row<T>[])
+      : this.#read(limit).then(() => this.#first.slice(0, limit) as Row<T>[]);
+  }
+
+  /** The first entry. */
+  first<T>(): Known<Row<T> | undefined> {
+    return this.#has(1)
+      ? (this.#first[0] as Row<T> | undefined)
+      : this.#read(1).then(() => this.#first[0] as Row<T> | undefined);
+  }
+
+  #has(limit: number): boolean {
+    return this.#first.length >= limit || this.#isWhole;
+  }
+
+  async #read(limit: number): Promise<void> {
+    while (!this.#has(limit)) await this.#readOn(limit - this.#first.length);
   }
 
   /** The last entries that the database has, the last one first. */
@@ -121,8 +155,8 @@ export class Entries {
   /** Reads entries behind the last that was read: `needed` of them if there are so many, and some more. */
   async #readOn(needed: number): Promise<void> {
     const after = this.#end;
-    const most = Math.max(needed, this.#read);
-    this.#read = Math.min(this.#read * 2, READ_MOST);
+    const most = Math.max(needed, this.#step);
+    this.#step = Math.min(this.#step * 2, READ_MOST);
     const prefix = this.#key;
     const selector = after === undefined ? { prefix } : { prefix, start: this.keyOf(after) };
     // The entry at the start has been read, and may have been deleted since.
@@ -143,7 +177,7 @@ export class Entries {
     this.#first.push(...rows.sort((a, b) => compare(a.order, b.order)));
   }
 
-  #isWritten(name: string): boolean {
+  #isWritten(name: Name): boolean {
     return this.written.has(name) || this.#sent.has(name);
   }
 
@@ -172,8 +206,13 @@ export class Entries {
   }
 }
 
-/** A text that is another one for each key. */
-export function nameOf(parts: KvKey): string {
+/** A number or a text that is another one for each key. */
+type Name = string | number;
+
+export function nameOf(parts: KvKey): Name {
+  const [first] = parts;
+  if (parts.length === 1 && typeof first === "number") return first;
+  if (parts.length === 1 && typeof first === "string" && !first.startsWith("\0")) return first;
   let name = "";
   for (const part of parts) {
     const kind = typeof part === "string" ? "s" : typeof part === "number" ? "n" : "b";
@@ -184,10 +223,11 @@ export function nameOf(parts: KvKey): string {
 
 /** The order of keys: bytes, texts and numbers, in this order, at each place. */
 function compare(a: KvKey, b: KvKey): number {
-  for (const [index, part] of a.entries()) {
+  for (let index = 0; index < a.length; index += 1) {
+    const part = a[index] as KvKeyPart;
     const other = b[index];
-    if (other === undefined) return 1;
     if (part === other) continue;
+    if (other === undefined) return 1;
     if (typeof part === "number" && typeof other === "number") return part - other;
     const kinds = kindOf(part) - kindOf(other);
     const parts = kinds === 0 ? Buffer.compare(bytesOf(part), bytesOf(other)) : kinds;

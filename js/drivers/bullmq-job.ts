@@ -163,6 +163,6 @@ export function copyOf<T>(value: T): T {
 
 function withoutUndefined<T extends object>(object: T): T {
   const found: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(object)) if (value !== undefined) found[name] = value;
+  for (const name in object) if (object[name] !== undefined) found[name] = object[name];
   return found as T;
 }

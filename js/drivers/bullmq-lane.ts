@@ -10,7 +10,9 @@
 
 import type { Kv, KvKey } from "openkv";
 import { nextTick } from "node:process";
-import { Batch, type Change, type QueueView, type States } from "./bullmq-batch.js";
+import { Batch, type Change, type States } from "./bullmq-batch.js";
+import type { Queues } from "./bullmq-children.js";
+import type { Known } from "./bullmq-entries.js";
 
 /** Operations of one commit at most. */
 const BATCH_OPERATIONS_MAX = 256;
@@ -23,8 +25,8 @@ const CONFLICTS_AT_ONCE_MAX = 4;
 /** The longest wait after a conflict, in milliseconds. */
 const CONFLICT_MS_MAX = 20;
 
-/** What an operation does; `queue` answers the view of a queue by its qualified name. */
-export type Operation<T> = (queue: (name: string) => Promise<QueueView>) => Promise<T>;
+/** What an operation does with the queues that it names. */
+export type Operation<T> = (queues: Queues) => Known<T>;
 
 interface Waiting {
   run: Operation<unknown>;
@@ -119,12 +121,18 @@ export class Lane {
   /** Executes operations on a batch until it is full, or until none waits and no commit is under way. */
   async #decide(): Promise<Decided> {
     const batch = new Batch(this.#kv, this.#base, this.#states);
+    const queues = (name: string) => batch.queue(name);
     const outcomes: Outcome[] = [];
     for (;;) {
       while (this.#takes(batch, outcomes)) {
         const waiting = this.#waiting.shift() as Waiting;
-        const run = () => waiting.run((name) => batch.queue(name));
-        outcomes.push({ waiting, ...(await this.#execute(batch, run)) });
+        batch.begin();
+        try {
+          outcomes.push({ waiting, value: await waiting.run(queues) });
+        } catch (error) {
+          batch.undo();
+          outcomes.push({ waiting, error });
+        }
       }
       if (this.#waiting.length > 0) break;
       if (this.#underWay > 0) {
@@ -137,22 +145,10 @@ export class Lane {
         if (this.#waiting.length === 0) break;
       }
     }
-    await this.#execute(batch, () => batch.trim());
-    return { batch, outcomes };
-  }
-
-  /** Executes an operation, or none of it. */
-  async #execute(
-    batch: Batch,
-    run: () => Promise<unknown>,
-  ): Promise<{ value: unknown } | { error: unknown }> {
     batch.begin();
-    try {
-      return { value: await run() };
-    } catch (error) {
-      batch.undo();
-      return { error };
-    }
+    // What it cannot do the next batch does.
+    await batch.trim().catch(() => batch.undo());
+    return { batch, outcomes };
   }
 
   /** Whether a batch with these operations takes the next one that waits. */

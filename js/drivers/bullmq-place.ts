@@ -45,6 +45,8 @@ function placeOf(kv: Kv, base: KvKey): Place {
 export class SharedPlace {
   readonly #database: Database;
   #opening: Promise<Place> | undefined;
+  /** The place once it is open. */
+  opened: Place | undefined;
   #users = 0;
 
   constructor(given: Kv | Promise<Kv> | DatabaseOptions) {
@@ -63,9 +65,14 @@ export class SharedPlace {
   open(): Promise<Place> {
     if (this.#opening === undefined) {
       const opening = this.#database.kv().then((kv) => placeOf(kv, this.#database.base));
-      opening.catch(() => {
-        if (this.#opening === opening) this.#opening = undefined;
-      });
+      opening.then(
+        (place) => {
+          if (this.#opening === opening) this.opened = place;
+        },
+        () => {
+          if (this.#opening === opening) this.#opening = undefined;
+        },
+      );
       this.#opening = opening;
     }
     return this.#opening;
@@ -75,6 +82,7 @@ export class SharedPlace {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#opening = undefined;
+    this.opened = undefined;
     await this.#database.close();
   }
 }

@@ -8,6 +8,7 @@ import {
   childFailed,
   childrenIn,
   nodeKey,
+  parentOf,
   type Queues,
 } from "./bullmq-children.js";
 import { msUntil } from "./deadline.js";
@@ -47,8 +48,8 @@ export interface Keep {
 /** Moves jobs that are due to the waiting ones. */
 export async function promoteDue(view: QueueView, now: number): Promise<void> {
   if (view.head.counts.delayed === 0) return;
-  const first = await view.ids("delayed", 1);
-  if (first[0] === undefined || (first[0].order[0] as number) > now) return;
+  const first = await view.first("delayed");
+  if (first === undefined || (first.order[0] as number) > now) return;
   for (const { order, value } of await view.ids("delayed", PROMOTED_MAX)) {
     if ((order[0] as number) > now) break;
     const job = await view.job(value);
@@ -75,14 +76,14 @@ export function windowMs({ head: { limit } }: QueueView, now: number): number {
 
 /** Gives the next job to a worker. */
 export async function takeNext(view: QueueView, taker: Taker, now: number): Promise<Taken> {
-  await promoteDue(view, now);
-  const { meta } = view.head;
+  const { counts, meta } = view.head;
+  if (counts.delayed > 0) await promoteDue(view, now);
   const most = meta["max"] === undefined ? taker.limiter?.max : Number(meta["max"]);
   const wait = limitMs(view, most, now);
   if (wait > 0) return [null, "", wait, 0];
   if (view.isPaused || view.isMaxed) return [null, "", 0, 0];
   for (;;) {
-    const [next] = await view.ids("wait", 1);
+    const next = await view.first("wait");
     if (next === undefined) break;
     const job = await view.job(next.value);
     if (job === undefined) {
@@ -102,13 +103,13 @@ export async function takeNext(view: QueueView, taker: Taker, now: number): Prom
     view.event("active", { jobId: job.id, prev: "waiting" });
     return [jsonOf(job), job.id, 0, 0];
   }
-  return [null, "", 0, await nextDue(view)];
+  return [null, "", 0, counts.delayed > 0 ? await nextDue(view) : 0];
 }
 
 /** When the next delayed job is due, or 0. */
 export async function nextDue(view: QueueView): Promise<number> {
   if (view.head.counts.delayed === 0) return 0;
-  const [next] = await view.ids("delayed", 1);
+  const next = await view.first("delayed");
   return (next?.order[0] as number | undefined) ?? 0;
 }
 
@@ -128,16 +129,26 @@ async function held(
   jobId: string,
   token: string,
   command: string,
-  fields: Record<string, unknown> = {},
+  fields?: Record<string, unknown>,
 ): Promise<Job> {
+  return release(await view.job(jobId), jobId, token, command, fields);
+}
+
+function release(
+  job: Job | undefined,
+  jobId: string,
+  token: string,
+  command: string,
+  fields: Record<string, unknown> | undefined,
+): Job {
   const about = { command, jobId, state: "active" };
-  const job = await view.job(jobId);
   if (job === undefined) throw refusal(REFUSAL.missingJob, about);
   if (token !== "0" && job.token !== token) {
     throw refusal(job.token === undefined ? REFUSAL.missingLock : REFUSAL.otherLock, about);
   }
   if (job.state !== "active") throw refusal(REFUSAL.notInState, about);
   unlock(job);
+  if (fields === undefined) return job;
   for (const name of ["failedReason", "stacktrace"] as const) {
     if (fields[name] !== undefined) job[name] = String(fields[name]);
   }
@@ -160,13 +171,14 @@ export interface Finish {
 /** Ends a job that a worker holds. */
 export async function finish(queues: Queues, view: QueueView, asked: Finish): Promise<void> {
   const { jobId, kind, value, keep, now } = asked;
-  const about = { command: "moveToFinished", jobId, state: "active" };
-  const children = (await view.job(jobId))?.children;
-  if (kind === "completed" && children !== undefined) {
-    if (children.unprocessed > 0) throw refusal(REFUSAL.pendingChildren, about);
-    if (children.failed > 0) throw refusal(REFUSAL.failedChildren, about);
+  const command = "moveToFinished";
+  const stored = await view.job(jobId);
+  if (kind === "completed" && stored?.children !== undefined) {
+    const about = { command, jobId, state: "active" };
+    if (stored.children.unprocessed > 0) throw refusal(REFUSAL.pendingChildren, about);
+    if (stored.children.failed > 0) throw refusal(REFUSAL.failedChildren, about);
   }
-  const job = await held(view, jobId, asked.token, "moveToFinished", asked.fields);
+  const job = release(stored, jobId, asked.token, command, asked.fields);
   job.attemptsMade += 1;
   job.finishedOn = now;
   if (kind === "completed") job.returnvalue = value;
@@ -175,11 +187,14 @@ export async function finish(queues: Queues, view: QueueView, asked: Finish): Pr
     delete job.deferredFailure;
   }
   view.place(job, kind, [now, view.next()]);
-  await finishDeduplication(queues, view, job, now);
-  if (kind === "completed") await childCompleted(queues, view, job, now);
-  else await childFailed(queues, view, job, value, now);
+  if (job.deduplicationId) await finishDeduplication(queues, view, job, now);
+  const hasParent = parentOf(job) !== null;
+  if (hasParent && kind === "completed") await childCompleted(queues, view, job, now);
+  else if (hasParent) await childFailed(queues, view, job, value, now);
   if (keep.count === 0) await erase(queues, view, job, false);
-  else await dropOld(queues, view, kind, keep, now);
+  else if (keep.count !== undefined || keep.age !== undefined) {
+    await dropOld(queues, view, kind, keep, now);
+  }
   const told = kind === "completed" ? { returnvalue: value } : { failedReason: value };
   view.event(kind, { jobId, ...told, prev: "active" });
   if (kind === "failed" && job.attemptsMade >= (job.opts.attempts ?? 0)) {
@@ -204,7 +219,7 @@ async function dropOld(
 ): Promise<void> {
   const { age, count, limit = EXPIRED_MAX } = keep;
   if (age !== undefined && age >= 0) {
-    const [first] = await view.ids(kind, 1);
+    const first = await view.first(kind);
     if (first !== undefined && (first.order[0] as number) <= now - age * SECOND_MS) {
       for (const { order, value } of await view.ids(kind, Math.min(limit, EXPIRED_MAX))) {
         if ((order[0] as number) > now - age * SECOND_MS) break;
