@@ -4,16 +4,10 @@
 import { FlowProducer, Queue, QueueEvents, Worker, setDefaultBackendFactory } from "bullmq";
 import { openKv } from "openkv";
 import { OpenKvQueueBackend, openKvBackend } from "openkv/bullmq";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { databases, end, newPath } from "./kit.mjs";
 
-const here = dirname(fileURLToPath(import.meta.url));
 const connection = {};
 afterAll(end);
 
@@ -388,41 +382,5 @@ describe("bad input", () => {
     expect(() => openKvBackend({ path: "a", kv: {} })).toThrow(
       /give either kv, an open handle, or path/,
     );
-  });
-});
-
-describe("two processes", () => {
-  it("each job of two producers is handled once by the workers of both", async () => {
-    const path = newPath();
-    const program = `
-      import { Queue, Worker } from "bullmq";
-      import { openKvBackend } from "openkv/bullmq";
-      const backend = openKvBackend({ path: ${JSON.stringify(path)}, open: { durability: "normal" } });
-      const queue = new Queue("mail", { connection: {} }, backend);
-      const seen = [];
-      const worker = new Worker("mail", async ({ id }) => void seen.push(id), { connection: {}, concurrency: 10 }, backend);
-      await Promise.all(Array.from({ length: 100 }, (_, n) => queue.add("a", { n })));
-      while ((await queue.getCompletedCount()) < 200) await new Promise((resolve) => worker.once("completed", resolve) && setTimeout(resolve, 50));
-      await worker.close();
-      await queue.close();
-      console.log(JSON.stringify(seen));
-    `;
-    // Below node_modules, where the program finds the libraries.
-    const file = join(here, "node_modules", `.bullmq-${process.pid}.mjs`);
-    writeFileSync(file, program);
-    const args = globalThis.Deno ? ["run", "-A", "--quiet", "--no-lock", file] : [file];
-    const run = async () => {
-      const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-      let output = "";
-      child.stdout.on("data", (chunk) => (output += chunk));
-      const [code] = await once(child, "close");
-      return { code, seen: JSON.parse(output || "[]") };
-    };
-    const ends = await Promise.all([run(), run()]);
-    rmSync(file);
-    expect(ends.map(({ code }) => code)).toEqual([0, 0]);
-    const seen = ends.flatMap(({ seen }) => seen);
-    expect(seen.length).toBe(200);
-    expect(new Set(seen).size).toBe(200);
   });
 });

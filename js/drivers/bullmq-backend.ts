@@ -63,10 +63,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     return new OpenKvQueueBackend(this.shared, queueName, opts, null).borrow(this);
   }
 
-  #write<T>(
-    run: (view: QueueView, queues: Queues) => Promise<T>,
-    isAlone = false,
-  ): Promise<T> {
+  #write<T>(run: (view: QueueView, queues: Queues) => Promise<T>, isAlone = false): Promise<T> {
     return this.write((queues) => {
       const view = queues(this.qualifiedName);
       return "then" in view ? view.then((read) => run(read, queues)) : run(view, queues);

@@ -64,7 +64,6 @@ export class Connection extends EventEmitter {
 
   // Names
 
-
   /** The entries of a queue have no single keys. */
   get keys(): Record<string, string> {
     return {};

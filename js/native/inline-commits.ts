@@ -33,9 +33,9 @@ export class InlineCommits implements TurnMember {
     this.#clock = clock;
   }
 
-  /** Where to commit so many writes in a frame of so many bytes. */
-  placeFor(writes: number, bytes: number): Place {
-    const small = writes <= INLINE_WRITES_MAX && bytes <= INLINE_BYTES_MAX;
+  /** Where to commit writes of so many records in a frame of so many bytes. */
+  placeFor(records: number, bytes: number): Place {
+    const small = records <= INLINE_WRITES_MAX && bytes <= INLINE_BYTES_MAX;
     if (this.#over || !small) return "writer thread";
     const nextUs = this.#commits === 0 ? 0 : this.#blockedUs / this.#commits;
     return this.#blockedUs + nextUs > BUDGET_US ? "next turn" : "here";

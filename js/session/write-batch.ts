@@ -83,6 +83,8 @@ export class WriteBatch implements Receiver {
   busy = false;
   #mark = 0;
   #count = 0;
+  /** The records of the writes. */
+  #records = 0;
   #crossed = false;
   #outcomes: (string | Refused | Violations | Failure)[] = [];
   /** Results of writes that have any, by the number of the outcome. */
@@ -143,14 +145,15 @@ export class WriteBatch implements Receiver {
     forgetPatches(this.writer);
   }
 
-  /** Ends the write. Returns the number of its outcome. */
-  commit(): number {
+  /** Ends the write, which has so many records. Returns the number of its outcome. */
+  commit(records = 1): number {
     // Only close() submits a busy batch: a getter of the value called it.
     if (this.#crossed) throw closedError();
     this.writer.u8(OP_END);
     this.busy = false;
     this.#ticket ??= this.#owner.order.begin(this.writer, this.settled);
     this.#ticket.frameEnd = this.writer.pos;
+    this.#records += records;
     return this.#count++;
   }
 
@@ -198,7 +201,7 @@ export class WriteBatch implements Receiver {
     if (inline === null || this.busy) return "writer thread";
     // An earlier call must not be answered after this one.
     const first = order.underWay === 1 && order.held === 0 && !awaitsReads;
-    return first ? inline.placeFor(this.#count, this.writer.pos) : "writer thread";
+    return first ? inline.placeFor(this.#records, this.writer.pos) : "writer thread";
   }
 
   /** Hands the writes to the addon. Returns the outcomes, if they are known. */

@@ -137,7 +137,7 @@ export function joinSegments(session: Session, segments: readonly Segment[]): Wr
     batch.abort();
     throw error;
   }
-  batch.commit();
+  batch.commit(segments.length);
   return batch;
 }
 

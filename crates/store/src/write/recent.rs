@@ -5,11 +5,13 @@ use std::time::Duration;
 use openkv_core::commit::Work;
 use openkv_core::model::{AtomicWrite, INLINE_BYTES_MAX, INLINE_COMMITS_SEEN, INLINE_WRITES_MAX};
 
-/// Whether these writes are so few and small that they may be an inline commit.
+/// Whether these writes are so few and small that they may be an inline commit. One counts as often as it has checks and
+/// mutations.
 pub(super) fn are_small<'w>(mut writes: impl Iterator<Item = &'w AtomicWrite>) -> bool {
     let (mut count, mut bytes) = (0, 0);
     writes.all(|write| {
-        count += 1;
+        let (checks, mutations, _) = write.parts();
+        count += (checks.len() + mutations.len()).max(1);
         bytes += write.size_bytes();
         count <= INLINE_WRITES_MAX && bytes <= INLINE_BYTES_MAX
     }) && count > 0

@@ -12,7 +12,7 @@ pub const INLINE_READ_US_MAX: u64 = 1000;
 /// See [`INLINE_READ_US_MAX`].
 pub const INLINE_READS_SKIPPED: u32 = 16;
 
-/// Writes of an inline commit, on the thread of its caller.
+/// Writes of an inline commit, on the thread of its caller. An atomic one counts as often as it has records.
 // Public (opening): writes of a commit on the thread of its caller
 pub const INLINE_WRITES_MAX: usize = 16;
 
