@@ -72,6 +72,8 @@ export class Batch {
   #before: Before[] = [];
   /** Changes so far. */
   changes = 0;
+  /** The operation has given a job to a worker. */
+  gives = false;
 
   constructor(kv: Kv, base: KvKey, states: States) {
     this.kv = kv;
@@ -100,6 +102,7 @@ export class Batch {
   /** Begins an operation. */
   begin(): void {
     this.#before.length = 0;
+    this.gives = false;
     for (const view of this.#views.values()) view.begin();
   }
 
@@ -376,6 +379,7 @@ export class QueueView {
     this.take(job);
     job.state = state;
     job.order = order;
+    if (state === "active") this.batch.gives = true;
     this.#count(job, 1);
     this.#put(state, order, job.id);
     this.save(job);

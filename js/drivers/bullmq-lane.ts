@@ -36,7 +36,13 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-type Outcome = { waiting: Waiting; value?: unknown; error?: unknown };
+interface Outcome {
+  waiting: Waiting;
+  /** It has given a job to a worker. */
+  gives: boolean;
+  value?: unknown;
+  error?: unknown;
+}
 
 /** A batch that is decided: its operations with their outcomes, which they get once it is committed. */
 interface Decided {
@@ -128,10 +134,11 @@ export class Lane {
         const waiting = this.#waiting.shift() as Waiting;
         batch.begin();
         try {
-          outcomes.push({ waiting, value: await waiting.run(queues) });
+          const value = await waiting.run(queues);
+          outcomes.push({ waiting, gives: batch.gives, value });
         } catch (error) {
           batch.undo();
-          outcomes.push({ waiting, error });
+          outcomes.push({ waiting, gives: false, error });
         }
       }
       if (this.#waiting.length > 0) break;
@@ -179,10 +186,11 @@ export class Lane {
       }
       this.#conflicts = 0;
       this.#size = Math.min(this.#size * 2, BATCH_OPERATIONS_MAX);
-      for (const outcome of outcomes) {
-        if ("error" in outcome) outcome.waiting.reject(outcome.error);
-        else outcome.waiting.resolve(outcome.value);
-      }
+      // Callers who have added jobs go on before these are handled.
+      const isLater = ({ gives }: Outcome): boolean => gives && changes.some(({ jobs }) => jobs);
+      for (const outcome of outcomes) if (!isLater(outcome)) answer(outcome);
+      const later = outcomes.filter(isLater);
+      if (later.length > 0) nextTick(() => later.forEach(answer));
       // Those that wait come after those that have made a job available.
       for (const change of changes) this.#listeners.changed(change);
       return null;
@@ -206,4 +214,9 @@ export class Lane {
     const most = Math.min(CONFLICT_MS_MAX, 2 ** (this.#conflicts - CONFLICTS_AT_ONCE_MAX));
     await new Promise((resolve) => setTimer(resolve, Math.random() * most));
   }
+}
+
+function answer(outcome: Outcome): void {
+  if ("error" in outcome) outcome.waiting.reject(outcome.error);
+  else outcome.waiting.resolve(outcome.value);
 }
