@@ -112,7 +112,7 @@ test("if another process writes in between, the batch and the one behind it are 
   await isDecided(second, 1);
   assert.equal(await new Lane(other, BASE, deaf).write(count), 1);
   await pass();
-  await isDecided(second, 2);
+  await isDecided(first, 2);
   assert.deepEqual(ends, []);
   assert.deepEqual(await passAll([first, second]), [2, 3]);
   assert.deepEqual(ends, ["first", "second"]);
@@ -163,7 +163,7 @@ test("an operation that is alone waits for the commit under way, and no other jo
   let seen;
   const alone = lane.write(async () => {
     seen = (await kv.get(ENTRY)).value;
-  }, true);
+  }, "alone");
   const last = write("last");
   for (let n = 0; n < 10; n++) await turn();
   assert.deepEqual([seen, last.decided], [undefined, 0]);
@@ -172,6 +172,31 @@ test("an operation that is alone waits for the commit under way, and no other jo
   assert.equal(seen, 1);
   await pass();
   assert.equal(await last.answer, 2);
+  await kv.close();
+});
+
+test("one who asks takes the job that its batch adds later, and is answered after the one who adds it", async () => {
+  const kv = await openKv(":memory:");
+  const lane = new Lane(kv, BASE, deaf);
+  const ends = [];
+  const take = async (queues) => {
+    const view = await queues("q");
+    const next = await view.first("wait");
+    if (next === undefined) return null;
+    const job = await view.job(next.value);
+    view.place(job, "active", [view.next()]);
+    return job.id;
+  };
+  const asked = [0, 1].map((n) => lane.write(take, "asks").finally(() => ends.push(`ask ${n}`)));
+  const added = lane
+    .write(async (queues) => {
+      const view = await queues("q");
+      view.place({ id: "a", data: "{}", state: null, order: [] }, "wait", [0, view.next()]);
+      view.mark();
+    })
+    .finally(() => ends.push("add"));
+  assert.deepEqual(await Promise.all([...asked, added]), ["a", null, undefined]);
+  assert.ok(ends.indexOf("add") < ends.indexOf("ask 0"));
   await kv.close();
 });
 

@@ -23,6 +23,7 @@ import { type Addition, add, type Release, releaseAll } from "./bullmq-addition.
 import type { QueueView } from "./bullmq-batch.js";
 import { copyOf } from "./bullmq-job.js";
 import { leaveParent, type Queues } from "./bullmq-children.js";
+import type { Manner } from "./bullmq-lane.js";
 import { forget } from "./bullmq-winner.js";
 import type { SharedPlace } from "./bullmq-place.js";
 import { Queries } from "./bullmq-queries.js";
@@ -63,11 +64,11 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     return new OpenKvQueueBackend(this.shared, queueName, opts, null).borrow(this);
   }
 
-  #write<T>(run: (view: QueueView, queues: Queues) => Promise<T>, isAlone = false): Promise<T> {
+  #write<T>(run: (view: QueueView, queues: Queues) => Promise<T>, manner?: Manner): Promise<T> {
     return this.write((queues) => {
       const view = queues(this.qualifiedName);
       return "then" in view ? view.then((read) => run(read, queues)) : run(view, queues);
-    }, isAlone);
+    }, manner);
   }
 
   // Adding
@@ -134,7 +135,8 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
 
   async moveToActive(token: string, name?: string): Promise<any[]> {
     const now = Date.now();
-    return await this.#write((view) => states.takeNext(view, this.#taker(token, name), now));
+    const taker = this.#taker(token, name);
+    return await this.#write((view) => states.takeNext(view, taker, now), "asks");
   }
 
   async moveToCompleted<T = any, R = any, N extends string = string>(
@@ -328,7 +330,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     // It reads whole kinds of entries, of which others are written by their jobs.
     const answer = await this.#write(
       (view, queues) => removal.obliterate(queues, view, count, force, now),
-      true,
+      "alone",
     );
     if ("more" in answer) return answer.more ? 1 : 0;
     throw new Error(

@@ -19,6 +19,7 @@ import { type Before, Entries, type Known, nameOf, type Row } from "./bullmq-ent
 import {
   emptyHead,
   type Head,
+  isMaxed,
   type Job,
   type JobState,
   type SetName,
@@ -121,9 +122,11 @@ export class Batch {
     for (const view of this.#views.values()) await view.trim();
   }
 
-  /** The queues that have a job for one who waits. */
+  /** The queues that have got a job for one who waits, each once. */
   offered(): string[] {
-    return [...this.#views.values()].filter(({ told }) => told.jobs).map(({ name }) => name);
+    const offering = [...this.#views.values()].filter((view) => view.told.jobs && !view.isOffered);
+    for (const view of offering) view.isOffered = true;
+    return offering.map(({ name }) => name);
   }
 
   put(entries: Entries, order: KvKeyPart[], value: unknown): void {
@@ -226,6 +229,8 @@ export class QueueView {
   head: Head;
   /** What has changed for those who wait. */
   told = { jobs: false, events: false };
+  /** Those who wait have been told in the making of the batch. */
+  isOffered = false;
   isWritten = false;
   isDestroyed = false;
   /** The JSON of each. */
@@ -412,8 +417,7 @@ export class QueueView {
   }
 
   get isMaxed(): boolean {
-    const most = this.head.meta["concurrency"];
-    return most !== undefined && this.head.counts.active >= Number(most);
+    return isMaxed(this.head);
   }
 
   /** Writes the events that the operations together have made. */

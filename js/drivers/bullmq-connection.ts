@@ -5,7 +5,8 @@ import { randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import type { KvKey } from "openkv";
 import type { QueueEvent } from "./bullmq-batch.js";
-import type { Operation } from "./bullmq-lane.js";
+import { hasJob } from "./bullmq-job.js";
+import type { Manner, Operation } from "./bullmq-lane.js";
 import type { Place, SharedPlace } from "./bullmq-place.js";
 import { nextDue } from "./bullmq-states.js";
 
@@ -100,11 +101,11 @@ export class Connection extends EventEmitter {
   }
 
   /** Executes an operation in a commit. */
-  protected write<T>(run: Operation<T>, isAlone = false): Promise<T> {
+  protected write<T>(run: Operation<T>, manner?: Manner): Promise<T> {
     const open = this.#closing === undefined ? this.shared.opened : undefined;
     return open === undefined
-      ? this.place().then(({ lane }) => lane.write(run, isAlone))
-      : open.lane.write(run, isAlone);
+      ? this.place().then(({ lane }) => lane.write(run, manner))
+      : open.lane.write(run, manner);
   }
 
   waitUntilReady(): Promise<void> {
@@ -207,6 +208,7 @@ export class Connection extends EventEmitter {
     const place = await this.shared.open();
     if (this.#isInterrupted()) return null;
     this.#use(place, "jobs");
+    if (place.lane.hasJob(this.qualifiedName)) return { member: "0", score: 0 };
     return await new Promise<Woken>((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const end = (woken: Woken): void => {
@@ -227,9 +229,7 @@ export class Connection extends EventEmitter {
       // A job that came before the listener.
       const look = place.lane.read(async (queues) => {
         const view = await queues(this.qualifiedName);
-        const { wait, prioritized } = view.head.counts;
-        if (wait + prioritized > 0 && !view.isPaused && !view.isMaxed) return "now";
-        return await nextDue(view);
+        return hasJob(view.head) ? "now" : await nextDue(view);
       });
       look.then(
         (due) => {

@@ -86,6 +86,18 @@ export function emptyHead(now: number): Head {
   return { id: 0, seq: 0, event, trimmed: event, counts, meta: {}, limit: null };
 }
 
+/** Whether workers get no job for now: as many are active as may be. */
+export function isMaxed({ counts, meta }: Head): boolean {
+  const most = meta["concurrency"];
+  return most !== undefined && counts.active >= Number(most);
+}
+
+/** Whether there is a job for a worker that asks. */
+export function hasJob(head: Head): boolean {
+  const { wait, prioritized } = head.counts;
+  return wait + prioritized > 0 && head.meta["paused"] === undefined && !isMaxed(head);
+}
+
 export function setOf(state: JobState): SetName {
   return state === "prioritized" ? "wait" : state;
 }

@@ -13,6 +13,7 @@ import { nextTick } from "node:process";
 import { Batch, type Change, type States } from "./bullmq-batch.js";
 import type { Queues } from "./bullmq-children.js";
 import type { Known } from "./bullmq-entries.js";
+import { hasJob } from "./bullmq-job.js";
 
 /** Operations of one commit at most. */
 const BATCH_OPERATIONS_MAX = 256;
@@ -20,6 +21,8 @@ const BATCH_OPERATIONS_MAX = 256;
 const BATCH_CHANGES_MAX = 400;
 /** A batch with at least so many operations leaves as many to the next one, which is decided during its commit. */
 const HALVED_OPERATIONS_MIN = 8;
+/** After a conflict so many batches are decided one after the other only: their commits leave time for another process. */
+const BATCHES_AFTER_CONFLICT = 16;
 /** After this many conflicts in a row the lane waits before it tries again. */
 const CONFLICTS_AT_ONCE_MAX = 4;
 /** The longest wait after a conflict, in milliseconds. */
@@ -28,10 +31,15 @@ const CONFLICT_MS_MAX = 20;
 /** What an operation does with the queues that it names. */
 export type Operation<T> = (queues: Queues) => Known<T>;
 
+/**
+ * How an operation is in a batch. One that is `alone` is a batch of its own, decided on what is committed. One that
+ * `asks` gives a job to a worker, or has no effect: it is executed again if its batch adds a job.
+ */
+export type Manner = "joined" | "alone" | "asks";
+
 interface Waiting {
   run: Operation<unknown>;
-  /** It is a batch of its own, decided on what is committed. */
-  isAlone: boolean;
+  manner: Manner;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
@@ -81,6 +89,8 @@ export class Lane {
   /** Operations that the next batch takes: fewer after a conflict, so that a process with long batches gets its turn. */
   #size = BATCH_OPERATIONS_MAX;
   #conflicts = 0;
+  /** Batches to come that wait for the commit before them. */
+  #inTurn = 0;
 
   constructor(kv: Kv, base: KvKey, listeners: Listeners) {
     this.#kv = kv;
@@ -88,10 +98,10 @@ export class Lane {
     this.#listeners = listeners;
   }
 
-  /** Executes an operation in a commit with others that wait; or alone, if it reads more than it names. */
-  write<T>(run: Operation<T>, isAlone = false): Promise<T> {
+  /** Executes an operation in a commit with others that wait. */
+  write<T>(run: Operation<T>, manner: Manner = "joined"): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ run, isAlone, resolve: resolve as (value: unknown) => void, reject });
+      this.#waiting.push({ run, manner, resolve: resolve as (value: unknown) => void, reject });
       this.#wake();
       if (this.#running) return;
       this.#running = true;
@@ -103,6 +113,12 @@ export class Lane {
   async read<T>(run: Operation<T>): Promise<T> {
     const batch = new Batch(this.#kv, this.#base, new Map());
     return await run((name) => batch.queue(name));
+  }
+
+  /** Whether a queue has a job for a worker by the last batch, which knows what has come since the worker asked. */
+  hasJob(queue: string): boolean {
+    const state = this.#states.get(queue);
+    return state !== undefined && hasJob(state.head);
   }
 
   async #drain(): Promise<void> {
@@ -146,7 +162,7 @@ export class Lane {
         await new Promise<void>((resolve) => (this.#wake = resolve));
         if (this.#underWay === 0 && outcomes.length > 0) break;
       } else {
-        for (const name of batch.offered()) this.#listeners.offered(name);
+        if (this.#offer(batch, outcomes)) continue;
         // What the same callback of the event loop adds comes into the same batch.
         await new Promise<void>((resolve) => nextTick(resolve));
         if (this.#waiting.length === 0) break;
@@ -158,20 +174,27 @@ export class Lane {
     return { batch, outcomes };
   }
 
+  /** Offers the jobs of a batch to workers, once. Answers whether one that has asked in vain is to ask again. */
+  #offer(batch: Batch, outcomes: Outcome[]): boolean {
+    const offered = batch.offered();
+    if (offered.length === 0) return false;
+    for (const name of offered) this.#listeners.offered(name);
+    const inVain = outcomes.filter(({ waiting, gives }) => waiting.manner === "asks" && !gives);
+    for (const outcome of inVain) outcomes.splice(outcomes.indexOf(outcome), 1);
+    this.#waiting.push(...inVain.map(({ waiting }) => waiting));
+    return inVain.length > 0;
+  }
+
   /** Whether a batch with these operations takes the next one that waits. */
   #takes(batch: Batch, { length, [0]: first }: Outcome[]): boolean {
     const [next] = this.#waiting;
     if (next === undefined) return false;
-    if (next.isAlone && this.#underWay > 0) return false;
+    if (this.#underWay > 0 && (next.manner === "alone" || this.#inTurn > 0)) return false;
     if (length === 0) return true;
     const all = this.#underWay + length + this.#waiting.length;
-    return (
-      !next.isAlone &&
-      first?.waiting.isAlone !== true &&
-      batch.changes <= BATCH_CHANGES_MAX &&
-      length < this.#size &&
-      (length < HALVED_OPERATIONS_MIN || length < all / 2)
-    );
+    const isHalf = length >= HALVED_OPERATIONS_MIN && length >= all / 2 && this.#inTurn === 0;
+    const isFull = length >= this.#size || batch.changes > BATCH_CHANGES_MAX || isHalf;
+    return !isFull && next.manner !== "alone" && first?.waiting.manner !== "alone";
   }
 
   /** Commits a batch and answers its operations. If it fails, returns those that are to be executed again. */
@@ -181,16 +204,17 @@ export class Lane {
       const changes = await batch.commit();
       if (changes === null) {
         this.#conflicts += 1;
+        this.#inTurn = BATCHES_AFTER_CONFLICT;
         this.#size = Math.max(1, Math.floor(outcomes.length / 2));
         return outcomes.map(({ waiting }) => waiting);
       }
       this.#conflicts = 0;
+      this.#inTurn = Math.max(0, this.#inTurn - 1);
       this.#size = Math.min(this.#size * 2, BATCH_OPERATIONS_MAX);
-      // Callers who have added jobs go on before these are handled.
-      const isLater = ({ gives }: Outcome): boolean => gives && changes.some(({ jobs }) => jobs);
-      for (const outcome of outcomes) if (!isLater(outcome)) answer(outcome);
-      const later = outcomes.filter(isLater);
-      if (later.length > 0) nextTick(() => later.forEach(answer));
+      for (const outcome of outcomes) if (!outcome.gives) answer(outcome);
+      // Callers who have added jobs, by this commit or the one before it, go on before these are handled.
+      const given = outcomes.filter(({ gives }) => gives);
+      if (given.length > 0) nextTick(() => given.forEach(answer));
       // Those that wait come after those that have made a job available.
       for (const change of changes) this.#listeners.changed(change);
       return null;
@@ -198,7 +222,7 @@ export class Lane {
       const [{ waiting }] = outcomes as [Outcome];
       if (outcomes.length > 1) {
         // One of them is too large, or the database is closed: each alone tells whose error it is.
-        return outcomes.map(({ waiting }) => ({ ...waiting, isAlone: true }));
+        return outcomes.map(({ waiting }) => ({ ...waiting, manner: "alone" as const }));
       }
       waiting.reject(error);
       return [];
