@@ -181,6 +181,7 @@ test("one who asks takes the job that its batch adds later, and is answered afte
   const ends = [];
   const take = async (queues) => {
     const view = await queues("q");
+    view.batch.seeks = true;
     const next = await view.first("wait");
     if (next === undefined) return null;
     const job = await view.job(next.value);

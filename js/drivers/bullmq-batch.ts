@@ -73,7 +73,8 @@ export class Batch {
   #before: Before[] = [];
   /** Changes so far. */
   changes = 0;
-  /** The operation has given a job to a worker. */
+  /** The operation has looked for a job for a worker; and has given it one. */
+  seeks = false;
   gives = false;
 
   constructor(kv: Kv, base: KvKey, states: States) {
@@ -103,6 +104,7 @@ export class Batch {
   /** Begins an operation. */
   begin(): void {
     this.#before.length = 0;
+    this.seeks = false;
     this.gives = false;
     for (const view of this.#views.values()) view.begin();
   }

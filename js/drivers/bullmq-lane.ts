@@ -46,7 +46,8 @@ interface Waiting {
 
 interface Outcome {
   waiting: Waiting;
-  /** It has given a job to a worker. */
+  /** It has looked for a job for a worker; and has given it one. */
+  seeks: boolean;
   gives: boolean;
   value?: unknown;
   error?: unknown;
@@ -151,10 +152,10 @@ export class Lane {
         batch.begin();
         try {
           const value = await waiting.run(queues);
-          outcomes.push({ waiting, gives: batch.gives, value });
+          outcomes.push({ waiting, seeks: batch.seeks, gives: batch.gives, value });
         } catch (error) {
           batch.undo();
-          outcomes.push({ waiting, gives: false, error });
+          outcomes.push({ waiting, seeks: false, gives: false, error });
         }
       }
       if (this.#waiting.length > 0) break;
@@ -211,10 +212,11 @@ export class Lane {
       this.#conflicts = 0;
       this.#inTurn = Math.max(0, this.#inTurn - 1);
       this.#size = Math.min(this.#size * 2, BATCH_OPERATIONS_MAX);
-      for (const outcome of outcomes) if (!outcome.gives) answer(outcome);
-      // Callers who have added jobs, by this commit or the one before it, go on before these are handled.
-      const given = outcomes.filter(({ gives }) => gives);
-      if (given.length > 0) nextTick(() => given.forEach(answer));
+      for (const outcome of outcomes) if (!outcome.seeks) answer(outcome);
+      // Callers who have added jobs, by this commit or the one before it, go on before these are handled. All workers
+      // wait for that: one who hears of a rate limit before another gets its job lets that job wait for the limit.
+      const seeking = outcomes.filter(({ seeks }) => seeks);
+      if (seeking.length > 0) nextTick(() => seeking.forEach(answer));
       // Those that wait come after those that have made a job available.
       for (const change of changes) this.#listeners.changed(change);
       return null;

@@ -76,6 +76,7 @@ export function windowMs({ head: { limit } }: QueueView, now: number): number {
 
 /** Gives the next job to a worker. */
 export async function takeNext(view: QueueView, taker: Taker, now: number): Promise<Taken> {
+  view.batch.seeks = true;
   const { counts, meta } = view.head;
   if (counts.delayed > 0) await promoteDue(view, now);
   const most = meta["max"] === undefined ? taker.limiter?.max : Number(meta["max"]);
