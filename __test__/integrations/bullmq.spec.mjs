@@ -6,7 +6,7 @@ import { openKv } from "openkv";
 import { OpenKvQueueBackend, openKvBackend } from "openkv/bullmq";
 import { once } from "node:events";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { databases, end, newPath } from "./kit.mjs";
+import { databases, end } from "./kit.mjs";
 
 const connection = {};
 afterAll(end);

@@ -303,7 +303,7 @@ export class QueueView {
     head.event += 1;
     this.told.events = true;
     const told: Record<string, string> = { event: name };
-    for (const field in fields) {
+    for (const field of Object.keys(fields)) {
       const value = fields[field];
       if (value !== undefined) told[field] = String(value);
     }

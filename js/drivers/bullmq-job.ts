@@ -175,6 +175,6 @@ export function copyOf<T>(value: T): T {
 
 function withoutUndefined<T extends object>(object: T): T {
   const found: Record<string, unknown> = {};
-  for (const name in object) if (object[name] !== undefined) found[name] = object[name];
+  for (const [name, value] of Object.entries(object)) if (value !== undefined) found[name] = value;
   return found as T;
 }
