@@ -134,9 +134,10 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
   }
 
   async moveToActive(token: string, name?: string): Promise<any[]> {
-    const now = Date.now();
     const taker = this.#taker(token, name);
-    return await this.#write((view) => states.takeNext(view, taker, now), "asks");
+    // Asked again, it may take a job that has become due since: the time is that of the taking.
+    const take = (view: QueueView) => states.takeNext(view, taker, Date.now());
+    return await this.#write(take, "asks");
   }
 
   async moveToCompleted<T = any, R = any, N extends string = string>(
