@@ -107,7 +107,11 @@ export class Documents implements AsyncIterable<Document> {
   }
 
   async first(): Promise<Document | null> {
-    for await (const document of this.limit(1)) return document;
+    await this.#settle();
+    const listed = this.#list(undefined, 1);
+    for (let next = await listed.next(); next.done !== true; next = await listed.next()) {
+      if (this.#isOwn(next.value)) return documentOf(this.#definition, "list", next.value);
+    }
     return null;
   }
 

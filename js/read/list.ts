@@ -177,7 +177,8 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
       const explicit = (this.#reverse ? selector.end : selector.start) !== undefined;
       resume(bounds, cursor, this.#reverse, explicit);
     }
-    if (bounds.start.compare(bounds.end) >= 0) this.#last = true;
+    const isWhole = selector.start === undefined && selector.end === undefined && !cursor;
+    if (!isWhole && bounds.start.compare(bounds.end) >= 0) this.#last = true;
     return bounds;
   }
 
@@ -218,18 +219,24 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   async toArray(): Promise<E[]> {
     const entries: E[] = [];
-    let next = await this.next();
+    let next = this.firstNow() ?? (await this.next());
     while (next.done !== true) {
       entries.push(next.value);
       // A row of the page needs no promise, nor does the end behind the last page.
-      const isHere = this.#tail === null && (this.#rows > 0 || this.#last);
+      const isHere = this.#tail === null && (this.#rows > 0 || this.#last || this.#wanted === 0);
       next = isHere ? this.#takeHere() : await this.next();
     }
     return entries;
   }
 
+  /** The first result without a promise, if it is here, or can be read at once; null: call next(). */
+  protected firstNow(): IteratorResult<E, undefined> | null {
+    const isNow = this.#tail === null && !READS.isObserved && (this.#rows > 0 || this.#turnPage());
+    return isNow ? this.#take() : null;
+  }
+
   #takeHere(): IteratorResult<E, undefined> {
-    if (this.#rows === 0) this.#exhaust();
+    if (this.#rows === 0 && this.#last) this.#exhaust();
     return this.#take();
   }
 
