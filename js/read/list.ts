@@ -217,14 +217,26 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
   }
 
-  async toArray(): Promise<E[]> {
+  toArray(): Promise<E[]> {
     const entries: E[] = [];
-    let next = this.firstNow() ?? (await this.next());
+    try {
+      let next = this.firstNow();
+      while (next !== null && next.done !== true) {
+        entries.push(next.value);
+        next = this.#nextHere();
+      }
+      return next === null ? this.#collect(entries) : NativePromise.resolve(entries);
+    } catch (error) {
+      return NativePromise.reject(error);
+    }
+  }
+
+  /** Adds the entries that are left. */
+  async #collect(entries: E[]): Promise<E[]> {
+    let next = await this.next();
     while (next.done !== true) {
       entries.push(next.value);
-      // A row of the page needs no promise, nor does the end behind the last page.
-      const isHere = this.#tail === null && (this.#rows > 0 || this.#last || this.#wanted === 0);
-      next = isHere ? this.#takeHere() : await this.next();
+      next = this.#nextHere() ?? (await this.next());
     }
     return entries;
   }
@@ -235,8 +247,13 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     return isNow ? this.#take() : null;
   }
 
-  #takeHere(): IteratorResult<E, undefined> {
-    if (this.#rows === 0 && this.#last) this.#exhaust();
+  /** A row of the page needs no promise, nor does the end behind the last page; null: call next(). */
+  #nextHere(): IteratorResult<E, undefined> | null {
+    if (this.#tail !== null) return null;
+    if (this.#rows === 0) {
+      if (!this.#last && this.#wanted > 0) return null;
+      if (this.#last) this.#exhaust();
+    }
     return this.#take();
   }
 
