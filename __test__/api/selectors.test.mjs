@@ -152,6 +152,27 @@ function selectors(fresh) {
     await refuses(() => kv.paginate({ prefix }, 5), /options must be an object/);
   });
 
+  test("prefixes that look alike have ranges of their own, whichever was listed before", async () => {
+    const kv = await fresh();
+    const prefixes = [[0], [-0], ["0"], [0n], [false], [Number.NaN], [0, 0], []];
+    for (const [at, prefix] of prefixes.entries()) await kv.set([...prefix, "x"], at);
+    const changed = [0];
+    const list = kv.list({ prefix: changed });
+    changed[0] = "0";
+    assert.deepEqual(
+      (await list.toArray()).map(({ value }) => value),
+      [0, 6],
+    );
+    for (const [at, prefix] of [...prefixes.entries(), ...prefixes.entries()].slice(0, -1)) {
+      if (at === 0 || prefix.length === 0) continue;
+      const found = await kv.list({ prefix }).toArray();
+      assert.deepEqual(
+        found.map(({ key, value }) => [key, value]),
+        [[[...prefix, "x"], at]],
+      );
+    }
+  });
+
   test("unknown options of the methods that only openkv has", async () => {
     const kv = await filled(fresh);
     await refuses(

@@ -11,7 +11,11 @@ export function option<Options extends object, Name extends keyof Options>(
   options: Options,
   name: Name,
 ): Options[Name] | undefined {
-  const value = options[name];
+  return owned(options, name, options[name]);
+}
+
+/** The value that was read of an option; undefined without it. */
+export function owned<Value>(options: object, name: PropertyKey, value: Value): Value | undefined {
   return value === undefined || has(options, name) ? value : undefined;
 }
 

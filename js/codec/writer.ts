@@ -106,9 +106,11 @@ export class Writer {
 
   /** Appends bytes as they are. */
   bytes(bytes: Uint8Array): void {
-    this.ensure(bytes.length);
-    this.buf.set(bytes, this.pos);
-    this.pos += bytes.length;
+    const { length } = bytes;
+    this.ensure(length);
+    if (length > LOOP_BYTES_MAX) this.buf.set(bytes, this.pos);
+    else for (let i = 0; i < length; i++) this.buf[this.pos + i] = bytes[i];
+    this.pos += length;
   }
 
   /** Appends `text`, which must be ASCII. */
@@ -119,10 +121,20 @@ export class Writer {
 
   /** A copy of [start, pos). A short one is a part of Node's pool: memory of its own costs more than all bytes of a key. */
   copy(start = 0): Buffer {
-    const out = Buffer.allocUnsafe(this.pos - start);
-    out.set(this.buf.subarray(start, this.pos), 0);
-    return out;
+    return copyOf(this.buf, start, this.pos);
   }
+}
+
+/** Up to this many bytes a loop is faster than a call of `set` or `copy`. */
+export const LOOP_BYTES_MAX = 64;
+
+/** A copy of [start, end). A view of a part, for `set`, would cost as much as the copy. */
+export function copyOf(buf: Buffer, start: number, end: number): Buffer {
+  const length = end - start;
+  const out = Buffer.allocUnsafe(length);
+  if (length > LOOP_BYTES_MAX) buf.copy(out, 0, start, end);
+  else for (let i = 0; i < length; i++) out[i] = buf[start + i];
+  return out;
 }
 
 /** A writer larger than this is not kept. */

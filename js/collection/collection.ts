@@ -62,7 +62,7 @@ export class KvCollection extends CollectionReads {
   constructor(kv: Handle, prefix: KvKey, options: unknown) {
     const definition = define(prefix, options);
     const { indexes } = definition;
-    const settle = async () => await indexes?.created(kv);
+    const settle = () => indexes?.created(kv);
     super(definition, kv, settle);
     this.#kv = kv;
     this.#definition = definition;

@@ -46,8 +46,8 @@ export function isAbsent({ value, versionstamp }: Entry): boolean {
   return value === null && versionstamp === null;
 }
 
-/** Makes the declared indexes before what needs them. */
-export type Settle = () => Promise<unknown>;
+/** Makes the declared indexes before what needs them; undefined without any. */
+export type Settle = () => Promise<unknown> | undefined;
 
 interface Choice {
   readonly where: unknown;
@@ -107,7 +107,12 @@ export class Documents implements AsyncIterable<Document> {
   }
 
   async first(): Promise<Document | null> {
-    for await (const document of this.limit(1)) return document;
+    const settled = this.#settle();
+    if (settled !== undefined) await settled;
+    const listed = this.#list(undefined, 1);
+    for (let next = await listed.next(); next.done !== true; next = await listed.next()) {
+      if (this.#isOwn(next.value)) return documentOf(this.#definition, "list", next.value);
+    }
     return null;
   }
 

@@ -1,9 +1,6 @@
 // Duty: reads and writes the small parts of frames: integers, versionstamps, bytes, texts.
 
-import type { Writer } from "../codec/writer.js";
-
-/** Up to this many bytes a loop is faster than a call of `copy`. */
-const LOOP_BYTES_MAX = 64;
+import { LOOP_BYTES_MAX, type Writer } from "../codec/writer.js";
 
 /** The little-endian u32 at `at`. */
 export function readU32(buf: Uint8Array, at: number): number {

@@ -19,6 +19,11 @@ export class AbortableList<T, E = KvEntry<T>> extends KvListIterator<T, E> {
     this.#signal = signal;
   }
 
+  /** An abort counts first. */
+  protected override firstNow(): null {
+    return null;
+  }
+
   override next(): Promise<IteratorResult<E, undefined>> {
     return raced(this.#signal, () => super.next());
   }

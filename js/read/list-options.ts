@@ -3,7 +3,7 @@
 
 import { checkFlag, shown } from "../arguments/check.js";
 import { refuseMistaken } from "../arguments/names.js";
-import { optionsOf } from "../arguments/options.js";
+import { owned } from "../arguments/options.js";
 import type { Writer } from "../codec/writer.js";
 import { coded, invalid, misuse } from "../model/errors.js";
 import type { KvEntryKey } from "../model/types.js";
@@ -35,9 +35,6 @@ export const LIST_OPTIONS = [
   "sort",
   "signal",
 ] as const;
-/** The signal of a list is checked before. */
-const CHECKED = LIST_OPTIONS.filter((name) => name !== "signal");
-
 /** A key has fewer parts than this. */
 const DEPTH_MAX = 0xffff;
 
@@ -48,9 +45,19 @@ export function checkListOptions(options: object | null) {
   if (options === null) {
     throw misuse("Cannot read options of a list: received null; leave them out, or give an object");
   }
-  const given = optionsOf(options, CHECKED);
-  const { limit, batchSize, reverse, cursor, consistency } = given;
-  const { where, keysOnly, depth, withExpiry, orderBy, sort } = given;
+  // Read by their names here: in a loop over the names, each read costs ten times as much.
+  const given = options as { readonly [N in (typeof LIST_OPTIONS)[number]]?: unknown };
+  const limit = owned(options, "limit", given.limit);
+  const batchSize = owned(options, "batchSize", given.batchSize);
+  const reverse = owned(options, "reverse", given.reverse);
+  const cursor = owned(options, "cursor", given.cursor);
+  const consistency = owned(options, "consistency", given.consistency);
+  const where = owned(options, "where", given.where);
+  const keysOnly = owned(options, "keysOnly", given.keysOnly);
+  const depth = owned(options, "depth", given.depth);
+  const withExpiry = owned(options, "withExpiry", given.withExpiry);
+  const orderBy = owned(options, "orderBy", given.orderBy);
+  const sort = owned(options, "sort", given.sort);
   refuseMistaken(options, LIST_OPTIONS);
   if (limit !== undefined && !isPositiveInteger(limit)) {
     throw coded("INVALID", new Error(`Limit must be a positive integer: received ${shown(limit)}`));

@@ -177,7 +177,8 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
       const explicit = (this.#reverse ? selector.end : selector.start) !== undefined;
       resume(bounds, cursor, this.#reverse, explicit);
     }
-    if (bounds.start.compare(bounds.end) >= 0) this.#last = true;
+    const isWhole = selector.start === undefined && selector.end === undefined && !cursor;
+    if (!isWhole && bounds.start.compare(bounds.end) >= 0) this.#last = true;
     return bounds;
   }
 
@@ -216,20 +217,43 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
   }
 
-  async toArray(): Promise<E[]> {
+  toArray(): Promise<E[]> {
     const entries: E[] = [];
+    try {
+      let next = this.firstNow();
+      while (next !== null && next.done !== true) {
+        entries.push(next.value);
+        next = this.#nextHere();
+      }
+      return next === null ? this.#collect(entries) : NativePromise.resolve(entries);
+    } catch (error) {
+      return NativePromise.reject(error);
+    }
+  }
+
+  /** Adds the entries that are left. */
+  async #collect(entries: E[]): Promise<E[]> {
     let next = await this.next();
     while (next.done !== true) {
       entries.push(next.value);
-      // A row of the page needs no promise, nor does the end behind the last page.
-      const isHere = this.#tail === null && (this.#rows > 0 || this.#last);
-      next = isHere ? this.#takeHere() : await this.next();
+      next = this.#nextHere() ?? (await this.next());
     }
     return entries;
   }
 
-  #takeHere(): IteratorResult<E, undefined> {
-    if (this.#rows === 0) this.#exhaust();
+  /** The first result without a promise, if it is here, or can be read at once; null: call next(). */
+  protected firstNow(): IteratorResult<E, undefined> | null {
+    const isNow = this.#tail === null && !READS.isObserved && (this.#rows > 0 || this.#turnPage());
+    return isNow ? this.#take() : null;
+  }
+
+  /** A row of the page needs no promise, nor does the end behind the last page; null: call next(). */
+  #nextHere(): IteratorResult<E, undefined> | null {
+    if (this.#tail !== null) return null;
+    if (this.#rows === 0) {
+      if (!this.#last && this.#wanted > 0) return null;
+      if (this.#last) this.#exhaust();
+    }
     return this.#take();
   }
 

@@ -47,9 +47,10 @@ export function checkSelector(
   }
   if (typeof selector !== "object" || Array.isArray(selector)) throw noBounds(method, selector);
   refuseUnknownBounds(method, selector, options);
-  const prefix = copyOwn(method, selector, "prefix");
-  const start = copyOwn(method, selector, "start");
-  const end = copyOwn(method, selector, "end");
+  const given = selector as { readonly [N in (typeof BOUND_NAMES)[number]]?: unknown };
+  const prefix = copyOwn(method, selector, "prefix", given.prefix);
+  const start = copyOwn(method, selector, "start", given.start);
+  const end = copyOwn(method, selector, "end", given.end);
   if (prefix !== undefined) {
     if (start !== undefined && end !== undefined) {
       throw invalid(
@@ -96,11 +97,9 @@ function noBounds(method: string, selector: unknown): TypeError {
   );
 }
 
-/** An own property, copied so that later changes of the array have no effect. */
-function copyOwn(method: string, selector: object, name: string): KvKey | undefined {
-  if (!Object.hasOwn(selector, name)) return undefined;
-  const key = (selector as Record<string, unknown>)[name];
-  if (key === undefined) return undefined;
+/** An own property that was read, copied so that later changes of the array have no effect. */
+function copyOwn(method: string, selector: object, name: string, key: unknown): KvKey | undefined {
+  if (key === undefined || !Object.hasOwn(selector, name)) return undefined;
   if (Array.isArray(key)) return key.slice();
   const text = typeof key === "string" ? `: write ${name}: [${quote(key)}]` : "";
   throw invalid(
@@ -116,6 +115,10 @@ const AFTER_PREFIX = 0xff;
  * or the wrong way round, and a bound that is too long.
  */
 export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number): Bounds {
+  const known = latest;
+  if (known !== null && start === undefined && end === undefined && isPrefixOf(known, prefix)) {
+    if (known.prefixBytes < keyBytesMax) return { ...known };
+  }
   if (prefix === undefined) {
     const first = keyBytes(start!, keyBytesMax);
     const last = keyBytes(end!, keyBytesMax);
@@ -145,13 +148,24 @@ export function boundsOf({ prefix, start, end }: Selector, keyBytesMax: number):
     }
     return bound;
   };
-  return {
+  const bounds = {
     start: start === undefined ? first : inside(start, "Start"),
     end: end === undefined ? last : inside(end, "End"),
     common: length,
     prefix: plain && prefix.length > 0 ? (prefix as KeyPart[]) : null,
     prefixBytes: length,
   };
+  if (bounds.prefix !== null && start === undefined && end === undefined) latest = { ...bounds };
+  return bounds;
+}
+
+/** The bounds of the latest selector that is a prefix of primitives: most lists of a program have one of a few. */
+let latest: Bounds | null = null;
+
+function isPrefixOf({ prefix: known }: Bounds, prefix: KvKey | undefined): boolean {
+  if (known === null || prefix === undefined || prefix.length !== known.length) return false;
+  for (let i = 0; i < known.length; i++) if (!Object.is(known[i], prefix[i])) return false;
+  return true;
 }
 
 function outOfBounds(cursor: unknown): TypeError {

@@ -3,7 +3,7 @@
 
 import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
-import { Writer } from "../codec/writer.js";
+import { Writer, copyOf } from "../codec/writer.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import {
   CALL_SCAN,
@@ -111,9 +111,7 @@ export class Scan {
     const answer = session.port.native.scan(session.lane, pos);
     if (answer >= 0) {
       // The scratch is that of the next request.
-      const page = Buffer.allocUnsafe(answer);
-      buf.copy(page, 0, pos, pos + answer);
-      const step = this.#stepOf(page, bounds);
+      const step = this.#stepOf(copyOf(buf, pos, pos + answer), bounds);
       session.hold(step.rows);
       return step;
     }

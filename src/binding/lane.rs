@@ -16,7 +16,9 @@ use crate::model::{
     ANSWER_BYTES_MAX, Env, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
 use crate::open::SetClock;
-use crate::protocol::frame::{Answer, Fill, Out, next_key, parse_ranges, parse_scan, put_point};
+use crate::protocol::frame::{
+    Answer, Fill, Out, ScanRequest, next_key, parse_ranges, parse_scan, put_point,
+};
 use crate::protocol::numbers::code;
 use crate::protocol::numbers::length::POINT_HEAD_BYTES;
 
@@ -122,18 +124,18 @@ impl TurnReader {
         self.clock.as_ref().map_or_else(of_machine, |clock| clock.now_ms())
     }
 
-    /// Reads `count` keys, or a page of a list. `about` is called for a slow read.
+    /// Reads `count` keys, or a page of a list, at the time that `job` gets. `about` is called for a slow read.
     fn read(
         &mut self,
         (count, is_list): (usize, bool),
         about: impl FnOnce() -> Subject,
-        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<i32>,
+        job: &mut dyn FnMut(&mut dyn Snapshot, i64) -> Result<i32>,
     ) -> i32 {
         let Some(now_ms) = self.admit() else { return Code::WouldBlock as i32 };
         let since = self.counters.begin();
         let mut answer = Code::Error as i32;
         let read = self.reader.reader().read(now_ms, &mut |snapshot| {
-            answer = job(snapshot)?;
+            answer = job(snapshot, now_ms)?;
             Ok(())
         });
         match read {
@@ -204,7 +206,7 @@ impl Lane {
                 return Code::NotHere as i32;
             }
             let mut out = Fill::new(room);
-            turn.read((1, false), || Subject::key(key), &mut |snapshot| {
+            turn.read((1, false), || Subject::key(key), &mut |snapshot, _| {
                 let mut fits = true;
                 let found = snapshot.get(key, &mut |row| {
                     fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
@@ -228,7 +230,7 @@ impl Lane {
                 return Code::NotHere as i32;
             }
             let mut out = Fill::new(room);
-            turn.read((count, false), || first_of(request), &mut |snapshot| {
+            turn.read((count, false), || first_of(request), &mut |snapshot, _| {
                 points(snapshot, (request, count), &mut out)
             })
         };
@@ -272,7 +274,7 @@ impl Lane {
             return Code::NotHere as i32;
         }
         let mut out = Fill::new(out);
-        self.turn.read((1, true), || Subject::range(range), &mut |snapshot| {
+        self.turn.read((1, true), || Subject::range(range), &mut |snapshot, _| {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })
@@ -282,22 +284,18 @@ impl Lane {
     pub(super) fn scan(&mut self, request_len: usize) -> i32 {
         let Self { scratch, turn, gate } = self;
         let scan = |request: &[u8], room: &mut [u8]| {
-            let Ok(request) = parse_scan(request) else { return misuse() };
-            let (start, end) = (request.start.as_bytes(), request.end.as_bytes());
+            let Ok(mut scan) = parse_scan(request) else { return misuse() };
+            let (start, end) = (scan.start.as_bytes(), scan.end.as_bytes());
             if gate.as_ref().is_some_and(|gate| !gate.admits_range(start, end)) {
                 return Code::NotHere as i32;
             }
-            let now_ms = turn.now_ms();
-            turn.read((1, true), || Subject::span(start, end), &mut |snapshot| {
-                let Some(answer) = brief_scan(&request, snapshot, now_ms)? else {
-                    return Ok(Code::NotHere as i32);
-                };
-                let mut out = Fill::new(&mut *room);
-                if !out.has_room(answer.len()) {
-                    return Ok(Code::TooLarge as i32);
-                }
-                out.put(&answer);
-                Ok(length(out.len()))
+            let mut out = Fill::new(room);
+            turn.read((1, true), || span_of(request), &mut |snapshot, now_ms| {
+                Ok(match brief_scan(&mut scan, snapshot, now_ms, &mut out)? {
+                    None => Code::NotHere as i32,
+                    Some(false) => Code::TooLarge as i32,
+                    Some(true) => length(out.len()),
+                })
             })
         };
         scratch.lend(request_len, scan).unwrap_or_else(misuse)
@@ -307,6 +305,12 @@ impl Lane {
 /// What a request of keys is about: its first key.
 fn first_of(request: &[u8]) -> Subject {
     next_key(request).map_or(Subject::NONE, |(key, _)| Subject::key(key))
+}
+
+/// What the request of a scan is about: its range.
+fn span_of(request: &[u8]) -> Subject {
+    let span = |scan: ScanRequest| Subject::span(scan.start.as_bytes(), scan.end.as_bytes());
+    parse_scan(request).map_or(Subject::NONE, span)
 }
 
 /// Whether a replica may answer all keys of a request.

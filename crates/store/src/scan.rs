@@ -100,15 +100,15 @@ impl Scan {
         }
     }
 
-    /// The scan of a request, with this value of `$now`.
+    /// The scan of a request, whose bounds it takes, with this value of `$now`.
     ///
     /// # Errors
     /// `Invalid` for its filter.
-    pub fn of(request: &ScanRequest, now_ms: i64) -> Result<Self> {
+    pub fn of(request: &mut ScanRequest, now_ms: i64) -> Result<Self> {
         let filter = request.filter.as_deref();
         Ok(Self {
-            start: request.start.as_bytes().to_vec(),
-            end: request.end.as_bytes().to_vec(),
+            start: mem::take(&mut request.start).into_bytes(),
+            end: mem::take(&mut request.end).into_bytes(),
             reverse: request.reverse,
             values: !request.keys_only,
             depth: request.depth,
@@ -246,9 +246,6 @@ impl Scan {
         loop {
             let left = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX);
             let bytes = BRIEF_SCAN_BYTES_MAX.saturating_sub(self.read.bytes);
-            if left == 0 || bytes == 0 || Instant::now() >= until {
-                return Ok(None);
-            }
             let indexed = self.indexed(indexes, snapshot, keys.clamp(1, left), left)?;
             let Some(indexed) = indexed else { return Ok(None) };
             let rows = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX);
@@ -261,6 +258,11 @@ impl Scan {
             let done = done?;
             if done || self.read.matching as usize == limit {
                 return Ok(Some(done));
+            }
+            let is_full = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX) == 0
+                || self.read.bytes >= BRIEF_SCAN_BYTES_MAX;
+            if is_full || Instant::now() >= until {
+                return Ok(None);
             }
             keys = keys.saturating_mul(LOOK_GROWTH);
         }

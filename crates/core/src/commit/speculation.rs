@@ -99,8 +99,13 @@ fn index_entries(base: &mut dyn Base, rows: &[(Key, RowEffect)]) -> Result<Vec<E
         }
         let old = base.kept_value(key)?;
         let old = old.as_ref().map(parts);
-        changes(&indexes, key.as_bytes(), old, new, &mut |index, entry, added| {
-            all.push(EntryChange { index, entry: entry.to_vec(), added });
+        changes(&indexes, key.as_bytes(), old, new, &mut |index, change| {
+            let each = change.each();
+            all.extend(each.map(|(entry, added)| EntryChange {
+                index,
+                entry: entry.to_vec(),
+                added,
+            }));
             Ok(())
         })?;
     }

@@ -53,10 +53,8 @@ impl Evaluation<'_> {
             };
             for (at, value) in values {
                 let Some(index) = unique.indexes.get(at) else { continue };
-                let in_batch = unique.stored.get(&(index.info.id, value.clone()));
-                let others = in_batch.into_iter().flatten().filter(|other| *other != key);
-                let mut others = others.filter(|other| self.stores(index, other, &value));
-                let mut other = others.next().cloned();
+                let mut others = unique.others(at, &value, key);
+                let mut other = others.find(|other| self.stores(index, other, &value)).cloned();
                 if other.is_none() {
                     other = self.other_before(index, key, &value)?;
                 }

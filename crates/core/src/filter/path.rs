@@ -1,5 +1,7 @@
 //! Paths: names between dots.
 
+use std::mem;
+
 use crate::model::FILTER_PATH_STEPS_MAX;
 
 /// The steps from a value to the tested item; none for the value itself.
@@ -21,22 +23,20 @@ impl Path {
     /// Parses a path. A backslash makes the next character part of the name: a dot, a backslash or
     /// the dollar of an operator. `None`: too many steps.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
-        let mut names = vec![Vec::new()];
+        let (mut steps, mut name) = (Vec::with_capacity(1), Vec::with_capacity(text.len()));
         let mut bytes = text.iter();
         while let Some(&byte) = bytes.next() {
             if byte == b'.' {
-                if names.len() == FILTER_PATH_STEPS_MAX {
+                steps.push(Step::new(mem::take(&mut name)));
+                if steps.len() == FILTER_PATH_STEPS_MAX {
                     return None;
                 }
-                names.push(Vec::new());
                 continue;
             }
-            let byte = if byte == b'\\' { *bytes.next().unwrap_or(&byte) } else { byte };
-            if let Some(name) = names.last_mut() {
-                name.push(byte);
-            }
+            name.push(if byte == b'\\' { *bytes.next().unwrap_or(&byte) } else { byte });
         }
-        Some(Self(names.into_iter().map(Step::new).collect()))
+        steps.push(Step::new(name));
+        Some(Self(steps))
     }
 
     /// Whether both have the same names.

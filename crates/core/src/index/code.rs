@@ -41,6 +41,9 @@ const ESCAPED: u8 = 0xff;
 const EXPONENT_BYTES: usize = 4;
 const EXPONENT_BIAS: i64 = 1 << 31;
 
+/// Bytes of a string beside its own: the tag, its end, and [`BEFORE_KEY`] of most entries.
+const STRING_BYTES: usize = 4;
+
 const SIGN_BIT: u64 = 1 << 63;
 
 /// A code, and whether it stands for this value alone.
@@ -85,7 +88,7 @@ impl Code {
 
     pub(super) fn of_string(tag: u8, string: &[u8]) -> Self {
         let kept = string.len().min(VALUE_INDEX_PART_BYTES_MAX);
-        let mut code = Self { bytes: Vec::with_capacity(kept + 3), is_cut: false };
+        let mut code = Self { bytes: Vec::with_capacity(kept + STRING_BYTES), is_cut: false };
         code.bytes.push(tag);
         code.push(string);
         code

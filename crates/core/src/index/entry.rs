@@ -44,6 +44,13 @@ impl Part {
         if self.descending { u8::MAX } else { 0 }
     }
 
+    /// Brings a code into the order of the path.
+    pub(super) fn direct(&self, code: &mut [u8]) {
+        if self.descending {
+            code.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+
     pub(super) fn push(&self, out: &mut Vec<u8>, code: &[u8]) {
         let mask = self.mask();
         out.extend(code.iter().map(|byte| byte ^ mask));
@@ -133,11 +140,7 @@ impl ValueIndex {
     pub fn entries(&self, key: &[u8], encoding: Encoding, value: &[u8]) -> Vec<Vec<u8>> {
         let (codes, rest) = self.codes(encoding, value);
         let entry = |code: Code| {
-            let mut entry = Vec::with_capacity(code.bytes.len() + key.len() + 1);
-            for (part, code) in self.parts.iter().zip(std::iter::once(&code).chain(&rest)) {
-                part.push(&mut entry, &code.bytes);
-            }
-            entry.push(BEFORE_KEY);
+            let mut entry = self.beginning(code, &rest);
             entry.extend_from_slice(key);
             entry
         };
@@ -165,12 +168,7 @@ impl ValueIndex {
             if all().any(|code| code.is_cut) {
                 return Err(Unfit::TooLong);
             }
-            let mut value = Vec::new();
-            for (part, code) in self.parts.iter().zip(all()) {
-                part.push(&mut value, &code.bytes);
-            }
-            value.push(BEFORE_KEY);
-            values.push(value);
+            values.push(self.beginning(code, &rest));
         }
         Ok(values)
     }
@@ -187,6 +185,19 @@ impl ValueIndex {
             at += length(rest, part.mask())?;
         }
         entry.get(..=at)
+    }
+
+    /// The beginning of an entry, up to its key.
+    fn beginning(&self, first: Code, rest: &[Code]) -> Vec<u8> {
+        let (mut bytes, mut parts) = (first.bytes, self.parts.iter());
+        if let Some(part) = parts.next() {
+            part.direct(&mut bytes);
+        }
+        for (part, code) in parts.zip(rest) {
+            part.push(&mut bytes, &code.bytes);
+        }
+        bytes.push(BEFORE_KEY);
+        bytes
     }
 
     /// The key of an entry of this index.
@@ -280,11 +291,27 @@ pub struct EntryChange {
     pub added: bool,
 }
 
-/// Gets the number of an index, an entry of it, and whether it is added; it is removed otherwise.
-pub type ChangeEntry<'c> = &'c mut dyn FnMut(i64, &[u8], bool) -> Result<()>;
+/// An entry of an index that is removed, and one that is added instead; or one of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replacement<'e> {
+    /// The entry that is removed.
+    pub removed: Option<&'e [u8]>,
+    /// The entry that is added.
+    pub added: Option<&'e [u8]>,
+}
 
-/// The changes of the indexes by a change of an entry: passes each entry of an index that is removed
-/// (`false`) or added (`true`), with the number of the index.
+impl<'e> Replacement<'e> {
+    /// Each entry, and whether it is added.
+    pub fn each(self) -> impl Iterator<Item = (&'e [u8], bool)> {
+        let Self { removed, added } = self;
+        removed.map(|entry| (entry, false)).into_iter().chain(added.map(|entry| (entry, true)))
+    }
+}
+
+/// Gets the number of an index, and a change of its entries.
+pub type ChangeEntry<'c> = &'c mut dyn FnMut(i64, Replacement<'_>) -> Result<()>;
+
+/// The changes of the indexes by a change of an entry.
 ///
 /// # Errors
 /// Those of `change`.
@@ -303,19 +330,22 @@ pub fn changes(
         let id = index.info.id;
         // Both are in order.
         let is_in = |all: &[Vec<u8>], entry: &Vec<u8>| all.binary_search(entry).is_ok();
-        if !index.planted.is(IndexDefect::KeptEntries) {
-            for entry in old.iter().filter(|entry| !is_in(&new, entry)) {
-                change(id, entry, false)?;
-            }
-        }
+        let keeps = index.planted.is(IndexDefect::KeptEntries);
+        let mut removed =
+            old.iter().filter(|entry| !keeps && !is_in(&new, entry)).map(Vec::as_slice);
         // An index that is being built may lack an old entry, so all new ones are added.
         let lacks = !index.is_ready();
-        for entry in new.iter().filter(|entry| lacks || !is_in(&old, entry)) {
-            change(id, entry, true)?;
+        let mut added = new.iter().filter(|entry| lacks || !is_in(&old, entry)).map(Vec::as_slice);
+        loop {
+            let next = Replacement { removed: removed.next(), added: added.next() };
+            if next == (Replacement { removed: None, added: None }) {
+                break;
+            }
+            change(id, next)?;
         }
         if index.planted.is(IndexDefect::RemovedTwice) {
             for entry in &old {
-                change(id, entry, false)?;
+                change(id, Replacement { removed: Some(entry), added: None })?;
             }
         }
     }

@@ -47,6 +47,7 @@ pub fn gather(
         if *is_point {
             for (bound, key) in [(&mut first, start), (&mut last, end)] {
                 bound.clear();
+                bound.reserve(lo.len() + key.len());
                 bound.extend_from_slice(lo);
                 bound.extend_from_slice(key);
             }

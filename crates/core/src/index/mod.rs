@@ -19,7 +19,7 @@ mod tests;
 
 pub use defect::IndexDefect;
 pub use entry::Part;
-pub use entry::{ChangeEntry, EntryChange, Unfit, ValueIndex, changes, not_unique};
+pub use entry::{ChangeEntry, EntryChange, Replacement, Unfit, ValueIndex, changes, not_unique};
 pub use explain::{
     Explanation, Method, PathBounds, ReadBranch, branch_of_order, branches_of_keys, why_no_index,
 };

@@ -144,21 +144,34 @@ pub(super) fn branches<'c>(
     start: &[u8],
     end: &[u8],
 ) -> Option<Vec<Branch<'c>>> {
-    let fits = |index: &ValueIndex| index.is_ready() && index.spec().covers_range(start, end);
-    let fitting: Vec<_> = indexes.iter().enumerate().filter(|(_, index)| fits(index)).collect();
-    if fitting.is_empty() {
-        return None;
-    }
-    plan(&fitting, filter.condition())
+    let fitting = Fitting { indexes, start, end };
+    fitting.iter().next()?;
+    plan(fitting, filter.condition())
 }
 
-type Fitting<'i> = [(usize, &'i ValueIndex)];
+/// The indexes that have all entries of a range.
+#[derive(Clone, Copy)]
+struct Fitting<'i> {
+    indexes: &'i [ValueIndex],
+    start: &'i [u8],
+    end: &'i [u8],
+}
+
+impl<'i> Fitting<'i> {
+    /// Each with its place in the list of indexes.
+    fn iter(self) -> impl Iterator<Item = (usize, &'i ValueIndex)> {
+        let Self { indexes, start, end } = self;
+        let fits =
+            move |index: &ValueIndex| index.is_ready() && index.spec().covers_range(start, end);
+        indexes.iter().enumerate().filter(move |(_, index)| fits(index))
+    }
+}
 
 /// The ranges for a condition: those of one index, or for alternatives those of several.
-fn plan<'c>(fitting: &Fitting<'_>, condition: &'c Condition) -> Option<Vec<Branch<'c>>> {
+fn plan<'c>(fitting: Fitting<'_>, condition: &'c Condition) -> Option<Vec<Branch<'c>>> {
     let best = fitting
         .iter()
-        .filter_map(|(at, index)| Some((*at, restricted(index, condition)?)))
+        .filter_map(|(at, index)| Some((at, restricted(index, condition)?)))
         .max_by_key(|(at, found)| (found.score, usize::MAX - at));
     if let Some((at, Restricted { ranges, score })) = best {
         return Some(vec![Branch { at, condition, ranges, bounded: score.div_ceil(2) }]);
@@ -225,10 +238,9 @@ fn of_one_value(index: &ValueIndex, condition: &Condition) -> Option<Vec<EntryRa
     }
     let mut ranges = Vec::with_capacity(2);
     // Several values, of which one may be equal, are in the class of what has no order.
-    for Code { bytes, .. } in codes(operand).into_iter().chain([Code::of(OTHER)]) {
-        let mut fixed = Vec::with_capacity(bytes.len() + 1);
-        part.push(&mut fixed, &bytes);
-        ranges.push(point(fixed));
+    for Code { mut bytes, .. } in codes(operand).into_iter().chain([Code::of(OTHER)]) {
+        part.direct(&mut bytes);
+        ranges.push(point(bytes));
     }
     Some(ranges)
 }

@@ -406,8 +406,8 @@ fn a_change_leaves_the_entries_alone_that_stay() {
         let mut all = Vec::new();
         let (old, new) = (value(old), value(new));
         let (old, new) = (Some((Encoding::Cbor, &old[..])), Some((Encoding::Cbor, &new[..])));
-        changes(std::slice::from_ref(index), &key(1), old, new, &mut |_, entry, added| {
-            all.push((entry.to_vec(), added));
+        changes(std::slice::from_ref(index), &key(1), old, new, &mut |_, change| {
+            all.extend(change.each().map(|(entry, added)| (entry.to_vec(), added)));
             Ok(())
         })
         .unwrap();

@@ -69,12 +69,14 @@ impl ValueIndexes {
     pub(super) fn changed(&mut self, key: &Key, old: Option<&NewRow>, new: Option<&NewRow>) {
         let indexes = self.indexes.clone();
         let (old, new) = (old.map(value_of), new.map(value_of));
-        let done = changes(&indexes, key.as_bytes(), old, new, &mut |id, entry, added| {
+        let done = changes(&indexes, key.as_bytes(), old, new, &mut |id, change| {
             if let Some(entries) = self.place(id).and_then(|at| self.entries.get_mut(at)) {
-                if added {
-                    entries.insert(entry.to_vec());
-                } else {
-                    entries.remove(entry);
+                for (entry, added) in change.each() {
+                    if added {
+                        entries.insert(entry.to_vec());
+                    } else {
+                        entries.remove(entry);
+                    }
                 }
             }
             Ok(())

@@ -315,8 +315,8 @@ impl Entries {
             };
             let new = new.as_ref().map(parts);
             let Self { indexes, index_changes, .. } = self;
-            changes(indexes, key.as_bytes(), old, new, &mut |id, entry, added| {
-                index_changes.push(id, entry, added);
+            changes(indexes, key.as_bytes(), old, new, &mut |id, change| {
+                index_changes.push(id, change);
                 Ok(())
             })?;
         }
@@ -482,8 +482,8 @@ impl EntryTable for Entries {
             if let Some(value) = cells.get::<Option<&[u8]>>(2)? {
                 let old = Some((encoding(cells.get(1)?)?, value));
                 let Self { indexes, index_changes, .. } = self;
-                changes(indexes, key.as_bytes(), old, None, &mut |id, entry, added| {
-                    index_changes.push(id, entry, added);
+                changes(indexes, key.as_bytes(), old, None, &mut |id, change| {
+                    index_changes.push(id, change);
                     Ok(())
                 })?;
             }

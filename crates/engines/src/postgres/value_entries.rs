@@ -11,6 +11,7 @@ use super::cells::Cells;
 use super::line::{Call, Value};
 use super::link::Link;
 use openkv_core::commit::IndexPoint;
+use openkv_core::index::Replacement;
 use openkv_core::model::{Error, POSTGRES_INDEX_HEAD_BYTES, POSTGRES_PAGE_ROWS_MAX, Result};
 
 const INSERT: &str = "\
@@ -72,8 +73,13 @@ impl Columns {
 }
 
 impl IndexChanges {
-    /// Adds the change of an entry.
-    pub(super) fn push(&mut self, id: i64, entry: &[u8], added: bool) {
+    /// Adds a change.
+    pub(super) fn push(&mut self, id: i64, change: Replacement<'_>) {
+        change.each().for_each(|(entry, added)| self.push_one(id, entry, added));
+    }
+
+    /// Adds the change of one entry.
+    pub(super) fn push_one(&mut self, id: i64, entry: &[u8], added: bool) {
         let Columns { ids, heads, tails } = if added { &mut self.added } else { &mut self.removed };
         let (head, tail) = split(entry);
         ids.push(id);

@@ -328,8 +328,8 @@ fn add(
     let mut added = IndexChanges::default();
     for Older { key, encoding, value, .. } in &older {
         let new = Some((*encoding, *value));
-        changes(std::slice::from_ref(index), key.as_bytes(), None, new, &mut |id, entry, _| {
-            added.push(id, entry, true);
+        changes(std::slice::from_ref(index), key.as_bytes(), None, new, &mut |id, change| {
+            added.push(id, change);
             Ok(())
         })?;
     }

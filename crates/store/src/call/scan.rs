@@ -8,7 +8,8 @@ use crate::{Scan, Store};
 use openkv_core::model::{BRIEF_SCAN_FILTER_BYTES_MAX, Key, Result, Row, Seen};
 use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::{
-    ScanRequest, StepFlags, next_key, parse_scan, put_absent, put_passed, put_seen, scan_answer,
+    Out, ScanRequest, StepFlags, next_key, parse_scan, put_absent, put_passed, put_scan_answer,
+    put_seen, scan_answer,
 };
 
 const ABSENT: u8 = 0;
@@ -17,9 +18,9 @@ const ENDS: u8 = 2;
 
 /// The scan of a frame, the request, and the value of `$now` in it.
 fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
-    let request = parse_scan(frame)?;
+    let mut request = parse_scan(frame)?;
     let now_ms = request.now_ms.unwrap_or_else(|| store.now_ms());
-    Ok((Scan::of(&request, now_ms)?, request, now_ms))
+    Ok((Scan::of(&mut request, now_ms)?, request, now_ms))
 }
 
 /// One step. Answer: u8 its flags, f64 the value of `$now`, u32 length and bytes of the bound of the next step (its
@@ -58,20 +59,21 @@ pub(super) fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, ch
     put_seen(rows, &seen, request.with_expiry);
 }
 
-/// Bytes of most answers of [`brief_scan`], so that its memory does not grow while it is written.
-const ANSWER_BYTES: usize = 512;
+/// Bytes of the rows of most answers of [`brief_scan`], so that their memory does not grow while they are written.
+const ROWS_BYTES: usize = 512;
 
-/// One step on the thread of a caller, at a time: its answer, or `None` if no value index has it, or not within
-/// [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX), or if its filter has more than
-/// [`BRIEF_SCAN_FILTER_BYTES_MAX`].
+/// One step on the thread of a caller, at a time: writes its answer; `Some(false)` if it does not fit. `None` if no value
+/// index has it, or not within [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX), or if its filter
+/// has more than [`BRIEF_SCAN_FILTER_BYTES_MAX`].
 ///
 /// # Errors
 /// `Invalid` for the filter; those of the step.
 pub fn brief_scan(
-    request: &ScanRequest,
+    request: &mut ScanRequest,
     snapshot: &mut dyn Snapshot,
     now_ms: i64,
-) -> Result<Option<Vec<u8>>> {
+    out: &mut impl Out,
+) -> Result<Option<bool>> {
     let indexes = snapshot.value_indexes()?;
     let is_short = |filter: &Vec<u8>| filter.len() <= BRIEF_SCAN_FILTER_BYTES_MAX;
     if indexes.is_empty() || !request.filter.as_ref().is_some_and(is_short) {
@@ -79,13 +81,13 @@ pub fn brief_scan(
     }
     let now_ms = request.now_ms.unwrap_or(now_ms);
     let mut scan = Scan::of(request, now_ms)?;
-    let (mut rows, mut count) = (Vec::with_capacity(ANSWER_BYTES), 0);
+    let (mut rows, mut count) = (Vec::with_capacity(ROWS_BYTES), 0);
     let done = scan.brief_step(&indexes, snapshot, request.limit, &mut |seen, chosen| {
         count += 1;
         put(&mut rows, request, seen, chosen);
     })?;
     let bound = if scan.reverse { &scan.end } else { &scan.start };
-    Ok(done.map(|done| scan_answer(flags_of(&scan, done), now_ms, bound, count, &rows)))
+    Ok(done.map(|done| put_scan_answer(out, flags_of(&scan, done), now_ms, bound, (count, &rows))))
 }
 
 /// Frame: a scan without limit. Answer: f64 the number of entries.

@@ -48,7 +48,7 @@ pub(super) fn asked(
     if !request.order.is_empty() {
         parse_paths(&request.order)?;
     }
-    let scan = Scan::of(&request.scan, now_ms)?;
+    let scan = Scan::of(&mut request.scan, now_ms)?;
     // Without an order it is explained as a list in the order of keys.
     let scan = match request.order.is_empty() {
         true => scan,

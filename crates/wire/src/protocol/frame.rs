@@ -53,7 +53,7 @@ pub use reader::{next_key, parse_keys, parse_ranges, parse_requests, push_ranges
 pub use records::{Field, Presence, RECORDS, RecordLayout};
 pub use scan::{
     PreviewRequest, ScanRequest, StepFlags, deleted_answer, parse_deletion, parse_preview,
-    parse_scan, put_absent, put_passed, put_seen, read_deleted_stamp, scan_answer,
+    parse_scan, put_absent, put_passed, put_scan_answer, put_seen, read_deleted_stamp, scan_answer,
 };
 pub use schedule::{parse_schedules, push_schedule};
 pub use search::{Hits, SearchFrame, parse_choice, parse_index, parse_search, push_indexes};

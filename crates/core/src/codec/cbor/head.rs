@@ -107,6 +107,10 @@ impl<'a> Reader<'a> {
 
     /// Reads the next head, which must be canonical.
     pub(super) fn head(&mut self) -> Result<Head, Malformed> {
+        if let Some((head, len)) = self.short_head() {
+            self.at += len;
+            return Ok(head);
+        }
         let start = *self;
         let head = match self.header()? {
             Header::Positive(n) if n <= SAFE_INTEGER_MAX => Head::Number(n as f64),
@@ -140,8 +144,47 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    /// The next head and its length, if that is one or two bytes, as of most heads. `None` for all others, and for those
+    /// with something wrong.
+    fn short_head(&self) -> Option<(Head, usize)> {
+        let (first, rest) = self.bytes.get(self.at..)?.split_first()?;
+        let (argument, len) = match first & 0x1f {
+            short @ 0..24 => (short, 1),
+            24 => (*rest.first().filter(|byte| **byte >= 24)?, 2),
+            _ => return None,
+        };
+        let (count, left) = (usize::from(argument), self.left() - len);
+        let head = match first >> 5 {
+            MAJOR_POSITIVE => Head::Number(f64::from(argument)),
+            MAJOR_NEGATIVE => Head::Number(-1.0 - f64::from(argument)),
+            MAJOR_BYTES => Head::Bytes(count),
+            MAJOR_TEXT => Head::Text(count),
+            MAJOR_ARRAY if count <= left => Head::Array(count),
+            MAJOR_MAP if count <= left / 2 => Head::Map(count),
+            MAJOR_TAG => Head::Tag(u64::from(argument)),
+            MAJOR_SIMPLE => match argument {
+                SIMPLE_FALSE => Head::Bool(false),
+                SIMPLE_TRUE => Head::Bool(true),
+                SIMPLE_NULL => Head::Null,
+                SIMPLE_UNDEFINED => Head::Undefined,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some((head, len))
+    }
+
     /// Reads a float64 of any value. Only a date may have a whole number in this form.
     pub(super) fn float(&mut self) -> Result<f64, Malformed> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if let Some((&INITIAL_FLOAT64, rest)) = rest.split_first()
+            && let Some(bytes) = rest.first_chunk()
+            && let number = f64::from_be_bytes(*bytes)
+            && !number.is_nan()
+        {
+            self.at += FLOAT64_HEAD_BYTES;
+            return Ok(number);
+        }
         let start = *self;
         match self.header()? {
             Header::Float(n) => Ok(n),

@@ -72,7 +72,7 @@ impl BatchStatements {
         }
         let mut index_changes = IndexChanges::default();
         for EntryChange { index, entry, added } in &index_entries {
-            index_changes.push(*index, entry, *added);
+            index_changes.push_one(*index, entry, *added);
         }
         bytes += index_changes.bytes();
         let LeaderLogs { replicates, remembers, messages: logs_messages } = &shared.logs;

@@ -1,6 +1,6 @@
 //! Requests of scans, counts and deletions of many, and rows with expiries.
 
-use super::reader::{Reader, push_f64, push_sized};
+use super::reader::Reader;
 use super::{Out, frame_of};
 use crate::protocol::numbers::{Group, Number, numbers};
 use openkv_core::codec::Malformed;
@@ -217,12 +217,28 @@ pub fn scan_answer(
 ) -> Vec<u8> {
     frame_of(|out| {
         out.reserve(SCAN_ANSWER_HEAD_BYTES + bound.len() + rows.len());
-        out.push(flags.byte());
-        push_f64(out, now_ms);
-        push_sized(out, bound);
-        out.extend_from_slice(&count.to_le_bytes());
-        out.extend_from_slice(rows);
+        put_scan_answer(out, flags, now_ms, bound, (count, rows));
     })
+}
+
+/// Writes the answer of [`scan_answer`]; `false` if it does not fit.
+pub fn put_scan_answer(
+    out: &mut impl Out,
+    flags: StepFlags,
+    now_ms: i64,
+    bound: &[u8],
+    (count, rows): (u32, &[u8]),
+) -> bool {
+    let fits = out.has_room(SCAN_ANSWER_HEAD_BYTES + bound.len() + rows.len());
+    if fits {
+        out.put(&[flags.byte()]);
+        out.put(&(now_ms as f64).to_le_bytes());
+        out.put(&(bound.len() as u32).to_le_bytes());
+        out.put(bound);
+        out.put(&count.to_le_bytes());
+        out.put(rows);
+    }
+    fits
 }
 
 /// Bytes of an answer beside its bound and its rows.
