@@ -145,7 +145,9 @@ onEveryKind("explanations", (fresh) => {
     });
     const whole = await checked(kv, USERS, { orderBy: "age", reverse: true });
     assert.deepEqual(whole.branches, [{ index: "age", bounds: [] }]);
-    assert.deepEqual([whole.indexEntries, whole.visited], [20, 20]);
+    // A step that its time ends leaves index entries to the next one, which reads them again.
+    assert.ok(whole.indexEntries >= 20, `${whole.indexEntries}`);
+    assert.equal(whole.visited, 20);
     const list = kv.list(USERS, { orderBy: "age" });
     for (let i = 0; i < 5; i++) await list.next();
     const rest = await kv.explain(USERS, { orderBy: "age", cursor: list.cursor });
