@@ -3794,6 +3794,13 @@ export interface OpenKvOptions {
    */
   mmapSize?: number | undefined;
   /**
+   * For a file only: how many databases in files this process keeps open at one time, from 1 to 1000000. Beyond it the
+   * ones that were used least recently are parked: their connections are closed, and the next call opens them again
+   * (docs/operating.md#many-databases). It is a setting of the process: the last opening that names it counts for all. Default: by
+   * the limit of descriptors of the process (`ulimit -n`), 109 with 1024 of them, at most 4096.
+   */
+  maxOpen?: number | undefined;
+  /**
    * For a file only: where commits run. With `"auto"`, the default, a small write that is awaited alone commits on the
    * thread of its caller, which saves the way to the writer thread and back (docs/benchmarks.md). It blocks that
    * thread, for about 1 ms in a turn of the event loop at most, by the durations of the last commits. Where the disk takes
@@ -4065,6 +4072,11 @@ export interface ServeOptions {
    * valid token; if all have presented one, it waits. Default: 4096.
    */
   connectionsMax?: number | undefined;
+  /**
+   * Databases in files that the server keeps open at one time; the others are opened when a request asks for them, as
+   * `maxOpen` of {@link OpenKvOptions}. Not for an engine.
+   */
+  maxOpen?: number | undefined;
   /**
    * Archives the file to `to`, or each database of the folder to `to/NAME`, unless the admin API has set a policy for it
    * (docs/backup.md#archives-of-a-server). Not for an engine, a read server, or with `readonly`.

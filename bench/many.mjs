@@ -1,6 +1,10 @@
 // Many databases in one process: how many files are opened in a second, and what an open one costs while it is idle.
 //
-//   node bench/many.mjs [--files 300] [--rounds 3]
+//   node bench/many.mjs [--files 300] [--rounds 3] [--pooled 10000]
+//
+// With --pooled also calls on so many files of openkv of which 100 are open: each operation, a set and then a get, is on one of
+// 100 active files, by a Zipf law, and after every 200 operations another file takes the place of an active one. They are compared
+// with the same operations on 100 files. A parked file is one that was not used for long.
 //
 // Each store has a process of its own for each round. A new file gets one set and one get. Threads, descriptors and memory are
 // those of the process with all files open and no work for five seconds, less those of a process with one file.
@@ -19,6 +23,8 @@ const IDLE_MS = 5000;
 const OPEN_RATIO_MIN = 2;
 const EXISTING_MIN = 3000;
 const BOUNDS = { threads: 0, descriptors: 4, kib: 120 };
+const POOLED = { open: 100, operations: 5000, exchanged: 200, parked: 300 };
+const POOLED_P99_MAX = 2;
 
 const { values: options } = parseArgs({
   options: {
@@ -26,6 +32,7 @@ const { values: options } = parseArgs({
     rounds: { type: "string", default: "3" },
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     child: { type: "string" },
+    pooled: { type: "string", default: "0" },
   },
 });
 const files = Number(options.files);
@@ -90,18 +97,94 @@ async function child(store, folder) {
   console.log(JSON.stringify({ news, existing, ...Object.fromEntries(each) }));
 }
 
+/** The place of an active file, by a Zipf law. */
+const zipf = (() => {
+  const sums = [];
+  for (let n = 1; n <= POOLED.open; n++) sums.push((sums.at(-1) ?? 0) + 1 / n);
+  return () => {
+    const at = Math.random() * sums.at(-1);
+    return sums.findIndex((sum) => at < sum);
+  };
+})();
+
+const quantile = (times, part) => times.sort((a, b) => a - b)[Math.floor(times.length * part)];
+
+/** Milliseconds of the operations on the active ones of these handles: of each set, and of each get. */
+async function operations(handles) {
+  const times = { set: [], get: [] };
+  const active = handles.slice(0, POOLED.open);
+  for (let n = 0; n < POOLED.operations; n++) {
+    if (n % POOLED.exchanged === 0) {
+      active[n % POOLED.open] = handles[Math.floor(Math.random() * handles.length)];
+    }
+    const kv = active[zipf()];
+    const start = performance.now();
+    await kv.set(["a"], n);
+    const between = performance.now();
+    if ((await kv.get(["a"])).value !== n) throw new Error("the value is lost");
+    times.get.push(performance.now() - between);
+    times.set.push(between - start);
+  }
+  return times;
+}
+
+async function pooledChild(folder) {
+  const { openKv } = await import("../index.mjs");
+  const handles = [];
+  const upTo = async (count) => {
+    while (handles.length < count) {
+      const kv = await openKv(join(folder, `${handles.length}`), { maxOpen: POOLED.open });
+      await kv.set(["a"], 0);
+      handles.push(kv);
+    }
+  };
+  await upTo(POOLED.open);
+  await operations(handles);
+  const few = await operations(handles);
+  await upTo(Number(options.pooled));
+  await operations(handles);
+  const many = await operations(handles);
+  const first = { set: [], get: [] };
+  for (let n = 0; n < POOLED.parked; n++) {
+    // Files that were opened long ago are parked, but for the active ones.
+    for (const [name, call] of [
+      ["get", (kv) => kv.get(["a"])],
+      ["set", (kv) => kv.set(["a"], n)],
+    ]) {
+      const kv = handles[Math.floor(Math.random() * handles.length)];
+      const start = performance.now();
+      await call(kv);
+      first[name].push(performance.now() - start);
+    }
+  }
+  const { kib } = figures();
+  const answer = { kib };
+  for (const name of ["set", "get"]) {
+    answer[name] = {
+      few: quantile(few[name], 0.99),
+      many: quantile(many[name], 0.99),
+      parked: quantile(first[name], 0.5),
+    };
+  }
+  console.log(JSON.stringify(answer));
+  // Closing thousands of files is not measured.
+  process.exit(0);
+}
+
 function measure(store, folder) {
   const args = ["--expose-gc", fileURLToPath(import.meta.url), "--child", store];
   const { status, stdout } = spawnSync(
     process.execPath,
-    [...args, "--files", options.files, "--dir", folder],
+    [...args, "--files", options.files, "--pooled", options.pooled, "--dir", folder],
     { stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" },
   );
   if (status !== 0) throw new Error(`${store}: the process ended with ${status}`);
   return JSON.parse(stdout);
 }
 
-if (options.child !== undefined) {
+if (options.child === "pooled") {
+  await pooledChild(options.dir);
+} else if (options.child !== undefined) {
   await child(options.child, options.dir);
 } else {
   const rounds = { openkv: [], "better-sqlite3": [] };
@@ -133,4 +216,19 @@ if (options.child !== undefined) {
     console.log(
       `${name} of an idle file ≤ ${most} ${mark(Math.round(median("openkv", name)) <= most)}`,
     );
+  if (Number(options.pooled) > 0) {
+    const folder = dataDirectory(options.dir);
+    const pooled = measure("pooled", folder);
+    rmSync(folder, { recursive: true, force: true });
+    for (const name of ["set", "get"]) {
+      const { few, many, parked } = pooled[name];
+      const times = many / few;
+      console.log(
+        `${name}: p99 ${few.toFixed(3)} ms on ${POOLED.open} files, ${many.toFixed(3)} ms on ${options.pooled} of which ` +
+          `${POOLED.open} are open: ${times.toFixed(2)} times (≤ ${POOLED_P99_MAX}) ${mark(times <= POOLED_P99_MAX)}; ` +
+          `of a parked file p50 ${parked.toFixed(3)} ms`,
+      );
+    }
+    console.log(`memory of the process ${Math.round(pooled.kib / 1024)} MiB`);
+  }
 }

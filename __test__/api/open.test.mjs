@@ -202,7 +202,7 @@ describe("options", () => {
     [() => {}, "object"],
     [
       { durable: "full" },
-      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, cacheSize, mmapSize, lane, clock, limits",
+      "'durable': known are durability, readonly, busyTimeout, encoding, metrics, log, history, cacheSize, mmapSize, maxOpen, lane, clock, limits",
     ],
     [{ durability: "FULL" }, "FULL"],
     [{ durability: null }, "null"],

@@ -79,7 +79,7 @@ describe("background parts", { concurrency: 4 }, () => {
     subject.arm(KINDS.thread);
     await assert.rejects(subject.do("open", { path }), {
       code: "UNAVAILABLE",
-      message: /openkv-open/,
+      message: /openkv-files/,
     });
     subject.disarm();
     await subject.do("open", { path });

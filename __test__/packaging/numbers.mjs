@@ -221,6 +221,7 @@ export const SENTENCES = {
     "(default {js/api/open.ts METRICS_FLUSH_MS_DEFAULT:ms}, at least {js/api/open.ts METRICS_FLUSH_MS_MIN:ms})",
   ],
   "docs/operating.md": [
+    "109 databases with 1024 descriptors, at least {OPEN_DATABASES_MIN}, at most {OPEN_DATABASES_DEFAULT_MAX}.",
     "that finds nearly {WAL_MOVED_PAGES} pages in it",
     "At most {INLINE_WRITES_MAX} writes with {INLINE_BYTES_MAX}, without messages",
     "The last {INLINE_COMMITS_SEEN} small commits took at most 0.5 ms in the mean",
@@ -459,6 +460,7 @@ export const SENTENCES = {
     "from {CACHE_BYTES_MIN} to {CACHE_BYTES_MAX}.",
     "Default: {CACHE_BYTES_DEFAULT}.",
     "at most {MMAP_BYTES_MAX}.",
+    "109 with 1024 of them, at most {OPEN_DATABASES_DEFAULT_MAX}.",
     "for about {js/native/inline-commits.ts BUDGET_US} in a turn",
     "longer than {js/native/inline-commits.ts COMMIT_US_MAX} to sync",
     "is not reached (docs/remote.md). Default: {REMOTE_TIMEOUT_MS_DEFAULT:ms}.",
@@ -503,7 +505,7 @@ export const OTHERS = {
     "swept within a minute",
   ],
   "docs/history.md": ["in 49 segments of at most 39 kB"],
-  "docs/operating.md": ["up to 11: two for each"],
+  "docs/operating.md": ["up to 4 while calls are", "up to 11 while calls are under way"],
   "docs/postgres.md": [
     "1.6 µs, 50 µs and 3.9 ms, on one key 1.6 µs, 29 µs and 1.2 ms",
     "at least 1 ms, 2.4 ms and 48 ms",

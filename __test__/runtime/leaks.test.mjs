@@ -62,7 +62,7 @@ async function measure(program) {
       const kept = ["openkv-lanes", "openkv-external", "notify-rs"];
       const isThere = (name) => threads().some((thread) => thread.startsWith(name));
       // A thread of the opening that has yet to end would hide one that stays.
-      while (!kept.every(isThere) || isThere("openkv-open")) {
+      while (!kept.every(isThere) || isThere("openkv-files")) {
         await kv.get(["a"]);
         await sleep(20);
       }

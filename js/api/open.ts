@@ -8,7 +8,7 @@ import { checkDuration, inMs } from "../arguments/duration.js";
 import { nameText } from "../arguments/names.js";
 import { has, optionsOf } from "../arguments/options.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
-import { checkCacheSize, checkMmapSize } from "../arguments/page-memory.js";
+import { checkCacheSize, checkMaxOpen, checkMmapSize } from "../arguments/page-memory.js";
 import { isBucket, isElsewhere, isServer, locate, MEMORY, urlsOf } from "../arguments/location.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
@@ -53,6 +53,7 @@ const FILE_OPTIONS = [
   "history",
   "cacheSize",
   "mmapSize",
+  "maxOpen",
   "lane",
   "clock",
 ];
@@ -111,6 +112,7 @@ export async function openKv(
       "maxLag",
       "cacheSize",
       "mmapSize",
+      "maxOpen",
       "lane",
       "clock",
     ]);
@@ -133,6 +135,7 @@ export async function openKv(
       "metrics",
       "cacheSize",
       "mmapSize",
+      "maxOpen",
       "lane",
       "clock",
     ]);
@@ -148,7 +151,14 @@ export async function openKv(
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
     if (located === MEMORY) {
-      requireFor("memory", options, ["encoding", "metrics", "cacheSize", "mmapSize", "lane"]);
+      requireFor("memory", options, [
+        "encoding",
+        "metrics",
+        "cacheSize",
+        "mmapSize",
+        "maxOpen",
+        "lane",
+      ]);
     } else {
       requireFor("a file: open ':memory:' with it", options, ["clock"]);
     }
@@ -159,6 +169,7 @@ export async function openKv(
     native.historyMs = checkHistory(options.history);
     native.cacheBytes = checkCacheSize(options.cacheSize);
     native.mmapBytes = checkMmapSize(options.mmapSize);
+    native.maxOpen = checkMaxOpen(options.maxOpen);
   }
   const consistency = options.consistency as KvConsistencyLevel | undefined;
   const isFile = native.path !== "" && native.path !== MEMORY;

@@ -51,6 +51,7 @@ const OPTIONS: Kinds = {
   quotas: { bytes: COUNT, operationsPerSecond: COUNT_U32, queueDepth: COUNT, watches: COUNT_U32 },
   dataTokenMs: COUNT,
   connectionsMax: COUNT,
+  maxOpen: COUNT,
   archive: { to: "string", snapshotEvery: "duration", retention: "duration" },
   keyvalStrings: "boolean",
   keyvalLockDuration: COUNT,

@@ -25,7 +25,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
 
 /** The options of `serve` with more than one word, which no text has by chance. */
 const SERVE_OPTION =
-  /\b(?:accessToken|readToken|adminToken|replicaToken|replicaOf|publicUrl|corsOrigin|dataTokenMs|connectionsMax|keyvalStrings|keyvalLockDuration|tls\.cert|tls\.key|archive\.snapshotEvery|archive\.retention|archive\.to)\b/g;
+  /\b(?:accessToken|readToken|adminToken|replicaToken|replicaOf|publicUrl|corsOrigin|dataTokenMs|connectionsMax|maxOpen|keyvalStrings|keyvalLockDuration|tls\.cert|tls\.key|archive\.snapshotEvery|archive\.retention|archive\.to)\b/g;
 /** The others, where a message names the argument. */
 const SERVE_WORD =
   /(?:(?<=^|; |: )(?:path|engine|cache|advertise|region|forward|listen|readonly|archive)(?= (?:is|must|turns|and)\b)|(?<=\b(?:give|leave out|or) )(?:path|engine|archive|readonly)\b)/g;

@@ -52,6 +52,9 @@ export const MMAP_BYTES_MAX = 2147418112;
 /** Waiting times before the retries of a message of a named queue. */
 export const NAMED_BACKOFF_DEFAULT_MS: readonly number[] = [1000, 5000, 10000];
 
+/** The largest `maxOpen`. */
+export const OPEN_DATABASES_MAX = 1000000;
+
 /** The largest `limit` of `paginate`. */
 export const PAGE_ENTRIES_MAX = 1000;
 

@@ -11,6 +11,7 @@ export interface NativeOptions {
   encoding?: "cbor" | "v8" | undefined;
   /** Bytes of the page cache of each connection to a file. Default: the addon's. */
   cacheBytes?: number | undefined;
+  maxOpen?: number | undefined;
   /** Bytes of a file that its readers map into memory. Default: none. */
   mmapBytes?: number | undefined;
   /** How often the metrics are stored in the file. Default: they are not. */

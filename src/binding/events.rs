@@ -14,7 +14,7 @@ use crate::call;
 use crate::model::Error;
 use crate::protocol::frame::{frame_of, push_error};
 use crate::protocol::numbers::event;
-use crate::store::on_thread;
+use crate::store::{on_file_thread, on_thread};
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +221,11 @@ impl Reply {
     /// Runs long work on a separate thread; answers `Unavailable` if the thread cannot be started.
     pub(super) fn on_thread(self, name: &str, work: impl FnOnce(Self) + Send + 'static) {
         on_thread(name, self, work, |reply, error| reply.bad(&error));
+    }
+
+    /// As [`Reply::on_thread`], for work that opens a database.
+    pub(super) fn on_file_thread(self, work: impl FnOnce(Self) + Send + 'static) {
+        on_file_thread(self, work, |reply, error| reply.bad(&error));
     }
 
     /// As the reply of a call. An empty answer becomes an event without bytes.

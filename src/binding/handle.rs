@@ -15,14 +15,14 @@ use super::calls::{CancellableCall, CancellableCalls};
 use super::consumers::Consumers;
 use super::events::{Event, Events, Reply};
 use super::lane::{self, Code, Lane};
+use super::log_options::{NativeLog, log_settings};
 use super::scratch::{self, Scratch};
 use crate::database::{Database, HandleOptions, WeakDatabase};
 use crate::engine::Reader;
 use crate::model::{
-    self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, LogBounds, LogSettings, PageMemory, Row,
-    Setting, Versionstamp, WatchReply, When,
+    self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, PageMemory, Row, Versionstamp, WatchReply, When,
 };
-use crate::open::{ReplicaTarget, SetClock, Target, close, open_memory, open_unless};
+use crate::open::{ReplicaTarget, SetClock, Target, close, open_memory, open_unless, set_open_max};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
 use crate::protocol::numbers::mark::EVENTUAL_CALL;
@@ -50,6 +50,8 @@ pub struct NativeOptions {
     pub cache_bytes: Option<f64>,
     /// Bytes of a file that its readers map into memory, if the caller says so.
     pub mmap_bytes: Option<f64>,
+    /// How many databases in files the process keeps open, if the caller says so.
+    pub max_open: Option<f64>,
     /// How often the metrics are stored in the file, in ms, if they are.
     pub metrics_flush_ms: Option<f64>,
     /// The time of a database in memory, in ms since the epoch, if its clock is not the machine's.
@@ -77,39 +79,6 @@ pub struct NativeBucket {
     pub lead: String,
     /// Whether reads of a process that does not lead may miss the newest commits.
     pub eventual: bool,
-}
-
-/// How a replication log is to be kept.
-#[napi(object)]
-pub struct NativeLog {
-    /// Whether it is kept at all.
-    pub on: bool,
-    /// How long a change is kept, in ms.
-    pub retention_ms: f64,
-    /// Bytes of all segments.
-    pub bytes_max: f64,
-    /// Whether it has messages of queues.
-    pub messages: bool,
-}
-
-/// The settings of the replication log that the options of opening name.
-fn log_settings(log: Option<NativeLog>, history_ms: Option<f64>) -> LogSettings {
-    LogSettings {
-        messages: log.as_ref().filter(|log| log.on).map(|log| log.messages),
-        log: match log {
-            None => Setting::Keep,
-            Some(NativeLog { on: false, .. }) => Setting::Off,
-            Some(NativeLog { retention_ms, bytes_max, .. }) => Setting::On(LogBounds {
-                retention_ms: retention_ms as i64,
-                bytes_max: bytes_max as u64,
-            }),
-        },
-        history_ms: match history_ms {
-            None => Setting::Keep,
-            Some(0.0) => Setting::Off,
-            Some(ms) => Setting::On(ms as i64),
-        },
-    }
 }
 
 /// A remote database.
@@ -207,6 +176,9 @@ impl Handle {
             cache_bytes: options.cache_bytes.map(|bytes| bytes as u64),
             mmap_bytes: options.mmap_bytes.map(|bytes| bytes as u64),
         };
+        if let Some(max) = options.max_open {
+            set_open_max(max as usize);
+        }
         let flush = options.metrics_flush_ms.map(|ms| Duration::from_millis(ms as u64));
         let (replica, max_lag) = replica_target(options.replica, busy);
         let target = match (options.remote, options.postgres, options.path.as_str()) {
@@ -279,7 +251,7 @@ impl Handle {
 }
 
 impl Handle {
-    /// A handle on the database that `open` opens, on a thread of its own. `open` gets the signal that
+    /// A handle on the database that `open` opens, on another thread. `open` gets the signal that
     /// cancels it.
     fn opening(
         (events, scratch): (Events, Rc<Scratch>),
@@ -291,7 +263,7 @@ impl Handle {
         let reply = Reply::new(events.clone(), id, Event::Opened, Event::OpenFailed);
         let (place, cancel) = (opened.clone(), Cancel::default());
         let cancelled = cancel.clone();
-        reply.on_thread("openkv-open", move |reply| {
+        reply.on_file_thread(move |reply| {
             let opening = open(cancelled).map(|database| (database.lane(), database));
             reply.tell(opening.map(|(reader, database)| {
                 let lacks = frame_of(|out| push_lacks(out, database.capabilities()));
@@ -327,7 +299,9 @@ impl Handle {
             self.open = opened.map(|(database, reader)| {
                 let metrics = database.metrics();
                 let gate = database.gate(&self.options);
-                (database, lane::open((reader, gate), metrics, clock, self.scratch.clone()))
+                let (scratch, added) = (self.scratch.clone(), |lane| database.add_lane(lane));
+                let lane = lane::open((reader, gate), metrics, clock, scratch, added);
+                (database, lane)
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +21,7 @@ use crate::protocol::frame::{
 };
 use crate::protocol::numbers::code;
 use crate::protocol::numbers::length::POINT_HEAD_BYTES;
+use crate::store::ParkedLane;
 
 /// The results of a sync read other than lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +39,19 @@ thread_local! {
     static LANES: RefCell<Vec<Option<Lane>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Opens a lane on this thread, with its requests and answers in `scratch`. Returns its number.
+/// Opens a lane on this thread, with its requests and answers in `scratch`. `added` gets it for the parking of its
+/// database. Returns its number.
 pub(super) fn open(
     (reader, gate): (Box<dyn Reader>, Option<Gate>),
     metrics: Arc<Metrics>,
     clock: Option<Arc<SetClock>>,
     scratch: Rc<Scratch>,
+    added: impl FnOnce(Weak<dyn ParkedLane>),
 ) -> usize {
     LANES.with_borrow_mut(|lanes| {
         let (reader, counters) = (TimedReader::new(reader), LocalCounters::new(metrics));
+        let lane: Arc<dyn ParkedLane> = reader.clone();
+        added(Arc::downgrade(&lane));
         let turn = TurnReader { reader, clock, turn_us: None, turns: 0, counters };
         let lane = Some(Lane { scratch, turn, gate });
         let free = lanes.iter_mut().position(|place| place.is_none());

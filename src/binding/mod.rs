@@ -22,6 +22,7 @@ mod get;
 mod handle;
 mod lane;
 mod log;
+mod log_options;
 mod restore;
 mod scratch;
 mod server;

@@ -56,7 +56,7 @@ impl Restore {
 pub fn promote(attachment: u32, id: f64, path: String) -> Result<()> {
     let events = attachment::find(attachment)?.events;
     let reply = Reply::new(events, id, Event::Replied, Event::CallFailed);
-    reply.on_thread("openkv-open", move |reply| {
+    reply.on_file_thread(move |reply| {
         reply.tell(promote_file(Path::new(&path)).map(|()| None));
     });
     Ok(())

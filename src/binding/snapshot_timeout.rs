@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::engine::Reader;
 use crate::model::{LANE_HELD_MS_MAX, STORE_THREAD_IDLE_MS};
+use crate::store::ParkedLane;
 
 /// Checks without work after which the thread sleeps.
 const QUIET_LOOKS: u32 = 10;
@@ -69,6 +70,12 @@ impl TimedReader {
     /// Removes the reader of a closing lane from the snapshot timeout.
     pub(super) fn forget(self: &Arc<Self>) {
         LANES.lock().retain(|minded| !Arc::ptr_eq(minded, self));
+    }
+}
+
+impl ParkedLane for TimedReader {
+    fn park(&self) -> bool {
+        self.reader.try_lock().map(|mut reader| reader.rest()).is_some()
     }
 }
 

@@ -152,6 +152,7 @@ shared! {
     "The largest `limit` of a limiter." LIMITER_LIMIT_MAX;
     "The largest `mmapSize`." MMAP_BYTES_MAX;
     "Waiting times before the retries of a message of a named queue." NAMED_BACKOFF_DEFAULT_MS;
+    "The largest `maxOpen`." OPEN_DATABASES_MAX;
     "The largest `limit` of `paginate`." PAGE_ENTRIES_MAX;
     "How long the progress of a message is kept whose result is not." PROGRESS_KEPT_MS;
     "Entries of a page that `sort: true` sorts." SORT_ENTRIES_MAX;

@@ -32,7 +32,7 @@ use openkv_engines::memory::MemoryEngine;
 #[cfg(feature = "postgres")]
 use openkv_engines::postgres::{PostgresEngine, Server};
 use openkv_engines::sqlite::{SqliteEngine, agree};
-use openkv_store::Store;
+use openkv_store::{Store, on_file_thread};
 
 pub use self::clusters::{cluster, of_cluster};
 pub use self::env::{SetClock, system};
@@ -156,7 +156,41 @@ impl std::fmt::Debug for SecretUrl {
 /// The stores of this process and what their handles agree on.
 static STORES: LazyLock<Mutex<Stores>> = LazyLock::new(Mutex::default);
 
-type Stores = HashMap<StoreIdentity, Opened>;
+/// The stores by identity. An entry of one that was dropped without [`close`] stays until as many others were added.
+#[derive(Default)]
+struct Stores {
+    opened: HashMap<StoreIdentity, Opened>,
+    /// The identities by the addresses of the stores.
+    identities: HashMap<usize, StoreIdentity>,
+    /// How many entries there are when those of dropped stores are removed next.
+    swept_at: usize,
+}
+
+impl Stores {
+    fn insert(&mut self, identity: StoreIdentity, store: &Arc<Store>, agreed: Agreed) {
+        if self.opened.len() >= self.swept_at {
+            self.opened.retain(|_, (store, _)| store.strong_count() > 0);
+            let opened = &self.opened;
+            self.identities.retain(|address, identity| {
+                opened.get(identity).is_some_and(|(store, _)| store.as_ptr().addr() == *address)
+            });
+            self.swept_at = 2 * self.opened.len() + 1;
+        }
+        self.identities.insert(Arc::as_ptr(store).addr(), identity.clone());
+        self.opened.insert(identity, (Arc::downgrade(store), agreed));
+    }
+
+    /// Removes a store that closes. Returns its identity, if it has one.
+    fn remove(&mut self, store: &Store) -> Option<StoreIdentity> {
+        let address = std::ptr::from_ref(store).addr();
+        let identity = self.identities.remove(&address)?;
+        // Another store may have been opened in its place.
+        if self.opened.get(&identity).is_some_and(|(known, _)| known.as_ptr().addr() == address) {
+            self.opened.remove(&identity);
+        }
+        Some(identity)
+    }
+}
 
 /// The stores that are closing, by number, with their identities if they have any.
 static CLOSING: Mutex<BTreeMap<u64, Option<StoreIdentity>>> = Mutex::new(BTreeMap::new());
@@ -269,6 +303,11 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
     }
 }
 
+/// Sets how many databases in files this process keeps open; see [`openkv_engines::set_open_max`].
+pub fn set_open_max(max: usize) {
+    openkv_engines::set_open_max(max);
+}
+
 /// Opens a new database in memory, whose time is that of a clock.
 ///
 /// # Errors
@@ -328,14 +367,13 @@ fn start_once(
         return Ok(opened);
     }
     let store = start()?;
-    stores.retain(|_, (store, _)| store.strong_count() > 0);
-    stores.insert(identity, (Arc::downgrade(&store), agreed));
+    stores.insert(identity, &store, agreed);
     Ok((store, agreed))
 }
 
 /// The open store with this identity.
 fn opened(stores: &Stores, identity: &StoreIdentity) -> Option<(Arc<Store>, Agreed)> {
-    let (store, agreed) = stores.get(identity)?;
+    let (store, agreed) = stores.opened.get(identity)?;
     Some((store.upgrade()?, *agreed))
 }
 
@@ -438,7 +476,7 @@ pub fn remove_copies(to: &Path) {
 }
 
 /// Closes a handle's share of a database; `closed` is called once its settlements are durable. If it
-/// was the last one, a thread of its own completes the submitted work, closes the database and then
+/// was the last one, another thread completes the submitted work, closes the database and then
 /// calls `closed`. A later opening of the file waits for that.
 pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     let store = match database {
@@ -448,9 +486,7 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     };
     let mut closed: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(closed));
     // A concurrent opening finds either the store or its closing.
-    let stores = STORES.lock();
-    let of_it = |(_, (known, _)): &(&StoreIdentity, &Opened)| known.as_ptr() == Arc::as_ptr(&store);
-    let identity = stores.iter().find(of_it).map(|(identity, _)| identity.clone());
+    let mut stores = STORES.lock();
     // The last owner of the store may drop it meanwhile: then the closing store calls back.
     if Arc::strong_count(&store) > 1
         && let Some(closed) = closed.take()
@@ -461,17 +497,14 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
         drop(stores);
         return closed.into_iter().for_each(|closed| closed());
     };
-    let closing = Closing::begin(identity);
+    let closing = Closing::begin(stores.remove(&store));
     drop(stores);
-    // If no thread can be started, dropping the job here closes the database.
-    let job = move || {
+    let job = move |store| {
         drop(store);
         drop(closing);
         closed.into_iter().for_each(|closed| closed());
     };
-    if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
-        tracing::warn!(%error, "starting a thread that closes a database");
-    }
+    on_file_thread(store, job, close_here);
 }
 
 /// As [`close`], for a replica: its store may have to end a transaction.
@@ -481,7 +514,7 @@ fn close_replica(replica: Arc<Replica>, closed: impl FnOnce() + Send + 'static) 
         same.then(|| path.clone())
     });
     let closing = Closing::begin(place.and_then(|path| StoreIdentity::of(&path, false)));
-    let job = move || {
+    let job = move |replica: Arc<Replica>| {
         // A read under way keeps the copy, and then the primary, for a moment longer.
         let primary = Arc::into_inner(replica).map(|Replica { copy, primary }| {
             if let Some(copy) = Arc::into_inner(copy) {
@@ -495,9 +528,13 @@ fn close_replica(replica: Arc<Replica>, closed: impl FnOnce() + Send + 'static) 
             None => closed(),
         }
     };
-    if let Err(error) = std::thread::Builder::new().name("openkv-close".into()).spawn(job) {
-        tracing::warn!(%error, "starting a thread that closes a replica");
-    }
+    on_file_thread(replica, job, close_here);
+}
+
+/// Closes a database on this thread, because no other can be started.
+fn close_here<T>(database: T, error: Error) {
+    tracing::warn!(%error, "starting a thread that closes a database");
+    drop(database);
 }
 
 /// Waits until all stores that are closing now are closed, at most this long.
@@ -533,9 +570,11 @@ impl Drop for Closing {
 
 /// Waits for closing stores on a file, because their submitted work comes first.
 fn wait_closed_at(path: &Path) {
-    wait_closed_where(|known| {
-        [true, false].into_iter().any(|ro| StoreIdentity::of(path, ro).as_ref() == Some(known))
-    });
+    if CLOSING.lock().is_empty() {
+        return;
+    }
+    let own = [true, false].map(|readonly| StoreIdentity::of(path, readonly));
+    wait_closed_where(|known| own.iter().flatten().any(|own| own == known));
 }
 
 /// Waits for closing stores at identities that `is_it` accepts.

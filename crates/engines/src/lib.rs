@@ -21,6 +21,7 @@ mod no_messages;
 #[cfg(feature = "archive")]
 pub mod objects;
 mod packed;
+mod parkable;
 mod past;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -43,12 +44,13 @@ use openkv_core::model::{
     Backup, Capabilities, CopiedEntry, Error, Key, Moment, Needs, Range, RequestCounts, Result,
     Row, Seen, Sharing, Stats, Step, Walk,
 };
+pub use parkable::ParkableWriter;
 pub use past::PastEngine;
 pub use queues::Queues;
 use replication::NoLog;
 pub use replication::ReplicationLog;
 pub(crate) use replication::no_history;
-pub use sqlite::give_back_freed_memory;
+pub use sqlite::{give_back_freed_memory, set_open_max};
 pub use writer::Writer;
 
 /// An open database. It creates any number of readers and exactly one writer. Its methods, and those of
@@ -65,6 +67,13 @@ pub trait Engine: Maintenance + 'static {
     /// A new reader.
     fn reader(&self) -> Result<Self::Reader>;
 
+    /// As [`Engine::reader`], for a thread that must not wait: the reader never does ([`Reader::never_wait`]).
+    fn reader_at_once(&self) -> Result<Self::Reader> {
+        let mut reader = self.reader()?;
+        reader.never_wait()?;
+        Ok(reader)
+    }
+
     /// A reader of a moment of the past: its snapshots have the entries that a reader had then. A read
     /// fails once the history no longer reaches back to the moment.
     ///
@@ -74,7 +83,7 @@ pub trait Engine: Maintenance + 'static {
         Err(no_history())
     }
 
-    /// The writer. Must be called only once.
+    /// The writer. There is one at a time.
     ///
     /// # Errors
     /// Errors of the medium; `Denied` for a read-only database.
@@ -107,6 +116,10 @@ pub enum ExternalCommits {
 /// Gets the external commits of an [`Engine::watch_external`].
 pub type TellExternal = Box<dyn Fn(&ExternalCommits) + Send>;
 
+/// Closes the connections of a database that no call uses. Returns whether it has, or will have, none. It waits
+/// for nothing.
+pub type Park = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Operations on a whole database while it is in use. They run on the thread of the caller and take
 /// time in proportion to the size of the database.
 pub trait Maintenance: Send + Sync {
@@ -135,6 +148,10 @@ pub trait Maintenance: Send + Sync {
     fn leadership(&self) -> Leadership {
         Leadership::Leads
     }
+
+    /// Sets how the connections of the database are closed when the process has too many databases open; `None`
+    /// once the store ends. The engine opens new ones by [`Engine::reader`] and [`Engine::writer`].
+    fn set_park(&self, _park: Option<Park>) {}
 
     /// Checks the integrity of the whole database and returns at most `findings_max` findings.
     ///

@@ -39,6 +39,12 @@ pub trait Writer: Send + Indexer {
     /// Gives back what it can load again for the next work, because none came for long.
     fn rest(&mut self) {}
 
+    /// Prepares for its end: the next one is made by [`Engine::writer`](super::Engine::writer) when there is work,
+    /// and goes on with the same database. `false` if this one must stay.
+    fn park(&mut self) -> bool {
+        false
+    }
+
     /// Whether a further batch may begin. `true` while none is under way.
     fn has_room(&self) -> bool {
         true

@@ -154,6 +154,9 @@ impl Server {
         let tls = plan.tls.as_ref().map(listener::tls).transpose()?;
         // Before any file is created: a server that cannot listen leaves nothing behind.
         let bound = listener::bind(&plan.listen)?;
+        if let Some(max) = plan.max_open {
+            openkv_client::open::set_open_max(max);
+        }
         let address = bound.local_addr().map_err(|error| Error::unavailable(error.to_string()))?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let catalog = Arc::new(catalog::Catalog::open(&plan)?);

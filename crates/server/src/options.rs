@@ -15,7 +15,7 @@ pub use super::archive_policy::ArchiveRequest;
 use openkv_client::open::{SecretUrl, Target};
 use openkv_core::model::{
     Advertised, CONNECTIONS_MAX_DEFAULT, DATA_TOKEN_MS_DEFAULT, DATA_TOKEN_MS_MAX,
-    DATA_TOKEN_MS_MIN, Error, Result, TOKEN_CHARS_MIN,
+    DATA_TOKEN_MS_MIN, Error, OPEN_DATABASES_MAX, Result, TOKEN_CHARS_MIN,
 };
 pub(super) use read_server::{check_advertise, check_region, replica_target};
 
@@ -110,6 +110,8 @@ pub struct ServerOptions {
     pub data_token_ms: Option<u64>,
     /// Connections at one time.
     pub connections_max: Option<usize>,
+    /// Databases in files that the process keeps open at one time.
+    pub max_open: Option<usize>,
     /// The archive of the file, or of each database of the folder that has no policy of its own.
     pub archive: Option<ArchiveRequest>,
     /// For clients of KeyVal: every part of a key in a path or query is a text; otherwise whole numbers are numbers.
@@ -160,6 +162,7 @@ pub(super) struct Plan {
     pub(super) tls: Option<TlsFiles>,
     pub(super) data_token_ms: i64,
     pub(super) connections_max: usize,
+    pub(super) max_open: Option<usize>,
     pub(super) archive: Option<ArchivePolicy>,
     pub(super) keyval: KeyvalRules,
     pub(super) log: LogForm,
@@ -225,6 +228,16 @@ impl ServerOptions {
         if connections_max == 0 {
             return Err(Error::invalid("connectionsMax must be at least 1: 0 given"));
         }
+        if let Some(given) = self.max_open {
+            if self.engine.is_some() {
+                return Err(Error::invalid("maxOpen is for databases in files: leave it out"));
+            }
+            if !(1..=OPEN_DATABASES_MAX).contains(&given) {
+                return Err(Error::invalid(format!(
+                    "maxOpen must be from 1 to {OPEN_DATABASES_MAX}: {given} given"
+                )));
+            }
+        }
         if self.forward && self.engine.is_none() {
             return Err(Error::invalid("forward is for servers of an engine: give engine too"));
         }
@@ -254,6 +267,7 @@ impl ServerOptions {
             tls: self.tls,
             data_token_ms: i64::try_from(data_token_ms).unwrap_or(i64::MAX),
             connections_max,
+            max_open: self.max_open,
             archive,
             keyval,
             log: self.log,
@@ -437,6 +451,14 @@ mod tests {
             (
                 r#"{"path":"a.db","accessToken":"123456789012","connectionsMax":0}"#,
                 "connectionsMax",
+            ),
+            (
+                r#"{"path":"a.db","accessToken":"123456789012","maxOpen":0}"#,
+                "maxOpen must be from 1",
+            ),
+            (
+                r#"{"engine":"postgres://h/d","adminToken":"123456789012","advertise":"https://a","maxOpen":5}"#,
+                "maxOpen is for databases in files",
             ),
             (r#"{"path":"a.db","keyvalLockDuration":99}"#, "keyvalLockDuration must be from 100"),
             (r#"{"path":"dir/","adminToken":"123456789012","forward":true}"#, "forward is for"),

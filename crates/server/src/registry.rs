@@ -3,6 +3,7 @@
 //! It is JSON and replaced as a whole: written to a new file, synced, renamed. A server holds the
 //! lock file beside it while it runs, so that two servers cannot overwrite each other's changes.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -125,11 +126,12 @@ impl Registry {
     /// Database files that the registry does not list, left by a server that ended while it dropped
     /// them.
     fn strays(&self, databases: &[Record]) -> Vec<PathBuf> {
+        let listed: HashSet<Uuid> = databases.iter().map(|database| database.id).collect();
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_stray = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let id = name.strip_suffix(".sqlite3").and_then(|text| Uuid::try_parse(text).ok());
-            id.is_some_and(|id| databases.iter().all(|database| database.id != id))
+            id.is_some_and(|id| !listed.contains(&id))
         };
         files.map(|file| file.path()).filter(is_stray).collect()
     }

@@ -61,6 +61,14 @@ impl InlineReads {
         })
     }
 
+    /// Closes the readers, unless a read uses one. Returns whether they are closed.
+    pub(super) fn park(&self) -> bool {
+        let readers = self.readers.iter().map(Mutex::try_lock);
+        let Some(readers) = readers.collect::<Option<Vec<_>>>() else { return false };
+        readers.into_iter().for_each(|mut reader| reader.rest());
+        true
+    }
+
     /// Whether the next read is not for this thread.
     fn skips(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);

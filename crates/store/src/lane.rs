@@ -11,6 +11,7 @@ use openkv_engines::{GoesOn, Reader, Snapshot};
 pub(super) struct LaneReader {
     // Closed before the engine may be.
     open: Option<Box<dyn Reader>>,
+    /// Makes readers that never wait.
     make_reader: MakeReader,
 }
 
@@ -22,11 +23,7 @@ impl LaneReader {
     fn open(&mut self) -> Result<&mut Box<dyn Reader>> {
         match &mut self.open {
             Some(reader) => Ok(reader),
-            none => {
-                let mut reader = (self.make_reader)()?;
-                reader.never_wait()?;
-                Ok(none.insert(reader))
-            }
+            none => Ok(none.insert((self.make_reader)()?)),
         }
     }
 }

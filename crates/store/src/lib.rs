@@ -44,6 +44,7 @@ mod measure;
 pub mod metrics;
 mod metrics_keeper;
 mod ordered;
+mod parking;
 mod patience;
 mod preview;
 mod queue;
@@ -76,8 +77,11 @@ pub use health::{Failing, Part};
 pub use lock_request::Reply;
 pub use log_tail::{LogRead, Wake};
 use openkv_core::model::{Capabilities, Capability, Env, Error, LONG_READERS_MAX, Moment, Result};
-use openkv_engines::{Engine, ExternalCommits, Maintenance, Reader, Refusal, Writer};
+use openkv_engines::{
+    Engine, ExternalCommits, Maintenance, ParkableWriter, Reader, Refusal, Writer,
+};
 pub use ordered::{OrderWay, OrderedPage, OrderedScan, OwnedEntry, Place};
+pub use parking::ParkedLane;
 pub use patience::{CallerLiveness, Closing, Patience};
 pub use preview::Preview;
 pub use queue::{RemoteConsumer, remote_number};
@@ -85,7 +89,7 @@ pub use read::Room;
 pub use reads::{Caller, Rows};
 pub use scan::{ReadSoFar, Scan};
 pub use schedules::ListedSchedule;
-pub use thread::on_thread;
+pub use thread::{on_file_thread, on_thread};
 pub use transfer::{TransferPage, TransferPiece};
 pub use write_queue::{Acknowledged, Lost};
 
@@ -100,6 +104,7 @@ pub struct Store {
     reads: Arc<read::ReadThreads>,
     inline: Arc<inline::InlineReads>,
     long: Arc<read::ReadThreads>,
+    lanes: Arc<parking::Lanes>,
     closing: Closing,
     watches: Arc<watch::Watches>,
     feeds: Arc<feed::Feeds>,
@@ -107,6 +112,8 @@ pub struct Store {
     tails: Arc<log_tail::LogTails>,
     capabilities: Capabilities,
     make_reader: MakeReader,
+    /// Makes readers that never wait.
+    make_lane: MakeReader,
     /// Makes readers of a moment of the past.
     make_past: MakePast,
     whole: Arc<dyn Maintenance>,
@@ -169,20 +176,24 @@ impl Store {
                 writes.clone(),
                 (watches.clone(), feeds.clone(), tails.clone()),
                 (metrics.clone(), health.clone()),
-                engine.writer()?,
+                ParkableWriter::open(engine.clone())?,
                 make_reader,
                 used == Use::Copies,
             )?);
         }
-        let inline = inline::InlineReads::new(make_reader.clone(), metrics.clone());
+        let lanes = engine.clone();
+        let make_lane: MakeReader =
+            Arc::new(move || Ok(Box::new(lanes.reader_at_once()?) as Box<dyn Reader>));
+        let inline = inline::InlineReads::new(make_lane.clone(), metrics.clone());
         let whole: Arc<dyn Maintenance> = engine;
         let receives = AtomicBool::new(false);
-        Ok(Self {
+        let store = Self {
             writes,
             writer,
             reads,
             inline,
             long,
+            lanes: Arc::default(),
             closing: Closing::default(),
             watches,
             feeds,
@@ -190,6 +201,7 @@ impl Store {
             tails,
             capabilities,
             make_reader,
+            make_lane,
             make_past,
             whole,
             receives,
@@ -199,7 +211,9 @@ impl Store {
             health,
             replica_figures: OnceLock::new(),
             archive_figures: Mutex::default(),
-        })
+        };
+        store.allow_parking();
+        Ok(store)
     }
 
     /// Whether the store refuses writes.
@@ -239,7 +253,7 @@ impl Store {
     /// A reader for the inline lane, on the caller's own thread. It never waits for other
     /// processes, and is open only while there are reads.
     pub fn lane(&self) -> Box<dyn Reader> {
-        Box::new(lane::LaneReader::new(self.make_reader.clone()))
+        Box::new(lane::LaneReader::new(self.make_lane.clone()))
     }
 
     /// A reader for a thread of its own, which may wait.
@@ -338,6 +352,7 @@ fn callbacks<E: Engine>(
 
 impl Drop for Store {
     fn drop(&mut self) {
+        self.whole.set_park(None);
         self.watches.close();
         self.feeds.close();
         // Its last flush is work that the writer thread completes.

@@ -66,6 +66,8 @@ struct Pool {
     idle: usize,
     /// All started threads that may still run.
     threads: Vec<JoinHandle<()>>,
+    /// How often the threads that wait for a job were told to end.
+    parkings: usize,
     is_closing: bool,
 }
 
@@ -159,6 +161,18 @@ impl ReadThreads {
         self.send_within(patience, job);
     }
 
+    /// Ends the threads, whose connections are closed with them, if all of them wait for a job. Returns whether
+    /// they do.
+    pub(super) fn park(&self) -> bool {
+        let Some(mut pool) = self.pool.try_lock() else { return false };
+        let waits = pool.idle == pool.serving && pool.waiting.is_empty();
+        if waits {
+            pool.parkings += 1;
+            self.arrived.notify_all();
+        }
+        waits
+    }
+
     /// Takes no more jobs. Returns the threads that may still run; they complete what waits.
     pub(super) fn close(&self) -> Vec<JoinHandle<()>> {
         let mut pool = self.pool.lock();
@@ -248,13 +262,14 @@ impl ReadThreads {
         }
         let end = Instant::now() + idle;
         let mut pool = self.pool.lock();
+        let parkings = pool.parkings;
         loop {
             let next_due = pool.queue_due();
             if let Some(sent) = pool.waiting.pop_front() {
                 *held = Instant::now();
                 return Some(sent);
             }
-            if pool.is_closing || Instant::now() >= end {
+            if pool.is_closing || pool.parkings != parkings || Instant::now() >= end {
                 pool.serving -= 1;
                 self.alarm.set(next_due.filter(|_| pool.serving == 0));
                 return None;

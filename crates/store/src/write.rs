@@ -94,9 +94,13 @@ pub(super) fn start<W: Writer + 'static>(
         inline: false,
         recent: RecentCommits::default(),
     };
+    let reads_at_once = state.make_reader.is_some();
     let shared = WriterState::new(write_queue, state);
-    // The first rounds find what is due.
-    shared.start()?;
+    // What is due is found here, or by the first round.
+    match reads_at_once {
+        true => shared.look()?,
+        false => shared.start()?,
+    }
     Ok(shared)
 }
 
@@ -183,6 +187,16 @@ impl<W: Writer> WriterThread<W> {
     const STEPS: [fn(&mut Self); 5] =
         [Self::fire, Self::sweep, Self::purge, Self::build, Self::look_ahead];
 
+    /// Reads what is due. Returns how long the thread would wait.
+    fn first_look(&mut self) -> Rest {
+        self.next_step = Self::STEPS.len();
+        self.look_ahead();
+        let now_ms = self.write_queue.env.now_ms();
+        self.seen_ms = now_ms;
+        let next_ms = self.next_ms(&self.write_queue.waiting.lock().consumers);
+        Rest::until(next_ms, now_ms)
+    }
+
     /// Does one piece of work, if there is any.
     fn round<'q>(&mut self, write_queue: &'q WriteQueue) -> Round<'q> {
         self.complete_ended();
@@ -251,10 +265,7 @@ impl<W: Writer> WriterThread<W> {
             let seen = self.write_queue.arrivals.load(Ordering::Acquire);
             return Next::Rest(Rest::Spin(seen));
         }
-        Next::Rest(match self.next_ms(&waiting.consumers) {
-            None => Rest::Arrival,
-            Some(at) => Rest::For(Duration::from_millis(u64::try_from(at - now_ms).unwrap_or(0))),
-        })
+        Next::Rest(Rest::until(self.next_ms(&waiting.consumers), now_ms))
     }
 
     /// Whether work waits that needs the writer alone.

@@ -79,6 +79,11 @@ export function addServeCommand(program: Command): void {
     )
     .option("--connections-max <count>", "connections at one time (default: 4096)", count)
     .option(
+      "--max-open <count>",
+      "databases in files that are kept open at one time (default: by the limit of descriptors)",
+      count,
+    )
+    .option(
       "--keyval-strings",
       "for clients of KeyVal: whole numbers in paths and queries are texts",
     )
@@ -150,6 +155,7 @@ interface ServeFlags extends QuotaOptions {
   readonly?: boolean;
   dataTokenMs?: number;
   connectionsMax?: number;
+  maxOpen?: number;
   keyvalStrings?: boolean;
   keyvalLockDuration?: number;
   log: "none" | "text" | "json";
@@ -196,6 +202,7 @@ function optionsOf(flags: ServeFlags, token: string | undefined): ServeOptions {
     quotas: Object.keys(quotas).length === 0 ? undefined : quotas,
     dataTokenMs,
     connectionsMax,
+    maxOpen: flags.maxOpen,
     archive: archiveOf(flags),
     keyvalStrings: flags.keyvalStrings,
     keyvalLockDuration: flags.keyvalLockDuration,

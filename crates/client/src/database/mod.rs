@@ -17,8 +17,8 @@ use openkv_core::model::{
     ListenerEnd, LockLost, Outcome, Reason, Receive, Result, Versionstamp, WatchReply,
 };
 use openkv_engines::{GoesOn, Reader, Snapshot};
-use openkv_store::Store;
 use openkv_store::metrics::Metrics;
+use openkv_store::{ParkedLane, Store};
 
 pub use replica::{Gate, Replica};
 use replica::{Part, part_of};
@@ -87,6 +87,15 @@ impl Database {
         match self {
             Self::Replica(replica) => Some(replica.gate(&options.seen)),
             Self::Store(_) | Self::Remote(_) => None,
+        }
+    }
+
+    /// Adds the lane of a handle, whose reader [`Database::lane`] has made.
+    pub fn add_lane(&self, lane: Weak<dyn ParkedLane>) {
+        match self {
+            Self::Store(store) => store.add_lane(lane),
+            Self::Remote(_) => {}
+            Self::Replica(replica) => replica.copy.store().add_lane(lane),
         }
     }
 

@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::errors::failure;
@@ -60,7 +61,8 @@ fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Resul
     keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;
     limit_cache(&connection, PageMemory::default())?;
-    connection.pragma_update(None, "trusted_schema", false).map_err(failure)?;
+    let trusts = DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA;
+    connection.set_db_config(trusts, false).map_err(failure)?;
     if access == Access::Write {
         if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
             connection.execute_batch(ENABLE_VACUUM_STEPS).map_err(failure)?;

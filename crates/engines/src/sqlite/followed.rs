@@ -42,12 +42,15 @@ pub(super) fn read(connection: &Connection) -> Result<(Option<Followed>, u64)> {
     Ok((Some(followed), version))
 }
 
-/// Checks that a file may be opened in a role.
+/// Checks that a file may be opened in a role. `follows`: whether it follows a database.
 ///
 /// # Errors
 /// `Denied` for a replica that is to be written, and for a database of its own that is to be a replica;
 /// `Corrupt` for a replica that something else has written to.
-pub(super) fn check(connection: &Connection, role: Role) -> Result<()> {
+pub(super) fn check(connection: &Connection, role: Role, follows: bool) -> Result<()> {
+    if role == Role::Reads || (role == Role::Writes && !follows) {
+        return Ok(());
+    }
     match (role, read(connection)) {
         (Role::Reads, _) => Ok(()),
         (_, Err(error)) => Err(error),

@@ -100,6 +100,96 @@ fn belongs(file: Marks, state: Marks) -> bool {
     same && file.version <= state.version
 }
 
+/// By which a file is known when it is opened again: its place on the disk and its number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileIdentity {
+    place: Option<(u64, u64)>,
+    number: Option<i64>,
+    /// A copy of another database takes the commit counter of that one.
+    follows: bool,
+}
+
+impl FileIdentity {
+    /// That of an open file with a number.
+    pub(super) fn of(path: &Path, number: Option<i64>, follows: bool) -> Self {
+        Self { place: place_of(path), number, follows }
+    }
+
+    /// Finds the file at its path.
+    ///
+    /// # Errors
+    /// `Unavailable` for a file that is gone or another one.
+    pub(super) fn find(self, path: &Path) -> Result<()> {
+        let found = place_of(path);
+        if found == self.place {
+            return Ok(());
+        }
+        let what = if found.is_none() { "is gone" } else { "is another file than before" };
+        Err(replaced(path, what))
+    }
+
+    /// Rejects another file at the path than the one that was opened. `parked`: the file had no connection before
+    /// this one, so the file system may have given its place to another, or an older state may have been copied
+    /// over it. `version`: the last commit of this process.
+    ///
+    /// # Errors
+    /// `Unavailable` for a file that is gone or another one; `Corrupt` for the log of another file.
+    pub(super) fn verify(
+        self,
+        path: &Path,
+        connection: &Connection,
+        parked: bool,
+        version: u64,
+    ) -> Result<()> {
+        self.find(path)?;
+        if !parked {
+            return Ok(());
+        }
+        // The connection must be closed without a checkpoint if the log is not the file's.
+        keep_log(connection, true)?;
+        verify_log(connection, path)?;
+        let found = state(connection)?;
+        let number = found.and_then(|marks| marks.number);
+        if self.number.is_some() && number != self.number {
+            return Err(replaced(path, "is another file than before"));
+        }
+        let is_older = found.is_none_or(|marks| marks.version < version.cast_signed());
+        if is_older && !self.follows {
+            return Err(replaced(path, "is an older state of the file than before"));
+        }
+        keep_log(connection, false)
+    }
+}
+
+/// The error of opening a file again that is not the one that was opened.
+fn replaced(path: &Path, what: &str) -> Error {
+    Error::unavailable(format!(
+        "{} {what}: it was deleted or replaced while this process had it open; close its handles and open it again",
+        path.display()
+    ))
+}
+
+#[cfg(unix)]
+fn place_of(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Without numbers of files, only whether there is one.
+#[cfg(not(unix))]
+fn place_of(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|_| (0, 0))
+}
+
+/// The marks of a file that has the table of the commit counter, with its log applied.
+fn state(connection: &Connection) -> Result<Option<Marks>> {
+    let sql = "SELECT version, (SELECT seq FROM data_version WHERE k = 1) \
+               FROM data_version WHERE k = 0";
+    let marks = connection
+        .query_row(sql, [], |row| Ok(Marks { version: row.get(0)?, number: row.get(1)? }));
+    marks.optional().map_err(failure)
+}
+
 /// The beginning of these error messages.
 const WRONG_LOG: &str = "the log beside the file is not the file's";
 
@@ -132,15 +222,10 @@ pub(super) fn hint(error: Error, path: &Path) -> Error {
 
 /// The marks of the file with its log applied.
 fn of_state(connection: &Connection) -> Result<Option<Marks>> {
-    let column = |k: i64, column: &str| {
-        let sql = format!("SELECT {column} FROM data_version WHERE k = {k}");
-        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).optional().map_err(failure)
-    };
     if root(connection)?.is_none() {
         return Ok(None);
     }
-    let number = column(1, "seq")?;
-    Ok(column(0, "version")?.map(|version| Marks { version, number }))
+    state(connection)
 }
 
 /// The first page of the commit counter's table, if there is one.

@@ -201,9 +201,42 @@ fn inspect(connection: &Connection) -> rusqlite::Result<FileKind> {
     Ok(FileKind::Deno(migration.unwrap_or(0)))
 }
 
+/// What opening needs of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileHeader {
+    pub(super) encoding: Encoding,
+    /// The number of the file; `None` for a file of an earlier version that was not written since.
+    pub(super) number: Option<i64>,
+    /// Whether it follows another database.
+    pub(super) follows: bool,
+    format: i64,
+    /// Whether its database has a name.
+    is_named: bool,
+}
+
+impl FileHeader {
+    /// That of a file of openkv's; reads it in one statement.
+    fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+        let sql = "WITH meta AS (SELECT name, value FROM openkv_meta) \
+                   SELECT (SELECT value FROM meta WHERE name = 'format'), \
+                          (SELECT value FROM meta WHERE name = 'encoding'), \
+                          (SELECT seq FROM data_version WHERE k = 1), \
+                          EXISTS (SELECT 1 FROM meta WHERE name = 'follows'), \
+                          EXISTS (SELECT 1 FROM meta WHERE name = 'database')";
+        connection.query_row(sql, [], |row| {
+            let name: Option<String> = row.get(1)?;
+            let Some(encoding) = encoding_of(name.as_deref()) else { return Ok(None) };
+            let (number, format): (_, Option<i64>) = (row.get(2)?, row.get(0)?);
+            let (follows, is_named) = (row.get(3)?, row.get(4)?);
+            let format = format.unwrap_or(0);
+            Ok(Some(Self { encoding, number, follows, format, is_named }))
+        })
+    }
+}
+
 /// Creates the tables of a new file, migrates an older format, or checks that the file is openkv's
-/// and not newer than this version. Adds openkv's tables to a file of Deno's. Returns the format of
-/// its values; `wanted` is that of a new file, and must match that of an existing one.
+/// and not newer than this version. Adds openkv's tables to a file of Deno's. `wanted` is the
+/// format of the values of a new file, and must match that of an existing one.
 ///
 /// # Errors
 /// `Unsupported` for a newer format, another migration of Deno's, and a file that needs a migration
@@ -213,18 +246,36 @@ pub(super) fn prepare(
     connection: &mut Connection,
     readonly: bool,
     wanted: Option<Encoding>,
-) -> Result<Encoding> {
+) -> Result<FileHeader> {
+    // An error is that of a file without these tables, or comes again.
+    if let Ok(Some(header)) = FileHeader::read(connection)
+        && header.format == FORMAT_VERSION
+        && ((header.is_named && header.number.is_some()) || readonly)
+    {
+        return agree(header.encoding, wanted).map(|_| header);
+    }
+    prepare_any(connection, readonly, wanted)?;
+    let header = FileHeader::read(connection).map_err(failure)?;
+    header.ok_or_else(unnamed_format)
+}
+
+/// As [`prepare`], for any file.
+fn prepare_any(
+    connection: &mut Connection,
+    readonly: bool,
+    wanted: Option<Encoding>,
+) -> Result<()> {
     // One transaction, so that all reads see one state: other processes may be creating the tables.
     let found = {
         let transaction = connection.transaction().map_err(failure)?;
         inspect(&transaction).map_err(failure)?
     };
     if !needs_writing(found)? {
-        let encoding = agreed(connection, wanted)?;
+        agreed(connection, wanted)?;
         if !readonly {
             give_number(connection);
         }
-        return Ok(encoding);
+        return Ok(());
     }
     if readonly {
         let what = match found {
@@ -244,9 +295,8 @@ pub(super) fn prepare(
         migrate(&transaction, found, wanted)?;
     }
     // Checked before any change, so that a rejected file is unchanged.
-    let encoding = agreed(&transaction, wanted)?;
-    transaction.commit().map_err(failure)?;
-    Ok(encoding)
+    agreed(&transaction, wanted)?;
+    transaction.commit().map_err(failure)
 }
 
 /// Gives a number and a name to a file of an earlier version. A failure is ignored; the next opening
@@ -275,16 +325,22 @@ fn agreed(connection: &Connection, wanted: Option<Encoding>) -> Result<Encoding>
         .query_row("SELECT value FROM openkv_meta WHERE name = 'encoding'", [], |row| row.get(0))
         .optional()
         .map_err(failure)?;
-    let encoding = match name.as_deref() {
-        Some(CBOR) => Encoding::Cbor,
-        Some(V8) => Encoding::V8,
-        _ => {
-            return Err(Error::corrupt(
-                "the file does not name the format of its values: its openkv_meta table is damaged",
-            ));
-        }
-    };
+    let encoding = encoding_of(name.as_deref()).ok_or_else(unnamed_format)?;
     agree(encoding, wanted)
+}
+
+fn encoding_of(name: Option<&str>) -> Option<Encoding> {
+    match name? {
+        CBOR => Some(Encoding::Cbor),
+        V8 => Some(Encoding::V8),
+        _ => None,
+    }
+}
+
+fn unnamed_format() -> Error {
+    Error::corrupt(
+        "the file does not name the format of its values: its openkv_meta table is damaged",
+    )
 }
 
 /// Checks the format of a file's values against the requested one.

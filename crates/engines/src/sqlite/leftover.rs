@@ -4,33 +4,38 @@
 //!
 //! The last connection to close moves the log into the file and deletes it, unless another
 //! connection has the file open. Two connections that close at the same moment detect each other,
-//! and neither removes the log.
+//! and neither removes the log. Nor does a connection that parking closes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::errors::failure;
 use super::identity;
+use super::pool::PooledFile;
 use openkv_core::model::{CLOSE_PAUSE_US_MAX, CLOSE_TRIES_MAX, Result};
 
 /// Checks for a log when dropped, which must happen after all connections are closed.
-pub(super) struct Leftover(Option<PathBuf>);
+pub(super) struct Leftover(Option<(PathBuf, Arc<PooledFile>)>);
 
 impl Leftover {
     /// A read-only connection leaves the log to others.
-    pub(super) fn of(path: &Path, readonly: bool) -> Self {
-        Self((!readonly).then(|| path.to_owned()))
+    pub(super) fn of(path: &Path, readonly: bool, file: &Arc<PooledFile>) -> Self {
+        Self((!readonly).then(|| (path.to_owned(), file.clone())))
     }
 }
 
 impl Drop for Leftover {
     fn drop(&mut self) {
-        let Some(path) = &self.0 else { return };
+        let Some((path, file)) = &self.0 else { return };
+        let mut was_parked = file.was_parked();
         for _ in 0..CLOSE_TRIES_MAX {
-            if !identity::has_log(path) {
+            // Parking also leaves a log without commits.
+            let is_left = std::mem::take(&mut was_parked) && identity::log_of(path).exists();
+            if !is_left && !identity::has_log(path) {
                 return;
             }
             // A random pause, since the other process may do the same.

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_short, c_void};
 use std::os::fd::RawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Once, OnceLock};
 
 use parking_lot::Mutex;
@@ -30,10 +30,10 @@ use rusqlite::ffi;
 mod behaviour;
 mod copies;
 mod main_file;
-mod parked;
 mod support;
 #[cfg(test)]
 mod tests;
+mod unclosed;
 
 pub(super) use copies::FileClaim;
 
@@ -52,6 +52,14 @@ static WITHOUT: LazyLock<Mutex<HashSet<RawFd>>> = LazyLock::new(Mutex::default);
 
 /// Whether there has been one. Most processes have none and skip the lookup.
 static ANY_WITHOUT: AtomicBool = AtomicBool::new(false);
+
+/// How often SQLite has found no free descriptor.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// How often SQLite has opened no file because this process, or the machine, had no descriptor left.
+pub(super) fn refused() -> u64 {
+    REFUSED.load(Ordering::Relaxed)
+}
 
 /// Must be called before the process opens its first connection to a file.
 pub(super) fn install() {
@@ -129,11 +137,14 @@ impl Inode {
 /// Calls SQLite's `open`, and records the descriptors of files without OFD locks.
 unsafe extern "C" fn own_open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     let Some(open) = OPEN.get() else { return -1 };
-    if let Some(file) = parked::reopen(path, flags) {
+    if let Some(file) = unclosed::reopen(path, flags) {
         return file;
     }
     // SAFETY: the arguments are those of SQLite's call.
     let file = unsafe { open(path, flags, mode) };
+    if file < 0 && matches!(failed(), libc::EMFILE | libc::ENFILE) {
+        REFUSED.fetch_add(1, Ordering::Relaxed);
+    }
     if file >= 0 && !support::has_ofd_locks(file) {
         ANY_WITHOUT.store(true, Ordering::Release);
         WITHOUT.lock().insert(file);
@@ -147,7 +158,7 @@ unsafe extern "C" fn own_close(file: c_int) -> c_int {
         return unsafe { libc::close(file) };
     }
     main_file::closing(file);
-    parked::close(file)
+    unclosed::close(file)
 }
 
 /// SQLite calls it with two or three arguments, as a variadic function. The third argument has the

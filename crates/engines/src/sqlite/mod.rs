@@ -39,6 +39,7 @@ mod new_file;
 mod past;
 mod peek;
 mod permissions;
+mod pool;
 #[cfg(feature = "archive")]
 mod published;
 #[cfg(feature = "archive")]
@@ -73,8 +74,11 @@ use connection::Access;
 pub use connection::give_back_freed_memory;
 use external::OwnCommits;
 use followed::Role;
+use identity::FileIdentity;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 use leftover::Leftover;
+pub use pool::set_open_max;
+use pool::{PooledFile, Seat, SeatFor, with_descriptors};
 pub use reader::SqliteReader;
 #[cfg(feature = "archive")]
 pub use rebuild::{Rebuild, verify};
@@ -84,7 +88,10 @@ pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
-use super::{Engine, ExternalCommits, ExternalWatch, GoesOn, Lengths, Maintenance, TellExternal};
+use super::{
+    Engine, ExternalCommits, ExternalWatch, GoesOn, Lengths, Maintenance, Park, Reader as _,
+    TellExternal,
+};
 use openkv_core::model::{Backup, Capabilities, Encoding, Error, Moment, PageMemory, Result};
 
 /// An existing database file, or a new one with its tables created.
@@ -98,7 +105,11 @@ pub struct SqliteEngine {
     memory: PageMemory,
     own: Arc<OwnCommits>,
     /// The connection that has prepared the file, for the first writer.
-    prepared: Mutex<Option<Connection>>,
+    prepared: Mutex<Option<(Connection, Seat)>>,
+    /// Its connections among those of the process.
+    pooled: Arc<PooledFile>,
+    /// By which the file is known when it is opened again.
+    identity: FileIdentity,
     // Dropped after all connections are closed, since the last may be one that only reads: such a connection cannot
     // move the log into the file and delete it.
     _leftover: Leftover,
@@ -167,6 +178,17 @@ impl SqliteEngine {
     }
 
     fn open_for(path: &Path, role: Role, busy: Duration, wanted: Option<Encoding>) -> Result<Self> {
+        let pooled = PooledFile::new();
+        with_descriptors(&pooled, busy, || Self::open_in(&pooled, path, role, busy, wanted))
+    }
+
+    fn open_in(
+        pooled: &Arc<PooledFile>,
+        path: &Path,
+        role: Role,
+        busy: Duration,
+        wanted: Option<Encoding>,
+    ) -> Result<Self> {
         let readonly = role == Role::Reads;
         let access = if readonly { Access::Read } else { Access::Write };
         let named = |error: Error| {
@@ -180,6 +202,8 @@ impl SqliteEngine {
         let creates = matches!(role, Role::Writes | Role::Follows);
         let is_new = creates && new_file::create(path, wanted.unwrap_or(Encoding::Cbor));
         let claim = FileClaim::of(path).map_err(named)?;
+        // Declared first, so that the connection is closed before it.
+        let (seat, _) = pooled.seat(SeatFor::Calls);
         let (mut first, sealed) = match access {
             Access::Read => connection::open_to_read(path, busy),
             Access::Write => connection::open(path, access, busy).map(|first| (first, None)),
@@ -188,17 +212,18 @@ impl SqliteEngine {
         identity::keep_log(&first, true).map_err(named)?;
         let prepared = identity::verify_log(&first, path)
             .and_then(|()| layout::prepare(&mut first, readonly, wanted))
-            .and_then(|encoding| followed::check(&first, role).map(|()| encoding));
+            .and_then(|header| followed::check(&first, role, header.follows).map(|()| header));
         // Closing must not apply a log that may belong to another file.
         if !prepared.as_ref().is_err_and(|error| identity::log_may_be_wrong(error, path)) {
             identity::keep_log(&first, false).map_err(named)?;
         }
-        let encoding = prepared.map_err(named)?;
+        let layout::FileHeader { encoding, number, .. } = prepared.map_err(named)?;
+        let identity = FileIdentity::of(path, number, role == Role::Follows);
         if is_new {
             log_file::begin_new_log(&first);
         }
-        let prepared = Mutex::new((!readonly).then_some(first));
-        let leftover = Leftover::of(path, readonly);
+        let prepared = Mutex::new((!readonly).then_some((first, seat)));
+        let (leftover, pooled) = (Leftover::of(path, readonly, pooled), pooled.clone());
         let (path, own) = (path.to_owned(), Arc::default());
         Ok(Self {
             path,
@@ -209,6 +234,8 @@ impl SqliteEngine {
             memory: PageMemory::default(),
             own,
             prepared,
+            pooled,
+            identity,
             _leftover: leftover,
             claim,
         })
@@ -223,6 +250,44 @@ impl SqliteEngine {
     /// The format of the file's values, `Cbor` or `V8`.
     pub fn encoding(&self) -> Encoding {
         self.encoding
+    }
+
+    /// Another connection to the file, with its place. It waits for at most `most` for a descriptor. The first one after the file was parked finds whether it is
+    /// still the same file.
+    fn connect(
+        &self,
+        access: Access,
+        of: SeatFor,
+        most: Duration,
+    ) -> Result<(Connection, Option<sealed::SealedFile>, Seat)> {
+        let (seat, is_first) = self.pooled.seat(of);
+        let (connection, sealed) = with_descriptors(&self.pooled, most, || {
+            // Before it is opened, because SQLite would create it.
+            self.identity.find(&self.path)?;
+            let (connection, sealed) = match access {
+                Access::Read => connection::open_to_read(&self.path, self.busy)?,
+                Access::Write => (connection::open(&self.path, access, self.busy)?, None),
+            };
+            if sealed.is_none() {
+                self.identity.verify(&self.path, &connection, is_first, self.own.last())?;
+                // SQLite opens the log in the first read.
+                read_anything(&connection)?;
+            }
+            Ok((connection, sealed))
+        })?;
+        Ok((connection, sealed, seat))
+    }
+
+    /// A reader, which waits for at most `most` for a descriptor.
+    fn reader_within(&self, most: Duration) -> Result<SqliteReader> {
+        let (connection, sealed, seat) = self.connect(Access::Read, SeatFor::Calls, most)?;
+        connection::limit_cache(&connection, self.memory)?;
+        connection::map(&connection, self.memory)?;
+        // A reader that is opened later sees the file as it was when the engine opened it, or an error.
+        let sealed = self.sealed.clone().or(sealed);
+        let mut reader = SqliteReader::new(connection, sealed, self.encoding)?;
+        (reader.seat, reader.claim) = (Some(seat), self.claim.clone());
+        Ok(reader)
     }
 
     fn wal_path(&self) -> PathBuf {
@@ -241,6 +306,10 @@ impl Maintenance for SqliteEngine {
         Some(Lengths { file_bytes: of(&self.path), log_bytes: of(&self.wal_path()) })
     }
 
+    fn set_park(&self, park: Option<Park>) {
+        self.pooled.set_park(park);
+    }
+
     fn check(&self, findings_max: usize, goes_on: &GoesOn) -> Result<Vec<String>> {
         integrity_check::check(&self.path, self.busy, findings_max, goes_on)
     }
@@ -255,13 +324,12 @@ impl Engine for SqliteEngine {
     }
 
     fn reader(&self) -> Result<SqliteReader> {
-        let (connection, sealed) = connection::open_to_read(&self.path, self.busy)?;
-        connection::limit_cache(&connection, self.memory)?;
-        connection::map(&connection, self.memory)?;
-        // A reader that is opened later sees the file as it was when the engine opened it, or an error.
-        let sealed = self.sealed.clone().or(sealed);
-        let mut reader = SqliteReader::new(connection, sealed, self.encoding)?;
-        reader.claim = self.claim.clone();
+        self.reader_within(self.busy)
+    }
+
+    fn reader_at_once(&self) -> Result<SqliteReader> {
+        let mut reader = self.reader_within(Duration::ZERO)?;
+        reader.never_wait()?;
         Ok(reader)
     }
 
@@ -276,13 +344,19 @@ impl Engine for SqliteEngine {
             return Err(Error::denied("the database was opened with readonly: true"));
         }
         let prepared = self.prepared.lock().take();
-        let open = || connection::open(&self.path, Access::Write, self.busy);
-        let connection = prepared.map_or_else(open, Ok)?;
+        let (connection, seat) = match prepared {
+            Some(prepared) => prepared,
+            None => {
+                let (connection, _, seat) =
+                    self.connect(Access::Write, SeatFor::Calls, self.busy)?;
+                (connection, seat)
+            }
+        };
         // The writer waits for locks itself.
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         connection::limit_cache(&connection, self.memory)?;
         let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;
-        writer.claim = self.claim.clone();
+        (writer.seat, writer.claim) = (Some(seat), self.claim.clone());
         Ok(writer)
     }
 
@@ -291,13 +365,18 @@ impl Engine for SqliteEngine {
         if self.sealed.is_some() {
             return Ok(None);
         }
-        let connection = connection::open(&self.path, Access::Read, self.busy)?;
+        let (connection, _, seat) = self.connect(Access::Read, SeatFor::Watch, self.busy)?;
         // The checks wait for no lock.
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         // The file does not say which keys a commit has changed.
         let wake = Box::new(move || tell(&ExternalCommits::Unknown));
+        let connection = (connection, seat);
         external::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
     }
+}
+
+fn read_anything(connection: &Connection) -> Result<()> {
+    connection.pragma_query_value(None, "schema_version", |_| Ok(())).map_err(errors::failure)
 }
 
 /// An engine on a new file, `kv` of the folder.

@@ -9,6 +9,7 @@ use super::errors::failure;
 use super::interrupt::interruptible;
 use super::measure::take_cache_counts;
 use super::past::{Past, PastSnapshot};
+use super::pool::Seat;
 use super::sealed::SealedFile;
 use super::snapshot::ReadStatements;
 use super::statement::Statement;
@@ -32,6 +33,8 @@ pub struct SqliteReader {
     past: Option<Past>,
     // Dropped after the statements above.
     connection: Connection,
+    /// The place of the connection among those of the process.
+    pub(super) seat: Option<Seat>,
     // Last field: other copies of openkv may open the file once the connection is closed.
     pub(super) claim: FileClaim,
 }
@@ -64,6 +67,7 @@ impl SqliteReader {
             held: ReadTransaction::Nothing,
             past: None,
             connection,
+            seat: None,
             claim: FileClaim::default(),
         })
     }
@@ -142,6 +146,7 @@ impl Reader for SqliteReader {
         goes_on: Option<&GoesOn>,
         job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
     ) -> Result<()> {
+        self.seat.iter().for_each(Seat::touch);
         // Starting and ending a transaction must not be interrupted.
         self.refresh()?;
         let (rows, past) = (&mut self.rows, self.past.as_mut());

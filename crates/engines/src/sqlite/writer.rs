@@ -1,9 +1,9 @@
 //! The only writing connection of a process.
 
 mod rest;
+mod transaction;
 mod vacuum;
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +19,7 @@ use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
 use super::measure::take_cache_counts;
 use super::messages::Messages;
+use super::pool::Seat;
 #[cfg(feature = "archive")]
 use super::publisher::Publisher;
 use super::rows::Rows;
@@ -27,9 +28,9 @@ use crate::replication::extent::{Beginning, FOR_FEEDS};
 use crate::{
     DeadLettersChanged, GoesOn, NextDeadlines, NextEntries, Progress, Report, Work, Writer,
 };
-use openkv_core::commit::{Begun, EntryTable, MessageTable, Transaction, batch, replay};
+use openkv_core::commit::{Begun, MessageTable as _, batch, replay};
 use openkv_core::model::{
-    Change, Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
+    Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
     LoggedMessage, MessageDeletion, Origin, QueueChange, QueueChanged, Replacement, Result,
     Vacuumed,
 };
@@ -69,6 +70,8 @@ pub struct SqliteWriter {
     pub(super) is_published: bool,
     // Dropped after the statements above.
     connection: Connection,
+    /// The place of the connection among those of the process.
+    pub(super) seat: Option<Seat>,
     // Last field: other copies of openkv may open the file once the connection is closed.
     pub(super) claim: FileClaim,
 }
@@ -112,6 +115,7 @@ impl SqliteWriter {
             #[cfg(feature = "archive")]
             is_published: false,
             connection,
+            seat: None,
             claim: FileClaim::default(),
         };
         writer.set_durable(true)?;
@@ -123,6 +127,7 @@ impl SqliteWriter {
         #[cfg(feature = "archive")]
         let durable = durable && self.publisher.is_none();
         self.wake();
+        self.seat.iter().for_each(Seat::touch);
         if self.durable != durable {
             let synced = if durable { Synced::Commits } else { Synced::Moves };
             set_synced(&self.connection, synced)?;
@@ -172,30 +177,6 @@ impl SqliteWriter {
         let logs = self.begin_rows(segment.at_ms)?;
         let begun = self.begun(version, logs, segment.at_ms);
         replay::run(self, &begun, segment)
-    }
-
-    /// Logs what a transaction without a batch has made of messages, as a commit of its own if the log has
-    /// messages or `commits` says so. Returns the last commit.
-    fn log_messages(
-        &mut self,
-        before: u64,
-        changed: &[i64],
-        commits: bool,
-        now_ms: i64,
-    ) -> Result<u64> {
-        let logs = self.rows.log.begin()?;
-        let logs_messages = self.rows.log.has_messages();
-        if changed.is_empty() || !(commits || logs_messages) {
-            return Ok(before);
-        }
-        let version = before + 1;
-        self.set_version(version, None)?;
-        if logs {
-            let told = if logs_messages { changed } else { &[] };
-            let messages = batch::logged_alone(&mut self.messages, told, version)?;
-            self.rows.log.log(version..=version, &[], &messages, now_ms)?;
-        }
-        Ok(version)
     }
 
     /// Must be called at the start of a transaction that may commit; returns the commit counter.
@@ -333,33 +314,6 @@ impl SqliteWriter {
     }
 }
 
-impl Transaction for SqliteWriter {
-    fn entries(&mut self) -> &mut impl EntryTable {
-        &mut self.rows
-    }
-
-    fn messages(&mut self) -> &mut impl MessageTable {
-        &mut self.messages
-    }
-
-    fn log(
-        &mut self,
-        commits: RangeInclusive<u64>,
-        changes: Vec<Change>,
-        messages: &[LoggedMessage],
-        now_ms: i64,
-    ) -> Result<()> {
-        self.rows.log.log(commits, &changes, messages, now_ms)
-    }
-
-    fn set_version(&mut self, version: u64, removed: Option<u64>) -> Result<()> {
-        // In a file for Deno, `seq` is the last commit up to which only openkv has committed.
-        let removed = if self.file == Encoding::V8 { version } else { removed.unwrap_or(0) };
-        let run = self.set_version.run().int(1, version.cast_signed());
-        run.int(2, removed.cast_signed()).finish()
-    }
-}
-
 impl Writer for SqliteWriter {
     fn begin(&mut self, mut work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
         let at_once = self.has_begun;
@@ -398,6 +352,10 @@ impl Writer for SqliteWriter {
 
     fn rest(&mut self) {
         self.give_back();
+    }
+
+    fn park(&mut self) -> bool {
+        self.leave_log()
     }
 
     fn begin_at_once(&mut self, durable: bool) -> bool {

@@ -27,6 +27,9 @@ pub(crate) trait OpenWriter: Send + Sync {
     /// Carries out the writes of a submission and answers it, on this thread, or gives it back if that
     /// might take longer than `most`.
     fn commit(&self, submission: Submission, most: Duration) -> Option<Submission>;
+
+    /// Closes the engine's writer until there is work, if none waits or is under way. Returns whether it is closed.
+    fn park(&self) -> bool;
 }
 
 impl<W: Writer + 'static> OpenWriter for WriterState<W> {
@@ -47,6 +50,12 @@ impl<W: Writer + 'static> OpenWriter for WriterState<W> {
             self.write_queue.ring();
             None
         })
+    }
+
+    fn park(&self) -> bool {
+        let Some(mut place) = self.state.try_lock() else { return false };
+        // Without a state the writer has ended.
+        place.as_mut().is_none_or(WriterThread::park)
     }
 }
 
@@ -90,6 +99,20 @@ impl<W: Writer> WriterThread<W> {
         let is_idle = waiting.submissions.is_empty()
             && !self.has_work_alone(&waiting, self.write_queue.env.now_ms());
         accepts && is_idle
+    }
+
+    /// Closes the engine's writer, and the reader for watches, unless there is work.
+    fn park(&mut self) -> bool {
+        let now_ms = self.write_queue.env.now_ms();
+        let has_work = {
+            let waiting = self.write_queue.waiting.lock();
+            !waiting.submissions.is_empty() || self.has_work_alone(&waiting, now_ms)
+        };
+        if has_work || !self.under_way.is_empty() || !self.writer.park() {
+            return false;
+        }
+        self.reader = None;
+        true
     }
 
     fn next_due_ms(&self) -> Option<i64> {

@@ -42,6 +42,26 @@ impl<W: Writer + 'static> WriterState<W> {
         })
     }
 
+    /// Finds on this thread what is due, and starts the writer thread only if something is by now.
+    pub(super) fn look(&self) -> Result<()> {
+        let mut place = self.state.lock();
+        let Some(state) = &mut *place else { return Ok(()) };
+        let seen = self.write_queue.arrivals.load(Ordering::SeqCst);
+        let until = catch_unwind(AssertUnwindSafe(|| state.first_look()));
+        drop(place);
+        // The thread meets a panic again.
+        match until {
+            Ok(Rest::Arrival) if self.write_queue.leave(seen, None) => Ok(()),
+            Ok(Rest::For(time)) if self.leave_for(seen, time) => Ok(()),
+            _ => self.start(),
+        }
+    }
+
+    /// Leaves until the next arrival, at most for this time, unless that is over.
+    fn leave_for(&self, seen: usize, time: Duration) -> bool {
+        !time.is_zero() && self.write_queue.leave(seen, Instant::now().checked_add(time))
+    }
+
     /// Completes accepted work and closes the engine's writer. Returns the threads that still do that.
     pub(super) fn end(&self) -> Vec<JoinHandle<()>> {
         if self.write_queue.close() {
@@ -106,6 +126,13 @@ enum Waited {
 }
 
 impl Rest {
+    /// The wait from now on until the next work.
+    pub(super) fn until(next_ms: Option<i64>, now_ms: i64) -> Self {
+        next_ms.map_or(Self::Arrival, |at| {
+            Self::For(Duration::from_millis(u64::try_from(at - now_ms).unwrap_or(0)))
+        })
+    }
+
     fn wait(
         self,
         write_queue: &WriteQueue,

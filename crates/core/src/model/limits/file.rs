@@ -64,3 +64,26 @@ pub const DISK_RESERVE_BYTES_MAX: u64 = 512 * 1024;
 
 /// That part of a small disk: one of so many.
 pub const DISK_RESERVE_SHARE: u64 = 16;
+
+/// Upper bound of `maxOpen`.
+// Public (opening): largest `maxOpen`
+pub const OPEN_DATABASES_MAX: usize = 1_000_000;
+
+/// Databases in files that a process keeps open by default, if its descriptors suffice.
+// Public (opening): largest default of `maxOpen`
+pub const OPEN_DATABASES_DEFAULT_MAX: usize = 4096;
+
+/// Databases in files that a process keeps open by default, however few descriptors it has.
+pub const OPEN_DATABASES_MIN: usize = 8;
+
+/// Descriptors that a database in a file is expected to need while calls are under way.
+pub const DATABASE_DESCRIPTORS: usize = 7;
+
+/// Databases that are parked at once when a process has no descriptor left.
+pub const PARKED_AT_ONCE: usize = 16;
+
+/// First pause before a process that has no descriptor left tries to open a file again; each next one is twice as long.
+pub const DESCRIPTORS_PAUSE_MS: u64 = 1;
+
+/// Longest such pause.
+pub const DESCRIPTORS_PAUSE_MS_MAX: u64 = 50;

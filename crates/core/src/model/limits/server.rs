@@ -117,7 +117,7 @@ pub const POSTGRES_EMPTY_STEP_ROWS: i64 = 5_000;
 
 /// Databases of one server.
 // Public (a server): databases of a folder
-pub const DATABASES_MAX: usize = 10_000;
+pub const DATABASES_MAX: usize = 100_000;
 
 /// Access tokens of one database.
 // Public (a server): access tokens of a database

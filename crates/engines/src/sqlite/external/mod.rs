@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
+use super::pool::Seat;
 use super::statement::Statement;
 use super::wal_index::{Header, WalIndex};
 use crate::ExternalWatch;
@@ -47,6 +48,11 @@ impl OwnCommits {
         self.version.store(version, Ordering::Release);
     }
 
+    /// The commit counter after the last commit of this process.
+    pub(super) fn last(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     fn external_commits(&self) -> u64 {
         self.external_commits.load(Ordering::Acquire)
     }
@@ -59,12 +65,13 @@ impl OwnCommits {
 /// Watches until the guard is dropped. `connection` must not wait for locks, because all watched files
 /// share the thread that reads with it.
 pub(super) fn watch(
-    connection: Connection,
+    (connection, seat): (Connection, Seat),
     wal: PathBuf,
     own: Arc<OwnCommits>,
     wake: Box<dyn Fn() + Send>,
 ) -> Result<ExternalWatch> {
     let mut looker = Looker::new(connection, own, wake)?;
+    looker.seat = Some(seat);
     let registration = service::register(wal, Box::new(move || looker.look()))?;
     Ok(ExternalWatch::new(registration))
 }
@@ -79,9 +86,10 @@ struct Looker {
     seen: Option<Header>,
     /// The number of external commits that the writer had found at that check.
     external_commits: u64,
-    // Last field, so that it is dropped last: it keeps the wal-index mapped and the statement
-    // valid.
+    // Dropped after the fields above: it keeps the wal-index mapped and the statement valid.
     _connection: Connection,
+    /// The place of the connection among those of the process.
+    seat: Option<Seat>,
 }
 
 impl Looker {
@@ -107,6 +115,7 @@ impl Looker {
             seen: None,
             external_commits,
             _connection: connection,
+            seat: None,
         })
     }
 

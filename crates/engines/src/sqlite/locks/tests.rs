@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{READ, UNLOCKED, WRITE, call, main_file, over, parked};
+use super::{READ, UNLOCKED, WRITE, call, main_file, over, unclosed};
 use crate::sqlite::connection::{self, Access};
 
 /// The bytes of a main file that a read lock covers.
@@ -124,8 +124,8 @@ fn closing_a_connection_keeps_the_locks_of_another_library() {
     drop(stays);
     // Another open file description reports them as locks of this process.
     assert_eq!(held(), [true, true]);
-    let parked_now = parked::count(&main) + parked::count(&index);
-    assert!((2..=4).contains(&parked_now), "{parked_now}");
+    let unclosed_now = unclosed::count(&main) + unclosed::count(&index);
+    assert!((2..=4).contains(&unclosed_now), "{unclosed_now}");
     let again = opened(&path, Access::Read);
     assert!(again.execute_batch("SELECT * FROM t").is_ok());
     drop(again);
@@ -135,5 +135,5 @@ fn closing_a_connection_keeps_the_locks_of_another_library() {
     }
     drop(opened(&path, Access::Write));
     assert_eq!(held(), [false, false]);
-    assert_eq!(parked::count(&main) + parked::count(&index), 0);
+    assert_eq!(unclosed::count(&main) + unclosed::count(&index), 0);
 }

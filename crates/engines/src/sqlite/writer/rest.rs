@@ -5,6 +5,7 @@
 //! Never: a lock, a call of the system.
 
 use super::super::connection;
+use super::super::identity::keep_log;
 use super::super::log_length::LogLength;
 use super::super::messages::Messages;
 use super::super::rows::Rows;
@@ -22,6 +23,12 @@ impl SqliteWriter {
         if let Err(error) = self.try_to_give_back() {
             tracing::debug!(%error, "giving back the memory of a writer without work");
         }
+    }
+
+    /// Prepares the connection for its end, which leaves the log as it is, for the next writer of this process.
+    pub(super) fn leave_log(&mut self) -> bool {
+        let may_end = !self.has_begun && !self.rows.log.captures();
+        may_end && keep_log(&self.connection, true).is_ok()
     }
 
     /// Takes again what every transaction uses.

@@ -1,9 +1,9 @@
-//! Parked descriptors: SQLite has closed them, but closing them now would drop another library's
+//! Unclosed descriptors: SQLite has closed them, but closing them now would drop another library's
 //! locks.
 //!
 //! Duty: keep them open while this process has POSIX locks on their files, since closing any
 //! descriptor of a file drops all POSIX locks of the process on it.
-//! Invariant: no lock goes through a parked descriptor. SQLite gets it back when it opens the file
+//! Invariant: no lock goes through a unclosed descriptor. SQLite gets it back when it opens the file
 //! again, so there are never more of them than SQLite had open at once.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -13,16 +13,16 @@ use parking_lot::Mutex;
 
 use super::{Inode, UNLOCKED, WRITE, call, over};
 
-static PARKED: Mutex<Vec<(RawFd, Inode)>> = Mutex::new(Vec::new());
+static UNCLOSED: Mutex<Vec<(RawFd, Inode)>> = Mutex::new(Vec::new());
 
 /// Closes a descriptor, now or once closing it drops no lock of another library.
 pub(super) fn close(file: RawFd) -> c_int {
-    let mut parked = PARKED.lock();
-    parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));
+    let mut unclosed = UNCLOSED.lock();
+    unclosed.retain(|&(file, _)| posix_locked(file) || drop_file(file));
     let unlocked = || call(file, libc::F_OFD_SETLK, &mut over(UNLOCKED, (0, 0))).is_ok();
     match Inode::of(file) {
         Ok(inode) if posix_locked(file) && unlocked() => {
-            parked.push((file, inode));
+            unclosed.push((file, inode));
             0
         }
         // SAFETY: SQLite closes its own descriptor.
@@ -30,11 +30,11 @@ pub(super) fn close(file: RawFd) -> c_int {
     }
 }
 
-/// A parked descriptor equivalent to opening the path.
+/// A unclosed descriptor equivalent to opening the path.
 pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
-    let mut parked = PARKED.lock();
-    parked.retain(|&(file, _)| posix_locked(file) || drop_file(file));
-    if parked.is_empty() || flags & (libc::O_EXCL | libc::O_TRUNC | libc::O_DIRECTORY) != 0 {
+    let mut unclosed = UNCLOSED.lock();
+    unclosed.retain(|&(file, _)| posix_locked(file) || drop_file(file));
+    if unclosed.is_empty() || flags & (libc::O_EXCL | libc::O_TRUNC | libc::O_DIRECTORY) != 0 {
         return None;
     }
     // SAFETY: SQLite's path is a C string.
@@ -44,11 +44,11 @@ pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
         let access = unsafe { libc::fcntl(file, libc::F_GETFL) } & libc::O_ACCMODE;
         of == inode && access == flags & libc::O_ACCMODE
     };
-    let at = parked.iter().position(fits)?;
-    Some(parked.swap_remove(at).0)
+    let at = unclosed.iter().position(fits)?;
+    Some(unclosed.swap_remove(at).0)
 }
 
-/// Closes a parked descriptor; returns `true`, that it is no longer parked.
+/// Closes a unclosed descriptor; returns `true`, that it is no longer unclosed.
 fn drop_file(file: RawFd) -> bool {
     // SAFETY: the descriptor is open and only in the table.
     unsafe { libc::close(file) };
@@ -80,10 +80,10 @@ fn is_listed(file: RawFd) -> bool {
     })
 }
 
-/// The number of parked descriptors of a file.
+/// The number of unclosed descriptors of a file.
 #[cfg(test)]
 pub(super) fn count(file: &std::fs::File) -> usize {
     use std::os::fd::AsRawFd;
     let inode = Inode::of(file.as_raw_fd()).unwrap();
-    PARKED.lock().iter().filter(|(_, of)| *of == inode).count()
+    UNCLOSED.lock().iter().filter(|(_, of)| *of == inode).count()
 }
