@@ -120,7 +120,7 @@ impl Location {
         }
     }
 
-    /// Removes the local copy of a dropped database that is elsewhere, if this server keeps one.
+    /// Removes the local copy, if this server keeps one, of a database that was dropped.
     pub(super) fn remove_copy(&self) {
         let Self::Shared { members, name } = self else { return };
         if let Some(cache) = members.cache()
