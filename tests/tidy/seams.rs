@@ -83,3 +83,21 @@ fn only_the_network_extension_has_frames() {
     let others = frames.iter().filter(|name| !name.starts_with("crates/server/src/extension/"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<&&String>::new());
 }
+
+/// A method with a default body that the writer of a parked database does not hand on would be lost for every engine.
+#[test]
+fn a_parkable_writer_hands_on_every_method() {
+    let text = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let (writer, parkable) =
+        (text("crates/engines/src/writer.rs"), text("crates/engines/src/parkable.rs"));
+    let methods: Vec<_> = writer
+        .lines()
+        .filter_map(|line| line.strip_prefix("    fn ")?.split('(').next())
+        // It calls others.
+        .filter(|name| *name != "apply")
+        .collect();
+    let lost: Vec<_> =
+        methods.iter().filter(|name| !parkable.contains(&format!(" {name}("))).collect();
+    assert_eq!(lost, Vec::<&&str>::new());
+    assert!(methods.len() > 20, "only {} methods are found", methods.len());
+}

@@ -252,8 +252,8 @@ impl SqliteEngine {
         self.encoding
     }
 
-    /// Another connection to the file, with its place. It waits for at most `most` for a descriptor. The first one after the file was parked finds whether it is
-    /// still the same file.
+    /// Another connection to the file, with its place. It waits for at most `most` for a descriptor. The first one
+    /// after the file was parked finds whether it is still the same file.
     fn connect(
         &self,
         access: Access,
