@@ -58,7 +58,7 @@ test("vacuum gives back what is free, and keeps the rest", async () => {
   assert.equal((await kv.get(["after"])).value, 1);
 });
 
-test("a vacuum lets other writes in between, and goes on after it was ended", async () => {
+test("other writes go on during a vacuum, which goes on after it was ended", async () => {
   const path = freshPath();
   const [kv, other] = [await open(path), await open(path)];
   const large = "x".repeat(50_000);
@@ -67,18 +67,19 @@ test("a vacuum lets other writes in between, and goes on after it was ended", as
   const full = await kv.stats();
   assert.equal(full.vacuumInSteps, true);
   const controller = new AbortController();
-  const ended = kv.vacuum({ signal: controller.signal });
+  // It is at its end if this process stands still.
+  const ended = kv.vacuum({ signal: controller.signal }).catch(({ name }) => name);
   let written = 0;
-  while ((await other.stats()).freePages > full.freePages - 500) {
-    await other.set(["between", written++], 1);
-  }
+  do {
+    await other.set(["during", written++], 1);
+  } while ((await other.stats()).freePages > full.freePages - 500);
   controller.abort();
-  await assert.rejects(ended, { name: "AbortError" });
-  assert.ok(written > 0);
+  const outcome = await ended;
+  assert.ok(outcome === "AbortError" || outcome.afterBytes < full.databaseBytes, `${outcome}`);
   const { beforeBytes, afterBytes } = await kv.vacuum();
   assert.ok(beforeBytes < full.databaseBytes && afterBytes <= beforeBytes);
   assert.equal((await kv.stats()).freePages, 0);
-  assert.equal(await other.count({ prefix: ["between"] }), written);
+  assert.equal(await other.count({ prefix: ["during"] }), written);
   assert.deepEqual((await kv.check()).findings, []);
 });
 

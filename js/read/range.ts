@@ -29,6 +29,7 @@ export interface Bounds {
 }
 
 const BOUND_NAMES = ["prefix", "start", "end"] as const;
+const { hasOwn } = Object;
 
 /**
  * Throws TypeError for an invalid combination of bounds, a bound that is not an array, and any
@@ -48,9 +49,9 @@ export function checkSelector(
   if (typeof selector !== "object" || Array.isArray(selector)) throw noBounds(method, selector);
   refuseUnknownBounds(method, selector, options);
   const given = selector as { readonly [N in (typeof BOUND_NAMES)[number]]?: unknown };
-  const prefix = copyOwn(method, selector, "prefix", given.prefix);
-  const start = copyOwn(method, selector, "start", given.start);
-  const end = copyOwn(method, selector, "end", given.end);
+  const prefix = hasOwn(given, "prefix") ? copied(method, "prefix", given.prefix) : undefined;
+  const start = hasOwn(given, "start") ? copied(method, "start", given.start) : undefined;
+  const end = hasOwn(given, "end") ? copied(method, "end", given.end) : undefined;
   if (prefix !== undefined) {
     if (start !== undefined && end !== undefined) {
       throw invalid(
@@ -97,9 +98,9 @@ function noBounds(method: string, selector: unknown): TypeError {
   );
 }
 
-/** An own property that was read, copied so that later changes of the array have no effect. */
-function copyOwn(method: string, selector: object, name: string, key: unknown): KvKey | undefined {
-  if (key === undefined || !Object.hasOwn(selector, name)) return undefined;
+/** A bound, copied so that later changes of the array have no effect. */
+function copied(method: string, name: string, key: unknown): KvKey | undefined {
+  if (key === undefined) return undefined;
   if (Array.isArray(key)) return key.slice();
   const text = typeof key === "string" ? `: write ${name}: [${quote(key)}]` : "";
   throw invalid(
