@@ -9,6 +9,8 @@ import { until } from "../kit/time.mjs";
 /** A hang guard of one call. */
 const PATIENCE_MS = 60_000;
 const HANDLES = 4;
+/** How often a server is started that ends because the object store has failed. */
+const STARTS_MAX = 10;
 
 /**
  * Kills the server that leads the database `shop`, `kills` times, each time after `writes` answered writes, and starts another one
@@ -52,7 +54,7 @@ export async function killServers({ cluster, servers, accessToken, kills, writes
     const [killed] = living.splice(at - 1, 1);
     await cluster.kill(killed);
     await more("another server takes writes");
-    living.push(await cluster.start({ port: Number(new URL(killed.url).port) }));
+    living.push(await restarted(cluster, Number(new URL(killed.url).port)));
   }
   isOver = true;
   await adding;
@@ -67,4 +69,13 @@ export async function killServers({ cluster, servers, accessToken, kills, writes
   assert.deepEqual(refused, [], "refused writes have happened");
   assert.equal(value.value, BigInt(found.size), "a write was done twice, or in part");
   return { answered: answered.size, unknown: unknown.size };
+}
+
+/** Starts a server as a process manager does: again, if it ends before it listens. */
+async function restarted(cluster, port) {
+  for (let left = STARTS_MAX - 1; left > 0; left--) {
+    const started = await cluster.start({ port }).catch(() => undefined);
+    if (started !== undefined) return started;
+  }
+  return await cluster.start({ port });
 }
