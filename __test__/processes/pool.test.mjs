@@ -39,6 +39,21 @@ const descriptors = () => {
   return existsSync(linked) ? readdirSync(linked).length : 0;
 };
 
+// Openings once did not wait for closings: the counters of a parked file were stored after the next handle had read them.
+test("an opening waits until what a closing handle has counted is stored", async () => {
+  const others = await openMany(MAX_OPEN);
+  for (let turn = 0; turn < 20; turn++) {
+    const path = freshPath();
+    for (const before of [0, 10]) {
+      const kv = await openKv(path, { maxOpen: MAX_OPEN, metrics: { persistent: true } });
+      assert.equal((await kv.metrics()).operations.set.count, before, `turn ${turn}`);
+      for (let n = 0; n < 10; n++) await kv.set(["n"], n);
+      await parkOthers(others);
+      kv.close();
+    }
+  }
+});
+
 test("every call on more files than maxOpen is answered, with few descriptors", async () => {
   const before = descriptors();
   const handles = await openMany(10 * MAX_OPEN);

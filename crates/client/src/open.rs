@@ -180,9 +180,8 @@ impl Stores {
         self.opened.insert(identity, (Arc::downgrade(store), agreed));
     }
 
-    /// Removes a store that closes. Returns its identity, if it has one.
-    fn remove(&mut self, store: &Store) -> Option<StoreIdentity> {
-        let address = std::ptr::from_ref(store).addr();
+    /// Removes the store at an address, which closes. Returns its identity, if it has one.
+    fn remove(&mut self, address: usize) -> Option<StoreIdentity> {
         let identity = self.identities.remove(&address)?;
         // Another store may have been opened in its place.
         if self.opened.get(&identity).is_some_and(|(known, _)| known.as_ptr().addr() == address) {
@@ -493,11 +492,13 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
     {
         store.acknowledged(closed);
     }
+    // Taken out of its `Arc`, the store has another address.
+    let address = Arc::as_ptr(&store).addr();
     let Some(store) = Arc::into_inner(store) else {
         drop(stores);
         return closed.into_iter().for_each(|closed| closed());
     };
-    let closing = Closing::begin(stores.remove(&store));
+    let closing = Closing::begin(stores.remove(address));
     drop(stores);
     let job = move |store| {
         drop(store);
