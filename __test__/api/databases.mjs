@@ -36,7 +36,7 @@ function closing(name, suite) {
 
 /**
  * Whether these tests run in memory, on replicas, PostgreSQL and buckets too. What differs by runtime is above the binding,
- * and files and URLs show it. Of the conformance cases, some run on each kind everywhere.
+ * and files and URLs show it. Each runtime runs some of the conformance cases on each kind.
  */
 const hasAllKinds = !(globalThis.Bun || globalThis.Deno);
 

@@ -6,17 +6,14 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { openKv, serve } from "../../index.mjs";
-import { admin, Cluster, createAt, endpointsOf, metadata } from "../kit/cluster.mjs";
+import { clusterTests, open, PATIENCE_MS } from "../kit/cluster-suite.mjs";
+import { admin, Cluster, createAt } from "../kit/cluster.mjs";
 import { bucketUrl, newFolder } from "../kit/folder.mjs";
 import { open as openHandle } from "../kit/server.mjs";
 import { until } from "../kit/time.mjs";
 import { killServers } from "./server-kills.mjs";
 
 const skip = process.platform === "win32" && "Windows cannot stop and continue processes";
-
-/** A hang guard: what a test waits for takes seconds, but not on a machine that stands still. */
-const PATIENCE_MS = 60_000;
-const open = (url, options) => openHandle(url, { timeout: PATIENCE_MS, ...options });
 
 /** Nobody waits for its end: a leader gives it back. */
 const LONG = "600s";
@@ -43,6 +40,12 @@ async function pair(lease, options) {
   const [one, two] = [await cluster.start(options), await cluster.start(options)];
   return { cluster, objects, one, two, accessToken: await createAt([one, two], "shop") };
 }
+
+clusterTests({
+  pair: (options) => pair(LONG, options),
+  mortalPair: () => pair(SHORT),
+  isKnownAtOnce: true,
+});
 
 test("a server keeps databases, tokens and quotas, with and without its cache", async () => {
   const { cluster, objects } = newCluster();
@@ -134,64 +137,6 @@ test("a place of something else is refused by name, and shows no secret", async 
   await assert.rejects(other, { code: "UNAVAILABLE", message: /cache: .*only this server uses/ });
 });
 
-test("servers share databases and tokens, and one leads", async () => {
-  const { one, two, accessToken } = await pair();
-  const atTwo = await open(`${two.url}/shop`, { accessToken });
-  await atTwo.set(["a"], 1);
-  // Each names the same leader, and itself for reads that may be older.
-  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
-  const expected = [`strong ${two.url}/v2`, "eventual ./v2"];
-  const told = async () => (await endpointsOf(one, "shop", accessToken)).join();
-  await until(async () => (await told()) === expected.join(), "the other server names the leader");
-  const atOne = await open(`${one.url}/shop`, { accessToken });
-  assert.equal((await atOne.get(["a"])).value, 1);
-  await Promise.all(Array.from({ length: 50 }, () => atOne.atomic().sum(["n"], 1n).commit()));
-  assert.equal((await atTwo.get(["n"])).value.value, 50n);
-  const near = await open(`${one.url}/shop`, { accessToken });
-  assert.equal((await near.get(["n"], { consistency: "eventual" })).value.value, 50n);
-  const second = await admin(two, "POST", "/shop/tokens", { rights: "read" });
-  const reads = async (at) => (await metadata(at, "shop", second.token)).status;
-  assert.equal(await reads(one), 200);
-  assert.equal((await admin(two, "DELETE", `/shop/tokens/${second.id}`)).status, 204);
-  await until(async () => (await reads(one)) === 401, "the other server has revoked it");
-});
-
-test("a leader that closes hands over at once, with its listeners", async () => {
-  const { cluster, one, two, accessToken } = await pair();
-  // Both get their metadata while nobody leads.
-  const [atOne, atTwo] = [
-    await open(`${one.url}/shop`, { accessToken }),
-    await open(`${two.url}/shop`, { accessToken }),
-  ];
-  await atOne.set(["first"], 1);
-  await atTwo.set(["second"], 2);
-  const taken = [];
-  const listening = atTwo.listenQueue((message) => taken.push(message));
-  await atOne.enqueue("hello");
-  await until(() => taken.length === 1, "the message is there");
-  await cluster.stop(one);
-  // Nobody waits for a lease of ten minutes.
-  await atTwo.set(["third"], 3);
-  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
-  await atTwo.enqueue("again");
-  await until(() => taken.length === 2, "the second message is there");
-  atTwo.close();
-  await listening;
-});
-
-test("another server leads when the leader was killed, within the same handle", async () => {
-  const { cluster, one, two, accessToken } = await pair(SHORT);
-  const kv = await open(`${one.url}/shop,${two.url}/shop`, { accessToken });
-  await kv.set(["a"], 1);
-  await cluster.kill(one);
-  assert.equal((await kv.set(["b"], 2)).ok, true);
-  assert.deepEqual(
-    (await kv.getMany([["a"], ["b"]])).map(({ value }) => value),
-    [1, 2],
-  );
-  assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
-});
-
 test("no answered write is lost, and none done twice, when leaders are killed", async () => {
   const { cluster, one, two, accessToken } = await pair(SHORT);
   await killServers({ cluster, servers: [one, two], accessToken, kills: 2, writes: 100 });
@@ -233,25 +178,6 @@ test("a leader that stops beyond its lease answers nothing that is not in the lo
   assert.equal((await kv.get(["n"])).value, 3);
 });
 
-test("changes at several servers at once are all kept", async () => {
-  const { cluster } = newCluster();
-  const servers = [await cluster.start(), await cluster.start()];
-  const names = Array.from({ length: 12 }, (_, i) => `db${i}`);
-  const made = names.map((name, i) => admin(servers[i % 2], "POST", "", { name }));
-  const statuses = (await Promise.all(made)).map(({ status, text }) => `${status} ${text}`);
-  assert.ok(
-    statuses.every((status) => status.startsWith("201")),
-    `${statuses}`,
-  );
-  const again = await admin(servers[1], "POST", "", { name: "db0" });
-  assert.equal(again.status, 409);
-  for (const at of servers) {
-    const listed = async () => JSON.parse((await admin(at, "GET", "")).text);
-    await until(async () => (await listed()).length === names.length, "all are known");
-    assert.deepEqual((await listed()).map(({ name }) => name).sort(), [...names].sort());
-  }
-});
-
 test("a dropped database leaves a mark that keeps it from coming back, and its name is free", async () => {
   const { cluster, objects } = newCluster();
   const cache = freshFolder();
@@ -273,30 +199,6 @@ test("a dropped database leaves a mark that keeps it from coming back, and its n
   const again = await createAt([two, one], "shop");
   const fresh = await open(`${one.url}/shop`, { accessToken: again });
   assert.equal((await fresh.get(["a"])).value, null);
-});
-
-test("servers behind one address hand writes and listeners over", async () => {
-  const { one, two, accessToken } = await pair(LONG, { forward: true });
-  const atOne = await open(`${one.url}/shop`, { accessToken });
-  const atTwo = await open(`${two.url}/shop`, { accessToken });
-  const writes = [atOne, atTwo].map((kv, i) => kv.set([`at ${i}`], "x".repeat(50_000)));
-  assert.ok((await Promise.all(writes)).every(({ ok }) => ok));
-  for (const at of [one, two]) {
-    assert.deepEqual(await endpointsOf(at, "shop", accessToken), ["strong ./v2"]);
-  }
-  const taken = [];
-  const listening = [atOne, atTwo].map((kv) => kv.listenQueue((value) => taken.push(value)));
-  const sent = Array.from({ length: 20 }, (_, i) => i);
-  await Promise.all(sent.map((i) => [atOne, atTwo][i % 2].enqueue(i)));
-  await until(() => taken.length === sent.length, "all messages are there");
-  assert.deepEqual(
-    [...taken].sort((a, b) => a - b),
-    sent,
-  );
-  assert.equal((await atTwo.deleteMany({ start: ["at 0"], end: ["at 2"] })).count, 2);
-  atOne.close();
-  atTwo.close();
-  await Promise.all(listening);
 });
 
 test("a program that opens a database of servers reads it, and is told where to write", async () => {

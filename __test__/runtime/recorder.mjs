@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
 /** The compiled files that programs import. */
 const LEFT_OUT = /^(?:cli|esm|studio)\b/;
+/** The readers of callers' objects, which leave out what Object.prototype has. */
+const READERS = /\b(?:arguments.options|read.list-options)\.js\b/;
 /**
  * Names of the language's own protocols, which it reads in its objects: `then` of each result, `return`
  * of each iterator, and the fields of descriptors.
@@ -22,8 +24,7 @@ export function record() {
   const used = new Set();
   const note = (use, name) => {
     const [, , , place = ""] = new Error().stack.split("\n");
-    // The one reader of callers' objects leaves out what Object.prototype has.
-    if (place.includes("dist") && !place.includes("options.js")) used.add(`${use} ${name}${place}`);
+    if (place.includes("dist") && !READERS.test(place)) used.add(`${use} ${name}${place}`);
   };
   const define = (object, name, descriptor) =>
     Object.defineProperty(object, name, { __proto__: null, configurable: true, ...descriptor });
