@@ -20,6 +20,26 @@ export async function rate(window, round) {
   return result(await during(window.ms, round), before);
 }
 
+/**
+ * Calls in a closed loop, so many in flight at a time, for so long: the time of each, and of all, in ms.
+ * @param {number} ms
+ * @param {number} inFlight
+ * @param {() => Promise<unknown>} call
+ */
+export async function closedLoop(ms, inFlight, call) {
+  const times = [];
+  const start = performance.now();
+  const one = async () => {
+    while (performance.now() - start < ms) {
+      const began = performance.now();
+      await call();
+      times.push(performance.now() - began);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, one));
+  return { times, elapsedMs: performance.now() - start };
+}
+
 /** The result of a trial: operations per second, and processor time per operation. */
 function result({ operations, elapsedMs }, before) {
   const { user, system } = cpuUsage(before);

@@ -3,7 +3,7 @@
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openKv } from "../../index.mjs";
-import { quantile } from "../measure.mjs";
+import { closedLoop, quantile } from "../measure.mjs";
 
 const job = JSON.parse(process.argv[2]);
 const MS_PER_SECOND = 1000;
@@ -30,20 +30,10 @@ async function fill(kv, keys) {
   }
 }
 
-/** Calls in a closed loop, some in flight at a time. */
-async function closedLoop(ms, inFlight, call) {
-  const times = [];
+/** The rate of calls in a closed loop, and the processor time of each. */
+async function measured(ms, inFlight, call) {
   const cpu = process.cpuUsage();
-  const start = performance.now();
-  const one = async () => {
-    while (performance.now() - start < ms) {
-      const began = performance.now();
-      await call();
-      times.push(performance.now() - began);
-    }
-  };
-  await Promise.all(Array.from({ length: inFlight }, one));
-  const elapsedMs = performance.now() - start;
+  const { times, elapsedMs } = await closedLoop(ms, inFlight, call);
   const { user, system } = process.cpuUsage(cpu);
   return {
     perSecond: (times.length * MS_PER_SECOND) / elapsedMs,
@@ -64,9 +54,9 @@ async function rate(kv) {
       kv.list({ start: ["rows", next()], end: ["rows", keys] }, { limit: PAGE }).toArray(),
   };
   await fill(kv, keys);
-  await closedLoop((seconds * MS_PER_SECOND) / 3, inFlight, calls[what]);
+  await measured((seconds * MS_PER_SECOND) / 3, inFlight, calls[what]);
   const before = requests(await kv.metrics());
-  const result = await closedLoop(seconds * MS_PER_SECOND, inFlight, calls[what]);
+  const result = await measured(seconds * MS_PER_SECOND, inFlight, calls[what]);
   const after = requests(await kv.metrics());
   return { ...result, requestsPerSecond: (after - before) / seconds };
 }

@@ -2,7 +2,7 @@
 
 import process from "node:process";
 import { openKv } from "../../index.mjs";
-import { quantile } from "../measure.mjs";
+import { closedLoop, quantile } from "../measure.mjs";
 
 const { url, what, inFlight, seconds, keys, bytes } = JSON.parse(process.argv[2]);
 const WARM_MS = 500;
@@ -25,21 +25,7 @@ if (what === "get") {
   }
 }
 
-async function run(ms) {
-  const times = [];
-  const start = performance.now();
-  const one = async () => {
-    while (performance.now() - start < ms) {
-      const began = performance.now();
-      await call();
-      times.push(performance.now() - began);
-    }
-  };
-  await Promise.all(Array.from({ length: inFlight }, one));
-  return { times, elapsedMs: performance.now() - start };
-}
-
-await run(WARM_MS);
-const { times, elapsedMs } = await run(seconds * MS_PER_SECOND);
+await closedLoop(WARM_MS, inFlight, call);
+const { times, elapsedMs } = await closedLoop(seconds * MS_PER_SECOND, inFlight, call);
 process.send({ count: times.length, elapsedMs, p50Ms: quantile(times, 0.5) });
 await kv.close();
