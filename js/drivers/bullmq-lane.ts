@@ -32,8 +32,8 @@ const CONFLICT_MS_MAX = 20;
 export type Operation<T> = (queues: Queues) => Known<T>;
 
 /**
- * How an operation is in a batch. One that is `alone` is a batch of its own, decided on what is committed. One that
- * `asks` gives a job to a worker, or has no effect: it is executed again if its batch adds a job.
+ * How an operation joins a batch. One that is `alone` has a batch of its own, which is decided on what is committed. One
+ * that `asks` gives a job to a worker, or has no effect: it is executed again if its batch adds a job.
  */
 export type Manner = "joined" | "alone" | "asks";
 

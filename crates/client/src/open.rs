@@ -130,9 +130,7 @@ impl SecretUrl {
         }
         Self(url)
     }
-}
 
-impl SecretUrl {
     /// Whether it is the URL of a place in an object store.
     #[must_use]
     pub fn is_of_bucket(&self) -> bool {

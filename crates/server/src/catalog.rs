@@ -500,9 +500,11 @@ impl Catalog {
     /// Closes all databases.
     pub(super) fn close(&self) {
         // Each gives its lead back as it is closed, which may take a request.
-        let left = Mutex::new(self.all());
+        let all = self.all();
+        let threads = all.len().min(CLOSINGS_AT_ONCE);
+        let left = Mutex::new(all);
         std::thread::scope(|scope| {
-            for _ in 0..CLOSINGS_AT_ONCE {
+            for _ in 0..threads {
                 let left = &left;
                 scope.spawn(move || {
                     loop {

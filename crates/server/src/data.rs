@@ -243,7 +243,7 @@ pub(super) async fn has_room_for(
 /// readers can keep, does not count, nor does the log in it, which the first feed or replica turns on.
 pub(super) async fn has_room(database: &Arc<Database>) -> Result<(), Refusal> {
     let Some(max) = database.quotas().bytes else { return Ok(()) };
-    // A database on a server has no such quota.
+    // What is stored on PostgreSQL is not measured, so such a database has no such quota.
     if !database.is_measured() {
         return Ok(());
     }

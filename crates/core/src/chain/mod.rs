@@ -5,8 +5,8 @@
 //! object by the same rule ([`Position::take`]), so that all of them see the same chain, whatever late
 //! writes of a former leader land where.
 //!
-//! Duty: judge objects; make and read merged copies of them, and say which; number the batches of a leader and say when each is in the chain; count leases; say
-//! which objects no reader needs.
+//! Duty: judge objects; say which of them to merge, and make and read merged copies; number the batches of a leader and
+//! say when each is in the chain; count leases; say which objects no reader needs.
 //! Invariant: a batch is answered only when every object up to its own exists and it is valid there. A leader
 //! answers only in the first half of a lease, counted from the start of its last renewal by its own clock, and
 //! another leads only after it has seen no renewal for a whole lease by its own.

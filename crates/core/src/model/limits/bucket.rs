@@ -9,7 +9,7 @@ pub const BUCKET_SERVED_LEASE_MS_DEFAULT: u64 = 3_000;
 /// How old what a server knows of the leader of a database may be when it sends a client there, in ms.
 pub const BUCKET_LEADER_AGE_MS_MAX: u64 = 200;
 
-/// How often a server looks at the catalog in an object store.
+/// The pause between two looks of a server at the catalog in an object store, in ms.
 pub const BUCKET_CLUSTER_POLL_MS: u64 = 1_000;
 
 /// Shortest time of a lease, in ms.

@@ -3,7 +3,7 @@
 //!
 //! Duty: keep them open while this process has POSIX locks on their files, since closing any
 //! descriptor of a file drops all POSIX locks of the process on it.
-//! Invariant: no lock goes through a unclosed descriptor. SQLite gets it back when it opens the file
+//! Invariant: no lock goes through an unclosed descriptor. SQLite gets it back when it opens the file
 //! again, so there are never more of them than SQLite had open at once.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -30,7 +30,7 @@ pub(super) fn close(file: RawFd) -> c_int {
     }
 }
 
-/// A unclosed descriptor equivalent to opening the path.
+/// An unclosed descriptor that is as good as opening the path.
 pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
     let mut unclosed = UNCLOSED.lock();
     unclosed.retain(|&(file, _)| posix_locked(file) || drop_file(file));
@@ -48,7 +48,7 @@ pub(super) fn reopen(path: *const c_char, flags: c_int) -> Option<RawFd> {
     Some(unclosed.swap_remove(at).0)
 }
 
-/// Closes a unclosed descriptor; returns `true`, that it is no longer unclosed.
+/// Closes an unclosed descriptor, and returns `false`: it does not stay in the table.
 fn drop_file(file: RawFd) -> bool {
     // SAFETY: the descriptor is open and only in the table.
     unsafe { libc::close(file) };
