@@ -61,7 +61,9 @@ async function opening(args, run) {
   const [port] = readFileSync(file, "utf8").split("\n");
   try {
     const browser = await connected(port);
-    const [page] = browser.contexts()[0].pages();
+    const [context] = browser.contexts();
+    // The debugger may listen before the page is there.
+    const page = context.pages()[0] ?? (await context.waitForEvent("page"));
     page.setDefaultTimeout(15_000);
     await run(page, child);
   } finally {

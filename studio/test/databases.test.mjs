@@ -66,6 +66,8 @@ test("marks and the offer to undo stay with their database", async () => {
       await page.getByRole("treeitem", { name: key }).waitFor();
     }
     await page.getByRole("button", { name: "Delete" }).click();
+    // A message stays while it is pointed at.
+    await page.getByText('Deleted ["b"]').hover();
     await page.getByRole("button", { name: "Undo" }).waitFor();
     await page.getByRole("treeitem", { name: "b" }).waitFor({ state: "detached" });
     await page.getByRole("tree").focus();

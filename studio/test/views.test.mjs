@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { until } from "../../__test__/kit/time.mjs";
 import { demo } from "./demo.mjs";
 import { onPage, readToken, served, shoot } from "./kit.mjs";
 
@@ -198,7 +199,7 @@ test("a watch shows each change with its difference, pauses and filters", async 
     await page.getByRole("button", { name: /Resume/ }).click();
     await page.getByText("while paused").waitFor();
     await page.getByLabel("Filter").fill("7n");
-    assert.equal(await page.getByRole("listitem").count(), 1);
+    await until(async () => (await page.getByRole("listitem").count()) === 1, "one is shown");
   });
 });
 
