@@ -2,11 +2,11 @@
 // (pool.mjs repeats the last ones with more files and processes).
 
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readlinkSync, renameSync, rmSync } from "node:fs";
 import { after, test } from "node:test";
 
 import { freshPaths } from "../kit/folder.mjs";
-import { HANG_MS, guard } from "../kit/time.mjs";
+import { HANG_MS, guard, until } from "../kit/time.mjs";
 import { startPeer } from "./peer/start.mjs";
 import { round } from "./pool.mjs";
 import { openKv } from "./target.mjs";
@@ -33,11 +33,29 @@ async function parkOthers(others) {
   }
 }
 
-/** The files whose descriptors this process has, as far as the system tells. */
-const descriptors = () => {
-  const linked = "/proc/self/fd";
-  return existsSync(linked) ? readdirSync(linked).length : 0;
-};
+const LINKED = "/proc/self/fd";
+
+/** The number of descriptors that this process has, as far as the system tells. */
+const descriptors = () => (existsSync(LINKED) ? readdirSync(LINKED).length : 0);
+
+/** Whether this process has the file open, as far as the system tells. */
+function isOpen(path) {
+  const leadsThere = (descriptor) => {
+    try {
+      return readlinkSync(`${LINKED}/${descriptor}`).startsWith(path);
+    } catch {
+      return false; // It is closed meanwhile.
+    }
+  };
+  return existsSync(LINKED) && readdirSync(LINKED).some(leadsThere);
+}
+
+/** Parks the file at `path`. Another one is parked in its place while something in the background uses it. */
+const park = (path, others) =>
+  until(async () => {
+    await parkOthers(others);
+    return !isOpen(path);
+  }, "it is parked");
 
 // Openings once did not wait for closings: the counters of a parked file were stored after the next handle had read them.
 test("an opening waits until what a closing handle has counted is stored", async () => {
@@ -167,7 +185,7 @@ test("a parked file that is gone is an error, and answers once it is back", asyn
   const kv = await open(path);
   const others = await openMany(2 * MAX_OPEN);
   await kv.set(["a"], 1);
-  await parkOthers(others);
+  await park(path, others);
   const ends = ["", "-wal", "-shm"].filter((end) => existsSync(path + end));
   for (const end of ends) renameSync(path + end, `${path}.away${end}`);
   const gone = { code: "UNAVAILABLE", message: /open/ };
@@ -194,7 +212,7 @@ test("another file in the place of a parked one is an error", async () => {
   await other.close();
   const replaced = { code: "UNAVAILABLE", message: /another file|older state/ };
   for (const from of [another, old]) {
-    await parkOthers(others);
+    await park(path, others);
     for (const end of ["", "-wal", "-shm"]) {
       if (existsSync(path + end)) renameSync(path + end, `${path}.away${end}`);
     }
