@@ -3782,7 +3782,8 @@ export interface OpenKvOptions {
    * For a file only: bytes of the page cache of each connection to it, from 65536 to 64 GiB. A handle has one connection;
    * a file has further ones for its writer and its background reads. A read that finds its page here costs less than half of
    * one that asks the operating system. The cache takes memory as it fills. All handles of a process on a file share
-   * connections: another value than that of the open ones is a `TypeError`. Default: 16777216.
+   * connections: another value than that of the open ones is a `TypeError`. Default: 16777216, and more while reads miss
+   * it, within a bound of the process (docs/operating.md).
    */
   cacheSize?: number | undefined;
   /**

@@ -4,9 +4,11 @@
 import assert from "node:assert/strict";
 import { readFileSync, realpathSync } from "node:fs";
 import { describe, test } from "node:test";
+import { until } from "../kit/time.mjs";
 import { all, freshPath, open } from "./databases.mjs";
 
 const CACHE_BYTES_MIN = 65_536;
+const CACHE_BYTES_DEFAULT = 16 * 1024 * 1024;
 /** Forty times the smallest cache, as small entries and as large ones. */
 const ENTRIES = 2000;
 const valueOf = (n, round = 0) => ({ n, round, text: "x".repeat(n % 50 === 0 ? 20_000 : 900) });
@@ -91,6 +93,22 @@ describe("cacheSize and mmapSize", () => {
       fewer < misses / 10,
       `${fewer} misses with a large cache, ${misses} with a small one`,
     );
+  });
+
+  test("the usual cache grows with what is read, one of a named size does not", async () => {
+    const entries = 24_000;
+    const misses = async (kv) => {
+      const before = (await kv.metrics()).cache.misses;
+      for (let n = 0; n < entries; n++) await kv.get(["k", n]);
+      return (await kv.metrics()).cache.misses - before;
+    };
+    const { kv: usual, path } = await filled();
+    for (let n = ENTRIES; n < entries; n += 1000) await write(usual, n, n + 1000);
+    await usual.checkpoint();
+    await until(async () => (await misses(usual)) < entries / 100, "the cache has grown");
+    await usual.close();
+    const named = await open(path, { cacheSize: CACHE_BYTES_DEFAULT });
+    for (let pass = 0; pass < 3; pass++) assert.ok((await misses(named)) > entries / 10);
   });
 
   test("only mmapSize maps the file", { skip: process.platform !== "linux" }, async () => {

@@ -11,9 +11,10 @@ use super::errors::failure;
 use super::identity::keep_log;
 use super::identity::log_of;
 use super::log_file;
+use super::page_cache::set_bound;
 pub(super) use super::permissions::Access;
 use super::sealed::SealedFile;
-use openkv_core::model::{Error, PageMemory, Result};
+use openkv_core::model::{CACHE_BYTES_DEFAULT, Error, PageMemory, Result};
 
 /// The pause between two attempts, while other processes open the same file.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -60,7 +61,7 @@ fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Resul
     // If the log belongs to another file, closing must not move it into this one.
     keep_log(&connection, true)?;
     connection.busy_timeout(busy).map_err(failure)?;
-    limit_cache(&connection, PageMemory::default())?;
+    set_bound(&connection, CACHE_BYTES_DEFAULT)?;
     let trusts = DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA;
     connection.set_db_config(trusts, false).map_err(failure)?;
     if access == Access::Write {
@@ -73,13 +74,6 @@ fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Resul
     }
     keep_log(&connection, false)?;
     Ok(connection)
-}
-
-/// Limits the page cache of a connection.
-pub(super) fn limit_cache(connection: &Connection, memory: PageMemory) -> Result<()> {
-    // A negative number counts KiB instead of pages.
-    let kib = i64::try_from(memory.cache_bytes() / 1024).unwrap_or(i64::MAX);
-    connection.pragma_update(None, "cache_size", -kib).map_err(failure)
 }
 
 /// Memory that SQLite allocates at once for the small allocations of a connection: bytes of a slot, and slots.

@@ -1,9 +1,8 @@
 //! The size of the file and the use of the page cache, from SQLite's own counters.
 
-use std::ffi::c_int;
 use std::path::PathBuf;
 
-use rusqlite::{Connection, ffi};
+use rusqlite::Connection;
 
 use super::connection::VACUUM_HAS_STEPS;
 use super::statement::Statement;
@@ -67,18 +66,4 @@ pub(super) fn kept_metrics(on: &Statement) -> Result<Option<String>> {
 pub(super) fn keep_metrics(on: &Statement, metrics: &str) -> Result<()> {
     let mut keep = on.beside("INSERT OR REPLACE INTO openkv_meta VALUES ('metrics', ?1)")?;
     keep.run().text(1, metrics).finish()
-}
-
-/// The number of cache hits and misses of a connection since the last call.
-pub(super) fn take_cache_counts(connection: &Connection) -> (u64, u64) {
-    let take = |which| {
-        let (mut current, mut highest): (c_int, c_int) = (0, 0);
-        // SAFETY: the connection is borrowed, so no other thread uses it; both pointers are valid.
-        // A failure leaves zeros.
-        unsafe {
-            ffi::sqlite3_db_status(connection.handle(), which, &mut current, &mut highest, 1);
-        }
-        u64::try_from(current).unwrap_or(0)
-    };
-    (take(ffi::SQLITE_DBSTATUS_CACHE_HIT), take(ffi::SQLITE_DBSTATUS_CACHE_MISS))
 }

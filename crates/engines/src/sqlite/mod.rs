@@ -36,6 +36,7 @@ mod measure;
 mod message_copies;
 mod messages;
 mod new_file;
+mod page_cache;
 mod past;
 mod peek;
 mod permissions;
@@ -77,6 +78,7 @@ use followed::Role;
 use identity::FileIdentity;
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 use leftover::Leftover;
+use page_cache::PageCache;
 pub use pool::set_open_max;
 use pool::{PooledFile, Seat, SeatFor, with_descriptors};
 pub use reader::SqliteReader;
@@ -281,11 +283,11 @@ impl SqliteEngine {
     /// A reader, which waits for at most `most` for a descriptor.
     fn reader_within(&self, most: Duration) -> Result<SqliteReader> {
         let (connection, sealed, seat) = self.connect(Access::Read, SeatFor::Calls, most)?;
-        connection::limit_cache(&connection, self.memory)?;
+        let cache = PageCache::of(&connection, self.memory)?;
         connection::map(&connection, self.memory)?;
         // A reader that is opened later sees the file as it was when the engine opened it, or an error.
         let sealed = self.sealed.clone().or(sealed);
-        let mut reader = SqliteReader::new(connection, sealed, self.encoding)?;
+        let mut reader = SqliteReader::new(connection, cache, sealed, self.encoding)?;
         (reader.seat, reader.claim) = (Some(seat), self.claim.clone());
         Ok(reader)
     }
@@ -354,7 +356,7 @@ impl Engine for SqliteEngine {
         };
         // The writer waits for locks itself.
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
-        connection::limit_cache(&connection, self.memory)?;
+        page_cache::set_bound(&connection, self.memory.cache_bytes())?;
         let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;
         (writer.seat, writer.claim) = (Some(seat), self.claim.clone());
         Ok(writer)

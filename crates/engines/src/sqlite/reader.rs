@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::FileClaim;
 use super::errors::failure;
 use super::interrupt::interruptible;
-use super::measure::take_cache_counts;
+use super::page_cache::PageCache;
 use super::past::{Past, PastSnapshot};
 use super::pool::Seat;
 use super::sealed::SealedFile;
@@ -31,6 +31,7 @@ pub struct SqliteReader {
     held: ReadTransaction,
     /// The moment of the past that it reads, instead of the present.
     past: Option<Past>,
+    cache: PageCache,
     // Dropped after the statements above.
     connection: Connection,
     /// The place of the connection among those of the process.
@@ -54,6 +55,7 @@ enum ReadTransaction {
 impl SqliteReader {
     pub(super) fn new(
         connection: Connection,
+        cache: PageCache,
         sealed: Option<SealedFile>,
         file: Encoding,
     ) -> Result<Self> {
@@ -66,6 +68,7 @@ impl SqliteReader {
             sealed,
             held: ReadTransaction::Nothing,
             past: None,
+            cache,
             connection,
             seat: None,
             claim: FileClaim::default(),
@@ -173,6 +176,6 @@ impl Reader for SqliteReader {
     }
 
     fn take_cache_counts(&mut self) -> (u64, u64) {
-        take_cache_counts(&self.connection)
+        self.cache.take_counts(&self.connection)
     }
 }

@@ -17,8 +17,8 @@ use super::followed;
 use super::fulltext::Catalog;
 use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
-use super::measure::take_cache_counts;
 use super::messages::Messages;
+use super::page_cache::take_counts;
 use super::pool::Seat;
 #[cfg(feature = "archive")]
 use super::publisher::Publisher;
@@ -343,7 +343,7 @@ impl Writer for SqliteWriter {
         };
         with_refused(&mut report.decisions, refused);
         self.own.left(report.versions.1);
-        report.cache_looks = take_cache_counts(&self.connection);
+        report.cache_looks = take_counts(&self.connection);
         if !at_once {
             self.mind_log();
         }

@@ -4,6 +4,14 @@
 // Public (opening): default of `cacheSize`, in bytes
 pub const CACHE_BYTES_DEFAULT: u64 = 16 * 1024 * 1024;
 
+/// The caches of a process that are not bounded by `cacheSize` grow, while reads miss them, by at most this together.
+// Public (opening): bytes by which the caches of a process grow above `cacheSize`'s default, together
+pub const GROWN_CACHES_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The caches of a process grow by at most one of so many parts of the memory of its machine or container.
+// Public (opening): and at most one of so many parts of the memory
+pub const GROWN_CACHES_MEMORY_SHARE: u64 = 8;
+
 /// Lower bound of the page cache of one connection.
 // Public (opening): smallest `cacheSize`
 pub const CACHE_BYTES_MIN: u64 = 64 * 1024;
