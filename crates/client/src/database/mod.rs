@@ -243,8 +243,8 @@ impl Database {
     }
 
     /// Sets the receiver of locks that a listener loses; see [`Store::on_lock_lost`].
-    pub fn on_lock_lost(&self, listener: Id, told: LockLost) {
-        either!(self.on_lock_lost(listener, told))
+    pub fn on_lock_lost(&self, listener: Id, on_lost: LockLost) {
+        either!(self.on_lock_lost(listener, on_lost))
     }
 
     /// Ends a delivery that a commit has acknowledged.

@@ -1,4 +1,4 @@
-//! Counts and filtered lists of a plain KV Connect server: the client asks for page after page, and
+//! Counts and filtered lists of a plain KV Connect server: the client requests page after page, and
 //! compares the values itself, because KV Connect has only ranges.
 
 use std::sync::{Arc, Weak};
@@ -53,7 +53,7 @@ impl Chosen {
     }
 }
 
-/// The entries of the one page that was asked for. A plain server answers in no other form.
+/// The entries of the one requested page. A plain server answers in no other form.
 fn rows(mut found: Vec<Result<Page>>) -> Result<Vec<Entry>> {
     match found.pop().transpose()?.unwrap_or_default() {
         Page::Entries(rows) => Ok(rows),
@@ -111,19 +111,19 @@ pub(super) fn scan(frame: &[u8], client: &Arc<Client>, reply: Reply) {
         Ok(chosen) => chosen,
         Err(error) => return reply.bad(error),
     };
-    let asked = match chosen.filter {
+    let limit = match chosen.filter {
         Some(_) => REMOTE_PAGE_ROWS_MAX,
         None => chosen.request.limit.min(REMOTE_PAGE_ROWS_MAX),
     };
     client.read(
-        chosen.page(asked),
+        chosen.page(limit),
         Box::new(move |found| {
-            reply.tell(rows(found).and_then(|found| step(&mut chosen, asked, &found)));
+            reply.tell(rows(found).and_then(|found| step(&mut chosen, limit, &found)));
         }),
     );
 }
 
-fn step(chosen: &mut Chosen, asked: usize, found: &[Entry]) -> Result<Vec<u8>> {
+fn step(chosen: &mut Chosen, limit: usize, found: &[Entry]) -> Result<Vec<u8>> {
     let mut rows = Vec::new();
     let mut count = 0;
     let mut last = None;
@@ -144,7 +144,7 @@ fn step(chosen: &mut Chosen, asked: usize, found: &[Entry]) -> Result<Vec<u8>> {
             put_seen(&mut rows, &Seen { row, expire_at_ms: None }, false);
         }
     }
-    let done = found.len() < asked && last == found.last().map(|entry| &entry.key);
+    let done = found.len() < limit && last == found.last().map(|entry| &entry.key);
     if let Some(last) = last {
         chosen.go_on(last);
     }

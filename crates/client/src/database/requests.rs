@@ -135,9 +135,9 @@ impl Database {
             }
             Self::Remote(client) => call_remote(client, command, frame, options, cancel, reply),
             Self::Replica(replica) => {
-                let asked = (command, eventual);
-                if let Some(reply) = replica.call(asked, frame, options, cancel.clone(), reply) {
-                    replica.primary.call(asked, frame, options, cancel, reply);
+                let request = (command, eventual);
+                if let Some(reply) = replica.call(request, frame, options, cancel.clone(), reply) {
+                    replica.primary.call(request, frame, options, cancel, reply);
                 }
             }
         }

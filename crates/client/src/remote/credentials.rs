@@ -1,6 +1,6 @@
 //! The server's endpoints and the token for them. One caller renews the token before it expires,
-//! for all callers; and asks for the endpoints again when one of them has failed, because the server
-//! may name others by then.
+//! for all callers, and requests the endpoints again when one of them has failed, because the server may
+//! name others by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ struct Current {
 struct Doubt {
     endpoint: String,
     /// An exchange after that has failed too.
-    asked: bool,
+    exchange_failed: bool,
 }
 
 /// The last exchange.
@@ -216,7 +216,7 @@ impl Credentials {
     pub(super) fn doubt(&self, grant: &Grant, endpoint: &str) {
         let mut current = self.current.lock();
         if current.doubt.is_none() && current.is(grant.number) {
-            current.doubt = Some(Doubt { endpoint: endpoint.to_owned(), asked: false });
+            current.doubt = Some(Doubt { endpoint: endpoint.to_owned(), exchange_failed: false });
         }
     }
 
@@ -224,7 +224,7 @@ impl Credentials {
     /// endpoint is no longer doubted then.
     pub(super) fn trust(&self, grant: &Grant, endpoint: &str) {
         let mut current = self.current.lock();
-        let is_over = |doubt: &Doubt| doubt.asked && doubt.endpoint == endpoint;
+        let is_over = |doubt: &Doubt| doubt.exchange_failed && doubt.endpoint == endpoint;
         if current.doubt.as_ref().is_some_and(is_over) && current.is(grant.number) {
             current.doubt = None;
         }
@@ -257,7 +257,7 @@ impl Credentials {
                 Some(Failure::Passing(why, _)) => {
                     tracing::debug!(why, "asking for the endpoints again");
                     if let Some(doubt) = &mut self.current.lock().doubt {
-                        doubt.asked = true;
+                        doubt.exchange_failed = true;
                     }
                 }
                 None => {}

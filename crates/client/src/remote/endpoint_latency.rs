@@ -26,8 +26,8 @@ struct Known {
     mean_ms: Option<f64>,
     /// Whether its last request failed.
     failed: bool,
-    /// When it was asked last.
-    asked: Option<Instant>,
+    /// When its last request began.
+    requested_at: Option<Instant>,
 }
 
 impl Known {
@@ -54,14 +54,14 @@ impl Known {
 /// Where the next read goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
-    /// The endpoint of this read.
-    asked: usize,
+    /// The endpoint of the next read.
+    next: usize,
     /// The endpoint of most reads. A read of another one is to find out how long that takes.
     home: usize,
 }
 
-/// Chooses the endpoint for the next read. `home`: that of most reads before; `tried`: when another one was
-/// asked last. `None` if there is no endpoint.
+/// Chooses the endpoint for the next read. `home`: that of most reads before; `tried`: when the last read of
+/// another one began. `None` if there is no endpoint.
 fn choose(
     known: &[Known],
     home: Option<usize>,
@@ -75,18 +75,18 @@ fn choose(
         let (Some(present), Some((_, least))) = (present, fastest) else { return false };
         least >= FASTER * present
     });
-    let unknown = known.iter().position(|of| of.asked.is_none());
+    let unknown = known.iter().position(|of| of.requested_at.is_none());
     let home = stays.or(fastest.map(|(at, _)| at)).or(unknown);
     let home = home.or(if known.is_empty() { None } else { Some(0) })?;
-    if let Some(asked) = unknown {
-        return Some(Choice { asked, home });
+    if let Some(next) = unknown {
+        return Some(Choice { next, home });
     }
     let pause = Duration::from_millis(ENDPOINT_LATENCY_RETRY_MS);
     let is_due = |at: Option<Instant>| at.is_none_or(|at| now >= at + pause);
-    let others = known.iter().enumerate().filter(|(at, of)| *at != home && is_due(of.asked));
-    let longest_ago = others.min_by_key(|(_, of)| of.asked).map(|(at, _)| at);
-    let asked = longest_ago.filter(|_| is_due(tried)).unwrap_or(home);
-    Some(Choice { asked, home })
+    let others = known.iter().enumerate().filter(|(at, of)| *at != home && is_due(of.requested_at));
+    let longest_ago = others.min_by_key(|(_, of)| of.requested_at).map(|(at, _)| at);
+    let next = longest_ago.filter(|_| is_due(tried)).unwrap_or(home);
+    Some(Choice { next, home })
 }
 
 /// What a handle knows of the endpoints for its eventual reads.
@@ -116,15 +116,15 @@ impl EndpointLatency {
         let before = named.iter().position(|url| Some(url) == home.as_ref());
         let known: Vec<_> = all.iter().map(|(_, known)| *known).collect();
         let choice = choose(&known, before, *tried, now)?;
-        if choice.asked != choice.home {
+        if choice.next != choice.home {
             *tried = Some(now);
         }
-        if let Some((_, known)) = all.get_mut(choice.asked) {
-            known.asked = Some(now);
+        if let Some((_, known)) = all.get_mut(choice.next) {
+            known.requested_at = Some(now);
         }
         *endpoints = all;
         *home = named.get(choice.home).cloned();
-        named.get(choice.asked).map(String::as_str)
+        named.get(choice.next).map(String::as_str)
     }
 
     /// Notes the time of an answer. A long one says more about its bytes than about the way.
@@ -161,8 +161,8 @@ mod tests {
         (0..count).map(|at| format!("http://{at}")).collect()
     }
 
-    /// Reads one after the other, at this interval, from endpoints that take these times. Answers how
-    /// often each was asked.
+    /// Reads one after the other, at this interval, from endpoints that take these times. Returns the number of
+    /// requests to each endpoint.
     fn reads(
         endpoint_latency: &EndpointLatency,
         times: &[Option<u64>],
@@ -170,18 +170,18 @@ mod tests {
         count: usize,
     ) -> Vec<usize> {
         let named = urls(times.len());
-        let mut asked = vec![0; times.len()];
+        let mut requests = vec![0; times.len()];
         for _ in 0..count {
             let chosen = endpoint_latency.endpoint(&named, *now).unwrap().to_owned();
             let at = named.iter().position(|url| *url == chosen).unwrap();
-            asked[at] += 1;
+            requests[at] += 1;
             match times[at] {
                 Some(time) => endpoint_latency.took(&chosen, MS(time), 0),
                 None => endpoint_latency.failed(&chosen),
             }
             *now += MS(interval);
         }
-        asked
+        requests
     }
 
     proptest! {
@@ -194,17 +194,17 @@ mod tests {
             let (endpoint_latency, mut now) = (EndpointLatency::default(), Instant::now());
             let given: Vec<_> = times.iter().copied().map(Some).collect();
             let count = 500;
-            let asked = reads(&endpoint_latency, &given, (&mut now, interval), count);
+            let requests = reads(&endpoint_latency, &given, (&mut now, interval), count);
             let least = *times.iter().min().unwrap() as f64;
-            let near: usize = times.iter().zip(&asked)
+            let near: usize = times.iter().zip(&requests)
                 .filter(|(time, _)| FASTER * **time as f64 <= least)
-                .map(|(_, asked)| asked)
+                .map(|(_, requests)| requests)
                 .sum();
             let retries = count as u64 * interval / ENDPOINT_LATENCY_RETRY_MS + 1;
-            prop_assert!(near + times.len() + retries as usize >= count, "{times:?} {asked:?}");
+            prop_assert!(near + times.len() + retries as usize >= count, "{times:?} {requests:?}");
         }
 
-        /// An endpoint that fails is left at once, and asked again later, when it may be the nearest again.
+        /// The next read leaves an endpoint that failed; a later one tries it again, when it may be the nearest.
         #[test]
         fn one_that_fails_is_left_and_found_again(
             near in 1u64..100,
@@ -217,12 +217,12 @@ mod tests {
             };
             let all = others.len() + 1;
             reads(&endpoint_latency, &with(Some(near)), (&mut now, 1), 50);
-            let asked = reads(&endpoint_latency, &with(None), (&mut now, 1), 50);
-            prop_assert!(asked[0] <= 2, "{asked:?}");
+            let requests = reads(&endpoint_latency, &with(None), (&mut now, 1), 50);
+            prop_assert!(requests[0] <= 2, "{requests:?}");
             let round = (all as u64 + 1) * ENDPOINT_LATENCY_RETRY_MS;
             reads(&endpoint_latency, &with(Some(near)), (&mut now, round / 50), 100);
-            let asked = reads(&endpoint_latency, &with(Some(near)), (&mut now, 1), 50);
-            prop_assert!(asked[0] >= 48, "{asked:?}");
+            let requests = reads(&endpoint_latency, &with(Some(near)), (&mut now, 1), 50);
+            prop_assert!(requests[0] >= 48, "{requests:?}");
         }
 
         /// What is chosen is one of the endpoints, whatever is known.
@@ -232,19 +232,19 @@ mod tests {
             home in proptest::option::of(0usize..14),
         ) {
             let begun = Instant::now();
-            let known: Vec<_> = known.into_iter().map(|(mean_ms, failed, asked)| {
-                Known { mean_ms, failed, asked: asked.map(|ms| begun + MS(ms)) }
+            let known: Vec<_> = known.into_iter().map(|(mean_ms, failed, requested_at)| {
+                Known { mean_ms, failed, requested_at: requested_at.map(|ms| begun + MS(ms)) }
             }).collect();
             let choice = choose(&known, home, None, begun + MS(50_000));
             prop_assert_eq!(choice.is_some(), !known.is_empty());
-            if let Some(Choice { asked, home }) = choice {
-                prop_assert!(asked < known.len() && home < known.len());
+            if let Some(Choice { next, home }) = choice {
+                prop_assert!(next < known.len() && home < known.len());
             }
         }
     }
 
     #[test]
-    fn a_read_does_not_wait_for_one_that_is_being_asked_for_the_first_time() {
+    fn a_read_does_not_wait_for_the_first_answer_of_another_endpoint() {
         let (endpoint_latency, now, named) = (EndpointLatency::default(), Instant::now(), urls(3));
         assert_eq!(endpoint_latency.endpoint(&named, now), Some("http://0"));
         assert_eq!(endpoint_latency.endpoint(&named, now), Some("http://1"));

@@ -152,7 +152,7 @@ impl Exchange {
         ))
     }
 
-    /// Asks one URL after the other until one gives a grant, which gets this number. A refusal is
+    /// Requests a grant from one URL after the other until one gives it. The grant gets this number. A refusal is
     /// final: the client asks no other URL.
     pub(super) async fn once(&self, number: u64, patience: Patience) -> Result<Grant, Failure> {
         let deadline = patience.answered;
@@ -193,7 +193,7 @@ impl Exchange {
         patience: Patience,
     ) -> Result<Grant, Failure> {
         let deadline = patience.answered;
-        let asked = url;
+        let original = url;
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let uri: Uri = url.as_str().parse().map_err(|_| {
@@ -246,7 +246,7 @@ impl Exchange {
                 }
             }
         }
-        let why = format!("{} redirects more than {REDIRECTS_MAX} times", shown(asked));
+        let why = format!("{} redirects more than {REDIRECTS_MAX} times", shown(original));
         Err(Failure::Final(Error::corrupt(why)))
     }
 

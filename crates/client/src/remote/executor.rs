@@ -395,8 +395,8 @@ impl RequestExecutor {
             }
             return match collect(body, REMOTE_ANSWER_BYTES_MAX, deadline).await {
                 Ok(bytes) => {
-                    let told = head.headers.get(SEEN_HEADER).map(HeaderValue::as_bytes);
-                    let commit = told.and_then(Versionstamp::parse);
+                    let header = head.headers.get(SEEN_HEADER).map(HeaderValue::as_bytes);
+                    let commit = header.and_then(Versionstamp::parse);
                     if let (Some((seen, past)), Some(commit)) = (seen, commit) {
                         seen.note(past, commit);
                     }

@@ -55,7 +55,7 @@ struct State {
     place: Option<Versionstamp>,
     /// The buffered batch.
     next: Option<Batch>,
-    asked: Option<FeedReply>,
+    reply: Option<FeedReply>,
     failure: Option<Error>,
 }
 
@@ -86,7 +86,7 @@ impl Feeds {
     pub(super) fn next(&self, id: Id, reply: FeedReply) {
         let feed = self.0.lock().feeds.get(&id).cloned();
         let Some(feed) = feed else { return reply(Ok(None)) };
-        feed.state.lock().asked = Some(reply);
+        feed.state.lock().reply = Some(reply);
         feed.tell();
     }
 
@@ -139,13 +139,13 @@ pub(super) async fn opened(
 impl Feed {
     fn cancel(&self) {
         let mut state = self.state.lock();
-        let (task, asked) = (state.task.take(), state.asked.take());
+        let (task, reply) = (state.task.take(), state.reply.take());
         drop(state);
         if let Some(task) = task {
             task.abort();
         }
         self.opened.send_replace(true);
-        if let Some(reply) = asked {
+        if let Some(reply) = reply {
             reply(Ok(None));
         }
     }
@@ -153,7 +153,7 @@ impl Feed {
     /// Answers a waiting call, if there is a batch or an end.
     fn tell(&self) {
         let mut state = self.state.lock();
-        if state.asked.is_none() {
+        if state.reply.is_none() {
             return;
         }
         let answer = match (state.next.take(), &state.failure) {
@@ -161,10 +161,10 @@ impl Feed {
             (None, Some(failure)) => Err(failure.clone()),
             (None, None) => return,
         };
-        let asked = state.asked.take();
+        let reply = state.reply.take();
         drop(state);
         self.taken.notify_one();
-        if let Some(reply) = asked {
+        if let Some(reply) = reply {
             reply(answer);
         }
     }

@@ -183,7 +183,7 @@ impl Client {
         let (executor, frame, limits) = (self.executor(), frame.to_vec(), limits.clone());
         let opening = self.feeds.opening();
         let mut turn = command.is(CommandFlag::AfterWrites).then(|| self.order.turn(None));
-        let asked = async move {
+        let request = async move {
             let executor = match &mut turn {
                 Some(turn) => turn.come(executor).await?,
                 None => executor,
@@ -194,11 +194,11 @@ impl Client {
         self.runtime.spawn(async move {
             // Dropping the request resets its HTTP/2 stream or closes its connection.
             reply(match cancel {
-                None => asked.await,
+                None => request.await,
                 Some(cancel) => tokio::select! {
                     biased;
                     () = cancel.raised() => Err(Error::closed()),
-                    answer = asked => answer,
+                    answer = request => answer,
                 },
             });
         });
@@ -319,8 +319,8 @@ impl Client {
     }
 
     /// Sets the receiver of locks that a listener loses, by the numbers of their deliveries.
-    pub fn on_lock_lost(&self, listener: Id, told: LockLost) {
-        self.consumers.on_lock_lost(listener, told);
+    pub fn on_lock_lost(&self, listener: Id, on_lost: LockLost) {
+        self.consumers.on_lock_lost(listener, on_lost);
     }
 
     /// Ends a delivery that a commit has acknowledged.

@@ -78,15 +78,15 @@ pub(super) async fn carry_out(
         unit.for_each(|at| put(at, Err(error.clone())));
     }
     let requests = Arc::new(requests);
-    let mut asked = JoinSet::new();
+    let mut in_flight = JoinSet::new();
     for pack in packs {
         let (executor, requests) = (executor.clone(), requests.clone());
-        asked.spawn(async move {
+        in_flight.spawn(async move {
             let answers = ask(&executor, &requests, &pack, dialect).await;
             (pack.places, answers)
         });
     }
-    while let Some(answered) = asked.join_next().await {
+    while let Some(answered) = in_flight.join_next().await {
         let Ok((places, answers)) = answered else { continue };
         match answers {
             Ok(pages) => places.into_iter().zip(pages).for_each(|(at, page)| put(at, Ok(page))),
@@ -149,7 +149,7 @@ fn add(
     if places.len() > ranges_max || rows > rows_max {
         return Err(Error::unsupported(format!(
             "This server answers at most {ranges_max} keys and {rows_max} entries \
-             from one state: {} keys and {rows} entries asked for. Ask for less at a time",
+             from one state: {} keys and {rows} entries requested. Request less at a time",
             places.len()
         )));
     }
@@ -170,8 +170,8 @@ async fn ask(
     pack: &Pack,
     dialect: Dialect,
 ) -> Result<Vec<Page>> {
-    let asked = pack.places.iter().filter_map(|at| requests.get(*at));
-    let ranges: Vec<Range> = asked.map(|request| request.range.clone()).collect();
+    let packed = pack.places.iter().filter_map(|at| requests.get(*at));
+    let ranges: Vec<Range> = packed.map(|request| request.range.clone()).collect();
     if dialect.frames {
         return ask_in_frames(executor, &ranges, pack.eventual).await;
     }
@@ -229,7 +229,7 @@ fn pages(frame: Vec<u8>, ranges: &[Range]) -> Result<Vec<Page>, AnswerError> {
     Ok(places.into_iter().map(|place| Page::Frame(frame.clone(), place.bytes)).collect())
 }
 
-const WRONG_ENTRIES: &str = "more entries than asked for, out of order, or of other keys";
+const WRONG_ENTRIES: &str = "more entries than requested, out of order, or of other keys";
 
 fn decode(
     grant: &Grant,
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_filled_up_to_the_server_s_bounds() {
+    fn http_requests_are_filled_up_to_the_server_s_bounds() {
         let points: Vec<_> = (0..25).map(|_| point(b'a', false, false)).collect();
         let sizes: Vec<_> = places(&points).iter().map(Vec::len).collect();
         assert_eq!(sizes, [10, 10, 5]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_one_snapshot_share_a_question() {
+    fn requests_of_one_snapshot_share_a_http_request() {
         let mut requests: Vec<_> = (0..7).map(|_| point(b'a', false, false)).collect();
         requests.push(point(b'b', false, false));
         requests.extend((0..4).map(|_| point(b'b', false, true)));

@@ -99,7 +99,7 @@ impl Waits {
         };
         let third = executor.timeout.as_millis() / 3;
         let wait_ms = u32::try_from(third).unwrap_or(u32::MAX).clamp(1, RECEIVE_POLL_MS_MAX);
-        let asked = Poll {
+        let poll = Poll {
             queue: options.queue,
             lock_ms: options.lock_ms,
             number: id,
@@ -108,7 +108,7 @@ impl Waits {
         let needs = Needs { extension: QUEUES, what: "receiving from queues" };
         let http_request = HttpRequest {
             waits: !once,
-            ..HttpRequest::extension(RECEIVE, RetrySafety::Idempotent, write_poll(&asked), needs)
+            ..HttpRequest::extension(RECEIVE, RetrySafety::Idempotent, write_poll(&poll), needs)
         };
         let mut tries = 0;
         loop {

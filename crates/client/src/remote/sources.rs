@@ -1,7 +1,7 @@
 //! The URLs of one database, each on a server that answers its metadata exchanges.
 //!
 //! Duty: choose the URL for the next metadata exchange, and decide when to try another one.
-//! Invariant: a round begins with the URL that answered last. A URL is not asked before its
+//! Invariant: a round begins with the URL that answered last. No request goes to a URL before its
 //! `Retry-After` is over, if there are others.
 //! Never: an unencrypted URL beside an encrypted one: the token would leave the encryption.
 
@@ -23,7 +23,7 @@ pub(super) struct Sources {
 struct State {
     /// The URL that answered last; before any answer the first one.
     answered: usize,
-    /// Until when each URL is not asked.
+    /// Until when each URL gets no request.
     rests: Vec<Option<Instant>>,
 }
 
@@ -67,7 +67,7 @@ impl Sources {
         self.state.lock().answered = at;
     }
 
-    /// Records that this URL is not to be asked before that time.
+    /// Records that this URL gets no request before that time.
     pub(super) fn rest(&self, at: usize, until: Instant) {
         if let Some(rest) = self.state.lock().rests.get_mut(at) {
             *rest = Some(until);

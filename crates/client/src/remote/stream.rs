@@ -3,8 +3,7 @@
 //!
 //! Invariant: the next message is read once the follower has taken the one before. So a slow
 //! follower holds up the server and costs no memory, and its pauses do not count as the server's
-//! silence. The follower is notified of every end that it has not
-//! caused.
+//! silence. The follower is notified of every end that it has not caused.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,7 +62,7 @@ pub(super) trait Follower: Send + Sync + 'static {
     /// The server has answered, but gives no stream at present.
     fn refused(&self) {}
 
-    /// A stream has ended, or there is none, for this reason; another one is asked for.
+    /// A stream has ended, or there is none, for this reason; the next one is requested.
     fn ended(&self, _why: &str) {}
 
     /// Whether to ask for no other stream.

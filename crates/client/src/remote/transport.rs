@@ -200,9 +200,9 @@ impl Transport {
             let soon = deadline.min(now + wait);
             let trial = Patience { connected: patience.connected.min(soon), answered: soon };
             let way = &mut Way::default();
-            let asked = send(&self.two, uri, headers.clone(), body.clone(), trial, way).await;
+            let response = send(&self.two, uri, headers.clone(), body.clone(), trial, way).await;
             late = Instant::now() >= soon;
-            match asked {
+            match response {
                 Ok(answer) => {
                     self.speaks_two_too(authority);
                     return Ok(answer);
@@ -346,9 +346,9 @@ async fn request(
     let agent = concat!("openkv/", env!("CARGO_PKG_VERSION"));
     request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
     *way = Way(Some(capture_connection(&mut request)));
-    let mut asked = pin!(client.request(request));
-    let answer = match until(connected.min(answered), asked.as_mut()).await {
-        Err(_) if way.is_taken() => until(answered, asked).await,
+    let mut response = pin!(client.request(request));
+    let answer = match until(connected.min(answered), response.as_mut()).await {
+        Err(_) if way.is_taken() => until(answered, response).await,
         answer => answer,
     };
     match answer {

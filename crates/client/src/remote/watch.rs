@@ -54,7 +54,7 @@ struct State {
     in_frames: bool,
     /// Messages have arrived since the last report.
     arrived: bool,
-    asked: Option<WatchReply>,
+    reply: Option<WatchReply>,
     failure: Option<Error>,
 }
 
@@ -89,7 +89,7 @@ impl Watches {
         let Some(watch) = watch else { return reply(Ok(None)) };
         {
             let mut state = watch.state.lock();
-            state.asked = Some(reply);
+            state.reply = Some(reply);
             if state.task.is_none() {
                 let follow = follow(executor.clone(), watch.clone());
                 state.task = Some(runtime.spawn(follow).abort_handle());
@@ -117,12 +117,12 @@ impl Drop for Watches {
 impl Watch {
     fn cancel(&self) {
         let mut state = self.state.lock();
-        let (task, asked) = (state.task.take(), state.asked.take());
+        let (task, reply) = (state.task.take(), state.reply.take());
         drop(state);
         if let Some(task) = task {
             task.abort();
         }
-        if let Some(reply) = asked {
+        if let Some(reply) = reply {
             reply(Ok(None));
         }
     }
@@ -135,7 +135,7 @@ impl Watch {
             (None, Some(newest)) => {
                 let stamps = state.stamps();
                 let is_unreported = state.reported != stamps || self.raw && state.arrived;
-                if !is_unreported || state.asked.is_none() {
+                if !is_unreported || state.reply.is_none() {
                     return;
                 }
                 let newest = newest.clone();
@@ -145,9 +145,9 @@ impl Watch {
             }
             (None, None) => return,
         };
-        let asked = state.asked.take();
+        let reply = state.reply.take();
         drop(state);
-        if let Some(reply) = asked {
+        if let Some(reply) = reply {
             reply(answer);
         }
     }

@@ -73,11 +73,11 @@ pub(super) async fn carry_out(
         }
     }
     let lines = lines(good);
-    let mut asked = JoinSet::new();
+    let mut in_flight = JoinSet::new();
     if frames {
         for (retry, requests) in groups(lines) {
             let (executor, limits) = (executor.clone(), limits.clone());
-            asked.spawn(async move {
+            in_flight.spawn(async move {
                 let mut done = Vec::new();
                 for request in requests {
                     done.extend(commit_all(&executor, retry, request, &limits).await);
@@ -88,7 +88,7 @@ pub(super) async fn carry_out(
     } else {
         for line in lines {
             let executor = executor.clone();
-            asked.spawn(async move {
+            in_flight.spawn(async move {
                 let mut done = Vec::with_capacity(line.len());
                 for (at, Framed { write, .. }) in line {
                     let decided = commit(&executor, write).await;
@@ -98,7 +98,7 @@ pub(super) async fn carry_out(
             });
         }
     }
-    while let Some(done) = asked.join_next().await {
+    while let Some(done) = in_flight.join_next().await {
         // A line that panics leaves only its own writes unanswered.
         for (at, decision) in done.unwrap_or_default() {
             if let Some(place) = decisions.get_mut(at) {

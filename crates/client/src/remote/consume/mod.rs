@@ -41,7 +41,7 @@ struct Consumer {
     deliver: Deliver,
     state: Mutex<State>,
     end: Mutex<Option<ListenerEnd>>,
-    /// Told of locks that are lost.
+    /// Notified of each lock that is lost.
     lock_lost: Mutex<Option<LockLost>>,
     /// Notified when a stream is opened.
     opened: Notify,
@@ -126,7 +126,7 @@ impl Consumer {
         Duration::from_millis(self.options.lock_ms.unsigned_abs() / 3)
     }
 
-    /// The credits of a new stream, which is about to be asked for.
+    /// The credits with which the next stream is requested.
     fn begin(&self) -> u32 {
         let mut state = self.state.lock();
         let free = self.concurrency.saturating_sub(state.held.len() as u32);
@@ -289,9 +289,9 @@ impl Consumers {
         }
     }
 
-    pub(super) fn on_lock_lost(&self, id: Id, told: LockLost) {
+    pub(super) fn on_lock_lost(&self, id: Id, on_lost: LockLost) {
         if let Some(consumer) = self.get(id) {
-            *consumer.lock_lost.lock() = Some(told);
+            *consumer.lock_lost.lock() = Some(on_lost);
         }
     }
 

@@ -157,9 +157,9 @@ impl Consumer {
             }
         }
         drop(state);
-        let told = self.lock_lost.lock().clone();
-        if let Some(told) = told {
-            lost.into_iter().for_each(|number| told(number));
+        let on_lost = self.lock_lost.lock().clone();
+        if let Some(on_lost) = on_lost {
+            lost.into_iter().for_each(|number| on_lost(number));
         }
     }
 

@@ -23,7 +23,7 @@ const LEAVE: Duration = Duration::from_millis(LEAVE_MS_MAX);
 
 impl Follower for Consumer {
     fn request(&self, _: &Credentials, _: &Grant) -> Result<StreamRequest> {
-        let asked = Consume {
+        let request = Consume {
             queue: self.options.queue.clone(),
             lock_ms: self.options.lock_ms,
             concurrency: self.concurrency,
@@ -33,7 +33,7 @@ impl Follower for Consumer {
             headers: HeaderMap::new(),
             of_source: false,
             path: CONSUME,
-            body: Bytes::from(write_consume(&asked)),
+            body: Bytes::from(write_consume(&request)),
             needs: Some(Needs { extension: QUEUES, what: "listening to queues" }),
             frame_bytes_max: CONSUME_FRAME_BYTES_MAX,
             silence_ms_max: WATCH_SILENCE_MS_MAX,
