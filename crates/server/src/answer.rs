@@ -216,7 +216,7 @@ impl Refusal {
     }
 
     /// The same refusal with its text in other words.
-    pub(super) fn told(self, words: impl FnOnce(&str) -> String) -> Self {
+    pub(super) fn reworded(self, words: impl FnOnce(&str) -> String) -> Self {
         Self { text: words(&self.text), ..self }
     }
 

@@ -376,7 +376,7 @@ pub(super) async fn connection(
         Some(ended) => ended,
         None => {
             serve.as_mut().graceful_shutdown();
-            // The client is told to close. If it does not, the connection ends once no request
+            // The server has announced the close. If it does not, the connection ends once no request
             // runs.
             loop {
                 match timeout(FAREWELL_MAX, serve.as_mut()).await {

@@ -260,11 +260,11 @@ impl Database {
             return Ok(self.known_leader());
         }
         let database = self.clone();
-        let asked = tokio::task::spawn_blocking(move || match &database.location {
+        let lookup = tokio::task::spawn_blocking(move || match &database.location {
             Location::File { .. } | Location::Replica { .. } => Ok(None),
             Location::Shared { members, name } => members.leader(name),
         });
-        asked.await.map_err(|_| Error::internal("asking for the leader ended by a panic"))?
+        lookup.await.map_err(|_| Error::internal("asking for the leader ended by a panic"))?
     }
 
     /// Fails for a quota that this kind of database cannot have.

@@ -45,7 +45,7 @@ enum FeedRequest {
     Ended,
 }
 
-enum Told {
+enum FeedEvent {
     Batch(Batch),
     Gap(u64),
 }
@@ -54,7 +54,7 @@ enum Told {
 pub(super) struct Following<F> {
     store: Arc<Store>,
     id: Id,
-    asked: FeedRequest,
+    request: FeedRequest,
     /// The commit up to which the client has every change.
     position: u64,
     form: F,
@@ -86,8 +86,8 @@ impl<F: Form> Following<F> {
         let opened = Pending::of(|reply| {
             id = store.feed(range, since, Some(claim.clone()), BUSY, reply);
         });
-        let asked = FeedRequest::Opening(opened.or_closed());
-        Self { store, id, asked, position: 0, form, claim, _place: place }
+        let request = FeedRequest::Opening(opened.or_closed());
+        Self { store, id, request, position: 0, form, claim, _place: place }
     }
 
     fn ask(&self) -> Pending<Option<Batch>> {
@@ -95,28 +95,28 @@ impl<F: Form> Following<F> {
     }
 
     /// The next batch. The first has no changes and carries the position of the new feed.
-    async fn told(&mut self) -> Result<Option<Told>> {
-        if let FeedRequest::Nothing = self.asked {
-            self.asked = FeedRequest::Batch(self.ask());
+    async fn next_event(&mut self) -> Result<Option<FeedEvent>> {
+        if let FeedRequest::Nothing = self.request {
+            self.request = FeedRequest::Batch(self.ask());
         }
-        let answer = match &mut self.asked {
-            FeedRequest::Opening(place) => {
-                place.await.map(|version| Some(Told::Batch(Batch { changes: Vec::new(), version })))
-            }
-            FeedRequest::Batch(batch) => batch.await.map(|batch| batch.map(Told::Batch)),
+        let answer = match &mut self.request {
+            FeedRequest::Opening(place) => place
+                .await
+                .map(|version| Some(FeedEvent::Batch(Batch { changes: Vec::new(), version }))),
+            FeedRequest::Batch(batch) => batch.await.map(|batch| batch.map(FeedEvent::Batch)),
             FeedRequest::Gap(place) => {
                 let version = place.await;
-                self.asked = FeedRequest::Ended;
-                return version.map(|version| Some(Told::Gap(version)));
+                self.request = FeedRequest::Ended;
+                return version.map(|version| Some(FeedEvent::Gap(version)));
             }
             FeedRequest::Nothing | FeedRequest::Ended => Ok(None),
         };
         if F::TELLS_GAPS && answer.as_ref().is_err_and(|error| error.kind() == Kind::FeedGap) {
-            self.asked = FeedRequest::Gap(position(&self.store).or_closed());
-            return Box::pin(self.told()).await;
+            self.request = FeedRequest::Gap(position(&self.store).or_closed());
+            return Box::pin(self.next_event()).await;
         }
         let goes_on = matches!(answer, Ok(Some(_))) || self.claim.has_lacked();
-        self.asked = if goes_on { FeedRequest::Nothing } else { FeedRequest::Ended };
+        self.request = if goes_on { FeedRequest::Nothing } else { FeedRequest::Ended };
         answer
     }
 
@@ -125,13 +125,13 @@ impl<F: Form> Following<F> {
         self.store.feed_position(self.id)
     }
 
-    fn piece(&mut self, told: &Told) -> Result<Bytes> {
-        let piece = match told {
-            Told::Batch(batch) => {
+    fn piece(&mut self, event: &FeedEvent) -> Result<Bytes> {
+        let piece = match event {
+            FeedEvent::Batch(batch) => {
                 self.position = batch.version;
                 self.form.batch(batch.version, &batch.changes)
             }
-            Told::Gap(version) => self.form.gap(*version),
+            FeedEvent::Gap(version) => self.form.gap(*version),
         };
         piece.map(|piece| self.claim.bytes(piece))
     }
@@ -139,12 +139,12 @@ impl<F: Form> Following<F> {
 
 impl<F: Form> Source for Following<F> {
     async fn next(&mut self) -> Option<Bytes> {
-        let answer = attempt!(self.claim, self.told().await).ok()?;
-        let piece = answer.and_then(|told| told.map(|told| self.piece(&told)).transpose());
+        let answer = attempt!(self.claim, self.next_event().await).ok()?;
+        let piece = answer.and_then(|event| event.map(|event| self.piece(&event)).transpose());
         self.claim.shrink(0);
         piece.unwrap_or_else(|error| {
             tracing::debug!(%error, "a feed ended");
-            self.asked = FeedRequest::Ended;
+            self.request = FeedRequest::Ended;
             self.form.end(&error)
         })
     }
@@ -153,8 +153,8 @@ impl<F: Form> Source for Following<F> {
     /// there.
     fn alive(&mut self) -> Bytes {
         let moved = self.idle_at().filter(|at| *at > self.position);
-        let place =
-            moved.map(|version| self.piece(&Told::Batch(Batch { changes: Vec::new(), version })));
+        let place = moved
+            .map(|version| self.piece(&FeedEvent::Batch(Batch { changes: Vec::new(), version })));
         place.and_then(Result::ok).unwrap_or_else(|| self.form.alive())
     }
 }

@@ -285,19 +285,19 @@ mod tests {
     }
 
     #[test]
-    fn another_leader_is_told_once_and_asked_for_at_any_time() {
+    fn another_leader_is_reported_once_and_known_at_any_time() {
         let (member, fake) = member();
         let lead = |leader: &str| fake.0.lock().leaders = vec![("shop".into(), leader.into())];
-        let told = || member.poll().unwrap().led_by_others;
+        let led_by_others = || member.poll().unwrap().led_by_others;
         lead(OWN);
-        assert!(told().is_empty() && member.known_leader("shop").is_none());
+        assert!(led_by_others().is_empty() && member.known_leader("shop").is_none());
         lead("https://b.example");
         assert!(member.known_leader("shop").is_none());
         assert_eq!(member.leader("shop"), Ok(Some("https://b.example".into())));
         assert_eq!(member.known_leader("shop"), Some("https://b.example".into()));
         lead("https://c.example");
-        assert_eq!(told(), ["shop"]);
-        assert!(told().is_empty());
+        assert_eq!(led_by_others(), ["shop"]);
+        assert!(led_by_others().is_empty());
         fake.0.lock().leaders.clear();
         assert_eq!(member.leader("shop"), Ok(None));
         assert!(member.known_leader("shop").is_none());

@@ -72,8 +72,8 @@ mod tests {
         assert_eq!(bucket.take(10, at(5000)), Err(1));
         assert_eq!(bucket.take(10, at(5200)), Ok(()));
         // More calls than the clock has ticks.
-        let asked = (0..=4000).map(|quarter| at(5200) + Duration::from_micros(quarter * 250));
-        assert_eq!(asked.filter(|at| bucket.take(10, *at).is_ok()).count(), 10);
+        let calls = (0..=4000).map(|quarter| at(5200) + Duration::from_micros(quarter * 250));
+        assert_eq!(calls.filter(|at| bucket.take(10, *at).is_ok()).count(), 10);
         assert_eq!(Bucket::default().take(0, at(0)), Err(60));
         // A group of a hundred is ten seconds' worth.
         let mut bucket = Bucket::default();

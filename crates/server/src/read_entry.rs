@@ -30,7 +30,7 @@ pub(super) async fn admitted(
 }
 
 /// The database whose metadata a request asks for; `None` on a server with databases of its own.
-pub(super) async fn asked(
+pub(super) async fn requested_database(
     serving: &Serving,
     head: &Parts,
 ) -> Result<Option<(Arc<Database>, Arc<Primary>)>, Refusal> {

@@ -23,11 +23,11 @@ use super::database::{Database, Description};
 use super::location::{Location, remove_file};
 use super::memory::ServerMemory;
 use super::options::{Quotas, replica_target};
-use super::read_server::{Http, Primary, Questions, Unanswered};
+use super::read_server::{Http, Primary, PrimaryClient, Unanswered};
 use super::records::is_name;
 use super::registry::{is_served, lock};
 use openkv_core::model::{
-    Advertised, Error, READ_SERVER_ASKED_MAX, READ_SERVER_CATALOG_MS, READ_SERVER_COPIES_MAX,
+    Advertised, Error, READ_SERVER_CATALOG_MS, READ_SERVER_COPIES_MAX, READ_SERVER_REQUESTS_MAX,
     Result,
 };
 use openkv_wire::connect::versions::Version;
@@ -41,11 +41,11 @@ pub(super) struct PrimaryFolder {
     folder: PathBuf,
     advertised: Option<Advertised>,
     lock: File,
-    questions: Questions,
+    client: PrimaryClient,
     http: Arc<Http>,
     memory: ServerMemory,
     copies: Mutex<BTreeMap<String, Kept>>,
-    /// Held by questions about unknown names.
+    /// Held by requests about unknown names.
     asking: Semaphore,
     /// Held while a replica is opened, so that their number stays within its bound.
     opening: Turn<()>,
@@ -87,7 +87,7 @@ impl PrimaryFolder {
         }
         let http = Arc::new(Http::new()?);
         Ok(Arc::new(Self {
-            questions: Questions::new(http.clone(), &url),
+            client: PrimaryClient::new(http.clone(), &url),
             url,
             token: token.to_owned(),
             folder,
@@ -96,7 +96,7 @@ impl PrimaryFolder {
             http,
             memory,
             copies: Mutex::default(),
-            asking: Semaphore::new(READ_SERVER_ASKED_MAX),
+            asking: Semaphore::new(READ_SERVER_REQUESTS_MAX),
             opening: Turn::default(),
         }))
     }
@@ -111,7 +111,7 @@ impl PrimaryFolder {
     /// # Errors
     /// `Denied` for a token that is not its admin's, `Invalid` for a server without a folder, `Unavailable`.
     pub(super) async fn check(&self) -> Result<()> {
-        match self.questions.catalog(&self.token).await {
+        match self.client.catalog(&self.token).await {
             Ok(_) => Ok(()),
             Err(Unanswered::Refused) => Err(Error::denied(format!(
                 "replicaToken is not the admin token of the server at {}: a read server of a whole folder needs \
@@ -137,7 +137,7 @@ impl PrimaryFolder {
         self.copies.lock().values().map(|kept| kept.database.clone()).collect()
     }
 
-    /// The database of this name. If it is unknown here, the primary is asked.
+    /// The database of this name. A name that is unknown here is looked up at the primary.
     ///
     /// # Errors
     /// That of an unknown token if the primary has no such database; `Unavailable`.
@@ -154,10 +154,10 @@ impl PrimaryFolder {
             return Ok(known);
         }
         let url = self.url.join(name).map_err(|error| Error::internal(error.to_string()))?;
-        let questions = Questions::new(self.http.clone(), &url);
-        let metadata = questions.metadata(&self.token, &Version::ALL, true).await?;
+        let client = PrimaryClient::new(self.http.clone(), &url);
+        let metadata = client.metadata(&self.token, &Version::ALL, true).await?;
         let id = metadata.database;
-        let primary = Primary::unopened(&url, questions, &metadata)?;
+        let primary = Primary::unopened(&url, client, &metadata)?;
         let database = Database::new(Description {
             name: name.to_owned(),
             id,
@@ -170,7 +170,7 @@ impl PrimaryFolder {
             quotas: Quotas::default(),
             memory: self.memory.share(),
         });
-        // Another request may have asked the same meanwhile.
+        // Another request may have opened it meanwhile.
         let mut copies = self.copies.lock();
         let kept = copies.entry(name.to_owned()).or_insert_with(|| {
             tokio::spawn(Primary::check_streams(Arc::downgrade(&primary)));
@@ -260,7 +260,7 @@ impl PrimaryFolder {
     /// follows all that it can if it is advertised, since clients find it only where it follows.
     pub(super) async fn keep_up(self: Arc<Self>) {
         loop {
-            match self.questions.catalog(&self.token).await {
+            match self.client.catalog(&self.token).await {
                 Ok(catalog) => {
                     self.remove_dropped(&catalog.dropped).await;
                     if self.advertised.is_some() {

@@ -176,7 +176,7 @@ mod tests {
 
     /// The rights of a later format were read before its number, and the catalog counted as damaged.
     #[test]
-    fn a_later_format_is_told_by_its_number() {
+    fn a_later_format_is_recognized_by_its_number() {
         let text = r#"{ "format": 4, "databases": [{ "tokens": [{ "rights": "other" }] }] }"#;
         let error = read_page(text.as_bytes(), "it").err().unwrap();
         assert!(error.message().contains("update openkv"), "{error}");

@@ -120,7 +120,7 @@ mod tests {
         exact: Option<bool>,
     }
 
-    // "expected u64" told a caller of HTTP about Rust.
+    // "expected u64" names a type of Rust to a caller of HTTP.
     #[test]
     fn what_was_expected_is_said_in_the_words_of_json() {
         let message =

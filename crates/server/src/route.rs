@@ -293,7 +293,7 @@ async fn data_answer(
             return watch::watch(&client, &body, claim).await;
         }
     };
-    Ok(seen::told(database, &head.headers, answer?).await)
+    Ok(seen::with_last_commit(database, &head.headers, answer?).await)
 }
 
 async fn extension(State(serving): State<Arc<Serving>>, request: Request) -> Response {
@@ -372,7 +372,7 @@ async fn metadata_answer(
     }
     only(head, &[Method::POST])?;
     unencoded(head)?;
-    if let Some(known) = read_entry::asked(serving, head).await? {
+    if let Some(known) = read_entry::requested_database(serving, head).await? {
         *permit = Some(known.0.memory.permit(head).await?);
         let body = read(body, METADATA_BYTES_MAX).await?;
         return read_entry::metadata(serving, known, head, &body).await;

@@ -1,7 +1,7 @@
-//! Tells clients with a replica which commits an answer can depend on.
+//! The last commit that an answer can depend on, for clients with a replica.
 //!
 //! Many answers have no versionstamp: no entry, a count, a failed check. The commit is read once the
-//! request is carried out, so it is not older than the state that the answer is about.
+//! request has been executed, so it is not older than the state that the answer is about.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::pending::Pending;
 use openkv_core::model::{Result, Versionstamp};
 use openkv_wire::protocol::extension::SEEN_HEADER;
 
-/// Puts the last commit into the head of an answer, if the client has asked for it.
-pub(super) async fn told(
+/// Puts the last commit into the head of an answer, if the head of the request has the header for it.
+pub(super) async fn with_last_commit(
     database: &Arc<Database>,
-    asked: &HeaderMap,
+    request_headers: &HeaderMap,
     mut answer: Answer,
 ) -> Answer {
-    if !asked.contains_key(SEEN_HEADER) {
+    if !request_headers.contains_key(SEEN_HEADER) {
         return answer;
     }
     match newest(database).await {

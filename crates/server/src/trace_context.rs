@@ -94,11 +94,11 @@ mod tests {
             ..WriteParts::default()
         };
         carry(&headers, &mut parts);
-        let carried = &parts.messages[0].value;
-        assert_eq!(header_of(carried, &TRACEPARENT).as_deref(), Some(GOOD));
-        assert_eq!(header_of(carried, &TRACESTATE).as_deref(), Some("vendor=1"));
-        assert_eq!(split(carried).1, b"\x01");
-        assert_eq!(parts.patches[0].offset, 3 + carried.len() - 1);
+        let value = &parts.messages[0].value;
+        assert_eq!(header_of(value, &TRACEPARENT).as_deref(), Some(GOOD));
+        assert_eq!(header_of(value, &TRACESTATE).as_deref(), Some("vendor=1"));
+        assert_eq!(split(value).1, b"\x01");
+        assert_eq!(parts.patches[0].offset, 3 + value.len() - 1);
         assert_eq!(parts.patches[1].offset, 3);
     }
 

@@ -61,7 +61,7 @@ pub(super) struct Watching<F> {
     store: Arc<Store>,
     id: Id,
     keys: Vec<Key>,
-    asked: Option<Pending<State>>,
+    pending: Option<Pending<State>>,
     /// An error has been sent: the stream ends.
     ended: bool,
     form: F,
@@ -87,9 +87,9 @@ impl<F: Form> Source for Watching<F> {
             return None;
         }
         let answer = attempt!(self.claim, {
-            let asked = self.asked.get_or_insert_with(|| ask(&self.store, self.id));
-            let answer = asked.await;
-            self.asked = None;
+            let pending = self.pending.get_or_insert_with(|| ask(&self.store, self.id));
+            let answer = pending.await;
+            self.pending = None;
             answer
         })
         .ok()?;
@@ -146,7 +146,7 @@ impl<F: Form> Watching<F> {
         let store = store_of(database).await?;
         let claim = database.memory.claim(F::BYTES_MAX);
         let id = store.watch(keys.clone(), raw, Some(claim.clone()));
-        let (asked, ended, _place) = (None, false, place);
-        Ok(Self { store, id, keys, asked, ended, form, claim, _keys, _place })
+        let (pending, ended, _place) = (None, false, place);
+        Ok(Self { store, id, keys, pending, ended, form, claim, _keys, _place })
     }
 }

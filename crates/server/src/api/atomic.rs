@@ -173,9 +173,9 @@ pub(super) struct MessageOutcome {
     responses((status = 200, description = "Done, or refused by a check.", body = Outcome)))]
 pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let (form, asked) = json_body::<AtomicBody>(&client, &head, body).await?;
+    let (form, operation) = json_body::<AtomicBody>(&client, &head, body).await?;
     let (mut parts, mut uuids) = (WriteParts::default(), Uuids::new()?);
-    for (at, Object(check)) in asked.checks.iter().enumerate() {
+    for (at, Object(check)) in operation.checks.iter().enumerate() {
         let key = key_in(&format!("checks[{at}].key"), &check.key)?;
         let expected = check.versionstamp.as_ref().map(|text| {
             Versionstamp::parse(text.as_bytes()).ok_or_else(|| {
@@ -189,7 +189,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
         });
         parts.checks.push(Check { key, expected: expected.transpose()? });
     }
-    for (at, Object(mutation)) in asked.mutations.into_iter().enumerate() {
+    for (at, Object(mutation)) in operation.mutations.into_iter().enumerate() {
         push((&mut parts, &mut uuids), mutation, form, at)?;
     }
     trace_context::carry(&head.headers, &mut parts);
@@ -213,27 +213,27 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
 /// Appends one mutation to a write.
 fn push(
     (parts, uuids): (&mut WriteParts, &mut Uuids),
-    asked: MutationBody,
+    mutation: MutationBody,
     form: Form,
     at: usize,
 ) -> Result<(), Problem> {
     let refused = |what: &str| Problem::bad_request(format!("mutations[{at}]{what}"));
-    let raw = || asked.value.as_deref().ok_or_else(|| refused(".value is missing"));
+    let raw = || mutation.value.as_deref().ok_or_else(|| refused(".value is missing"));
     let count = parts.mutations.len();
-    let expiry = expiry(&format!("mutations[{at}].expireIn"), asked.expire_in.map(|Ms(ms)| ms))?;
-    let is_message = asked.kind == MutationType::Enqueue;
-    if !is_message && asked.names_message() {
+    let expiry = expiry(&format!("mutations[{at}].expireIn"), mutation.expire_in.map(|Ms(ms)| ms))?;
+    let is_message = mutation.kind == MutationType::Enqueue;
+    if !is_message && mutation.names_message() {
         return Err(refused(": queue and the options of a message are for the type enqueue"));
     }
-    if is_message && asked.key.is_some() {
+    if is_message && mutation.key.is_some() {
         return Err(refused(": a message has no key"));
     }
-    let accepts_expiry = !is_message && asked.kind != MutationType::Delete;
+    let accepts_expiry = !is_message && mutation.kind != MutationType::Delete;
     if expiry.is_some() && !accepts_expiry {
         return Err(refused(": expireIn is for types that store a value"));
     }
     let key = |uuids: &mut Uuids| {
-        let raw = asked.key.as_deref().ok_or_else(|| refused(".key is missing"))?;
+        let raw = mutation.key.as_deref().ok_or_else(|| refused(".key is missing"))?;
         uuids.key(&format!("mutations[{at}].key"), raw, Target::Key(count))
     };
     let plain_key = |uuids: &mut Uuids| {
@@ -244,7 +244,7 @@ fn push(
         }
     };
     let value_bytes_max = Limits::wide().value_bytes_max;
-    match asked.kind {
+    match mutation.kind {
         MutationType::Set => {
             let WrittenKey { key, suffixed, patches } = key(uuids)?;
             parts.patches.extend(patches);
@@ -254,7 +254,7 @@ fn push(
         }
         MutationType::Delete => parts.mutations.push(Mutation::Delete { key: plain_key(uuids)? }),
         MutationType::Sum | MutationType::Min | MutationType::Max => {
-            let op = match asked.kind {
+            let op = match mutation.kind {
                 MutationType::Min => Arith::Min,
                 MutationType::Max => Arith::Max,
                 _ => Arith::Sum,
@@ -278,7 +278,7 @@ fn push(
             });
         }
         MutationType::Append | MutationType::Prepend => {
-            let front = asked.kind == MutationType::Prepend;
+            let front = mutation.kind == MutationType::Prepend;
             let (items, patches) = uuids.value(form, raw()?, Target::Value(count))?;
             let EncodedValue { encoding, bytes: items } = items;
             if encoding != Encoding::Cbor || cbor::plain_items(&cbor::unpacked(&items)).is_none() {
@@ -294,7 +294,8 @@ fn push(
                 parts.patches.extend(patches);
                 value
             });
-            let message = message(asked, value).map_err(|fault| refused(&format!(".{fault}")))?;
+            let message =
+                message(mutation, value).map_err(|fault| refused(&format!(".{fault}")))?;
             // The places of UUIDs count from the start of the message.
             let context_len = message.value.len() - value_of(&message.value).len();
             let own = parts.patches.iter_mut().filter(|patch| patch.target == target);
@@ -306,21 +307,24 @@ fn push(
 }
 
 /// The message of a mutation that has a value.
-fn message(asked: MutationBody, stored: Result<EncodedValue, Problem>) -> Result<Message, String> {
-    let MutationBody { value, queue, delay, at, priority, deduplication_key, .. } = asked;
+fn message(
+    mutation: MutationBody,
+    stored: Result<EncodedValue, Problem>,
+) -> Result<Message, String> {
+    let MutationBody { value, queue, delay, at, priority, deduplication_key, .. } = mutation;
     let body = EnqueueBody {
         value: value.unwrap_or_default(),
         delay,
         at,
         priority,
         deduplication_key,
-        deduplication: asked.deduplication,
-        backoff_schedule: asked.backoff_schedule,
-        dead_retention: asked.dead_retention,
-        keep_result: asked.keep_result,
-        keys_if_undelivered: asked.keys_if_undelivered,
-        timeout: asked.timeout,
-        group: asked.group,
+        deduplication: mutation.deduplication,
+        backoff_schedule: mutation.backoff_schedule,
+        dead_retention: mutation.dead_retention,
+        keep_result: mutation.keep_result,
+        keys_if_undelivered: mutation.keys_if_undelivered,
+        timeout: mutation.timeout,
+        group: mutation.group,
     };
     message_of(queue.unwrap_or_default(), stored, body)
 }

@@ -14,7 +14,7 @@ use hyper::header::{
 use hyper::{Method, StatusCode};
 
 use super::admit::Admitted;
-use super::byte_range::{Asked, asked};
+use super::byte_range::{RequestedRange, requested_range};
 use super::envelope::hex;
 use super::precondition::entity_tags;
 use super::problem::{Answered, Problem};
@@ -67,10 +67,12 @@ pub(super) async fn backup(client: Extension<Admitted>, request: Request) -> Ans
         return sent(&client, download, StatusCode::OK, (0, bytes)).await;
     };
     let bytes = download.copied.backup.bytes;
-    match asked(head.headers.get(RANGE), bytes) {
-        Asked::All => sent(&client, download, StatusCode::OK, (0, bytes)).await,
-        Asked::Part(part) => sent(&client, download, StatusCode::PARTIAL_CONTENT, part).await,
-        Asked::Nothing => {
+    match requested_range(head.headers.get(RANGE), bytes) {
+        RequestedRange::All => sent(&client, download, StatusCode::OK, (0, bytes)).await,
+        RequestedRange::Part(part) => {
+            sent(&client, download, StatusCode::PARTIAL_CONTENT, part).await
+        }
+        RequestedRange::Nothing => {
             let text = format!("The file has {bytes} bytes.");
             Err(Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, text))
         }

@@ -119,7 +119,7 @@ fn none() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "There is no such dead letter.")
 }
 
-fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
+fn queue_and_id(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
     Ok((queue, id_in(client, &head.uri).ok_or_else(none)?))
 }
@@ -138,7 +138,7 @@ fn asked(client: &Client, head: &Parts) -> Result<(String, i64), Problem> {
     ))]
 pub(super) async fn get(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let ((queue, id), form) = (asked(&client, &head)?, wanted(&head, Form::OF_DOCUMENTS)?);
+    let ((queue, id), form) = (queue_and_id(&client, &head)?, wanted(&head, Form::OF_DOCUMENTS)?);
     let store = store_of(&client.database).await?;
     let letter =
         Pending::of(|reply| store.dead_letter(queue, id, reply)).await?.ok_or_else(none)?;
@@ -168,7 +168,7 @@ pub(crate) async fn change(
     ))]
 pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let (queue, id) = asked(&client, &head)?;
+    let (queue, id) = queue_and_id(&client, &head)?;
     match change(&client, queue, DeadLetterChange::Delete(id)).await? {
         0 => Err(none()),
         count => json(&Deleted { deleted: count as u64 }),
@@ -194,7 +194,7 @@ pub(super) struct Requeued {
     ))]
 pub(super) async fn requeue(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
-    let (queue, id) = asked(&client, &head)?;
+    let (queue, id) = queue_and_id(&client, &head)?;
     match change(&client, queue, DeadLetterChange::Requeue(id)).await? {
         0 => Err(none()),
         _ => json(&Requeued { ok: true }),

@@ -53,7 +53,7 @@ async fn delete_among(
         count_max: usize::MAX,
         beyond: Beyond::Resume,
     };
-    let asked = ManyDeletion {
+    let request = ManyDeletion {
         deletion,
         atomic: false,
         durable: true,
@@ -61,9 +61,9 @@ async fn delete_among(
         limits: Limits::wide(),
         patience: wanted.patience(&store, "kv.deleteMany"),
     };
-    let subject = subject_of(&asked.deletion.among);
+    let subject = subject_of(&request.deletion.among);
     let outcome = Pending::of(|reply| {
-        delete(&store, asked, move |outcome| reply(outcome.map_err(Error::from)));
+        delete(&store, request, move |outcome| reply(outcome.map_err(Error::from)));
     });
     let outcome = outcome.await;
     let metrics = store.metrics();

@@ -1,4 +1,4 @@
-//! What consumers tell of the messages that they hold: their ends, longer locks, results and progress.
+//! Reports of consumers about messages that they hold: acknowledgements, failures, lock renewals, results and progress.
 
 use std::time::Duration;
 
@@ -139,12 +139,12 @@ async fn end<B: DeserializeOwned>(
     ask: impl FnOnce(Form, &B) -> Result<Ask, Problem>,
 ) -> Answered {
     Query::of(&head.uri, &[])?;
-    let (form, asked) = json_body::<B>(client, &head, body).await?;
-    json(&Ended::of(settle(client, ask(form, &asked)?).await?))
+    let (form, body) = json_body::<B>(client, &head, body).await?;
+    json(&Ended::of(settle(client, ask(form, &body)?).await?))
 }
 
 /// A result or a progress, in CBOR.
-fn told(form: Form, name: &str, raw: &RawValue) -> Result<Vec<u8>, Problem> {
+fn cbor_value(form: Form, name: &str, raw: &RawValue) -> Result<Vec<u8>, Problem> {
     let EncodedValue { encoding, bytes } = value_in(form, raw)?;
     if encoding != Encoding::Cbor {
         return Err(Problem::bad_request(format!(
@@ -186,9 +186,10 @@ pub(crate) async fn settle(client: &Client, ask: Ask) -> Result<bool, Problem> {
     request_body = AckBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |form, asked: &AckBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
-        let value = asked.result.as_deref().map(|raw| told(form, "result", raw)).transpose()?;
+    end(&client, request.into_parts(), |form, body: &AckBody| {
+        let (id, lock) = delivery(&body.id, &body.lock)?;
+        let value =
+            body.result.as_deref().map(|raw| cbor_value(form, "result", raw)).transpose()?;
         Ok(Ask::Settle(Settlement { value, ..Settlement::new(id, lock, Outcome::Completed) }))
     })
     .await
@@ -200,9 +201,9 @@ pub(super) async fn ack(client: Extension<Admitted>, request: Request) -> Answer
     request_body = ProgressBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn progress(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |form, asked: &ProgressBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
-        let value = Some(told(form, "value", &asked.value)?);
+    end(&client, request.into_parts(), |form, body: &ProgressBody| {
+        let (id, lock) = delivery(&body.id, &body.lock)?;
+        let value = Some(cbor_value(form, "value", &body.value)?);
         Ok(Ask::Settle(Settlement { value, ..Settlement::new(id, lock, Outcome::Progressed) }))
     })
     .await
@@ -213,12 +214,12 @@ pub(super) async fn progress(client: Extension<Admitted>, request: Request) -> A
     request_body = NackBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |_, asked: &NackBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
+    end(&client, request.into_parts(), |_, body: &NackBody| {
+        let (id, lock) = delivery(&body.id, &body.lock)?;
         let most = Limits::wide().delay_ms_max as u64;
-        let delay_ms = asked.delay.map(|Ms(ms)| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
-        let reason = asked.error.as_deref().map(|text| Reason::new("Error", text));
-        let outcome = match (asked.retry, asked.delay) {
+        let delay_ms = body.delay.map(|Ms(ms)| i64::try_from(ms.min(most)).unwrap_or(i64::MAX));
+        let reason = body.error.as_deref().map(|text| Reason::new("Error", text));
+        let outcome = match (body.retry, body.delay) {
             (Some(false), Some(_)) => {
                 return Err(Problem::bad_request("retry: false not together with delay"));
             }
@@ -235,12 +236,12 @@ pub(super) async fn nack(client: Extension<Admitted>, request: Request) -> Answe
     request_body = ExtendBody,
     responses((status = 200, description = "Whether the lock still held.", body = Ended)))]
 pub(super) async fn extend(client: Extension<Admitted>, request: Request) -> Answered {
-    end(&client, request.into_parts(), |_, asked: &ExtendBody| {
-        let (id, lock) = delivery(&asked.id, &asked.lock)?;
+    end(&client, request.into_parts(), |_, body: &ExtendBody| {
+        let (id, lock) = delivery(&body.id, &body.lock)?;
         Ok(Ask::Extend(Renewal {
             id,
             lock,
-            lock_ms: lock_of(asked.lock_duration.map(|Ms(ms)| ms))?,
+            lock_ms: lock_of(body.lock_duration.map(|Ms(ms)| ms))?,
         }))
     })
     .await

@@ -286,8 +286,9 @@ async fn read_ordered(
     let patience = wanted.patience(store, "kv.list");
     let (mut entries, mut bytes, mut last) = (Vec::new(), 0, Vec::new());
     loop {
-        let (asked, rows) = (list.clone(), limit + 1 - entries.len());
-        let read = Pending::of(|reply| store.ordered(asked, rows, patience.clone(), reply)).await?;
+        let (request, rows) = (list.clone(), limit + 1 - entries.len());
+        let read =
+            Pending::of(|reply| store.ordered(request, rows, patience.clone(), reply)).await?;
         list.after = read.next;
         for found in &read.entries {
             if entries.len() == limit {

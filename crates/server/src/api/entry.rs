@@ -242,9 +242,9 @@ pub(super) async fn delete(client: Extension<Admitted>, request: Request) -> Ans
     let query = Query::of(&head.uri, &["key", "descendants"])?;
     let (key, descendants) = (key(&client, &head.uri, &query)?, query.flag("descendants")?);
     let conditions = Preconditions::of(&head.headers)?;
-    let asked: DeleteBody = optional_body(&client, &head, body).await?;
-    let filter = filter_in(&asked.filter)?;
-    let descendants = descendants.or(asked.descendants).unwrap_or(filter.is_some());
+    let body: DeleteBody = optional_body(&client, &head, body).await?;
+    let filter = filter_in(&body.filter)?;
+    let descendants = descendants.or(body.descendants).unwrap_or(filter.is_some());
     if conditions.is_empty() {
         let deleted = match descendants {
             true => delete_below(&client, &key, filter.as_deref()).await?,

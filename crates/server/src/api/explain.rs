@@ -1,4 +1,4 @@
-//! What a list reads, and how much.
+//! Explanations of lists: the ranges and indexes that a list reads, and how many entries.
 
 use axum::Extension;
 use axum::extract::Request;
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::admit::Admitted;
 use super::body::{json, json_body};
 use super::entries::explained;
-use super::list::{Asked, ListBody, limit_of};
+use super::list::{ListBody, ListRequest, limit_of};
 use super::problem::Answered;
 use openkv_core::index::{Explanation, Method, PathBounds, ReadBranch};
 
@@ -90,7 +90,7 @@ impl ExplanationBody {
 pub(super) async fn explain(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (_, body) = json_body::<ListBody>(&client, &head, body).await?;
-    let Asked { selection, order, .. } = Asked::of(&body)?;
+    let ListRequest { selection, order, .. } = ListRequest::of(&body)?;
     let limit = limit_of(body.limit())?;
     json(&ExplanationBody::of(explained(&client, &selection, &order, limit).await?))
 }

@@ -1,4 +1,4 @@
-//! Indexes of both types: create, list, drop. `value_indexes` has what value indexes are.
+//! Indexes of both types: create, list, drop. `value_indexes` has the documents of value indexes.
 
 use axum::Extension;
 use axum::extract::Request;
@@ -136,14 +136,14 @@ pub(super) struct Dropped {
 pub(super) async fn create(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     Query::of(&head.uri, &[])?;
-    let (_, asked) = json_body::<IndexBody>(&client, &head, body).await?;
-    let answer = match asked.kind {
+    let (_, body) = json_body::<IndexBody>(&client, &head, body).await?;
+    let answer = match body.kind {
         IndexType::Fulltext => {
-            let request = asked.text_request()?;
+            let request = body.text_request()?;
             IndexAnswer::Fulltext(TextIndex::of(made(&client, request).await?)?)
         }
         IndexType::Value => {
-            let request = asked.value_request()?;
+            let request = body.value_request()?;
             IndexAnswer::Value(value_indexes::made(&client, request).await?)
         }
     };

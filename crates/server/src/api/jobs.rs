@@ -63,7 +63,7 @@ pub(super) enum MessageEventType {
     Enqueued,
     /// A handler has it.
     Started,
-    /// A handler has told how far it is.
+    /// A handler has reported its progress.
     Progress,
     /// A delivery has failed, and a retry follows.
     Failed,
@@ -111,7 +111,7 @@ pub(super) struct ResultBody<V> {
 pub(super) struct ProgressBody<V> {
     /// RFC 3339.
     at: String,
-    /// The number of deliveries, including that of the handler which has told it.
+    /// The number of deliveries, including that of the handler that reported it.
     attempts: Option<u32>,
     /// Absent if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,7 +232,7 @@ async fn end_of(
     Ok(last.map(|(end, entry)| (end, (entry, claim))))
 }
 
-/// A watch of the ends of a message, of which it is only told that there is one.
+/// A watch of the end of a message, which reports only that there is one.
 struct Ended;
 
 impl watch::Form for Ended {
@@ -263,7 +263,7 @@ impl watch::Form for Ended {
         (status = 200, description = "Its last progress.", content(
             (ProgressBody<serde_json::Value> = "application/json"),
             (ProgressBody<TypedValue> = "application/vnd.openkv+json"))),
-        (status = 404, description = "Its handlers have told none, or it is not kept any more."),
+        (status = 404, description = "Its handlers have reported none, or it is not kept any more."),
     ))]
 pub(super) async fn progress(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
@@ -283,7 +283,7 @@ pub(super) async fn progress(client: Extension<Admitted>, request: Request) -> A
 
 fn no_progress(queue: &str, id: i64) -> Problem {
     let text = format!(
-        "No progress of message {id} of the queue {} is kept: its handlers have told none, or it has expired. It is \
+        "No progress of message {id} of the queue {} is kept: its handlers have reported none, or it has expired. It is \
          kept for as long as keepResult of the enqueue says, and without keepResult for an hour.",
         shown(queue)
     );

@@ -165,30 +165,30 @@ pub(super) fn limit_of(given: Option<u64>) -> Result<usize, Problem> {
 
 /// The page that a query names.
 pub(super) async fn page_of_query(client: &Client, head: &Parts, query: &Query) -> Answered {
-    let asked = RangeQuery::of(query)?;
-    let whole = Bounds::new(asked.prefix, asked.start, asked.end)?;
+    let range = RangeQuery::of(query)?;
+    let whole = Bounds::new(range.prefix, range.start, range.end)?;
     let mut selection = Selection {
         bounds: whole.clone(),
-        reverse: asked.reverse.unwrap_or(false),
-        keys_only: asked.keys_only.unwrap_or(false),
-        depth: depth_of(asked.depth)?,
+        reverse: range.reverse.unwrap_or(false),
+        keys_only: range.keys_only.unwrap_or(false),
+        depth: depth_of(range.depth)?,
         filter: None,
     };
-    if let Some(cursor) = asked.cursor.filter(|cursor| !cursor.is_empty()) {
+    if let Some(cursor) = range.cursor.filter(|cursor| !cursor.is_empty()) {
         selection.bounds.resume(&cursor, selection.reverse)?;
     }
-    listed(client, head, selection, whole, asked.limit).await
+    listed(client, head, selection, whole, range.limit).await
 }
 
 /// A list as a body gives it.
-pub(super) struct Asked {
+pub(super) struct ListRequest {
     pub(super) selection: Selection,
     pub(super) order: Order,
     /// All of the range.
     whole: Bounds,
 }
 
-impl Asked {
+impl ListRequest {
     pub(super) fn of(body: &ListBody) -> Result<Self, Problem> {
         let mut selection = Selection {
             bounds: Range::of_body(body)?.bounds()?,
@@ -209,7 +209,7 @@ impl Asked {
             order.paths.clone_from(paths);
             order.after = cursor.map(position_of).transpose()?;
         } else if sort {
-            let text = "sort says how orderBy is carried out: give orderBy";
+            let text = "sort says how orderBy is executed: give orderBy";
             return Err(Problem::bad_request(text));
         } else if let Some(cursor) = cursor {
             selection.bounds.resume(cursor, selection.reverse)?;
@@ -242,7 +242,7 @@ async fn listed(
 pub(super) async fn list(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let (_, body) = json_body::<ListBody>(&client, &head, body).await?;
-    let Asked { selection, order, whole } = Asked::of(&body)?;
+    let ListRequest { selection, order, whole } = ListRequest::of(&body)?;
     if order.paths.is_empty() {
         return listed(&client, &head, selection, whole, body.limit).await;
     }
@@ -322,8 +322,8 @@ pub(super) async fn count_query(client: Extension<Admitted>, request: Request) -
     responses((status = 200, description = "The number of entries.", body = Counted)))]
 pub(super) async fn count_body(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let (_, asked) = json_body::<CountBody>(&client, &head, body).await?;
-    let CountBody { prefix, start, end, depth, filter } = asked;
+    let (_, body) = json_body::<CountBody>(&client, &head, body).await?;
+    let CountBody { prefix, start, end, depth, filter } = body;
     let range = ListBody { prefix, start, end, ..ListBody::default() };
     let bounds = Range::of_body(&range)?.bounds()?;
     let (depth, filter) = (depth_of(depth)?, filter_in(&filter)?);
@@ -364,8 +364,8 @@ fn checked(keys: &[Box<RawValue>]) -> Result<Vec<Key>, Problem> {
             (BatchAnswer<TypedEntryBody> = "application/vnd.openkv+json")))))]
 pub(super) async fn batch(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let (_, asked) = json_body::<BatchBody>(&client, &head, body).await?;
-    let (keys, form) = (checked(&asked.keys)?, wanted(&head, Form::OF_DOCUMENTS)?);
+    let (_, body) = json_body::<BatchBody>(&client, &head, body).await?;
+    let (keys, form) = (checked(&body.keys)?, wanted(&head, Form::OF_DOCUMENTS)?);
     client.database.owe_operations(keys.len().saturating_sub(1) as u64);
     let found = entries(&client, &keys).await?;
     batch_answer((keys, found.entries), form, (&found.claim, found.bytes)).await
@@ -392,9 +392,9 @@ pub(super) struct DeleteBatchBody {
     responses((status = 200, description = "The number of deleted entries.", body = Deleted)))]
 pub(super) async fn delete_batch(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
-    let (_, asked) = json_body::<DeleteBatchBody>(&client, &head, body).await?;
-    let (keys, filter) = (checked(&asked.keys)?, filter_in(&asked.filter)?);
-    let descendants = asked.descendants.unwrap_or(filter.is_some());
+    let (_, body) = json_body::<DeleteBatchBody>(&client, &head, body).await?;
+    let (keys, filter) = (checked(&body.keys)?, filter_in(&body.filter)?);
+    let descendants = body.descendants.unwrap_or(filter.is_some());
     json(&Deleted { deleted: delete_all(&client, &keys, descendants, filter.as_deref()).await? })
 }
 

@@ -40,48 +40,48 @@ use openkv_store::{RemoteConsumer, Store};
 pub(super) async fn listen(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "lockDuration", "concurrency"])?;
-    let asked = query.number("concurrency")?.unwrap_or(HTTP_LISTEN_MESSAGES_DEFAULT);
+    let concurrency = query.number("concurrency")?.unwrap_or(HTTP_LISTEN_MESSAGES_DEFAULT);
     let most = u64::from(CONCURRENCY_MAX);
-    if !(1..=most).contains(&asked) {
+    if !(1..=most).contains(&concurrency) {
         return Err(Problem::bad_request(format!(
-            "concurrency must be from 1 to {most}: {asked} given"
+            "concurrency must be from 1 to {most}: {concurrency} given"
         )));
     }
     let lock_ms = lock_of(duration_in(&query, "lockDuration")?)?;
     let options = ConsumeOptions { queue: queue_of(&query)?, lock_ms };
     let form = form_of(&head);
-    let told = move |delivery: &Delivery| {
+    let write_event = move |delivery: &Delivery| {
         let written = DocumentWriter::of(form, 0, &delivered(delivery))?;
         Ok(event("message", &written.into_text(), None))
     };
-    stream(&client, options, asked, Box::new(told)).await
+    stream(&client, options, concurrency, Box::new(write_event)).await
 }
 
-/// The event of a message.
-pub(crate) type Told = Box<dyn Fn(&Delivery) -> Result<String> + Send + Sync>;
+/// Writes the event of a message.
+pub(crate) type EventWriter = Box<dyn Fn(&Delivery) -> Result<String> + Send + Sync>;
 
-/// Delivers up to `asked` messages that are not settled, as events.
+/// Delivers up to `concurrency` messages that are not settled, as events.
 pub(crate) async fn stream(
     client: &Client,
     options: ConsumeOptions,
-    asked: u64,
-    told: Told,
+    concurrency: u64,
+    write_event: EventWriter,
 ) -> Answered {
     let database = client.database.clone();
     let store = Arc::downgrade(&store_of(&database).await?);
     let lock = Duration::from_millis(options.lock_ms.unsigned_abs());
-    let events = Arc::new(Events { told, lock, database, store, stream: OnceLock::new() });
+    let events = Arc::new(Events { write_event, lock, database, store, stream: OnceLock::new() });
     // The first credits come once the stream has its number.
-    let consumer = RemoteConsumer { options, credits: 0, most: asked };
+    let consumer = RemoteConsumer { options, credits: 0, most: concurrency };
     let (id, mut stream) = consuming(client, consumer, events.clone()).await?;
-    events.begin(id, asked);
+    events.begin(id, concurrency);
     stream.opened = Some(silent_ping());
     Ok(as_events(answer(StatusCode::OK, EVENT_TYPE, Body::Drawn(Box::new(stream)))))
 }
 
 /// Messages as events.
 struct Events {
-    told: Told,
+    write_event: EventWriter,
     lock: Duration,
     database: Arc<Database>,
     store: Weak<Store>,
@@ -102,7 +102,7 @@ impl Writing for Events {
     fn messages(&self, drawn: &[Delivery]) -> Result<Vec<u8>> {
         let mut text = String::new();
         for delivery in drawn {
-            text.push_str(&(self.told)(delivery)?);
+            text.push_str(&(self.write_event)(delivery)?);
         }
         if let Some(id) = self.stream.get() {
             self.database.deliveries.add(*id, drawn, self.lock);

@@ -11,7 +11,7 @@
 //! | `problem` | errors as problem details |
 //! | `media`, `precondition`, `target`, `range`, `order`, `byte_range` | pure: forms of bodies, conditions, keys, ranges, orders |
 //! | `body`, `lines`, `write` | values and entries out of bodies |
-//! | `written`, `envelope` | documents of answers in each form, and the entries in them |
+//! | `document_writer`, `envelope` | documents of answers in each form, and the entries in them |
 //! | `placeholders` | UUIDs of atomic operations |
 //! | `entries`, `deletion`, `item_page` | calls of the store |
 //! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `groups`, `jobs`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
@@ -254,10 +254,11 @@ pub(super) fn cors(origin: &str) -> CorsLayer {
     let last_event = HeaderName::from_static("last-event-id");
     let digest = HeaderName::from_static(HASH_HEADER);
     let conditions = [IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE];
-    let asked = [ACCEPT, AUTHORIZATION, CONTENT_TYPE, last_event].into_iter().chain(conditions);
+    let request_headers =
+        [ACCEPT, AUTHORIZATION, CONTENT_TYPE, last_event].into_iter().chain(conditions);
     CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
-        .allow_headers(asked.collect::<Vec<_>>())
+        .allow_headers(request_headers.collect::<Vec<_>>())
         .expose_headers([ETAG, RETRY_AFTER, CONTENT_RANGE, lossy, expire_at, digest])
 }

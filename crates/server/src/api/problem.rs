@@ -19,7 +19,7 @@ pub(crate) struct Problem {
     refusal: Refusal,
     /// Of a failed precondition: the present entry, as JSON.
     entry: Option<Box<RawValue>>,
-    /// The URL of the server that has to be asked instead.
+    /// The URL of the server that can answer instead.
     leader: Option<String>,
     /// Of an import: how far it came.
     stopped: Option<Stopped>,
@@ -36,7 +36,7 @@ pub(super) struct Stopped {
 
 /// The text of a problem, beside its answer, for a door that answers errors in another form.
 #[derive(Clone, Debug)]
-pub(crate) struct Told(pub(crate) String);
+pub(crate) struct ProblemText(pub(crate) String);
 
 /// The result of a handler.
 pub(crate) type Answered = Result<Answer, Problem>;
@@ -159,7 +159,7 @@ impl Problem {
         // Its members are text and JSON, which always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut answer = answer(status, PROBLEM_TYPE, whole(body));
-        answer.extensions_mut().insert(Told(self.refusal.text().to_owned()));
+        answer.extensions_mut().insert(ProblemText(self.refusal.text().to_owned()));
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
         if let Some(seconds) = retry_after_s {
@@ -180,7 +180,7 @@ impl IntoResponse for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let refusal = if refusal.kind.is_some() { refusal.told(in_words) } else { refusal };
+        let refusal = if refusal.kind.is_some() { refusal.reworded(in_words) } else { refusal };
         Self { refusal, entry: None, leader: None, stopped: None }
     }
 }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn messages_have_the_words_of_requests() {
-        for (told, words) in [
+        for (text, words) in [
             (
                 "Value too large (max 9 bytes): 10 bytes given; raise limits.valueBytesMax of openKv to allow it",
                 "Value too large (max 9 bytes): 10 bytes given",
@@ -287,7 +287,7 @@ mod tests {
             ),
             ("where: too large", "where: too large"),
         ] {
-            assert_eq!(in_words(told), words);
+            assert_eq!(in_words(text), words);
         }
     }
 }

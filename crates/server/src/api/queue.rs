@@ -23,7 +23,7 @@ use super::target::{Query, path_in_api};
 use super::write::{Done, commit, value_in};
 use crate::answer::{Body, whole};
 use crate::data::{Client, store_of};
-use crate::extension::{Asked, received};
+use crate::extension::{ReceiveRequest, received};
 use crate::pending::{Pending, Wanted};
 use crate::trace_context::{self, TRACEPARENT, TRACESTATE, header_of};
 use openkv_core::codec::message_context;
@@ -125,9 +125,9 @@ pub(super) struct EnqueuedBody {
 pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     let queue = queue_of(&Query::of(&head.uri, &["queue"])?)?;
-    let (form, asked) = json_body::<EnqueueBody>(&client, &head, body).await?;
-    let value = value_in(form, &asked.value);
-    let message = message_of(queue, value, asked).map_err(Problem::bad_request)?;
+    let (form, body) = json_body::<EnqueueBody>(&client, &head, body).await?;
+    let value = value_in(form, &body.value);
+    let message = message_of(queue, value, body).map_err(Problem::bad_request)?;
     let mut parts = WriteParts { messages: vec![message], ..WriteParts::default() };
     trace_context::carry(&head.headers, &mut parts);
     match commit(&client, parts).await? {
@@ -151,7 +151,7 @@ pub(super) async fn enqueue(client: Extension<Admitted>, request: Request) -> An
 pub(super) fn message_of(
     queue: String,
     value: Result<EncodedValue, Problem>,
-    asked: EnqueueBody,
+    body: EnqueueBody,
 ) -> Result<Message, String> {
     let EncodedValue { encoding, bytes: value } =
         value.map_err(|problem| problem.text().to_owned())?;
@@ -165,14 +165,14 @@ pub(super) fn message_of(
         "" => BACKOFF_DEFAULT_MS.to_vec(),
         _ => NAMED_BACKOFF_DEFAULT_MS.to_vec(),
     };
-    let due = match (ms("delay", asked.delay)?, asked.at) {
+    let due = match (ms("delay", body.delay)?, body.at) {
         (Some(_), Some(_)) => return Err("at: not together with delay".to_owned()),
         (delay, None) => Time::After(delay.unwrap_or(0)),
         (None, Some(at)) => Time::At(at),
     };
-    let deduplication = match asked.deduplication.as_deref() {
+    let deduplication = match body.deduplication.as_deref() {
         None => Deduplication::Drop,
-        Some(_) if asked.deduplication_key.is_none() => {
+        Some(_) if body.deduplication_key.is_none() => {
             return Err("deduplication: give a deduplicationKey too".to_owned());
         }
         Some(name) => {
@@ -184,9 +184,9 @@ pub(super) fn message_of(
             })?
         }
     };
-    let keys = keys_in(asked.keys_if_undelivered.as_deref().unwrap_or_default());
+    let keys = keys_in(body.keys_if_undelivered.as_deref().unwrap_or_default());
     let keys = keys.map_err(|problem| problem.text().replacen("keys", "keysIfUndelivered", 1))?;
-    let value = match asked.timeout {
+    let value = match body.timeout {
         None => value,
         Some(Ms(ms)) if (1..=u64::from(LOCK_DURATION_MS_MAX)).contains(&ms) => {
             let line = message_context::timeout_line(small("timeout", Ms(ms))?);
@@ -198,7 +198,7 @@ pub(super) fn message_of(
             ));
         }
     };
-    let value = match asked.keep_result {
+    let value = match body.keep_result {
         None => value,
         Some(_) if queue.is_empty() => return Err("keepResult: name a queue".to_owned()),
         Some(Ms(ms @ 1..=DEAD_RETENTION_MS_MAX)) => {
@@ -210,7 +210,7 @@ pub(super) fn message_of(
             ));
         }
     };
-    let value = match asked.group.as_deref() {
+    let value = match body.group.as_deref() {
         None => value,
         Some(_) if queue.is_empty() => return Err("group: name a queue".to_owned()),
         Some(group) => {
@@ -218,7 +218,7 @@ pub(super) fn message_of(
             message_context::with_lines(&message_context::group_line(group), &value)
         }
     };
-    let backoff_ms = match asked.backoff_schedule {
+    let backoff_ms = match body.backoff_schedule {
         None => usual(),
         Some(times) => {
             let ms = times.into_iter().map(|time| small("backoffSchedule", time));
@@ -226,14 +226,14 @@ pub(super) fn message_of(
         }
     };
     // Nobody could see why a message of this queue was never handled, if it left nothing behind.
-    let retention = ms("deadRetention", asked.dead_retention)?;
+    let retention = ms("deadRetention", body.dead_retention)?;
     let kept = queue.is_empty().then_some(DEAD_RETENTION_MS_MAX.cast_signed());
     Ok(Message {
         due,
-        priority: asked.priority.unwrap_or(0),
+        priority: body.priority.unwrap_or(0),
         backoff_ms,
         keys_if_undelivered: keys,
-        deduplication_key: asked.deduplication_key,
+        deduplication_key: body.deduplication_key,
         deduplication,
         dead_retention_ms: retention.or(kept),
         schedule: None,
@@ -327,19 +327,19 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["queue", "lockDuration", "wait"])?;
     let form = wanted(&head, Form::OF_DOCUMENTS)?;
-    let asked = Asked {
+    let request = ReceiveRequest {
         queue: queue_of(&query)?,
         lock_ms: lock_of(duration_in(&query, "lockDuration")?)?,
         wait: wait_of(&query)?,
         number: number()?,
     };
-    polled(&client, asked, form, move |delivery| received_in(form, delivery)).await
+    polled(&client, request, form, move |delivery| received_in(form, delivery)).await
 }
 
 /// Takes a message, and answers with the document of it or of none.
 pub(crate) async fn polled(
     client: &Client,
-    asked: Asked,
+    request: ReceiveRequest,
     form: Form,
     document: impl Fn(Option<&Delivery>) -> Result<DocumentWriter> + Send + Sync + 'static,
 ) -> Answered {
@@ -347,7 +347,7 @@ pub(crate) async fn polled(
     let of_it = lossy.clone();
     let none = document(None)?;
     let taken = move |delivery: &Delivery| Ok(document(Some(delivery))?.finish_for(&of_it));
-    let body = match received(client, asked, taken).await?? {
+    let body = match received(client, request, taken).await?? {
         Some(parcel) => Body::Drawn(Box::new(parcel)),
         None => whole(none.finish().0),
     };

@@ -217,22 +217,22 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
     let (head, body) = request.into_parts();
     let queue = named_queue(&Query::of(&head.uri, &["queue"])?, "schedules")?;
     let name = name_in(&client, &head.uri)?;
-    let (form, asked) = json_body::<ScheduleBody>(&client, &head, body).await?;
-    let value = value_in(form, &asked.value);
-    let schedule = schedule_of(name, &asked)?;
+    let (form, body) = json_body::<ScheduleBody>(&client, &head, body).await?;
+    let value = value_in(form, &body.value);
+    let schedule = schedule_of(name, &body)?;
     let message = EnqueueBody {
-        value: asked.value,
+        value: body.value,
         delay: None,
         at: None,
-        priority: asked.priority,
-        deduplication_key: asked.deduplication_key,
-        deduplication: asked.deduplication,
-        backoff_schedule: asked.backoff_schedule,
-        dead_retention: asked.dead_retention,
-        keys_if_undelivered: asked.keys_if_undelivered,
-        timeout: asked.timeout,
-        keep_result: asked.keep_result,
-        group: asked.group,
+        priority: body.priority,
+        deduplication_key: body.deduplication_key,
+        deduplication: body.deduplication,
+        backoff_schedule: body.backoff_schedule,
+        dead_retention: body.dead_retention,
+        keys_if_undelivered: body.keys_if_undelivered,
+        timeout: body.timeout,
+        keep_result: body.keep_result,
+        group: body.group,
     };
     let message = message_of(queue, value, message).map_err(Problem::bad_request)?;
     let schedule = Some(Box::new(ScheduleChange::Set(schedule)));
@@ -240,8 +240,8 @@ pub(super) async fn set(client: Extension<Admitted>, request: Request) -> Answer
     json(&ChangedBody { changed })
 }
 
-fn schedule_of(name: String, asked: &ScheduleBody) -> Result<Schedule, Problem> {
-    let missed = match asked.missed.as_deref() {
+fn schedule_of(name: String, body: &ScheduleBody) -> Result<Schedule, Problem> {
+    let missed = match body.missed.as_deref() {
         None => Missed::default(),
         Some(text) => {
             let found = Missed::ALL.into_iter().find(|missed| missed.name() == text);
@@ -252,22 +252,22 @@ fn schedule_of(name: String, asked: &ScheduleBody) -> Result<Schedule, Problem> 
         }
     };
     let ms = |Ms(ms): Ms| i64::try_from(ms).unwrap_or(i64::MAX);
-    let timing = match (&asked.cron, asked.every) {
+    let timing = match (&body.cron, body.every) {
         (Some(_), Some(_)) | (None, None) => {
             return Err(Problem::bad_request("give either cron or every"));
         }
-        (Some(_), None) if asked.offset.is_some() => {
+        (Some(_), None) if body.offset.is_some() => {
             return Err(Problem::bad_request("offset: is for every, not for cron"));
         }
-        (None, Some(_)) if asked.time_zone.is_some() => {
+        (None, Some(_)) if body.time_zone.is_some() => {
             return Err(Problem::bad_request("timeZone: is for cron, not for every"));
         }
         (Some(pattern), None) => Timing::Cron {
             pattern: pattern.clone(),
-            zone: asked.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
+            zone: body.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
         },
         (None, Some(every)) => {
-            Timing::Every { every_ms: ms(every), offset_ms: ms(asked.offset.unwrap_or(Ms(0))) }
+            Timing::Every { every_ms: ms(every), offset_ms: ms(body.offset.unwrap_or(Ms(0))) }
         }
     };
     Ok(Schedule::new(name, timing, missed)?)

@@ -1,7 +1,7 @@
 //! The entry of documents, and schemas of the OpenAPI document that no Rust type has: keys, typed
 //! values, bounded numbers.
 //!
-//! The types of the latter are names: handlers and bodies refer to them, and nothing has a value of them.
+//! The types for these schemas have no values: handlers and bodies only refer to them by name.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -254,7 +254,7 @@ schemas! {
 pub(crate) struct EntryBody<'e> {
     #[schema(value_type = Key)]
     key: KeyBytes<'e>,
-    /// Absent where only keys are asked for, where only the expiry has changed, and where it cannot be
+    /// Absent where only keys are requested, where only the expiry has changed, and where it cannot be
     /// read.
     #[schema(value_type = serde_json::Value, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -131,9 +131,9 @@ pub(super) struct SearchPage<E> {
 pub(super) async fn search(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, body) = request.into_parts();
     Query::of(&head.uri, &[])?;
-    let (_, asked) = json_body::<SearchBody>(&client, &head, body).await?;
-    let prefix = asked.prefix.as_ref().map(|raw| key_in("prefix", raw)).transpose()?;
-    page(&client, &head, prefix, asked).await
+    let (_, body) = json_body::<SearchBody>(&client, &head, body).await?;
+    let prefix = body.prefix.as_ref().map(|raw| key_in("prefix", raw)).transpose()?;
+    page(&client, &head, prefix, body).await
 }
 
 /// Searches an index, without conditions.
@@ -155,7 +155,7 @@ pub(super) async fn by_query(client: Extension<Admitted>, request: Request) -> A
     let names = &["prefix", "query", "mode", "limit", "offset", "cursor", "highlight"];
     let query = Query::of(&head.uri, names)?;
     let text = query.get("query").ok_or_else(|| Problem::bad_request("query is missing"))?;
-    let asked = SearchBody {
+    let body = SearchBody {
         query: text.to_owned(),
         mode: query.get("mode").map(str::to_owned),
         limit: query.number("limit")?,
@@ -164,7 +164,7 @@ pub(super) async fn by_query(client: Extension<Admitted>, request: Request) -> A
         highlight: query.flag("highlight")?.map(HighlightBody::Is),
         ..SearchBody::default()
     };
-    page(&client, &head, query.key("prefix")?, asked).await
+    page(&client, &head, query.key("prefix")?, body).await
 }
 
 impl HighlightBody {
@@ -196,10 +196,10 @@ fn place_of(cursor: &str) -> Result<(f64, i64), Problem> {
 }
 
 /// The query of a request. A text of words has each of them in quotes.
-fn query_of(asked: &SearchBody) -> Result<String, Problem> {
-    match asked.mode.as_deref() {
-        None | Some("words") => Ok(words(&asked.query)?),
-        Some("query") => Ok(asked.query.clone()),
+fn query_of(body: &SearchBody) -> Result<String, Problem> {
+    match body.mode.as_deref() {
+        None | Some("words") => Ok(words(&body.query)?),
+        Some("query") => Ok(body.query.clone()),
         Some(given) => {
             let given = shown(given);
             Err(Problem::bad_request(format!("mode must be words or query: received {given}")))
@@ -207,8 +207,8 @@ fn query_of(asked: &SearchBody) -> Result<String, Problem> {
     }
 }
 
-/// What a search asks for.
-pub(crate) struct Asked {
+/// The request of a search.
+pub(crate) struct SearchRequest {
     pub(crate) search: Search,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
@@ -218,32 +218,32 @@ pub(crate) struct Asked {
     pub(crate) bare: bool,
 }
 
-async fn page(client: &Client, head: &Parts, prefix: Option<Key>, asked: SearchBody) -> Answered {
+async fn page(client: &Client, head: &Parts, prefix: Option<Key>, body: SearchBody) -> Answered {
     let form = wanted(head, Form::OF_DOCUMENTS)?;
-    let after = asked.cursor.as_deref().filter(|cursor| !cursor.is_empty());
-    if after.is_some() && asked.offset.is_some() {
+    let after = body.cursor.as_deref().filter(|cursor| !cursor.is_empty());
+    if after.is_some() && body.offset.is_some() {
         return Err(Problem::bad_request("offset and cursor exclude each other: give one of them"));
     }
     let number = |given: u64| usize::try_from(given).unwrap_or(usize::MAX);
-    let (limit, offset) = (asked.limit.map_or(HTTP_SEARCH_ENTRIES_DEFAULT, number), asked.offset);
+    let (limit, offset) = (body.limit.map_or(HTTP_SEARCH_ENTRIES_DEFAULT, number), body.offset);
     let offset = offset.map_or(0, number);
     let search = Search {
         prefix: prefix.unwrap_or_else(|| Key::from_encoded(Vec::new())),
-        query: query_of(&asked)?,
+        query: query_of(&body)?,
         after: after.map(place_of).transpose()?,
-        highlight: asked.highlight.and_then(HighlightBody::marks),
+        highlight: body.highlight.and_then(HighlightBody::marks),
     };
-    let filter = filter_in(&asked.filter)?;
-    answer(client, Asked { search, limit, offset, filter, bare: false }, form).await
+    let filter = filter_in(&body.filter)?;
+    answer(client, SearchRequest { search, limit, offset, filter, bare: false }, form).await
 }
 
 /// Searches, and answers the hits.
-pub(crate) async fn answer(client: &Client, asked: Asked, form: Form) -> Answered {
-    asked.search.check(asked.limit, asked.offset)?;
+pub(crate) async fn answer(client: &Client, request: SearchRequest, form: Form) -> Answered {
+    request.search.check(request.limit, request.offset)?;
     let store = store_of(&client.database).await?;
-    let filter = asked.filter.as_deref();
+    let filter = request.filter.as_deref();
     let filter = filter.map(|bytes| Filter::parse(bytes, store.now_ms())).transpose()?;
-    let found = found(client, &store, (&asked, filter), form).await?;
+    let found = found(client, &store, (&request, filter), form).await?;
     answered(form, found.body, &found.claim)
 }
 
@@ -256,13 +256,13 @@ struct Found {
 async fn found(
     client: &Client,
     store: &Store,
-    (asked, filter): (&Asked, Option<Filter>),
+    (request, filter): (&SearchRequest, Option<Filter>),
     form: Form,
 ) -> Result<Found, Refusal> {
     let claim = client.database.memory.claim(FRAMES_ANSWER_BYTES_MAX);
     let since = Instant::now();
-    let done = attempt!(claim, once(store, &claim, (asked, filter.clone()), form).await)?;
-    let about = || Subject::prefix(asked.search.prefix.as_bytes());
+    let done = attempt!(claim, once(store, &claim, (request, filter.clone()), form).await)?;
+    let about = || Subject::prefix(request.search.prefix.as_bytes());
     store.metrics().answered(Operation::Search, (1, done.is_ok()), since, about);
     Ok(Found { body: done?, claim })
 }
@@ -270,13 +270,13 @@ async fn found(
 async fn once(
     store: &Store,
     claim: &Arc<Claim>,
-    (asked, filter): (&Asked, Option<Filter>),
+    (request, filter): (&SearchRequest, Option<Filter>),
     form: Form,
 ) -> Result<(Vec<u8>, bool)> {
     let wanted = Wanted::new();
     let patience = wanted.patience(store, "kv.search");
     let (completion, answer) = pending();
-    let (limit, offset) = (asked.limit, asked.offset);
+    let (limit, offset) = (request.limit, request.offset);
     let paging = Paging {
         filter,
         limit,
@@ -295,11 +295,11 @@ async fn once(
         claim: claim.clone(),
         patience: patience.clone(),
         form,
-        has_snippets: asked.search.highlight.is_some(),
-        bare: asked.bare,
+        has_snippets: request.search.highlight.is_some(),
+        bare: request.bare,
         completion,
     };
-    store.search(asked.search.clone(), patience, finding);
+    store.search(request.search.clone(), patience, finding);
     answer.await
 }
 

@@ -59,7 +59,7 @@ impl Id {
         format!("{}.{}", hex(newest), digits.collect::<String>())
     }
 
-    /// Of a versionstamp alone, it is not known which keys had no entry: they are told again.
+    /// Of a versionstamp alone, it is not known which keys had no entry: they are reported again.
     fn parse(text: &str, keys: usize) -> Result<(Versionstamp, Vec<KnownState>), Problem> {
         let (stamp, digits) = text.split_once('.').unwrap_or((text, ""));
         let newest = stamp_of("since", stamp)?;
@@ -111,7 +111,7 @@ struct Events {
     form: Form,
     seen: Vec<KnownState>,
     newest: Versionstamp,
-    /// Whether the next state is told.
+    /// Whether the next state is reported.
     tells: bool,
 }
 

@@ -113,13 +113,13 @@ impl feed::Form for Events {
         if version >= self.newest {
             self.shown.clear();
         }
-        let told = |change| changed(change, self.reports);
+        let reported = |change| changed(change, self.reports);
         let (mut text, mut rest) = (String::new(), unreported.as_slice());
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(first_part(rest, self.limit));
             let last = part.last().filter(|_| !behind.is_empty());
             let id = hex(Versionstamp::new(last.map_or(version, |last| last.version)));
-            text.push_str(&change_event(self.form, part.iter().map(told), Some(&id))?);
+            text.push_str(&change_event(self.form, part.iter().map(reported), Some(&id))?);
             rest = behind;
         }
         if text.is_empty() {
@@ -252,8 +252,8 @@ impl Source for Stream {
     }
 }
 
-/// The range, the position and the form that a request names.
-fn asked(head: &Parts, query: &Query) -> Result<(Bounds, Option<u64>), Problem> {
+/// The range and the position that a request names.
+fn range_and_since(head: &Parts, query: &Query) -> Result<(Bounds, Option<u64>), Problem> {
     let bounds = Bounds::new(query.key("prefix")?, None, None)?;
     let since = last_id(head, query)?;
     let since = since.map(|text| stamp_of("since", &text)).transpose()?;
@@ -273,12 +273,12 @@ fn asked(head: &Parts, query: &Query) -> Result<(Bounds, Option<u64>), Problem> 
 pub(super) async fn watch(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["prefix", "initial", "limit", "since"])?;
-    let (bounds, since) = asked(&head, &query)?;
+    let (bounds, since) = range_and_since(&head, &query)?;
     let (limit, form) = (limit_of(query.number("limit")?)?, form_of(&head));
     let initial = query.flag("initial")?.unwrap_or(false);
     let reports = Reports::Changes;
-    let asked = Follow { ranges: vec![bounds], since, initial, limit, form, reports };
-    follow(&client, asked).await
+    let request = Follow { ranges: vec![bounds], since, initial, limit, form, reports };
+    follow(&client, request).await
 }
 
 /// The changes that a client wants to follow.
@@ -296,8 +296,8 @@ pub(crate) struct Follow {
 }
 
 /// Follows changes, as events.
-pub(crate) async fn follow(client: &Admitted, asked: Follow) -> Answered {
-    let Follow { ranges, since, initial, limit, form, reports } = asked;
+pub(crate) async fn follow(client: &Admitted, request: Follow) -> Answered {
+    let Follow { ranges, since, initial, limit, form, reports } = request;
     let database = &client.database;
     let place = database.take_watch().await?;
     let store = store_of(database).await?;
@@ -400,7 +400,7 @@ pub(super) struct ChangesBody<E> {
 pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answered {
     let (head, _) = request.into_parts();
     let query = Query::of(&head.uri, &["prefix", "since", "limit", "wait"])?;
-    let (bounds, since) = asked(&head, &query)?;
+    let (bounds, since) = range_and_since(&head, &query)?;
     let form = super::body::wanted(&head, Form::OF_DOCUMENTS)?;
     let (limit, wait) = (limit_of(query.number("limit")?)?, wait_of(&query)?);
     let database = &client.database;

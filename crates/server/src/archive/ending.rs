@@ -17,7 +17,7 @@ pub(super) struct Ending {
     pub(super) digest: Hash,
 }
 
-/// Finds the last sound object with commits after `oldest`, the oldest snapshot. `removed` is told about each
+/// Finds the last sound object with commits after `oldest`, the oldest snapshot. `removed` gets each
 /// damaged one behind it, which is removed: objects that are written again would overlap with it.
 pub(super) fn last(
     target: &Target,

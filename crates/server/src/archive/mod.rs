@@ -71,7 +71,7 @@ pub struct ArchiveOptions {
     /// The target instead, if `target` is the archive of another database.
     #[serde(skip)]
     pub otherwise: Option<String>,
-    /// Whether it is that of a server: its clients, who see the metrics, are not told the target, and another
+    /// Whether it is that of a server: the metrics, which its clients read, leave out the target, and another
     /// archiver goes on after an error.
     #[serde(skip)]
     pub is_private: bool,

@@ -1,6 +1,6 @@
 //! The archiver: follows the log of a store on a thread of its own.
 //!
-//! Duty: carry out what `plan::next` decides, renew the ownership, apply the retention.
+//! Duty: execute what `plan::next` decides, renew the ownership, apply the retention.
 //! Invariant: an object is written in the order of the chain; one whose write has failed is written again with
 //! the same bytes before anything else.
 //! Never: keep the store open; go on after another archiver has taken over.
@@ -203,7 +203,7 @@ impl Archiver {
     /// target.
     ///
     /// # Errors
-    /// Why it has ended, unless it was asked to.
+    /// The reason for its end, unless the end was requested.
     pub(super) fn run(mut self) -> Result<()> {
         let mut failures = 0;
         let ended = loop {

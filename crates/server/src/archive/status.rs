@@ -92,7 +92,7 @@ impl ArchiverState {
         status
     }
 
-    /// The state for metrics; `None` once it has ended as it was asked to. `is_retried`: another one goes on after
+    /// The state for metrics; `None` once it has ended on request. `is_retried`: another one goes on after
     /// an error.
     pub(super) fn figures(&self, to: &str, is_retried: bool) -> Option<ArchiveFigures> {
         let Status {

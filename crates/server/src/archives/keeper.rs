@@ -1,6 +1,6 @@
 //! The archivers of a server: starts and ends them, as `plan` decides, on a thread of its own.
 //!
-//! Duty: look at all databases at intervals; carry out one step for each.
+//! Duty: look at all databases at intervals; execute one step for each.
 //! Invariant: what is left is archived before an archiver of a closed, dropped or changed database ends, or
 //! after the next start: the log keeps it.
 //! Never: wait for a target while a lock is held that requests need.
@@ -73,7 +73,7 @@ struct Run {
     /// The database, if it is open for the archiver alone.
     visit: Option<Arc<Store>>,
     is_stopping: bool,
-    /// The file before the archiver was asked to end.
+    /// The file before the end of the archiver was requested.
     stamp: Option<FileStamp>,
     begun: Option<Receiver<Result<()>>>,
 }
@@ -111,8 +111,8 @@ struct Keeper {
     /// The default of the server.
     default: Option<ArchivePolicy>,
     kept: Mutex<BTreeMap<Uuid, Kept>>,
-    /// Whether it is to look at once, and whether it is to end.
-    told: Mutex<(bool, bool)>,
+    /// Whether a look at once is requested, and whether the end is.
+    requested: Mutex<(bool, bool)>,
     changed: Condvar,
 }
 
@@ -131,7 +131,7 @@ impl Archives {
             catalog: catalog.clone(),
             default,
             kept: Mutex::default(),
-            told: Mutex::default(),
+            requested: Mutex::default(),
             changed: Condvar::new(),
         };
         let archives = Self { keeper: Arc::new(keeper), thread: Mutex::default() };
@@ -171,7 +171,7 @@ impl Archives {
     /// Looks at all databases at once: a policy has changed.
     pub(crate) fn look_soon(&self) {
         self.run();
-        self.keeper.told.lock().0 = true;
+        self.keeper.requested.lock().0 = true;
         self.keeper.changed.notify_all();
     }
 
@@ -198,7 +198,7 @@ impl Archives {
 
     /// Ends all archivers. They archive what is left, for a bounded time.
     pub(crate) fn close(&self) {
-        self.keeper.told.lock().1 = true;
+        self.keeper.requested.lock().1 = true;
         self.keeper.changed.notify_all();
         if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()
@@ -291,12 +291,12 @@ fn deadline() -> Instant {
 impl Keeper {
     /// Waits; returns whether it is to end.
     fn pause(&self, longest: Duration) -> bool {
-        let mut told = self.told.lock();
-        if *told == (false, false) {
-            self.changed.wait_for(&mut told, longest);
+        let mut requested = self.requested.lock();
+        if *requested == (false, false) {
+            self.changed.wait_for(&mut requested, longest);
         }
-        told.0 = false;
-        told.1
+        requested.0 = false;
+        requested.1
     }
 
     fn wanted(&self, database: &Database) -> Option<Wanted> {
@@ -455,9 +455,9 @@ impl Kept {
             is_private: true,
             ..ArchiveOptions::new(wanted.target.clone(), beside)
         };
-        let (told, begun) = channel();
+        let (sender, begun) = channel();
         let visit = is_visit.then(|| store.clone());
-        let answer = move |begun: Result<()>| drop(told.send(begun));
+        let answer = move |begun: Result<()>| drop(sender.send(begun));
         let archive = Archive::start_after(self.archive.as_ref(), store, options, answer);
         self.archive = Some(archive);
         self.run = Some(Run { wanted, visit, is_stopping: false, stamp: None, begun: Some(begun) });

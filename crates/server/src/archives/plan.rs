@@ -26,7 +26,7 @@ pub(super) enum Archiver {
         is_visit: bool,
         /// Whether it has everything.
         is_settled: bool,
-        /// Whether it was asked to end.
+        /// Whether its end was requested.
         is_stopping: bool,
     },
     Ended,

@@ -285,11 +285,11 @@ impl Drop for Stream {
 
 /// Starts to deliver messages to an openkv client.
 pub(super) async fn consume(client: &Client, body: &[u8]) -> Result<Answer, Refusal> {
-    let asked = read_consume(body)?;
+    let request = read_consume(body)?;
     let consumer = RemoteConsumer {
-        options: ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms },
-        credits: asked.credits.into(),
-        most: asked.concurrency.into(),
+        options: ConsumeOptions { queue: request.queue, lock_ms: request.lock_ms },
+        credits: request.credits.into(),
+        most: request.concurrency.into(),
     };
     let (id, mut stream) = consuming(client, consumer, Arc::new(Frames)).await?;
     stream.opened = Some(write_opened(id)?.into());

@@ -51,7 +51,7 @@ enum Stage {
 
 type Piece = TransferPiece<EntriesPage>;
 
-type Asked<T> = Option<Pending<T>>;
+type InFlight<T> = Option<Pending<T>>;
 
 /// A stream of the log.
 struct Following {
@@ -63,8 +63,8 @@ struct Following {
     stage: Stage,
     /// Why a copy is needed.
     why: &'static str,
-    asked: Asked<LogRead>,
-    asked_indexes: Asked<CopiedIndexes>,
+    log_read: InFlight<LogRead>,
+    index_read: InFlight<CopiedIndexes>,
     /// The indexes that the follower knows.
     indexes: Option<CopiedIndexes>,
     /// Whether it wants value indexes too.
@@ -124,8 +124,8 @@ pub(super) async fn follow(
         prefixes,
         stage,
         why: "",
-        asked: None,
-        asked_indexes: None,
+        log_read: None,
+        index_read: None,
         indexes: None,
         wants_values,
         looks: true,
@@ -153,7 +153,7 @@ fn may(Client { serving, database, grant, .. }: &Client) -> May {
 
 impl Following {
     /// The next message; `None` at the end of the stream.
-    async fn told(&mut self) -> Result<Option<Vec<u8>>> {
+    async fn next_message(&mut self) -> Result<Option<Vec<u8>>> {
         loop {
             match &mut self.stage {
                 Stage::Over => return Ok(None),
@@ -241,11 +241,11 @@ impl Following {
         let Some(place) = self.place.clone() else {
             return Err(Error::internal("a follower without a place"));
         };
-        if self.asked.is_none() {
+        if self.log_read.is_none() {
             let (store, claim) = (&self.store, self.claim.clone());
-            self.asked = Some(Pending::of(|reply| store.read_log(place, claim, reply)));
+            self.log_read = Some(Pending::of(|reply| store.read_log(place, claim, reply)));
         }
-        let read = answered(&mut self.asked).await?;
+        let read = answered(&mut self.log_read).await?;
         self.has_later = false;
         match read {
             LogRead::Copy(why) => {
@@ -269,12 +269,12 @@ impl Following {
     }
 
     async fn new_indexes(&mut self) -> Result<Option<Vec<u8>>> {
-        if self.asked_indexes.is_none() {
+        if self.index_read.is_none() {
             let wants_values = self.wants_values;
-            let asked = Pending::of(|reply| self.store.copied_indexes(wants_values, reply));
-            self.asked_indexes = Some(asked);
+            let read = Pending::of(|reply| self.store.copied_indexes(wants_values, reply));
+            self.index_read = Some(read);
         }
-        let indexes = answered(&mut self.asked_indexes).await?;
+        let indexes = answered(&mut self.index_read).await?;
         self.looks = false;
         if self.indexes.as_ref() == Some(&indexes) {
             return Ok(None);
@@ -285,18 +285,18 @@ impl Following {
     }
 }
 
-/// Waits for an answer. Until it has come, the question stays, so that the wait may be dropped.
-async fn answered<T>(asked: &mut Asked<T>) -> Result<T> {
-    let Some(answer) = asked else { return Err(Error::internal("nothing was asked")) };
+/// Waits for an answer. The request stays until it has come, so that the wait may be dropped.
+async fn answered<T>(request: &mut InFlight<T>) -> Result<T> {
+    let Some(answer) = request else { return Err(Error::internal("no request is in flight")) };
     let answer = answer.await;
-    *asked = None;
+    *request = None;
     answer
 }
 
 impl Source for Following {
     async fn next(&mut self) -> Option<Bytes> {
-        let told = attempt!(self.claim, self.told().await).ok()?;
-        let message = match told {
+        let next = attempt!(self.claim, self.next_message().await).ok()?;
+        let message = match next {
             Ok(None) => return None,
             Ok(Some(message)) => Ok(message),
             Err(error) => {

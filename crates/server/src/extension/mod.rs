@@ -38,7 +38,7 @@ use openkv_wire::protocol::extension::{
 use openkv_wire::protocol::{Command, CommandFlag};
 
 pub(crate) use consume::{Writing, consuming};
-pub(crate) use receive::{Asked, received};
+pub(crate) use receive::{ReceiveRequest, received};
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,14 +159,18 @@ pub(super) async fn route(
         RequestKind::Grant => Ok(grant(&client)),
     };
     let answer = if writes { leader::checked(serving, database, answer).await? } else { answer? };
-    if goes_on { Ok(answer) } else { Ok(seen::told(database, &head.headers, answer).await) }
+    if goes_on {
+        Ok(answer)
+    } else {
+        Ok(seen::with_last_commit(database, &head.headers, answer).await)
+    }
 }
 
 /// The rights of the token of a request, for a read server.
 fn grant(Client { serving, grant, .. }: &Client) -> Answer {
     let left_ms = grant.expires_at_ms.saturating_sub(serving.catalog.now_ms());
-    let told = write_grant(grant.rights as u8, u64::try_from(left_ms).unwrap_or(0));
-    answer(StatusCode::OK, FRAMES_TYPE, whole(told))
+    let frame = write_grant(grant.rights as u8, u64::try_from(left_ms).unwrap_or(0));
+    answer(StatusCode::OK, FRAMES_TYPE, whole(frame))
 }
 
 /// The limits for the client's writes: its own, but not beyond the server's.

@@ -76,7 +76,7 @@ impl Drop for Parcel {
 }
 
 /// The request of a client that waits for a message.
-pub(crate) struct Asked {
+pub(crate) struct ReceiveRequest {
     pub(crate) queue: String,
     pub(crate) lock_ms: i64,
     pub(crate) wait: Duration,
@@ -87,17 +87,17 @@ pub(crate) struct Asked {
 /// The next message, in the client's form; `None` if none came in time.
 pub(crate) async fn received(
     client: &Client,
-    asked: Asked,
+    request: ReceiveRequest,
     written: impl FnOnce(&Delivery) -> Result<Vec<u8>> + Send + 'static,
 ) -> Result<Result<Option<Parcel>>, Refusal> {
     let database = &client.database;
-    let once = asked.wait.is_zero();
+    let once = request.wait.is_zero();
     let _place = if once { None } else { Some(database.take_watch().await?) };
     let store = store_of(database).await?;
     let (weak, claim) = (Arc::downgrade(&store), database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
-    let waiting = Waiting { store, number: remote_number(asked.number) };
+    let waiting = Waiting { store, number: remote_number(request.number) };
     let (completion, mut receiver) = pending();
-    let options = ConsumeOptions { queue: asked.queue, lock_ms: asked.lock_ms };
+    let options = ConsumeOptions { queue: request.queue, lock_ms: request.lock_ms };
     // An answer without a receiver is dropped, which puts the message back.
     let reply = move |received: Result<Option<Delivery>>| {
         let parcel = |delivery: Delivery| Parcel::new(weak, &claim, &delivery, written);
@@ -107,7 +107,7 @@ pub(crate) async fn received(
     let mut leave = Leave::of_leader(client);
     let received = tokio::select! {
         received = &mut receiver => Some(received),
-        () = sleep(asked.wait), if !once => None,
+        () = sleep(request.wait), if !once => None,
         () = leave.over() => None,
     };
     Ok(match received {
@@ -126,7 +126,7 @@ pub(super) async fn receive(client: &Client, body: &[u8]) -> Result<Answer, Refu
     let wait = Duration::from_millis(wait_ms.into());
     let framed =
         |delivery: &Delivery| Ok(write_good(&frame_of(|out| push_received(out, delivery))));
-    match received(client, Asked { queue, lock_ms, wait, number }, framed).await? {
+    match received(client, ReceiveRequest { queue, lock_ms, wait, number }, framed).await? {
         Ok(Some(parcel)) => Ok(answer(StatusCode::OK, FRAMES_TYPE, Body::Drawn(Box::new(parcel)))),
         Ok(None) => answered(Ok(Vec::new())),
         Err(error) => answered(Err(error)),

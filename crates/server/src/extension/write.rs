@@ -54,8 +54,8 @@ pub(super) async fn write(
     let mut writes = Vec::with_capacity(parsed.len());
     let mut over = None;
     for mut write in parsed {
-        if let Ok(asked) = &write
-            && let Err(refusal) = has_room_for(database, asked).await
+        if let Ok(valid) = &write
+            && let Err(refusal) = has_room_for(database, valid).await
         {
             write = Err(Error::unavailable(refusal.text()));
             over = Some(refusal);

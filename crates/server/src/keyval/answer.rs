@@ -9,7 +9,7 @@ use crate::answer::{Answer, RoutedBody, answer, whole};
 use crate::api::document_writer::Stored;
 use crate::api::entries::Entry;
 use crate::api::media::Form;
-use crate::api::problem::{Problem, Told};
+use crate::api::problem::{Problem, ProblemText};
 use crate::api::schema::EntryBody;
 use openkv_core::model::{Encoding, Error, Result};
 
@@ -57,7 +57,9 @@ fn status_of(status: StatusCode) -> StatusCode {
 
 /// Answers problems as KeyVal answers errors: `{"error": text}`.
 pub(super) async fn as_keyval(response: Response) -> Response {
-    let Some(Told(text)) = response.extensions().get::<Told>().cloned() else { return response };
+    let Some(ProblemText(text)) = response.extensions().get::<ProblemText>().cloned() else {
+        return response;
+    };
     let (mut parts, _) = response.into_parts();
     parts.status = status_of(parts.status);
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(Form::Json.name()));

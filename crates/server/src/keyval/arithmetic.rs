@@ -14,7 +14,7 @@ use openkv_core::model::{
 
 /// A change that a client asks for.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(super) enum Change {
     /// `suffixed`: the versionstamp of the commit is the last part of the key.
     Set {
         key: Key,
@@ -47,17 +47,17 @@ pub(super) struct Computed {
 
 impl Computed {
     /// The change, if the store computes it, as it does for entries of the right type and results that numbers hold.
-    pub(super) fn by_the_store(asked: &Asked) -> Option<Mutation> {
+    pub(super) fn by_the_store(change: &Change) -> Option<Mutation> {
         let value_bytes_max = Limits::wide().value_bytes_max;
-        Some(match asked.clone() {
-            Asked::Set { key, suffixed, value, expiry } => {
+        Some(match change.clone() {
+            Change::Set { key, suffixed, value, expiry } => {
                 Mutation::Set { key, suffixed, value, expiry }
             }
-            Asked::Delete { key } => Mutation::Delete { key },
-            Asked::Append { key, items, front } => {
+            Change::Delete { key } => Mutation::Delete { key },
+            Change::Append { key, items, front } => {
                 Mutation::Append { key, items, front, value_bytes_max, expiry: None }
             }
-            Asked::Sum { op, key, operand } => {
+            Change::Sum { op, key, operand } => {
                 let operand = i64::try_from(&operand).ok()?;
                 let is_safe = operand.unsigned_abs() <= SAFE_INTEGER_MAX.unsigned_abs();
                 let operand = is_safe.then_some(Operand::Number(operand as f64))?;
@@ -88,22 +88,22 @@ impl Computed {
     }
 
     /// Appends a change.
-    pub(super) fn push(&mut self, asked: &Asked) -> Result<()> {
-        let mutation = match asked {
-            Asked::Set { key, suffixed, value, expiry } => {
+    pub(super) fn push(&mut self, change: &Change) -> Result<()> {
+        let mutation = match change {
+            Change::Set { key, suffixed, value, expiry } => {
                 if let Some(known) = self.value(key).filter(|_| !suffixed) {
                     *known = Some(value.clone());
                 }
                 let (key, value) = (key.clone(), value.clone());
                 Mutation::Set { key, suffixed: *suffixed, value, expiry: *expiry }
             }
-            Asked::Delete { key } => {
+            Change::Delete { key } => {
                 if let Some(known) = self.value(key) {
                     *known = None;
                 }
                 Mutation::Delete { key: key.clone() }
             }
-            Asked::Sum { op, key, operand } => {
+            Change::Sum { op, key, operand } => {
                 let known = self.value(key);
                 let value = combined(*op, known.as_deref().and_then(Option::as_ref), operand)?;
                 if let Some(known) = known {
@@ -111,7 +111,7 @@ impl Computed {
                 }
                 Mutation::Set { key: key.clone(), suffixed: false, value, expiry: None }
             }
-            Asked::Append { key, items, .. } => {
+            Change::Append { key, items, .. } => {
                 let known = self.value(key);
                 let is_stored = known.as_deref().and_then(Option::as_ref).is_some_and(|value| {
                     value.encoding == Encoding::Cbor && is_array(&value.bytes)
@@ -120,7 +120,7 @@ impl Computed {
                 if let Some(known) = known.filter(|_| !is_stored) {
                     *known = Some(value.clone());
                 }
-                match Self::by_the_store(asked).filter(|_| is_stored) {
+                match Self::by_the_store(change).filter(|_| is_stored) {
                     Some(append) => append,
                     None => {
                         Mutation::Set { key: key.clone(), suffixed: false, value, expiry: None }

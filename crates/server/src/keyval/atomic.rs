@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use serde_json::value::RawValue;
 
 use super::answer::json;
-use super::arithmetic::{Asked, Computed};
+use super::arithmetic::{Change, Computed};
 use super::bigint::operand;
 use super::json::{Members, Tree};
 use super::keys::{new_key_of_json, of_json};
@@ -30,7 +30,7 @@ use openkv_core::model::{
 /// The checks and changes of an operation; `None` for a check that cannot hold.
 struct Operation {
     checks: Vec<Option<Check>>,
-    asked: Vec<Asked>,
+    changes: Vec<Change>,
 }
 
 /// Carries an atomic operation out.
@@ -39,7 +39,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
     let operation = operation(&members)?;
     let checks: Option<Vec<Check>> = operation.checks.into_iter().collect();
     let stamp = match checks {
-        Some(checks) => committed(&client, &checks, &operation.asked).await?,
+        Some(checks) => committed(&client, &checks, &operation.changes).await?,
         None => None,
     };
     Ok(match stamp {
@@ -49,7 +49,7 @@ pub(super) async fn atomic(client: Extension<Admitted>, request: Request) -> Ans
 }
 
 fn operation(members: &Members) -> Result<Operation, Problem> {
-    let mut operation = Operation { checks: Vec::new(), asked: Vec::new() };
+    let mut operation = Operation { checks: Vec::new(), changes: Vec::new() };
     let array = |name: &str| match members.given(name) {
         None => Ok(Vec::new()),
         Some(_) => members
@@ -71,7 +71,7 @@ fn operation(members: &Members) -> Result<Operation, Problem> {
     }
     for (at, raw) in array("mutations")?.into_iter().enumerate() {
         let mutation = Members::of_item(&format!("mutations[{at}]"), raw)?;
-        operation.asked.extend(asked(&mutation, &format!("mutations[{at}]"))?);
+        operation.changes.extend(change_of(&mutation, &format!("mutations[{at}]"))?);
     }
     Ok(operation)
 }
@@ -82,7 +82,7 @@ fn key_of(members: &Members, place: &str) -> Result<Key, Problem> {
 }
 
 /// The change of a mutation; none for a type that KeyVal does not have, which it ignores.
-fn asked(mutation: &Members, place: &str) -> Result<Option<Asked>, Problem> {
+fn change_of(mutation: &Members, place: &str) -> Result<Option<Change>, Problem> {
     let kind = mutation.text("type").unwrap_or_default();
     let missing = || Problem::bad_request(format!("{place}.key is missing"));
     let raw = mutation.get("key").ok_or_else(missing)?;
@@ -92,21 +92,21 @@ fn asked(mutation: &Members, place: &str) -> Result<Option<Asked>, Problem> {
         let value =
             mutation.get("value").map_or_else(|| Ok(plain_json::parse("null")?), value_of)?;
         let expiry = expiry_of_member(mutation)?;
-        return Ok(Some(Asked::Set { key, suffixed, value, expiry }));
+        return Ok(Some(Change::Set { key, suffixed, value, expiry }));
     }
     let key = of_json(raw)?;
     let sum = |op, key| {
         let operand = operand(&format!("{kind} value"), mutation.get("value"))?;
-        Ok(Some(Asked::Sum { op, key, operand }))
+        Ok(Some(Change::Sum { op, key, operand }))
     };
     let append = |front, key| {
         let refused = || Problem::bad_request(format!("{kind} value must be an array"));
         let raw = mutation.get("value").filter(|raw| raw.get().starts_with('['));
         let items = value_of(raw.ok_or_else(refused)?)?.bytes;
-        Ok(Some(Asked::Append { key, items, front }))
+        Ok(Some(Change::Append { key, items, front }))
     };
     match kind.as_str() {
-        "delete" => Ok(Some(Asked::Delete { key })),
+        "delete" => Ok(Some(Change::Delete { key })),
         "sum" => sum(Arith::Sum, key),
         "min" => sum(Arith::Min, key),
         "max" => sum(Arith::Max, key),
@@ -128,9 +128,9 @@ fn value_of(raw: &RawValue) -> Result<EncodedValue, Problem> {
 async fn committed(
     client: &Client,
     checks: &[Check],
-    asked: &[Asked],
+    changes: &[Change],
 ) -> Result<Option<Versionstamp>, Problem> {
-    let computed: Option<Vec<Mutation>> = asked.iter().map(Computed::by_the_store).collect();
+    let computed: Option<Vec<Mutation>> = changes.iter().map(Computed::by_the_store).collect();
     if let Some(mutations) = computed {
         let parts = WriteParts { checks: checks.to_vec(), mutations, ..WriteParts::default() };
         match commit(client, parts).await {
@@ -138,8 +138,9 @@ async fn committed(
             Ok(Done::CheckFailed(_)) => return Ok(None),
             Err(problem) => {
                 let kinds = [Some(Kind::Invalid), Some(Kind::Range)];
-                let depends_on_entries =
-                    asked.iter().any(|one| matches!(one, Asked::Sum { .. } | Asked::Append { .. }));
+                let depends_on_entries = changes
+                    .iter()
+                    .any(|change| matches!(change, Change::Sum { .. } | Change::Append { .. }));
                 if !depends_on_entries || !kinds.contains(&problem.kind()) {
                     return Err(problem);
                 }
@@ -147,7 +148,7 @@ async fn committed(
         }
     }
     for _ in 0..KEYVAL_TRIES_MAX {
-        let computed = computed_here(client, asked).await?;
+        let computed = computed_here(client, changes).await?;
         let all = checks.iter().cloned().chain(computed.checks).collect();
         let parts =
             WriteParts { checks: all, mutations: computed.mutations, ..WriteParts::default() };
@@ -163,10 +164,10 @@ async fn committed(
     Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text))
 }
 
-async fn computed_here(client: &Client, asked: &[Asked]) -> Result<Computed, Problem> {
+async fn computed_here(client: &Client, changes: &[Change]) -> Result<Computed, Problem> {
     let mut keys: Vec<Key> = Vec::new();
-    for one in asked {
-        if let Asked::Sum { key, .. } | Asked::Append { key, .. } = one
+    for change in changes {
+        if let Change::Sum { key, .. } | Change::Append { key, .. } = change
             && !keys.contains(key)
         {
             keys.push(key.clone());
@@ -174,8 +175,8 @@ async fn computed_here(client: &Client, asked: &[Asked]) -> Result<Computed, Pro
     }
     let found = entries(client, &keys).await?;
     let mut computed = Computed::new(keys.into_iter().zip(found.entries));
-    for one in asked {
-        computed.push(one)?;
+    for change in changes {
+        computed.push(change)?;
     }
     Ok(computed)
 }

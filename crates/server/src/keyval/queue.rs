@@ -22,7 +22,7 @@ use crate::api::problem::{Answered, Problem, shown};
 use crate::api::queue::{number, polled, stats_of};
 use crate::api::write::{Done, commit};
 use crate::data::{Client, store_of};
-use crate::extension::Asked;
+use crate::extension::ReceiveRequest;
 use crate::pending::{BUSY, Pending};
 use openkv_core::interchange::plain_json;
 use openkv_core::model::{
@@ -113,22 +113,27 @@ struct Polled<'d> {
 /// Takes a message.
 pub(super) async fn poll(client: Extension<Admitted>) -> Answered {
     let lock_ms = client.serving.keyval.lock_ms;
-    let asked = Asked { queue: QUEUE.to_owned(), lock_ms, wait: Duration::ZERO, number: number()? };
+    let request = ReceiveRequest {
+        queue: QUEUE.to_owned(),
+        lock_ms,
+        wait: Duration::ZERO,
+        number: number()?,
+    };
     let document = |delivery: Option<&Delivery>| {
         DocumentWriter::of(Form::Json, 0, &Polled { message: delivery.map(taken) })
     };
-    polled(&client, asked, Form::Json, document).await
+    polled(&client, request, Form::Json, document).await
 }
 
 /// Delivers messages as events.
 pub(super) async fn listen(client: Extension<Admitted>) -> Answered {
     let options =
         ConsumeOptions { queue: QUEUE.to_owned(), lock_ms: client.serving.keyval.lock_ms };
-    let told = |delivery: &Delivery| {
+    let write_event = |delivery: &Delivery| {
         let written = DocumentWriter::of(Form::Json, 0, &taken(delivery))?;
         Ok(event("message", &written.into_text(), Some(&id_of(delivery))))
     };
-    listen::stream(&client, options, HTTP_LISTEN_MESSAGES_DEFAULT, Box::new(told)).await
+    listen::stream(&client, options, HTTP_LISTEN_MESSAGES_DEFAULT, Box::new(write_event)).await
 }
 
 /// The message that a client settles.

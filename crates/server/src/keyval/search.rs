@@ -10,7 +10,7 @@ use super::number::{limit_of_member, limit_of_text};
 use crate::api::admit::Admitted;
 use crate::api::media::Form;
 use crate::api::problem::{Answered, Problem};
-use crate::api::search::{Asked, answer};
+use crate::api::search::{SearchRequest, answer};
 use crate::clock::now_ms;
 use crate::data::Client;
 use openkv_core::interchange::key_json;
@@ -55,8 +55,8 @@ async fn found(
     let mut name = String::new();
     key_json::push(&mut name, prefix.as_bytes())?;
     let search = Search { prefix, query: query_of(text)?, after: None, highlight: None };
-    let asked = Asked { search, limit, offset: 0, filter, bare: true };
-    answer(client, asked, Form::Json).await.map_err(|problem| {
+    let request = SearchRequest { search, limit, offset: 0, filter, bare: true };
+    answer(client, request, Form::Json).await.map_err(|problem| {
         match problem.text().starts_with("no index covers") {
             true => Problem::bad_request(format!("No index found for prefix: {name}")),
             false => problem,

@@ -21,7 +21,7 @@ pub(super) struct Known {
     pub(super) rights: Rights,
     /// When it ends, whatever the primary says.
     pub(super) ends: Instant,
-    /// The token of the data path, which the primary is asked about, and its end.
+    /// The token of the data path, for which the primary grants the rights, and its end.
     pub(super) data_token: Arc<str>,
     pub(super) data_ends: Instant,
 }
@@ -34,7 +34,7 @@ struct Entry {
     hash: TokenHash,
     known: Known,
     in_use: InUse,
-    /// When the primary is to be asked again.
+    /// When the rights are requested from the primary again.
     asks: Instant,
 }
 
@@ -96,7 +96,7 @@ impl Grants {
         self.0.remove(&hash.fingerprint());
     }
 
-    /// The tokens of streams that the primary is to be asked about again.
+    /// The tokens of streams whose rights are to be requested again.
     pub(super) fn used(&self, now: Instant) -> Vec<(TokenHash, Known)> {
         let is_due = |entry: &Entry| entry.asks <= now && entry.known.data_ends > now;
         let due = self.0.values().filter(|entry| is_due(entry) && entry.is_used());
@@ -108,7 +108,7 @@ impl Grants {
         entry.filter(|entry| entry.hash.is(hash) && entry.known.ends > now)
     }
 
-    /// Forgets the ended tokens, or else those that were not asked about for the longest time.
+    /// Forgets the ended tokens, or else those whose rights were requested longest ago.
     fn make_room(&mut self, now: Instant) {
         self.0.retain(|_, entry| entry.known.ends > now);
         if self.0.len() < READ_SERVER_TOKENS_MAX {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_asked_about_again_and_ends() {
+    async fn the_rights_of_a_token_are_requested_again_and_end() {
         let (mut grants, now) = (Grants::default(), Instant::now());
         let (hash, other) = (TokenHash::of("a"), TokenHash::of("b"));
         grants.keep(hash, known(now), now);
@@ -142,7 +142,10 @@ mod tests {
         let later = now + Duration::from_millis(READ_SERVER_TOKEN_MS_MAX);
         assert!(grants.fresh(&hash, later).is_none() && grants.known(&hash, later).is_some());
         assert!(grants.postponed(&hash, later).is_some());
-        assert!(grants.fresh(&hash, later).is_some(), "the primary is not asked for each request");
+        assert!(
+            grants.fresh(&hash, later).is_some(),
+            "no request to the primary for each one of a client"
+        );
         let pause = Duration::from_millis(READ_SERVER_RETRY_MS);
         assert!(grants.fresh(&hash, later + pause).is_none());
         assert!(grants.postponed(&hash, now + HOUR).is_none(), "it has ended");
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_of_streams_are_asked_about_and_stay() {
+    async fn the_rights_of_tokens_of_streams_are_requested_and_stay() {
         let (mut grants, now) = (Grants::default(), Instant::now());
         let stream = grants.keep(TokenHash::of("stream"), known(now), now);
         let second = now + Duration::from_secs(1);
@@ -162,7 +165,7 @@ mod tests {
         }
         assert!(grants.0.len() <= READ_SERVER_TOKENS_MAX);
         assert!(grants.has(TokenHash::of("stream").fingerprint(), now));
-        // Another request had it asked about.
+        // Another request has renewed its rights.
         grants.keep(TokenHash::of("stream"), known(now), second);
         let later = second + Duration::from_millis(READ_SERVER_TOKEN_MS_MAX);
         assert_eq!(grants.used(later).len(), 1);

@@ -1,18 +1,18 @@
 //! A read server: it serves reads from a replica, and names its primary for everything else.
 //!
 //! Duty: the readiness of the replica, the rights of clients, and the endpoints that clients get.
-//! Invariant: a client has no other rights here than at the primary, which is asked with the client's own
+//! Invariant: a client has no other rights here than at the primary, which the server asks with the client's own
 //! token. A client sends a token only to the URL of its metadata and to the endpoints named there, so a token
 //! leaves this server only for the primary.
 //! Never: a read before the replica has a complete copy; a token in a message or on disk.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`grants`] | pure: what is known about tokens, and when to ask the primary again |
-//! | [`questions`] | the requests to the primary |
+//! | [`grants`] | pure: what is known about tokens, and when to request it from the primary again |
+//! | [`primary_client`] | the requests to the primary |
 
 mod grants;
-mod questions;
+mod primary_client;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -28,8 +28,8 @@ use uuid::Uuid;
 
 pub(super) use self::grants::InUse;
 use self::grants::{Grants, Known};
-use self::questions::strong_of;
-pub(super) use self::questions::{Http, Questions, Unanswered};
+use self::primary_client::strong_of;
+pub(super) use self::primary_client::{Http, PrimaryClient, Unanswered};
 use super::answer::Refusal;
 use super::auth::{Grant, TokenHash, bearer};
 use super::clock::now_ms;
@@ -37,7 +37,7 @@ use super::slots::mark_authenticated;
 use openkv_client::database;
 use openkv_client::open::{Target, close, open};
 use openkv_core::model::{
-    Error, READ_SERVER_ASKED_MAX, READ_SERVER_OUTAGE_MS_MAX, READ_SERVER_TOKEN_MS_MAX, Result,
+    Error, READ_SERVER_OUTAGE_MS_MAX, READ_SERVER_REQUESTS_MAX, READ_SERVER_TOKEN_MS_MAX, Result,
 };
 use openkv_store::Store;
 use openkv_wire::connect::metadata::{Consistency, Endpoint, Metadata};
@@ -60,8 +60,8 @@ pub(super) struct Primary {
     first_strong: Option<String>,
     /// The UUID of the database, once the primary has said it.
     id: OnceLock<Uuid>,
-    questions: Questions,
-    /// Held by questions about unknown tokens.
+    client: PrimaryClient,
+    /// Held by requests about unknown tokens.
     asking: Semaphore,
     grants: Mutex<Grants>,
     /// As that of the database.
@@ -76,29 +76,29 @@ impl Primary {
     /// As [`open`]; `Unsupported` for a primary without a replication log.
     pub(super) fn open(url: &Url, target: &Target) -> Result<Arc<Self>> {
         let replica = opened(target)?;
-        let questions = Questions::new(Arc::new(Http::new()?), url);
-        let primary = Self::of(url, id_of(&replica), questions, None);
+        let client = PrimaryClient::new(Arc::new(Http::new()?), url);
+        let primary = Self::of(url, id_of(&replica), client, None);
         *primary.replica.write() = Some(replica);
         Ok(primary)
     }
 
-    /// Of one of many databases. `questions` are those to its URL, `metadata` is its own.
+    /// Of one of many databases. `client` sends the requests to its URL, `metadata` is its own.
     ///
     /// # Errors
     /// `Unavailable` if the metadata names no strong endpoint.
     pub(super) fn unopened(
         url: &Url,
-        questions: Questions,
+        client: PrimaryClient,
         metadata: &Metadata,
     ) -> Result<Arc<Self>, Unanswered> {
         let strong = strong_of(&metadata.endpoints).ok_or_else(no_strong_endpoint)?;
-        Ok(Self::of(url, Some(metadata.database), questions, Some(strong.to_owned())))
+        Ok(Self::of(url, Some(metadata.database), client, Some(strong.to_owned())))
     }
 
     fn of(
         url: &Url,
         id: Option<Uuid>,
-        questions: Questions,
+        client: PrimaryClient,
         first_strong: Option<String>,
     ) -> Arc<Self> {
         let id = id.map_or_else(OnceLock::new, OnceLock::from);
@@ -109,8 +109,8 @@ impl Primary {
             exchanged: AtomicBool::new(false),
             first_strong,
             id,
-            questions,
-            asking: Semaphore::new(READ_SERVER_ASKED_MAX),
+            client,
+            asking: Semaphore::new(READ_SERVER_REQUESTS_MAX),
             grants: Mutex::default(),
             changed: flag::Sender::new(()),
         })
@@ -140,8 +140,8 @@ impl Primary {
         if let Some(id) = self.id.get() {
             return Some(*id);
         }
-        let told = self.replica.read().as_ref().and_then(|replica| id_of(replica))?;
-        Some(*self.id.get_or_init(|| told))
+        let id = self.replica.read().as_ref().and_then(|replica| id_of(replica))?;
+        Some(*self.id.get_or_init(|| id))
     }
 
     /// Whether the primary has the database of before. The first one that it names counts.
@@ -238,7 +238,7 @@ impl Primary {
                 let _place = place.map_err(|_| Error::closed())?;
                 match fresh() {
                     Some(found) => found,
-                    None => self.asked(hash, token).await?,
+                    None => self.request_rights(hash, token).await?,
                 }
             }
         };
@@ -251,9 +251,13 @@ impl Primary {
         Ok((Grant { database, rights, issued_for, expires_at_ms }, in_use))
     }
 
-    /// Asks the primary about a token. If that is not possible, what it has said before is good.
-    async fn asked(&self, hash: TokenHash, token: &str) -> Result<(Known, InUse), Refusal> {
-        match self.question(&hash, token).await {
+    /// Requests the rights of a token from the primary. If the primary cannot answer, its last answer counts.
+    async fn request_rights(
+        &self,
+        hash: TokenHash,
+        token: &str,
+    ) -> Result<(Known, InUse), Refusal> {
+        match self.rights_at_primary(&hash, token).await {
             Ok(known) => Ok(self.grants.lock().keep(hash, known, Instant::now())),
             Err(Unanswered::Refused) => {
                 self.refused(&hash);
@@ -271,7 +275,7 @@ impl Primary {
         self.changed.send_replace(());
     }
 
-    async fn question(&self, hash: &TokenHash, token: &str) -> Result<Known, Unanswered> {
+    async fn rights_at_primary(&self, hash: &TokenHash, token: &str) -> Result<Known, Unanswered> {
         if token.starts_with(DATA_TOKEN_PREFIX) {
             return self.grant(self.strong()?.as_str(), token).await;
         }
@@ -283,7 +287,7 @@ impl Primary {
                 return now.map(lasting);
             }
         }
-        let metadata = self.questions.metadata(token, &Version::ALL, true).await?;
+        let metadata = self.client.metadata(token, &Version::ALL, true).await?;
         if !self.is_of(metadata.database) {
             self.exchanged.store(true, Ordering::Release);
             return Err(Unanswered::Unreached(another_database()));
@@ -294,7 +298,7 @@ impl Primary {
 
     async fn grant(&self, endpoint: &str, data_token: &str) -> Result<Known, Unanswered> {
         let id = self.id().ok_or_else(no_answer_yet).map_err(Unanswered::Unreached)?;
-        let (rights, left) = self.questions.grant(endpoint, id, data_token).await?;
+        let (rights, left) = self.client.grant(endpoint, id, data_token).await?;
         let ends = Instant::now() + left;
         Ok(Known { rights, ends, data_token: data_token.into(), data_ends: ends })
     }
@@ -316,7 +320,7 @@ impl Primary {
     ) -> Result<Metadata, Refusal> {
         let place = self.asking.acquire().await;
         let _place = place.map_err(|_| Error::closed())?;
-        let mut metadata = self.questions.metadata(access_token, offered, extensions).await?;
+        let mut metadata = self.client.metadata(access_token, offered, extensions).await?;
         if !self.is_of(metadata.database) {
             self.exchanged.store(true, Ordering::Release);
             return Err(another_database().into());
@@ -337,18 +341,18 @@ impl Primary {
         Ok(metadata)
     }
 
-    /// Asks about the tokens of streams at intervals, until it is dropped.
+    /// Requests the rights of the tokens of streams again at intervals, until it is dropped.
     pub(super) async fn check_streams(this: Weak<Self>) {
         loop {
             sleep(Duration::from_millis(READ_SERVER_TOKEN_MS_MAX / 4)).await;
             let Some(this) = this.upgrade() else { return };
             let used = this.grants.lock().used(Instant::now());
             for (hash, known) in used {
-                let asked = match this.strong() {
+                let granted = match this.strong() {
                     Ok(strong) => this.grant(&strong, &known.data_token).await,
                     Err(unanswered) => Err(unanswered),
                 };
-                match asked {
+                match granted {
                     Ok(now) => {
                         let known = Known { ends: known.ends.max(now.ends), ..now };
                         drop(this.grants.lock().keep(hash, known, Instant::now()));

@@ -72,9 +72,9 @@ pub const READ_SERVER_RETRY_MS: u64 = 2000;
 /// Longest wait of a read server for an answer of its primary about a token, in ms.
 pub const READ_SERVER_ASK_MS_MAX: u64 = 5000;
 
-/// Questions of a read server about tokens under way. Others wait, so that guessed tokens are no load for
+/// Requests of a read server about tokens under way. Others wait, so that guessed tokens are no load for
 /// the primary.
-pub const READ_SERVER_ASKED_MAX: usize = 16;
+pub const READ_SERVER_REQUESTS_MAX: usize = 16;
 
 /// Tokens that a read server knows.
 pub const READ_SERVER_TOKENS_MAX: usize = 10_000;

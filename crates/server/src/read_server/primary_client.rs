@@ -30,17 +30,17 @@ use openkv_wire::protocol::extension::{FRAMES_TYPE, GRANT, read_grant};
 /// Connections to the primary.
 pub(crate) type Http = HttpClient<Full<Bytes>>;
 
-/// Questions to one URL.
-pub(crate) struct Questions {
+/// The requests to one URL of the primary.
+pub(crate) struct PrimaryClient {
     http: Arc<Http>,
     url: Url,
 }
 
-/// Why a question has no answer.
+/// Why a request has no answer.
 pub(crate) enum Unanswered {
     /// The primary refuses the token.
     Refused,
-    /// The primary does not know the question.
+    /// The primary does not know the request.
     Unknown,
     /// The primary cannot be reached, or not answer.
     Unreached(Error),
@@ -77,8 +77,8 @@ struct Listed {
     name: String,
 }
 
-impl Questions {
-    /// `url`: that of the database at the primary, or of its root for [`Questions::catalog`].
+impl PrimaryClient {
+    /// `url`: that of the database at the primary, or of its root for [`PrimaryClient::catalog`].
     pub(crate) fn new(http: Arc<Http>, url: &Url) -> Self {
         Self { http, url: url.clone() }
     }
@@ -160,8 +160,8 @@ impl Questions {
         bytes_max: usize,
     ) -> Result<Bytes, Unanswered> {
         let deadline = Instant::now() + Duration::from_millis(READ_SERVER_ASK_MS_MAX);
-        let asked = timeout_at(deadline, self.http.request(request)).await;
-        let answer = match asked {
+        let response = timeout_at(deadline, self.http.request(request)).await;
+        let answer = match response {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(unreached(&error)),
             Err(late) => return Err(unreached(&late)),
