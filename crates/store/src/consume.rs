@@ -61,9 +61,9 @@ impl Store {
 
     /// Sets the receiver of locks that a listener loses while their handlers run, by the numbers of their
     /// deliveries.
-    pub fn on_lock_lost(&self, listener: Id, told: LockLost) {
+    pub fn on_lock_lost(&self, listener: Id, on_lost: LockLost) {
         if let Some(listener) = self.writes.waiting.lock().consumers.listener(listener) {
-            listener.on_lock_lost(told);
+            listener.on_lock_lost(on_lost);
         }
     }
 
@@ -157,7 +157,7 @@ impl Store {
     /// the lock.
     pub fn ask(&self, what: Ask, reply: Reply) {
         let request = LockRequest { ask: what, reply };
-        let offered = self.writes.offer(request, |waiting, it| waiting.asked.push(it));
+        let offered = self.writes.offer(request, |waiting, it| waiting.lock_requests.push(it));
         if let Err((request, error)) = offered {
             (request.reply)(Err(error));
         }

@@ -313,7 +313,7 @@ fn callbacks<E: Engine>(
     ),
     tails: Arc<log_tail::LogTails>,
 ) -> external::Callbacks {
-    let told = (watches.clone(), feeds.clone(), writes.clone());
+    let receivers = (watches.clone(), feeds.clone(), writes.clone());
     let tell = Arc::new(move |commits: &ExternalCommits| {
         if let Some(feeds) = feeds.upgrade() {
             feeds.announce_external(commits);
@@ -333,7 +333,7 @@ fn callbacks<E: Engine>(
         engine.watch_external(Box::new(move |commits| tell(commits)))
     };
     let lost = move |error: &Error| {
-        let (watches, feeds, writes) = &told;
+        let (watches, feeds, writes) = &receivers;
         if let Some(feeds) = feeds.upgrade() {
             feeds.refuse_all(error);
         }

@@ -42,7 +42,7 @@ struct Local {
     renew_at_ms: i64,
     /// By delivery number.
     handling: HashMap<i64, Handled>,
-    /// Told of locks that are lost.
+    /// Notified of each lock that is lost.
     lock_lost: Option<LockLost>,
 }
 
@@ -191,9 +191,9 @@ impl Listener {
     }
 
     /// Sets the receiver of lost locks.
-    pub(super) fn on_lock_lost(&mut self, told: LockLost) {
+    pub(super) fn on_lock_lost(&mut self, on_lost: LockLost) {
         if let Credits::Local(local) = &mut self.credits {
-            local.lock_lost = Some(told);
+            local.lock_lost = Some(on_lost);
         }
     }
 
@@ -210,8 +210,8 @@ impl Listener {
                 numbers.push(*number);
             }
         }
-        let told = local.lock_lost.clone()?;
-        (!numbers.is_empty()).then_some((told, numbers))
+        let on_lost = local.lock_lost.clone()?;
+        (!numbers.is_empty()).then_some((on_lost, numbers))
     }
 
     /// Sets the total of granted credits.
@@ -292,7 +292,7 @@ mod tests {
             assert_eq!(listener.free(), 1, "{granted}");
         }
         listener.grant(u64::MAX);
-        assert_eq!(listener.free(), 3, "never more credits than it asked for");
+        assert_eq!(listener.free(), 3, "never more credits than it requested");
         assert!(listener.renewals(i64::MAX).is_empty() && listener.renew_at_ms().is_none());
         listener.leave(0);
         assert!(listener.is_finished(0) && listener.free() == 0);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_lock_is_told_once_and_renewed_no_more() {
+    fn a_lost_lock_is_reported_once_and_renewed_no_more() {
         let options = ConsumeOptions { queue: "mail".into(), lock_ms: 100 };
         let mut listener = Listener::local(1, options, Box::new(|hand| hand), 2, 30);
         listener.hand(1, delivery(1), 0);

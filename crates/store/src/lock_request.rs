@@ -30,16 +30,16 @@ impl LockRequest {
     }
 
     /// Answers all requests that joined one work. They were the last of their kinds.
-    pub(super) fn tell(asked: Vec<Self>, report: &mut Report) {
-        let settling = asked.iter().filter(|asked| asked.settles()).count();
-        let extending = asked.len() - settling;
+    pub(super) fn answer_all(requests: Vec<Self>, report: &mut Report) {
+        let settling = requests.iter().filter(|request| request.settles()).count();
+        let extending = requests.len() - settling;
         let last =
             |all: &mut Vec<bool>, count: usize| all.split_off(all.len().saturating_sub(count));
         let mut settled = last(&mut report.settled, settling).into_iter();
         let mut renewed = last(&mut report.renewed, extending).into_iter();
-        for asked in asked {
-            let held = if asked.settles() { settled.next() } else { renewed.next() };
-            asked.answer(Ok(held.unwrap_or(false)));
+        for request in requests {
+            let held = if request.settles() { settled.next() } else { renewed.next() };
+            request.answer(Ok(held.unwrap_or(false)));
         }
     }
 }

@@ -40,8 +40,8 @@ fn walk(
     patience: &Arc<Patience>,
     visit: &mut dyn FnMut(Seen<'_>) -> bool,
 ) -> Result<()> {
-    let asked = patience.clone();
-    let goes_on: GoesOn = Arc::new(move || asked.lasts());
+    let caller = patience.clone();
+    let goes_on: GoesOn = Arc::new(move || caller.lasts());
     let walked = make_reader()?.read_while(now_ms, &goes_on, &mut |snapshot| {
         let walk = Walk { start, end, reverse: false, values: true };
         snapshot.walk(walk, &mut |seen| if visit(seen) { Step::Next } else { Step::Stop })

@@ -377,7 +377,7 @@ impl Sorted {
     ) -> Result<Option<OrderedPage>> {
         let mark = position_mark(None);
         let after = list.position(&mark)?;
-        let asked = self.limit;
+        let requested = self.limit;
         let Self { scan, by_index, limit, first, bytes, more } = self;
         let done = scan.step(snapshot, usize::MAX, patience, &mut |seen, chosen| {
             let Row { key, encoding, value, .. } = seen.row;
@@ -403,7 +403,7 @@ impl Sorted {
         let found = scan.found_by_index();
         if *by_index == Some(true) && !found {
             // The steps before have left out entries that do not match, which a transaction must check now.
-            *self = Self::of(list, asked);
+            *self = Self::of(list, requested);
             self.scan.by_index = false;
             return Ok(None);
         }

@@ -108,8 +108,8 @@ mod tests {
     fn work_ends_with_its_caller_its_database_or_its_time() {
         let hour = Duration::from_secs(3600);
         let here = Arc::new(AtomicBool::new(true));
-        let asked = here.clone();
-        let wanted: CallerLiveness = Arc::new(move || asked.load(Ordering::Relaxed));
+        let flag = here.clone();
+        let wanted: CallerLiveness = Arc::new(move || flag.load(Ordering::Relaxed));
         let closing = Closing::default();
         let patience = Patience::new("kv.count", hour, Some(wanted), closing.clone());
         assert!(patience.lasts() && patience.check().is_ok());

@@ -21,7 +21,7 @@ pub struct Preview {
     pub after: Option<EncodedValue>,
     /// The expiry after the write, in ms since the epoch.
     pub expire_at_ms: Option<i64>,
-    /// The place of the entry in the list that was asked for.
+    /// The place of the entry in the requested list.
     pub place: Option<Place>,
 }
 

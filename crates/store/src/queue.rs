@@ -175,7 +175,7 @@ impl Consumers {
     }
 
     /// Whether a caller waits for its first claim.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.receivers.iter().any(|receiver| receiver.once)
     }
 

@@ -66,7 +66,7 @@ struct Pool {
     idle: usize,
     /// All started threads that may still run.
     threads: Vec<JoinHandle<()>>,
-    /// How often the threads that wait for a job were told to end.
+    /// How often the end of the threads that wait for a job was requested.
     parkings: usize,
     is_closing: bool,
 }

@@ -237,7 +237,7 @@ impl Scan {
     ) -> Result<Option<bool>> {
         let until = Instant::now() + Duration::from_micros(TURN_BUDGET_US);
         let is_long = Cell::new(false);
-        // Asked once a filter has visited many items of one value.
+        // Called once a filter has visited many items of one value.
         let check = || {
             is_long.set(true);
             Err(Error::closed())

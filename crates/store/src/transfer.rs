@@ -45,8 +45,8 @@ impl Store {
         let (make_reader, now_ms) = (self.make_reader.clone(), self.env.now_ms());
         let keeper = self.log_keeper();
         let copy = move |mut transfer: Transfer<P, _>| {
-            let asked = patience.clone();
-            let goes_on: GoesOn = Arc::new(move || asked.lasts());
+            let caller = patience.clone();
+            let goes_on: GoesOn = Arc::new(move || caller.lasts());
             let begun = patience.keep_log(keeper).and_then(|()| make_reader());
             let copied = begun.and_then(|mut reader| {
                 reader.read_while(now_ms, &goes_on, &mut |snapshot| {

@@ -152,7 +152,7 @@ struct WriterThread<W> {
     bounded: HashSet<String>,
     /// Whether to spin when a caller has been answered.
     spin: Spin,
-    /// The batch that is being carried out is one of a caller, on its own thread.
+    /// The batch that is being executed is one of a caller, on its own thread.
     inline: bool,
     /// How long the last small commits took.
     recent: RecentCommits,
@@ -164,7 +164,7 @@ struct RoundWork {
     queries: Vec<WriterTask>,
     copies: Vec<CopyWork>,
     replies: Vec<Reply>,
-    asked: Vec<LockRequest>,
+    lock_requests: Vec<LockRequest>,
     work: Work,
     busy: Duration,
     nudged: bool,
@@ -172,7 +172,7 @@ struct RoundWork {
 
 /// The next work of the writer thread.
 enum Next {
-    /// It carries out work.
+    /// It executes work.
     Work(Box<RoundWork>),
     /// It asks the engine for outcomes.
     Outcomes,
@@ -270,14 +270,14 @@ impl<W: Writer> WriterThread<W> {
 
     /// Whether work waits that needs the writer alone.
     fn has_work_alone(&self, waiting: &Waiting, now_ms: i64) -> bool {
-        let asked = !waiting.tasks.is_empty()
+        let requested = !waiting.tasks.is_empty()
             || !waiting.copies.is_empty()
             || !waiting.queries.is_empty()
             || !waiting.settlements.is_empty()
-            || !waiting.asked.is_empty()
+            || !waiting.lock_requests.is_empty()
             || waiting.nudged;
         let due = || self.next_ms(&waiting.consumers).is_some_and(|at| at <= now_ms);
-        asked || (!waiting.closing && (waiting.consumers.is_asked() || due()))
+        requested || (!waiting.closing && (waiting.consumers.is_requested() || due()))
     }
 
     /// How long the writes that wait let others join them; `None` if they go now, or there are none.
@@ -290,7 +290,7 @@ impl<W: Writer> WriterThread<W> {
         let alone = self.under_way.is_empty();
         let again = self.retry_ms <= now_ms;
         let settles = !waiting.settlements.is_empty()
-            || !waiting.asked.is_empty()
+            || !waiting.lock_requests.is_empty()
             || (again && !self.pending_settlements.is_empty())
             || (again && waiting.consumers.renewal_ms().is_some_and(|at| at <= now_ms));
         let mut group = Group::next(&waiting.submissions, alone && settles, self.settled_alone);
@@ -301,12 +301,12 @@ impl<W: Writer> WriterThread<W> {
             queries: std::mem::take(&mut waiting.queries),
             copies: std::mem::take(&mut waiting.copies),
             replies: Vec::new(),
-            asked: Vec::new(),
+            lock_requests: Vec::new(),
             work: Work::default(),
             busy: group.busy,
             nudged: std::mem::take(&mut waiting.nudged),
         };
-        let RoundWork { replies, work, asked, .. } = &mut round;
+        let RoundWork { replies, work, lock_requests, .. } = &mut round;
         for submission in waiting.submissions.drain(..group.submissions) {
             replies.push(Reply::of(submission, work));
         }
@@ -317,8 +317,8 @@ impl<W: Writer> WriterThread<W> {
             work.settlements.append(&mut waiting.settlements);
             waiting.acknowledging.take();
             work.renewals = waiting.consumers.renewals(now_ms);
-            *asked = std::mem::take(&mut waiting.asked);
-            asked.iter().for_each(|asked| asked.join(work));
+            *lock_requests = std::mem::take(&mut waiting.lock_requests);
+            lock_requests.iter().for_each(|request| request.join(work));
             work.durable |= !work.settlements.is_empty();
         }
         // A claim ends lapsed locks, so this process renews its own locks before, in the same work.
@@ -357,7 +357,7 @@ impl<W: Writer> WriterThread<W> {
     }
 
     fn carry_out(&mut self, round: RoundWork) {
-        let RoundWork { tasks, queries, copies, replies, asked, work, busy, .. } = round;
+        let RoundWork { tasks, queries, copies, replies, lock_requests, work, busy, .. } = round;
         for query in queries {
             query(Ok(&mut self.writer));
         }
@@ -375,10 +375,10 @@ impl<W: Writer> WriterThread<W> {
         if work.is_empty() {
             return self.answer_in_order(replies);
         }
-        if !(replies.is_empty() && asked.is_empty()) {
+        if !(replies.is_empty() && lock_requests.is_empty()) {
             self.spin.answered();
         }
-        let batch = Batch::of_callers(&work, replies, asked, now_ms);
+        let batch = Batch::of_callers(&work, replies, lock_requests, now_ms);
         self.begin(work, Instant::now() + busy, batch);
     }
 

@@ -108,13 +108,13 @@ pub(super) struct Waiting {
     /// Callers that wait until all settlements so far are durable.
     pub(super) acknowledging: Acknowledging,
     /// Settlements and renewals with a reply.
-    pub(super) asked: Vec<LockRequest>,
+    pub(super) lock_requests: Vec<LockRequest>,
     pub(super) consumers: Consumers,
     /// Called for listeners that the store ends.
     pub(super) lost: HashMap<Id, Lost>,
     /// The file may have changed: read its deadlines again.
     pub(super) nudged: bool,
-    /// The engine has reported the end of a batch since the writer thread last asked for outcomes.
+    /// The engine has reported the end of a batch since the writer thread last took outcomes.
     pub(super) ended: bool,
     /// Why nothing is accepted; `None` while the writer thread runs.
     pub(super) refusal: Option<Error>,
@@ -176,7 +176,7 @@ impl WriteQueue {
             copies: Vec::new(),
             settlements: Vec::new(),
             acknowledging: Acknowledging::default(),
-            asked: Vec::new(),
+            lock_requests: Vec::new(),
             consumers: Consumers::new(env.random() >> 1),
             lost: HashMap::new(),
             nudged: false,
@@ -321,7 +321,7 @@ impl WriteQueue {
     pub(super) fn fail(&self) {
         let error = writer_failed();
         let copies = std::mem::take(&mut self.waiting.lock().copies);
-        let (submissions, tasks, asked, receivers, acknowledging) = {
+        let (submissions, tasks, lock_requests, receivers, acknowledging) = {
             let mut waiting = self.waiting.lock();
             waiting.refusal = Some(error.clone());
             waiting.settlements.clear();
@@ -330,14 +330,14 @@ impl WriteQueue {
             (
                 std::mem::take(&mut waiting.submissions),
                 std::mem::take(&mut waiting.tasks),
-                std::mem::take(&mut waiting.asked),
+                std::mem::take(&mut waiting.lock_requests),
                 waiting.consumers.cancel_all(),
                 waiting.acknowledging.ready(true),
             )
         };
         acknowledging.into_iter().for_each(|caller| caller());
-        for asked in asked {
-            asked.answer(Err(error.clone()));
+        for request in lock_requests {
+            request.answer(Err(error.clone()));
         }
         for receiver in receivers {
             receiver(Err(error.clone()));

@@ -108,7 +108,7 @@ pub(super) fn progress(frame: &[u8], Call { reply, .. }: Call) {
     backup_progress(frame, reply);
 }
 
-/// Answers the progress of a backup, and ends it if asked to.
+/// Answers the progress of a backup, and ends it if the frame says so.
 pub fn backup_progress(frame: &[u8], reply: Reply) {
     let Some((name, &[end])) = frame.split_first_chunk() else { return reply.bad(CUT) };
     let progress = BACKUPS.lock().get(name).cloned().unwrap_or_default();

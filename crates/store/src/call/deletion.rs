@@ -17,7 +17,7 @@ use openkv_core::model::{
 };
 use openkv_wire::protocol::frame::{deleted_answer, parse_deletion};
 
-/// A deletion of many entries, and how it is carried out.
+/// A deletion of many entries, and how it is executed.
 pub struct ManyDeletion {
     /// Which entries.
     pub deletion: Deletion,
@@ -59,8 +59,8 @@ pub(super) fn delete_many(frame: &[u8], call: Call) {
     let Call { store, mut reply, durable, busy, limits, .. } = call;
     reply.about(subject_of(&deletion.among));
     deletion.now_ms = store.now_ms();
-    let asked = ManyDeletion { deletion, atomic, durable, busy, limits, patience };
-    delete(&store, asked, move |outcome| {
+    let request = ManyDeletion { deletion, atomic, durable, busy, limits, patience };
+    delete(&store, request, move |outcome| {
         reply.tell(outcome.map(|(count, stamp)| deleted_answer(count, stamp)));
     });
 }
@@ -75,22 +75,26 @@ pub fn subject_of(among: &Among) -> Subject {
 }
 
 /// Deletes entries, commit by commit. `end` gets the outcome. After a panic it is dropped instead.
-pub fn delete(store: &Arc<Store>, asked: ManyDeletion, end: impl FnOnce(Outcome) + Send + 'static) {
-    let Deletion { filter, now_ms, .. } = &asked.deletion;
+pub fn delete(
+    store: &Arc<Store>,
+    request: ManyDeletion,
+    end: impl FnOnce(Outcome) + Send + 'static,
+) {
+    let Deletion { filter, now_ms, .. } = &request.deletion;
     let filter = match filter.as_deref().map(|bytes| Filter::parse(bytes, *now_ms)).transpose() {
         // A read-only database is not searched: the commit is refused.
         Ok(filter) => filter.filter(|_| !store.is_readonly()),
         Err(error) => return end(Err(error.into())),
     };
-    let busy = asked.busy;
+    let busy = request.busy;
     let mut progress = Progress {
         store: Arc::downgrade(store),
         end: Box::new(end),
         keys: Vec::new(),
         count: 0,
         stamp: None,
-        look: filter.map(|filter| Look::new(filter, asked.patience.clone())),
-        rest: asked,
+        look: filter.map(|filter| Look::new(filter, request.patience.clone())),
+        rest: request,
     };
     if !progress.rest.atomic
         && let Among::Keys(keys) = &mut progress.rest.deletion.among
@@ -275,10 +279,10 @@ mod tests {
     use super::*;
     use openkv_core::model::Kind;
 
-    /// A client asked a second time for all of a deletion of which a part was committed, since the
-    /// file had been busy: more was deleted than its limit.
+    /// A part of a deletion was committed before the file was busy. The client requested all of it a second
+    /// time, and deleted more than its limit.
     #[test]
-    fn what_has_begun_is_not_told_like_what_has_not() {
+    fn a_deletion_that_has_begun_fails_unlike_one_that_has_not() {
         let busy = || Error::unavailable("busy");
         assert_eq!(fault(busy(), 0), Fault::Failed(busy()));
         let Fault::Begun(error) = fault(busy(), 5) else { panic!("as if nothing had been done") };

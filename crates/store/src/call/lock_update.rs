@@ -15,12 +15,12 @@ use openkv_wire::protocol::frame::{parse_lock_update, parse_number};
 /// A repetition changes nothing more: a lock belongs to one delivery, and credits are
 /// counted from the stream's beginning.
 pub(super) fn lock_update(frame: &[u8], call: Call) {
-    let told = parse_lock_update(frame, LOCK_UPDATE_ITEMS_MAX);
-    let Some((told, Call { store, reply, limits, .. })) = call.parsed(told) else { return };
+    let update = parse_lock_update(frame, LOCK_UPDATE_ITEMS_MAX);
+    let Some((update, Call { store, reply, limits, .. })) = call.parsed(update) else { return };
     // Settling a message frees its credit, so one transaction does both.
-    store.grant(told.stream, told.granted);
-    let gathering = Gathering::new(told.asks.len(), reply);
-    for (at, mut ask) in told.asks.into_iter().enumerate() {
+    store.grant(update.stream, update.granted);
+    let gathering = Gathering::new(update.asks.len(), reply);
+    for (at, mut ask) in update.asks.into_iter().enumerate() {
         bound(&mut ask, &limits);
         let gathering = gathering.clone();
         store.ask(ask, Box::new(move |held| gathering.add(at, held)));

@@ -8,23 +8,23 @@ use openkv_core::filter::Filter;
 use openkv_core::model::{AtomicWrite, Error, FRAMES_RECORDS_MAX, Result};
 use openkv_wire::protocol::frame::{PreviewRequest, parse_preview, parse_writes_apart};
 
-/// What is asked about an entry, and the write that leaves it.
-struct Asked {
+/// A parsed preview: what it reports about an entry, and the write that leaves the entry.
+struct Parsed {
     filter: Option<Filter>,
     list: Option<OrderedScan>,
     write: AtomicWrite,
 }
 
-fn asked(frame: &[u8], call: &Call) -> Result<Asked, Fault> {
-    let (asked, frame) = parse_preview(frame)?;
-    let (filter, list) = match asked {
+fn parsed(frame: &[u8], call: &Call) -> Result<Parsed, Fault> {
+    let (request, frame) = parse_preview(frame)?;
+    let (filter, list) = match request {
         PreviewRequest::Entry => (None, None),
         PreviewRequest::Filter { filter, now_ms } => {
             let now_ms = now_ms.unwrap_or_else(|| call.store.now_ms());
             (Some(Filter::parse(&filter, now_ms)?), None)
         }
         PreviewRequest::List(list) => {
-            let (list, ..) = value_index::asked(list, &call.store)?;
+            let (list, ..) = value_index::parsed_list(list, &call.store)?;
             (list.scan.filter.clone(), Some(list))
         }
     };
@@ -33,7 +33,7 @@ fn asked(frame: &[u8], call: &Call) -> Result<Asked, Fault> {
     let write = writes.pop().map(|(write, _)| write).transpose()?;
     let write = write.filter(|write| write.first_key().is_some());
     let write = write.ok_or(Malformed::new("a preview of nothing", 0))?;
-    Ok(Asked { filter, list, write })
+    Ok(Parsed { filter, list, write })
 }
 
 /// Frame: u8 what follows: nothing (0), the value of `$now` and a filter (8), or a list in an order (1); one write,
@@ -42,9 +42,9 @@ fn asked(frame: &[u8], call: &Call) -> Result<Asked, Fault> {
 /// the entry (no bytes if the list does not have it), f64 its expiry, u8 encoding and the value.
 pub(super) fn preview(frame: &[u8], call: Call) {
     let patience = call.patience("kv.transaction");
-    let asked = asked(frame, &call);
-    let Some((asked, Call { store, reply, .. })) = call.parsed(asked) else { return };
-    let Asked { filter, list, write } = asked;
+    let parsed = parsed(frame, &call);
+    let Some((parsed, Call { store, reply, .. })) = call.parsed(parsed) else { return };
+    let Parsed { filter, list, write } = parsed;
     let long = (filter.is_some() || list.is_some()).then(|| patience.clone());
     let bounds = patience.clone();
     let finish = move |(), seen: Result<Preview>| answer(seen?, filter.as_ref(), &bounds);

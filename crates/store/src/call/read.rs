@@ -13,9 +13,9 @@ use openkv_wire::protocol::frame::Answer;
 /// `page_bytes`, and says that there is more.
 pub fn read(ranges: impl AsRef<[Range]> + Send + 'static, page_bytes: usize, call: Call) {
     let Call { store, reply, answer_bytes_max, .. } = call;
-    let (metrics, asked) = (store.metrics().clone(), Asked::of(ranges.as_ref()));
+    let (metrics, counts) = (store.metrics().clone(), ReadCounts::of(ranges.as_ref()));
     let answering = Answering::new(reply, Vec::new(), move |out, read: Result<()>| {
-        asked.count(&metrics, read.is_ok());
+        counts.count(&metrics, read.is_ok());
         read.map(|()| out)
     });
     store.read_ranges(ranges, answering, move |to, rows| {
@@ -27,14 +27,14 @@ pub fn read(ranges: impl AsRef<[Range]> + Send + 'static, page_bytes: usize, cal
 /// As [`read`], on this thread. Gives the call back if the read belongs to the reader thread.
 #[must_use]
 pub fn read_inline(ranges: &[Range], page_bytes: usize, call: Call) -> Option<Call> {
-    let (mut out, asked) = (Vec::new(), Asked::of(ranges));
+    let (mut out, counts) = (Vec::new(), ReadCounts::of(ranges));
     let read = call.store.ranges_inline(ranges, |rows| {
         push(&mut out, rows, page_bytes)?;
         let bytes_max = call.answer_bytes_max;
         if out.len() > bytes_max { Err(too_large(bytes_max)) } else { call.reply.holds(out.len()) }
     });
     let Some(read) = read else { return Some(call) };
-    asked.count(call.store.metrics(), read.is_ok());
+    counts.count(call.store.metrics(), read.is_ok());
     call.reply.tell(read.map(|()| out));
     None
 }
@@ -53,7 +53,7 @@ fn push(out: &mut Vec<u8>, rows: Rows<'_>, page_bytes: usize) -> Result<()> {
 }
 
 /// What a read is counted as.
-struct Asked {
+struct ReadCounts {
     keys: u64,
     pages: u64,
     since: Instant,
@@ -61,7 +61,7 @@ struct Asked {
     subject: Subject,
 }
 
-impl Asked {
+impl ReadCounts {
     fn of(ranges: &[Range]) -> Self {
         let keys = ranges.iter().filter(|range| range.is_point()).count() as u64;
         let subject = ranges.first().map_or(Subject::NONE, Subject::range);

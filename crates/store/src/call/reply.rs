@@ -15,7 +15,7 @@ pub enum Fault {
     Malformed(Malformed),
     /// It could not be done.
     Failed(Error),
-    /// It failed after a part of it was done: a repetition would do more than was asked.
+    /// It failed after a part of it was done: a repetition would do more than was requested.
     Begun(Error),
 }
 
@@ -94,9 +94,9 @@ impl Reply {
     #[must_use]
     pub fn holding(mut self, place: impl Send + 'static) -> Self {
         self.answer = self.answer.take().map(|answer| -> Answer {
-            Box::new(move |told| {
+            Box::new(move |result| {
                 drop(place);
-                answer(told);
+                answer(result);
             })
         });
         self
@@ -107,7 +107,7 @@ impl Reply {
         self.wanted.as_ref().is_none_or(|wanted| wanted())
     }
 
-    /// The question whether a caller still waits, if it can stop waiting.
+    /// The function that says whether the caller still waits, if it can stop waiting.
     pub(super) fn wanted(&self) -> Option<CallerLiveness> {
         self.wanted.clone()
     }
@@ -178,15 +178,15 @@ mod tests {
 
     #[test]
     fn what_is_dropped_unanswered_says_so_and_all_else_answers_once() {
-        let (tell, told) = channel();
-        let reply = |tell: &std::sync::mpsc::Sender<_>| {
-            let tell = tell.clone();
-            Reply::new(move |answer| tell.send(answer).unwrap())
+        let (sender, receiver) = channel();
+        let reply = |sender: &std::sync::mpsc::Sender<_>| {
+            let sender = sender.clone();
+            Reply::new(move |answer| sender.send(answer).unwrap())
         };
-        drop(reply(&tell));
-        reply(&tell).good(vec![1]);
-        reply(&tell).bad(Malformed::new("cut", 3));
-        let answers: Vec<_> = told.try_iter().collect();
+        drop(reply(&sender));
+        reply(&sender).good(vec![1]);
+        reply(&sender).bad(Malformed::new("cut", 3));
+        let answers: Vec<_> = receiver.try_iter().collect();
         let [Err(Fault::Failed(dropped)), Ok(good), Err(bad)] = answers.as_slice() else {
             panic!("{answers:?}");
         };

@@ -17,7 +17,7 @@ const STAYS: u8 = 1;
 const ENDS: u8 = 2;
 
 /// The scan of a frame, the request, and the value of `$now` in it.
-fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
+fn parsed_scan(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault> {
     let mut request = parse_scan(frame)?;
     let now_ms = request.now_ms.unwrap_or_else(|| store.now_ms());
     Ok((Scan::of(&mut request, now_ms)?, request, now_ms))
@@ -27,8 +27,8 @@ fn asked(frame: &[u8], store: &Store) -> Result<(Scan, ScanRequest, i64), Fault>
 /// start; in reverse, its end), u32 number of rows, rows.
 pub(super) fn scan(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
-    let asked = asked(frame, &call.store);
-    let Some(((scan, request, now_ms), Call { store, mut reply, .. })) = call.parsed(asked) else {
+    let parsed = parsed_scan(frame, &call.store);
+    let Some(((scan, request, now_ms), Call { store, mut reply, .. })) = call.parsed(parsed) else {
         return;
     };
     reply.about(Subject::span(&scan.start, &scan.end));
@@ -93,8 +93,8 @@ pub fn brief_scan(
 /// Frame: a scan without limit. Answer: f64 the number of entries.
 pub(super) fn count(frame: &[u8], call: Call) {
     let patience = call.patience("kv.count");
-    let asked = asked(frame, &call.store);
-    let Some(((scan, ..), Call { store, mut reply, .. })) = call.parsed(asked) else { return };
+    let parsed = parsed_scan(frame, &call.store);
+    let Some(((scan, ..), Call { store, mut reply, .. })) = call.parsed(parsed) else { return };
     reply.about(Subject::span(&scan.start, &scan.end));
     let finish = |(), count: Result<u64>| Ok((count? as f64).to_le_bytes().to_vec());
     store.count(scan, patience.clone(), Answering::new(reply, (), finish).within(&patience));

@@ -18,7 +18,7 @@ pub(super) fn create(frame: &[u8], call: Call) {
     let parsed = parse_index(frame);
     // `listIndexes` shows the prefix to every client.
     let parsed =
-        parsed.and_then(|asked| key::validate(asked.spec.prefix.as_bytes()).map(|()| asked));
+        parsed.and_then(|request| key::validate(request.spec.prefix.as_bytes()).map(|()| request));
     let Some((request, Call { store, reply, .. })) = call.parsed(parsed) else { return };
     store.create_index(request, move |made| reply.tell(made.map(|index| pushed(&[index]))));
 }
@@ -47,8 +47,8 @@ pub(super) fn list(frame: &[u8], call: Call) {
 /// Frame: the search. Answer: the hits.
 pub(super) fn search(frame: &[u8], call: Call) {
     let patience = call.patience("kv.search");
-    let asked = asked(frame, &call, patience.clone());
-    let Some(((search, page), Call { store, mut reply, .. })) = call.parsed(asked) else { return };
+    let parsed = parsed_search(frame, &call, patience.clone());
+    let Some(((search, page), Call { store, mut reply, .. })) = call.parsed(parsed) else { return };
     reply.about(Subject::prefix(search.prefix.as_bytes()));
     let highlights = search.highlight.is_some();
     let finish = move |page: ResultsPage, used: Result<IndexInfo>| {
@@ -60,7 +60,7 @@ pub(super) fn search(frame: &[u8], call: Call) {
 }
 
 /// The search of a frame, and the page for its hits.
-fn asked(
+fn parsed_search(
     frame: &[u8],
     call: &Call,
     patience: Arc<Patience>,

@@ -17,7 +17,7 @@ pub(super) fn create(frame: &[u8], call: Call) {
     let parsed = parse_value_index(frame);
     // `listIndexes` shows the prefix to every client.
     let parsed =
-        parsed.and_then(|asked| key::validate(asked.spec.prefix.as_bytes()).map(|()| asked));
+        parsed.and_then(|request| key::validate(request.spec.prefix.as_bytes()).map(|()| request));
     let Some((request, Call { store, reply, .. })) = call.parsed(parsed) else { return };
     store.create_value_index(request, move |made| {
         reply.tell(made.map(|index| pushed(&[index])));
@@ -35,7 +35,7 @@ pub(super) fn list(_frame: &[u8], Call { store, reply, .. }: Call) {
 }
 
 /// The list of a frame, the request, and the value of `$now` in it.
-pub(super) fn asked(
+pub(super) fn parsed_list(
     frame: &[u8],
     store: &Store,
 ) -> Result<(OrderedScan, OrderedRequest, i64), Fault> {
@@ -71,8 +71,8 @@ pub(super) fn flags_of(way: OrderWay, done: bool) -> StepFlags {
 /// is its position.
 pub(super) fn ordered(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
-    let asked = asked(frame, &call.store);
-    let Some(((list, request, now_ms), Call { store, reply, .. })) = call.parsed(asked) else {
+    let parsed = parsed_list(frame, &call.store);
+    let Some(((list, request, now_ms), Call { store, reply, .. })) = call.parsed(parsed) else {
         return;
     };
     let limit = request.scan.limit;
@@ -95,7 +95,7 @@ pub(super) fn ordered(frame: &[u8], call: Call) {
 /// Whether the store has the order of the list of such a frame, or of one that is explained; of a list in the order of
 /// keys it has.
 pub fn has_order(frame: &[u8], store: &Store, then: impl FnOnce(Result<bool>) + Send + 'static) {
-    match asked(frame, store) {
+    match parsed_list(frame, store) {
         Ok((list, ..)) if !list.order.is_empty() => store.has_order(list, then),
         // The error is that of the list.
         Ok(_) | Err(_) => then(Ok(true)),
@@ -106,8 +106,8 @@ pub fn has_order(frame: &[u8], store: &Store, then: impl FnOnce(Result<bool>) + 
 /// explanation.
 pub(super) fn explain(frame: &[u8], call: Call) {
     let patience = call.patience("kv.explain");
-    let asked = asked(frame, &call.store);
-    let Some(((mut list, request, _), Call { store, reply, .. })) = call.parsed(asked) else {
+    let parsed = parsed_list(frame, &call.store);
+    let Some(((mut list, request, _), Call { store, reply, .. })) = call.parsed(parsed) else {
         return;
     };
     list.scan.passed = false;

@@ -91,13 +91,13 @@ metrics! {
         Counter "conflicts_total" (""), "Writes whose checks did not hold.",
             "`conflicts`",
             "writes whose check failed";
-        Counter "rejections_total" (""), "Writes that could not be carried out.",
+        Counter "rejections_total" (""), "Writes that were refused or failed.",
             "`rejections`",
             "writes that were refused or failed";
         Counter "transaction_failures_total" (""), "Transactions that failed as a whole.",
             "`transactions.failures`",
             "transactions that failed as a whole";
-        Summary "transaction_writes" (""), "Writes carried out in one transaction.",
+        Summary "transaction_writes" (""), "Writes that one transaction executed.",
             "`transactions.writes`",
             "writes that shared one transaction (group commit)";
         Gauge "queue_messages" ("queue,state"), "Messages by queue and state.",

@@ -120,7 +120,7 @@ pub struct ReplicaFigures {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveFigures {
-    /// Its target. Empty for that of a server, whose clients are not told.
+    /// Its target. Empty for that of a server: its clients read the metrics.
     pub to: String,
     /// `starting`, `waiting` for another archiver, `running`, `failing`, `stopped` by an error, or `idle`:
     /// nobody uses the database, and everything is archived.

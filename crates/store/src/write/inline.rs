@@ -1,6 +1,6 @@
 //! Small commits on the thread of their caller: no other thread has to wake.
 //!
-//! Duty: to carry out a few small writes with the writer's state while the writer thread waits.
+//! Duty: execute a few small writes with the writer's state while the writer thread waits.
 //! Invariant: a commit here waits for no thread and no process before it has begun, and begins only if nothing
 //! waits for the writer and the last small commits were short. The engine does no upkeep in it.
 //! Never: work of the queues or of timers; reads for watches, which the reader thread runs.
@@ -121,7 +121,7 @@ impl<W: Writer> WriterThread<W> {
 }
 
 impl Store {
-    /// Carries out writes on this thread and returns one decision for each, in order, if the last small
+    /// Executes writes on this thread and returns one decision for each, in order, if the last small
     /// commits took at most `most` in the mean. Otherwise as [`Store::commit`], with the reply that `reply` makes.
     pub fn commit_inline(
         &self,
@@ -134,9 +134,9 @@ impl Store {
             self.commit(writes, durable, busy, reply());
             return None;
         };
-        let (told, tell) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let answer: Box<dyn FnOnce(Vec<Decision>) + Send> =
-            Box::new(move |decisions| drop(told.send(decisions)));
+            Box::new(move |decisions| drop(sender.send(decisions)));
         let count = writes.len();
         let since = Instant::now();
         let submission = Submission { writes, durable, busy, reply: answer, since };
@@ -147,7 +147,8 @@ impl Store {
             }
             // Dropped by a panic.
             None => Some(
-                tell.try_recv()
+                receiver
+                    .try_recv()
                     .unwrap_or_else(|_| vec![Decision::Rejected(writer_failed()); count]),
             ),
         }

@@ -27,7 +27,7 @@ impl Spin {
         self.is_due = self.spare;
     }
 
-    /// Whether to spin now. After [`Self::ended`] it is asked again only after the next answer.
+    /// Whether to spin now. Returns true at most once after each answer.
     pub(super) fn begins(&mut self) -> bool {
         if !std::mem::take(&mut self.is_due) {
             return false;

@@ -29,7 +29,7 @@ enum Origin {
     /// Callers wait for it.
     Callers {
         replies: Vec<Reply>,
-        asked: Vec<LockRequest>,
+        lock_requests: Vec<LockRequest>,
         /// Its settlements that no caller waits for. After a failure they are pending.
         settlements: Vec<Settlement>,
         /// Its renewals for listeners.
@@ -47,7 +47,7 @@ impl Batch {
     pub(super) fn of_callers(
         work: &Work,
         replies: Vec<Reply>,
-        asked: Vec<LockRequest>,
+        lock_requests: Vec<LockRequest>,
         now_ms: i64,
     ) -> Self {
         let alone = !(work.settlements.is_empty()
@@ -56,13 +56,14 @@ impl Batch {
             && work.sweep_max == 0
             && work.purge_max == 0
             && !work.fires);
-        let asked_settlements = asked.iter().filter(|asked| asked.settles()).count();
+        let requested_settlements =
+            lock_requests.iter().filter(|request| request.settles()).count();
         let mut settlements = work.settlements.clone();
-        settlements.truncate(work.settlements.len() - asked_settlements);
+        settlements.truncate(work.settlements.len() - requested_settlements);
         let mut renewals = work.renewals.clone();
-        renewals.truncate(work.renewals.len() - (asked.len() - asked_settlements));
+        renewals.truncate(work.renewals.len() - (lock_requests.len() - requested_settlements));
         let writes = work.writes.len();
-        let origin = Origin::Callers { replies, asked, settlements, renewals, writes };
+        let origin = Origin::Callers { replies, lock_requests, settlements, renewals, writes };
         Self { origin, done: Done::of(work, now_ms), alone }
     }
 
@@ -183,9 +184,9 @@ impl<W: Writer> WriterThread<W> {
 
     fn complete(&mut self, batch: Batch, outcome: Result<Report>) {
         let Batch { origin, done, .. } = batch;
-        let (replies, asked, settlements, renewals, writes) = match origin {
-            Origin::Callers { replies, asked, settlements, renewals, writes } => {
-                (replies, asked, settlements, renewals, writes)
+        let (replies, lock_requests, settlements, renewals, writes) = match origin {
+            Origin::Callers { replies, lock_requests, settlements, renewals, writes } => {
+                (replies, lock_requests, settlements, renewals, writes)
             }
             Origin::Step => return self.step_ended(&done, outcome),
             Origin::Waiters { replies } => return tell(replies, Vec::new(), &self.metrics),
@@ -195,7 +196,7 @@ impl<W: Writer> WriterThread<W> {
             Ok(mut report) => {
                 self.applying = Tries::default();
                 self.metrics.cached(report.cache_looks);
-                LockRequest::tell(asked, &mut report);
+                LockRequest::answer_all(lock_requests, &mut report);
                 self.tell_lost(renewals, &report.renewed);
                 self.announce(&mut report, replies, &done);
                 self.dispatch(&done.claims, report.deliveries, done.now_ms);
@@ -212,7 +213,7 @@ impl<W: Writer> WriterThread<W> {
                     if done.claims.is_empty() { Vec::new() } else { consumers.look_failed() }
                 };
                 fail(replies, &error, &self.metrics);
-                asked.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
+                lock_requests.into_iter().for_each(|request| request.answer(Err(error.clone())));
                 lookers.into_iter().for_each(|reply| reply(Err(error.clone())));
             }
         }
@@ -228,8 +229,8 @@ impl<W: Writer> WriterThread<W> {
             return;
         }
         let lost = self.write_queue.waiting.lock().consumers.lost(&renewals);
-        for (told, numbers) in lost {
-            numbers.into_iter().for_each(|number| told(number));
+        for (on_lost, numbers) in lost {
+            numbers.into_iter().for_each(|number| on_lost(number));
         }
     }
 }

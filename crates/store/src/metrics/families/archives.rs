@@ -41,7 +41,7 @@ pub(in crate::metrics) fn of_archives(archives: &[ArchiveFigures]) -> Vec<Family
     ]
 }
 
-/// A metric with the target as its label; without one if that is not told.
+/// A metric with the target as its label; without one if the target is private.
 fn with_target(of: &ArchiveFigures, make: impl FnOnce(Labels<'_>) -> Metric) -> Metric {
     if of.to.is_empty() { make(&[]) } else { make(&[("to", of.to.as_str())]) }
 }
