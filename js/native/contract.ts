@@ -153,7 +153,7 @@ export const STEP_DESCENDS = 8;
 
 // Flags of a preview.
 
-/** A list in an order follows, in which the place of the entry is told: its length, its request. */
+/** A list in an order follows, for the place of the entry in it: its length, its request. */
 export const PREVIEW_LIST = 1;
 
 // Flags of a deletion of many.

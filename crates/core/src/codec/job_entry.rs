@@ -1,4 +1,4 @@
-//! What an entry about a message tells (docs/format.md §2.3): reading. `commit::job` writes those of the store,
+//! Reads the entries about messages (docs/format.md §2.3). `commit::job` writes those of the store,
 //! `js/queue/jobs.ts` those of handlers.
 
 use super::Malformed;
@@ -11,7 +11,7 @@ pub mod happened {
     pub const ENQUEUED: &str = "enqueued";
     /// A handler has it.
     pub const STARTED: &str = "started";
-    /// A handler has told how far it is.
+    /// A handler has reported its progress.
     pub const PROGRESS: &str = "progress";
     /// A delivery has failed, and a retry follows.
     pub const FAILED: &str = "failed";
@@ -132,10 +132,10 @@ mod tests {
         ]);
         assert_eq!(bytes.pop(), Some(0xf6));
         bytes.extend(result);
-        let told = JobEntry::read(Encoding::Cbor, &bytes).unwrap();
-        assert_eq!((told.at_ms, told.attempts, &told.error), (1000, Some(2), &None));
-        assert_eq!(told.value, Some(&result[..]));
-        decode(told.value.unwrap()).unwrap();
+        let entry = JobEntry::read(Encoding::Cbor, &bytes).unwrap();
+        assert_eq!((entry.at_ms, entry.attempts, &entry.error), (1000, Some(2), &None));
+        assert_eq!(entry.value, Some(&result[..]));
+        decode(entry.value.unwrap()).unwrap();
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn run(transaction: &mut impl Transaction, begun: &Begun, work: Work) -> Res
         begun,
         report: Report::default(),
         undelivered: Vec::new(),
-        told: Vec::new(),
+        to_log: Vec::new(),
         held: HashSet::new(),
         unlimited: HashSet::new(),
     };
@@ -93,7 +93,7 @@ struct Batch<'t, T> {
     report: Report,
     undelivered: Vec<Undelivered>,
     /// The messages for the log, each with its commit; `None`: the last one of the batch.
-    told: Vec<(Option<u64>, i64)>,
+    to_log: Vec<(Option<u64>, i64)>,
     /// The messages that the writes acknowledge and whose locks hold.
     held: HashSet<Ack>,
     /// Queues of which the end of a message admits no other one.
@@ -110,7 +110,7 @@ impl<T: Transaction> Batch<'_, T> {
                     let locked = if tells { messages.locked(id, lock)? } else { None };
                     let freed = messages.acknowledge(id, lock)?;
                     if let Some(freed) = &freed {
-                        self.tell(None, id);
+                        self.note_for_log(None, id);
                         if let Some(locked) = locked {
                             let now_ms = self.begun.now_ms;
                             self.undelivered.extend(job::completed(&locked, value, now_ms)?);
@@ -140,7 +140,7 @@ impl<T: Transaction> Batch<'_, T> {
                     let queue = queue.unwrap_or_default();
                     let cancelled = messages.cancel(&queue, id)?;
                     if let Some((freed, value)) = &cancelled {
-                        self.tell(None, id);
+                        self.note_for_log(None, id);
                         let now_ms = self.begun.now_ms;
                         self.undelivered.extend(job::cancelled(&queue, id, value, now_ms)?);
                         self.freed(freed)?;
@@ -175,7 +175,7 @@ impl<T: Transaction> Batch<'_, T> {
         }
         self.report.queued |= admits;
         self.report.put_back |= admits;
-        changed.into_iter().for_each(|id| self.tell(None, id));
+        changed.into_iter().for_each(|id| self.note_for_log(None, id));
         Ok(())
     }
 
@@ -184,15 +184,15 @@ impl<T: Transaction> Batch<'_, T> {
         let mut turns = Turns::of(self.transaction.messages(), self.begun.now_ms);
         turns.waits(&freed.queue, due_ms)?;
         let changed = turns.changed;
-        changed.into_iter().for_each(|id| self.tell(None, id));
+        changed.into_iter().for_each(|id| self.note_for_log(None, id));
         // Not its key: whatever waits for its end still does.
         self.freed(&Freed { key: None, ..freed.clone() })
     }
 
     /// Notes a message for the log.
-    fn tell(&mut self, commit: Option<u64>, id: i64) {
+    fn note_for_log(&mut self, commit: Option<u64>, id: i64) {
         if self.begun.logs_messages {
-            self.told.push((commit, id));
+            self.to_log.push((commit, id));
         }
     }
 
@@ -249,7 +249,7 @@ impl<T: Transaction> Batch<'_, T> {
     }
 
     fn fail(&mut self, locked: LockedMessage, failure: Failure, reason: &Reason) -> Result<()> {
-        self.tell(None, locked.id);
+        self.note_for_log(None, locked.id);
         let freed = locked.freed();
         let Self { transaction, begun, report, undelivered, .. } = self;
         let messages = transaction.messages();
@@ -317,7 +317,7 @@ impl<T: Transaction> Batch<'_, T> {
                 tracked.push(job.enqueued(id, version, self.begun.now_ms)?);
             }
             for id in changed.into_iter().chain(added) {
-                self.tell(Some(version), id);
+                self.note_for_log(Some(version), id);
             }
             self.report.enqueued(write, enqueued);
         }
@@ -350,7 +350,7 @@ impl<T: Transaction> Batch<'_, T> {
         let mut turns = Turns::of(self.transaction.messages(), now_ms);
         let placed = turns.enqueue(message)?;
         let changed = turns.changed;
-        changed.into_iter().for_each(|id| self.tell(Some(version), id));
+        changed.into_iter().for_each(|id| self.note_for_log(Some(version), id));
         Ok(placed)
     }
 
@@ -359,7 +359,7 @@ impl<T: Transaction> Batch<'_, T> {
         let Acknowledged { write: _, version, ack: Ack { id, lock } } = *acked;
         let freed = self.transaction.messages().acknowledge(id, lock)?;
         debug_assert!(freed.is_some(), "a lock that held before the decision is lost after it");
-        self.tell(Some(version), id);
+        self.note_for_log(Some(version), id);
         freed.map_or(Ok(()), |freed| self.freed(&freed))
     }
 
@@ -371,7 +371,7 @@ impl<T: Transaction> Batch<'_, T> {
         self.report.queued |= fired.messages > 0;
         self.report.put_back |= fired.schedules > 0;
         for id in fired.changed {
-            self.tell(None, id);
+            self.note_for_log(None, id);
         }
         Ok(())
     }
@@ -381,7 +381,7 @@ impl<T: Transaction> Batch<'_, T> {
             let mut turns = Turns::of(self.transaction.messages(), self.begun.now_ms);
             let deliveries = turns.claim(claim)?;
             let changed = turns.changed;
-            changed.into_iter().for_each(|id| self.tell(None, id));
+            changed.into_iter().for_each(|id| self.note_for_log(None, id));
             self.report.deliveries.push(deliveries);
         }
         Ok(())
@@ -414,15 +414,15 @@ impl<T: Transaction> Batch<'_, T> {
     }
 
     fn finish(self, effects: Effects) -> Result<Report> {
-        let Self { transaction, begun, mut report, told, .. } = self;
+        let Self { transaction, begun, mut report, to_log, .. } = self;
         let Effects { mut version, removed, changes, .. } = effects;
         // Other processes notice only commits, and the message may be for their consumers. The log has
         // only commits too.
-        let untold = !told.is_empty() && version == begun.version;
-        version += u64::from(report.put_back || untold);
+        let unlogged = !to_log.is_empty() && version == begun.version;
+        version += u64::from(report.put_back || unlogged);
         if version != begun.version {
             if begun.logs {
-                let messages = logged(transaction.messages(), told, version)?;
+                let messages = logged(transaction.messages(), to_log, version)?;
                 transaction.log(begun.version + 1..=version, changes, &messages, begun.now_ms)?;
             }
             transaction.set_version(version, removed)?;
@@ -444,14 +444,14 @@ pub(super) fn note_delay(message: &mut Message) {
 /// the last change of each counts.
 fn logged(
     table: &mut impl MessageTable,
-    mut told: Vec<(Option<u64>, i64)>,
+    mut changed: Vec<(Option<u64>, i64)>,
     last: u64,
 ) -> Result<Vec<LoggedMessage>> {
-    let mut seen = HashSet::with_capacity(told.len());
-    told.reverse();
-    told.retain(|(_, id)| seen.insert(*id));
-    told.reverse();
-    let (commits, ids): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    let mut seen = HashSet::with_capacity(changed.len());
+    changed.reverse();
+    changed.retain(|(_, id)| seen.insert(*id));
+    changed.reverse();
+    let (commits, ids): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
     let versions = commits.into_iter().map(|commit| commit.unwrap_or(last));
     let kept = table.kept(&ids)?;
     let mut messages: Vec<_> = versions

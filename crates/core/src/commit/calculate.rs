@@ -163,13 +163,13 @@ fn exact(
     };
     let (zero, most) = (BigInt::ZERO, BigInt::from(u64::MAX));
     // The caller's bounds are checked last, so that no later step changes a result within them.
-    let asked_min = ("min", Ordering::Less, end(bounds.and_then(|bounds| bounds.min.as_ref())));
-    let asked_max = ("max", Ordering::Greater, end(bounds.and_then(|bounds| bounds.max.as_ref())));
+    let given_min = ("min", Ordering::Less, end(bounds.and_then(|bounds| bounds.min.as_ref())));
+    let given_max = ("max", Ordering::Greater, end(bounds.and_then(|bounds| bounds.max.as_ref())));
     let own_min = ("the least KvU64", Ordering::Less, is_u64.then_some(zero));
     let own_max = ("the largest KvU64", Ordering::Greater, is_u64.then_some(most));
     let clamp = bounds.is_some_and(|bounds| bounds.clamp);
     if clamp {
-        for (_, beyond, end) in [&asked_min, &asked_max, &own_min, &own_max] {
+        for (_, beyond, end) in [&given_min, &given_max, &own_min, &own_max] {
             if let Some(end) = end
                 && result.cmp(end) == *beyond
             {
@@ -177,7 +177,7 @@ fn exact(
             }
         }
     }
-    for (name, side, end) in [asked_min, asked_max, own_min, own_max] {
+    for (name, side, end) in [given_min, given_max, own_min, own_max] {
         if let Some(end) = end
             && result.cmp(&end) == side
         {

@@ -1,4 +1,4 @@
-//! Entries that tell what happens to a message whose result is kept (docs/format.md §2).
+//! Entries that report what happens to a message whose result is kept (docs/format.md §2).
 //!
 //! Duty: the keys and values of these entries, which expire. The commit that changes the message stores them.
 //! Never: an entry about a message without [`KEEP_RESULT`], except for a cancellation, of which its handler has to
@@ -64,7 +64,7 @@ pub(super) fn completed(
     now_ms: i64,
 ) -> Result<Option<Undelivered>> {
     let Some(Tracked { queue, kept_ms }) = Tracked::of(&locked.message) else { return Ok(None) };
-    told(locked, &queue, happened::COMPLETED, kept_ms, value, now_ms).map(Some)
+    reported(locked, &queue, happened::COMPLETED, kept_ms, value, now_ms).map(Some)
 }
 
 /// The entry about the progress of a message, also of one whose result is not kept.
@@ -79,11 +79,11 @@ pub(super) fn progressed(
     }
     let kept_ms = kept_ms(&message.value).unwrap_or(PROGRESS_KEPT_MS);
     let queue = queue_of_callers(&message.queue);
-    told(locked, queue, happened::PROGRESS, kept_ms, value, now_ms).map(Some)
+    reported(locked, queue, happened::PROGRESS, kept_ms, value, now_ms).map(Some)
 }
 
-/// An entry with what a consumer tells.
-fn told(
+/// The entry with what a consumer has reported.
+fn reported(
     locked: &LockedMessage,
     queue: &str,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! A take from a limiter: decides on the stored state whether the points are there, and tells how many are left and
+//! A take from a limiter: decides on the stored state whether the points are there, and answers how many are left and
 //! when they are back. The time is that of the commit.
 //!
 //! A state is the array `[algorithm, used, at, rest]`, an ordinary value, whose entry expires when it says nothing
@@ -45,7 +45,7 @@ pub(super) fn take(rule: &Limiting, stored: Option<&EncodedValue>, now_ms: i64) 
     // the clock has reached it.
     let stores = set_back || answer.allowed && !rule.is_peek();
     let stored = stores.then(|| (write(rule.algorithm(), next), expire_at_ms));
-    Ok(Taken { stored, outcome: told(&answer) })
+    Ok(Taken { stored, outcome: encoded(&answer) })
 }
 
 /// Of several single takes, how many are allowed.
@@ -262,7 +262,7 @@ fn not_a_state() -> Error {
     )
 }
 
-fn told(answer: &Answer) -> EncodedValue {
+fn encoded(answer: &Answer) -> EncodedValue {
     let Answer { allowed, remaining, retry_ms, reset_ms } = answer;
     let mut bytes = vec![ARRAY_HEAD, if *allowed { TRUE } else { FALSE }];
     for number in [(*remaining).max(0), retry_ms.unwrap_or(-1), *reset_ms] {
@@ -378,7 +378,7 @@ mod tests {
                 let begin = 2 * HOUR + step_ms;
                 let first = key.take(if looks { &peek } else { &one }, begin);
                 assert_eq!(first.0, step_ms > 0, "{algorithm:?} {step_ms}: {first:?}");
-                // Asked all the time, it is allowed no later than after a take of now.
+                // Repeated takes are allowed no later than after a take of now.
                 let waits = (0..).step_by(100).take_while(|ms| !key.take(&one, begin + ms).0);
                 assert!(waits.count() <= 20, "{algorithm:?} {step_ms}");
             }
@@ -430,8 +430,8 @@ mod tests {
             let (mut key, mut now_ms, mut allowed_at) = (Key(None), T0, Vec::new());
             for (cost, pause_ms) in takes {
                 now_ms += pause_ms;
-                let asked = rule(algorithm, limit, per_ms, cost);
-                let (allowed, remaining, retry_ms, reset_ms) = key.take(&asked, now_ms);
+                let take = rule(algorithm, limit, per_ms, cost);
+                let (allowed, remaining, retry_ms, reset_ms) = key.take(&take, now_ms);
                 prop_assert!((0..=i64::from(limit)).contains(&remaining));
                 prop_assert!(reset_ms >= 0);
                 if allowed {

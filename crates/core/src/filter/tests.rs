@@ -399,13 +399,13 @@ fn a_filter_is_ended_between_and_inside_of_conditions() {
         [many(json!({ "n": { "$contains": 8 } })), many(json!({ "t": { "$containsi": "Y" } }))]
     {
         let by = filter(&by).unwrap();
-        let (asked, done) = (Cell::new(0), Cell::new(0));
+        let (checks, done) = (Cell::new(0), Cell::new(0));
         let ended = by.matches_while(Encoding::Cbor, &numbers, &|work| {
-            asked.set(asked.get() + 1);
+            checks.set(checks.get() + 1);
             done.set(done.get() + work);
-            asked.get() < 3
+            checks.get() < 3
         });
-        assert_eq!((ended, asked.get()), (Ok(None), 3));
+        assert_eq!((ended, checks.get()), (Ok(None), 3));
         assert!(done.get() >= 3 * FILTER_LOOK_VISITS);
         assert_eq!(by.matches_while(Encoding::Cbor, &numbers, &|_| true), Ok(Some(false)));
     }

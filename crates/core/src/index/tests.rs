@@ -278,7 +278,7 @@ proptest! {
             found.extend(next.entries.iter().map(|(_, key)| key.clone()));
             match next.next {
                 Some(next_position) => {
-                    prop_assert!(next.entries.len() >= max, "fewer than were asked for");
+                    prop_assert!(next.entries.len() >= max, "fewer than requested");
                     position = Some(next_position);
                 }
                 None => break,

@@ -10,7 +10,7 @@ use super::depth::Depth;
 use super::evaluator::{Evaluated, Known, evaluate};
 use super::events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 use super::index_entries::IndexEntries;
-use super::reorder_buffer::{Asked, Reads, ReorderBuffer, Sequencer, Slot, Stage};
+use super::reorder_buffer::{ReadRequest, Reads, ReorderBuffer, Sequencer, Slot, Stage};
 use super::write_ids::{Bounds, Remembered, WriteIds};
 use crate::commit::{Begun, Report, Speculation, Ticket, Work, WriteNeeds};
 use crate::index::ValueIndex;
@@ -203,14 +203,14 @@ impl Layer {
 
     fn take_fetched(&mut self, fetch: FetchId, entries: &[Fetched]) {
         // A read from before an interruption belongs to no batch any more.
-        let Some((slot, Asked::Keys(keys))) = self.buffer.end_read(fetch) else { return };
+        let Some((slot, ReadRequest::Keys(keys))) = self.buffer.end_read(fetch) else { return };
         if let Stage::Reading(reads) = &mut slot.stage {
             reads.fetched.extend(keys.into_iter().zip(entries.iter().cloned()));
         }
     }
 
     fn take_points(&mut self, fetch: FetchId, entries: Vec<Vec<Vec<u8>>>) {
-        let Some((slot, Asked::Points(points))) = self.buffer.end_read(fetch) else { return };
+        let Some((slot, ReadRequest::Points(points))) = self.buffer.end_read(fetch) else { return };
         if let Stage::Reading(reads) = &mut slot.stage {
             reads.points.extend(points.into_iter().zip(entries));
         }
@@ -530,7 +530,7 @@ fn begin_read(
     if !points.is_empty() {
         *fetches += 1;
         let fetch = FetchId(*fetches);
-        reads.under_way.push((fetch, Asked::Points(points.clone())));
+        reads.under_way.push((fetch, ReadRequest::Points(points.clone())));
         actions.push(Action::FetchPoints(fetch, points));
     }
     if needs.is_empty() {
@@ -540,6 +540,6 @@ fn begin_read(
     let fetch = FetchId(*fetches);
     let wanted: Vec<_> = needs.into_iter().collect();
     let keys = wanted.iter().map(|(key, _)| key.clone()).collect();
-    reads.under_way.push((fetch, Asked::Keys(keys)));
+    reads.under_way.push((fetch, ReadRequest::Keys(keys)));
     actions.push(Action::Fetch(fetch, wanted));
 }

@@ -2,7 +2,7 @@
 //! over the effects of those before it that are not durable yet, and keeps several in flight.
 //!
 //! It is a machine without I/O: [`Layer::step`] takes one [`Event`] and returns the [`Action`]s that
-//! its driver must carry out. Its parts are the sequencer and the reorder buffer
+//! its driver must execute. Its parts are the sequencer and the reorder buffer
 //! (`reorder_buffer.rs`), the evaluator with its cache (`evaluator.rs`, `cache.rs`), the ids of writes
 //! (`write_ids.rs`), the entries of value indexes (`index_entries.rs`), and the depth of the writer (`depth.rs`).
 //!

@@ -51,8 +51,8 @@ pub(super) enum Stage {
     Ended(Result<Report, Error>),
 }
 
-/// What a read asks for.
-pub(super) enum Asked {
+/// What a read of a batch has to return.
+pub(super) enum ReadRequest {
     Keys(Vec<Key>),
     Points(Vec<IndexPoint>),
 }
@@ -62,7 +62,7 @@ pub(super) enum Asked {
 pub(super) struct Reads {
     /// Each read sees the commits up to this one.
     pub(super) floor: u64,
-    pub(super) under_way: Vec<(FetchId, Asked)>,
+    pub(super) under_way: Vec<(FetchId, ReadRequest)>,
     pub(super) fetched: FetchedRows,
     pub(super) points: Points,
 }
@@ -128,13 +128,13 @@ impl ReorderBuffer {
         self.slots.iter().filter(sent).count()
     }
 
-    /// The batch that waits for a read, and what the read asks for, which is no longer under way.
-    pub(super) fn end_read(&mut self, fetch: FetchId) -> Option<(&mut Slot, Asked)> {
+    /// The batch that waits for a read, and the request of that read, which is no longer under way.
+    pub(super) fn end_read(&mut self, fetch: FetchId) -> Option<(&mut Slot, ReadRequest)> {
         for slot in &mut self.slots {
             let Stage::Reading(reads) = &mut slot.stage else { continue };
             if let Some(at) = reads.under_way.iter().position(|(id, _)| *id == fetch) {
-                let (_, asked) = reads.under_way.swap_remove(at);
-                return Some((slot, asked));
+                let (_, request) = reads.under_way.swap_remove(at);
+                return Some((slot, request));
             }
         }
         None

@@ -52,7 +52,7 @@ struct Driven {
     layer: Layer,
     tickets: u64,
     sent: Vec<Vec<EntryChange>>,
-    asked: Vec<IndexPoint>,
+    requested: Vec<IndexPoint>,
     resolves: usize,
     decided: Vec<Decision>,
 }
@@ -61,8 +61,8 @@ impl Driven {
     fn new() -> Self {
         let lead = lead(1, Arc::from([index()]));
         let layer = Layer::new(lead, Remembered::default(), Bounds::USUAL);
-        let (sent, asked, decided) = (Vec::new(), Vec::new(), Vec::new());
-        Self { layer, tickets: 0, sent, asked, resolves: 0, decided }
+        let (sent, requested, decided) = (Vec::new(), Vec::new(), Vec::new());
+        Self { layer, tickets: 0, sent, requested, resolves: 0, decided }
     }
 
     fn step(&mut self, event: Event) {
@@ -77,7 +77,7 @@ impl Driven {
                 }
                 Action::FetchPoints(fetch, points) => {
                     let entries = vec![Vec::new(); points.len()];
-                    self.asked.extend(points);
+                    self.requested.extend(points);
                     self.step(Event::FetchedPoints(fetch, entries));
                 }
                 Action::Resolve { .. } => self.resolves += 1,
@@ -102,7 +102,7 @@ fn added(name: &str, text: &str) -> EntryChange {
     EntryChange { index: 7, entry, added: true }
 }
 
-/// What is asked before an entry with this text is stored.
+/// The point that the layer reads before it stores an entry with this text.
 fn point(text: &str) -> IndexPoint {
     let EncodedValue { encoding, bytes } = value(text);
     (7, index().unique_values(encoding, &bytes).unwrap().remove(0))
@@ -135,7 +135,7 @@ fn a_value_of_a_batch_in_flight_is_taken_and_one_that_it_leaves_is_free() {
         vec![added("c", "1")],
     ];
     assert_eq!(changes, expected);
-    assert_eq!(driven.asked, ["1", "1", "2", "1", "1"].map(point));
+    assert_eq!(driven.requested, ["1", "1", "2", "1", "1"].map(point));
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn a_lead_brings_the_value_indexes() {
     driven.step(Event::Interrupted);
     assert_eq!(driven.resolves, 1);
     let resolution = Resolution::Leading(lead(2, Arc::default()), Remembered::default());
-    driven.asked.clear();
+    driven.requested.clear();
     driven.step(Event::Resolved(resolution));
     assert_eq!(
         driven.sent[1..],
         [Vec::<EntryChange>::new()],
         "it is decided again without an index"
     );
-    assert!(driven.asked.is_empty());
+    assert!(driven.requested.is_empty());
 }

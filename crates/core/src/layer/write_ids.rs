@@ -235,7 +235,7 @@ fn size_bytes(decision: &Decision) -> usize {
 /// The outcome of a write whose id is too old, or ahead of the clock.
 fn forgotten() -> Error {
     let why = "the id of this write is older than those that the leader remembers, or ahead of its \
-               clock, so it was not carried out now; read to find out whether it has happened before";
+               clock, so it was not executed now; read to find out whether it has happened before";
     Error::new(Kind::OutcomeUnknown, why)
 }
 

@@ -1,7 +1,7 @@
 //! The id of a write: its client repeats the write with it when the answer is lost, and the leader
 //! answers with what has happened.
 
-/// An attempt of a client to carry out a write.
+/// An attempt of a client to execute a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The id that all attempts of the write have.

@@ -97,13 +97,13 @@ pub fn write_answer(ranges: Vec<Vec<KvEntry>>, strong: bool) -> Vec<u8> {
     output.encode_to_vec()
 }
 
-/// Decodes the answer to a request for `asked`.
+/// Decodes the answer to a request for the ranges `requested`.
 ///
 /// # Errors
 /// `Unavailable` for a malformed answer: a wrong number of ranges, too many entries, an unknown
 /// status, an unreadable value.
-pub fn read_answer(bytes: &[u8], asked: &[Range], version: Version) -> Result<ReadAnswer> {
-    count_entries(bytes, asked).map_err(bad_answer)?;
+pub fn read_answer(bytes: &[u8], requested: &[Range], version: Version) -> Result<ReadAnswer> {
+    count_entries(bytes, requested).map_err(bad_answer)?;
     let output: SnapshotReadOutput = decode(bytes).map_err(bad_answer)?;
     let disabled = match version {
         Version::V1 | Version::V2 => output.read_disabled,
@@ -116,9 +116,9 @@ pub fn read_answer(bytes: &[u8], asked: &[Range], version: Version) -> Result<Re
     if disabled {
         return Ok(ReadAnswer::Disabled);
     }
-    if output.ranges.len() != asked.len() {
-        let (given, asked) = (output.ranges.len(), asked.len());
-        return Err(bad_answer(format!("{given} ranges came where {asked} were asked for")));
+    if output.ranges.len() != requested.len() {
+        let (given, requested) = (output.ranges.len(), requested.len());
+        return Err(bad_answer(format!("{given} ranges came where {requested} were requested")));
     }
     let mut ranges = Vec::with_capacity(output.ranges.len());
     for range in output.ranges {
@@ -131,8 +131,8 @@ pub fn read_answer(bytes: &[u8], asked: &[Range], version: Version) -> Result<Re
 }
 
 /// Rejects more entries than requested.
-fn count_entries(bytes: &[u8], asked: &[Range]) -> Result<()> {
-    let mut ranges = asked.iter();
+fn count_entries(bytes: &[u8], requested: &[Range]) -> Result<()> {
+    let mut ranges = requested.iter();
     each_field(bytes, &mut |tag, field| {
         if tag != 1 {
             return Ok(());
@@ -140,8 +140,8 @@ fn count_entries(bytes: &[u8], asked: &[Range]) -> Result<()> {
         let limit = match ranges.next() {
             Some(Range::Point(_)) => 1,
             Some(Range::Span { limit, .. }) => *limit,
-            None => return Err(Error::invalid("more ranges came than were asked for")),
+            None => return Err(Error::invalid("more ranges came than were requested")),
         };
-        at_most(field, 1, limit, || format!("more entries came than the {limit} asked for"))
+        at_most(field, 1, limit, || format!("more entries came than the {limit} requested"))
     })
 }

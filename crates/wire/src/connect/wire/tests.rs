@@ -93,8 +93,8 @@ fn reads_round_trip() {
     for version in Version::ALL {
         assert_eq!(snapshot_read::read_answer(&answer, &ranges, version).unwrap(), expected);
     }
-    for asked in [&ranges[..1], &[ranges[0].clone(), ranges[0].clone()][..]] {
-        assert!(snapshot_read::read_answer(&answer, asked, Version::V3).is_err());
+    for requested in [&ranges[..1], &[ranges[0].clone(), ranges[0].clone()][..]] {
+        assert!(snapshot_read::read_answer(&answer, requested, Version::V3).is_err());
     }
     for len in 0..answer.len() {
         assert!(snapshot_read::read_answer(&answer[..len], &ranges, Version::V3).is_err(), "{len}");

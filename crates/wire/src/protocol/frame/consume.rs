@@ -54,11 +54,11 @@ pub struct LockUpdate {
 }
 
 /// Appends f64 lock, u32 concurrency, u32 credits, u32 length and the name of the queue.
-fn push_consume(out: &mut Vec<u8>, asked: &Consume) {
-    push_f64(out, asked.lock_ms);
-    out.extend_from_slice(&asked.concurrency.to_le_bytes());
-    out.extend_from_slice(&asked.credits.to_le_bytes());
-    push_sized(out, asked.queue.as_bytes());
+fn push_consume(out: &mut Vec<u8>, request: &Consume) {
+    push_f64(out, request.lock_ms);
+    out.extend_from_slice(&request.concurrency.to_le_bytes());
+    out.extend_from_slice(&request.credits.to_le_bytes());
+    push_sized(out, request.queue.as_bytes());
 }
 
 /// Parses the frame of [`push_consume`].
@@ -70,11 +70,11 @@ fn parse_consume(bytes: &[u8]) -> Result<Consume, Malformed> {
 }
 
 /// Appends u64 number, f64 lock, u32 wait, u32 length and the name of the queue.
-fn push_poll(out: &mut Vec<u8>, asked: &Poll) {
-    out.extend_from_slice(&asked.number.to_le_bytes());
-    push_f64(out, asked.lock_ms);
-    out.extend_from_slice(&asked.wait_ms.to_le_bytes());
-    push_sized(out, asked.queue.as_bytes());
+fn push_poll(out: &mut Vec<u8>, request: &Poll) {
+    out.extend_from_slice(&request.number.to_le_bytes());
+    push_f64(out, request.lock_ms);
+    out.extend_from_slice(&request.wait_ms.to_le_bytes());
+    push_sized(out, request.queue.as_bytes());
 }
 
 /// Parses the frame of [`push_poll`].
@@ -229,8 +229,8 @@ pub enum ConsumeMessage {
 }
 
 /// Encodes a request for a stream.
-pub fn write_consume(asked: &Consume) -> Vec<u8> {
-    frame_of(|out| push_consume(out, asked))
+pub fn write_consume(request: &Consume) -> Vec<u8> {
+    frame_of(|out| push_consume(out, request))
 }
 
 /// Decodes a request for a stream.
@@ -238,21 +238,23 @@ pub fn write_consume(asked: &Consume) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, and for one over a bound.
 pub fn read_consume(bytes: &[u8]) -> Result<Consume> {
-    let asked = parse_consume(bytes).map_err(unreadable)?;
-    check(&asked.queue, asked.lock_ms)?;
-    if !(1..=CONCURRENCY_MAX).contains(&asked.concurrency) || asked.credits > asked.concurrency {
+    let request = parse_consume(bytes).map_err(unreadable)?;
+    check(&request.queue, request.lock_ms)?;
+    if !(1..=CONCURRENCY_MAX).contains(&request.concurrency)
+        || request.credits > request.concurrency
+    {
         return Err(Error::invalid(format!(
             "The concurrency of a consumer is from 1 to {CONCURRENCY_MAX}, its credits are at \
              most as many: {} and {} given",
-            asked.concurrency, asked.credits
+            request.concurrency, request.credits
         )));
     }
-    Ok(asked)
+    Ok(request)
 }
 
 /// Encodes a request for one message.
-pub fn write_poll(asked: &Poll) -> Vec<u8> {
-    frame_of(|out| push_poll(out, asked))
+pub fn write_poll(request: &Poll) -> Vec<u8> {
+    frame_of(|out| push_poll(out, request))
 }
 
 /// Decodes a request for one message; its wait is limited to the maximum.
@@ -260,10 +262,10 @@ pub fn write_poll(asked: &Poll) -> Vec<u8> {
 /// # Errors
 /// `Invalid` for a malformed request, and for one over a bound.
 pub fn read_poll(bytes: &[u8]) -> Result<Poll> {
-    let mut asked = parse_poll(bytes).map_err(unreadable)?;
-    check(&asked.queue, asked.lock_ms)?;
-    asked.wait_ms = asked.wait_ms.min(RECEIVE_POLL_MS_MAX);
-    Ok(asked)
+    let mut request = parse_poll(bytes).map_err(unreadable)?;
+    check(&request.queue, request.lock_ms)?;
+    request.wait_ms = request.wait_ms.min(RECEIVE_POLL_MS_MAX);
+    Ok(request)
 }
 
 fn check(queue: &str, lock_ms: i64) -> Result<()> {
@@ -381,29 +383,29 @@ mod tests {
     }
 
     fn consume(change: impl FnOnce(&mut Consume)) -> Result<Consume> {
-        let mut asked =
+        let mut request =
             Consume { queue: "mail".into(), lock_ms: 5000, concurrency: 10, credits: 10 };
-        change(&mut asked);
-        read_consume(&write_consume(&asked))
+        change(&mut request);
+        read_consume(&write_consume(&request))
     }
 
     #[test]
     fn requests_of_consumers_are_bounded() {
         assert!(consume(|_| ()).is_ok());
-        assert!(consume(|asked| asked.queue = String::new()).is_ok());
-        assert!(consume(|asked| asked.queue = "q".repeat(QUEUE_NAME_BYTES_MAX)).is_ok());
-        assert!(consume(|asked| asked.queue = "q".repeat(QUEUE_NAME_BYTES_MAX + 1)).is_err());
+        assert!(consume(|request| request.queue = String::new()).is_ok());
+        assert!(consume(|request| request.queue = "q".repeat(QUEUE_NAME_BYTES_MAX)).is_ok());
+        assert!(consume(|request| request.queue = "q".repeat(QUEUE_NAME_BYTES_MAX + 1)).is_err());
         for (lock_ms, good) in [(99, false), (100, true), (86_400_000, true), (86_400_001, false)] {
-            assert_eq!(consume(|asked| asked.lock_ms = lock_ms).is_ok(), good, "{lock_ms}");
+            assert_eq!(consume(|request| request.lock_ms = lock_ms).is_ok(), good, "{lock_ms}");
         }
-        assert!(consume(|asked| asked.concurrency = 0).is_err());
-        assert!(consume(|asked| asked.concurrency = CONCURRENCY_MAX).is_ok());
-        assert!(consume(|asked| asked.concurrency = CONCURRENCY_MAX + 1).is_err());
-        assert!(consume(|asked| asked.credits = 0).is_ok());
-        assert!(consume(|asked| asked.credits = 11).is_err());
+        assert!(consume(|request| request.concurrency = 0).is_err());
+        assert!(consume(|request| request.concurrency = CONCURRENCY_MAX).is_ok());
+        assert!(consume(|request| request.concurrency = CONCURRENCY_MAX + 1).is_err());
+        assert!(consume(|request| request.credits = 0).is_ok());
+        assert!(consume(|request| request.credits = 11).is_err());
         let poll = |lock_ms, wait_ms| {
-            let asked = Poll { queue: "mail".into(), lock_ms, number: 1, wait_ms };
-            read_poll(&write_poll(&asked)).map(|asked| asked.wait_ms)
+            let request = Poll { queue: "mail".into(), lock_ms, number: 1, wait_ms };
+            read_poll(&write_poll(&request)).map(|request| request.wait_ms)
         };
         assert_eq!(poll(100, 5), Ok(5));
         assert_eq!(poll(100, u32::MAX), Ok(RECEIVE_POLL_MS_MAX));

@@ -39,7 +39,7 @@ numbers! {
 
     /// Flags of a preview.
     preview: u8, "PREVIEW_" {
-        /// A list in an order follows, in which the place of the entry is told: its length, its request.
+        /// A list in an order follows, for the place of the entry in it: its length, its request.
         LIST = 1;
     }
 
@@ -85,12 +85,12 @@ impl ScanRequest {
     /// What it asks for that a server of KV Connect without openkv's extension lacks; `None` if pages of a range
     /// and a comparison of their values are enough.
     pub fn beyond_ranges(&self) -> Option<&'static str> {
-        let asked = [
+        let extensions = [
             (self.with_expiry, "the ends of entries (withExpiry)"),
             (self.depth.is_some(), "lists of a depth"),
             (self.passed, "lists of a transaction"),
         ];
-        asked.into_iter().find_map(|(asked, what)| asked.then_some(what))
+        extensions.into_iter().find_map(|(is_used, what)| is_used.then_some(what))
     }
 }
 
@@ -263,7 +263,7 @@ pub enum PreviewRequest<'p> {
 /// Parses what is before the write of a preview; returns it with the bytes of the write.
 pub fn parse_preview(bytes: &[u8]) -> Result<(PreviewRequest<'_>, &[u8]), Malformed> {
     let mut reader = Reader::new(bytes);
-    let asked = match reader.u8()? {
+    let request = match reader.u8()? {
         0 => PreviewRequest::Entry,
         scan::WHERE => {
             let now_ms = time_or_none(&mut reader)?;
@@ -272,7 +272,7 @@ pub fn parse_preview(bytes: &[u8]) -> Result<(PreviewRequest<'_>, &[u8]), Malfor
         preview::LIST => PreviewRequest::List(reader.sized()?),
         _ => return Err(reader.refused("an unknown kind of preview")),
     };
-    Ok((asked, reader.rest()))
+    Ok((request, reader.rest()))
 }
 
 /// The last commit in a [`deleted_answer`], if there was one.
