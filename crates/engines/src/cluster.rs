@@ -8,7 +8,7 @@ pub trait Cluster: Send + Sync {
     /// What differs from place to place.
     fn properties(&self) -> ClusterProperties;
 
-    /// The key that signs tokens: the one of the first server that asked. `fresh` becomes the key if
+    /// The key that signs tokens: the one of the first server that requested it. `fresh` becomes the key if
     /// there is none.
     fn signing_key(&self, fresh: &[u8; 32]) -> Result<Vec<u8>>;
 
@@ -41,7 +41,7 @@ pub struct ClusterProperties {
     pub place: &'static str,
     /// The time between two polls, in ms.
     pub poll_ms: u64,
-    /// Whether a poll tells the leaders of all databases, and not only of those that were asked for.
+    /// Whether a poll tells the leaders of all databases, and not only of those whose leader was requested.
     pub polls_leaders: bool,
     /// Whether leaders remember the ids of writes.
     pub remembers_writes: bool,
@@ -79,6 +79,6 @@ pub struct ClusterDatabase {
     /// Its last commit, if the place tells it.
     pub version: Option<u64>,
     /// The URL or name of its leader, and how long its lease still lasts, in ms: below 0 after its end, `None` where the
-    /// end is not told.
+    /// place does not report the end.
     pub leader: Option<(String, Option<i64>)>,
 }

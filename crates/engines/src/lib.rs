@@ -1,6 +1,6 @@
 //! Storage: SQLite files, PostgreSQL, object stores, memory.
 //!
-//! Duty: store entries and messages, answer reads from one point in time, and carry out [`Work`] as
+//! Duty: store entries and messages, answer reads from one point in time, and execute [`Work`] as
 //! one transaction whose outcomes [`openkv_core::commit`] decides.
 //! Invariant: once the outcome of a batch is known, by [`Writer::begin`] or [`Writer::ended`], its
 //! work is as durable as requested and visible to every later snapshot; failed work has changed

@@ -303,7 +303,7 @@ macro_rules! rules_of_every_engine {
                 a_paused_queue_delivers_nothing
                 a_drain_deletes_what_waits_in_steps
                 a_cancelled_message_is_gone_whoever_has_it
-                what_happens_to_a_message_is_told_by_entries
+                what_happens_to_a_message_is_reported_by_entries
             }
         }
     };
@@ -385,7 +385,7 @@ macro_rules! rules_of_logged_messages {
                 a_copy_has_the_messages_of_every_commit
                 a_copy_delivers_what_consumers_of_the_original_had
                 all_that_one_batch_does_is_logged
-                messages_are_logged_only_when_asked_for
+                messages_are_logged_only_when_requested
             }
         }
     };
@@ -487,8 +487,8 @@ mod sqlite {
             .unwrap();
         let mut theirs = other.writer().unwrap();
         commit(&mut theirs, vec![write(vec![], vec![set("a", b"1")])]);
-        let told = woken.recv_timeout(Duration::from_secs(10)).unwrap();
-        assert_eq!(told, crate::ExternalCommits::Unknown);
+        let commits = woken.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(commits, crate::ExternalCommits::Unknown);
         drop(watch);
         // The same commit may have been announced twice before; the guard ends the watch.
         let rest = || woken.recv_timeout(Duration::from_secs(10));

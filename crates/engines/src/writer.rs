@@ -20,7 +20,7 @@ use openkv_core::model::{
 /// outcomes before. Methods that change the database fail as [`Writer::begin`] does, the others with
 /// errors of the medium, and with those that they name.
 pub trait Writer: Send + Indexer {
-    /// Begins to carry out work in one transaction. `deadline` limits the wait for other processes.
+    /// Begins to execute work in one transaction. `deadline` limits the wait for other processes.
     /// The transaction comes after all those that are under way: its writes are decided over their
     /// effects.
     ///

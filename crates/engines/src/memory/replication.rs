@@ -134,8 +134,8 @@ impl Tables {
         }
         self.version += 1;
         let version = self.version;
-        let told = if logs_messages { changed } else { &[] };
-        let messages = batch::logged_alone(&mut self.messages, told, version)?;
+        let logged = if logs_messages { changed } else { &[] };
+        let messages = batch::logged_alone(&mut self.messages, logged, version)?;
         match &mut self.log {
             Some(log) => log.log(version..=version, &[], &messages, now_ms),
             None => Ok(()),

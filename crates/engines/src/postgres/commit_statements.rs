@@ -1,4 +1,4 @@
-//! The statements that carry out a decided batch, behind the fence that only the right epoch and
+//! The statements that execute a decided batch, behind the fence that only the right epoch and
 //! version pass.
 
 use super::database::FENCE;

@@ -14,7 +14,7 @@ use openkv_core::model::{Error, Result};
 /// Locks the row, so that this transaction is the only one that writes to the database. The time is
 /// taken after the lock. `$2`: the time to use instead of the server's, for tests. The last column is
 /// how long the statement has waited for the lock. The server measures it, because for the client it
-/// cannot be told from the distance to the server. In the time of a test, nothing waits. `$3`: the lease
+/// cannot be distinguished from the distance to the server. In the time of a test, nothing waits. `$3`: the lease
 /// of this process; `led_by` is the name of another leader, empty if its lease has ended.
 pub(super) const LOCK: &str = "\
 WITH d AS MATERIALIZED (SELECT * FROM openkv.databases WHERE id = $1 FOR UPDATE) \

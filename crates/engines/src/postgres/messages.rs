@@ -122,7 +122,7 @@ impl Messages {
     /// `Corrupt` for columns of other types.
     pub(super) fn learn(
         &mut self,
-        asked: &HeldArguments,
+        arguments: &HeldArguments,
         [held, first_ends, limited]: [&[Row]; 3],
     ) -> Result<()> {
         for row in held {
@@ -140,9 +140,10 @@ impl Messages {
             let first: &mut i64 = self.first_ends.entry(queue).or_insert(end_ms);
             *first = end_ms.min(*first);
         }
-        let asked = asked.queues.iter().map(|queue| String::from_utf8_lossy(queue).into_owned());
+        let queues =
+            arguments.queues.iter().map(|queue| String::from_utf8_lossy(queue).into_owned());
         let named = self.held.values().map(|(_, message)| message.message.queue.clone());
-        self.unlimited = asked.chain(named).collect();
+        self.unlimited = queues.chain(named).collect();
         self.unlimited.retain(|queue| queue_of_callers(queue) == queue);
         for row in limited {
             self.unlimited.remove(&Cells::of("messages", row).text(0)?);
@@ -476,17 +477,17 @@ impl MessageTable for Messages {
 
     fn kept(&mut self, ids: &[i64]) -> Result<Vec<Option<KeptMessage>>> {
         let mut known: HashMap<i64, KeptMessage> = HashMap::with_capacity(ids.len());
-        let mut asked = Vec::new();
+        let mut missing = Vec::new();
         for id in ids {
             match self.changes.enqueued(*id) {
                 Some(kept) => drop(known.insert(*id, kept)),
                 None if self.gone.contains(id) => {}
-                None => asked.push(*id),
+                None => missing.push(*id),
             }
         }
-        if !asked.is_empty() {
+        if !missing.is_empty() {
             let db = self.db;
-            for row in self.flush_with((kept_messages::OF_IDS, vec![&db, &asked]))? {
+            for row in self.flush_with((kept_messages::OF_IDS, vec![&db, &missing]))? {
                 known.extend([kept_messages::kept_of(&row)?]);
             }
         }

@@ -1,6 +1,6 @@
 //! Entries and messages in PostgreSQL, for any number of processes on any number of machines.
 //!
-//! Duty: carry out the batches of this process as transactions that are ordered by the lock of the
+//! Duty: execute the batches of this process as transactions that are ordered by the lock of the
 //! database's row, and answer reads from one snapshot of the server.
 //! Invariant: the commit counter rises by the lock's order, so a version that is visible has all
 //! versions below it visible. A statement that has a reader or a writer waiting is never cancelled.

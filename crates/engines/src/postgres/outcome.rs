@@ -1,10 +1,10 @@
-//! Finding out what became of batches whose answer is lost.
+//! Resolves the outcome of batches whose answer is lost.
 
 use std::time::{Duration, Instant};
 
 use openkv_core::model::{POSTGRES_RESOLVE_MS_MAX, POSTGRES_RESOLVE_PAUSE_MS, Result};
 
-/// Asks until there is an answer, at most for [`POSTGRES_RESOLVE_MS_MAX`]. The question gets the time at
+/// Calls `ask` until it answers, at most for [`POSTGRES_RESOLVE_MS_MAX`]. `ask` gets the time at
 /// which it must end.
 ///
 /// # Errors

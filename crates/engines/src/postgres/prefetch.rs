@@ -100,7 +100,7 @@ struct Columns<'r>(Vec<&'r [u8]>, Vec<&'r [u8]>, Vec<i64>, Vec<i64>);
 
 /// A read, as the arguments of a statement, and the spans that wait for its rows.
 #[derive(Default)]
-struct Asked<'r> {
+struct ReadArguments<'r> {
     keys: Vec<&'r [u8]>,
     key_places: Vec<i64>,
     forward: Columns<'r>,
@@ -108,18 +108,18 @@ struct Asked<'r> {
     spans: Vec<Span>,
 }
 
-impl<'r> Asked<'r> {
+impl<'r> ReadArguments<'r> {
     fn of(needs: Needs<'r>) -> Self {
-        let mut asked = Self::default();
+        let mut arguments = Self::default();
         for key in needs.keys {
-            asked.add_point(key);
+            arguments.add_point(key);
         }
         for range in needs.ranges {
             match range {
-                Range::Point(key) => asked.add_point(key),
+                Range::Point(key) => arguments.add_point(key),
                 Range::Span { limit: 0, .. } => {}
                 Range::Span { start, end, limit, reverse } => {
-                    let Self { forward, backward, spans, .. } = &mut asked;
+                    let Self { forward, backward, spans, .. } = &mut arguments;
                     let Columns(starts, ends, limits, places) =
                         if *reverse { backward } else { forward };
                     starts.push(start.as_bytes());
@@ -132,7 +132,7 @@ impl<'r> Asked<'r> {
                 }
             }
         }
-        asked
+        arguments
     }
 
     fn add_point(&mut self, key: &'r Key) {
@@ -173,11 +173,11 @@ impl<'r> Asked<'r> {
 impl Prefetched {
     /// Fetches; on another connection if one turns out to be lost.
     pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, needs: Needs<'_>) -> Result<Self> {
-        let asked = Asked::of(needs);
+        let arguments = ReadArguments::of(needs);
         let deadline = Instant::now() + shared.busy;
         let rows = loop {
             let mut lent = shared.pool.lend(deadline)?;
-            let answer = lent.session.run(&[asked.call(&shared.db, &now_ms)]).pop();
+            let answer = lent.session.run(&[arguments.call(&shared.db, &now_ms)]).pop();
             if lent.session.is_closed() && Instant::now() < deadline {
                 continue;
             }
@@ -185,7 +185,7 @@ impl Prefetched {
             let answer = answer.ok_or_else(|| Error::internal("a statement without an answer"))?;
             break answer.map_err(Fault::into_error)?.rows;
         };
-        asked.answered(rows)
+        arguments.answered(rows)
     }
 
     /// Fetches in an open transaction, from its snapshot and at its time.
@@ -195,9 +195,9 @@ impl Prefetched {
         now_ms: i64,
         needs: Needs<'_>,
     ) -> Result<Self> {
-        let asked = Asked::of(needs);
-        let rows = link.query(asked.call(&db, &Some(now_ms)))?;
-        asked.answered(rows)
+        let arguments = ReadArguments::of(needs);
+        let rows = link.query(arguments.call(&db, &Some(now_ms)))?;
+        arguments.answered(rows)
     }
 
     /// The entry of a key, if the read has named it.

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_of_batches_without_a_gap() {
+    fn keys_are_reported_of_batches_without_a_gap() {
         let of = |versions, batches: Vec<Option<Logged>>| commits(versions, batches.into_iter());
         let keys = [1, 2].map(|key| Key::from_encoded(vec![key])).to_vec();
         let all = of((3, 7), vec![batch((3, 4), 1), batch((4, 7), 2)]);

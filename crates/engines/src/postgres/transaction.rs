@@ -414,8 +414,8 @@ impl OpenTransaction {
         }
         let (version, now_ms) = (self.version() + 1, self.row.now_ms);
         if self.row.log_parts.has_log() {
-            let told = if logs_messages { changed } else { &[] };
-            let messages = batch::logged_alone(&mut self.messages, told, version)?;
+            let logged = if logs_messages { changed } else { &[] };
+            let messages = batch::logged_alone(&mut self.messages, logged, version)?;
             self.log(version..=version, Vec::new(), &messages, now_ms)?;
         }
         self.set_version(version, None)

@@ -28,15 +28,15 @@ impl Contention {
 
     /// Begins a transaction by `begin`, waiting for other processes until the deadline. Returns the wait in ms.
     pub(super) fn begin(&mut self, begin: &mut Statement, deadline: Instant) -> Result<i64> {
-        let mut asked = None;
+        let mut refused_at = None;
         loop {
             match begin.execute() {
                 Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
-                    asked.get_or_insert_with(Instant::now);
+                    refused_at.get_or_insert_with(Instant::now);
                     std::thread::sleep(self.pause());
                 }
                 done => {
-                    let waited = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+                    let waited = refused_at.map_or(Duration::ZERO, |at| at.elapsed());
                     if waited >= Duration::from_millis(KEPT_OUT_MS_MIN) {
                         self.waited = Some(Instant::now());
                     }

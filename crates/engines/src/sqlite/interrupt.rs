@@ -12,8 +12,10 @@ pub(super) fn interruptible<T>(
     goes_on: &GoesOn,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T> {
-    let asked = goes_on.clone();
-    connection.progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !asked())).map_err(failure)?;
+    let wanted = goes_on.clone();
+    connection
+        .progress_handler(LONG_READ_INSTRUCTIONS, Some(move || !wanted()))
+        .map_err(failure)?;
     let done = work(connection);
     let removed = connection.progress_handler(0, None::<fn() -> bool>).map_err(failure);
     done.and_then(|done| removed.map(|()| done))
@@ -68,8 +70,8 @@ mod tests {
         for asks in [0, 1, 3] {
             // Each of them checks more often than that.
             let after = || -> GoesOn {
-                let asked = AtomicUsize::new(0);
-                Arc::new(move || asked.fetch_add(1, Ordering::SeqCst) < asks)
+                let calls = AtomicUsize::new(0);
+                Arc::new(move || calls.fetch_add(1, Ordering::SeqCst) < asks)
             };
             let ended = writer.vacuum(deadline, &after()).map_err(|error| error.kind());
             assert_eq!(ended, Err(Kind::Closed), "a vacuum, after {asks}");

@@ -132,6 +132,6 @@ unsafe extern "C" fn open(
     if flags & ffi::SQLITE_OPEN_WAL == 0 {
         return open_usual(file);
     }
-    // SAFETY: `file` has the room that the VFS asked for.
+    // SAFETY: `file` has the room that the VFS requested.
     unsafe { methods::open(file, open_usual) }
 }

@@ -50,9 +50,9 @@ impl LogMover {
         Ok(Some(Self { index, running: Some(running), thread: Some(thread) }))
     }
 
-    /// `goes_on`, for SQLite to ask while the vacuum runs. Being asked shows that the vacuum has the
-    /// lock for writing: the header of the log changes next when it commits.
-    pub(super) fn asked_with(&self, goes_on: &GoesOn) -> GoesOn {
+    /// `goes_on`, which SQLite calls while the vacuum runs. A call shows that the vacuum has the lock for
+    /// writing: the header of the log changes next when it commits.
+    pub(super) fn observing(&self, goes_on: &GoesOn) -> GoesOn {
         let (goes_on, index, running) = (goes_on.clone(), self.index, self.running.clone());
         Arc::new(move || {
             if let Some(running) = &running {
@@ -147,9 +147,9 @@ mod tests {
         let path = folder.path().join("kv");
         let vacuum = file(&path);
         let mover = LogMover::start(&vacuum).unwrap().unwrap();
-        let asked = mover.asked_with(&(Arc::new(|| true) as GoesOn));
+        let handler = mover.observing(&(Arc::new(|| true) as GoesOn));
         vacuum.execute_batch(ENTRIES).unwrap();
-        assert!(asked());
+        assert!(handler());
         let other = Connection::open(&path).unwrap();
         let is_refused = || {
             let sql = "PRAGMA wal_checkpoint(PASSIVE)";
@@ -162,7 +162,7 @@ mod tests {
         }
         let before_bytes = size(&path);
         vacuum.execute_batch("COMMIT").unwrap();
-        drop((asked, mover));
+        drop((handler, mover));
         assert!(size(&path) > before_bytes + 2_000_000, "the log was not moved");
     }
 
@@ -171,13 +171,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kv");
         let vacuum = file(&path);
-        for is_asked in [false, true] {
+        for is_called in [false, true] {
             let mover = LogMover::start(&vacuum).unwrap().unwrap();
-            let asked = mover.asked_with(&(Arc::new(|| true) as GoesOn));
+            let handler = mover.observing(&(Arc::new(|| true) as GoesOn));
             vacuum.execute_batch(ENTRIES).unwrap();
-            assert!(!is_asked || asked());
+            assert!(!is_called || handler());
             vacuum.execute_batch("ROLLBACK").unwrap();
-            drop((asked, mover));
+            drop((handler, mover));
             vacuum.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
         }
     }

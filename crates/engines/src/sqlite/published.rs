@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_published_and_logged_only_when_asked_for() {
+    fn messages_are_published_and_logged_only_when_requested() {
         let (engine, _folder) = fresh();
         let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
         let published = Kept::default();

@@ -47,8 +47,8 @@ fn with_id(number: u64) -> AtomicWrite {
     atomic(WriteParts { mutations: vec![delete("none")], attempt, ..WriteParts::default() })
 }
 
-/// Carries out the batches in one form, and answers the decisions and the rows.
-fn carried_out(durable: bool) -> (Vec<Decision>, Vec<String>) {
+/// Executes the batches in one form, and returns the decisions and the rows.
+fn executed(durable: bool) -> (Vec<Decision>, Vec<String>) {
     let url = format!("{}&lead=test", server::fresh_url());
     let (server, name) = Server::parse(&url).unwrap();
     let engine = PostgresEngine::open_in_time_of_caller(&server, &name).unwrap();
@@ -64,7 +64,7 @@ fn carried_out(durable: bool) -> (Vec<Decision>, Vec<String>) {
 
 #[test]
 fn both_forms_of_a_batch_leave_the_same_rows() {
-    let (single, several) = (carried_out(true), carried_out(false));
+    let (single, several) = (executed(true), executed(false));
     assert_eq!(single, several);
     let has = |text: &str| single.1.iter().any(|row| row.contains(text));
     assert!(has("\"last_uuid\": \"") && has(&format!("\"clock_ms\": {}", NOW + 7)), "{single:?}");

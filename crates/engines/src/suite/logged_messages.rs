@@ -241,13 +241,13 @@ pub(super) fn all_that_one_batch_does_is_logged(engine: &impl Engine) {
     let all = segments(&mut reader, 0);
     assert_same(&repeated(&all), &messages_in(&mut reader));
     let last = all.last().unwrap();
-    let told = openkv_core::codec::change_log::messages(last.first, &last.changes).unwrap();
-    let mut gone: Vec<_> = told.iter().filter(|told| told.kept.is_none()).collect();
+    let messages = openkv_core::codec::change_log::messages(last.first, &last.changes).unwrap();
+    let mut gone: Vec<_> = messages.iter().filter(|message| message.kept.is_none()).collect();
     assert_eq!(gone.pop().map(|gone| gone.id), Some(of(3)));
-    assert_eq!((told.len(), gone.len()), (5, 0));
+    assert_eq!((messages.len(), gone.len()), (5, 0));
 }
 
-pub(super) fn messages_are_logged_only_when_asked_for(engine: &impl Engine) {
+pub(super) fn messages_are_logged_only_when_requested(engine: &impl Engine) {
     let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
     let sent = || vec![enqueue(1, NOW, &[], &[])];
     let acknowledge = |writer: &mut _| {

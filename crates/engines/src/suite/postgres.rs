@@ -17,21 +17,21 @@ fn fresh() -> (PostgresEngine, ()) {
     (open(&server::fresh_url()), ())
 }
 
-/// Commits of this process between those of others are told with them, since they are announced
+/// Commits of this process between those of others are reported with them, since they are announced
 /// only later.
 #[test]
-fn commits_of_other_processes_are_told_with_their_keys() {
+fn commits_of_other_processes_are_reported_with_their_keys() {
     let url = server::fresh_url();
     let (engine, other) = (open(&url), open(&url));
     let (mut ours, mut theirs) = (engine.writer().unwrap(), other.writer().unwrap());
-    let (sender, told) = mpsc::channel();
+    let (sender, reported) = mpsc::channel();
     let tell = move |commits: &ExternalCommits| sender.send(commits.clone()).unwrap();
     let watch = engine.watch_external(Box::new(tell)).unwrap();
-    // Until `last` is told: the versions without a gap, and all keys.
+    // Until `last` is reported: the versions without a gap, and all keys.
     let until = |last: u64| {
         let (mut span, mut all) = (None::<(u64, u64)>, Vec::<Key>::new());
         while span.is_none_or(|(_, end)| end < last) {
-            match told.recv_timeout(Duration::from_secs(10)).unwrap() {
+            match reported.recv_timeout(Duration::from_secs(10)).unwrap() {
                 ExternalCommits::Unknown => panic!("the keys are known"),
                 ExternalCommits::Known { versions: (from, to), keys } => {
                     assert!(span.is_none_or(|(_, end)| end <= from));
@@ -64,12 +64,12 @@ fn commits_of_other_processes_are_told_with_their_keys() {
     let names: Vec<String> =
         (0..POSTGRES_LOG_KEYS_BYTES_MAX / long.len() + 1).map(|n| format!("{n}{long}")).collect();
     commit(&mut theirs, vec![sets(&names.iter().map(String::as_str).collect::<Vec<_>>())]);
-    let unknown = told.recv_timeout(Duration::from_secs(10)).unwrap();
+    let unknown = reported.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(unknown, ExternalCommits::Unknown);
     commit(&mut theirs, vec![sets(&["f"])]);
     assert_eq!(until(10), (9, vec![key("f")]));
     drop(watch);
-    assert!(told.recv().is_err(), "the guard ends the watch");
+    assert!(reported.recv().is_err(), "the guard ends the watch");
 }
 
 rules_of_every_engine!(super::fresh());

@@ -1,4 +1,4 @@
-//! The rules of changes of queues: pauses, drains, cancellations, and entries that tell of messages.
+//! The rules of changes of queues: pauses, drains, cancellations, and entries about messages.
 
 use super::queues::{claim, end, enqueue, failed, message, stats, values};
 use super::*;
@@ -106,7 +106,7 @@ pub(super) fn a_cancelled_message_is_gone_whoever_has_it(engine: &impl Engine) {
     assert_eq!(entries(engine, NOW), [of(running.id), of(waiting), r#"["cancelled"]"#.to_owned()]);
 }
 
-pub(super) fn what_happens_to_a_message_is_told_by_entries(engine: &impl Engine) {
+pub(super) fn what_happens_to_a_message_is_reported_by_entries(engine: &impl Engine) {
     let mut writer = engine.writer().unwrap();
     let once = Message { backoff_ms: vec![10], ..tracked(1) };
     enqueue(&mut writer, vec![once, message(2)]);

@@ -161,18 +161,18 @@ pub(super) fn feeds_and_followers_read_the_same_segments(engine: &impl Engine) {
         changes
     };
     for after in 1..=5 {
-        let mut told = read(&mut reader, NOW, |snapshot| {
-            let mut told = Vec::new();
+        let mut changes = read(&mut reader, NOW, |snapshot| {
+            let mut changes = Vec::new();
             snapshot.changes(after, &mut |logged| {
-                told.push(logged.to_change());
+                changes.push(logged.to_change());
                 true
             })?;
-            Ok(told)
+            Ok(changes)
         });
         let mut expected = decoded(after);
-        told.sort_by(|a, b| (a.version, &a.key).cmp(&(b.version, &b.key)));
+        changes.sort_by(|a, b| (a.version, &a.key).cmp(&(b.version, &b.key)));
         expected.sort_by(|a, b| (a.version, &a.key).cmp(&(b.version, &b.key)));
-        assert_eq!(told, expected, "after {after}");
+        assert_eq!(changes, expected, "after {after}");
     }
 }
 

@@ -83,11 +83,11 @@ pub(super) fn a_due_time_gives_one_message(engine: &impl Engine) {
     assert_eq!(fire(&mut writer, FIRST), 0, "once only");
     assert_eq!(writer.next_message_ms(SCHEDULES_QUEUE).unwrap(), Some(FIRST + 100));
     let taken = claim(&mut writer, 7, 10, FIRST);
-    let told: Vec<_> = taken
+    let messages: Vec<_> = taken
         .iter()
         .map(|of| (value_of(&of.value)[0], of.attempts_left, schedule_of(&of.value)))
         .collect();
-    assert_eq!(told, [(2, 1, Some(("b", FIRST))), (1, 0, Some(("a", FIRST)))]);
+    assert_eq!(messages, [(2, 1, Some(("b", FIRST))), (1, 0, Some(("a", FIRST)))]);
     // The key of the message of `b` is taken, until it is done.
     assert_eq!(fire(&mut writer, FIRST + 250), 2);
     let taken = claim(&mut writer, 8, 10, FIRST + 250);

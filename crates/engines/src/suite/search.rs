@@ -59,10 +59,10 @@ pub(super) fn a_search_can_be_cancelled(engine: &impl Engine) {
         mutate(&mut writer, docs.collect());
     }
     let mut reader = engine.reader().unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::new(AtomicUsize::new(0));
     // Before the first hit, because all hits are sorted first.
-    let asks = asked.clone();
-    let ends: GoesOn = Arc::new(move || asks.fetch_add(1, Ordering::SeqCst) < 3);
+    let counter = calls.clone();
+    let ends: GoesOn = Arc::new(move || counter.fetch_add(1, Ordering::SeqCst) < 3);
     let mut find = |goes_on: &GoesOn, text: &str| {
         let mut taken = Taken { max: 5000, keys: vec![], places: vec![], snippets: vec![] };
         let found = reader.read_while(NOW, goes_on, &mut |snapshot| {
@@ -72,9 +72,9 @@ pub(super) fn a_search_can_be_cancelled(engine: &impl Engine) {
     };
     let terms: Vec<String> = (0..60).map(|n| format!("a{n}*")).collect();
     for text in ["word", &terms.join(" OR ")] {
-        asked.store(0, Ordering::SeqCst);
+        calls.store(0, Ordering::SeqCst);
         assert_eq!(find(&ends, text), (Err(Kind::Unavailable), 0), "{text}");
-        assert_eq!(asked.load(Ordering::SeqCst), 4);
+        assert_eq!(calls.load(Ordering::SeqCst), 4);
     }
     // The reader remains usable, and the next search is not cancelled.
     let goes_on: GoesOn = Arc::new(|| true);

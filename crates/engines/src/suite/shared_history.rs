@@ -31,7 +31,7 @@ fn rows_of(url: &str) -> i64 {
     rows
 }
 
-/// Commits of a process that has not asked for a history are in it, whoever leads.
+/// Commits of a process that has not turned on a history are in it, whoever leads.
 #[test]
 fn every_process_keeps_the_history_that_one_has_turned_on() {
     for leading in ["", "&lead=history"] {

@@ -115,15 +115,15 @@ fn a_feed_turns_the_log_on_while_another_process_leads() {
     assert_eq!(theirs.log_changes(ORIGIN, NOW, soon()), Ok(1));
     mutate(&mut leader, vec![delete("a")]);
     let mut reader = other.reader().unwrap();
-    let told = read(&mut reader, NOW, |snapshot| {
-        let mut told = Vec::new();
+    let changes = read(&mut reader, NOW, |snapshot| {
+        let mut changes = Vec::new();
         snapshot.changes(1, &mut |change| {
-            told.push((change.version, change.key.to_vec(), change.kind.is_removal()));
+            changes.push((change.version, change.key.to_vec(), change.kind.is_removal()));
             true
         })?;
-        Ok(told)
+        Ok(changes)
     });
-    assert_eq!(told, [(2, key("a").into_bytes(), true)]);
+    assert_eq!(changes, [(2, key("a").into_bytes(), true)]);
 }
 
 /// As in a file: until a removal is trimmed, the entries still have the last change of each key.

@@ -1,4 +1,4 @@
-//! What a process knows of its part in a database on PostgreSQL.
+//! The figures of a process about a database on PostgreSQL that it shares with others.
 
 use super::*;
 use crate::ExternalCommits;
@@ -22,7 +22,7 @@ fn the_lag_is_what_the_poll_has_not_looked_at() {
     let (engine, other) = (open(&url), open(&url));
     let mut theirs = other.writer().unwrap();
     assert_eq!(sharing(&engine), Sharing::default());
-    let (sender, told) = mpsc::channel();
+    let (sender, reported) = mpsc::channel();
     let (go, held) = mpsc::channel::<()>();
     let tell = move |_: &ExternalCommits| {
         sender.send(()).unwrap();
@@ -32,14 +32,14 @@ fn the_lag_is_what_the_poll_has_not_looked_at() {
     let watch = engine.watch_external(Box::new(tell)).unwrap();
     mutate(&mut theirs, vec![set("a", b"")]);
     // From here on the poll is held after the first commit.
-    told.recv_timeout(Duration::from_secs(10)).unwrap();
+    reported.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(sharing(&engine).lag_commits, Some(0));
     for _ in 0..3 {
         mutate(&mut theirs, vec![set("a", b"")]);
     }
     assert_eq!(sharing(&engine).lag_commits, Some(3));
     go.send(()).unwrap();
-    told.recv_timeout(Duration::from_secs(10)).unwrap();
+    reported.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(sharing(&engine).lag_commits, Some(0));
     drop((go, watch));
     assert_eq!(sharing(&engine), Sharing::default());

@@ -59,11 +59,11 @@ impl Queues for QueueReader<'_> {
         let locked = with_groups(locked, queue).flatten().map(|(_, id)| id);
         let places =
             waiting.chain(locked).filter_map(|id| Some(live.get(id)?.place(*id, as_of_ms)));
-        let is_asked = |place: &MessagePlace| {
+        let is_wanted = |place: &MessagePlace| {
             peek.after.is_none_or(|after| *place > after.place)
                 && peek.state.is_none_or(|state| state == place.state())
         };
-        let mut places: Vec<MessagePlace> = places.filter(is_asked).collect();
+        let mut places: Vec<MessagePlace> = places.filter(is_wanted).collect();
         places.sort_unstable();
         for place in places {
             let (.., id) = place.parts();

@@ -105,7 +105,7 @@ impl PastSnapshot {
         Ok(link)
     }
 
-    /// Takes the answer to a question for points.
+    /// Takes the answer to a request for points.
     fn learn(&mut self, keys: Vec<Vec<u8>>, rows: Vec<Found>) -> Result<()> {
         let since = rows.first().map(|row| Cells::of("replication", row).get(5)).transpose()?;
         self.passes(since.flatten())?;

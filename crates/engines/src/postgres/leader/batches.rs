@@ -1,4 +1,4 @@
-//! The statements of a leader: a batch that the layer has decided, and a read that it asks for.
+//! The statements of a leader: a batch that the layer has decided, and a read that it requests.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ WHERE id = $1 AND epoch = $2 AND version = $3";
 
 /// The statements of a batch.
 pub(super) enum BatchStatements {
-    /// Nothing but a question: it has no commit.
+    /// Only confirms the version: it has no commit.
     Confirm { db: i64, epoch: i64, version: i64 },
     Commit {
         statements: Box<CommitStatements>,
@@ -78,12 +78,12 @@ impl BatchStatements {
         let LeaderLogs { replicates, remembers, messages: logs_messages } = &shared.logs;
         let logs_messages = logs_messages.load(Ordering::Relaxed);
         let (mut sent, mut last_message) = (MessageChanges::default(), commit.last_message);
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         for Sent { version, message, .. } in messages {
             last_message += 1;
             if logs_messages {
                 let kept = Some(KeptMessage::enqueued(&message, commit.now_ms));
-                told.push(LoggedMessage { version, id: last_message, kept });
+                logged.push(LoggedMessage { version, id: last_message, kept });
             }
             sent.enqueue(last_message, message, commit.now_ms);
         }
@@ -92,7 +92,7 @@ impl BatchStatements {
         let past_rows = past.len();
         let segment = replicates
             .load(Ordering::Relaxed)
-            .then(|| SegmentRow::of(commit.prev + 1, &changes, &told));
+            .then(|| SegmentRow::of(commit.prev + 1, &changes, &logged));
         let (name, trims) = shared.new_batch();
         let statements = CommitStatements {
             db,

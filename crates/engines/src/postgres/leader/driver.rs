@@ -1,4 +1,4 @@
-//! The thread of a leader: takes batches from the store, carries out what the layer asks for, and tells
+//! The thread of a leader: takes batches from the store, executes what the layer requests, and tells
 //! it what has happened.
 
 use std::collections::VecDeque;
@@ -283,7 +283,7 @@ impl Driver {
         }
     }
 
-    /// Tells the layer what has happened, and carries out what it answers.
+    /// Tells the layer what has happened, and executes what it answers.
     async fn step(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         let mut answers = Vec::new();

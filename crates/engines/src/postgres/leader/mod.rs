@@ -1,6 +1,6 @@
 //! A process that leads a database: it decides all writes, several batches ahead of their durability.
 //!
-//! Duty: carry out the actions of [`openkv_core::layer::Layer`] on a thread of its own, with one connection
+//! Duty: execute the actions of [`openkv_core::layer::Layer`] on a thread of its own, with one connection
 //! for commits and one for reads, and answer the store in order.
 //! Invariant: batches are sent in the order of their versions on one connection. After a lost connection
 //! nothing is sent before the epoch was raised.

@@ -51,8 +51,8 @@ impl SqliteWriter {
         let version = before + 1;
         self.set_version(version, None)?;
         if logs {
-            let told = if logs_messages { changed } else { &[] };
-            let messages = batch::logged_alone(&mut self.messages, told, version)?;
+            let logged = if logs_messages { changed } else { &[] };
+            let messages = batch::logged_alone(&mut self.messages, logged, version)?;
             self.rows.log.log(version..=version, &[], &messages, now_ms)?;
         }
         Ok(version)

@@ -91,10 +91,10 @@ fn write_anew(
         tracing::debug!(%error, "starting to move the log of a vacuum");
         None
     });
-    let asked = mover.as_ref().map_or_else(|| goes_on.clone(), |mover| mover.asked_with(goes_on));
+    let handler = mover.as_ref().map_or_else(|| goes_on.clone(), |mover| mover.observing(goes_on));
     let done =
-        interruptible(connection, &asked, |connection| run_vacuum(connection, deadline, goes_on));
-    drop((asked, mover));
+        interruptible(connection, &handler, |connection| run_vacuum(connection, deadline, goes_on));
+    drop((handler, mover));
     done.map_err(|error| if goes_on() { error } else { Error::closed() })?;
     // The file shrinks once the log is moved into it. If readers prevent that now, a later
     // checkpoint does it.
