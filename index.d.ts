@@ -1652,7 +1652,7 @@ export interface KvQueue<T = any> {
   /**
    * Removes a message, whether it waits or a consumer has it, and resolves to whether there was one. Nothing
    * that its consumer does settles it any more: an `ack` in a commit refuses that. The `signal` of a running
-   * handler aborts, in whichever process: at once if the handler has asked for its signal. Rejects as
+   * handler aborts, in whichever process: at once if the handler has read its signal. Rejects as
    * {@link pause}.
    *
    * @example
@@ -1677,7 +1677,7 @@ export interface KvQueue<T = any> {
    */
   result<R = any>(id: string, options?: KvResultOptions): Promise<KvJobResult<R> | null>;
 
-  /** The last value that a handler has told by {@link KvHandledMessage.progress}; `undefined` without one. */
+  /** The last value that a handler has reported by {@link KvHandledMessage.progress}; `undefined` without one. */
   progress<P = any>(id: string, options?: KvCallOptions): Promise<P | undefined>;
 
   /**
@@ -3934,7 +3934,7 @@ export interface KvReplica {
   ready(options?: KvCallOptions): Promise<void>;
   /**
    * Resolves once the replica has the commit with this versionstamp, for example one that another process
-   * has told. A `signal` ends the wait.
+   * has passed on. A `signal` ends the wait.
    *
    * Rejects with `TypeError` for what is no versionstamp; with the replica's error when it has failed; with
    * `UNAVAILABLE` if the database was restored meanwhile.
@@ -3953,7 +3953,7 @@ export interface KvReplica {
  * - a `file:` URL, as a string or object
  * - an `http:` or `https:` URL: a remote database of a KV Connect server (docs/remote.md); several
  *   servers of one database with commas, like `"https://a.example/shop,https://b.example/shop"`: when
- *   one of them cannot be reached, the next one is asked
+ *   one of them cannot be reached, the client tries the next one
  * - a `postgres:` URL: a database on a PostgreSQL server (docs/postgres.md)
  * - an `s3:`, `gs:`, `az:` or `bucket+file:` URL: a database in an object store (docs/bucket.md)
  * - `":memory:"`: a private database in memory that ends with its handle
@@ -4029,7 +4029,7 @@ export interface ServeOptions {
   region?: string | undefined;
   /**
    * With `engine`, for servers behind one address such as a load balancer: writes for a database that
-   * another server leads are handed over to it, at its `advertise`. Default: false, clients are told
+   * another server leads are handed over to it, at its `advertise`. Default: false, clients get
    * the leader's address.
    */
   forward?: boolean | undefined;

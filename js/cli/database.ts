@@ -144,7 +144,7 @@ export async function openTyped(
 }
 
 /**
- * Says on a terminal that a server has not answered yet. If it is asked again, says why: what an opening with
+ * Says on a terminal that a server has not answered yet. At the next attempt, says why: what an opening with
  * one attempt says. Returns the end of that.
  */
 function sayWhyItWaits(path: string | undefined, options: OpenKvOptions): () => void {

@@ -293,7 +293,7 @@ export async function keptIndexes(tx: KvTransaction, model: Model): Promise<Inde
 }
 
 /**
- * Makes sure that the indexes of a model are complete. First all writers are told to keep them, then the
+ * Makes sure that the indexes of a model are complete. First a commit requires all writers to keep them, then the
  * older rows are added, batch by batch.
  */
 export async function buildIndexes(kv: Kv, model: Model, maxRetries: number): Promise<void> {

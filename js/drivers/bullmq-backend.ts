@@ -135,7 +135,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
 
   async moveToActive(token: string, name?: string): Promise<any[]> {
     const taker = this.#taker(token, name);
-    // Asked again, it may take a job that has become due since: the time is that of the taking.
+    // Executed again, it may take a job that has become due since: the time is that of the taking.
     const take = (view: QueueView) => states.takeNext(view, taker, Date.now());
     return await this.#write(take, "asks");
   }
@@ -176,7 +176,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
 
   async #finish(
     { id }: MinimalJob<any, any, any>,
-    asked: Pick<states.Finish, "kind" | "value" | "keep" | "fields">,
+    end: Pick<states.Finish, "kind" | "value" | "keep" | "fields">,
     token: string,
     fetchNext: boolean,
   ): Promise<Finished> {
@@ -184,7 +184,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     const points = this.#opts.metrics?.maxDataPoints ?? 0;
     const fetches = fetchNext && this.closing === undefined;
     const result = await this.#write(async (view, queues) => {
-      await states.finish(queues, view, { ...asked, jobId: id as string, token, points, now });
+      await states.finish(queues, view, { ...end, jobId: id as string, token, points, now });
       const next = fetches ? await states.takeNext(view, this.#taker(token), now) : undefined;
       if (!next?.[0]) states.tellDrained(view);
       return next;
@@ -238,14 +238,14 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     state: "failed" | "completed",
     opts: RetryOptions = {},
   ): Promise<void> {
-    const asked = {
+    const retry = {
       state,
       lifo: job.opts?.lifo ?? false,
       resetMade: opts.resetAttemptsMade ?? false,
       resetStarted: opts.resetAttemptsStarted ?? false,
     };
     await this.#write((view, queues) =>
-      states.retryFinished(queues, view, job.id as string, asked),
+      states.retryFinished(queues, view, job.id as string, retry),
     );
   }
 
@@ -318,8 +318,8 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     const now = Date.now();
     const removed: string[] = [];
     for (let more = true; more; ) {
-      const asked = { type: state, until: timestamp, most: limit, before: removed.length, now };
-      const step = await this.#write((view, queues) => removal.clean(queues, view, asked));
+      const selection = { type: state, until: timestamp, most: limit, before: removed.length, now };
+      const step = await this.#write((view, queues) => removal.clean(queues, view, selection));
       removed.push(...step.ids);
       more = step.more;
     }
@@ -452,8 +452,8 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     jobOpts: JobsOptions,
     _producerId?: string,
   ): Promise<[string, number]> {
-    const asked = { id, next, data, templateOpts, opts, jobOpts, now: Date.now() };
-    return await this.#write((view, queues) => schedulers.schedule(queues, view, asked));
+    const schedule = { id, next, data, templateOpts, opts, jobOpts, now: Date.now() };
+    return await this.#write((view, queues) => schedulers.schedule(queues, view, schedule));
   }
 
   async updateJobSchedulerNextMillis(
@@ -463,8 +463,8 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     jobOpts: JobsOptions,
     producerId?: string,
   ): Promise<string | null> {
-    const asked = { id, next, data, jobOpts, producerId, now: Date.now() };
-    return await this.#write((view, queues) => schedulers.scheduleNext(queues, view, asked));
+    const schedule = { id, next, data, jobOpts, producerId, now: Date.now() };
+    return await this.#write((view, queues) => schedulers.scheduleNext(queues, view, schedule));
   }
 
   async removeJobScheduler(id: string): Promise<number> {

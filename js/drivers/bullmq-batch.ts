@@ -124,9 +124,11 @@ export class Batch {
     for (const view of this.#views.values()) await view.trim();
   }
 
-  /** The queues that have got a job for one who waits, each once. */
+  /** The queues that have got a job for a waiting worker, each once. */
   offered(): string[] {
-    const offering = [...this.#views.values()].filter((view) => view.told.jobs && !view.isOffered);
+    const offering = [...this.#views.values()].filter(
+      (view) => view.changed.jobs && !view.isOffered,
+    );
     for (const view of offering) view.isOffered = true;
     return offering.map(({ name }) => name);
   }
@@ -151,14 +153,14 @@ export class Batch {
     for (const { name, state } of checked) {
       atomic.check({ key: [...this.base, name, "head"], versionstamp: state.versionstamp ?? null });
     }
-    for (const { name, state, head, told, isDestroyed } of written) {
+    for (const { name, state, head, changed, isDestroyed } of written) {
       const key = [...this.base, name, "head"];
       if (isDestroyed) atomic.delete(key);
       else atomic.set(key, head);
-      if (told.jobs) atomic.set([...this.base, name, "mark"], head.seq);
+      if (changed.jobs) atomic.set([...this.base, name, "mark"], head.seq);
       for (const entries of state.entries.values()) entries.send(atomic);
       state.versionstamp = undefined;
-      changes.push({ queue: name, ...told, seq: head.seq, event: head.event });
+      changes.push({ queue: name, ...changed, seq: head.seq, event: head.event });
     }
     this.#leave(views);
     if (written.length === 0) return [];
@@ -229,9 +231,9 @@ export class QueueView {
   readonly name: string;
   readonly state: State;
   head: Head;
-  /** What has changed for those who wait. */
-  told = { jobs: false, events: false };
-  /** Those who wait have been told in the making of the batch. */
+  /** Whether it has changed jobs or events for waiting workers and listeners. */
+  changed = { jobs: false, events: false };
+  /** The jobs were offered to waiting workers while the batch was made. */
   isOffered = false;
   isWritten = false;
   isDestroyed = false;
@@ -239,7 +241,7 @@ export class QueueView {
   #events: string[] = [];
   #before: {
     head: Head;
-    told: { jobs: boolean; events: boolean };
+    changed: { jobs: boolean; events: boolean };
     events: number;
     written: boolean;
   };
@@ -262,9 +264,9 @@ export class QueueView {
   }
 
   undo(): void {
-    const { head, told, events, written } = this.#before;
+    const { head, changed, events, written } = this.#before;
     this.head = head;
-    this.told = told;
+    this.changed = changed;
     this.isWritten = written;
     this.isDestroyed = false;
     this.#events.length = events;
@@ -279,7 +281,7 @@ export class QueueView {
         meta: { ...meta },
         limit: limit && { ...limit },
       },
-      told: { ...this.told },
+      changed: { ...this.changed },
       events: this.#events.length,
       written: this.isWritten,
     };
@@ -295,19 +297,19 @@ export class QueueView {
   /** Tells those who wait that there may be a job. */
   mark(): void {
     this.change();
-    this.told.jobs = true;
+    this.changed.jobs = true;
   }
 
   event(name: string, fields: Record<string, string | number | undefined> = {}): number {
     const head = this.change();
     head.event += 1;
-    this.told.events = true;
-    const told: Record<string, string> = { event: name };
+    this.changed.events = true;
+    const event: Record<string, string> = { event: name };
     for (const field of Object.keys(fields)) {
       const value = fields[field];
-      if (value !== undefined) told[field] = String(value);
+      if (value !== undefined) event[field] = String(value);
     }
-    this.#events.push(JSON.stringify([head.event, told] satisfies QueueEvent));
+    this.#events.push(JSON.stringify([head.event, event] satisfies QueueEvent));
     return head.event;
   }
 

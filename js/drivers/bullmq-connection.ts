@@ -17,7 +17,7 @@ const EVENT_ENTRIES_MAX = 100;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const SECOND_MS = 1000;
 const DAY_SECONDS = 86_400;
-/** A client that has not told of itself for so many of its intervals is gone. */
+/** A client that has not renewed its entry for so many of its intervals is gone. */
 const PRESENCE_INTERVALS = 3;
 const PRESENCE_INTERVAL_MS_DEFAULT = 30_000;
 

@@ -116,7 +116,7 @@ export class Lane {
     return await run((name) => batch.queue(name));
   }
 
-  /** Whether a queue has a job for a worker by the last batch, which knows what has come since the worker asked. */
+  /** Whether a queue has a job for a worker by the last batch, which has the jobs that came since the request of the worker. */
   hasJob(queue: string): boolean {
     const state = this.#states.get(queue);
     return state !== undefined && hasJob(state.head);
@@ -175,7 +175,7 @@ export class Lane {
     return { batch, outcomes };
   }
 
-  /** Offers the jobs of a batch to workers, once. Answers whether one that has asked in vain is to ask again. */
+  /** Offers the jobs of a batch to workers, once. Returns whether a worker whose request found none has to repeat it. */
   #offer(batch: Batch, outcomes: Outcome[]): boolean {
     const offered = batch.offered();
     if (offered.length === 0) return false;

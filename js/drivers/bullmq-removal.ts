@@ -261,7 +261,7 @@ export async function obliterate(
   }
   view.deleteIn([], ["mark"]);
   view.head = emptyHead(now);
-  view.told = { jobs: false, events: false };
+  view.changed = { jobs: false, events: false };
   view.change();
   view.isDestroyed = true;
   return { more: false };

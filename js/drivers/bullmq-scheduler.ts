@@ -1,5 +1,5 @@
-// Duty: job schedulers: the next job of each is always there, delayed until it is due, and the worker that takes it
-// has the one after it made. When that is due BullMQ computes for a cron pattern, and this file for an interval.
+// Duty: job schedulers. Each has its next job in the queue, delayed until it is due; the worker that takes it adds
+// the one after it. BullMQ computes the due time of a cron pattern, this file that of an interval.
 
 import type { JobsOptions, RepeatableOptions } from "bullmq";
 import { keyPart } from "./key-part.js";
@@ -73,15 +73,15 @@ const jobIdOf = (id: string, next: number): string => `repeat:${id}:${next}`;
 export async function schedule(
   queues: Queues,
   view: QueueView,
-  asked: Schedule,
+  schedule: Schedule,
 ): Promise<[string, number]> {
-  const { id, now } = asked;
+  const { id, now } = schedule;
   const about = { command: "addJobScheduler" };
   const before = await view.get<Scheduler>("scheduler", keyPart(id));
-  const { every, startDate } = asked.opts;
-  const given = asked.opts.offset ?? repeatOf(asked.jobOpts)?.offset ?? 0;
+  const { every, startDate } = schedule.opts;
+  const given = schedule.opts.offset ?? repeatOf(schedule.jobOpts)?.offset ?? 0;
   const isOther = before !== undefined && before.fields["every"] !== text(every);
-  let { next } = asked;
+  let { next } = schedule;
   let offset: number | undefined = given;
   if (every) {
     const previous = before === undefined || isOther ? null : before.next;
@@ -93,7 +93,7 @@ export async function schedule(
   const hadJob = before !== undefined && (await dropPlanned(queues, view, id, before.next));
   if (hadJob) {
     if (every && !isOther) next = before.next;
-    offset = asked.opts.offset;
+    offset = schedule.opts.offset;
   }
   let jobId = jobIdOf(id, next);
   for (let slots = 0; (await view.job(jobId)) !== undefined; slots += 1) {
@@ -105,16 +105,16 @@ export async function schedule(
     next += every;
     jobId = jobIdOf(id, next);
   }
-  const fields = fieldsOf(asked, offset, before);
+  const fields = fieldsOf(schedule, offset, before);
   put(view, { id, next, fields }, before);
   const delay = Math.max(next - now, 0);
-  const name = asked.opts.name ?? id;
+  const name = schedule.opts.name ?? id;
   await addPlanned(queues, view, {
     id,
     jobId,
     name,
-    data: asked.data,
-    opts: asked.jobOpts,
+    data: schedule.data,
+    opts: schedule.jobOpts,
     delay,
     now,
   });
@@ -125,7 +125,7 @@ export async function schedule(
 export async function scheduleNext(
   queues: Queues,
   view: QueueView,
-  asked: {
+  plan: {
     id: string;
     next: number;
     data: string;
@@ -134,18 +134,18 @@ export async function scheduleNext(
     now: number;
   },
 ): Promise<string | null> {
-  const { id, now, jobOpts } = asked;
+  const { id, now, jobOpts } = plan;
   const before = await view.get<Scheduler>("scheduler", keyPart(id));
   if (before === undefined) return null;
   const { fields } = before;
   const repeat = repeatOf(jobOpts);
   const every = Number(fields["every"] ?? repeat?.every ?? 0);
-  let { next } = asked;
+  let { next } = plan;
   if (every > 0) {
     const offset = Number(fields["offset"] ?? repeat?.offset ?? 0);
     next = nextOfInterval(before.next, every, now, offset, undefined).next;
   }
-  if (asked.producerId !== jobIdOf(id, before.next)) return null;
+  if (plan.producerId !== jobIdOf(id, before.next)) return null;
   const jobId = jobIdOf(id, next);
   if ((await view.job(jobId)) !== undefined) {
     view.event("duplicated", { jobId });

@@ -1,4 +1,4 @@
-// Duty: how jobs come from one state into another: what BullMQ's workers do with them.
+// Duty: the transitions of jobs between states, as BullMQ's workers request them.
 
 import { keyPart } from "./key-part.js";
 import type { QueueView } from "./bullmq-batch.js";
@@ -170,8 +170,8 @@ export interface Finish {
 }
 
 /** Ends a job that a worker holds. */
-export async function finish(queues: Queues, view: QueueView, asked: Finish): Promise<void> {
-  const { jobId, kind, value, keep, now } = asked;
+export async function finish(queues: Queues, view: QueueView, end: Finish): Promise<void> {
+  const { jobId, kind, value, keep, now } = end;
   const command = "moveToFinished";
   const stored = await view.job(jobId);
   if (kind === "completed" && stored?.children !== undefined) {
@@ -179,7 +179,7 @@ export async function finish(queues: Queues, view: QueueView, asked: Finish): Pr
     if (stored.children.unprocessed > 0) throw refusal(REFUSAL.pendingChildren, about);
     if (stored.children.failed > 0) throw refusal(REFUSAL.failedChildren, about);
   }
-  const job = release(stored, jobId, asked.token, command, asked.fields);
+  const job = release(stored, jobId, end.token, command, end.fields);
   job.attemptsMade += 1;
   job.finishedOn = now;
   if (kind === "completed") job.returnvalue = value;
@@ -196,12 +196,12 @@ export async function finish(queues: Queues, view: QueueView, asked: Finish): Pr
   else if (keep.count !== undefined || keep.age !== undefined) {
     await dropOld(queues, view, kind, keep, now);
   }
-  const told = kind === "completed" ? { returnvalue: value } : { failedReason: value };
-  view.event(kind, { jobId, ...told, prev: "active" });
+  const outcome = kind === "completed" ? { returnvalue: value } : { failedReason: value };
+  view.event(kind, { jobId, ...outcome, prev: "active" });
   if (kind === "failed" && job.attemptsMade >= (job.opts.attempts ?? 0)) {
     view.event("retries-exhausted", { jobId, attemptsMade: job.attemptsMade });
   }
-  if (asked.points > 0) await measure(view, kind, asked.points, now);
+  if (end.points > 0) await measure(view, kind, end.points, now);
 }
 
 /** Tells that no job is left, if none is. */
@@ -271,7 +271,7 @@ async function measure(view: QueueView, kind: string, most: number, now: number)
 /** Puts a job that a worker holds off until later. */
 export async function delay(
   view: QueueView,
-  asked: {
+  move: {
     jobId: string;
     token: string;
     now: number;
@@ -280,10 +280,10 @@ export async function delay(
     fields: Record<string, unknown> | undefined;
   },
 ): Promise<void> {
-  const job = await held(view, asked.jobId, asked.token, "moveToDelayed", asked.fields);
-  if (!asked.skipAttempt) job.attemptsMade += 1;
-  job.delay = asked.ms;
-  toDelayed(view, job, asked.now + Math.max(asked.ms, 0));
+  const job = await held(view, move.jobId, move.token, "moveToDelayed", move.fields);
+  if (!move.skipAttempt) job.attemptsMade += 1;
+  job.delay = move.ms;
+  toDelayed(view, job, move.now + Math.max(move.ms, 0));
 }
 
 /** Makes a job that a worker holds wait for its children, or for one of them. Answers false if it has nothing to wait for. */
@@ -404,23 +404,23 @@ export async function retryFinished(
   queues: Queues,
   view: QueueView,
   jobId: string,
-  asked: {
+  retry: {
     state: "completed" | "failed";
     lifo: boolean;
     resetMade: boolean;
     resetStarted: boolean;
   },
 ): Promise<void> {
-  const about = { command: "reprocessJob", jobId, state: asked.state };
+  const about = { command: "reprocessJob", jobId, state: retry.state };
   const job = await view.job(jobId);
   if (job === undefined) throw refusal(REFUSAL.missingJob, about);
-  if (job.state !== asked.state) throw refusal(REFUSAL.notInState, about);
-  if (asked.resetMade) job.attemptsMade = 0;
-  if (asked.resetStarted) job.attemptsStarted = 0;
-  forgetEnd(job, asked.state);
-  toWait(view, job, asked.lifo, 0);
-  await childAgain(queues, view, job, asked.state);
-  view.event("waiting", { jobId, prev: asked.state });
+  if (job.state !== retry.state) throw refusal(REFUSAL.notInState, about);
+  if (retry.resetMade) job.attemptsMade = 0;
+  if (retry.resetStarted) job.attemptsStarted = 0;
+  forgetEnd(job, retry.state);
+  toWait(view, job, retry.lifo, 0);
+  await childAgain(queues, view, job, retry.state);
+  view.event("waiting", { jobId, prev: retry.state });
 }
 
 function forgetEnd(job: Job, state: "completed" | "failed"): void {

@@ -1,4 +1,4 @@
-// Duty: waking who waits for jobs or events of a queue: at once for a commit of this process, and by a watch of
+// Duty: wakes callers that wait for jobs or events of a queue: at once for a commit of this process, and by a watch of
 // the database for those of others. There is one watch for a queue and a kind, while backends of it are open.
 
 import type { Kv, KvKey } from "openkv";
@@ -19,8 +19,8 @@ interface Watched {
   listeners: Set<() => void>;
   users: number;
   stop: AbortController | null;
-  /** What this process has told already: the watch of it wakes nobody again. */
-  told: number;
+  /** The last number of which this process has notified its listeners: the watch of it wakes none again. */
+  notified: number;
 }
 
 export class Waiting {
@@ -37,7 +37,7 @@ export class Waiting {
     const name = `${kind} ${queue}`;
     let watched = this.#watched.get(name);
     if (watched === undefined) {
-      watched = { listeners: new Set(), users: 0, stop: null, told: 0 };
+      watched = { listeners: new Set(), users: 0, stop: null, notified: 0 };
       this.#watched.set(name, watched);
     }
     return watched;
@@ -89,7 +89,7 @@ export class Waiting {
         if (done || signal.aborted) return;
         const now = value[0].value;
         const number = now === null ? 0 : typeof now === "number" ? now : now.event;
-        if (number !== watched.told) this.#wake(watched);
+        if (number !== watched.notified) this.#wake(watched);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -106,7 +106,7 @@ export class Waiting {
   tell(queue: string, kind: Kind, number: number): void {
     const watched = this.#watched.get(`${kind} ${queue}`);
     if (watched === undefined) return;
-    watched.told = number;
+    watched.notified = number;
     this.#wake(watched);
   }
 

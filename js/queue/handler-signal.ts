@@ -9,19 +9,19 @@ import { type Job, tellProgress } from "./jobs.js";
 import type { MessageInfo } from "./raw-message.js";
 import type { Session } from "../session/session.js";
 
-/** Its AbortSignal is made when a handler first asks for it. */
+/** Its AbortSignal is made when a handler first reads it. */
 export class HandlerSignal {
   #controller: AbortController | null = null;
   #reason: Error | null = null;
-  /** Called when a handler first asks for the signal. */
-  onAsked: (() => void) | null = null;
+  /** Called when a handler first reads the signal. */
+  onRequested: (() => void) | null = null;
   /** Finds out why the lock of the message is lost; `null` if it cannot have been cancelled. */
   whyLost: (() => Promise<Error>) | null = null;
 
   get signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController();
-      this.onAsked?.();
+      this.onRequested?.();
       if (this.#reason !== null) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;

@@ -74,7 +74,7 @@ export interface JobEvent {
 }
 
 /** A value that an entry has. */
-interface Told {
+interface EntryValue {
   at: Date;
   attempts?: number;
   value?: any;
@@ -98,8 +98,8 @@ export function tellStarted(session: Session, { queue, id, attempts, keptMs }: J
 
 export async function tellProgress(session: Session, job: Job, value: unknown): Promise<void> {
   const { queue, id, attempts, keptMs = PROGRESS_KEPT_MS } = job;
-  const told = { at: new Date(session.now()), attempts, value };
-  await set(session, jobKey(queue, id, "progress"), told, { expireIn: keptMs });
+  const entry = { at: new Date(session.now()), attempts, value };
+  await set(session, jobKey(queue, id, "progress"), entry, { expireIn: keptMs });
 }
 
 /**
@@ -114,9 +114,9 @@ export async function complete(
 ): Promise<boolean> {
   const { queue, id, attempts, keptMs } = job;
   if (keptMs === undefined || session.closed) return true;
-  const told = { at: new Date(session.now()), attempts, value };
+  const entry = { at: new Date(session.now()), attempts, value };
   const lock = lockOf("complete", message);
-  const segments = [setOf(session, jobKey(queue, id, "completed"), told, keptMs)];
+  const segments = [setOf(session, jobKey(queue, id, "completed"), entry, keptMs)];
   if (!lock.acknowledged) {
     segments.unshift(recordOf(session, ACKS, (writer) => putAcknowledge(writer, lock)));
   }
@@ -153,7 +153,7 @@ function recordOf(session: Session, rank: number, put: (writer: Writer) => void)
   }
 }
 
-const TOLD_OF_ENDS = { completed: "value", dead: "error", cancelled: undefined } as const;
+const FIELD_OF_ENDS = { completed: "value", dead: "error", cancelled: undefined } as const;
 
 /** The last end among the entries of one message. */
 function lastEnd(entries: readonly KvEntryMaybe<any>[]): JobResult | null {
@@ -163,9 +163,9 @@ function lastEnd(entries: readonly KvEntryMaybe<any>[]): JobResult | null {
     if (versionstamp === null || versionstamp <= newest) continue;
     newest = versionstamp;
     const state = ENDS[index]!;
-    const field = TOLD_OF_ENDS[state];
-    const told = value as Told;
-    found = { state, at: told.at, ...(field && { [field]: told[field] }) } as JobResult;
+    const field = FIELD_OF_ENDS[state];
+    const entry = value as EntryValue;
+    found = { state, at: entry.at, ...(field && { [field]: entry[field] }) } as JobResult;
   }
   return found;
 }
@@ -207,10 +207,10 @@ export async function result(
   }
 }
 
-/** The last progress that a handler of the message has told. */
+/** The last progress that a handler of the message has reported. */
 export async function progressOf(session: Session, queue: string, id: string): Promise<any> {
   const [{ value }] = await getMany(session, [jobKey(queue, id, "progress")]);
-  return (value as Told | null)?.value;
+  return (value as EntryValue | null)?.value;
 }
 
 /** What happens to the messages of a queue whose results are kept, in the order of the commits. */
@@ -225,12 +225,12 @@ export function events(
   return new ReadableStream<JobEvent>(
     {
       async pull(stream) {
-        for (let told = 0; told === 0; ) {
+        for (let enqueued = 0; enqueued === 0; ) {
           const { done, value } = await changes.read();
           if (done) return stream.close();
           for (const event of eventsOf(value)) {
             stream.enqueue(event);
-            told++;
+            enqueued++;
           }
         }
       },
@@ -244,7 +244,7 @@ function* eventsOf({ changes }: KvChanges): Generator<JobEvent> {
   for (const { type, key, value, versionstamp } of changes) {
     const [, , id, event] = key as string[];
     if (type !== "set" || !EVENTS.includes(event as EventType)) continue;
-    yield { type: event as EventType, id: id!, ...(value as Told), versionstamp };
+    yield { type: event as EventType, id: id!, ...(value as EntryValue), versionstamp };
   }
 }
 

@@ -123,7 +123,7 @@ export class KvQueue {
         const job = jobOf(queue, raw);
         const message = new HandledMessage(session, job, lock, infoOf(raw), stop);
         const longest = job.timeoutMs ?? timeoutMs;
-        stop.onAsked = () => cancellations.add(job.id, () => stop.abort(cancelled(lock)));
+        stop.onRequested = () => cancellations.add(job.id, () => stop.abort(cancelled(lock)));
         stop.whyLost = async () =>
           (await cancellations.has(job.id)) ? cancelled(lock) : lockLost(lock);
         tellStarted(session, job);
@@ -202,8 +202,8 @@ export class KvQueue {
   groups(options?: unknown): Promise<GroupsPage> {
     return abortable("kv.queue().groups", options, async (rest, signal) => {
       const session = this.#session;
-      const asked = checkGroupsPage(rest, session.port.bounds);
-      return (await readGroups(session, this.name, asked, signal)).page;
+      const groupsPage = checkGroupsPage(rest, session.port.bounds);
+      return (await readGroups(session, this.name, groupsPage, signal)).page;
     });
   }
 

@@ -366,7 +366,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   /** Does the next step of a scan synchronously, if it is brief. It then has rows, or is the last one. */
   #advanceNow(scan: Scan): boolean {
     if (!this.#mayBeNow()) return false;
-    const step = scan.stepNow(this.#bounds!, this.#asked(scan));
+    const step = scan.stepNow(this.#bounds!, this.#stepRows(scan));
     if (step === null) return false;
     this.#beginStep(step);
     return true;
@@ -425,11 +425,11 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   }
 
   #ask(scan: Scan): Promise<ScanStep> {
-    return scan.step(this.#bounds!, this.#asked(scan));
+    return scan.step(this.#bounds!, this.#stepRows(scan));
   }
 
   /** The rows of the next step. */
-  #asked(scan: Scan): number {
+  #stepRows(scan: Scan): number {
     return Math.min(scan.rowsOf(this.#pageRows), this.#wanted);
   }
 
@@ -448,7 +448,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
 
   /** Takes the range answer at `at` as the page. */
   #begin(page: Buffer, at: number): void {
-    const asked = Math.min(this.#pageRows, this.#wanted);
+    const limit = Math.min(this.#pageRows, this.#wanted);
     const rows = readU32(page, at);
     const more = page[at + 4] === 1;
     this.#follows = false;
@@ -456,7 +456,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     this.#at = at + RANGE_HEAD_BYTES;
     this.#rows = rows;
     this.#wanted -= rows;
-    this.#last = rows < asked && !more;
+    this.#last = rows < limit && !more;
     this.#pageRows = Math.min(this.#pageRows * PAGE_GROWTH, this.#pageRowsMax);
     if (rows === 0) this.#exhaust();
   }

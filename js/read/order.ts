@@ -43,7 +43,7 @@ export function checkOrder(method: string, orderBy: unknown, sort: unknown): Ord
   }
   if (orderBy === undefined) {
     if (sort !== true) return null;
-    throw invalid(`${method}: sort says how orderBy is carried out: give orderBy`);
+    throw invalid(`${method}: sort says how orderBy is executed: give orderBy`);
   }
   if (typeof orderBy === "string") {
     return { paths: [{ path: orderBy, order: "asc" }], sort: sort === true };

@@ -239,7 +239,7 @@ export function putMessage(
     throw error;
   }
   const bytes = writer.pos - at - 4;
-  // What the handler or the caller asked for is never left out: the addon refuses a message that is too large with it.
+  // What the handler or the caller requested is never left out: the addon refuses a message that is too large with it.
   const isNeeded =
     named?.timeoutMs !== undefined ||
     named?.keepResultMs !== undefined ||

@@ -9,7 +9,7 @@ import { count } from "../read/count.js";
 import type { Session } from "../session/session.js";
 import type { KvEntryKey, KvIndexProgress } from "../model/types.js";
 
-/** Time between two questions for the progress of building. */
+/** Time between two polls of the progress of building. */
 const LOOK_MS = 25;
 
 /** The parts of a description that change. */

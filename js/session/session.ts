@@ -1,7 +1,7 @@
 // Duty: one open handle: the native handle, its limits, whether it is closed, its read budget in
 // this turn, and the batches that calls join.
-// Invariant: after close() the native handle is only asked to end consumers of queues and to settle
-// their messages, and is closed when they have ended.
+// Invariant: after close() the native handle only ends consumers of queues and settles their messages;
+// it is closed when they have ended.
 
 import { now } from "../model/clock.js";
 import { bare } from "../model/define.js";
@@ -87,8 +87,8 @@ export class Session implements TurnMember, BatchOwner {
   /** The database, as events name it: its path, or its URL without user and password. */
   readonly database: string;
   /**
-   * What ends before the database does: archivers, listeners, and waits for a message. Each is told to
-   * end, and resolves when it has ended; none rejects.
+   * What ends before the database does: archivers, listeners, and waits for a message. The call requests
+   * the end, and resolves when it is reached; none rejects.
    */
   readonly ending = new Set<() => Promise<unknown>>();
   /** Resolves when the closed handle has ended; null while it is open. */

@@ -1,6 +1,6 @@
 // Duty: a handle whose calls fail now and then, as those of a busy or remote database do, so that programs can
 // test their retries. All random choices of a call are made when it is called, from the seed. A call that is
-// carried out is carried out at once, and only its answer is late or lost, so program order stays.
+// executed is executed at once, and only its answer is late or lost, so program order stays.
 
 import { Kv, KvConflictError, KvError, KvOutcomeUnknownError } from "openkv";
 import type { AtomicOperation, KvTransaction, KvTransactionOptions } from "openkv";

@@ -23,7 +23,7 @@ export interface OwnEntry {
   readonly value: unknown;
   /** Its expiry if it were committed now. */
   readonly expireAt: Date | null;
-  /** Its place in the list that was asked about. */
+  /** Its place in the requested list. */
   readonly place: Place | null;
 }
 
@@ -35,8 +35,8 @@ export interface Place {
   readonly position: string;
 }
 
-/** What is asked about an entry: whether it matches a filter in CBOR, or its place in a list, by the request of that. */
-type Asked =
+/** What a preview of an entry reports: whether it matches a filter in CBOR, or its place in a list, by the request of that. */
+type PreviewRequest =
   | { readonly where: Buffer; readonly now: number; readonly list?: undefined }
   | { readonly list: Buffer };
 
@@ -123,17 +123,21 @@ export class Pending {
     return key !== undefined && key >= start && key < end ? key : undefined;
   }
 
-  async #preview(key: string, { segments, blind }: Writes, asked: Asked | null): Promise<OwnEntry> {
+  async #preview(
+    key: string,
+    { segments, blind }: Writes,
+    request: PreviewRequest | null,
+  ): Promise<OwnEntry> {
     await fill(segments);
     const frame = new Writer();
-    if (asked === null) frame.u8(0);
-    else if (asked.list !== undefined) {
+    if (request === null) frame.u8(0);
+    else if (request.list !== undefined) {
       frame.u8(PREVIEW_LIST);
-      putSized(frame, asked.list);
+      putSized(frame, request.list);
     } else {
       frame.u8(SCAN_WHERE);
-      frame.f64(asked.now);
-      putSized(frame, asked.where);
+      frame.f64(request.now);
+      putSized(frame, request.where);
     }
     putSegments(frame, segments, this.#session.remote);
     frame.u8(OP_END);
@@ -149,7 +153,7 @@ export class Pending {
     const meets = answer[after + 1] === 1;
     let at = after + 2;
     let place: Place | null = null;
-    if (asked?.list !== undefined) {
+    if (request?.list !== undefined) {
       const end = at + 5 + readU32(answer, at + 1);
       place = { flags: answer[at], position: answer.toString("latin1", at + 5, end) };
       at = end;

@@ -110,10 +110,10 @@ impl Handle {
     #[napi(catch_unwind)]
     pub fn receive(&mut self, id: f64, lock_ms: f64, once: bool, queue: &[u8], len: u32) {
         let reply = Reply::new(self.events.clone(), id, Event::Replied, Event::CallFailed);
-        let asked = options(cut(queue, len), lock_ms)
+        let checked = options(cut(queue, len), lock_ms)
             .and_then(|options| Ok((options, self.database()?.clone())));
-        let (options, database) = match asked {
-            Ok(asked) => asked,
+        let (options, database) = match checked {
+            Ok(checked) => checked,
             Err(error) => return reply.bad(&error),
         };
         let receiver = database.new_receiver();

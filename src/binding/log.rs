@@ -1,4 +1,4 @@
-//! Log lines on standard error, for users who ask for them with an environment variable.
+//! Log lines on standard error, for users who set an environment variable.
 
 use std::sync::Once;
 
@@ -16,11 +16,11 @@ const VARIABLE: &str = "OPENKV_LOG";
 pub(super) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        let Ok(asked) = std::env::var(VARIABLE) else { return };
-        if asked.is_empty() {
+        let Ok(filter) = std::env::var(VARIABLE) else { return };
+        if filter.is_empty() {
             return;
         }
-        let targets: Targets = match asked.parse() {
+        let targets: Targets = match filter.parse() {
             Ok(targets) => targets,
             Err(error) => {
                 // The log itself is not available yet.

@@ -145,13 +145,13 @@ interface RunOptions {
 
 /** Prints what an operator should know, until the signal. Rejects when the archiver ends by itself. */
 async function follow(running: KvArchive, signal: AbortSignal): Promise<void> {
-  let told: string | null = null;
+  let reported: string | null = null;
   while (!signal.aborted) {
     const { reports, state, error } = running.status();
     for (const report of reports) note(report);
     if (state === "stopped") throw new NotDone(error ?? "the archiver has stopped");
-    if (error !== told) note(error === null ? "archiving again" : `archiving fails: ${error}`);
-    told = error;
+    if (error !== reported) note(error === null ? "archiving again" : `archiving fails: ${error}`);
+    reported = error;
     await pause(signal);
   }
 }

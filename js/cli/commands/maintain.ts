@@ -77,14 +77,14 @@ export function addMaintenanceCommands(program: Command): void {
     .action(async (_: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();
-        const told = await tellVacuum(kv);
+        const progress = await tellVacuum(kv);
         try {
           await printFacts(await kv.vacuum({ signal }), style);
         } catch (error) {
           if (signal.aborted) throw new NotDone("interrupted: the next vacuum goes on", true);
           throw error;
         } finally {
-          told.end();
+          progress.end();
           release();
         }
       });

@@ -6,7 +6,7 @@ import { withDatabase } from "../database.js";
 import { NotDone } from "../outcome.js";
 import { note, print, printValued } from "../output.js";
 
-/** The changes without options: command, description, and what is told when it is done. */
+/** The changes without options: command, description, and the note when it is done. */
 const CHANGES = [
   ["pause", "deliver none of its messages, to no process, until it resumes", "paused"],
   ["resume", "deliver its messages again", "resumed"],
@@ -15,7 +15,9 @@ const CHANGES = [
 export function addQueueChanges(queue: Command): void {
   queue
     .command("cancel")
-    .description("remove messages, also those that a consumer has: its handler is told to stop")
+    .description(
+      "remove messages, also those that a consumer has: this aborts the signal of its handler",
+    )
     .argument("<name>", "the queue")
     .argument("<ids...>", "of messages that queue peek prints")
     .action(async (name: string, ids: string[], _: unknown, command: Command) => {
@@ -68,9 +70,9 @@ export function addQueueChanges(queue: Command): void {
         const end = await kv.queue(name).result(id, wait === undefined ? {} : { wait });
         if (end === null) throw new NotDone("it has not ended, or its result is not kept");
         const { state, at } = end;
-        const told = end.state === "completed" ? end.value : null;
+        const value = end.state === "completed" ? end.value : null;
         const error = end.state === "dead" ? end.error : undefined;
-        await printValued({ state, at, ...(error && { error: error.message }) }, told, style);
+        await printValued({ state, at, ...(error && { error: error.message }) }, value, style);
       });
     });
 }

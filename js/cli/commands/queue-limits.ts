@@ -1,4 +1,4 @@
-// Duty: queue limit, groups, progress and events: what may run of a queue, and what is known of its messages.
+// Duty: queue limit, groups, progress and events: the limits and groups of a queue, and the progress and events of its messages.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { LIMIT_ALGORITHMS } from "../../model/limit-algorithms.js";
@@ -112,7 +112,8 @@ export function addQueueLimits(queue: Command): void {
     .action(async (name: string, id: string, _: unknown, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
         const progress = await kv.queue(name).progress(id);
-        if (progress === undefined) throw new NotDone("it has told no progress, or none is kept");
+        if (progress === undefined)
+          throw new NotDone("it has reported no progress, or none is kept");
         await printValued({ id }, progress, style);
       });
     });
@@ -132,7 +133,7 @@ export function addQueueLimits(queue: Command): void {
           .queue(name)
           .events({ ...from, signal })
           .getReader();
-        for (let told = 0; told < limit; told++) {
+        for (let printed = 0; printed < limit; printed++) {
           const event = await events.read().catch((failure: unknown) => {
             if (signal.aborted) return { done: true } as const;
             throw failure;

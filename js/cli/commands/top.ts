@@ -1,4 +1,4 @@
-// Duty: top: what a database does now, again and again, and the sizes of its prefixes.
+// Duty: top: the activity of a database, refreshed at intervals, and the sizes of its prefixes.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
@@ -111,8 +111,8 @@ async function showSizes(
   signal: AbortSignal,
 ): Promise<void> {
   const progress = new Progress("read", undefined);
-  const told = (entries: number) => progress.update(entries, entries);
-  const { sizes, isWhole } = await sizesOf(kv, { prefix, depth }, signal, told);
+  const onEntries = (entries: number) => progress.update(entries, entries);
+  const { sizes, isWhole } = await sizesOf(kv, { prefix, depth }, signal, onEntries);
   const summary = progress.end(sizes.reduce((sum, { entries }) => sum + entries, 0));
   if (style.json) for (const size of sizes) await print(JSON.stringify(size));
   else for (const line of sizeLines(sizes)) await print(line);

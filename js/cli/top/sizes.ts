@@ -6,7 +6,7 @@ import type { Kv } from "../../api/kv.js";
 import type { KvKey } from "../../model/types.js";
 import { shownKey } from "../output.js";
 
-/** Prefixes that are told apart. */
+/** Prefixes that are counted apart. */
 const PREFIXES_MAX = 10_000;
 /** The name of the prefixes beyond these. */
 const OTHERS = "(others)";
@@ -21,12 +21,12 @@ export interface PrefixSize {
   readonly bytes: number;
 }
 
-/** The sizes, the largest first. `told` gets the number of entries so far; the signal ends the reading. */
+/** The sizes, the largest first. `onEntries` gets the number of entries so far; the signal ends the reading. */
 export async function sizesOf(
   kv: Kv,
   { prefix, depth }: { prefix: KvKey; depth: number },
   signal: AbortSignal,
-  told: (entries: number) => void,
+  onEntries: (entries: number) => void,
 ): Promise<{ sizes: PrefixSize[]; isWhole: boolean }> {
   const found = new Map<string, { prefix: string; entries: number; bytes: number }>();
   let entries = 0;
@@ -37,7 +37,7 @@ export async function sizesOf(
     of.entries++;
     of.bytes += sizeOf.key(key) + sizeOf(value);
     found.set(known, of);
-    told(++entries);
+    onEntries(++entries);
   };
   const sorted = () => [...found.values()].sort((one, other) => other.bytes - one.bytes);
   if (prefix.length > 0) {

@@ -2,7 +2,7 @@
  * Whether an array has nothing but its elements, each of them.
  *
  * JavaScript has no test for properties beside the elements of an array that does not look at all
- * elements. `util.inspect` has: told to print no elements, it prints their number and all properties.
+ * elements. `util.inspect` has: with `maxArrayLength: 0` it prints their number and all properties.
  * Whether it does so in this runtime is tested once; where it does not, the keys are counted.
  *
  * Invariant: an element that is a getter runs once, when the caller reads it; or, where elements are
