@@ -130,8 +130,8 @@ export function write(
   return conditional(key, async () => {
     const query = { key: printKey(key), expireIn };
     const headers = conditions(expected);
-    const asked = { method: "PUT", body: value, headers, query };
-    return (await askJson<{ versionstamp: string }>("/keys", asked)).versionstamp;
+    const request = { method: "PUT", body: value, headers, query };
+    return (await askJson<{ versionstamp: string }>("/keys", request)).versionstamp;
   });
 }
 
@@ -144,8 +144,8 @@ export function remove(key: Key, expected: Expected): Promise<void> {
 
 /** Deletes entries; not what is below them. */
 export async function removeMany(keys: readonly Key[]): Promise<number> {
-  const asked = { body: { keys } };
-  return (await askJson<{ deleted: number }>("/keys/delete-batch", asked)).deleted;
+  const request = { body: { keys } };
+  return (await askJson<{ deleted: number }>("/keys/delete-batch", request)).deleted;
 }
 
 /** Whether the token may write. */

@@ -59,14 +59,14 @@ function eventOf({ key, value, versionstamp }: Entry): MessageEvent[] {
   const [, , id, name] = key.map((one) => String(one.value));
   const type = EVENTS.find((known) => known === name);
   if (id === undefined || type === undefined || value?.type !== "object") return [];
-  const { at, attempts, value: told, error } = value.value as Record<string, Node>;
+  const { at, attempts, value: result, error } = value.value as Record<string, Node>;
   if (at?.type !== "Date" || versionstamp === null) return [];
   const of = error?.type === "object" ? (error.value as Record<string, Node>) : undefined;
   return [
     {
       ...{ type, id, at: String(at.value), versionstamp },
       ...(attempts && { attempts: Number(attempts.value) }),
-      ...(told && { value: told }),
+      ...(result && { value: result }),
       ...(of && { errorName: String(of.name?.value), error: String(of.message?.value) }),
     },
   ];

@@ -1,4 +1,4 @@
-// Duty: the counters of a database, asked for again and again while a view shows them.
+// Duty: the counters of a database, polled while a view shows them.
 
 import { signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
@@ -71,8 +71,8 @@ export function useSamples(): readonly Sample[] {
     samples.value = [];
     let isBroken = false;
     const take = async (): Promise<void> => {
-      const asked = { accept: "application/json", signal: ending.signal };
-      const metrics = (await (await ask("/metrics", asked)).json()) as Metrics;
+      const request = { accept: "application/json", signal: ending.signal };
+      const metrics = (await (await ask("/metrics", request)).json()) as Metrics;
       samples.value = [...samples.value, { at: Date.now(), metrics }].slice(-SAMPLES_MAX);
     };
     const again = async (): Promise<void> => {
@@ -82,7 +82,7 @@ export function useSamples(): readonly Sample[] {
       } catch (error) {
         if (!isBroken) report(error);
         isBroken = true;
-        // The user has closed the question for a token, and is not asked again.
+        // The user has closed the dialog for a token, which does not open again.
         if (error instanceof ApiError && error.status === 401) return;
       }
       if (!ending.signal.aborted) timer = setTimeout(again, EVERY_MS);

@@ -138,14 +138,14 @@ export async function deleteMessage(queue: string, id: string): Promise<void> {
   await ask("/queue/messages/{id}", { method: "DELETE", id, query: { queue } });
 }
 
-/** Removes a message, also one that a consumer has: its handler is told to stop. */
+/** Removes a message, also one that a consumer has: this aborts the signal of its handler. */
 export async function cancelMessage(queue: string, id: string): Promise<void> {
   await ask("/queue/messages/{id}/cancel", { method: "POST", id, query: { queue } });
 }
 
 export async function isPaused(queue: string, signal: AbortSignal): Promise<boolean> {
-  const asked = { query: { queue }, signal };
-  return (await askJson<{ paused: boolean }>("/queue/stats", asked)).paused;
+  const request = { query: { queue }, signal };
+  return (await askJson<{ paused: boolean }>("/queue/stats", request)).paused;
 }
 
 export async function pauseQueue(queue: string, group?: string): Promise<void> {
@@ -158,8 +158,8 @@ export async function resumeQueue(queue: string, group?: string): Promise<void> 
 
 /** Deletes the messages that wait, also those that are not due yet, and returns how many. */
 export async function drain(queue: string, group?: string): Promise<number> {
-  const asked = { method: "POST", query: { queue, group, delayed: true } };
-  return (await askJson<{ deleted: number }>("/queue/drain", asked)).deleted;
+  const request = { method: "POST", query: { queue, group, delayed: true } };
+  return (await askJson<{ deleted: number }>("/queue/drain", request)).deleted;
 }
 
 /** A page of the groups of a queue that have messages which wait, with the limits of the queue. */
@@ -217,6 +217,6 @@ export async function deleteDead(queue: string, id: string): Promise<void> {
 }
 
 export async function purge(queue: string): Promise<number> {
-  const asked = { method: "DELETE", query: { queue } };
-  return (await askJson<{ deleted: number }>("/queue/dlq", asked)).deleted;
+  const request = { method: "DELETE", query: { queue } };
+  return (await askJson<{ deleted: number }>("/queue/dlq", request)).deleted;
 }

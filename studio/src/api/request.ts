@@ -20,7 +20,7 @@ export class ApiError extends Error {
   }
 }
 
-export interface Asked {
+export interface ApiRequest {
   readonly method?: string;
   /** What stands for `{id}` in the path. */
   readonly id?: string;
@@ -38,33 +38,36 @@ export interface Asked {
 }
 
 /** Sends a request to the API of the present database. */
-export function ask(path: Path, asked: Asked = {}): Promise<Response> {
+export function ask(path: Path, request: ApiRequest = {}): Promise<Response> {
   const { database } = route.value;
   const whole = path
-    .replace("{id}", encodeURIComponent(asked.id ?? ""))
-    .replace("{name}", encodeURIComponent(asked.name ?? ""));
-  return send(apiBase(database) + whole, database, asked);
+    .replace("{id}", encodeURIComponent(request.id ?? ""))
+    .replace("{name}", encodeURIComponent(request.name ?? ""));
+  return send(apiBase(database) + whole, database, request);
 }
 
 /** The same, for an answer in JSON. */
-export async function askJson<T>(path: Path, asked: Asked = {}): Promise<T> {
-  return (await (await ask(path, asked)).json()) as T;
+export async function askJson<T>(path: Path, request: ApiRequest = {}): Promise<T> {
+  return (await (await ask(path, request)).json()) as T;
 }
 
 /** Sends a request to the admin API. */
-export async function askAdmin<T>(path: string, asked: Asked = {}): Promise<T> {
-  const response = await send(`/v1/admin${path}`, ADMIN, { accept: "application/json", ...asked });
+export async function askAdmin<T>(path: string, request: ApiRequest = {}): Promise<T> {
+  const response = await send(`/v1/admin${path}`, ADMIN, {
+    accept: "application/json",
+    ...request,
+  });
   const text = await response.text();
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
-async function send(path: string, scope: string, asked: Asked): Promise<Response> {
+async function send(path: string, scope: string, request: ApiRequest): Promise<Response> {
   for (;;) {
     const token = tokenOf(scope);
-    const response = await sendOnce(path, token, asked);
+    const response = await sendOnce(path, token, request);
     if (response.ok) return response;
     if (response.status !== 401) throw await errorOf(response);
-    // Another request may have asked meanwhile.
+    // Another request may have got a token meanwhile.
     if (tokenOf(scope) !== token) continue;
     if (token !== undefined) forget(scope);
     const given = await askToken(scope, token !== undefined);
@@ -72,8 +75,12 @@ async function send(path: string, scope: string, asked: Asked): Promise<Response
   }
 }
 
-async function sendOnce(path: string, token: string | undefined, asked: Asked): Promise<Response> {
-  const { method, body, file, headers = {}, query = {}, signal, accept = TYPED } = asked;
+async function sendOnce(
+  path: string,
+  token: string | undefined,
+  request: ApiRequest,
+): Promise<Response> {
+  const { method, body, file, headers = {}, query = {}, signal, accept = TYPED } = request;
   const type = file?.type ?? (body === undefined ? undefined : TYPED);
   const content = file?.content ?? (body === undefined ? undefined : JSON.stringify(body));
   const given = Object.entries(query).filter(([, value]) => value !== undefined);

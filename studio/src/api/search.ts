@@ -68,9 +68,9 @@ export const MARKS = { before: "\ue000", after: "\ue001" };
 const HITS = 20;
 
 export async function indexes(): Promise<Index[]> {
-  const asked = { accept: "application/json" };
+  const request = { accept: "application/json" };
   type Plain<I> = I extends Index ? Omit<I, "prefix"> & { prefix: unknown[] } : never;
-  const found = await askJson<{ indexes: Plain<Index>[] }>("/indexes", asked);
+  const found = await askJson<{ indexes: Plain<Index>[] }>("/indexes", request);
   return found.indexes.map((index) => ({ ...index, prefix: fromPlainKey(index.prefix) }));
 }
 
@@ -79,8 +79,8 @@ export async function createIndex(index: NewIndex): Promise<void> {
 }
 
 export async function dropIndex(name: string): Promise<void> {
-  const asked = { method: "DELETE", query: { name }, accept: "application/json" };
-  await askJson("/indexes", asked);
+  const request = { method: "DELETE", query: { name }, accept: "application/json" };
+  await askJson("/indexes", request);
 }
 
 /** Any text, of which every word is searched for, or a query with operators. */

@@ -1,7 +1,7 @@
 // Duty: server-sent events, by `fetch`: `EventSource` cannot send a token in a header.
 // Invariant: a stream that breaks goes on behind its last event; a token never is in a URL.
 
-import { ApiError, type Asked, TYPED, ask } from "./request";
+import { ApiError, type ApiRequest, TYPED, ask } from "./request";
 import type { Path } from "./routes";
 
 export interface StreamEvent {
@@ -15,7 +15,7 @@ const RETRY_MS = 1500;
 /** Calls `on` for each event until the signal ends it. */
 export async function follow(
   path: Path,
-  query: Asked["query"],
+  query: ApiRequest["query"],
   signal: AbortSignal,
   on: (event: StreamEvent) => void,
   onBreak: (error: unknown) => void,
@@ -36,7 +36,7 @@ export async function follow(
     } catch (error) {
       if (signal.aborted) return;
       onBreak(error);
-      // The user has closed the question for a token, and is not asked again.
+      // The user has closed the dialog for a token, which does not open again.
       if (error instanceof ApiError && error.status === 401) return;
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));

@@ -19,15 +19,15 @@ interface SaveAs {
 export async function exportTo(prefix: Key, name: string): Promise<void> {
   const { showSaveFilePicker } = globalThis as SaveAs;
   const query = prefix.length === 0 ? {} : { prefix: printKey(prefix) };
-  const asked = { query, accept: LINES };
+  const request = { query, accept: LINES };
   if (showSaveFilePicker !== undefined) {
     // The dialog needs the click that led here, so it comes before the request.
     const handle = await showSaveFilePicker({ suggestedName: name });
-    const response = await ask("/export", asked);
+    const response = await ask("/export", request);
     await response.body!.pipeTo(await handle.createWritable());
     return;
   }
-  const content = await (await ask("/export", asked)).blob();
+  const content = await (await ask("/export", request)).blob();
   const url = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = url;

@@ -1,4 +1,4 @@
-// Duty: a modal dialog, and the question before something that cannot be undone.
+// Duty: a modal dialog, and the confirmation of something that cannot be undone.
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -74,7 +74,7 @@ export function DialogEnd(props: DialogEndProps) {
   );
 }
 
-interface Question {
+interface ConfirmRequest {
   readonly title: string;
   readonly text: string;
   /** What is done, on the button. */
@@ -82,16 +82,16 @@ interface Question {
   answer(yes: boolean): void;
 }
 
-const question = signal<Question | undefined>(undefined);
+const pending = signal<ConfirmRequest | undefined>(undefined);
 
-/** Asks before something that cannot be undone. */
-export function confirm(asked: Omit<Question, "answer">): Promise<boolean> {
-  question.value?.answer(false);
+/** Asks the user to confirm something that cannot be undone. */
+export function confirm(request: Omit<ConfirmRequest, "answer">): Promise<boolean> {
+  pending.value?.answer(false);
   return new Promise((resolve) => {
-    question.value = {
-      ...asked,
+    pending.value = {
+      ...request,
       answer(yes) {
-        question.value = undefined;
+        pending.value = undefined;
         resolve(yes);
       },
     };
@@ -99,10 +99,10 @@ export function confirm(asked: Omit<Question, "answer">): Promise<boolean> {
 }
 
 export function Confirmation() {
-  const open = question.value;
+  const open = pending.value;
   const { database } = route.value;
-  // A question is about the database that is open: what follows the answer goes to that one.
-  useEffect(() => () => question.peek()?.answer(false), [database]);
+  // A confirmation is about the database that is open: what follows the answer goes to that one.
+  useEffect(() => () => pending.peek()?.answer(false), [database]);
   if (open === undefined) return null;
   return (
     <Dialog title={open.title} isSmall onClose={() => open.answer(false)}>

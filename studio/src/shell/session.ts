@@ -17,7 +17,7 @@ export const ADMIN = "/admin";
 
 const tokens = new Map<string, string>();
 
-/** The question for a token that is open now. */
+/** The dialog for a token that is open now. */
 export interface Asking {
   readonly scope: string;
   readonly wrong: boolean;
@@ -33,7 +33,7 @@ const writing = signal<Readonly<Record<string, boolean>>>({});
 export const mayWrite = computed(() => writing.value[route.value.database]);
 export const readOnly = computed(() => mayWrite.value === false);
 
-/** What can be asked of the server: a database, or the server itself. */
+/** What the server has: many databases or one. */
 export const isMany = computed(() => server.value.databases === "many");
 
 /** Asks what the server is; index.html has begun the request. */
@@ -63,7 +63,7 @@ export function keepRights(database: string, may: boolean): void {
   writing.value = { ...writing.value, [database]: may };
 }
 
-/** Asks for the token of a scope. Requests that need it at the same time share one question. */
+/** Asks for the token of a scope. Requests that need it at the same time share one dialog. */
 export function askToken(scope: string, wrong: boolean): Promise<string | undefined> {
   answered ??= new Promise<string | undefined>((resolve) => {
     asking.value = {

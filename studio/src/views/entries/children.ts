@@ -39,8 +39,8 @@ export async function* childrenOf(
   let from = start;
   let limit = KEYS_FIRST;
   for (let count = 0; ; ) {
-    const asked = { prefix, ...(from && { start: from }), limit, keysOnly: true };
-    const page = await list(asked, signal);
+    const request = { prefix, ...(from && { start: from }), limit, keysOnly: true };
+    const page = await list(request, signal);
     const found = childrenIn(page.entries, prefix.length);
     const last = found.at(-1);
     from =

@@ -1,4 +1,4 @@
-// Duty: deletes entries: one can be taken back, several are asked for first.
+// Duty: deletes entries: one can be taken back, several need a confirmation.
 
 import { signal } from "@preact/signals";
 import { read, remove, removeMany, write } from "../../api/entries";

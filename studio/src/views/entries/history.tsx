@@ -1,5 +1,5 @@
 // Duty: the versions of an entry, the newest first, if the database keeps a history.
-// Invariant: they are asked for once the panel is open, not with every entry that is looked at.
+// Invariant: they are requested once the panel is open, not with every entry that is looked at.
 
 import { useEffect, useState } from "preact/hooks";
 import { type Version, versions } from "../../api/entries";

@@ -26,7 +26,7 @@ interface Loaded {
   readonly entries: readonly Entry[];
   /** Of the next page; `undefined` for the first, `null` behind the last. */
   readonly cursor: string | null | undefined;
-  /** The last page that was asked for did not come. */
+  /** The last requested page did not come. */
   readonly isFailed?: boolean;
 }
 

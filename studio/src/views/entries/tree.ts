@@ -94,7 +94,7 @@ export class Tree {
     this.#show();
   }
 
-  /** Counts what is below a branch, some at a time, those asked for last first. */
+  /** Counts what is below a branch, some at a time, the last requested ones first. */
   countOf(branch: Branch): void {
     if (branch.count !== undefined || !branch.hasBelow) return;
     branch.count = null;

@@ -1,4 +1,4 @@
-// Duty: the key space: entries and bytes of each prefix, when they are asked for, as they are read.
+// Duty: the key space: entries and bytes of each prefix, on request, as they are read.
 // Invariant: another measurement, or another view, ends the one that runs.
 
 import { useEffect, useRef, useState } from "preact/hooks";

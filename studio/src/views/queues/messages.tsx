@@ -67,7 +67,7 @@ export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
   const cancel = async ({ id }: PeekedMessage): Promise<void> => {
     const isSure = await confirm({
       title: `Cancel message ${id}?`,
-      text: "A consumer has it: its handler is told to stop, and the message is not delivered again.",
+      text: "A consumer has it: the signal of its handler aborts, and the message is not delivered again.",
       action: "Cancel it",
     });
     if (!isSure) return;

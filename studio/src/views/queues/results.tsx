@@ -65,7 +65,7 @@ const BADGES: Readonly<Record<string, string>> = { failed: "warn", dead: "danger
 function Result({ job }: { readonly job: Job }) {
   const { id, last, progress } = job;
   const { at, attempts } = last ?? progress!;
-  const told = resultOf(job) ?? progress?.value;
+  const shown = resultOf(job) ?? progress?.value;
   return (
     <details class="letter">
       <summary>
@@ -80,7 +80,7 @@ function Result({ job }: { readonly job: Job }) {
             <span class="badge danger">{last.errorName}</span> {last.error}
           </>
         )}
-        {told !== undefined && <span class="preview mono">{preview(told)}</span>}
+        {shown !== undefined && <span class="preview mono">{preview(shown)}</span>}
       </summary>
       <Known job={job} />
     </details>

@@ -14,7 +14,7 @@ import { printKey } from "../../values/print";
 import { NewIndexForm } from "./new-index";
 import { QueryForm } from "./query";
 
-/** While an index is built, its progress is asked for. */
+/** While an index is built, its progress is polled. */
 const PROGRESS_MS = 1000;
 
 export function Search() {

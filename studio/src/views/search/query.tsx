@@ -24,7 +24,7 @@ interface QueryProps {
 }
 
 interface Found {
-  readonly asked: Query;
+  readonly request: Query;
   readonly hits: Hits;
 }
 
@@ -35,14 +35,14 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
   const [found, setFound] = useState<Found>();
   const run = reporting(async () => {
     const filter = where === "" ? {} : { where: parseWhere(where) };
-    const asked = { prefix: index.prefix, query, mode, ...filter };
-    setFound({ asked, hits: await search(asked) });
+    const request = { prefix: index.prefix, query, mode, ...filter };
+    setFound({ request, hits: await search(request) });
   });
-  // Of the query that was asked: the fields may have other words by now.
-  const more = ({ asked, hits }: Found, cursor: string): (() => void) =>
+  // Of the query that found the hits: the fields may have other words by now.
+  const more = ({ request, hits }: Found, cursor: string): (() => void) =>
     reporting(async () => {
-      const page = await search({ ...asked, cursor });
-      setFound({ asked, hits: { ...page, entries: [...hits.entries, ...page.entries] } });
+      const page = await search({ ...request, cursor });
+      setFound({ request, hits: { ...page, entries: [...hits.entries, ...page.entries] } });
     });
   const hits = found?.hits;
   return (
