@@ -154,7 +154,7 @@ fn waiting(path: &Path, table: &str) -> Vec<String> {
          || (id GLOB '????????-????-4???-a???-????????????') FROM {table}"
     );
     let mut statement = raw.prepare(&sql).expect("prepared");
-    let rows = statement.query_map([], |row| row.get(0)).expect("asked");
+    let rows = statement.query_map([], |row| row.get(0)).expect("queried");
     rows.collect::<Result<_, _>>().expect("read")
 }
 
@@ -185,13 +185,13 @@ fn messages_wait_in_the_table_of_deno() {
     assert_eq!(waiting(&path, "queue"), row(100, "[7,8]"));
     assert_eq!(claim(&engine, 99), []);
     let mut writer = engine.writer().expect("a writer");
-    assert_eq!(writer.next_message_ms("").expect("asked"), Some(100));
+    assert_eq!(writer.next_message_ms("").expect("due times"), Some(100));
 
     // Unseen, failed, expired, failed for the last time.
     let first = claim(&engine, 100).pop().expect("a message");
     assert_eq!(first.value, [0xf6]);
     assert!(waiting(&path, "queue").is_empty());
-    assert_eq!(writer.next_message_ms("").expect("asked"), Some(100 + LOCK_MS));
+    assert_eq!(writer.next_message_ms("").expect("due times"), Some(100 + LOCK_MS));
     end(&engine, &first, Outcome::Returned, 101);
     assert_eq!(waiting(&path, "queue"), row(100, "[7,8]"));
     let second = claim(&engine, 102).pop().expect("again");

@@ -261,7 +261,7 @@ fn a_migration_that_is_killed_has_changed_nothing() {
             .expect("started");
         let log = directory.path().join(format!("{log_bytes}.sqlite3-wal"));
         // It ends by itself if its log does not get so long.
-        while child.try_wait().expect("asked").is_none()
+        while child.try_wait().expect("a status").is_none()
             && std::fs::metadata(&log).map_or(0, |log| log.len()) < log_bytes
         {
             std::thread::yield_now();

@@ -36,10 +36,10 @@ fn database() -> Arc<Store> {
 }
 
 fn answer(work: impl FnOnce(Call)) -> Result<Vec<u8>, Fault> {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let call = Call {
         store: database(),
-        reply: Reply::new(move |answer| drop(tell.send(answer))),
+        reply: Reply::new(move |answer| drop(sender.send(answer))),
         durable: false,
         busy: Duration::from_secs(1),
         limits: Limits::default(),
@@ -47,7 +47,7 @@ fn answer(work: impl FnOnce(Call)) -> Result<Vec<u8>, Fault> {
         long_most: Duration::from_secs(10),
     };
     work(call);
-    told.recv().expect("an answer")
+    receiver.recv().expect("an answer")
 }
 
 fn everything() -> Range {
@@ -78,10 +78,10 @@ fn write(data: &[u8]) {
     let now_ms = store.now_ms();
     let validate = |write| validate_untrusted(write, &limits, now_ms);
     let validated = writes.into_iter().map(|(write, _)| write.and_then(validate));
-    let (tell, told) = channel();
-    let reply = Box::new(move |decisions| drop(tell.send(decisions)));
+    let (sender, receiver) = channel();
+    let reply = Box::new(move |decisions| drop(sender.send(decisions)));
     store.commit(validated.collect(), false, Duration::from_secs(1), reply);
-    for decision in told.recv().expect("decisions") {
+    for decision in receiver.recv().expect("decisions") {
         if let Decision::Rejected(error) = decision {
             assert_ne!(error.kind(), Kind::Internal, "{error}");
         }

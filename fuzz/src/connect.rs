@@ -45,9 +45,9 @@ pub(crate) fn check(data: &[u8]) {
         3 => {
             let end = Key::from_encoded(vec![0xff]);
             let span = Range::Span { start: Key::default(), end, limit: 100, reverse: false };
-            let asked = [Range::Point(Key::default()), span];
+            let requested = [Range::Point(Key::default()), span];
             for version in Version::ALL {
-                let _ = snapshot_read::read_answer(body, &asked, version);
+                let _ = snapshot_read::read_answer(body, &requested, version);
             }
         }
         4 => {
@@ -74,10 +74,10 @@ pub(crate) fn check(data: &[u8]) {
         9 => {
             let range = KeyRange { start: Key::default(), end: Key::from_encoded(vec![0xff]) };
             let read = feed::read_message(body, &range, None);
-            if let Ok(feed::FeedMessage::Changes(told, changes)) = read {
-                let again = feed::write_batch(told, &changes, true).expect("what was read");
-                let told = feed::FeedMessage::Changes(told, changes);
-                assert_eq!(feed::read_message(&again[4..], &range, None), Ok(told));
+            if let Ok(feed::FeedMessage::Changes(version, changes)) = read {
+                let again = feed::write_batch(version, &changes, true).expect("what was read");
+                let message = feed::FeedMessage::Changes(version, changes);
+                assert_eq!(feed::read_message(&again[4..], &range, None), Ok(message));
             }
         }
         10 => {
@@ -88,8 +88,8 @@ pub(crate) fn check(data: &[u8]) {
         }
         11 => {
             if let Ok(Ok(held)) = state::read_message(body, 3) {
-                let told = held.iter().map(|held| held.as_ref().map(|(at, value)| (*at, value)));
-                let again = state::write_state(told).expect("what was read");
+                let states = held.iter().map(|held| held.as_ref().map(|(at, value)| (*at, value)));
+                let again = state::write_state(states).expect("what was read");
                 assert_eq!(state::read_message(&again[4..], 3), Ok(Ok(held)));
             }
             if let Ok(decisions) = parse_outcomes(body, 3) {
@@ -104,13 +104,13 @@ pub(crate) fn check(data: &[u8]) {
             }
         }
         12 => {
-            if let Ok(asked) = frame::read_consume(body) {
-                assert_eq!(frame::read_consume(&frame::write_consume(&asked)), Ok(asked));
+            if let Ok(request) = frame::read_consume(body) {
+                assert_eq!(frame::read_consume(&frame::write_consume(&request)), Ok(request));
             }
         }
         13 => {
-            if let Ok(asked) = frame::read_poll(body) {
-                assert_eq!(frame::read_poll(&frame::write_poll(&asked)), Ok(asked));
+            if let Ok(poll) = frame::read_poll(body) {
+                assert_eq!(frame::read_poll(&frame::write_poll(&poll)), Ok(poll));
             }
         }
         14 => {

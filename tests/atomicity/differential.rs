@@ -352,8 +352,8 @@ impl<P: Place> EnginePair<P> {
         for queue in QUEUES {
             let next_ms = memory.writer.next_message_ms(queue).expect("deadlines");
             assert_eq!(next_ms, subject.writer.next_message_ms(queue).expect("deadlines"));
-            let told = about(queue, &mut memory.reader, self.now_ms);
-            assert_eq!(told, about(queue, &mut subject.reader, self.now_ms));
+            let expected = about(queue, &mut memory.reader, self.now_ms);
+            assert_eq!(expected, about(queue, &mut subject.reader, self.now_ms));
         }
     }
 

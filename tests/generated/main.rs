@@ -1,6 +1,6 @@
 //! The files that are generated from declarations: `js/native/contract.ts`, `js/records/layout.ts`,
-//! `js/model/error-codes.ts`, `js/model/limits.ts`, and tables of pages between comments. `npm run generate` writes them; the tests say when they are
-//! not current.
+//! `js/model/error-codes.ts`, `js/model/limits.ts`, and tables of pages between comments. `npm run generate`
+//! writes them; a test fails if one is not current.
 
 #![expect(clippy::expect_used, reason = "a test ends where something is not as it should be")]
 
@@ -40,7 +40,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(path(name)).expect("a file of the repository")
 }
 
-/// Writes the file if that is asked for; otherwise compares it.
+/// Writes the file if the environment variable requests it; otherwise compares it.
 fn generate(name: &str, text: &str) {
     if std::env::var_os(WRITES).is_some() {
         fs::write(path(name), text).expect("a file of the repository");

@@ -1,6 +1,6 @@
 //! Connections without a token must not keep out clients with one.
 //!
-//! 4,146 idle connections that asked `/healthz` held all 4,096 slots of a server: a client with a
+//! 4,146 idle connections that had requested `/healthz` held all 4,096 slots of a server: a client with a
 //! token waited until some of them had been idle for long enough.
 
 use std::io::{Read, Write};

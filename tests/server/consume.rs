@@ -64,17 +64,17 @@ fn stats(database: &Database) -> QueueStats {
     answered.recv_timeout(PATIENCE).expect("an answer").expect("stats")
 }
 
-fn asked(lock_ms: i64, concurrency: u32, credits: u32) -> Consume {
+fn request(lock_ms: i64, concurrency: u32, credits: u32) -> Consume {
     Consume { queue: "mail".into(), lock_ms, concurrency, credits }
 }
 
 /// A consumer's stream and its number.
 struct Consuming(Stream, u64);
 
-fn consume(session: &Session, asked: &Consume) -> Consuming {
+fn consume(session: &Session, request: &Consume) -> Consuming {
     let headers = session.headers();
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    let body = write_consume(asked);
+    let body = write_consume(request);
     let path = "/v2/openkv/consume";
     let mut stream = Stream::new(send(session.address, "POST", path, &headers, &body));
     let first = read_message(&stream.next().expect("a number"), true).expect("a number");
@@ -127,7 +127,7 @@ fn tell(session: &Session, held: &LockUpdate) -> Vec<u8> {
 fn messages_come_in_order_and_never_more_than_there_are_credits() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
-    let mut consumer = consume(&session, &asked(60_000, 3, 2));
+    let mut consumer = consume(&session, &request(60_000, 3, 2));
     enqueue(&here, 0..8);
     let first = consumer.take(2);
     assert_eq!(values(&first), [0, 1]);
@@ -141,7 +141,7 @@ fn messages_come_in_order_and_never_more_than_there_are_credits() {
     let older = LockUpdate { granted: 3, asks: Vec::new(), ..both };
     assert!(tell(&session, &older).is_empty());
     assert_eq!(values(&consumer.take(2)), [2, 3]);
-    // Credits beyond what it asked for are not granted.
+    // Credits beyond its request are not granted.
     tell(&session, &LockUpdate { granted: u64::MAX, ..older.clone() });
     assert_eq!(values(&consumer.take(3)), [4, 5, 6]);
     assert_eq!(stats(&here).processing, 5);
@@ -155,12 +155,12 @@ fn messages_come_in_order_and_never_more_than_there_are_credits() {
 fn a_closed_connection_keeps_only_its_locks() {
     let served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
-    let mut gone = consume(&session, &asked(2000, 2, 2));
+    let mut gone = consume(&session, &request(2000, 2, 2));
     enqueue(&here, 0..4);
     let held = gone.take(2);
     drop(gone);
     let begun = Instant::now();
-    let mut other = consume(&session, &asked(60_000, 10, 10));
+    let mut other = consume(&session, &request(60_000, 10, 10));
     assert_eq!(values(&other.take(2)), [2, 3], "the others are free");
     assert_eq!(stats(&here).processing, 4, "its locks hold");
     // A consumer of another connection reports for it.
@@ -194,7 +194,7 @@ fn messages_that_a_connection_did_not_take_are_put_back() {
         here.store("here").expect("here").commit(vec![write], false, PATIENCE, reply);
         answered.recv_timeout(PATIENCE).expect("an answer");
     }
-    let deaf = consume(&session, &asked(600_000, 1000, 1000));
+    let deaf = consume(&session, &request(600_000, 1000, 1000));
     until(|| stats(&here).processing > 32);
     std::thread::sleep(Duration::from_millis(200));
     let dispatched = stats(&here).processing;
@@ -202,7 +202,7 @@ fn messages_that_a_connection_did_not_take_are_put_back() {
     drop(deaf);
     until(|| stats(&here).processing + 10 < dispatched);
     let taken = stats(&here).processing;
-    let mut other = consume(&session, &asked(60_000, 1000, 1000));
+    let mut other = consume(&session, &request(60_000, 1000, 1000));
     // The server may put more back after `taken` was read.
     let rest = other.take_at_least(200 - usize::try_from(taken).expect("few"));
     assert!(rest.iter().all(|delivery| delivery.attempts == 1), "no handler had seen them");
@@ -223,7 +223,7 @@ fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
     let sizes = [1, 1, most + 1, most, long, 1, long, 1];
     let messages = sizes.iter().zip(0..).map(|(bytes, value)| message(value, *bytes)).collect();
     enqueue_all(&here, messages);
-    let mut consumer = consume(&session, &asked(60_000, 10, 10));
+    let mut consumer = consume(&session, &request(60_000, 10, 10));
     let got = consumer.take(sizes.len() - 1);
     assert_eq!(values(&got), [0, 1, 3, 4, 5, 6, 7]);
     assert!(got.iter().all(|delivery| delivery.attempts == 1));
@@ -237,24 +237,24 @@ fn a_message_that_fits_no_frame_fails_and_those_beside_it_arrive() {
 fn a_stream_ends_on_request_and_with_its_token() {
     let served = file(|options| options.data_token_ms = Some(1500));
     let (here, session) = (beside(&served), served.session("/", ACCESS));
-    let mut ended = consume(&session, &asked(600_000, 10, 10));
+    let mut ended = consume(&session, &request(600_000, 10, 10));
     enqueue(&here, 0..1);
     assert_eq!(ended.take(1).len(), 1);
     let end = format!("openkv/call/{}", Command::ConsumeEnd.number());
     assert_eq!(session.post(&end, &ended.1.to_le_bytes()).status, 200);
     assert_eq!(ended.next(), None);
-    let mut expired = consume(&session, &asked(600_000, 10, 10));
+    let mut expired = consume(&session, &request(600_000, 10, 10));
     assert_eq!(expired.next(), None);
     assert_eq!(session.post(&end, &[0; 8]).status, 401);
     let session = served.session("/", ACCESS);
     enqueue(&here, 1..2);
-    let mut after = consume(&session, &asked(600_000, 10, 10));
+    let mut after = consume(&session, &request(600_000, 10, 10));
     assert_eq!(values(&after.take(1)), [1], "there is no other consumer");
 }
 
 fn poll(session: &Session, number: u64, wait_ms: u32) -> Reply {
-    let asked = Poll { queue: "mail".into(), lock_ms: 60_000, number, wait_ms };
-    session.post("openkv/receive", &write_poll(&asked))
+    let poll = Poll { queue: "mail".into(), lock_ms: 60_000, number, wait_ms };
+    session.post("openkv/receive", &write_poll(&poll))
 }
 
 fn received(reply: &Reply) -> Option<Delivery> {
@@ -285,8 +285,8 @@ fn receive_returns_a_due_message_waits_or_returns_none() {
     // A client that is gone gets nothing.
     let headers = session.headers();
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    let asked = Poll { queue: "mail".into(), lock_ms: 60_000, number: 4, wait_ms: 20_000 };
-    let body = write_poll(&asked);
+    let request = Poll { queue: "mail".into(), lock_ms: 60_000, number: 4, wait_ms: 20_000 };
+    let body = write_poll(&request);
     let gone = send(session.address, "POST", "/v2/openkv/receive", &headers, &body);
     std::thread::sleep(Duration::from_millis(100));
     drop(gone);
@@ -300,7 +300,7 @@ fn receive_returns_a_due_message_waits_or_returns_none() {
 fn requests_without_rights_are_rejected() {
     let served = file(|options| options.quotas.watches = Some(1));
     let (reader, session) = (served.session("/", READ), served.session("/", ACCESS));
-    let good = write_consume(&asked(5000, 10, 10));
+    let good = write_consume(&request(5000, 10, 10));
     for path in ["openkv/consume", "openkv/receive"] {
         let reply = reader.post(path, &good);
         assert_eq!(reply.status, 403, "{path}");
@@ -311,10 +311,12 @@ fn requests_without_rights_are_rejected() {
         let reply = session.post(path, &KEEP_ALIVE);
         assert!(reply.text().contains("frame cannot be read"), "{}", reply.text());
     }
-    for bad in [asked(99, 10, 10), asked(5000, 1001, 10), asked(5000, 3, 4), asked(5000, 0, 0)] {
+    for bad in
+        [request(99, 10, 10), request(5000, 1001, 10), request(5000, 3, 4), request(5000, 0, 0)]
+    {
         assert_eq!(session.post("openkv/consume", &write_consume(&bad)).status, 400, "{bad:?}");
     }
-    let _one = consume(&session, &asked(5000, 10, 10));
+    let _one = consume(&session, &request(5000, 10, 10));
     let reply = session.post("openkv/consume", &good);
     assert_eq!(reply.status, 429, "{}", reply.text());
     assert_eq!(poll(&session, 1, 10).status, 429);
@@ -326,7 +328,7 @@ fn a_closing_server_ends_consumers_and_puts_messages_back() {
     let mut served = file(|_| ());
     let (here, session) = (beside(&served), served.session("/", ACCESS));
     let mut consumers: Vec<_> =
-        (0..5).map(|_| consume(&session, &asked(600_000, 10, 10))).collect();
+        (0..5).map(|_| consume(&session, &request(600_000, 10, 10))).collect();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| poll(&session, 1, 20_000));
         std::thread::sleep(Duration::from_millis(50));

@@ -200,7 +200,7 @@ fn bodies_that_are_cut_anywhere_are_answered() {
 }
 
 #[test]
-fn quotas_are_told() {
+fn quotas_are_reported() {
     let served = file(|options| {
         options.quotas.operations_per_second = Some(5);
         options.quotas.bytes = Some(100_000);

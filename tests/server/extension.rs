@@ -51,7 +51,7 @@ fn only_clients_that_request_extensions_get_them() {
     let served = file(|_| ());
     let bearer = format!("Bearer {ACCESS}");
     let offer = metadata::write_request(&Version::ALL);
-    for (asked, packed, offered) in [
+    for (requested, packed, offered) in [
         (None, Some("1"), false),
         (Some("1"), Some("1"), true),
         (Some("2"), Some("1"), false),
@@ -60,10 +60,10 @@ fn only_clients_that_request_extensions_get_them() {
         (Some("1"), None, false),
     ] {
         let mut headers = vec![("authorization", bearer.as_str())];
-        headers.extend(asked.map(|asked| (metadata::EXTENSIONS_HEADER, asked)));
+        headers.extend(requested.map(|requested| (metadata::EXTENSIONS_HEADER, requested)));
         headers.extend(packed.map(|packed| (metadata::PACKED_HEADER, packed)));
         let reply = ask(served.address(), "POST", "/", &headers, offer.as_bytes());
-        assert_eq!(reply.text().contains("extensions"), offered, "{asked:?} {packed:?}");
+        assert_eq!(reply.text().contains("extensions"), offered, "{requested:?} {packed:?}");
         let metadata = metadata::read_answer(&reply.body, &Version::ALL).expect("metadata");
         assert_eq!(metadata.extensions.contains(&FRAMES.to_owned()), offered);
     }

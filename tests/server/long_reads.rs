@@ -191,9 +191,9 @@ fn a_deletion_stops_when_its_caller_is_gone() {
     answered.recv().expect("decisions");
     let ask = |command, frame: &[u8], commits| {
         let (tell, answered) = channel();
-        let asked = AtomicUsize::new(0);
+        let checks = AtomicUsize::new(0);
         let reply = Reply::new(move |answer| drop(tell.send(answer)))
-            .while_wanted(move || asked.fetch_add(1, Ordering::SeqCst) < commits);
+            .while_wanted(move || checks.fetch_add(1, Ordering::SeqCst) < commits);
         let (store, busy, limits) = (store.clone(), Duration::ZERO, Limits::wide());
         let (answer_bytes_max, long_most) = (usize::MAX, Duration::from_secs(60));
         let call = Call { store, reply, durable: true, busy, limits, answer_bytes_max, long_most };

@@ -57,12 +57,12 @@ fn an_answer_waits_for_memory_of_earlier_answers() {
     let headers = session.headers();
     let headers: Vec<_> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let body = read_times(6);
-    let asked = || send(session.address, "POST", "/v2/snapshot_read", &headers, &body);
+    let request = || send(session.address, "POST", "/v2/snapshot_read", &headers, &body);
     let mut head = [0; 12];
-    let mut unread = asked();
+    let mut unread = request();
     // The answer is there: its head has arrived.
     unread.read_exact(&mut head).expect("a head");
-    let mut second = asked();
+    let mut second = request();
     second.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
     assert!(second.read_exact(&mut head).is_err(), "there is no room for two");
     // A short body needs no memory.

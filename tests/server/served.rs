@@ -152,8 +152,8 @@ impl Session {
     pub(crate) fn get(&self, name: &str) -> Option<Entry> {
         let reply = self.post("snapshot_read", &read(name));
         assert_eq!(reply.status, 200, "{}", reply.text());
-        let asked = [Range::Point(key(name))];
-        match snapshot_read::read_answer(&reply.body, &asked, Version::V3).expect("an answer") {
+        let requested = [Range::Point(key(name))];
+        match snapshot_read::read_answer(&reply.body, &requested, Version::V3).expect("an answer") {
             ReadAnswer::Entries { mut ranges, .. } => ranges.remove(0).into_iter().next(),
             ReadAnswer::Disabled => panic!("reads are disabled"),
         }

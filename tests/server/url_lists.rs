@@ -47,7 +47,7 @@ fn one() -> Vec<u8> {
 }
 
 #[test]
-fn the_next_url_is_asked_when_the_first_is_not_reached() {
+fn the_next_url_is_tried_when_the_first_is_not_reached() {
     let (first, _second) = two_servers();
     let client =
         connect(&[NOBODY[0].into(), first.server.url(), NOBODY[1].into()]).expect("a client");

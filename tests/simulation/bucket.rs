@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use openkv::chain::{ChainDefect, Deletion, EndWatch, LeaseWatch, Mark, Step, Tenure, Window};
 
-use self::store::{Ask, Copy, LeaseText, Store, Told};
+use self::store::{Ask, Copy, LeaseText, Response, Store};
 use crate::rng::Rng;
 
 const LEASE_MS: u64 = 1_000;
@@ -51,7 +51,7 @@ struct Leading {
     held: Vec<u64>,
     tickets: u64,
     snapshot_at: u64,
-    /// The first number that is not copied, once a listing of snapshots has told.
+    /// The first number that is not copied, once a listing of snapshots has shown it.
     merge_from: Option<u64>,
     deposed: bool,
     /// The end of the log when each batch was sent.
@@ -92,7 +92,7 @@ struct Process {
 
 enum Event {
     Arrives(usize, u64, u64, Ask, bool),
-    Answers(usize, u64, u64, Ask, Told),
+    Answers(usize, u64, u64, Ask, Response),
     Lost(usize, u64, u64, Ask),
     Turn(usize),
     Client,
@@ -245,8 +245,8 @@ impl World {
             Event::Arrives(at, id, began, ask, answers) => {
                 let lag = if self.rng.below(4) == 0 { self.rng.below(LEASE_MS) } else { 0 };
                 let is_denied = self.processes[at].denied_until > self.now;
-                let told = match &ask {
-                    Ask::Create(..) if is_denied => Told::Denied,
+                let response = match &ask {
+                    Ask::Create(..) if is_denied => Response::Denied,
                     _ => self.store.carry_out(ask.clone(), self.now, lag),
                 };
                 if !answers {
@@ -259,15 +259,15 @@ impl World {
                 let when = self.now + back;
                 match self.rng.below(60) {
                     0 => self.at(when + 300, Event::Lost(at, id, began, ask)),
-                    _ => self.at(when, Event::Answers(at, id, began, ask, told)),
+                    _ => self.at(when, Event::Answers(at, id, began, ask, response)),
                 }
             }
-            Event::Answers(at, id, began, ask, told) => {
+            Event::Answers(at, id, began, ask, response) => {
                 if let Some(later) = self.is_stopped(at) {
-                    return self.at(later, Event::Answers(at, id, began, ask, told));
+                    return self.at(later, Event::Answers(at, id, began, ask, response));
                 }
                 if self.processes[at].id == id {
-                    self.answer(at, began, ask, told);
+                    self.answer(at, began, ask, response);
                 }
             }
             Event::Lost(at, id, began, ask) => {

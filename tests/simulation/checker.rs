@@ -1,5 +1,5 @@
-//! Decides whether what clients were told can have happened: the memory engine carries out the history
-//! of the database, batch by batch, and must come to the same answers.
+//! Decides whether the answers that clients got are possible: the memory engine executes the history of the
+//! database, batch by batch, and must come to the same answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -31,10 +31,10 @@ pub(crate) struct Answer {
 pub(crate) type Batches = BTreeMap<(ServerId, Ticket), Batch>;
 
 struct Replay {
-    /// What was carried out, for the copy.
+    /// What was executed, for the copy.
     done: Vec<(Vec<AtomicWrite>, i64)>,
     engine: MemoryEngine,
-    /// An engine that has carried out the first so many of `done`, and nothing else.
+    /// An engine that has executed the first so many of `done`, and nothing else.
     copy: Option<(MemoryEngine, usize)>,
     clock_ms: i64,
     version: u64,
@@ -228,7 +228,7 @@ pub(crate) fn check(batches: &Batches, tables: &Tables, forgets: bool) -> Result
         replay.clock_ms = *now_ms;
         let of_batch = records.remove(&place).unwrap_or_default();
         if let Some(id) = of_batch.keys().find(|id| replay.outcomes.contains_key(id)) {
-            return Err(format!("{name:?} carries out {id:?}, which has happened before"));
+            return Err(format!("{name:?} executes {id:?}, which has happened before"));
         }
         let split = Split::of(&replay, batch, &of_batch);
         let report = replay.carry_out(&split, *now_ms);

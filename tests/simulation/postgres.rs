@@ -23,7 +23,7 @@ pub(crate) const LEASE_MS: i64 = 40;
 pub(crate) enum Request {
     /// BEGIN, the fence and the changes of a batch.
     Body(Box<Commit>),
-    /// COMMIT, or the question whether the version is still this one.
+    /// COMMIT, or the read that confirms that the version is still this one.
     End(Ticket),
     Fetch(FetchId, Vec<(Key, bool)>),
     /// Raises the epoch if it is still this one. `raises`: otherwise only looks.
@@ -53,7 +53,7 @@ pub(crate) enum Response {
     Fenced,
     Fetched(FetchId, Vec<Fetched>),
     Leads(Lead),
-    /// Somebody else leads: the version at which the epoch after the asked one began, if it has.
+    /// Somebody else leads: the version at which the epoch after the requested one began, if it has.
     Follows(Option<u64>),
     RanAlone(Ticket, Box<Report>, Lead),
     HandedOver,
@@ -382,9 +382,9 @@ impl Postgres {
                 self.began(id, vec![raised], Some(Response::Leads(lead)));
                 self.commit(id, outcome);
             }
-            Request::Resolve { epoch: asked, raises } => {
-                let start = self.tables.epochs.get(&(asked + 1)).copied();
-                let leads = !raises && self.tables.owner == Some(server) && epoch == asked;
+            Request::Resolve { epoch: requested, raises } => {
+                let start = self.tables.epochs.get(&(requested + 1)).copied();
+                let leads = !raises && self.tables.owner == Some(server) && epoch == requested;
                 let response = match leads {
                     true => Response::Leads(self.tables.lead()),
                     false => Response::Follows(start),

@@ -126,7 +126,7 @@ struct Server {
     pending: VecDeque<Sent>,
     batches: BTreeMap<Ticket, Vec<Sent>>,
     tickets: u64,
-    /// What the control connection was last asked.
+    /// The last request of the control connection.
     resolving: Option<u64>,
     alone: Option<Ticket>,
     fetches: BTreeMap<FetchId, Vec<(Key, bool)>>,

@@ -112,7 +112,7 @@ fn dropping_the_store_answers_reads_and_watches(mut database: Database) {
     let (sender, read) = channel();
     for _ in 0..20 {
         let sender = sender.clone();
-        let end = move |read: Result<Vec<_>>| sender.send(read.is_ok()).expect("asked");
+        let end = move |read: Result<Vec<_>>| sender.send(read.is_ok()).expect("a receiver");
         database.store().expiries(vec![key("a")], end);
     }
     database.close();
@@ -126,9 +126,9 @@ fn the_last_reference_may_go_in_a_reply(mut database: Database) {
     let held: Arc<Store> = store.clone();
     let (go, going) = channel::<()>();
     let reply = move |decisions: Vec<Decision>| {
-        going.recv().expect("told to go");
+        going.recv().expect("a signal");
         drop(held);
-        sender.send(decisions).expect("asked");
+        sender.send(decisions).expect("a receiver");
     };
     store.commit(vec![Ok(write(vec![]))], false, Duration::from_secs(5), Box::new(reply));
     drop(store);

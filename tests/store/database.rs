@@ -203,8 +203,8 @@ impl Database {
         let found = sender.clone();
         let end = move |read: Result<()>| {
             read.expect("read");
-            // The answer after the entry, if there is one, is not asked for.
-            let _unasked = sender.send(None);
+            // The entry, if there is one, has been sent, and nothing receives this answer.
+            let _unread = sender.send(None);
         };
         self.store().read_ranges(vec![Range::Point(name)], end, move |_, rows| {
             rows.visit(|row, _| found.send(Some(row.value.to_vec())).is_ok())
@@ -281,7 +281,7 @@ impl Database {
     /// Settles a received message or renews its lock, and waits for the answer.
     pub(crate) fn ask(&self, what: Ask) -> Result<bool> {
         let (sender, answer) = channel();
-        self.store().ask(what, Box::new(move |held| sender.send(held).expect("asked")));
+        self.store().ask(what, Box::new(move |held| sender.send(held).expect("a receiver")));
         Answer(answer).get()
     }
 

@@ -1,4 +1,4 @@
-//! Two stores on one file, as in two processes; or on one memory, where the test tells of commits.
+//! Two stores on one file, as in two processes; or on one memory, where the test announces the commits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,7 +74,7 @@ fn a_consumer_gets_messages_of_another_process() {
 }
 
 /// Two stores on one memory. The first hears of commits of the second only from the test.
-fn told() -> (Database, Database, Arc<Plan>) {
+fn two_stores() -> (Database, Database, Arc<Plan>) {
     let (engine, plan) = (MemoryEngine::new(), Arc::new(Plan::default()));
     let ours = Database::over(Faulty(engine.clone(), plan.clone()));
     (ours, Database::over(engine), plan)
@@ -86,7 +86,7 @@ fn known(versions: (u64, u64), names: &[&str]) -> ExternalCommits {
 
 #[test]
 fn a_watch_reads_only_after_external_commits_of_its_keys() {
-    let (ours, theirs, plan) = told();
+    let (ours, theirs, plan) = two_stores();
     let (watches, [a, b]) = ours.watches_of_absent(["a", "b"]);
     ours.hears_others(&plan);
     let before = plan.reads.load(Ordering::SeqCst);
@@ -104,10 +104,10 @@ fn a_watch_reads_only_after_external_commits_of_its_keys() {
     assert!(a.now().is_none() && b.now().is_none(), "the commit was shown already");
 }
 
-/// External commits whose keys are known are told late, and together with own commits.
+/// External commits whose keys are known are reported late, and together with own commits.
 #[test]
 fn a_watch_of_many_keys_sees_all_commits_of_two_processes() {
-    let (ours, theirs, plan) = told();
+    let (ours, theirs, plan) = two_stores();
     let names: Vec<String> = (0..32).map(|at| at.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let watch = ours.watch(&names);
@@ -131,7 +131,7 @@ fn a_watch_of_many_keys_sees_all_commits_of_two_processes() {
 
 #[test]
 fn a_feed_reads_only_after_external_commits_in_its_range() {
-    let (ours, theirs, plan) = told();
+    let (ours, theirs, plan) = two_stores();
     let feed = ours.feed(None);
     let batch = ours.batch(feed);
     ours.hears_others(&plan);
@@ -143,7 +143,7 @@ fn a_feed_reads_only_after_external_commits_in_its_range() {
     let version = theirs.must(write(vec![set("a", b"1")]));
     plan.tell(&known((version - 1, version), &["a"]));
     assert_eq!(batch.get().expect("read").expect("not ended").changes.len(), 1);
-    // A commit that a read has reported is told again, together with a later one.
+    // A commit that a read has reported is announced again, together with a later one.
     let batch = ours.batch(feed);
     let later = theirs.must(write(vec![set("b", b"1")]));
     plan.tell(&known((version - 1, later), &["a", "b"]));

@@ -136,9 +136,9 @@ fn a_lock_that_expires_before_delivery_is_renewed_at_once() {
     let after_apply = move |_, report: &Report| {
         if report.deliveries.iter().any(|deliveries| !deliveries.is_empty()) {
             let gate = gate.lock().expect("no panic");
-            gate.0.send(()).expect("asked");
+            gate.0.send(()).expect("a receiver");
             // Only once: later the sender is dropped.
-            let _told_to_go = gate.1.recv();
+            let _signal = gate.1.recv();
         }
         Ok(())
     };
@@ -173,7 +173,7 @@ fn a_clock_that_is_set_back_delays_nothing() {
     assert_eq!(waiting.get(), Ok(Some(vec![Some(vec![1])])));
 }
 
-/// A caller that asked for a message due now was neither answered nor dropped, and the writer
+/// A caller that requested a message due now was neither answered nor dropped, and the writer
 /// thread repeated its claim without end.
 #[test]
 fn closing_answers_a_waiting_receive() {
@@ -181,7 +181,7 @@ fn closing_answers_a_waiting_receive() {
     let begun = Mutex::new(begun);
     let before_apply = move |_, work: &Work| {
         if !work.writes.is_empty() {
-            begun.lock().expect("no panic").send(()).expect("asked");
+            begun.lock().expect("no panic").send(()).expect("a receiver");
             // Long enough to ask and to begin closing.
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -204,20 +204,21 @@ fn a_feed_whose_opening_is_dropped_is_refused() {
     let (begun, seen) = channel::<()>();
     let (go, going) = channel::<()>();
     database.store().checkpoint(move |_| {
-        begun.send(()).expect("asked");
-        going.recv().expect("told to go");
+        begun.send(()).expect("a receiver");
+        going.recv().expect("a signal");
     });
     seen.recv().expect("begun");
     database.store().checkpoint(|_| panic!("a bug, for the test"));
     let range = KeyRange { start: key("a"), end: key("b") };
     let (sender, opened) = channel();
-    let reply = Box::new(move |last: Result<u64>| sender.send(last).expect("asked"));
+    let reply = Box::new(move |last: Result<u64>| sender.send(last).expect("a receiver"));
     let feed = database.store().feed(range, None, None, Duration::from_secs(30), reply);
     go.send(()).expect("waiting");
     assert_eq!(opened.recv().expect("answered").map_err(|error| error.kind()), Err(Kind::Internal));
     let (sender, batch) = channel();
-    let reply =
-        move |batch: Result<_>| sender.send(batch.map_err(|error| error.kind())).expect("asked");
+    let reply = move |batch: Result<_>| {
+        sender.send(batch.map_err(|error| error.kind())).expect("a receiver")
+    };
     database.store().feed_next(feed, Box::new(reply));
     assert_eq!(batch.recv(), Ok(Err(Kind::Internal)));
 }
@@ -321,12 +322,12 @@ fn pauses_of_the_background_grow_with_failures() {
     let (mut applies, mut deadlines) = (0, 0);
     for _ in 0..40 {
         let before = plan.applies.load(Ordering::SeqCst);
-        let asked = plan.deadlines.load(Ordering::SeqCst);
+        let read_before = plan.deadlines.load(Ordering::SeqCst);
         database.pass(250);
         database.settle_down();
         // Two are of `settle_down`.
         applies += plan.applies.load(Ordering::SeqCst) - before - 2;
-        deadlines += plan.deadlines.load(Ordering::SeqCst) - asked;
+        deadlines += plan.deadlines.load(Ordering::SeqCst) - read_before;
     }
     assert!((4..=12).contains(&applies), "{applies} sweeps in ten seconds");
     assert!((1..=12).contains(&deadlines), "{deadlines} looks at the due times in ten seconds");
@@ -455,7 +456,7 @@ fn waiting_calls_are_refused_after_a_panic_of_the_writer() {
         if work.writes.len() == 2 {
             let gate = gate.lock().expect("no panic");
             gate.0.send(()).expect("awaited");
-            gate.1.recv().expect("told to go");
+            gate.1.recv().expect("a signal");
             panic!("a bug, for the test");
         }
         Ok(())

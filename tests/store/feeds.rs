@@ -62,7 +62,7 @@ impl Database {
     }
 }
 
-fn everything_after_the_opening_is_told_in_order(database: Database) {
+fn everything_after_the_opening_is_reported_in_order(database: Database) {
     database.must(write(vec![set("a", b"0")]));
     let feed = database.feed(None);
     let writes = vec![
@@ -100,7 +100,7 @@ fn a_waiting_call_gets_the_next_change_in_the_range(database: Database) {
     assert_eq!(waiting.now(), None, "nothing is reported twice");
 }
 
-fn ends_and_dead_messages_are_told(database: Database) {
+fn ends_and_dead_messages_are_reported(database: Database) {
     let feed = database.feed(None);
     database.must(write(vec![set_until("a", &[1], START_MS + 10)]));
     assert_eq!(database.changes(feed), [(1, "a", Some(1))]);
@@ -187,7 +187,7 @@ fn a_reader_behind_the_log_goes_on_in_it(database: Database) {
     );
 }
 
-fn a_reader_behind_forgotten_removals_is_told_so(database: Database) {
+fn a_reader_behind_forgotten_removals_gets_an_error(database: Database) {
     let slow = database.feed(None);
     database.must(write(vec![set("a", &[1])]));
     database.must(write(vec![delete("a")]));
@@ -235,8 +235,8 @@ fn a_feed_has_the_bounds_of_the_log(database: Database) {
 
 /// A waiting feed stays up to date, however many commits elsewhere leave the log.
 fn waiting_for_long_loses_nothing(database: Database) {
-    let [asked, idle] = [database.feed(None), database.feed(None)];
-    let waiting = database.batch(asked);
+    let [active, idle] = [database.feed(None), database.feed(None)];
+    let waiting = database.batch(active);
     // The first reads of these feeds have run. The log keeps commits for days; here it drops them
     // in a moment.
     std::thread::sleep(Duration::from_millis(100));
@@ -264,7 +264,7 @@ fn messages_put_back_do_not_hold_a_feed(database: Database) {
     assert_eq!(database.ask(Ask::Settle(died)), Ok(true));
     let (sender, requeued) = channel();
     let change = DeadLetterChange::Requeue(delivery.id);
-    let reply = Box::new(move |count| sender.send(count).expect("asked"));
+    let reply = Box::new(move |count| sender.send(count).expect("a receiver"));
     database.store().change_dead_letters("mail".into(), change, Duration::from_secs(30), reply);
     assert_eq!(requeued.recv().expect("answered"), Ok(1));
     for _ in 0..3 {
@@ -295,15 +295,15 @@ fn closing_answers_a_waiting_call(mut database: Database) {
 }
 
 on_both! {
-    everything_after_the_opening_is_told_in_order
+    everything_after_the_opening_is_reported_in_order
     a_waiting_call_gets_the_next_change_in_the_range
-    ends_and_dead_messages_are_told
+    ends_and_dead_messages_are_reported
     batches_are_bounded_and_commits_are_whole
     a_file_that_logged_nothing_is_resumed_while_nothing_was_removed
     a_removal_that_was_not_logged_is_a_gap
     a_reader_behind_the_log_gets_the_last_change_of_each_key
     a_reader_behind_the_log_goes_on_in_it
-    a_reader_behind_forgotten_removals_is_told_so
+    a_reader_behind_forgotten_removals_gets_an_error
     a_log_that_is_turned_off_is_a_gap_once_something_is_committed
     a_feed_has_the_bounds_of_the_log
     waiting_for_long_loses_nothing

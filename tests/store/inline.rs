@@ -68,7 +68,7 @@ fn the_snapshot_of_a_read_ends_soon() {
     until(|| {
         db.must(write(vec![set("a", b"2")]));
         let (sender, answer) = channel();
-        db.store().checkpoint(move |done| sender.send(done).expect("asked"));
+        db.store().checkpoint(move |done| sender.send(done).expect("a receiver"));
         let done = answer.recv().expect("an answer").expect("a checkpoint");
         done.log_pages == done.moved_pages
     });

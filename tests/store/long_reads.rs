@@ -38,8 +38,8 @@ fn point_reads_do_not_wait_for_long_ones(db: Database) {
     read_long(&db, db.store().patience("a test", PATIENCE, None), move |read| {
         read.expect("a snapshot");
         begin.send(()).expect("waited for");
-        finished.recv().expect("told to finish");
-        sender.send(()).expect("asked");
+        finished.recv().expect("a signal");
+        sender.send(()).expect("a receiver");
     });
     Answer::of(begun).get();
     assert_eq!(db.read("a"), Some(b"1".to_vec()));
@@ -65,15 +65,15 @@ fn endless(db: &Database, wanted: Option<CallerLiveness>) -> (Answer<()>, Answer
         while bounds.lasts() {
             std::thread::yield_now();
         }
-        sender.send(bounds.check().expect_err("it has ended")).expect("asked");
+        sender.send(bounds.check().expect_err("it has ended")).expect("a receiver");
     });
     (Answer::of(begun), Answer::of(answer))
 }
 
 fn a_long_read_ends_with_its_caller(db: Database) {
     let here = Arc::new(AtomicBool::new(true));
-    let asked = here.clone();
-    let wanted: CallerLiveness = Arc::new(move || asked.load(Ordering::Relaxed));
+    let flag = here.clone();
+    let wanted: CallerLiveness = Arc::new(move || flag.load(Ordering::Relaxed));
     let (begun, ended) = endless(&db, Some(wanted));
     begun.get();
     here.store(false, Ordering::Relaxed);
@@ -101,7 +101,7 @@ fn a_panic_of_a_long_read_is_its_own(db: Database) {
     assert!(Answer::of(answer).is_dropped());
     for _ in 0..4 {
         let (sender, answer) = channel();
-        read_long(&db, patience(), move |stats| sender.send(stats).expect("asked"));
+        read_long(&db, patience(), move |stats| sender.send(stats).expect("a receiver"));
         assert!(Answer::of(answer).get().is_ok());
     }
 }
@@ -139,7 +139,7 @@ fn creating_a_reader_is_retried() {
     let count = || {
         let (sender, answer) = channel();
         let patience = db.store().patience("a test", PATIENCE, None);
-        read_long(&db, patience, move |stats| sender.send(stats).expect("asked"));
+        read_long(&db, patience, move |stats| sender.send(stats).expect("a receiver"));
         Answer::of(answer).get()
     };
     fails.store(true, Ordering::SeqCst);

@@ -100,7 +100,7 @@ impl Pipeline {
         state.under_way.len() < state.depth.max(1)
     }
 
-    /// The outcome of the oldest batch, which is carried out only now, if the test has ended it.
+    /// The outcome of the oldest batch, which is executed only now, if the test has ended it.
     pub(crate) fn ended(&self, writer: &mut impl Writer) -> Option<(Ticket, Result<Report>)> {
         let mut state = self.state();
         let outcome = state.under_way.front()?.outcome.clone()?;

@@ -202,8 +202,8 @@ fn claimed_messages_without_a_consumer_wait_for_the_next_one() {
     let after_apply = move |_, report: &Report| {
         if report.deliveries.iter().map(Vec::len).sum::<usize>() == 3 {
             let gate = gate.lock().expect("no panic");
-            gate.0.send(()).expect("asked");
-            gate.1.recv().expect("told to go");
+            gate.0.send(()).expect("a receiver");
+            gate.1.recv().expect("a signal");
         }
         Ok(())
     };

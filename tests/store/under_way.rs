@@ -174,7 +174,7 @@ fn a_batch_that_could_not_begin_is_answered_after_those_before_it() {
 }
 
 #[test]
-fn watches_and_feeds_are_told_when_a_batch_has_ended() {
+fn watches_and_feeds_are_notified_when_a_batch_has_ended() {
     let (database, pipeline) = over(Plan::default());
     let feed = database.feed(None);
     let watch = database.watch(&["a"]);
@@ -205,9 +205,9 @@ fn tasks_wait_for_all_batches_and_no_batch_begins_before_them() {
     let answers = submit_apart::<2>(&database, &pipeline);
     let (sender, depth) = channel();
     let (moved, checkpointed) = (sender.clone(), sender);
-    let reply = move |depth: Result<u64>| moved.send(depth.is_ok()).expect("asked");
+    let reply = move |depth: Result<u64>| moved.send(depth.is_ok()).expect("a receiver");
     database.store().queue_depth(String::new(), reply);
-    database.store().checkpoint(move |done| checkpointed.send(done.is_ok()).expect("asked"));
+    database.store().checkpoint(move |done| checkpointed.send(done.is_ok()).expect("a receiver"));
     let behind = submit(&database, 9);
     pipeline.end(Ok(()));
     answers[0].get();
@@ -381,7 +381,7 @@ fn a_panic_drops_the_replies_of_all_batches_under_way() {
 }
 
 #[test]
-fn work_is_carried_out_without_a_store() {
+fn work_is_executed_without_a_store() {
     let plan = Arc::new(Plan::default());
     let engine = Faulty(MemoryEngine::new(), plan.clone());
     let mut writer = engine.writer().expect("a writer");

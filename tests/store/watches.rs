@@ -87,8 +87,8 @@ fn a_starting_watch_for_external_commits_ends_with_the_last_watch() {
     let gate = Mutex::new((beginning, going));
     let before_external = move |count, (): &()| {
         let gate = gate.lock().expect("no panic");
-        gate.0.send(count).expect("asked");
-        gate.1.recv().expect("told to go");
+        gate.0.send(count).expect("a receiver");
+        gate.1.recv().expect("a signal");
         Ok(())
     };
     let before_external = Box::new(before_external);
@@ -117,9 +117,9 @@ fn cancelling_answers_a_waiting_call(database: Database) {
     assert_eq!(waiting.get(), Ok(None));
     assert_eq!(database.next(watch).get(), Ok(None));
     database.store().watch_cancel(watch);
-    let never_asked = database.watch(&["a"]);
-    database.store().watch_cancel(never_asked);
-    assert_eq!(database.next(never_asked).get(), Ok(None));
+    let unread = database.watch(&["a"]);
+    database.store().watch_cancel(unread);
+    assert_eq!(database.next(unread).get(), Ok(None));
     database.must(write(vec![set("a", b"1")]));
 }
 

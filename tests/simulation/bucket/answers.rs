@@ -6,7 +6,7 @@ use openkv::chain::{
     ChainDefect, EndWatch, EntryKind, LeaseState, Mark, Standing, Tenure, Window, decode, encode,
 };
 
-use super::store::{Ask, Copy, LeaseText, Told};
+use super::store::{Ask, Copy, LeaseText, Response};
 use super::{Doing, LEASE_MS, Leading, World};
 
 impl World {
@@ -36,22 +36,24 @@ impl World {
         }
     }
 
-    pub(super) fn answer(&mut self, at: usize, began: u64, ask: Ask, told: Told) {
-        match (ask, told) {
-            (Ask::Create(number, bytes), Told::Created) => self.filled(at, number, &bytes),
-            (ask @ Ask::Create(number, _), Told::Taken) => {
+    pub(super) fn answer(&mut self, at: usize, began: u64, ask: Ask, response: Response) {
+        match (ask, response) {
+            (Ask::Create(number, bytes), Response::Created) => self.filled(at, number, &bytes),
+            (ask @ Ask::Create(number, _), Response::Taken) => {
                 self.is_open(at, &ask);
                 self.ask(at, Ask::Read(number));
             }
-            (Ask::Create(number, _), Told::Denied) => self.denied(at, number),
-            (Ask::Read(number), Told::Object(found)) => self.read(at, began, number, found),
-            (Ask::ReadLease, Told::Lease(number, lease)) => self.looked(at, began, number, lease),
-            (Ask::Lease(_, lease), Told::Replaced(number)) => {
+            (Ask::Create(number, _), Response::Denied) => self.denied(at, number),
+            (Ask::Read(number), Response::Object(found)) => self.read(at, began, number, found),
+            (Ask::ReadLease, Response::Lease(number, lease)) => {
+                self.looked(at, began, number, lease)
+            }
+            (Ask::Lease(_, lease), Response::Replaced(number)) => {
                 self.replaced(at, began, lease, number)
             }
-            (Ask::ReadAll(..), Told::Objects(found)) => self.merge(at, found),
-            (Ask::ListMerged, Told::Merged(listed)) => self.listed_merged(at, &listed),
-            (Ask::List, Told::Listed(marks, newest)) => self.listed(at, began, marks, newest),
+            (Ask::ReadAll(..), Response::Objects(found)) => self.merge(at, found),
+            (Ask::ListMerged, Response::Merged(listed)) => self.listed_merged(at, &listed),
+            (Ask::List, Response::Listed(marks, newest)) => self.listed(at, began, marks, newest),
             _ => {}
         }
     }

@@ -25,7 +25,7 @@ pub(super) enum Ask {
 
 /// Its answer.
 #[derive(Clone)]
-pub(super) enum Told {
+pub(super) enum Response {
     Object(Option<Vec<u8>>),
     Created,
     Taken,
@@ -96,42 +96,44 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn carry_out(&mut self, ask: Ask, now: u64, lag: u64) -> Told {
+    pub(super) fn carry_out(&mut self, ask: Ask, now: u64, lag: u64) -> Response {
         match ask {
-            Ask::Read(number) => Told::Object(self.log.get(&number).cloned()),
-            Ask::Create(number, _) if self.log.contains_key(&number) => Told::Taken,
+            Ask::Read(number) => Response::Object(self.log.get(&number).cloned()),
+            Ask::Create(number, _) if self.log.contains_key(&number) => Response::Taken,
             Ask::Create(number, bytes) => {
                 self.ever.entry(number).or_insert_with(|| bytes.clone());
                 self.log.insert(number, bytes);
-                Told::Created
+                Response::Created
             }
-            Ask::ReadLease => Told::Lease(self.lease_number, self.lease.clone()),
+            Ask::ReadLease => Response::Lease(self.lease_number, self.lease.clone()),
             Ask::Lease(number, lease) if number == self.lease_number => {
                 self.lease = Some(lease);
                 self.lease_number += 1;
-                Told::Replaced(Some(self.lease_number))
+                Response::Replaced(Some(self.lease_number))
             }
-            Ask::Lease(..) => Told::Replaced(None),
+            Ask::Lease(..) => Response::Replaced(None),
             Ask::List => {
                 let mut listed = self.snapshots.iter().filter(|(_, (_, since))| *since <= now);
                 let marks: Vec<_> = listed.clone().map(|(mark, _)| *mark).collect();
                 let newest = listed.next_back().map(|(mark, (copy, _))| (*mark, copy.clone()));
-                Told::Listed(marks, newest)
+                Response::Listed(marks, newest)
             }
             Ask::Snapshot(mark, copy) => {
                 self.snapshots.entry(mark).or_insert((copy, now + lag));
-                Told::Done
+                Response::Done
             }
-            Ask::ReadAll(first, last) => {
-                Told::Objects((first..=last).map(|number| self.log.get(&number).cloned()).collect())
-            }
+            Ask::ReadAll(first, last) => Response::Objects(
+                (first..=last).map(|number| self.log.get(&number).cloned()).collect(),
+            ),
             Ask::Merge(merged, bytes) => {
                 self.merged.entry(merged).or_insert((bytes, now + lag));
-                Told::Done
+                Response::Done
             }
             Ask::ListMerged => {
                 let listed = self.merged.iter().filter(|(_, (_, since))| *since <= now);
-                Told::Merged(listed.map(|(merged, (bytes, _))| (*merged, bytes.clone())).collect())
+                Response::Merged(
+                    listed.map(|(merged, (bytes, _))| (*merged, bytes.clone())).collect(),
+                )
             }
             Ask::Delete(last, marks) => {
                 if let Some(last) = last {
@@ -139,7 +141,7 @@ impl Store {
                     self.log.retain(|number, _| *number > last);
                 }
                 self.snapshots.retain(|mark, _| !marks.contains(mark));
-                Told::Done
+                Response::Done
             }
         }
     }

@@ -134,7 +134,7 @@ impl Real {
                 Err(RecvTimeoutError::Disconnected) => panic!("the process has ended"),
             }
             let waiting = self.runtime.block_on(self.client.query(sql, &[&application]));
-            if !waiting.expect("asked").is_empty() {
+            if !waiting.expect("rows").is_empty() {
                 return Ok(());
             }
         }

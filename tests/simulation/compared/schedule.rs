@@ -23,7 +23,7 @@ const NOW_MS: i64 = 1000;
 pub(super) enum Said {
     /// Epoch, version and the number of the last message.
     Leads(u64, u64, i64),
-    /// Another process leads: where the epoch after the asked one began, or 0.
+    /// Another process leads: where the epoch after the requested one began, or 0.
     Follows(u64),
     /// The transaction is open and can commit: a batch with this version and name, which only the real
     /// log has, or without a commit.
@@ -69,7 +69,7 @@ impl Said {
             Response::RanAlone(_, report, lead) => Self::ran_alone(&report, &lead),
             Response::Looked(found) => Self::Looked(found),
             Response::HandedOver => Self::Done,
-            Response::Fetched(..) => panic!("nobody has asked for entries"),
+            Response::Fetched(..) => panic!("nobody has requested entries"),
         }
     }
 }
@@ -219,7 +219,7 @@ impl Schedule {
         }
     }
 
-    /// Sends a batch up to its COMMIT, or a question.
+    /// Sends a batch up to its COMMIT; one without a commit is confirmed.
     fn send(&mut self, who: usize, writes: bool) -> Result<(), String> {
         let plan = self.plan(who, writes);
         let (model, real) = (plan.commit(&self.model.tables), plan.commit(&self.model.tables));

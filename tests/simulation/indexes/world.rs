@@ -60,7 +60,7 @@ fn soon() -> Instant {
     Instant::now() + BUSY
 }
 
-fn told<T>(result: Result<T, Error>) -> Result<T, String> {
+fn in_words<T>(result: Result<T, Error>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
 
@@ -70,16 +70,16 @@ impl<E: Engine> World<E> {
         match self.rng.below(16) {
             0 | 1 => {
                 let index = self.rng.pick(&Index::ALL);
-                told(self.processes[at].writer.create_value_index(&index.request(), soon()))?;
+                in_words(self.processes[at].writer.create_value_index(&index.request(), soon()))?;
             }
             2 => {
                 let choice = IndexChoice::Name(self.rng.pick(&Index::ALL).name().to_owned());
-                told(self.processes[at].writer.drop_index(&choice, soon()))?;
+                in_words(self.processes[at].writer.drop_index(&choice, soon()))?;
             }
             3..=5 => self.build(at)?,
             6 => {
                 let work = Work { sweep_max: usize::MAX >> 1, ..Work::default() };
-                told(self.processes[at].writer.apply(work, self.now_ms, soon()))?;
+                in_words(self.processes[at].writer.apply(work, self.now_ms, soon()))?;
                 let now_ms = self.now_ms;
                 self.rows.retain(|_, row| row.is_alive(now_ms));
             }
@@ -101,7 +101,7 @@ impl<E: Engine> World<E> {
     ) -> Result<T, String> {
         let at = self.rng.below(PROCESSES) as usize;
         let mut found = None;
-        told(self.processes[at].reader.read(self.now_ms, &mut |snapshot| {
+        in_words(self.processes[at].reader.read(self.now_ms, &mut |snapshot| {
             found = Some(job(snapshot)?);
             Ok(())
         }))?;
@@ -117,7 +117,7 @@ impl<E: Engine> World<E> {
 
     fn build(&mut self, at: usize) -> Result<(), String> {
         let before = self.unique()?;
-        told(self.processes[at].writer.build_indexes(self.now_ms, soon()))?;
+        in_words(self.processes[at].writer.build_indexes(self.now_ms, soon()))?;
         let Some(ValueIndexState::Failed(failure)) = self.unique()? else { return Ok(()) };
         if before != Some(ValueIndexState::Building) {
             return Ok(());
@@ -145,12 +145,12 @@ impl<E: Engine> World<E> {
                 mutations: mutations.iter().map(Change::mutation).collect(),
                 ..WriteParts::default()
             };
-            writes.push(told(AtomicWrite::new(parts, &Limits::default()))?);
+            writes.push(in_words(AtomicWrite::new(parts, &Limits::default()))?);
             changes.push(mutations);
         }
         let unique = self.unique()?;
         let work = Work { writes, durable: true, ..Work::default() };
-        let report = told(self.processes[at].writer.apply(work, self.now_ms, soon()))?;
+        let report = in_words(self.processes[at].writer.apply(work, self.now_ms, soon()))?;
         if report.decisions.len() != changes.len() {
             return Err("not every write was decided".to_owned());
         }
@@ -233,7 +233,7 @@ impl<E: Engine> World<E> {
     /// A list with a filter finds by an index what the model finds without one.
     fn check_list(&mut self, living: &Rows) -> Result<(), String> {
         let (index, filter, meets) = any_filter(&mut self.rng);
-        let filter = told(Filter::parse(&filter, self.now_ms))?;
+        let filter = in_words(Filter::parse(&filter, self.now_ms))?;
         let (reverse, max) = (self.rng.below(2) == 0, 1 + self.rng.below(4) as usize);
         let found = self.read(|snapshot| {
             let indexes = snapshot.value_indexes()?;
@@ -288,7 +288,7 @@ impl<E: Engine> World<E> {
             path: path.to_owned(),
             descending: descending != reverse,
         };
-        let order = told(parse_paths(&[path("n", false), path("u", true)]))?;
+        let order = in_words(parse_paths(&[path("n", false), path("u", true)]))?;
         let found = self.read(|snapshot| {
             let indexes = snapshot.value_indexes()?;
             let (start, end) = range();
@@ -483,16 +483,16 @@ impl Expected {
             }
             Decision::Rejected(_) => (is_kept && !self.unfit.is_empty()).then_some(false),
             Decision::NotUnique(violations) => {
-                // Of two keys of one write only the later one is told, with the other.
+                // Of two keys of one write the decision names only the later one, with the other.
                 let is_true = |Violation { key, other, index }: &Violation| {
                     let key = number_of(key.as_bytes())?;
                     let other = number_of(other.as_bytes())?;
                     let is_twin = twins(rows, key, now_ms).contains(&other);
                     (index == Index::Unique.name() && is_twin).then_some([key, other])
                 };
-                let told: Option<Vec<_>> = violations.iter().map(is_true).collect();
-                let told = told.filter(|told| !told.is_empty())?;
-                let all = self.set.iter().all(|key| told.as_flattened().contains(key));
+                let reported: Option<Vec<_>> = violations.iter().map(is_true).collect();
+                let reported = reported.filter(|reported| !reported.is_empty())?;
+                let all = self.set.iter().all(|key| reported.as_flattened().contains(key));
                 let is_whole = all && self.unfit.is_empty();
                 (is_kept && (is_whole || !is_ready)).then_some(false)
             }
