@@ -54,7 +54,8 @@ export const SENTENCES = {
     "at most {RECEIVE_POLL_MS_MAX:ms})",
     "of up to {CONSUME_FRAME_BYTES_MAX}.",
     "at most {REMOTE_AHEAD_MESSAGES} messages are dispatched ahead",
-    "clock by more than {WRITE_ID_AHEAD_MS_MAX}.",
+    "clock by more than {WRITE_ID_AHEAD_MS_MAX}. In",
+    "has its own clock, {BUCKET_WRITE_ID_AHEAD_MS_MAX} are",
     "(at most {WRITE_ID_KEPT_MS})",
   ],
   "docs/bucket.md": [
@@ -73,6 +74,8 @@ export const SENTENCES = {
     "valid for {DATA_TOKEN_MS_DEFAULT} by the clock of the server",
     "A leader that nobody has used for {BUCKET_IDLE_MS} gives the lease back",
     "looked less than {BUCKET_LEADER_AGE_MS_MAX} ago.",
+    "copy of the database, for {WRITE_ID_KEPT_MS}. Writes",
+    "differs by more than {BUCKET_WRITE_ID_AHEAD_MS_MAX} from",
     "Use the same `lease`, `{BUCKET_SERVED_LEASE_MS_DEFAULT:s}s` if none",
   ],
   "docs/writing.md": [

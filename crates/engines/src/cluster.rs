@@ -43,8 +43,6 @@ pub struct ClusterProperties {
     pub poll_ms: u64,
     /// Whether a poll tells the leaders of all databases, and not only of those whose leader was requested.
     pub polls_leaders: bool,
-    /// Whether leaders remember the ids of writes.
-    pub remembers_writes: bool,
     /// Whether a server can measure what is stored in a database.
     pub measures_bytes: bool,
 }

@@ -207,10 +207,7 @@ impl Database {
 
     /// Whether its leader remembers the ids of writes.
     pub(super) fn remembers_writes(&self) -> bool {
-        match &self.location {
-            Location::File { .. } | Location::Replica { .. } => false,
-            Location::Shared { members, .. } => members.properties().remembers_writes,
-        }
+        matches!(self.location, Location::Shared { .. })
     }
 
     /// Whether another server may lead it, as far as this one knows without asking.

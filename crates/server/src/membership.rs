@@ -230,7 +230,6 @@ mod tests {
                 place: "it",
                 poll_ms: CLUSTER_POLL_MS,
                 polls_leaders: true,
-                remembers_writes: true,
                 measures_bytes: false,
             }
         }

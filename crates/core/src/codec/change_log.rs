@@ -16,6 +16,9 @@ const FORM: u8 = 1;
 const FORM_WITH_MESSAGES: u8 = 2;
 /// The first byte of a segment with changes of the database alone.
 const FORM_OF_DATABASE: u8 = 3;
+/// The first byte of a segment with writes that have ids: these stand behind their length, then a segment of
+/// another form.
+const FORM_WITH_WRITES: u8 = 4;
 
 /// The kinds of changes. A kind with an expiry has it behind everything else.
 const DELETED: u8 = 0;
@@ -53,6 +56,19 @@ pub fn encode_all(first: u64, changes: &[Change], messages: &[LoggedMessage]) ->
 pub fn encode_database(changes: &[DatabaseChange]) -> Vec<u8> {
     let mut out = vec![FORM_OF_DATABASE];
     database_log::put(&mut out, changes);
+    out
+}
+
+/// A segment with the writes of its commits that have ids, as [`super::write_log`] has them; without any it is the same.
+#[must_use]
+pub fn with_writes(segment: Vec<u8>, writes: &[u8]) -> Vec<u8> {
+    if writes.is_empty() {
+        return segment;
+    }
+    let mut out = Vec::with_capacity(segment.len() + writes.len() + 8);
+    out.push(FORM_WITH_WRITES);
+    put_bytes(&mut out, writes);
+    out.extend_from_slice(&segment);
     out
 }
 
@@ -149,11 +165,25 @@ pub fn messages(first: u64, bytes: &[u8]) -> Result<Vec<LoggedMessage>, Malforme
 /// # Errors
 /// For bytes that are not those of a segment.
 pub fn database(bytes: &[u8]) -> Result<Vec<DatabaseChange>, Malformed> {
-    let mut all = Fields::of(bytes);
+    let (_, segment) = split_writes(bytes)?;
+    let mut all = Fields::of(segment);
     match all.byte()? {
         FORM_OF_DATABASE => database_log::read_all(&mut all),
         _ => Ok(Vec::new()),
     }
+}
+
+/// The writes with ids in a segment, for [`super::write_log::decode`], and the segment without them.
+///
+/// # Errors
+/// For bytes that are not those of a segment.
+pub fn split_writes(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    if bytes.first() != Some(&FORM_WITH_WRITES) {
+        return Ok((&[], bytes));
+    }
+    let mut all = Fields::of(bytes);
+    all.byte()?;
+    Ok((all.slice()?, all.all_left()))
 }
 
 /// The segment for a copy that has entries only.
@@ -170,7 +200,8 @@ pub fn without_messages(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
 
 /// The changes of entries, and the messages.
 fn parts(bytes: &[u8]) -> Result<(Fields<'_>, Fields<'_>), Malformed> {
-    let mut all = Fields::of(bytes);
+    let (_, segment) = split_writes(bytes)?;
+    let mut all = Fields::of(segment);
     match all.byte()? {
         FORM => Ok((all, Fields::of(&[]))),
         FORM_OF_DATABASE => Ok((Fields::of(&[]), Fields::of(&[]))),
@@ -296,6 +327,21 @@ mod tests {
     }
 
     #[test]
+    fn writes_with_ids_stand_before_a_segment_of_any_other_form() {
+        let (changes, sent) = (all_kinds(), all_messages());
+        let dropped = vec![DatabaseChange::IndexDropped("é".into())];
+        let plain = encode_all(5, &changes, &sent);
+        let bytes = with_writes(plain.clone(), b"writes");
+        assert_eq!(bytes, [&[4, 6][..], b"writes", &plain].concat());
+        assert_eq!(split_writes(&bytes), Ok((&b"writes"[..], &plain[..])));
+        assert_eq!((decoded(5, &bytes), messages(5, &bytes)), (Ok(changes.clone()), Ok(sent)));
+        assert_eq!(without_messages(&bytes).unwrap(), encode(5, &changes));
+        assert_eq!(database(&with_writes(encode_database(&dropped), b"w")), Ok(dropped));
+        assert_eq!(split_writes(&plain), Ok((&[][..], &plain[..])));
+        assert_eq!(with_writes(plain.clone(), &[]), plain);
+    }
+
+    #[test]
     fn the_bytes_of_messages_are_those_of_the_format_page() {
         let kept = KeptMessage {
             queue: "q".into(),
@@ -345,7 +391,10 @@ mod tests {
     fn other_bytes_are_rejected() {
         for bytes in [
             &[][..],
-            &[4],
+            &[5],
+            &[4, 0],
+            &[4, 1, 9],
+            &[4, 0, 4, 0, 1],
             &[2, 1],
             &[1, 9, 0, 0, 0],
             &[1, 0, 0, 1, 0],

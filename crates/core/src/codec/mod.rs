@@ -26,6 +26,7 @@ pub mod transcode;
 pub mod turns;
 pub mod uuid;
 pub mod v8;
+pub mod write_log;
 
 pub use malformed::Malformed;
 

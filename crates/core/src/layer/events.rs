@@ -64,6 +64,8 @@ pub enum Resolution {
 pub enum Event {
     /// A batch has arrived.
     Submitted(Ticket, Work),
+    /// A batch has arrived that must run in a transaction of its own, whatever is in it.
+    SubmittedAlone(Ticket, Work),
     /// A read has ended: the entries of its keys, in its order, from one snapshot. Expired entries
     /// may be among them.
     Fetched(FetchId, Vec<Fetched>),

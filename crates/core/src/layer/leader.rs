@@ -157,7 +157,8 @@ impl Layer {
         self.now_ms = self.now_ms.max(now.wall_ms);
         let mut actions = Vec::new();
         match event {
-            Event::Submitted(ticket, work) => self.submit(ticket, work, &mut actions),
+            Event::Submitted(ticket, work) => self.submit(ticket, work, false, &mut actions),
+            Event::SubmittedAlone(ticket, work) => self.submit(ticket, work, true, &mut actions),
             Event::Fetched(fetch, entries) => self.take_fetched(fetch, &entries),
             Event::FetchedPoints(fetch, entries) => self.take_points(fetch, entries),
             Event::FetchFailed(fetch, error) => {
@@ -181,7 +182,7 @@ impl Layer {
         actions
     }
 
-    fn submit(&mut self, ticket: Ticket, work: Work, actions: &mut Vec<Action>) {
+    fn submit(&mut self, ticket: Ticket, work: Work, alone: bool, actions: &mut Vec<Action>) {
         if let State::Overtaken(error) = &self.state {
             return actions.push(Action::Answer(ticket, Err(error.clone())));
         }
@@ -198,7 +199,8 @@ impl Layer {
             return actions.push(Action::Answer(ticket, Err(error)));
         }
         let numbers = self.sequencer.assign(work.writes.len());
-        self.buffer.push(Slot::new(ticket, numbers, work));
+        let slot = Slot::new(ticket, numbers, work);
+        self.buffer.push(Slot { alone: slot.alone || alone, ..slot });
     }
 
     fn take_fetched(&mut self, fetch: FetchId, entries: &[Fetched]) {
@@ -319,13 +321,27 @@ impl Layer {
             slot.stage = stage;
         }
         if !self.planted.is(Defect::KeptEffects) {
-            self.cache.clear();
-            self.entries.clear();
+            self.forget_entries();
         }
         match lead {
             Ok(lead) => self.lead(&lead),
             Err(error) => self.state = State::Overtaken(error),
         }
+    }
+
+    /// Leads on in the same epoch after this process has changed the database by other transactions, none of which
+    /// has a write with an id. No batch is waiting.
+    #[must_use]
+    pub fn lead_on(mut self, lead: &Lead) -> Self {
+        debug_assert!(self.buffer.slots.is_empty() && lead.epoch == self.epoch);
+        self.forget_entries();
+        self.take_lead(lead);
+        self
+    }
+
+    fn forget_entries(&mut self) {
+        self.cache.clear();
+        self.entries.clear();
     }
 
     fn lead(&mut self, lead: &Lead) {

@@ -41,4 +41,4 @@ pub use cache::Fetched;
 pub use defect::Defect;
 pub use events::{Action, Commit, Event, FetchId, Lead, Moment, Resolution};
 pub use leader::Layer;
-pub use write_ids::{Bounds, Remembered};
+pub use write_ids::{Bounds, NewestWrites, Remembered};

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use foldhash::fast::RandomState;
 
+use crate::codec::{Malformed, write_log};
 use crate::commit::Work;
 use crate::model::{
     AtomicWrite, Attempt, Decision, Error, Kind, LAYER_CACHE_BYTES_MAX, LAYER_DEPTH_MAX,
@@ -62,6 +63,68 @@ impl Default for Remembered {
     fn default() -> Self {
         Self { from_ms: i64::MIN, records: Vec::new() }
     }
+}
+
+/// Collects what a lead remembers from the log of batches.
+pub struct NewestWrites {
+    from_ms: i64,
+    /// The newest first.
+    batches: Vec<(i64, Vec<WriteRecord>)>,
+    bytes: usize,
+}
+
+impl NewestWrites {
+    /// For a lead that begins at this time.
+    #[must_use]
+    pub fn before(clock_ms: i64) -> Self {
+        let from_ms = clock_ms.saturating_sub(WRITE_ID_KEPT_MS);
+        Self { from_ms, batches: Vec::new(), bytes: 0 }
+    }
+
+    /// The time of the oldest batches that are needed.
+    #[must_use]
+    pub fn from_ms(&self) -> i64 {
+        self.from_ms
+    }
+
+    /// Adds the writes of a batch as the log has them, the newest batch first. `previous`: the version before the
+    /// batch. Whether there is room for an older one.
+    ///
+    /// # Errors
+    /// For bytes of another form.
+    pub fn add(&mut self, at_ms: i64, previous: u64, writes: &[u8]) -> Result<bool, Malformed> {
+        let records = write_log::decode(writes, previous)?;
+        self.bytes += weight(writes, &records);
+        self.batches.push((at_ms, records));
+        let has_room = self.bytes <= LAYER_WRITE_IDS_BYTES_MAX;
+        if !has_room {
+            // Some of this time may be missing.
+            self.from_ms = at_ms + 1;
+        }
+        Ok(has_room)
+    }
+
+    /// What the writes of a batch weigh in the memory of a leader, in bytes.
+    ///
+    /// # Errors
+    /// For bytes of another form.
+    pub fn weight(writes: &[u8]) -> Result<usize, Malformed> {
+        Ok(weight(writes, &write_log::decode(writes, 0)?))
+    }
+
+    /// All that were added.
+    #[must_use]
+    pub fn all(self) -> Remembered {
+        let timed = |(at_ms, records): (i64, Vec<WriteRecord>)| {
+            records.into_iter().map(move |record| (at_ms, record))
+        };
+        let records = self.batches.into_iter().rev().flat_map(timed).collect();
+        Remembered { from_ms: self.from_ms, records }
+    }
+}
+
+fn weight(writes: &[u8], records: &[WriteRecord]) -> usize {
+    writes.len() + records.len() * LAYER_WRITE_ID_BYTES
 }
 
 /// The ids that are known.

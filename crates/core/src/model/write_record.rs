@@ -1,6 +1,6 @@
 //! What a leader remembers of a write with an id.
 
-use super::{Attempt, Decision, WriteId};
+use super::{Attempt, Decision, Kind, WriteId};
 
 /// A write with an id that is never decided again, and what its caller gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ impl WriteRecord {
             let Attempt { id, repeated } = attempt?;
             let is_final = match decision {
                 Decision::Committed(_) | Decision::CommittedWith(..) => true,
+                // It was not decided: the disk of the leader is full.
+                Decision::Rejected(error) if error.kind() == Kind::Unavailable => false,
                 Decision::CheckFailed(_) | Decision::NotUnique(_) | Decision::Rejected(_) => {
                     repeated
                 }

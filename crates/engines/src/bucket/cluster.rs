@@ -199,7 +199,6 @@ impl Cluster for BucketCluster {
             place: "the object store",
             poll_ms: BUCKET_CLUSTER_POLL_MS,
             polls_leaders: false,
-            remembers_writes: false,
             measures_bytes: true,
         }
     }

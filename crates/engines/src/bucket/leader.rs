@@ -19,19 +19,25 @@ use super::publisher::content_of;
 use super::uploads::{Uploaded, Uploads};
 use crate::{Progress, Report, Ticket, Wake, Work, Writer as _};
 use openkv_core::chain::Step;
-use openkv_core::codec::change_log;
+use openkv_core::codec::{change_log, write_log};
 use openkv_core::layer::{self, Action, Bounds, Commit, Event, Layer, Moment, Resolution};
 use openkv_core::model::{
     BUCKET_BATCHES_IN_FLIGHT_MAX, BUCKET_IN_FLIGHT_BYTES_MAX, BUCKET_LAYER_CACHE_BYTES_MAX,
-    BUCKET_OBJECT_BYTES_MIN, BUSY_TIMEOUT_MS_DEFAULT, Error, KeptMessage, Kind, LoggedMessage,
-    Result, Segment,
+    BUCKET_OBJECT_BYTES_MIN, BUCKET_WRITE_ID_AHEAD_MS_MAX, BUSY_TIMEOUT_MS_DEFAULT, Error,
+    KeptMessage, Kind, LoggedMessage, Result, Segment, WRITE_ID_KEPT_MS, WRITE_REPEAT_MS_MAX,
 };
 
 const BOUNDS: Bounds = Bounds {
     cache_bytes: BUCKET_LAYER_CACHE_BYTES_MAX,
     batches_in_flight: BUCKET_BATCHES_IN_FLIGHT_MAX,
+    ids_ahead_ms: BUCKET_WRITE_ID_AHEAD_MS_MAX,
     ..Bounds::USUAL
 };
+
+const _: () = assert!(
+    WRITE_ID_KEPT_MS - 2 * BUCKET_WRITE_ID_AHEAD_MS_MAX >= WRITE_REPEAT_MS_MAX.cast_signed(),
+    "a client whose clock is behind repeats a write only while its id is remembered"
+);
 
 /// A batch that the layer has sent.
 struct InFlight {
@@ -100,24 +106,22 @@ impl Leader {
     pub(super) fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
         self.at_ms = self.lead.at_ms(now_ms);
         self.deadline = deadline;
+        let mut submitted: fn(Ticket, Work) -> Event = Event::Submitted;
         if !self.in_flight.is_empty() {
             if !self.lead.leads_now() {
                 return Err(self.lead.refusal(&self.lead.state.lock()));
             }
         } else {
             self.lead.lead_by(deadline, self.is_asked_for(&work))?;
-            let mut writer = self.local.writer.lock();
-            if writer.is_narrow() {
-                // A commit must not be in the log before it is known to have room in the file.
-                self.layer = None;
-                return writer.begin(work, self.at_ms, deadline);
-            }
-            drop(writer);
             self.know_the_file()?;
+            if self.local.writer.lock().is_narrow() {
+                // A commit must not be in the log before it is known to have room in the file.
+                submitted = Event::SubmittedAlone;
+            }
         }
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.step(Event::Submitted(ticket, work));
+        self.step(submitted(ticket, work));
         self.settle();
         match self.ended.pop_front() {
             Some((ended, outcome)) if ended == ticket => return outcome.map(Progress::Done),
@@ -177,17 +181,32 @@ impl Leader {
 
     /// The file is about to change by another transaction. Nothing is in flight.
     pub(super) fn forget(&mut self) {
-        self.layer = None;
+        self.reached = (0, 0);
     }
 
     /// Begins a layer, unless there is one that knows the file. Nothing is in flight.
     fn know_the_file(&mut self) -> Result<()> {
         let reached = self.position()?;
-        if self.layer.is_none() || self.reached != reached {
-            let lead = self.read_lead()?;
-            self.layer = Some(Layer::new(lead, layer::Remembered::default(), BOUNDS));
+        if self.layer.is_some() && self.reached == reached {
+            return Ok(());
         }
+        let same = self.layer.take().filter(|layer| layer.epoch() == reached.0);
+        self.layer = Some(match same {
+            // Nobody else has led, and all writes with ids come through the layer.
+            Some(layer) => layer.lead_on(&self.read_lead()?),
+            None => {
+                let (lead, remembered) = self.begin_lead()?;
+                Layer::new(lead, remembered, BOUNDS)
+            }
+        });
         Ok(())
+    }
+
+    /// The state of the file, and the writes with ids that it has.
+    fn begin_lead(&mut self) -> Result<(layer::Lead, layer::Remembered)> {
+        let lead = self.read_lead()?;
+        let remembered = self.local.writer.lock().kept_writes(lead.clock_ms)?;
+        Ok((lead, remembered))
     }
 
     /// The epoch and the version of the chain.
@@ -401,8 +420,8 @@ impl Leader {
     /// What has become of the batches that are not answered.
     fn resolve(&mut self) -> Resolution {
         let error = match self.failure.take() {
-            None => match self.read_lead() {
-                Ok(lead) => return Resolution::Leading(lead, layer::Remembered::default()),
+            None => match self.begin_lead() {
+                Ok((lead, remembered)) => return Resolution::Leading(lead, remembered),
                 Err(error) => error,
             },
             Some(Failure::Lost(first)) => self.lead.lost(first),
@@ -419,7 +438,7 @@ impl Leader {
 
 /// What a batch puts into the log; `None` if it has no commit.
 fn segment_of(commit: &Commit) -> Option<Segment> {
-    let Commit { prev, next, now_ms, effects, last_message, .. } = commit;
+    let Commit { prev, next, now_ms, effects, last_message, records, .. } = commit;
     if next == prev {
         return None;
     }
@@ -431,5 +450,6 @@ fn segment_of(commit: &Commit) -> Option<Segment> {
     let messages: Vec<_> = effects.messages.iter().zip(last_message + 1..).map(logged).collect();
     let (first, last) = (prev + 1, *next);
     let changes = change_log::encode_all(first, &effects.changes, &messages);
+    let changes = change_log::with_writes(changes, &write_log::encode(records, *prev));
     Some(Segment { first, last, at_ms: *now_ms, changes })
 }

@@ -138,7 +138,7 @@ impl BucketEngine {
         let lead = Arc::new(Lead::new(objects, id, options, timing));
         let (engine, place) = cache.prepare(&lead.objects, &database, || lead.now_ms())?;
         let mut writer = engine.writer()?;
-        writer.publish_by(Box::new(LogPublisher::new(lead.clone(), database)));
+        writer.publish_by(Box::new(LogPublisher::new(lead.clone(), database)))?;
         let writer = Mutex::new(writer);
         let local = Arc::new(Local { writer, engine, database, cache });
         lead.at_ms(place.at_ms);

@@ -106,7 +106,6 @@ impl Cluster for PostgresCluster {
             place: "PostgreSQL",
             poll_ms: CLUSTER_POLL_MS,
             polls_leaders: true,
-            remembers_writes: true,
             measures_bytes: false,
         }
     }

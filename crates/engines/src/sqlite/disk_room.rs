@@ -83,6 +83,12 @@ impl DiskRoom {
         self.room.is_some_and(Room::is_narrow)
     }
 
+    /// As on a disk that is nearly full, until the next look.
+    #[cfg(test)]
+    pub(super) fn be_narrow(&mut self) {
+        self.room = Some(Room::new(DISK_NARROW_BYTES - 1, u64::MAX));
+    }
+
     /// Whether the log, of so many pages, may get longer. Looks at the disk once for a step of the log.
     pub(super) fn lets_log_grow(&mut self, connection: &Connection, frames: u32) -> bool {
         let is_known = self.looked_at.is_some_and(|looked_at| {

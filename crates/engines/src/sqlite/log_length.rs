@@ -26,7 +26,7 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) struct LogLength {
     restart: Statement,
     checkpoint: Statement,
-    room: DiskRoom,
+    pub(super) room: DiskRoom,
     index: Option<WalIndex>,
     /// The length at the last failed attempt.
     tried_bytes: u64,

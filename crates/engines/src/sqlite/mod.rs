@@ -25,6 +25,8 @@ mod identity;
 mod indexer;
 mod integrity_check;
 mod interrupt;
+#[cfg(feature = "archive")]
+mod kept_writes;
 mod layout;
 mod leftover;
 #[cfg(unix)]

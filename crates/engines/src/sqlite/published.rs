@@ -12,6 +12,7 @@ use std::time::Instant;
 use rusqlite::OptionalExtension;
 
 use super::errors::failure;
+use super::kept_writes::TABLE;
 use super::publisher::Publisher;
 use super::writer::SqliteWriter;
 use crate::Report;
@@ -26,9 +27,14 @@ const SET_MARK: &str = "INSERT OR REPLACE INTO openkv_meta (name, value) VALUES 
 
 impl SqliteWriter {
     /// From now on commits that change entries or messages are published first. They are not synced.
-    pub(crate) fn publish_by(&mut self, publisher: Box<dyn Publisher>) {
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub(crate) fn publish_by(&mut self, publisher: Box<dyn Publisher>) -> Result<()> {
+        self.connection().execute(TABLE, []).map_err(failure)?;
         self.publisher = Some(publisher);
         self.rows().log.capture(true);
+        Ok(())
     }
 
     /// The mark of the last published commit.
@@ -85,6 +91,10 @@ impl SqliteWriter {
     /// Publishes what the open transaction has logged.
     pub(super) fn publish(&mut self) -> Result<()> {
         let Some(commit) = self.rows().log.take_captured() else { return Ok(()) };
+        if self.publisher.is_none() {
+            return Ok(());
+        }
+        self.keep_writes(commit.borrowed())?;
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
         let mark = publisher.publish(commit)?;
         self.is_published = true;
@@ -112,6 +122,12 @@ impl SqliteWriter {
         self.connection().execute_batch(sql).unwrap();
     }
 
+    /// The disk is nearly full for the next batch.
+    #[cfg(test)]
+    pub(crate) fn be_narrow(&mut self) {
+        self.log_length.room.be_narrow();
+    }
+
     /// Repeats commits that are published, with the mark of the state after them.
     pub(crate) fn repeat_published(
         &mut self,
@@ -126,6 +142,7 @@ impl SqliteWriter {
             for segment in segments {
                 let report = writer.repeat_segment(all.versions.1, *segment)?;
                 writer.repeat_database(*segment)?;
+                writer.keep_writes(*segment)?;
                 all.versions.1 = report.versions.1;
                 all.touched.extend(report.touched);
             }
@@ -178,7 +195,7 @@ mod tests {
         let (engine, _folder) = fresh();
         let (mut reader, mut writer) = (engine.reader().unwrap(), engine.writer().unwrap());
         let published = Kept::default();
-        writer.publish_by(Box::new(published.clone()));
+        writer.publish_by(Box::new(published.clone())).unwrap();
         let origin = Origin { database: [1; 16], incarnation: 1 };
         let deadline = Instant::now() + Duration::from_secs(5);
         for messages in [false, true] {

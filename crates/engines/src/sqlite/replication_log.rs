@@ -10,10 +10,10 @@ use crate::replication::extent::{
     Beginning, Changed, Extent, Outline, Segments, change, counted, has_removal, trim,
 };
 use crate::replication::{ReplicationLog, time_of};
-use openkv_core::codec::change_log;
+use openkv_core::codec::{change_log, write_log};
 use openkv_core::model::{
     Change, DatabaseChange, Encoding, Error, HistoryExtent, LogBounds, LogExtent, LogSegment,
-    LogSettings, LogState, LoggedMessage, Moment, Origin, PastEntry, Result, Segment,
+    LogSettings, LogState, LoggedMessage, Moment, Origin, PastEntry, Result, Segment, WriteRecord,
 };
 
 /// The extent of the log that is on; no row without.
@@ -172,6 +172,15 @@ impl LogWriter {
             captured.changes = change_log::encode_database(changes);
         }
         Ok(())
+    }
+
+    /// Adds the writes with ids of the commits that were logged to what is kept for the writer.
+    pub(super) fn log_writes(&mut self, records: &[WriteRecord]) {
+        if let Some(captured) = &mut self.captured {
+            let writes = write_log::encode(records, captured.first - 1);
+            captured.changes =
+                change_log::with_writes(std::mem::take(&mut captured.changes), &writes);
+        }
     }
 
     fn keep(&mut self, extent: &Extent) -> Result<()> {

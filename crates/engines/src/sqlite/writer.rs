@@ -30,9 +30,9 @@ use crate::{
 };
 use openkv_core::commit::{Begun, MessageTable as _, batch, replay};
 use openkv_core::model::{
-    Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
+    AtomicWrite, Checkpoint, DeadLetterChange, Encoding, Error, Followed, LogSegment, LogSettings,
     LoggedMessage, MessageDeletion, Origin, QueueChange, QueueChanged, Replacement, Result,
-    Vacuumed,
+    Vacuumed, WriteRecord,
 };
 
 /// The [`Writer`] of a file.
@@ -151,7 +151,10 @@ impl SqliteWriter {
         let logs = self.begin_rows(now_ms)?;
         let kept_out = self.contention.were_kept_out();
         let begun = Begun { kept_out, ..self.begun(version, logs, now_ms) };
+        let writes: &[AtomicWrite] = if self.rows.log.captures() { &work.writes } else { &[] };
+        let attempts: Vec<_> = writes.iter().map(AtomicWrite::attempt).collect();
         let report = batch::run(self, &begun, work)?;
+        self.rows.log.log_writes(&WriteRecord::of(attempts, &report.decisions));
         Ok(Report { worked: started.elapsed(), ..report })
     }
 

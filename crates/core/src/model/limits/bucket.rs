@@ -9,6 +9,10 @@ pub const BUCKET_SERVED_LEASE_MS_DEFAULT: u64 = 3_000;
 /// How old what a server knows of the leader of a database may be when it sends a client there, in ms.
 pub const BUCKET_LEADER_AGE_MS_MAX: u64 = 200;
 
+/// By how much the id of a write may be ahead of the clock of its leader, in ms, and by how much it may be behind while its
+/// client repeats it: a client has the clock of another server.
+pub const BUCKET_WRITE_ID_AHEAD_MS_MAX: i64 = 90_000;
+
 /// The pause between two looks of a server at the catalog in an object store, in ms.
 pub const BUCKET_CLUSTER_POLL_MS: u64 = 1_000;
 

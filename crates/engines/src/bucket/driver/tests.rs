@@ -7,6 +7,7 @@ mod merged;
 mod served;
 mod store;
 mod times;
+mod write_ids;
 
 use std::sync::atomic::Ordering;
 
