@@ -3821,8 +3821,11 @@ export interface OpenKvOptions {
    */
   limits?: Partial<KvLimits> | "deno" | "wide" | undefined;
   /**
-   * For an `http:` or `https:` URL only: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
+   * For an `http:` or `https:` URL: the access token, in visible ASCII characters. Default: `OPENKV_ACCESS_TOKEN`,
    * else `DENO_KV_ACCESS_TOKEN` in the environment. Without any, a server that asks for one is a `TypeError`.
+   *
+   * For a database of servers in an object store: writes, and consumers of queues, go to the server that leads the database,
+   * with this token. The process reads its copy and never leads. See docs/bucket.md. Default: none.
    */
   accessToken?: string | undefined;
   /**
@@ -3879,7 +3882,7 @@ export interface OpenKvOptions {
    * For the URL of an object store only: whether this process leads the database, as only one process at a time does,
    * and so writes. `"auto"`: while no other process leads; until then its writes are `UNAVAILABLE`. `"wait"`: opening
    * waits until it leads. `"never"`: it reads, and its writes are `DENIED`; so it is with `readonly`. See
-   * docs/bucket.md. Default: `"auto"`.
+   * docs/bucket.md. Default: `"auto"`; with `accessToken` `"never"`.
    */
   lead?: "auto" | "wait" | "never" | undefined;
   /**

@@ -201,15 +201,105 @@ test("a dropped database leaves a mark that keeps it from coming back, and its n
   assert.equal((await fresh.get(["a"])).value, null);
 });
 
+/** The URL by which a program opens the only database of servers itself. */
+function urlBeside(objects, lease) {
+  const [id] = readdirSync(join(objects, "databases"));
+  return `${bucketUrl(join(objects, "databases", id))}?lease=${lease}`;
+}
+
 test("a program that opens a database of servers reads it, and is told where to write", async () => {
   const { objects, one, accessToken } = await pair();
   const kv = await open(`${one.url}/shop`, { accessToken });
   await kv.set(["a"], 1);
-  const [id] = readdirSync(join(objects, "databases"));
-  const direct = await openHandle(`${bucketUrl(join(objects, "databases", id))}?lease=${LONG}`);
+  const direct = await openHandle(urlBeside(objects, LONG));
   assert.equal((await direct.get(["a"])).value, 1);
   await assert.rejects(direct.set(["a"], 2), {
     code: "UNAVAILABLE",
     message: new RegExp(`${one.url} leads the database`),
+  });
+});
+
+test("a program with an access token reads its copy, and writes through the server that leads", async () => {
+  const { cluster, objects, one, two, accessToken } = await pair();
+  const atOne = await open(`${one.url}/shop`, { accessToken });
+  await atOne.set(["a"], 1);
+  const kv = await open(urlBeside(objects, LONG), { accessToken });
+  const seen = [];
+  const watching = (async () => {
+    for await (const [{ value }] of kv.watch([["a"]])) {
+      seen.push(value);
+      if (value === 5) return;
+    }
+  })();
+  const { versionstamp } = await kv.set(["a"], 2);
+  const read = await kv.get(["a"]);
+  assert.deepEqual([read.value, read.versionstamp], [2, versionstamp]);
+  assert.equal((await atOne.get(["a"])).value, 2);
+  const absent = { key: ["a"], versionstamp: null };
+  assert.equal((await kv.atomic().check(absent).commit()).ok, false);
+  assert.equal((await kv.atomic().check(read).set(["a"], 3).commit()).ok, true);
+  await kv.createIndex({ prefix: ["a"], fields: ["text"] });
+  const taken = [];
+  const listening = kv.queue("jobs").listen((value) => taken.push(value));
+  await kv.queue("jobs").enqueue("hello");
+  await until(() => taken.length === 1, "the message is handled");
+  assert.equal((await kv.deleteMany({ prefix: ["none"] })).count, 0);
+  // The leader changes: the address is looked up again.
+  await cluster.stop(one);
+  const atTwo = await open(`${two.url}/shop`, { accessToken });
+  await atTwo.set(["a"], 4);
+  assert.equal((await kv.get(["a"])).value, 4);
+  await kv.set(["a"], 5);
+  assert.equal((await atTwo.get(["a"])).value, 5);
+  await watching;
+  assert.equal(seen.at(-1), 5);
+  await kv.close();
+  await listening;
+});
+
+test("every write of a program beside the servers happens once when the leader is killed", async () => {
+  const { cluster, objects, one, two, accessToken } = await pair(SHORT);
+  await (await open(`${one.url}/shop`, { accessToken })).set(["one"], 1);
+  const kv = await open(urlBeside(objects, SHORT), { accessToken });
+  let [done, isOver] = [0, false];
+  const add = async () => {
+    while (!isOver) {
+      assert.equal((await kv.atomic().sum(["n"], 1n).commit()).ok, true);
+      done++;
+    }
+  };
+  const adding = Promise.all(Array.from({ length: 8 }, add));
+  await until(() => done > 50, "the leader takes writes");
+  await cluster.kill(one);
+  // A client of the other server makes it lead.
+  await (await open(`${two.url}/shop`, { accessToken })).set(["two"], 2);
+  const before = done;
+  await until(() => done > before + 50, "the other server takes them");
+  isOver = true;
+  await adding;
+  assert.equal((await kv.get(["n"])).value.value, BigInt(done));
+});
+
+test("access that a program beside the servers cannot have is refused by name", async () => {
+  const { objects, one, accessToken } = await pair();
+  await (await open(`${one.url}/shop`, { accessToken })).set(["a"], 1);
+  const url = urlBeside(objects, LONG);
+  for (const [options, message] of [
+    [{ accessToken, lead: "auto" }, /'accessToken' hands writes to the server .* lead: "auto"/],
+    [{ accessToken, readonly: true }, /'accessToken' is for writes/],
+    [{ timeout: 1000 }, /'timeout' is not for .* without the option accessToken/],
+  ]) {
+    await assert.rejects(openKv(url, options), { message });
+  }
+  const kv = await open(url, { accessToken: "another-token-than-that" });
+  await assert.rejects(kv.set(["a"], 2), { code: "DENIED" });
+  assert.equal((await kv.get(["a"])).value, 1);
+  // Nobody has led a database that only a program has.
+  const own = bucketUrl(freshFolder());
+  await (await openKv(own)).close();
+  const alone = await open(own, { accessToken, timeout: 1000 });
+  await assert.rejects(alone.set(["a"], 1), {
+    code: "UNAVAILABLE",
+    message: /no server has led the database/,
   });
 });

@@ -104,8 +104,6 @@ export async function openKv(
     native.replica = checkReplica(options);
   } else if (isBucket(located)) {
     requireFor("a database in an object store", options, [
-      "accessToken",
-      "timeout",
       "signal",
       "replica",
       "prefixes",
@@ -213,12 +211,18 @@ function checkRemote(located: string, options: Given): NativeRemote {
 }
 
 function checkBucket(url: string, options: Given, readonly: boolean): NativeBucket {
-  const lead = options.lead ?? (readonly ? "never" : "auto");
+  const writes = checkWriting(options, readonly);
+  const lead = options.lead ?? (readonly || writes !== undefined ? "never" : "auto");
   if (lead !== "auto" && lead !== "wait" && lead !== "never") {
     throw invalid(`lead must be "auto", "wait" or "never": received ${shown(lead)}`);
   }
   if (readonly && lead !== "never") {
     throw misuse(`Option 'lead' is "${lead}", which writes: leave out readonly`);
+  }
+  if (writes !== undefined && lead !== "never") {
+    throw misuse(
+      `Option 'accessToken' hands writes to the server that leads the database: leave it out, or lead: "${lead}"`,
+    );
   }
   const { cache } = options;
   if (cache !== undefined && typeof cache !== "string" && hrefOf(cache) === undefined) {
@@ -228,7 +232,27 @@ function checkBucket(url: string, options: Given, readonly: boolean): NativeBuck
   if (folder !== undefined && (folder === MEMORY || isServer(folder) || isElsewhere(folder))) {
     throw invalid("cache must be the path of a folder: received another place");
   }
-  return { url, cache: folder, lead, eventual: options.consistency === "eventual" };
+  const eventual = options.consistency === "eventual";
+  return { url, cache: folder, lead, eventual, ...writes };
+}
+
+/** The access to the server that leads a database in an object store. The token is not taken from the environment. */
+function checkWriting(
+  options: Given,
+  readonly: boolean,
+): Required<Pick<NativeBucket, "accessToken" | "timeoutMs">> | undefined {
+  if (options.accessToken === undefined) {
+    requireFor("a database in an object store without the option accessToken", options, [
+      "timeout",
+    ]);
+    return undefined;
+  }
+  if (readonly) {
+    throw misuse("Option 'accessToken' is for writes: leave it out, or readonly");
+  }
+  const accessToken = checkToken(options.accessToken);
+  const timeoutMs = checkWait("timeout", options.timeout, 1, TIMEOUT_MS_DEFAULT);
+  return { accessToken, timeoutMs };
 }
 
 function checkReplica(options: Given): NativeReplica | undefined {

@@ -43,6 +43,9 @@ export interface NativeBucket {
   lead: "auto" | "wait" | "never";
   /** Whether reads of a process that does not lead may miss the newest commits. */
   eventual: boolean;
+  /** The access token of the server that leads, if writes go there, and how long a call there may take. */
+  accessToken?: string;
+  timeoutMs?: number;
 }
 
 /** How a replication log is to be kept. */

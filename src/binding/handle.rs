@@ -22,7 +22,9 @@ use crate::engine::Reader;
 use crate::model::{
     self, Entry, Error, FOLLOW_BEAT_MS, Id, Limits, PageMemory, Row, Versionstamp, WatchReply, When,
 };
-use crate::open::{ReplicaTarget, SetClock, Target, close, open_memory, open_unless, set_open_max};
+use crate::open::{
+    LeaderAccess, ReplicaTarget, SetClock, Target, close, open_memory, open_unless, set_open_max,
+};
 use crate::protocol::Command;
 use crate::protocol::frame::{Answer, frame_of, parse_keys, push_lacks};
 use crate::protocol::numbers::mark::EVENTUAL_CALL;
@@ -79,6 +81,10 @@ pub struct NativeBucket {
     pub lead: String,
     /// Whether reads of a process that does not lead may miss the newest commits.
     pub eventual: bool,
+    /// The access token of the server that leads, if writes go there.
+    pub access_token: Option<String>,
+    /// Longest time of a call of that server, with all its retries.
+    pub timeout_ms: Option<f64>,
 }
 
 /// A remote database.
@@ -199,6 +205,10 @@ impl Handle {
                 eventual: bucket.eventual,
                 advertise: None,
                 encoding,
+                leader: bucket.access_token.map(|token| LeaderAccess {
+                    token,
+                    timeout: Duration::from_millis(bucket.timeout_ms.unwrap_or(0.) as u64),
+                }),
             },
             (None, None, ":memory:") => Target::Memory,
             (None, None, path) => {

@@ -33,10 +33,10 @@ pub(crate) fn connect(served: &Served, token: &str) -> Arc<Client> {
         retries: true,
         replica: None,
     };
-    match open(&target).expect("a client") {
-        Database::Remote(client) => client,
-        Database::Store(_) | Database::Replica(_) => panic!("a URL gives a remote database"),
-    }
+    let Database::Remote(client) = open(&target).expect("a client") else {
+        panic!("a URL gives a remote database")
+    };
+    client
 }
 
 pub(crate) fn call(client: &Client, command: Command, frame: &[u8]) -> Result<Vec<u8>> {

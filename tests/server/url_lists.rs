@@ -20,9 +20,9 @@ fn connect(urls: &[String]) -> Result<Arc<Client>> {
         retries: true,
         replica: None,
     };
-    open(&target).map(|opened| match opened {
-        Database::Remote(client) => client,
-        Database::Store(_) | Database::Replica(_) => panic!("URLs give a remote database"),
+    open(&target).map(|opened| {
+        let Database::Remote(client) = opened else { panic!("URLs give a remote database") };
+        client
     })
 }
 

@@ -36,6 +36,7 @@ use openkv_store::{Store, on_file_thread};
 
 pub use self::clusters::{cluster, of_cluster};
 pub use self::env::{SetClock, system};
+pub use self::replicas::LeaderAccess;
 
 /// The database to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub enum Target {
         advertise: Option<String>,
         /// The encoding of values that the caller names; only `Cbor` is possible.
         encoding: Option<Encoding>,
+        /// The access to the server that leads it, if writes go there.
+        leader: Option<LeaderAccess>,
     },
     /// A remote database, served by KV Connect.
     Url {
@@ -280,12 +283,12 @@ pub fn open_unless(target: &Target, cancel: Cancel) -> Result<Database> {
             })?;
             Ok(Database::Replica(Arc::new(Replica { copy, primary: Database::Store(store) })))
         }
-        Target::Bucket { url, cache, lead, eventual, advertise, encoding } => {
+        Target::Bucket { url, cache, lead, eventual, advertise, encoding, leader } => {
             if *encoding == Some(Encoding::V8) {
                 Capabilities::BUCKET.require(Capability::V8Values)?;
             }
-            let cache = cache.clone();
-            open_bucket(url, cache, lead, *eventual, advertise.as_deref()).map(Database::Store)
+            let how = (cache.clone(), lead.as_str(), *eventual, advertise.as_deref());
+            open_bucket(url, how, leader.as_ref(), cancel)
         }
         Target::Url { urls, access_token, timeout, retries, replica } => {
             let remote = Remote { urls, access_token, timeout: *timeout };
@@ -395,13 +398,7 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
 }
 
 #[cfg(not(feature = "archive"))]
-fn open_bucket(
-    _: &str,
-    _: Option<PathBuf>,
-    _: &str,
-    _: bool,
-    _: Option<&str>,
-) -> Result<Arc<Store>> {
+fn open_bucket<T>(_: &str, _: T, _: Option<&LeaderAccess>, _: Cancel) -> Result<Database> {
     Err(without_archive())
 }
 
@@ -480,6 +477,13 @@ pub fn close(database: Database, closed: impl FnOnce() + Send + 'static) {
         Database::Store(store) => store,
         Database::Remote(client) => return client.acknowledged(Box::new(closed)),
         Database::Replica(replica) => return close_replica(replica, closed),
+        Database::Led(led) => {
+            let (store, leader) = (led.store.clone(), led.leader.clone());
+            drop(led);
+            let closed: Box<dyn FnOnce() + Send> =
+                Box::new(move || leader.acknowledged(Box::new(closed)));
+            return close(Database::Store(store), closed);
+        }
     };
     let mut closed: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(closed));
     // A concurrent opening finds either the store or its closing.

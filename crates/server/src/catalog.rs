@@ -355,6 +355,16 @@ impl Catalog {
         }
     }
 
+    /// The database with a name. Those of several servers have their UUIDs as names too, which programs read that open
+    /// them at their place.
+    pub(super) fn named(&self, name: &str) -> Option<Arc<Database>> {
+        let by_id = || match &self.keeper {
+            Keeper::Cluster(_) => self.by_id(Uuid::try_parse(name).ok()?),
+            Keeper::Options | Keeper::Folder(_) | Keeper::Primary(_) => None,
+        };
+        self.by_name(name).or_else(by_id)
+    }
+
     pub(super) fn by_id(&self, id: Uuid) -> Option<Arc<Database>> {
         self.databases.read().values().find(|database| database.id == id).cloned()
     }

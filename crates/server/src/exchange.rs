@@ -23,7 +23,7 @@ pub(super) async fn authorize(
     name: &str,
     head: &Parts,
 ) -> Result<(Arc<Database>, super::auth::Rights, [u8; 8]), Refusal> {
-    let database = serving.catalog.by_name(name);
+    let database = serving.catalog.named(name);
     if let Some(open) = &database
         && let Some((rights, issued_for)) = open.open_rights()
     {
@@ -31,7 +31,7 @@ pub(super) async fn authorize(
     }
     let hash = TokenHash::of(bearer(&head.headers)?);
     let find = || {
-        let database = serving.catalog.by_name(name)?;
+        let database = serving.catalog.named(name)?;
         let (rights, issued_for) = database.token(&hash)?;
         Some((database, rights, issued_for))
     };

@@ -1,6 +1,7 @@
-//! A database of a handle: a store of this process, the client of a server, or a replica with its primary.
+//! A database of a handle: a store of this process, the client of a server, a replica with its primary, or a store that
+//! reads with the client of its leader.
 //!
-//! Duty: one method for each request of a handle, and the choice among the three.
+//! Duty: one method for each request of a handle, and the choice among the four.
 //! Invariant: reads inside a turn go through the store's own lane, so they pay nothing for the choice.
 //! Never: a decision about a read, a write or a message.
 
@@ -33,6 +34,15 @@ pub enum Database {
     Remote(Arc<remote::Client>),
     /// Behind a URL or on a PostgreSQL server, with a local copy.
     Replica(Arc<Replica>),
+    /// In an object store, where a server leads it.
+    Led(Arc<Led>),
+}
+
+/// A store that follows a database in an object store, and the server that leads it. The store reads: its strong reads see
+/// every commit that was answered before. Everything that writes goes to the server.
+pub struct Led {
+    pub(crate) store: Arc<Store>,
+    pub(crate) leader: Arc<remote::Client>,
 }
 
 /// Calls the method of this name of the store or of the client.
@@ -42,6 +52,7 @@ macro_rules! either {
             Self::Store(store) => store.$method($($argument),*),
             Self::Remote(client) => client.$method($($argument),*),
             Self::Replica(replica) => replica.primary.$method($($argument),*),
+            Self::Led(led) => led.leader.$method($($argument),*),
         }
     };
 }
@@ -56,6 +67,7 @@ macro_rules! by_part {
                 Part::Local(id) => replica.copy.store().$method(id $(, $argument)*),
                 Part::Server(id) => replica.primary.$method(id $(, $argument)*),
             },
+            Self::Led(led) => led.store.$method($id $(, $argument)*),
         }
     };
 }
@@ -67,6 +79,7 @@ impl Database {
             Self::Store(store) => store.capabilities(),
             Self::Remote(_) => Capabilities::REMOTE,
             Self::Replica(_) => Replica::capabilities(),
+            Self::Led(led) => led.store.capabilities(),
         }
     }
 
@@ -78,6 +91,7 @@ impl Database {
                 store.lane()
             }
             Self::Replica(replica) => replica.copy.store().lane(),
+            Self::Led(led) => Self::Store(led.store.clone()).lane(),
             Self::Store(_) | Self::Remote(_) => Box::new(NoSyncReads),
         }
     }
@@ -86,7 +100,7 @@ impl Database {
     pub fn gate(&self, options: &HandleOptions) -> Option<Gate> {
         match self {
             Self::Replica(replica) => Some(replica.gate(&options.seen)),
-            Self::Store(_) | Self::Remote(_) => None,
+            Self::Store(_) | Self::Remote(_) | Self::Led(_) => None,
         }
     }
 
@@ -96,6 +110,7 @@ impl Database {
             Self::Store(store) => store.add_lane(lane),
             Self::Remote(_) => {}
             Self::Replica(replica) => replica.copy.store().add_lane(lane),
+            Self::Led(led) => led.store.add_lane(lane),
         }
     }
 
@@ -114,6 +129,7 @@ impl Database {
             // Its lane answers no read.
             Self::Remote(_) => Arc::default(),
             Self::Replica(replica) => replica.copy.store().metrics().clone(),
+            Self::Led(led) => led.store.metrics().clone(),
         }
     }
 
@@ -123,6 +139,7 @@ impl Database {
             Self::Store(_) => {}
             Self::Remote(client) => client.trace(headers),
             Self::Replica(replica) => replica.primary.trace(headers),
+            Self::Led(led) => led.leader.trace(headers),
         }
     }
 
@@ -138,6 +155,7 @@ impl Database {
                  Call it where the database is opened as a file or on PostgreSQL"
             ))),
             Self::Replica(replica) => replica.primary.store(what),
+            Self::Led(led) => Ok(&led.store),
         }
     }
 
@@ -145,7 +163,7 @@ impl Database {
     pub fn downgrade(&self) -> WeakDatabase {
         match self {
             Self::Store(store) => WeakDatabase(Arc::downgrade(store)),
-            Self::Remote(_) => WeakDatabase::default(),
+            Self::Remote(_) | Self::Led(_) => WeakDatabase::default(),
             Self::Replica(replica) => replica.primary.downgrade(),
         }
     }
@@ -157,6 +175,7 @@ impl Database {
             Self::Store(store) => store.watch(keys, raw, None),
             Self::Remote(client) => client.watch(keys, raw),
             Self::Replica(replica) => replica.watch(keys, raw),
+            Self::Led(led) => led.store.watch(keys, raw, None),
         }
     }
 
@@ -167,6 +186,7 @@ impl Database {
             Self::Store(store) => store.watch_next(id, reply),
             Self::Remote(client) => client.watch_next(id, reply),
             Self::Replica(replica) => replica.watch_next(id, options, reply),
+            Self::Led(led) => led.store.watch_next(id, reply),
         }
     }
 
@@ -190,6 +210,7 @@ impl Database {
             }
             Self::Remote(client) => client.feed(range, since),
             Self::Replica(replica) => replica.feed(range, since, options),
+            Self::Led(led) => Self::Store(led.store.clone()).feed(range, since, options),
         }
     }
 
@@ -199,6 +220,7 @@ impl Database {
             Self::Store(store) => store.feed_next(id, reply),
             Self::Remote(client) => client.feed_next(id, reply),
             Self::Replica(replica) => replica.feed_next(id, options, reply),
+            Self::Led(led) => led.store.feed_next(id, reply),
         }
     }
 
@@ -224,6 +246,7 @@ impl Database {
             }
             Self::Remote(client) => Ok(client.listen(options, credits, deliver, end)),
             Self::Replica(replica) => replica.primary.listen(options, credits, deliver, end),
+            Self::Led(led) => Ok(led.leader.listen(options, credits, deliver, end)),
         }
     }
 
@@ -287,6 +310,10 @@ impl Database {
                 false
             }
             Self::Replica(replica) => replica.primary.end_consumers(listeners, receivers),
+            Self::Led(led) => {
+                led.leader.close_consumers();
+                false
+            }
         }
     }
 }

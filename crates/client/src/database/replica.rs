@@ -92,7 +92,7 @@ impl Replica {
     pub fn client(&self) -> Option<&Arc<Client>> {
         match &self.primary {
             Database::Remote(client) => Some(client),
-            Database::Store(_) | Database::Replica(_) => None,
+            Database::Store(_) | Database::Replica(_) | Database::Led(_) => None,
         }
     }
 
@@ -218,7 +218,9 @@ impl Replica {
                 let ranges = requests.into_iter().map(|request| request.range).collect();
                 read_store(store, ranges, options, then);
             }
-            Database::Replica(_) => then(Err(Error::internal("a replica of a replica"))),
+            Database::Replica(_) | Database::Led(_) => {
+                then(Err(Error::internal("a replica of a database that has a copy")));
+            }
         }
     }
 
@@ -226,7 +228,7 @@ impl Replica {
     fn patience(&self, options: &HandleOptions) -> Duration {
         match &self.primary {
             Database::Remote(client) => client.timeout(),
-            Database::Store(_) | Database::Replica(_) => options.busy,
+            Database::Store(_) | Database::Replica(_) | Database::Led(_) => options.busy,
         }
     }
 

@@ -19,7 +19,7 @@ use openkv_store::{Closing, Store};
 use openkv_wire::protocol::frame::{
     Answer, parse_ranges, parse_requests, parse_writes, parse_writes_apart, push_failed,
 };
-use openkv_wire::protocol::{Command, CommandFlag};
+use openkv_wire::protocol::{Access, Command, CommandFlag};
 
 /// The options of a handle for all of its requests.
 #[derive(Clone)]
@@ -67,6 +67,7 @@ impl Database {
             },
             Self::Remote(client) => read_remote(client, frame, count, reply),
             Self::Replica(replica) => replica.read(frame, count, options, reply),
+            Self::Led(led) => Self::Store(led.store.clone()).read(frame, count, options, reply),
         }
     }
 
@@ -85,6 +86,9 @@ impl Database {
             Self::Replica(replica) => {
                 let reply = replica.noting(&options.seen, reply);
                 return replica.primary.write(frame, count, options, reply);
+            }
+            Self::Led(led) => {
+                return Self::Remote(led.leader.clone()).write(frame, count, options, reply);
             }
         };
         reply(vec![Decision::Rejected(Error::internal(malformed.to_string())); count]);
@@ -139,6 +143,14 @@ impl Database {
                 if let Some(reply) = replica.call(request, frame, options, cancel.clone(), reply) {
                     replica.primary.call(request, frame, options, cancel, reply);
                 }
+            }
+            Self::Led(led) => {
+                let writes = command.access() == Access::Write || command == Command::Acknowledged;
+                let database = match writes {
+                    true => Self::Remote(led.leader.clone()),
+                    false => Self::Store(led.store.clone()),
+                };
+                database.call((command, eventual), frame, options, cancel, reply);
             }
         }
     }

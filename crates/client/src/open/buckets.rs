@@ -5,9 +5,14 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{PageMemory, STORES, StoreIdentity, opened, start, start_once, wait_closed_where};
+use super::{
+    LeaderAccess, PageMemory, STORES, StoreIdentity, opened, start, start_once, system,
+    wait_closed_where,
+};
+use crate::database::{Database, Led};
+use crate::remote::{Cancel, Client, Opening, Servers};
 use openkv_core::model::{Encoding, Result};
-use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode, identity};
+use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode, access_url, identity};
 use openkv_store::Store;
 
 /// The databases in object stores that are being opened: a second opening waits for the first, and joins it.
@@ -16,17 +21,30 @@ static OPENING: Mutex<Vec<StoreIdentity>> = Mutex::new(Vec::new());
 /// Notified whenever one of [`OPENING`] is open, or has failed.
 static OPENED: Condvar = Condvar::new();
 
-/// Opens a database in an object store, or joins the store that this process already has on it.
+/// Opens a database in an object store; with the access to the server that leads it, for writes there. A store that this
+/// process already has on it is joined.
 ///
 /// # Errors
 /// As [`BucketEngine::open`]; `Invalid` for a wrong URL.
 pub(super) fn open_bucket(
     url: &str,
-    cache: Option<PathBuf>,
-    lead: &str,
-    eventual: bool,
-    advertise: Option<&str>,
-) -> Result<Arc<Store>> {
+    how: How<'_>,
+    leader: Option<&LeaderAccess>,
+    cancel: Cancel,
+) -> Result<Database> {
+    let store = joined_or_opened(url, how)?;
+    let Some(LeaderAccess { token, timeout }) = leader else { return Ok(Database::Store(store)) };
+    let url = url.to_owned();
+    // Whichever it is when a call needs one.
+    let servers = Servers::Found(Arc::new(move || access_url(&url)));
+    let leader = Client::open((servers, token), (*timeout, Opening::Later), system(), cancel)?;
+    Ok(Database::Led(Arc::new(Led { store, leader })))
+}
+
+/// The folder of the copy, whether the process leads, whether its reads may miss commits, and its URL as a server.
+type How<'a> = (Option<PathBuf>, &'a str, bool, Option<&'a str>);
+
+fn joined_or_opened(url: &str, (cache, lead, eventual, advertise): How<'_>) -> Result<Arc<Store>> {
     let lead = match lead {
         "never" => LeadMode::Never,
         "wait" => LeadMode::Wait,

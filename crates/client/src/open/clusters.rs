@@ -45,6 +45,7 @@ pub fn of_cluster(
             eventual: false,
             advertise: Some(advertise.to_owned()),
             encoding: None,
+            leader: None,
         });
     }
     Ok(Target::Postgres {

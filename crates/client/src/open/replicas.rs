@@ -9,12 +9,21 @@ use parking_lot::Mutex;
 
 use super::{ReplicaTarget, cannot, system, wait_closed_at};
 use crate::database::{Database, Replica};
-use crate::remote::{Cancel, Client, Opening};
+use crate::remote::{Cancel, Client, Opening, Servers};
 use crate::replica::{LocalCopy, nothing_copied, require_log};
 use openkv_core::model::{Error, Key, Kind, Result};
 use openkv_engines::memory::MemoryEngine;
 use openkv_engines::sqlite::SqliteEngine;
 use openkv_store::Store;
+
+/// The access to the server that leads a database in an object store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderAccess {
+    /// The access token.
+    pub token: String,
+    /// Longest time of a call, with all its retries.
+    pub timeout: Duration,
+}
 
 /// A database behind URLs.
 pub(super) struct Remote<'a> {
@@ -25,7 +34,7 @@ pub(super) struct Remote<'a> {
 
 impl Remote<'_> {
     pub(super) fn client(&self, opening: Opening, cancel: Cancel) -> Result<Arc<Client>> {
-        let at = (self.urls, self.access_token);
+        let at = (Servers::At(self.urls), self.access_token);
         Client::open(at, (self.timeout, opening), system(), cancel)
     }
 }

@@ -15,6 +15,7 @@ use super::backoff;
 use super::endpoint_latency::EndpointLatency;
 pub(super) use super::exchange::Grant;
 use super::exchange::{Exchange, Failure};
+use super::sources::Servers;
 use super::transport::{Patience, Transport};
 use openkv_core::model::{
     Env, Error, METADATA_INTERVAL_MS_MIN, REMOTE_FIRST_CONNECT_MS_MAX, REMOTE_TIMEOUT_MS_DEFAULT,
@@ -110,12 +111,12 @@ impl Credentials {
     pub(super) fn new(
         transport: Arc<Transport>,
         env: Arc<dyn Env>,
-        (urls, access_token): (&[String], &str),
+        (servers, access_token): (Servers<'_>, &str),
         opening: Opening,
     ) -> Result<Self> {
         Ok(Self {
             assumed: opening == Opening::Later,
-            exchange: Exchange::new(transport, env.clone(), urls, access_token)?,
+            exchange: Exchange::new(transport, env.clone(), servers, access_token)?,
             env,
             current: Mutex::default(),
             exchanging: tokio::sync::Mutex::default(),

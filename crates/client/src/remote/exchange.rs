@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::address::{self, shown};
 use super::clock::DatabaseClock;
-use super::sources::{Sources, next_at};
+use super::sources::{Servers, Sources, next_at};
 use super::transport::{self, Fault, Patience, Transport, collect, refusal, retry_after, time_of};
 use openkv_core::model::{
     Env, Error, Kind, METADATA_BYTES_MAX, METADATA_INTERVAL_MS_MIN, REDIRECTS_MAX, Result,
@@ -106,7 +106,7 @@ impl Exchange {
     pub(super) fn new(
         transport: Arc<Transport>,
         env: Arc<dyn Env>,
-        urls: &[String],
+        servers: Servers<'_>,
         access_token: &str,
     ) -> Result<Self> {
         let invalid = || {
@@ -116,18 +116,18 @@ impl Exchange {
             "" => None,
             token => Some(bearer(token).ok_or_else(invalid)?),
         };
-        Ok(Self { transport, env, sources: Sources::new(urls)?, authorization })
+        Ok(Self { transport, env, sources: Sources::new(servers)?, authorization })
     }
 
     /// The URL of the server that answered last, for messages.
     pub(super) fn shown(&self) -> String {
-        self.sources.last().map(shown).unwrap_or_default()
+        self.sources.last().as_ref().map(shown).unwrap_or_default()
     }
 
     /// The URL of the server that answered last, and the header with the access token, if there is one.
     pub(super) fn access(&self) -> Result<(Url, Option<HeaderValue>)> {
         let url = self.sources.last().ok_or_else(|| Error::internal("a database without a URL"))?;
-        Ok((url.clone(), self.authorization.clone()))
+        Ok((url, self.authorization.clone()))
     }
 
     /// The error for metadata without a strong endpoint.
@@ -156,6 +156,12 @@ impl Exchange {
     /// final: the client asks no other URL.
     pub(super) async fn once(&self, number: u64, patience: Patience) -> Result<Grant, Failure> {
         let deadline = patience.answered;
+        let looked = tokio::time::timeout_at(deadline, self.sources.look()).await;
+        let late = |_| Error::unavailable("the search for the server took too long");
+        looked.map_err(late).flatten().map_err(|error| match error.kind() {
+            Kind::Unavailable => Failure::Passing(error.message().to_owned(), Duration::ZERO),
+            _ => Failure::Final(error),
+        })?;
         let round = self.sources.round(Instant::now());
         if let [(at, url, _)] = round.as_slice() {
             return self.ask(number, (*at, url), patience).await;
@@ -165,12 +171,12 @@ impl Exchange {
         for (at, url, rest) in round {
             let now = Instant::now();
             let (why, wait) = if rest > Duration::ZERO {
-                (format!("{}: its Retry-After is not over", shown(url)), rest)
+                (format!("{}: its Retry-After is not over", shown(&url)), rest)
             } else if now >= deadline {
-                (format!("{}: no time was left to ask it", shown(url)), rest)
+                (format!("{}: no time was left to ask it", shown(&url)), rest)
             } else {
                 let answered = next_at(now, deadline, left);
-                match self.ask(number, (at, url), Patience { answered, ..patience }).await {
+                match self.ask(number, (at, &url), Patience { answered, ..patience }).await {
                     Err(Failure::Passing(why, wait)) => {
                         self.sources.rest(at, Instant::now() + wait);
                         (why, wait)

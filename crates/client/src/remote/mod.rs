@@ -62,6 +62,7 @@ pub use self::executor::SeenNote;
 pub use self::follow::{Following, LogFollower};
 pub use self::read::Page;
 pub use self::runtime::Tasks;
+pub use self::sources::Servers;
 pub use self::write::Framed;
 use openkv_core::model::{
     Backup, ConsumeOptions, Decision, Deliver, Env, Error, FeedReply, Id, Key, KeyRange, Kind,
@@ -95,7 +96,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Exchanges metadata with the server at one of the URLs, as `opening` says. `cancel` ends that
+    /// Exchanges metadata with one of the servers, as `opening` says. `cancel` ends that
     /// and all later work with `Closed`, or with `OutcomeUnknown` for a write that the server may
     /// have executed. From then on every call is refused.
     ///
@@ -104,7 +105,7 @@ impl Client {
     /// rejects the token, `Unavailable` if it does not answer, `Corrupt` if it is no KV Connect
     /// server, `Unsupported` if it speaks another version.
     pub fn open(
-        (urls, access_token): (&[String], &str),
+        (servers, access_token): (Servers<'_>, &str),
         (timeout, opening): (Duration, Opening),
         env: Arc<dyn Env>,
         cancel: Cancel,
@@ -116,7 +117,7 @@ impl Client {
         let credentials = credentials::Credentials::new(
             transport.clone(),
             env.clone(),
-            (urls, access_token),
+            (servers, access_token),
             opening,
         )?;
         let executor =

@@ -297,6 +297,7 @@ mod tests {
     use super::*;
     use crate::remote::cancel::Cancel;
     use crate::remote::credentials::Opening;
+    use crate::remote::sources::Servers;
     use crate::remote::transport::Transport;
 
     struct Nobody {
@@ -343,9 +344,13 @@ mod tests {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let transport = Arc::new(Transport::new().unwrap());
         let (env, urls) = (Arc::new(Still), ["http://127.0.0.1:9/".to_owned()]);
-        let credentials =
-            Credentials::new(transport.clone(), env.clone(), (&urls, "token"), Opening::Once)
-                .unwrap();
+        let credentials = Credentials::new(
+            transport.clone(),
+            env.clone(),
+            (Servers::At(&urls), "token"),
+            Opening::Once,
+        )
+        .unwrap();
         let patience = Duration::from_secs(60);
         let cancel = Cancel::default();
         let executor =

@@ -60,6 +60,15 @@ pub fn served(text: &str, database: &str) -> Result<String> {
     Ok(url.into())
 }
 
+/// The name of a database of servers at their path.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn name_of(text: &str) -> Result<String> {
+    let url = parse(text)?;
+    Ok(url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned())
+}
+
 /// The lease of the databases of servers, in ms.
 ///
 /// # Errors

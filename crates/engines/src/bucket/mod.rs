@@ -47,6 +47,7 @@ pub use lead::LeadMode;
 use location::{Location, Timing};
 pub use location::{identity, served};
 use objects::Objects;
+use objects::{LEASE, lease_at};
 use parking_lot::Mutex;
 use publisher::LogPublisher;
 pub use reader::BucketReader;
@@ -212,6 +213,21 @@ impl Engine for BucketEngine {
     fn watch_external(&self, tell: TellExternal) -> Result<Option<ExternalWatch>> {
         Ok(Some(self.lead.listen(tell)))
     }
+}
+
+/// The URL at which the server that leads a database of servers, or has led it last, gives access to it.
+///
+/// # Errors
+/// `Unavailable` if no server has led it; errors of the store.
+pub fn access_url(url: &str) -> Result<String> {
+    let Location { target, .. } = location::open(url, false)?;
+    let server = lease_at(&target, LEASE)?.and_then(|found| found.lease.url);
+    let server = server.ok_or_else(|| {
+        Error::unavailable(
+            "no server has led the database: write to one of the servers of this place first",
+        )
+    })?;
+    Ok(format!("{server}/{}", location::name_of(url)?))
 }
 
 /// 32 random hexadecimal digits.

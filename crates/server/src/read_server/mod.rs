@@ -369,7 +369,9 @@ impl Primary {
 fn opened(target: &Target) -> Result<Arc<database::Replica>> {
     match open(target)? {
         database::Database::Replica(replica) => Ok(replica),
-        database::Database::Store(_) | database::Database::Remote(_) => {
+        database::Database::Store(_)
+        | database::Database::Remote(_)
+        | database::Database::Led(_) => {
             Err(Error::internal("the target of a read server has no replica"))
         }
     }
