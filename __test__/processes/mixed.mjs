@@ -1,9 +1,12 @@
 #!/usr/bin/env node
-// Several processes do everything at once to one file: no error reaches a caller, all sums are
-// exact, every watch ends on the last value, every message is handled once, and the file is whole
+// Several processes do everything at once to the same files: no error reaches a caller, all sums are
+// exact, every watch ends on the last value, every message is handled once, and the files are whole
 // afterwards.
 //
-//   node mixed.mjs [--seconds 10] [--processes 8] [--seed text] [--loads sum,list,...]
+//   node mixed.mjs [--seconds 10] [--processes 8] [--seed text] [--loads sum,list,...] [--files 1] [--max-open 4]
+//
+// Of several files each process keeps some open. Half of the processes watch a file and listen to its queue; the
+// others park it.
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -35,31 +38,38 @@ const { values } = parseArgs({
     processes: { type: "string", default: "8" },
     seed: { type: "string", default: String(Date.now()) },
     loads: { type: "string" },
+    files: { type: "string", default: "1" },
+    "max-open": { type: "string", default: "4" },
   },
 });
 const directory = newFolder("mixed");
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
-const path = join(directory, "kv.sqlite3");
-console.log(`${values.processes} processes, ${values.seconds} s, seed ${values.seed}`);
+const count = Number(values.files);
+const paths = Array.from({ length: count }, (_, n) => join(directory, `kv${n}.sqlite3`));
+const options = count > 1 ? { maxOpen: Number(values["max-open"]) } : undefined;
+console.log(
+  `${count} files, ${values.processes} processes, ${values.seconds} s, seed ${values.seed}`,
+);
 
 const faults = [];
 const probe = openProbe();
-const kv = await openKv(path);
-await prepare(kv);
+const handles = await Promise.all(paths.map((path) => openKv(path, options)));
+for (const kv of handles) await prepare(kv);
 const workers = Array.from({ length: Number(values.processes) }, (_, id) => startWorker(id));
 try {
   await run();
 } catch (error) {
   faults.push(error.stack);
 }
-for (const what of await probe.damage(path)) faults.push(`damaged: ${what}`);
+for (const path of paths)
+  for (const what of await probe.damage(path)) faults.push(`damaged: ${what}`);
 probe.close();
 if (faults.length > 0) {
   for (const what of faults) console.error(`- ${what}`);
   process.exit(1);
 }
 console.log(
-  "no error, sums exact, watches at the last value, every message handled once, file whole",
+  "no error, sums exact, watches at the last value, every message handled once, files whole",
 );
 
 async function run() {
@@ -68,10 +78,11 @@ async function run() {
 
   workers.forEach(({ child }) => child.say("stop"));
   const reports = await all("stop", (worker) => worker.stopped);
-  for (const keys of WATCHES) await setTogether(kv, keys, FINAL);
+  for (const kv of handles) for (const keys of WATCHES) await setTogether(kv, keys, FINAL);
   await all("see the last value of all watches", (worker) => worker.watched);
-  const done = addUp(reports);
-  await guard(allHandled(done.enqueued), HANG_MS, "all messages are handled");
+  const done = handles.map((_, n) => addUp(reports.map((report) => report[n])));
+  const handled = handles.map((kv, n) => allHandled(kv, done[n].enqueued));
+  await guard(Promise.all(handled), HANG_MS, "all messages are handled");
 
   workers.forEach(({ child }) => child.say("close"));
   await all("close", (worker) => worker.closed);
@@ -81,10 +92,12 @@ async function run() {
       faults.push(`process ${id} ended with code ${code}, signal ${signal}`);
     if (child.stderr !== "") faults.push(`process ${id} said on stderr: ${child.stderr}`);
   }
-  await compare(done);
-  await kv.close();
+  for (const [n, kv] of handles.entries()) {
+    await compare(kv, done[n]);
+    await kv.close();
+  }
   console.log(
-    Object.entries(done)
+    Object.entries(addUp(done))
       .map(([name, count]) => `${String(count).padStart(9)} ${name}`)
       .join("\n"),
   );
@@ -107,7 +120,7 @@ function startWorker(id) {
   };
   worker.child = startChild(
     WORKER,
-    { path, id, seed: values.seed, loads: values.loads?.split(",") },
+    { paths, options, id, seed: values.seed, loads: values.loads?.split(",") },
     { onLine },
   );
   return worker;
@@ -136,7 +149,7 @@ function addUp(reports) {
   return total;
 }
 
-async function allHandled(enqueued) {
+async function allHandled(kv, enqueued) {
   for (;;) {
     let handled = 0;
     for await (const _ of kv.list({ prefix: ["done"] }, { batchSize: 500 })) handled++;
@@ -146,7 +159,7 @@ async function allHandled(enqueued) {
   }
 }
 
-async function compare(done) {
+async function compare(kv, done) {
   for (const [at, key] of COUNTERS.entries()) {
     const { value } = await kv.get(key);
     const expected = BigInt(done[`added ${at}`] ?? 0);

@@ -4,11 +4,11 @@
 const HANDLING_MS_MAX = 5;
 const DELAY_MS_MAX = 50;
 
-/** Starts both; `stopEnqueuing` resolves when the last enqueue has answered. */
-export function queue(worker, random) {
+/** Starts both, or enqueues only; `stopEnqueuing` resolves when the last enqueue has answered. */
+export function queue(worker, random, listens) {
   const { kv, id } = worker;
 
-  const listening = kv.listenQueue(async (message) => {
+  const handle = async (message) => {
     try {
       await new Promise((resolve) => setTimeout(resolve, random.between(0, HANDLING_MS_MAX)));
       const key = ["done", message.from, message.n];
@@ -18,7 +18,8 @@ export function queue(worker, random) {
     } catch (error) {
       worker.fault(`a handler failed: ${error?.stack ?? error}`);
     }
-  });
+  };
+  const listening = listens ? kv.listenQueue(handle) : undefined;
 
   async function enqueue() {
     for (let n = 0; !worker.stopped; n++) {

@@ -1,4 +1,4 @@
-// One of several processes that do everything at once to one file, until told to stop. Each load is
+// One of several processes that do everything at once to the same files, until told to stop. Each load of a file is
 // a sequential loop that checks what it reads; what it did is added up in the parent.
 
 import { args, listen, tell } from "../child.mjs";
@@ -8,52 +8,67 @@ import { loads } from "./loads.mjs";
 import { WATCHES, isFinal } from "./state.mjs";
 import { queue } from "./queue.mjs";
 
-const { path, id, seed } = args;
+const { paths, options, id, seed } = args;
 
 const reads = new Set(["audit", "list"]);
 
 /** Errors told in full; more of the same would only flood the pipe. */
 const FAULTS_MAX = 10;
 
-const kv = await openKv(path);
-/** What the loads did, by name; added up over all processes. */
-const done = {};
 let faults = 0;
-const worker = {
-  kv,
-  id,
-  stopped: false,
-  count(name, by = 1) {
-    done[name] = (done[name] ?? 0) + by;
-  },
-  fault(what) {
-    if (faults++ < FAULTS_MAX) tell(`FAULT ${id}: ${what}`);
-  },
-};
-
-const running = (args.loads ?? Object.keys(loads)).map((name) => repeat(name, loads[name]));
-const watching = WATCHES.map((keys) => watch(keys));
-const { listening, stopEnqueuing } = queue(worker, new Random(seed, id, "queue"));
+const workers = await Promise.all(paths.map(start));
+/** What is of the queues; a process that does not listen to one still sends to it. */
+const queues = workers.map((worker) =>
+  queue(worker, new Random(seed, id, "queue", worker.file), isFollowed(worker)),
+);
+const names = args.loads ?? Object.keys(loads);
+const running = workers.flatMap((worker) => names.map((name) => repeat(worker, name)));
+const watching = workers
+  .filter(isFollowed)
+  .flatMap((worker) => WATCHES.map((keys) => watch(worker, keys)));
 
 listen(async (word) => {
   if (word === "stop") {
-    worker.stopped = true;
-    await Promise.all([...running, stopEnqueuing()]);
-    tell(`STOPPED ${JSON.stringify(done)}`);
+    for (const worker of workers) worker.stopped = true;
+    await Promise.all([...running, ...queues.map(({ stopEnqueuing }) => stopEnqueuing())]);
+    tell(`STOPPED ${JSON.stringify(workers.map(({ done }) => done))}`);
     await Promise.all(watching);
     tell("WATCHED");
   }
   if (word === "close") {
-    await kv.close();
-    await listening.catch((error) => worker.fault(`listenQueue was rejected: ${error}`));
-    tell(`CLOSED ${JSON.stringify({ handled: done.handled ?? 0 })}`);
+    await Promise.all(workers.map(({ kv }) => kv.close()));
+    for (const { listening } of queues)
+      await listening?.catch((error) => fault(`listenQueue was rejected: ${error}`));
+    tell("CLOSED");
     // Nothing may keep this process alive now: its end is part of the test.
   }
 });
 tell("READY");
 
-async function repeat(name, load) {
-  const random = new Random(seed, id, name);
+/** The work on one file. */
+async function start(path, file) {
+  const kv = await openKv(path, options);
+  /** What the loads did, by name; added up over all processes. */
+  const done = {};
+  const count = (name, by = 1) => {
+    done[name] = (done[name] ?? 0) + by;
+  };
+  return { kv, id, file, done, stopped: false, count, fault };
+}
+
+function fault(what) {
+  if (faults++ < FAULTS_MAX) tell(`FAULT ${id}: ${what}`);
+}
+
+/** Whether this process watches a file and listens to its queue: of several files half of the processes. */
+function isFollowed({ file }) {
+  return paths.length === 1 || (file + id) % 2 === 0;
+}
+
+async function repeat(worker, name) {
+  const load = loads[name];
+  const random = new Random(seed, id, name, worker.file);
+  const { done } = worker;
   const state = {};
   while (!worker.stopped) {
     const started = performance.now();
@@ -61,7 +76,7 @@ async function repeat(name, load) {
       await load(worker, random, state);
       worker.count(name);
     } catch (error) {
-      worker.fault(`${name}: ${error?.stack ?? error}`);
+      fault(`${name}: ${error?.stack ?? error}`);
     }
     const slowest = `slowest ${name}, ms`;
     done[slowest] = Math.max(done[slowest] ?? 0, Math.round(performance.now() - started));
@@ -75,22 +90,22 @@ async function repeat(name, load) {
 /**
  * Reads a watch until it shows the final values; versionstamps never go back, pairs are never torn.
  */
-async function watch(keys) {
+async function watch({ kv, count }, keys) {
   const newest = keys.map(() => "");
   try {
     for await (const entries of kv.watch(keys)) {
-      worker.count("watch events");
+      count("watch events");
       entries.forEach(({ versionstamp, key }, at) => {
         if (versionstamp < newest[at]) {
-          worker.fault(`a watch of ${key} went back from ${newest[at]} to ${versionstamp}`);
+          fault(`a watch of ${key} went back from ${newest[at]} to ${versionstamp}`);
         }
         newest[at] = versionstamp;
       });
-      if (new Set(newest).size > 1) worker.fault(`a watch saw half a commit: ${newest}`);
+      if (new Set(newest).size > 1) fault(`a watch saw half a commit: ${newest}`);
       if (entries.every(({ value }) => isFinal(value))) return;
     }
-    worker.fault(`a watch of ${JSON.stringify(keys)} ended before the last value`);
+    fault(`a watch of ${JSON.stringify(keys)} ended before the last value`);
   } catch (error) {
-    worker.fault(`a watch failed: ${error?.stack ?? error}`);
+    fault(`a watch failed: ${error?.stack ?? error}`);
   }
 }
