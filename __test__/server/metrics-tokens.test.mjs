@@ -120,13 +120,13 @@ test("the registry keeps them, in a format that earlier versions refuse", async 
   await again.close();
   // A later version's, with rights of which this one has not heard.
   const later = JSON.parse(readFileSync(registry, "utf8"));
-  later.format = 4;
+  later.format = 5;
   later.databases[0].tokens[0].rights = "search";
   const text = JSON.stringify(later);
   writeFileSync(registry, text);
   await assert.rejects(serve({ path, adminToken, listen: "127.0.0.1:0" }), {
     code: "UNSUPPORTED",
-    message: /has format 4; this openkv knows 1 to 3: update openkv/,
+    message: /has format 5; this openkv knows 1 to 4: update openkv/,
   });
   assert.equal(readFileSync(registry, "utf8"), text);
 });

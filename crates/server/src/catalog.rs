@@ -4,7 +4,7 @@
 mod naming;
 mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,13 +19,14 @@ use super::archive_policy::ArchivePolicy;
 use super::auth::{self, AccessToken, Rights, TokenHash};
 use super::clock::now_ms;
 use super::database::{Database, Description};
+use super::downloads::remove_left;
 use super::location::Location;
 use super::membership::Membership;
 use super::memory::ServerMemory;
 use super::options::{Plan, Quotas, ServedPath};
 use super::read_folder::PrimaryFolder;
 use super::read_server::Primary;
-use super::records::{Contents, Record, write_page};
+use super::records::{Change, Contents, Record, write_page};
 use super::registry::Registry;
 use openkv_core::model::{CATALOG_TRIES_MAX, CLOSINGS_AT_ONCE, DATABASES_MAX, Error, Result};
 
@@ -77,10 +78,34 @@ impl Keeper {
     }
 }
 
+/// The databases of a place.
+#[derive(Default)]
+struct Databases {
+    by_name: BTreeMap<String, Arc<Database>>,
+    by_id: HashMap<Uuid, Arc<Database>>,
+}
+
+impl Databases {
+    fn insert(&mut self, database: Arc<Database>) {
+        self.by_id.insert(database.id, database.clone());
+        self.by_name.insert(database.name.clone(), database);
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(removed) = self.by_name.remove(name) {
+            self.by_id.remove(&removed.id);
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Database>> {
+        self.by_name.values().cloned().collect()
+    }
+}
+
 /// The databases of a server.
 pub(super) struct Catalog {
     keeper: Keeper,
-    databases: RwLock<BTreeMap<String, Arc<Database>>>,
+    databases: RwLock<Databases>,
     /// The tokens of the server, which may read its metrics.
     tokens: RwLock<Vec<AccessToken>>,
     memory: ServerMemory,
@@ -152,6 +177,9 @@ impl Catalog {
                     archive: None,
                     memory: memory.share(),
                 });
+                if !readonly && let Some(path) = database.file() {
+                    remove_left(path);
+                }
                 // Opened now, so that an unusable file fails the start and not the first request.
                 database.store()?;
                 return Ok(Self::of_one(database, memory, plan.open));
@@ -168,7 +196,8 @@ impl Catalog {
     }
 
     fn of_one(database: Arc<Database>, memory: ServerMemory, open: bool) -> Self {
-        let databases = RwLock::new([(database.name.clone(), database)].into());
+        let databases = RwLock::<Databases>::default();
+        databases.write().insert(database);
         let (changing, turn) = (Mutex::default(), AtomicUsize::new(0));
         let (keeper, tokens) = (Keeper::Options, RwLock::default());
         Self { keeper, databases, tokens, memory, admin: None, open, changing, turn }
@@ -253,9 +282,8 @@ impl Catalog {
     fn take(&self, contents: Contents) -> Result<(), Refusal> {
         let Contents { databases: records, tokens } = contents;
         *self.tokens.write() = tokens;
-        let mut known: BTreeMap<_, _> =
-            self.all().into_iter().map(|database| (database.id, database)).collect();
-        let mut taken = BTreeMap::new();
+        let mut known = self.databases.read().by_id.clone();
+        let mut taken = Databases::default();
         for Record { name, id, created_ms, tokens, quotas, archive } in records {
             let database = match known.remove(&id) {
                 Some(database) => {
@@ -266,7 +294,6 @@ impl Catalog {
                 }
                 None => {
                     let (location, memory) = (self.keeper.location(id)?, self.memory.share());
-                    let (name, tokens) = (name.clone(), tokens);
                     Database::new(Description {
                         name,
                         id,
@@ -281,7 +308,7 @@ impl Catalog {
                     })
                 }
             };
-            taken.insert(name, database);
+            taken.insert(database);
         }
         *self.databases.write() = taken;
         // Those that are left are gone, also if another database has their name by now.
@@ -307,29 +334,24 @@ impl Catalog {
         }
     }
 
-    /// Keeps the list that `decide` makes of the present one; see [`Catalog::keep_all`].
-    fn keep(
-        &self,
-        mut decide: impl FnMut(&[Arc<Database>]) -> Result<Vec<Record>, Refusal>,
-    ) -> Result<(), Refusal> {
-        self.keep_all(|all, tokens| {
-            Ok(Contents { databases: decide(all)?, tokens: tokens.to_vec() })
-        })
-    }
-
-    /// Keeps what `decide` makes of the present databases and tokens of the server. It is called again if
-    /// another server has changed them meanwhile. The caller holds [`Catalog::changing`].
-    fn keep_all(
-        &self,
-        mut decide: impl FnMut(&[Arc<Database>], &[AccessToken]) -> Result<Contents, Refusal>,
-    ) -> Result<(), Refusal> {
+    /// Keeps the change that `decide` makes, before it is made here. It is called again if another server has changed
+    /// the catalog meanwhile. The caller holds [`Catalog::changing`].
+    fn keep(&self, mut decide: impl FnMut() -> Result<Change, Refusal>) -> Result<(), Refusal> {
         for _ in 0..CATALOG_TRIES_MAX {
             self.refresh_locked()?;
-            let text = write_page(decide(&self.all(), &self.tokens())?)?;
+            let change = decide()?;
+            let whole = || {
+                let databases = self.databases.read().by_name.values().map(record_of).collect();
+                let mut contents = Contents { databases, tokens: self.tokens() };
+                contents.apply([change.clone()]);
+                contents
+            };
             match &self.keeper {
                 Keeper::Options | Keeper::Primary(_) => return Err(Refusal::not_found()),
-                Keeper::Folder(registry) => return Ok(registry.write(&text)?),
-                Keeper::Cluster(members) if members.write_catalog(&text)? => return Ok(()),
+                Keeper::Folder(registry) => return Ok(registry.keep(&change, whole)?),
+                Keeper::Cluster(members) if members.write_catalog(&write_page(whole())?)? => {
+                    return Ok(());
+                }
                 Keeper::Cluster(_) => {}
             }
         }
@@ -350,7 +372,7 @@ impl Catalog {
         match &self.keeper {
             Keeper::Primary(folder) => folder.known(name),
             Keeper::Options | Keeper::Folder(_) | Keeper::Cluster(_) => {
-                self.databases.read().get(name).cloned()
+                self.databases.read().by_name.get(name).cloned()
             }
         }
     }
@@ -366,15 +388,13 @@ impl Catalog {
     }
 
     pub(super) fn by_id(&self, id: Uuid) -> Option<Arc<Database>> {
-        self.databases.read().values().find(|database| database.id == id).cloned()
+        self.databases.read().by_id.get(&id).cloned()
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Database>> {
         match &self.keeper {
             Keeper::Primary(folder) => folder.all(),
-            Keeper::Options | Keeper::Folder(_) | Keeper::Cluster(_) => {
-                self.databases.read().values().cloned().collect()
-            }
+            Keeper::Options | Keeper::Folder(_) | Keeper::Cluster(_) => self.databases.read().all(),
         }
     }
 
@@ -405,18 +425,18 @@ impl Catalog {
         });
         database.allows_quotas(&quotas)?;
         let mut opened = false;
-        let kept = self.keep(|all| {
-            if all.iter().any(|of| of.name == name) {
+        let kept = self.keep(|| {
+            if self.by_name(name).is_some() {
                 let text = format!("There is a database '{name}' already.");
                 return Err(Refusal::new(StatusCode::CONFLICT, text));
             }
-            if all.len() >= DATABASES_MAX {
+            if self.databases.read().by_name.len() >= DATABASES_MAX {
                 let text = format!("Too many databases (max {DATABASES_MAX}).");
                 return Err(Refusal::new(StatusCode::CONFLICT, text));
             }
             opened = true;
             database.store_for_client()?;
-            Ok(all.iter().chain([&database]).map(record_of).collect())
+            Ok(Change::Set(record_of(&database)))
         });
         if let Err(refusal) = kept {
             if opened {
@@ -424,7 +444,7 @@ impl Catalog {
             }
             return Err(refusal);
         }
-        self.databases.write().insert(name.to_owned(), database.clone());
+        self.databases.write().insert(database.clone());
         tracing::info!(database = name, id = %database.id, "database created");
         Ok((database, token))
     }
@@ -439,11 +459,11 @@ impl Catalog {
         let database = {
             let _changing = self.changing.lock();
             let mut dropped = None;
-            self.keep(|all| {
-                let (gone, left) = all.iter().partition::<Vec<_>, _>(|of| of.name == name);
-                let gone = gone.first().ok_or_else(|| no_database(name))?;
-                dropped = Some(Arc::clone(gone));
-                Ok(left.into_iter().map(record_of).collect())
+            self.keep(|| {
+                let gone = self.by_name(name).ok_or_else(|| no_database(name))?;
+                let change = Change::Drop(gone.id);
+                dropped = Some(gone);
+                Ok(change)
             })?;
             self.databases.write().remove(name);
             dropped.ok_or_else(|| no_database(name))?
@@ -469,16 +489,14 @@ impl Catalog {
         }
         let _changing = self.changing.lock();
         let mut changed = None;
-        self.keep(|all| {
-            let database =
-                all.iter().find(|of| of.name == name).ok_or_else(|| no_database(name))?;
-            requester.still(database)?;
-            let mut new = record_of(database);
+        self.keep(|| {
+            let database = self.by_name(name).ok_or_else(|| no_database(name))?;
+            requester.still(&database)?;
+            let mut new = record_of(&database);
             change(&mut new)?;
             database.allows_quotas(&new.quotas)?;
-            changed = Some((database.clone(), new.clone()));
-            let record = |of| if Arc::ptr_eq(of, database) { new.clone() } else { record_of(of) };
-            Ok(all.iter().map(record).collect())
+            changed = Some((database, new.clone()));
+            Ok(Change::Set(new))
         })?;
         if let Some((database, Record { tokens, quotas, archive, .. })) = changed {
             database.set_tokens(tokens);

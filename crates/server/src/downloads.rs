@@ -2,7 +2,7 @@
 //!
 //! Duty: make a copy, and keep it while a download reads it or may go on.
 //! Invariant: a finished copy has no name in the folder, so that the system frees it with the process. A
-//! copy that a crash has left is removed when the database is next opened, or copied.
+//! copy that a crash has left is removed when a server starts, or the database is next copied.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
@@ -108,7 +108,12 @@ fn require_writable_folder(copy: &Path) -> Result<()> {
     }
 }
 
-/// Removes what crashes have left of the copies of a database.
+/// The file name of the database whose copy a file of this name is.
+pub(super) fn database_of(name: &str) -> Option<&str> {
+    name.split_once(END).map(|(database, _)| database)
+}
+
+/// Removes what crashes have left of the copies of a database. Lists its folder.
 pub(super) fn remove_left(database: &Path) {
     let path = path_of(database);
     remove_copies(&path);

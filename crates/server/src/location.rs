@@ -5,7 +5,6 @@ use std::sync::Arc;
 #[cfg(feature = "archive")]
 use std::time::SystemTime;
 
-use super::downloads::remove_left;
 use super::membership::Membership;
 use super::pending::BUSY;
 use super::read_server::Primary;
@@ -41,18 +40,13 @@ impl Location {
     /// The store, which it opens unless it is open.
     pub(super) fn open(&self) -> Result<Arc<Store>> {
         let target = match self {
-            Self::File { path, readonly } => {
-                if !readonly {
-                    remove_left(path);
-                }
-                Target::File {
-                    path: path.clone(),
-                    readonly: *readonly,
-                    busy: BUSY,
-                    encoding: None,
-                    memory: PageMemory::default(),
-                }
-            }
+            Self::File { path, readonly } => Target::File {
+                path: path.clone(),
+                readonly: *readonly,
+                busy: BUSY,
+                encoding: None,
+                memory: PageMemory::default(),
+            },
             Self::Replica { primary, .. } => return primary.store(),
             Self::Shared { members, name } => members.target_of(name)?,
         };

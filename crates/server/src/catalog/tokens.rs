@@ -3,10 +3,10 @@
 use hyper::StatusCode;
 
 use super::naming::make_token;
-use super::{Catalog, Requester, record_of};
+use super::{Catalog, Requester};
 use crate::answer::Refusal;
 use crate::auth::{AccessToken, Rights, TokenHash};
-use crate::records::{Contents, Record};
+use crate::records::{Change, Record};
 use openkv_core::model::ACCESS_TOKENS_MAX;
 
 impl Catalog {
@@ -101,11 +101,10 @@ impl Catalog {
         }
         let _changing = self.changing.lock();
         let mut changed = Vec::new();
-        self.keep_all(|all, tokens| {
-            changed = tokens.to_vec();
+        self.keep(|| {
+            changed = self.tokens();
             change(&mut changed)?;
-            let databases = all.iter().map(record_of).collect();
-            Ok(Contents { databases, tokens: changed.clone() })
+            Ok(Change::Tokens(changed.clone()))
         })?;
         *self.tokens.write() = changed;
         Ok(())

@@ -119,6 +119,9 @@ pub const POSTGRES_EMPTY_STEP_ROWS: i64 = 5_000;
 // Public (a server): databases of a folder
 pub const DATABASES_MAX: usize = 100_000;
 
+/// The registry of a folder up to which each change replaces it; beyond, changes are appended to a file beside it.
+pub const REGISTRY_WHOLE_BYTES_MAX: usize = 256 * 1024;
+
 /// Access tokens of one database.
 // Public (a server): access tokens of a database
 pub const ACCESS_TOKENS_MAX: usize = 1000;
