@@ -331,9 +331,7 @@ impl Keeper {
         let databases = self.catalog.all();
         let mut visits = Vec::new();
         let mut kept = self.kept.lock();
-        kept.retain(|id, kept| {
-            databases.iter().any(|database| database.id == *id) || !kept.leave()
-        });
+        kept.retain(|id, kept| self.catalog.by_id(*id).is_some() || !kept.leave());
         let open = kept.values().filter(|kept| kept.is_visit()).count();
         let mut left = ARCHIVE_VISITS_MAX.saturating_sub(open);
         for database in &databases {
