@@ -1,17 +1,21 @@
 // Many databases in one process: how many files are opened in a second, and what an open one costs while it is idle.
 //
-//   node bench/many.mjs [--files 300] [--rounds 3] [--pooled 10000]
+//   node bench/many.mjs [--files 300] [--rounds 3] [--pooled 10000] [--served 99900]
 //
 // With --pooled also calls on so many files of openkv of which 100 are open: each operation, a set and then a get, is on one of
 // 100 active files, by a Zipf law, and after every 200 operations another file takes the place of an active one. They are compared
 // with the same operations on 100 files. A parked file is one that was not used for long.
+//
+// With --served also a server on a folder of so many databases: its start, the first request, the list of all, and what it costs to
+// create and drop one. The registry is as the server writes it. The files are links of a few, but for those that are used.
 //
 // Each store has a process of its own for each round. A new file gets one set and one get. Threads, descriptors and memory are
 // those of the process with all files open and no work for five seconds, less those of a process with one file.
 // Linux only: it reads /proc.
 
 import { spawnSync } from "node:child_process";
-import { readFileSync, readdirSync, rmSync } from "node:fs";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { copyFileSync, linkSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -25,6 +29,8 @@ const EXISTING_MIN = 3000;
 const BOUNDS = { threads: 0, descriptors: 4, kib: 120 };
 const POOLED = { open: 100, operations: 5000, exchanged: 200, parked: 300 };
 const POOLED_P99_MAX = 2;
+const SERVED = { changes: 20, linksMax: 10_000, startMsMax: 1000 };
+const ADMIN = "admin-token-of-the-measured-server";
 
 const { values: options } = parseArgs({
   options: {
@@ -33,6 +39,7 @@ const { values: options } = parseArgs({
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     child: { type: "string" },
     pooled: { type: "string", default: "0" },
+    served: { type: "string", default: "0" },
   },
 });
 const files = Number(options.files);
@@ -171,11 +178,87 @@ async function pooledChild(folder) {
   process.exit(0);
 }
 
+/** A call of the admin API of a server. */
+async function admin(server, method, place, body) {
+  const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
+  const answer = await fetch(`${server.url}/v1/admin/databases${place}`, { method, headers, body });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${method} ${place}: ${text}`);
+  return text;
+}
+
+const newNamed = (n) => JSON.stringify({ name: `new-${n}` });
+
+/** Makes a folder of databases from one that a server has created. */
+async function fillFolder(path, count) {
+  const { serve } = await import("../index.mjs");
+  const server = await serve({ path, adminToken: ADMIN, listen: "127.0.0.1:0" });
+  await admin(server, "POST", "", JSON.stringify({ name: "db-0" }));
+  await server.close();
+  const place = join(path, "openkv-server.json");
+  const registry = JSON.parse(readFileSync(place, "utf8"));
+  const [first] = registry.databases;
+  const fileOf = (id) => join(path, `${id}.sqlite3`);
+  let linked;
+  for (let n = 1; n < count; n++) {
+    const id = randomUUID();
+    if (n % SERVED.linksMax === 1) copyFileSync(fileOf(first.id), fileOf((linked = id)));
+    else linkSync(fileOf(linked), fileOf(id));
+    const sha256 = createHash("sha256").update(`token ${n}`).digest("base64url");
+    const token = { ...first.tokens[0], id: randomBytes(6).toString("hex"), sha256 };
+    registry.databases.push({ ...first, name: `db-${n}`, id, tokens: [token] });
+  }
+  registry.databases.sort((a, b) => (a.name < b.name ? -1 : 1));
+  writeFileSync(place, JSON.stringify(registry, null, 2));
+  const again = await serve({ path, adminToken: ADMIN, listen: "127.0.0.1:0" });
+  // From now on the registry has its changes beside it.
+  await admin(again, "POST", "", JSON.stringify({ name: "last" }));
+  await again.close();
+}
+
+async function servedChild(path) {
+  const { openKv, serve } = await import("../index.mjs");
+  globalThis.gc();
+  const before = figures().kib;
+  const times = {};
+  const timed = async (name, call) => {
+    const [start, cpu] = [performance.now(), process.cpuUsage()];
+    const result = await call();
+    const used = process.cpuUsage(cpu);
+    const spent = [performance.now() - start, (used.user + used.system) / 1000];
+    (times[name] ??= []).push(spent);
+    return result;
+  };
+  const open = { path, adminToken: ADMIN, listen: "127.0.0.1:0" };
+  const server = await timed("start", () => serve(open));
+  const { kib } = figures();
+  const kv = await timed("first", async () => {
+    const kv = await openKv(`${server.url}/db-0`, { accessToken: ADMIN });
+    await kv.set(["a"], 1);
+    return kv;
+  });
+  await timed("list", () => admin(server, "GET", ""));
+  for (let n = 0; n < SERVED.changes; n++)
+    await timed("create", () => admin(server, "POST", "", newNamed(n)));
+  for (let n = 0; n < SERVED.changes; n++)
+    await timed("drop", () => admin(server, "DELETE", `/new-${n}`));
+  await kv.close();
+  await server.close();
+  const median = (all) => all.sort(([a], [b]) => a - b)[all.length >> 1];
+  const each = Object.entries(times).map(([name, all]) => [name, median(all)]);
+  console.log(JSON.stringify({ kib: kib - before, ...Object.fromEntries(each) }));
+}
+
 function measure(store, folder) {
   const args = ["--expose-gc", fileURLToPath(import.meta.url), "--child", store];
   const { status, stdout } = spawnSync(
     process.execPath,
-    [...args, "--files", options.files, "--pooled", options.pooled, "--dir", folder],
+    [...args, "--files", options.files, "--pooled", options.pooled].concat([
+      "--served",
+      options.served,
+      "--dir",
+      folder,
+    ]),
     { stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" },
   );
   if (status !== 0) throw new Error(`${store}: the process ended with ${status}`);
@@ -184,6 +267,11 @@ function measure(store, folder) {
 
 if (options.child === "pooled") {
   await pooledChild(options.dir);
+} else if (options.child === "folder") {
+  await fillFolder(options.dir, Number(options.served));
+  console.log("{}");
+} else if (options.child === "served") {
+  await servedChild(options.dir);
 } else if (options.child !== undefined) {
   await child(options.child, options.dir);
 } else {
@@ -230,5 +318,19 @@ if (options.child === "pooled") {
       );
     }
     console.log(`memory of the process ${Math.round(pooled.kib / 1024)} MiB`);
+  }
+  if (Number(options.served) > 0) {
+    const folder = dataDirectory(options.dir);
+    // In a process of its own, whose memory is not the server's.
+    measure("folder", folder);
+    const { kib, ...times } = measure("served", folder);
+    rmSync(folder, { recursive: true, force: true });
+    for (const [name, [ms, cpuMs]] of Object.entries(times))
+      console.log(
+        `server of ${options.served} databases, ${name}: ${ms.toFixed(1)} ms, ${cpuMs.toFixed(1)} of the processor`,
+      );
+    console.log(
+      `start ≤ ${SERVED.startMsMax} ms ${mark(times.start[0] <= SERVED.startMsMax)}; memory ${Math.round(kib / 1024)} MiB`,
+    );
   }
 }
