@@ -49,10 +49,10 @@ impl CatalogRefresh {
 
     /// Waits for the end of a refresh that has begun since the call. Calls share it.
     async fn once(&self, read: ReadChanges) -> Result<()> {
-        let asked = Instant::now();
+        let called = Instant::now();
         let mut last = self.last.clone().lock_owned().await;
         if let Some(Ended { begun, outcome }) = &*last {
-            if *begun >= asked {
+            if *begun >= called {
                 return outcome.clone();
             }
             sleep_until(*begun + Duration::from_millis(CATALOG_REFRESH_MS_MIN)).await;

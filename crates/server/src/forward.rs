@@ -23,10 +23,10 @@ const FORWARDED_HEADER: &str = "x-openkv-forwarded";
 /// Prefix of the headers of the protocols.
 const OWN_PREFIX: &str = "x-";
 /// Headers of a request.
-const ASKED: [HeaderName; 7] =
+const REQUEST_HEADERS: [HeaderName; 7] =
     [AUTHORIZATION, CONTENT_TYPE, ACCEPT, IF_MATCH, IF_NONE_MATCH, TRACEPARENT, TRACESTATE];
 /// Headers of an answer.
-const ANSWERED: [HeaderName; 7] = [
+const ANSWER_HEADERS: [HeaderName; 7] = [
     CONTENT_TYPE,
     CACHE_CONTROL,
     ETAG,
@@ -63,7 +63,7 @@ impl Forwarder {
             .body(body)
             .map_err(|error| Error::internal(error.to_string()))?;
         copy(&head.headers, request.headers_mut(), |name| {
-            ASKED.contains(name) || name.as_str().starts_with(OWN_PREFIX)
+            REQUEST_HEADERS.contains(name) || name.as_str().starts_with(OWN_PREFIX)
         });
         request.headers_mut().insert(FORWARDED_HEADER, HeaderValue::from_static("1"));
         match self.0.request(request).await {
@@ -88,7 +88,7 @@ fn answer_of(answer: Response<Incoming>) -> Answer {
     let (head, body) = answer.into_parts();
     let mut answer = Response::new(Body::Forwarded(body));
     *answer.status_mut() = head.status;
-    copy(&head.headers, answer.headers_mut(), |name| ANSWERED.contains(name));
+    copy(&head.headers, answer.headers_mut(), |name| ANSWER_HEADERS.contains(name));
     answer
 }
 

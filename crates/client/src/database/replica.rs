@@ -184,7 +184,7 @@ impl Replica {
                 if let Some(stamp) = found.filter_map(|answer| newest(answer)).max() {
                     seen.note(copy.version().1, stamp.version());
                 }
-                to.told(&server, answers);
+                to.answered(&server, answers);
             });
         }
         if !local.is_empty() {
@@ -192,9 +192,9 @@ impl Replica {
             let (copy, options) = (self.copy.clone(), options.clone());
             let to = merge;
             self.once_reached(wait, &options.clone(), move |reached| match reached {
-                Err(error) => to.told(&local, failed(&error, local.len())),
+                Err(error) => to.answered(&local, failed(&error, local.len())),
                 Ok(()) => read_store(copy.store(), ranges, &options, move |answers| {
-                    to.told(&local, answers);
+                    to.answered(&local, answers);
                 }),
             });
         }
@@ -359,8 +359,8 @@ impl Replica {
         cancel: Option<Cancel>,
         reply: Reply,
     ) {
-        let (here, asked) = (self.clone(), frame.clone());
-        call::has_order(&asked, self.copy.store(), move |has_order| match has_order {
+        let (here, request) = (self.clone(), frame.clone());
+        call::has_order(&request, self.copy.store(), move |has_order| match has_order {
             Err(error) => reply.bad(error),
             Ok(true) => {
                 let reply = reply.while_wanted(wanted(cancel, &options));

@@ -36,13 +36,13 @@ pub(super) struct StoreFollowing {
 
 #[derive(Default)]
 struct Signal {
-    state: Mutex<Asked>,
+    state: Mutex<Requests>,
     changed: Condvar,
 }
 
 /// The requests to the thread.
 #[derive(Default)]
-struct Asked {
+struct Requests {
     stops: bool,
     /// Look for new commits.
     grown: bool,
@@ -213,7 +213,7 @@ impl Follower {
         self.tasks.wait_for(self.taker.follow(message))
     }
 
-    /// Follows until it is asked to end.
+    /// Follows until its signal stops it.
     fn follow(&self) -> Result<()> {
         self.source.begin_log()?;
         let _tail = Tail::of(&self.source, &self.signal);
@@ -232,12 +232,12 @@ impl Follower {
             let looks = self.signal.take();
             let beats = Instant::now() >= beat_at;
             if beats || !looks.is_empty() {
-                let found = asked(|reply| self.source.copied_indexes(true, reply));
-                let told = found.and_then(|found| self.tell_indexes(&mut indexes, found));
+                let found = answer_of(|reply| self.source.copied_indexes(true, reply));
+                let sent = found.and_then(|found| self.tell_indexes(&mut indexes, found));
                 looks.into_iter().for_each(|looked| looked());
-                told?;
+                sent?;
             }
-            let read = asked(|reply| {
+            let read = answer_of(|reply| {
                 self.source.read_log(from.clone(), Arc::new(OneBatch), reply);
             })?;
             match read {
@@ -299,9 +299,11 @@ impl Follower {
 }
 
 /// Waits for the answer of a store.
-fn asked<T: Send + 'static>(ask: impl FnOnce(Box<dyn FnOnce(Result<T>) + Send>)) -> Result<T> {
+fn answer_of<T: Send + 'static>(
+    request: impl FnOnce(Box<dyn FnOnce(Result<T>) + Send>),
+) -> Result<T> {
     let (reply, answer) = channel();
-    ask(Box::new(move |result| drop(reply.send(result))));
+    request(Box::new(move |result| drop(reply.send(result))));
     answer.recv().unwrap_or_else(|_| Err(Error::closed()))
 }
 

@@ -234,7 +234,7 @@ impl Cluster for BucketCluster {
         Ok(SharedCatalog { revision: found.revision, text: text.unwrap_or_default() })
     }
 
-    /// The leaders are those of the databases that were asked for, as of then.
+    /// The leaders are those of the requested databases, as of then.
     fn poll(&self) -> Result<ClusterPoll> {
         let mut polled = self.polled.lock();
         let before = polled.as_ref().map(|(version, _)| version);
@@ -248,7 +248,7 @@ impl Cluster for BucketCluster {
         let revision = polled.as_ref().map_or(0, |(_, revision)| *revision);
         drop(polled);
         let leader = |(database, led): (&String, &Arc<Led>)| {
-            // One that is being asked for is told by the next poll.
+            // The next poll reports one that a call is looking up.
             let last = led.last.try_lock()?;
             let (_, leader) = last.as_ref()?;
             Some((database.clone(), leader.clone()?))

@@ -188,7 +188,7 @@ impl Driver {
     }
 
     fn read(&mut self, state: MutexGuard<'_, State>) -> Result<Duration> {
-        let (asked, publishing) = (state.looks.0, state.publishing);
+        let (requested, publishing) = (state.looks.0, state.publishing);
         drop(state);
         if publishing {
             return Ok(Duration::from_millis(BUCKET_POLL_BUSY_MS));
@@ -196,7 +196,7 @@ impl Driver {
         let look = self.follow()?;
         {
             let mut state = self.lead.state.lock();
-            state.looks.1 = state.looks.1.max(asked);
+            state.looks.1 = state.looks.1.max(requested);
             state.look_error = None;
             self.lead.note_tenure(&state);
         }

@@ -62,11 +62,11 @@ pub(super) struct State {
     pub(super) publishing: bool,
     /// A call needs the lead, or a look at the log.
     pub(super) wanted: bool,
-    /// Looks at the end of the log that were asked for, and that are done.
+    /// Looks at the end of the log: the requested ones, and those that are done.
     pub(super) looks: (u64, u64),
     /// The error of the last look.
     pub(super) look_error: Option<Error>,
-    /// Calls that have asked for the lead, and how many of them were before a look that has found another leader.
+    /// Calls that need the lead, and how many of them were before a look that has found another leader.
     pub(super) lead_asks: (u64, u64),
     /// The leader has renewed its lease while this process watched.
     pub(super) is_led: bool,
@@ -325,7 +325,7 @@ impl Lead {
                 Role::Reads(_) if self.mode == LeadMode::Never || state.is_led || !waits => {
                     return Err(self.refusal(&state));
                 }
-                // Whoever has asked a server finds the leader there.
+                // The caller of a server finds the leader there.
                 Role::Reads(_) if self.mode == LeadMode::Served && state.lead_asks.1 >= ask => {
                     return Err(self.refusal(&state));
                 }
@@ -443,7 +443,7 @@ impl Lead {
     }
 }
 
-/// The error of a commit of which it cannot be told whether it is in the log, or will be.
+/// The error of a commit that may be in the log, or come into it later.
 pub(super) fn unknown(error: &Error) -> Error {
     let what = "it is not known whether the commit has reached the object store";
     Error::new(Kind::OutcomeUnknown, format!("{what}: {}", error.message()))

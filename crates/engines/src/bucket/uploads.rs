@@ -234,10 +234,10 @@ impl Drop for Job<'_> {
         jobs.under_way -= 1;
         let found = std::mem::replace(&mut self.found, Err(Error::closed()));
         jobs.ended.push_back(Uploaded { number: self.number, found });
-        let told = !jobs.closed;
+        let wakes = !jobs.closed;
         drop(jobs);
         self.line.ended.notify_all();
-        if told {
+        if wakes {
             wake(self.wake);
         }
     }

@@ -30,7 +30,7 @@ pub(super) struct PageCache {
     can_grow: bool,
 }
 
-/// What a connection has asked its cache for.
+/// The use of a cache since the last look.
 #[derive(Clone, Copy, Debug)]
 struct Looks {
     hits: u64,

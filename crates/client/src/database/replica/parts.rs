@@ -51,13 +51,13 @@ impl Merge {
         let merge =
             Arc::new(Self { state: Mutex::new(Merged { answers, parts, reply: Some(reply) }) });
         if parts == 0 {
-            merge.told(&[], Ok(Vec::new()));
+            merge.answered(&[], Ok(Vec::new()));
         }
         merge
     }
 
     /// The answers of a part, which belong to the requests at these places.
-    pub(super) fn told(&self, places: &[usize], answers: Result<Vec<Vec<u8>>>) {
+    pub(super) fn answered(&self, places: &[usize], answers: Result<Vec<Vec<u8>>>) {
         let mut state = self.state.lock();
         match answers {
             Err(error) => {

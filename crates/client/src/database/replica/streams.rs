@@ -1,7 +1,7 @@
 //! Watches and feeds of a handle with a replica.
 //!
-//! Invariant: no state or change that the replica tells is from before something that the handle had seen
-//! when it asked for it, and a feed begins after what the handle had seen.
+//! Invariant: no state or change that the replica delivers is from before something that the handle had seen
+//! when it requested it, and a feed begins after what the handle had seen.
 
 use std::sync::{Arc, Weak};
 
@@ -103,8 +103,8 @@ impl Replica {
         then: impl FnOnce(Result<Option<&Store>>) + Send + 'static,
     ) {
         let copy = Arc::downgrade(&self.copy);
-        let asked = copy.clone();
-        let wanted = move || with_store(&asked, |store| is_open(store, id)).unwrap_or(false);
+        let waiting = copy.clone();
+        let wanted = move || with_store(&waiting, |store| is_open(store, id)).unwrap_or(false);
         self.copy.caught_up(seen, wanted, move |arrived| match arrived {
             Ok(()) => match copy.upgrade() {
                 Some(copy) => then(Ok(Some(copy.store()))),

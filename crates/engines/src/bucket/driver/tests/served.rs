@@ -66,7 +66,7 @@ fn a_watch_of_a_server_takes_a_lead_that_nobody_has() {
     drop(watch);
 }
 
-/// Whoever has asked knows the leader's address, so it need not wait for the lead.
+/// A caller that has looked it up knows the leader's address, so it need not wait for the lead.
 #[test]
 fn a_write_is_refused_at_once_while_another_server_leads() {
     let store = Arc::new(Store::default());
@@ -163,8 +163,8 @@ fn the_leader_of_a_database_is_the_server_that_holds_its_lease() {
     assert_eq!(cluster.leader_of("x"), Ok(Some(OWN.to_owned())));
     let polled = cluster.poll().unwrap();
     assert_eq!(polled.leaders, [("x".to_owned(), OWN.to_owned())]);
-    let told = cluster.databases(&["x".to_owned(), "y".to_owned()]).unwrap();
-    let leaders: Vec<_> = told.into_iter().map(|database| database.leader).collect();
+    let found = cluster.databases(&["x".to_owned(), "y".to_owned()]).unwrap();
+    let leaders: Vec<_> = found.into_iter().map(|database| database.leader).collect();
     assert_eq!(leaders, [Some((OWN.to_owned(), None)), None]);
     put(r#"{"id":"1","name":"a","beat":2,"released":true,"url":"https://a.example.com"}"#);
     assert_eq!(cluster.leader_of("x"), Ok(None));

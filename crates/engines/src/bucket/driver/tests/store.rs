@@ -41,7 +41,7 @@ pub(super) struct Store {
     faults: Mutex<Vec<(&'static str, Fault)>>,
     /// The requests so far.
     requests: Mutex<Vec<String>>,
-    /// Objects that listings have told.
+    /// Objects that listings have answered.
     pub(super) listed: Arc<AtomicUsize>,
     /// A request has waited for a release, and seen it.
     pub(super) saw_release: AtomicBool,
