@@ -170,7 +170,7 @@ function rustComponents() {
 
 function rustTest() {
   return works("cargo", ["nextest", "--version"])
-    ? ["cargo", "nextest", "run", "--workspace", ...WITHOUT_NODE]
+    ? ["cargo", "nextest", "run", "--workspace", "--no-fail-fast", ...WITHOUT_NODE]
     : ["cargo", "test", "--workspace", "--all-targets", ...WITHOUT_NODE];
 }
 

@@ -1,10 +1,10 @@
 //! All databases of a server, by name and by UUID: that of a file, those of a folder, or those that
 //! several servers share.
 
+mod databases;
 mod naming;
 mod tokens;
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,6 +12,7 @@ use hyper::StatusCode;
 use parking_lot::{Mutex, RwLock};
 use uuid::{Builder, Uuid};
 
+use databases::Databases;
 use naming::{check_name, id_of, make_token};
 
 use super::answer::Refusal;
@@ -75,30 +76,6 @@ impl Keeper {
                 Ok(Location::Shared { members: members.clone(), name: id.to_string() })
             }
         }
-    }
-}
-
-/// The databases of a place.
-#[derive(Default)]
-struct Databases {
-    by_name: BTreeMap<String, Arc<Database>>,
-    by_id: HashMap<Uuid, Arc<Database>>,
-}
-
-impl Databases {
-    fn insert(&mut self, database: Arc<Database>) {
-        self.by_id.insert(database.id, database.clone());
-        self.by_name.insert(database.name.clone(), database);
-    }
-
-    fn remove(&mut self, name: &str) {
-        if let Some(removed) = self.by_name.remove(name) {
-            self.by_id.remove(&removed.id);
-        }
-    }
-
-    fn all(&self) -> Vec<Arc<Database>> {
-        self.by_name.values().cloned().collect()
     }
 }
 
