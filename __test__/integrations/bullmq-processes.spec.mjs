@@ -29,12 +29,12 @@ const LOCK_MS = 1000;
 writeFileSync(
   program,
   `
-  import { writeSync } from "node:fs";
   import process from "node:process";
   import { Queue, Worker } from "bullmq";
   import { openKvBackend } from "openkv/bullmq";
+  import { tell as say } from ${JSON.stringify(new URL("../kit/tell.mjs", import.meta.url).href)};
   const [path, prefix, jobs, all, lockDuration] = process.argv.slice(2);
-  const tell = (what, id) => writeSync(1, what + " " + id + "\\n");
+  const tell = (what, id) => say(what + " " + id);
   const connection = {};
   const backend = openKvBackend({ path, open: { durability: "normal" } });
   const queue = new Queue("mail", { connection }, backend);

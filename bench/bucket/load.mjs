@@ -64,29 +64,16 @@ async function rate(kv) {
 const requests = ({ bucket }) =>
   Object.values(bucket?.requests ?? {}).reduce((sum, count) => sum + count, 0);
 
-/** Requests and processor time while nothing is called: while the lease is renewed, and once it is released. */
-async function idle(kv) {
-  await kv.set(["idle"], 1);
-  const during = async (ms) => {
-    const before = requests(await kv.metrics());
-    await sleep(MS_PER_SECOND);
-    const cpu = process.cpuUsage();
-    await sleep(ms);
-    const { user, system } = process.cpuUsage(cpu);
-    const count = requests(await kv.metrics()) - before;
-    return { requests: count, cpuMs: (user + system) / MS_PER_SECOND, seconds: ms / MS_PER_SECOND };
-  };
-  const held = await during(job.heldMs);
-  if (job.restMs === 0) return { held };
-  // What asks for the metrics is no call of the database.
-  await sleep(job.restMs);
-  return { held, released: await during(job.heldMs) };
-}
-
 const JOBS = {
   rate,
   fill: (kv) => fill(kv, job.keys),
-  idle,
+  /** Calls nothing after a write, and answers its processor time to each message. */
+  idle: async (kv) => {
+    await kv.set(["idle"], 1);
+    process.on("message", () => process.send(process.cpuUsage()));
+    process.send({});
+    await sleep(2 ** 30);
+  },
   /** Opens, and answers how long it took. */
   open: async () => ({}),
   /** Leads until it is killed. */
