@@ -1,5 +1,6 @@
 // Duty: lines from a process that may be killed to its parent.
 
+import { Buffer } from "node:buffer";
 import { writeSync } from "node:fs";
 
 /**

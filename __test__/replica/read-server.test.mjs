@@ -52,12 +52,13 @@ async function metadata(server, token = accessToken) {
   return answer.json();
 }
 
-/** Waits until a read server has what a handle has written last. */
+/** Waits until a read server has a commit that the handle makes now; answers its versionstamp. */
 async function caughtUp(server, kv) {
   const { versionstamp } = await kv.set(["mark"], 0);
   const has = async () =>
     (await (await get(server, "/api/keys/mark")).json()).versionstamp === versionstamp;
   await until(has, "the newest commit");
+  return versionstamp;
 }
 
 test("a read server answers eventual reads, and strong ones and writes go to its primary", async () => {
@@ -254,7 +255,7 @@ test("a replica and a read server follow a read server", async () => {
   const { versionstamp } = await replica.set(["through"], 1);
   await replica.replica.reached(versionstamp);
   assert.equal(replica.getSync(["through"], eventual).value, 1);
-  await caughtUp(second, kv);
+  await replica.replica.reached(await caughtUp(second, kv));
   assert.deepEqual(await all(replica, eventual), await all(kv));
   const text = await (await get(second, "/api/keys/through")).json();
   assert.equal(text.versionstamp, versionstamp);
