@@ -6,8 +6,8 @@ import { openKv } from "openkv";
 import { openKvBackend } from "openkv/bullmq";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { copyFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,8 @@ const here = dirname(fileURLToPath(import.meta.url));
 const connection = {};
 /** Below node_modules, where a program finds the libraries. */
 const program = join(here, "node_modules", `.bullmq-${process.pid}.mjs`);
+/** What the program imports, beside it: Deno loads nothing from elsewhere for a file below node_modules. */
+const lines = join(here, "node_modules", `.bullmq-${process.pid}-tell.mjs`);
 /** More than a batch takes, so that one is decided while another is committed. */
 const CONCURRENCY = 30;
 const JOBS = 300;
@@ -26,13 +28,14 @@ const KILLS = 5;
 const LOCK_MS = 1000;
 
 // Adds jobs, handles them, and tells each step that it was answered. It ends when none is left, or is killed.
+copyFileSync(join(here, "../kit/tell.mjs"), lines);
 writeFileSync(
   program,
   `
   import process from "node:process";
   import { Queue, Worker } from "bullmq";
   import { openKvBackend } from "openkv/bullmq";
-  import { tell as say } from ${JSON.stringify(new URL("../kit/tell.mjs", import.meta.url).href)};
+  import { tell as say } from "./${basename(lines)}";
   const [path, prefix, jobs, all, lockDuration] = process.argv.slice(2);
   const tell = (what, id) => say(what + " " + id);
   const connection = {};
@@ -57,6 +60,7 @@ writeFileSync(
 );
 afterAll(async () => {
   rmSync(program);
+  rmSync(lines);
   await end();
 });
 
@@ -95,11 +99,12 @@ describe("several processes", () => {
     for (let kill = 0; kill < KILLS; kill++) {
       // Of a process that is killed later, later steps.
       let left = 30 + 100 * kill;
-      await run([path, kill, 1_000_000, Infinity, LOCK_MS], ([what, id], child) => {
+      const ended = await run([path, kill, 1_000_000, Infinity, LOCK_MS], ([what, id], child) => {
         if (what === "handled") told.handled.set(id, (told.handled.get(id) ?? 0) + 1);
         else told[what].add(id);
         if (--left === 0) child.kill("SIGKILL");
       });
+      expect(ended).toEqual([null, "SIGKILL"]);
     }
     const kv = await openKv(path);
     const backend = openKvBackend(kv);
