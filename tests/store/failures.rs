@@ -340,10 +340,29 @@ fn pauses_of_the_background_grow_with_failures() {
 #[test]
 fn each_consumer_gets_the_error_when_due_times_cannot_be_read_for_long() {
     let broken = Broken::default();
+    each_consumer_gets_the_error(Plan::default(), broken);
+}
+
+/// Each failed claim put off the look at the due times.
+#[test]
+fn each_consumer_gets_the_error_when_claims_fail_too() {
+    let broken = Broken::default();
+    let of_claims = broken.clone();
+    let before_apply = move |_, work: &Work| match work.claims.is_empty() {
+        true => Ok(()),
+        false => of_claims.check(),
+    };
+    each_consumer_gets_the_error(
+        Plan { before_apply: Box::new(before_apply), ..Plan::default() },
+        broken,
+    );
+}
+
+/// The due times cannot be read while it is broken.
+fn each_consumer_gets_the_error(plan: Plan, broken: Broken) {
     let of_deadlines = broken.clone();
     let before_deadlines = move |_, (): &()| of_deadlines.check();
-    let (database, _plan) =
-        over(Plan { before_deadlines: Box::new(before_deadlines), ..Plan::default() });
+    let (database, _plan) = over(Plan { before_deadlines: Box::new(before_deadlines), ..plan });
     database.settle_down();
     broken.set(true);
     let (_, received) = database.receive("mail", LOCK_MS, false);

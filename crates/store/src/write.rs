@@ -326,10 +326,12 @@ impl<W: Writer> WriterThread<W> {
             let acks = work.writes.iter().flat_map(AtomicWrite::acks);
             acks.for_each(|ack| waiting.consumers.acknowledging(*ack));
             let env = &self.write_queue.env;
+            // Times that may have changed are read first: a claim that fails again and again would put that off.
+            let knows_times = !self.timers.is_stale(now_ms);
             let due = |queue: &str| {
                 let enqueued =
                     || work.writes.iter().any(|write| write.queues().any(|q| q == queue));
-                self.timers.queue(queue).is_over(now_ms) || enqueued()
+                (knows_times && self.timers.queue(queue).is_over(now_ms)) || enqueued()
             };
             work.claims = waiting.consumers.claims(due);
             for claim in &mut work.claims {
