@@ -1,9 +1,10 @@
-// Duty: connections that end under load: by an administrator, by a restart, and by a limit.
+// Duty: connections that end under load: by an administrator, because their process is stopped, by a restart, and by a
+// limit.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startPostgres } from "../kit/postgres.mjs";
-import { until } from "../kit/time.mjs";
+import { sleep, until } from "../kit/time.mjs";
 import { startLoad } from "./load.mjs";
 
 const ROUNDS = 6;
@@ -12,6 +13,9 @@ const USER = "app";
 
 const TERMINATE = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`;
+
+const STOPPED = `SELECT count(*) FROM pg_stat_activity
+  WHERE usename = '${USER}' AND state = 'idle in transaction'`;
 
 let server;
 
@@ -32,6 +36,31 @@ test("every connection is terminated, again and again", async () => {
   assert.ok(terminated >= ROUNDS, "there were connections to terminate");
   await load.progress(COMMITS);
   await load.stop();
+  assert.deepEqual([...load.refused], []);
+  await load.check(url);
+});
+
+test("a process is stopped inside a transaction for longer than the server waits", {
+  skip: process.platform === "win32" && "there is no SIGSTOP",
+}, async () => {
+  const url = server.url({ user: USER });
+  const load = await startLoad(url, { processes: 1 });
+  const [worker] = load.workers;
+  const hasTransaction = async () => Number(await server.sql(STOPPED)) > 0;
+  for (let stopped = 0; stopped < 3; ) {
+    await load.progress(5);
+    worker.pause();
+    // What it has sent is answered.
+    await sleep(50);
+    if (await hasTransaction()) {
+      stopped++;
+      await until(async () => !(await hasTransaction()), "the server ends the transaction");
+    }
+    worker.resume();
+  }
+  await load.progress(COMMITS);
+  await load.stop();
+  assert.deepEqual([...load.refused], []);
   await load.check(url);
 });
 

@@ -10,7 +10,7 @@ use super::lead;
 use super::line::Call;
 use super::outcome::until_answered;
 use super::replication::{self, TurnedOff};
-use super::transaction::{self, Ended, OpenTransaction, Purpose, Unknown};
+use super::transaction::{self, Ended, OpenTransaction, Purpose, Undone, Unknown};
 use crate::replication::extent::FOR_FEEDS;
 use crate::{DeadLettersChanged, Report, Work};
 use openkv_core::commit::{Begun, batch};
@@ -50,10 +50,12 @@ impl Direct {
         deadline: Instant,
         epoch: Option<u64>,
     ) -> Result<CarriedOut> {
-        let (open, report) = self.decide(work, now_ms, deadline, epoch)?;
-        let lead = open.lead_after();
-        self.commit(open)?;
-        Ok(CarriedOut { report, lead })
+        self.of_work(work, now_ms, deadline, |direct, open, work| {
+            let (open, report) = direct.run(open, work, epoch)?;
+            let lead = open.lead_after();
+            direct.commit(open)?;
+            Ok(CarriedOut { report, lead })
+        })
     }
 
     /// As [`Direct::carry_out`], up to the commit.
@@ -62,19 +64,39 @@ impl Direct {
     /// Nothing was done.
     pub(super) fn decide(
         &mut self,
-        mut work: Work,
+        work: Work,
         now_ms: i64,
         deadline: Instant,
         epoch: Option<u64>,
     ) -> Result<(OpenTransaction, Report)> {
+        self.of_work(work, now_ms, deadline, |direct, open, work| direct.run(open, work, epoch))
+    }
+
+    fn of_work<T>(
+        &mut self,
+        mut work: Work,
+        now_ms: i64,
+        deadline: Instant,
+        mut act: impl FnMut(&mut Self, OpenTransaction, Work) -> Result<T, Undone>,
+    ) -> Result<T> {
         // A lock can have expired in any claim, and the value of a dead message is a commit for which
         // no caller chose a durability.
         work.durable |= !work.claims.is_empty();
         let shared = self.shared.clone();
-        let mut open = self.open(&|| Purpose::of(&shared, &work, now_ms, deadline))?;
+        self.transact(&|| Purpose::of(&shared, &work, now_ms, deadline), |direct, open| {
+            act(direct, open.pass_leader()?, work.clone())
+        })
+    }
+
+    /// Decides work in an open transaction.
+    fn run(
+        &mut self,
+        mut open: OpenTransaction,
+        work: Work,
+        epoch: Option<u64>,
+    ) -> Result<(OpenTransaction, Report), Undone> {
         if epoch.is_some_and(|epoch| open.row.epoch != epoch.cast_signed()) {
-            open.roll_back();
-            return Err(lead::overtaken());
+            return Err(open.fail(lead::overtaken()));
         }
         let started = Instant::now();
         self.shared.time.learn(open.row.now_ms);
@@ -91,10 +113,7 @@ impl Direct {
                 open.log_writes(&WriteRecord::of(attempts, &report.decisions));
                 Ok((open, Report { worked: started.elapsed(), ..report }))
             }
-            Err(error) => {
-                open.roll_back();
-                Err(error)
-            }
+            Err(error) => Err(open.fail(error)),
         }
     }
 
@@ -143,17 +162,14 @@ impl Direct {
         &mut self,
         now_ms: i64,
         deadline: Instant,
-        change: impl FnOnce(&mut OpenTransaction) -> Result<T>,
+        mut change: impl FnMut(&mut OpenTransaction) -> Result<T>,
     ) -> Result<T> {
         let shared = self.shared.clone();
-        let mut open = self.open_any(&|| Purpose::plain(&shared, now_ms, deadline))?;
-        match change(&mut open) {
-            Ok(changed) => open.confirm().map(|()| changed),
-            Err(error) => {
-                open.roll_back();
-                Err(error)
-            }
-        }
+        let of = || Purpose::plain(&shared, now_ms, deadline);
+        self.transact(&of, |_, mut open| match change(&mut open) {
+            Ok(changed) => open.confirm().map(|()| changed).map_err(Undone::Refused),
+            Err(error) => Err(open.fail(error)),
+        })
     }
 
     /// Deletes in steps, so that the writers of other processes do not wait. What is left after a crash is of no
@@ -177,15 +193,13 @@ impl Direct {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<MessageDeletion> {
-        let mut open = self.open_plain(now_ms, deadline)?;
-        let now_ms = open.row.now_ms;
-        let done =
-            open.messages.delete_waiting(queue, id, now_ms).and_then(|(deletion, beside)| {
-                let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
-                let (all, admits) = ([deleted, &beside].concat(), !beside.is_empty());
-                open.log_messages(&all, admits).map(|()| deletion)
-            });
-        self.end(open, done)
+        self.change(now_ms, deadline, |open| {
+            let now_ms = open.row.now_ms;
+            let (deletion, beside) = open.messages.delete_waiting(queue, id, now_ms)?;
+            let deleted = if deletion == MessageDeletion::Deleted { &[id][..] } else { &[] };
+            let (all, admits) = ([deleted, &beside].concat(), !beside.is_empty());
+            open.log_messages(&all, admits).map(|()| deletion)
+        })
     }
 
     /// # Errors
@@ -197,18 +211,14 @@ impl Direct {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<DeadLettersChanged> {
-        let mut open = self.open_plain(now_ms, deadline)?;
-        let before = open.version();
-        let now_ms = open.row.now_ms;
-        let done = open.messages.change_dead_letters(queue, change, now_ms);
-        let done = done.and_then(|(changed, beside)| {
+        self.change(now_ms, deadline, |open| {
+            let before = open.version();
+            let now_ms = open.row.now_ms;
+            let (changed, beside) = open.messages.change_dead_letters(queue, change, now_ms)?;
             // Only a commit makes other processes look, and there may be work for them.
-            let requeued = change.requeues();
-            open.log_messages(&[&changed[..], &beside].concat(), requeued)?;
-            let versions = (before, open.version());
-            Ok(DeadLettersChanged { count: changed.len(), versions })
-        });
-        self.end(open, done)
+            open.log_messages(&[&changed[..], &beside].concat(), change.requeues())?;
+            Ok(DeadLettersChanged { count: changed.len(), versions: (before, open.version()) })
+        })
     }
 
     /// # Errors
@@ -220,55 +230,56 @@ impl Direct {
         now_ms: i64,
         deadline: Instant,
     ) -> Result<QueueChanged> {
-        let mut open = self.open_plain(now_ms, deadline)?;
-        let before = open.version();
-        let now_ms = open.row.now_ms;
-        let done = open.messages.change_queue(queue, change, now_ms).and_then(|(ids, beside)| {
+        self.change(now_ms, deadline, |open| {
+            let before = open.version();
+            let now_ms = open.row.now_ms;
+            let (ids, beside) = open.messages.change_queue(queue, change, now_ms)?;
             open.log_messages(&[&ids[..], &beside].concat(), true)?;
             Ok(QueueChanged { versions: (before, open.version()), ids })
-        });
-        self.end(open, done)
+        })
     }
 
-    /// Commits what was done; rolls back after an error.
-    fn end<T>(&self, open: OpenTransaction, done: Result<T>) -> Result<T> {
-        match done {
-            Ok(done) => self.commit(open).map(|()| done),
-            Err(error) => {
-                open.roll_back();
-                Err(error)
-            }
-        }
-    }
-
-    fn open_plain(&mut self, now_ms: i64, deadline: Instant) -> Result<OpenTransaction> {
+    /// Commits what `change` does, of a database that no other process leads.
+    fn change<T>(
+        &mut self,
+        now_ms: i64,
+        deadline: Instant,
+        mut change: impl FnMut(&mut OpenTransaction) -> Result<T>,
+    ) -> Result<T> {
         let shared = self.shared.clone();
-        self.open(&|| Purpose::plain(&shared, now_ms, deadline))
+        self.transact(&|| Purpose::plain(&shared, now_ms, deadline), |direct, open| {
+            let mut open = open.pass_leader()?;
+            match change(&mut open) {
+                Ok(changed) => direct.commit(open).map(|()| changed),
+                Err(error) => Err(open.fail(error)),
+            }
+        })
     }
 
-    /// As [`Direct::open_any`], of a database that no other process leads.
-    fn open<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
-        self.open_any(of)?.pass_leader()
-    }
-
-    /// Begins a transaction, on another connection if one is lost: nothing was done on that.
-    fn open_any<'p>(&mut self, of: &dyn Fn() -> Purpose<'p>) -> Result<OpenTransaction> {
+    /// Runs a transaction, on another connection if one is lost before it has done anything. The server ends the
+    /// transaction of a process that is stopped for longer than `POSTGRES_IDLE_MS_MAX`.
+    fn transact<'p, T>(
+        &mut self,
+        of: &dyn Fn() -> Purpose<'p>,
+        mut act: impl FnMut(&mut Self, OpenTransaction) -> Result<T, Undone>,
+    ) -> Result<T> {
         loop {
             let purpose = of();
             let deadline = purpose.deadline;
             let lent = self.shared.pool.lend(deadline)?;
-            match OpenTransaction::begin(lent, purpose) {
-                Ok(open) => {
-                    if open.row.waited_ms >= KEPT_OUT_MS_MIN {
-                        self.waited = Some(Instant::now());
-                    }
-                    return Ok(open);
+            let done = OpenTransaction::begin(lent, purpose).and_then(|open| {
+                if open.row.waited_ms >= KEPT_OUT_MS_MIN {
+                    self.waited = Some(Instant::now());
                 }
-                Err((error, lost)) if lost && Instant::now() < deadline => {
+                act(self, open)
+            });
+            match done {
+                Ok(done) => return Ok(done),
+                Err(Undone::Lost(error)) if Instant::now() < deadline => {
                     tracing::warn!(%error, "beginning a transaction again");
                     std::thread::sleep(PAUSE);
                 }
-                Err((error, _)) => return Err(error),
+                Err(undone) => return Err(undone.into_error()),
             }
         }
     }
@@ -279,32 +290,33 @@ impl Direct {
     }
 
     /// Commits, and finds out what became of it when the connection is lost meanwhile.
-    fn commit(&self, open: OpenTransaction) -> Result<()> {
+    fn commit(&self, open: OpenTransaction) -> Result<(), Undone> {
         let (before, after) = (open.row.version.cast_unsigned(), open.version());
         let (batch, trims) = self.shared.new_batch();
         match open.commit(batch, trims)? {
             Ended::Committed => {}
-            Ended::Unknown(unknown) => self.resolve(&unknown)?,
+            Ended::Unknown(unknown) => self.resolve(unknown)?,
         }
         self.shared.committed(before, after);
         Ok(())
     }
 
-    fn resolve(&self, unknown: &Unknown) -> Result<()> {
-        let happened = match unknown.batch {
+    fn resolve(&self, Unknown { batch, cause }: Unknown) -> Result<(), Undone> {
+        let happened = match batch {
             Some(batch) => {
                 until_answered(|deadline| transaction::has_happened(&self.shared, batch, deadline))
             }
             // Without a commit there is no record.
-            None => Err(unknown.cause.clone()),
+            None => Err(cause.clone()),
         };
         match happened {
             Ok(true) => Ok(()),
-            Ok(false) => Err(unknown.cause.clone()),
+            Ok(false) => Err(Undone::Lost(cause)),
             Err(error) => {
                 let why = "the connection was lost while a commit was under way; read to find out \
                            whether it has happened";
-                Err(Error::new(Kind::OutcomeUnknown, format!("{}: {why}", error.message())))
+                let error = format!("{}: {why}", error.message());
+                Err(Undone::Refused(Error::new(Kind::OutcomeUnknown, error)))
             }
         }
     }

@@ -43,6 +43,16 @@ impl Fault {
         }
     }
 
+    /// Whether the server has ended the transaction, and its connection, because this process was stopped in it.
+    pub(super) fn is_idle_end(&self) -> bool {
+        match self {
+            Self::Driver(error) => {
+                error.code() == Some(&SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT)
+            }
+            Self::Tables(_) => false,
+        }
+    }
+
     /// Whether the connection is not in doubt.
     pub(super) fn is_answer(&self) -> bool {
         match self {

@@ -13,6 +13,7 @@ use super::Shared;
 use super::commit_statements::{CommitStatements, kept_from_ms};
 use super::database::{DatabaseRow, LOCK};
 use super::entries::{Entries, FetchArguments};
+use super::errors::Fault;
 use super::history::rows_to_trim;
 use super::indexes;
 use super::lead;
@@ -131,6 +132,27 @@ pub(super) struct OpenTransaction {
     writes: Option<Vec<u8>>,
 }
 
+/// Why a transaction has done nothing.
+pub(super) enum Undone {
+    /// Its connection is lost, so another one can begin it again.
+    Lost(Error),
+    Refused(Error),
+}
+
+impl Undone {
+    fn of(fault: Fault) -> Self {
+        let is_lost = !fault.is_answer() || fault.is_idle_end();
+        let error = fault.into_error();
+        if is_lost { Self::Lost(error) } else { Self::Refused(error) }
+    }
+
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Lost(error) | Self::Refused(error) => error,
+        }
+    }
+}
+
 /// How a transaction ended that was to commit.
 pub(super) enum Ended {
     Committed,
@@ -149,9 +171,8 @@ impl OpenTransaction {
     /// Locks the database's row and fetches what the purpose names.
     ///
     /// # Errors
-    /// The error, and whether the connection is lost. Nothing was done in either case, so the caller
-    /// may begin again on another connection.
-    pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, (Error, bool)> {
+    /// Nothing was done.
+    pub(super) fn begin(mut lent: Lent, of: Purpose<'_>) -> Result<Self, Undone> {
         let long_wait_ms = long_wait_ms(of.bytes, lent.idle_ms());
         let Purpose {
             db,
@@ -202,35 +223,34 @@ impl OpenTransaction {
         }
         drop(calls);
         if let Some(error) = failed {
-            let answered = error.is_answer();
-            if answered && lent.session.execute(ROLLBACK).is_ok() {
+            if error.is_answer() && lent.session.execute(ROLLBACK).is_ok() {
                 lent.give_back();
             }
-            return Err((error.into_error(), !answered));
+            return Err(Undone::of(error));
         }
         let mut answers = answers.into_iter().skip(lock_at);
         let locked = answers.next().unwrap_or_default();
         // A failure from here on drops the connection, which ends the transaction.
-        let row = DatabaseRow::of(&locked).map_err(|error| (error, false))?;
+        let row = DatabaseRow::of(&locked).map_err(Undone::Refused)?;
         let link = Link::new(lent);
         let list = || value_index::read(&link.query((value_index::LIST, vec![&db]))?);
-        let indexes = known.of_locked(row.indexes, list).map_err(|error| (error, false))?;
+        let indexes = known.of_locked(row.indexes, list).map_err(Undone::Refused)?;
         let mut entries = Entries::new(link.clone(), db, &row, indexes);
         let mut messages = Messages::new(link.clone(), db, row.last_message);
         if !fetch.is_empty() {
             let rows = answers.next().unwrap_or_default();
-            entries.learn(fetch, &rows).map_err(|error| (error, false))?;
+            entries.learn(fetch, &rows).map_err(Undone::Refused)?;
         }
         if !points.is_empty() {
             let rows = answers.next().unwrap_or_default();
-            let points = points.into_points(&rows).map_err(|error| (error, false))?;
+            let points = points.into_points(&rows).map_err(Undone::Refused)?;
             entries.learn_points(points);
         }
         if !held.is_empty() {
             let [named, ends, limited] =
                 std::array::from_fn(|_| answers.next().unwrap_or_default());
             let learned = messages.learn(&held, [&named, &ends, &limited]);
-            learned.map_err(|error| (error, false))?;
+            learned.map_err(Undone::Refused)?;
         }
         let next = row.version;
         let (segment, writes) = (None, None);
@@ -242,9 +262,9 @@ impl OpenTransaction {
     ///
     /// # Errors
     /// Nothing was done; except `OutcomeUnknown`, when a user has cancelled the wait for the standby.
-    pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended> {
+    pub(super) fn commit(self, batch: Uuid, trims: bool) -> Result<Ended, Undone> {
         let Self { link, db, row, mut entries, mut messages, segment, next, writes } = self;
-        entries.derive_index_changes()?;
+        entries.derive_index_changes().map_err(Undone::Refused)?;
         let index_changes = entries.take_index_changes();
         let flushed = messages.has_flushed();
         let (uuid, last_message) = (entries.uuid(), messages.last_id());
@@ -253,7 +273,7 @@ impl OpenTransaction {
         let remembers = row.log_parts.has_history() && segment.is_some();
         let sent = messages.take_changes();
         drop((entries, messages));
-        let mut lent = link.into_lent()?;
+        let mut lent = link.into_lent().map_err(Undone::Refused)?;
         let committed = next != row.version;
         let statements = CommitStatements {
             db,
@@ -288,19 +308,20 @@ impl OpenTransaction {
                 lent.give_back();
                 let why = "the wait for the standby was cancelled: the commit may be lost with the \
                            primary";
-                Err(Error::new(Kind::OutcomeUnknown, format!("PostgreSQL: {why}")))
+                let why = format!("PostgreSQL: {why}");
+                Err(Undone::Refused(Error::new(Kind::OutcomeUnknown, why)))
             }
             None if complete => {
                 lent.give_back();
                 Ok(Ended::Committed)
             }
-            None => Err(Error::internal("a commit without an answer")),
+            None => Err(Undone::Refused(Error::internal("a commit without an answer"))),
             // A statement was refused before any was sent: the connection closes with its transaction.
-            Some(error) if !complete || idle => Err(error.into_error()),
+            Some(error) if !complete || idle => Err(Undone::of(error)),
             Some(error) if error.is_answer() => {
                 // An aborted transaction answers COMMIT with a rollback.
                 lent.give_back();
-                Err(error.into_error())
+                Err(Undone::of(error))
             }
             Some(error) => {
                 let batch = committed.then_some((next, batch));
@@ -309,15 +330,21 @@ impl OpenTransaction {
         }
     }
 
-    /// Ends it without an effect.
-    pub(super) fn roll_back(self) {
+    /// Ends it without an effect. Answers whether the connection was still there.
+    pub(super) fn roll_back(self) -> bool {
         let Self { link, entries, messages, .. } = self;
         drop((entries, messages));
-        if let Ok(mut lent) = link.into_lent()
-            && lent.session.execute(ROLLBACK).is_ok()
-        {
+        let Ok(mut lent) = link.into_lent() else { return true };
+        let is_there = lent.session.execute(ROLLBACK).is_ok();
+        if is_there {
             lent.give_back();
         }
+        is_there
+    }
+
+    /// Ends it without an effect, because of an error.
+    pub(super) fn fail(self, error: Error) -> Undone {
+        if self.roll_back() { Undone::Refused(error) } else { Undone::Lost(error) }
     }
 
     /// Ends it with a commit that changes nothing but waits for the standby. Its answer proves that the
@@ -357,17 +384,17 @@ impl OpenTransaction {
     ///
     /// # Errors
     /// `Unavailable` with the name of the leader.
-    pub(super) fn pass_leader(mut self) -> Result<Self> {
+    pub(super) fn pass_leader(mut self) -> Result<Self, Undone> {
         match self.row.led_by.take() {
             None => Ok(self),
-            Some(name) if name.is_empty() => {
-                self.row.epoch = lead::depose(&self.link, self.db, &self.row)?;
-                Ok(self)
-            }
-            Some(name) => {
-                self.roll_back();
-                Err(lead::led_by(&name))
-            }
+            Some(name) if name.is_empty() => match lead::depose(&self.link, self.db, &self.row) {
+                Ok(epoch) => {
+                    self.row.epoch = epoch;
+                    Ok(self)
+                }
+                Err(error) => Err(self.fail(error)),
+            },
+            Some(name) => Err(self.fail(lead::led_by(&name))),
         }
     }
 
@@ -438,8 +465,8 @@ pub(super) fn has_happened(
     deadline: Instant,
 ) -> Result<bool> {
     let of = Purpose::plain(shared, 0, deadline);
-    let open =
-        OpenTransaction::begin(shared.pool.lend(deadline)?, of).map_err(|(error, _)| error)?;
+    let lent = shared.pool.lend(deadline)?;
+    let open = OpenTransaction::begin(lent, of).map_err(Undone::into_error)?;
     let rows = open.link.query((LOGGED, vec![&shared.db, &version, &batch.as_bytes().as_slice()]));
     match rows {
         Ok(rows) if !rows.is_empty() => open.confirm().map(|()| true),

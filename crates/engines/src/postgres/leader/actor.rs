@@ -13,7 +13,7 @@ use crate::postgres::direct::Direct;
 use crate::postgres::lease::Lease;
 use crate::postgres::line::{BEGIN, COMMIT, Statements};
 use crate::postgres::pool::Lent;
-use crate::postgres::transaction::{Ended, OpenTransaction, has_happened};
+use crate::postgres::transaction::{Ended, OpenTransaction, Undone, has_happened};
 use crate::postgres::{PostgresEngine, Shared, lead};
 use crate::{Report, Work};
 use openkv_core::layer::{Commit, Lead, Resolution};
@@ -168,7 +168,7 @@ impl Actor {
             }
             Some(Open::Direct { open, name, report }) => {
                 let lead = open.lead_after();
-                match open.commit(name, false)? {
+                match open.commit(name, false).map_err(Undone::into_error)? {
                     Ended::Committed => Ok(Ending::RanAlone(report, lead)),
                     Ended::Unknown(unknown) => Err(unknown.cause),
                 }
