@@ -371,7 +371,7 @@ fn each_consumer_gets_the_error(plan: Plan, broken: Broken) {
         database.pass(BACKGROUND_PAUSE_MS_MAX as i64);
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(received.get().unwrap_err().kind(), Kind::Unavailable);
+    assert_eq!(received.get().expect_err("the time is over").kind(), Kind::Unavailable);
     assert!(connected.is_ended());
     broken.set(false);
     let consumer = database.listen(1);

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { openKv } from "../../../index.mjs";
+import { until } from "../../kit/time.mjs";
 import { connect, freshPath } from "../serving.mjs";
 import { caller, readToken, serveApi } from "./calling.mjs";
 
@@ -45,9 +46,10 @@ test("indexes of both types are created, listed and dropped", async () => {
   const { body: named } = await create({ type: "value", prefix: ["u"], on, sparse: true });
   const same = await kv.createIndex({ type: "value", prefix: ["u"], on, sparse: true });
   assert.equal(named.name, same.name);
-  await same.ready();
   const { body: text } = await create({ prefix: ["u"], fields: ["name"] });
   assert.equal(text.type, "fulltext");
+  const areReady = async () => (await kv.listIndexes()).every(({ state }) => state === "ready");
+  await until(areReady, "all indexes are ready");
   const listed = (await call("GET", "/indexes")).body.indexes;
   const plain = (infos) => infos.map((info) => JSON.parse(JSON.stringify(info)));
   assert.deepEqual(listed, plain(await kv.listIndexes()));
