@@ -135,7 +135,7 @@ impl Leader {
     }
 
     /// Whether a caller waits for work. Timed work of a process that does not lead is the leader's, and so are messages for
-    /// its consumers; clients request those of a server, which they would request of the leader if there were one.
+    /// its own consumers. The consumers of a server are its clients', which go to the leader once there is one.
     fn is_asked_for(&self, work: &Work) -> bool {
         let has_messages = !work.claims.is_empty() || !work.settlements.is_empty();
         !work.writes.is_empty() || self.lead.mode == LeadMode::Served && has_messages
