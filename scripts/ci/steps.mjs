@@ -41,7 +41,8 @@ export function steps(root) {
     rust("clippy-plain", clippy("--lib", "--no-default-features", "--features", "server"), {
       yields: true,
     }),
-    rust("rust-test", rustTest(), { needs: ["postgres"], minutes: 15 }),
+    rust("rust-build", rustTest("--no-run"), { yields: true }),
+    rust("rust-test", rustTest("--no-fail-fast"), { needs: ["postgres", "rust-build"], minutes: 15 }),
     rust("rust-doc", ["cargo", "test", "--workspace", "--doc", ...WITHOUT_NODE]),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
 
@@ -168,10 +169,10 @@ function rustComponents() {
     : ["rustup", "component", "add", "rustfmt", "clippy"];
 }
 
-function rustTest() {
+function rustTest(option) {
   return works("cargo", ["nextest", "--version"])
-    ? ["cargo", "nextest", "run", "--workspace", "--no-fail-fast", ...WITHOUT_NODE]
-    : ["cargo", "test", "--workspace", "--all-targets", ...WITHOUT_NODE];
+    ? ["cargo", "nextest", "run", "--workspace", option, ...WITHOUT_NODE]
+    : ["cargo", "test", "--workspace", "--all-targets", option, ...WITHOUT_NODE];
 }
 
 function works(command, args) {
