@@ -42,7 +42,10 @@ export function steps(root) {
       yields: true,
     }),
     rust("rust-build", rustTest("--no-run"), { yields: true }),
-    rust("rust-test", rustTest("--no-fail-fast"), { needs: ["postgres", "rust-build"], minutes: 15 }),
+    rust("rust-test", rustTest("--no-fail-fast"), {
+      needs: ["postgres", "rust-build"],
+      minutes: 15,
+    }),
     rust("rust-doc", ["cargo", "test", "--workspace", "--doc", ...WITHOUT_NODE]),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
 
