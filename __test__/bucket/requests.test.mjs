@@ -11,10 +11,11 @@ import { openKv } from "../../index.mjs";
 import { bucketUrl, newFolder } from "../kit/folder.mjs";
 import { startObjectStore } from "../kit/object-store.mjs";
 import { environment } from "../kit/s3.mjs";
-import { until } from "../kit/time.mjs";
+import { sleep, until } from "../kit/time.mjs";
 
 const folder = newFolder("bucket-requests");
 const COMMITS = 40;
+const LEASE_MS = 1000;
 
 /** Objects of the log. */
 const logOf = (path) => readdirSync(join(path, "log")).length;
@@ -41,6 +42,25 @@ test("a commit is unknown if the store refuses it after an attempt that it has s
   faults.push(403);
   await assert.rejects(kv.set(["a"], 4), { code: "DENIED" });
   assert.equal((await kv.get(["a"])).value, 3);
+  await kv.close();
+  store.close();
+});
+
+test("metrics are answered while the store fails, and make no request", async () => {
+  let fails = false;
+  const store = await startObjectStore(() => (fails ? 503 : undefined));
+  const { AWS_ENDPOINT_URL: endpoint, ...credentials } = environment(store.port);
+  Object.assign(process.env, credentials);
+  const lease = `lease=${LEASE_MS}ms`;
+  const kv = await openKv(`s3://bucket/fails?region=us-east-1&${lease}&endpoint=${endpoint}`);
+  await kv.set(["a"], 1);
+  fails = true;
+  await sleep(LEASE_MS * 2);
+  // A read that has to be current would wait for the store.
+  const { operations } = await kv.metrics();
+  assert.equal(operations.set.count, 1);
+  fails = false;
+  assert.equal((await kv.get(["a"])).value, 1);
   await kv.close();
   store.close();
 });

@@ -257,6 +257,16 @@ pub trait Reader: Send {
         self.read_within(now_ms, Some(goes_on), job)
     }
 
+    /// As [`Reader::read`], on what this process has of the database: without a request of its own to find out whether
+    /// another process has committed, and without a wait for one.
+    fn read_at_hand(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.read(now_ms, job)
+    }
+
     /// Ends a snapshot that is kept between reads, so that a writer can reset the log.
     fn release(&mut self) {}
 

@@ -71,6 +71,14 @@ impl Reader for Box<dyn Reader> {
         (**self).read_within(now_ms, goes_on, job)
     }
 
+    fn read_at_hand(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        (**self).read_at_hand(now_ms, job)
+    }
+
     fn release(&mut self) {
         (**self).release();
     }

@@ -60,7 +60,9 @@ impl Store {
         self.whole.leadership()
     }
 
-    /// All metrics at one moment. The reader thread counts messages and documents for it.
+    /// All metrics at one moment, of what this process knows of the database: who watches an idle database does not make
+    /// it busy, and an object store that cannot be reached hides no figure. The reader thread counts messages and
+    /// documents for it.
     pub fn metrics_snapshot(&self, reply: Box<dyn FnOnce(Result<MetricsSnapshot>) + Send>) {
         let own = self.metrics.own();
         let slowest = Some(own.slowest((Instant::now(), self.env.now_ms())));
@@ -72,7 +74,7 @@ impl Store {
         let archives = self.archives();
         let bucket = self.whole.requests().map(BucketFigures::from);
         let parts = Part::ALL.map(|part| (part.name(), fails(part))).to_vec();
-        self.read(None, reply, move |snapshot, _| {
+        self.read_at_hand(reply, move |snapshot, _| {
             let taken = take(snapshot, own, is_kept, holders)?;
             Ok(MetricsSnapshot { parts, bucket, replica, archives, slowest, ..taken })
         });

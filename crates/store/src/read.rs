@@ -4,8 +4,8 @@
 //! there is work and ends after some idle time, because each holds a connection. So a database without
 //! work has none.
 //! While the system starts no thread, that of the alarms reads.
-//! Invariant: every job is called once, in the order of sending and on a current snapshot; it gets an error if there
-//! is no reader or no store any more.
+//! Invariant: every job is called once, in the order of sending and on a current snapshot, unless it needs none; it gets an
+//! error if there is no reader or no store any more.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,10 +35,19 @@ pub trait Room: Send + Sync {
     fn holds(&self, bytes: usize) -> Result<()>;
 }
 
-/// A queued job, and its bounds if it may take long.
+/// A queued job.
 struct QueuedRead {
-    patience: Option<Arc<Patience>>,
+    kind: ReadKind,
     job: ReadJob,
+}
+
+enum ReadKind {
+    /// On a current snapshot.
+    Short,
+    /// The same, for a job that may take long, within bounds.
+    Long(Arc<Patience>),
+    /// On what this process has of the database.
+    AtHand,
 }
 
 /// The threads for one kind of reads of a store.
@@ -76,7 +85,7 @@ impl Pool {
     fn queue_due(&mut self) -> Option<Instant> {
         let now = Instant::now();
         for (_, job) in self.delayed.extract_if(.., |(at, _)| *at <= now) {
-            self.waiting.push_back(QueuedRead { patience: None, job });
+            self.waiting.push_back(QueuedRead { kind: ReadKind::Short, job });
         }
         self.next_due()
     }
@@ -119,12 +128,17 @@ impl ReadThreads {
 
     /// Runs the job. If the store is closed, the job runs at once, without a snapshot.
     pub(super) fn send(&self, job: ReadJob) {
-        self.queue(QueuedRead { patience: None, job });
+        self.queue(QueuedRead { kind: ReadKind::Short, job });
+    }
+
+    /// As [`Self::send`], for a job that does not need a current snapshot.
+    pub(super) fn send_at_hand(&self, job: ReadJob) {
+        self.queue(QueuedRead { kind: ReadKind::AtHand, job });
     }
 
     /// As [`Self::send`], for a job whose calls to its snapshot fail when its bounds end.
     pub(super) fn send_within(&self, patience: Arc<Patience>, job: ReadJob) {
-        self.queue(QueuedRead { patience: Some(patience), job });
+        self.queue(QueuedRead { kind: ReadKind::Long(patience), job });
     }
 
     /// As [`Self::send`], after a wait. On closing, the job runs without a snapshot.
@@ -281,11 +295,7 @@ impl ReadThreads {
     }
 
     /// Runs one job. A job that panics is dropped, and its reply detects that.
-    fn carry_out(
-        &self,
-        QueuedRead { patience, job }: QueuedRead,
-        kept: &mut Option<Box<dyn Reader>>,
-    ) {
+    fn carry_out(&self, QueuedRead { kind, job }: QueuedRead, kept: &mut Option<Box<dyn Reader>>) {
         let reader = match kept {
             Some(reader) => reader,
             None => match (self.make_reader)() {
@@ -293,15 +303,13 @@ impl ReadThreads {
                 Err(error) => return job(Err(error)),
             },
         };
-        let goes_on =
-            patience.clone().map(|patience| -> GoesOn { Arc::new(move || patience.lasts()) });
-        let answered = catch_unwind(AssertUnwindSafe(|| {
-            answer_while(reader.as_mut(), self.env.now_ms(), goes_on.as_ref(), job);
-        }));
+        let answered =
+            catch_unwind(AssertUnwindSafe(|| run(reader.as_mut(), self.env.now_ms(), &kind, job)));
         if answered.is_err() {
             tracing::error!("a read ended by a panic; please report this");
         }
-        if answered.is_err() || patience.is_some_and(|patience| !patience.lasts()) {
+        let is_over = matches!(&kind, ReadKind::Long(patience) if !patience.lasts());
+        if answered.is_err() || is_over {
             reader.release();
         }
     }
@@ -309,16 +317,11 @@ impl ReadThreads {
 
 /// Runs a job on a current snapshot of a reader.
 pub(super) fn answer(reader: &mut (impl Reader + ?Sized), now_ms: i64, job: ReadJob) {
-    answer_while(reader, now_ms, None, job);
+    run(reader, now_ms, &ReadKind::Short, job);
 }
 
-/// As [`answer`]; the job's calls to its snapshot fail once `goes_on` returns `false`.
-pub(super) fn answer_while(
-    reader: &mut (impl Reader + ?Sized),
-    now_ms: i64,
-    goes_on: Option<&GoesOn>,
-    job: ReadJob,
-) {
+/// Calls of a long job to its snapshot fail once its bounds end.
+fn run(reader: &mut (impl Reader + ?Sized), now_ms: i64, kind: &ReadKind, job: ReadJob) {
     let mut job = Some(job);
     let run = &mut |snapshot: &mut dyn Snapshot| {
         if let Some(job) = job.take() {
@@ -326,7 +329,15 @@ pub(super) fn answer_while(
         }
         Ok(())
     };
-    let read = reader.read_within(now_ms, goes_on, run);
+    let read = match kind {
+        ReadKind::Short => reader.read(now_ms, run),
+        ReadKind::Long(patience) => {
+            let patience = patience.clone();
+            let goes_on: GoesOn = Arc::new(move || patience.lasts());
+            reader.read_while(now_ms, &goes_on, run)
+        }
+        ReadKind::AtHand => reader.read_at_hand(now_ms, run),
+    };
     if let (Err(error), Some(job)) = (read, job) {
         job(Err(error));
     }

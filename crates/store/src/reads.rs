@@ -97,19 +97,36 @@ impl Store {
     pub(super) fn read<T, C: Caller<T>>(
         &self,
         long: Option<Arc<Patience>>,
-        mut caller: C,
+        caller: C,
         read: impl FnOnce(&mut dyn Snapshot, &mut C) -> Result<T> + Send + 'static,
     ) {
-        let job: ReadJob = Box::new(move |snapshot| {
-            let snapshot = caller.check().and(snapshot);
-            let result = snapshot.and_then(|snapshot| read(snapshot, &mut caller));
-            caller.end(result);
-        });
+        let job = job_of(caller, read);
         match long {
             Some(patience) => self.long.send_within(patience, job),
             None => self.reads.send(job),
         }
     }
+
+    /// As [`Self::read`] for a short read, on what this process has of the database: it makes no request to find out
+    /// whether that is current.
+    pub(super) fn read_at_hand<T, C: Caller<T>>(
+        &self,
+        caller: C,
+        read: impl FnOnce(&mut dyn Snapshot, &mut C) -> Result<T> + Send + 'static,
+    ) {
+        self.reads.send_at_hand(job_of(caller, read));
+    }
+}
+
+fn job_of<T, C: Caller<T>>(
+    mut caller: C,
+    read: impl FnOnce(&mut dyn Snapshot, &mut C) -> Result<T> + Send + 'static,
+) -> ReadJob {
+    Box::new(move |snapshot| {
+        let snapshot = caller.check().and(snapshot);
+        let result = snapshot.and_then(|snapshot| read(snapshot, &mut caller));
+        caller.end(result);
+    })
 }
 
 /// Shows the entry of a key and its expiry, or that there is none.

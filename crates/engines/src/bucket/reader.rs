@@ -1,4 +1,4 @@
-//! Reads from the local copy, once it is known to be current.
+//! Reads from the local copy, once it is known to be current; or at once, where the caller does not need that.
 
 use std::sync::Arc;
 
@@ -32,6 +32,14 @@ impl Reader for BucketReader {
     ) -> Result<()> {
         self.lead.fresh(self.waits)?;
         self.inner.read_within(now_ms, goes_on, job)
+    }
+
+    fn read_at_hand(
+        &mut self,
+        now_ms: i64,
+        job: &mut dyn FnMut(&mut dyn Snapshot) -> Result<()>,
+    ) -> Result<()> {
+        self.inner.read(now_ms, job)
     }
 
     fn release(&mut self) {

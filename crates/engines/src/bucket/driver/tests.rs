@@ -106,6 +106,19 @@ impl Process {
         number_in(&mut BucketReader::new(reader, self.lead.clone(), self.local.clone()))
     }
 
+    /// The same without a look whether it is current.
+    fn count_at_hand(&self) -> u64 {
+        let inner = self.local.engine.reader().unwrap();
+        let mut reader = BucketReader::new(inner, self.lead.clone(), self.local.clone());
+        let mut rows = 0;
+        let read = reader.read_at_hand(1_000_000, &mut |snapshot| {
+            rows = u64::from(snapshot.get(key("n").as_bytes(), &mut |_| {})?);
+            Ok(())
+        });
+        read.unwrap();
+        rows
+    }
+
     /// Changes the file beside the log.
     fn change_file(&self, sql: &str) {
         self.local.writer.lock().change_file(sql);
@@ -277,6 +290,9 @@ fn a_read_and_a_watch_end_a_rest() {
         assert!(process.leads() && process.may_read_at_once());
         process.driver.release().unwrap();
         process.lead.state.lock().wanted = false;
+        // Metrics do not.
+        assert_eq!(process.count_at_hand(), 0);
+        assert!(process.rests() && !process.lead.state.lock().wanted);
         let watch = process.lead.listen(Box::new(|_| {}));
         assert!(process.rests() && process.lead.state.lock().wanted);
         process.driver.round();
