@@ -24,7 +24,7 @@ const testDir = join(root, "__test__");
 const NEEDS_POSTGRES = /^(api|cli|conformance|examples|postgres|processes|property)\//;
 
 /** Most files wait now and then: for timers, servers and processes. */
-const FILES_AT_ONCE = availableParallelism() + 3;
+const FILES_AT_ONCE = availableParallelism() + 2;
 
 /** A hang guard for one test file, not a measure of speed. */
 const FILE_TIMEOUT_MS = 300_000;
