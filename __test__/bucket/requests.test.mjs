@@ -46,7 +46,7 @@ test("a commit is unknown if the store refuses it after an attempt that it has s
   store.close();
 });
 
-test("metrics are answered while the store fails, and make no request", async () => {
+test("metrics are answered while the store fails", async () => {
   let fails = false;
   const store = await startObjectStore(() => (fails ? 503 : undefined));
   const { AWS_ENDPOINT_URL: endpoint, ...credentials } = environment(store.port);

@@ -60,9 +60,8 @@ impl Store {
         self.whole.leadership()
     }
 
-    /// All metrics at one moment, of what this process knows of the database: who watches an idle database does not make
-    /// it busy, and an object store that cannot be reached hides no figure. The reader thread counts messages and
-    /// documents for it.
+    /// All metrics at one moment. The reader thread counts messages and documents in what this process has of the
+    /// database, so that a scrape makes no request to an object store.
     pub fn metrics_snapshot(&self, reply: Box<dyn FnOnce(Result<MetricsSnapshot>) + Send>) {
         let own = self.metrics.own();
         let slowest = Some(own.slowest((Instant::now(), self.env.now_ms())));

@@ -4,8 +4,8 @@
 //! there is work and ends after some idle time, because each holds a connection. So a database without
 //! work has none.
 //! While the system starts no thread, that of the alarms reads.
-//! Invariant: every job is called once, in the order of sending and on a current snapshot, unless it needs none; it gets an
-//! error if there is no reader or no store any more.
+//! Invariant: every job is called once, in the order of sending and on a current snapshot, or on what this process has of
+//! the database if it was sent so; it gets an error if there is no reader or no store any more.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -136,6 +136,7 @@ pub(super) struct OpenTransaction {
 pub(super) enum Undone {
     /// Its connection is lost, so another one can begin it again.
     Lost(Error),
+    /// Its callers get the error.
     Refused(Error),
 }
 
