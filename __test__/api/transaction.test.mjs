@@ -276,6 +276,20 @@ onEveryKind("transactions", (fresh) => {
     );
     await assert.rejects(long, { name: "AbortError" });
     assert.ok(attempts <= 2, "it waited");
+    // The signal aborts before the commit, which takes turns of the event loop, has ended.
+    const during = new AbortController();
+    const abortSoon = async () => {
+      for (let turn = 0; turn < 100; turn++) await null;
+      during.abort();
+    };
+    const aborted = kv.transaction(
+      async (tx) => {
+        await never(tx);
+        void abortSoon();
+      },
+      { retryDelay: { initial: 3_600_000 }, signal: during.signal },
+    );
+    await assert.rejects(aborted, { name: "AbortError" });
     for (const [retryDelay, words] of [
       [5, /retryDelay: options must be an object/],
       [{ first: 5 }, /retryDelay: unknown option 'first'/],

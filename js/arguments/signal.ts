@@ -81,10 +81,15 @@ export function raced<Result>(signal: AbortSignal, start: () => Promise<Result>)
 const listeners = new WeakMap<AbortSignal, Listener>();
 
 /**
- * Calls back when a signal is aborted; the returned function removes the callback. A signal has one
- * listener for all callbacks, because Node reports more than ten as a leak.
+ * Calls back when a signal is aborted, and at once if it already is, because an aborted signal has no
+ * further event; the returned function removes the callback. A signal has one listener for all
+ * callbacks, because Node reports more than ten as a leak.
  */
 export function onAbort(signal: AbortSignal, act: () => void): () => void {
+  if (signal.aborted) {
+    act();
+    return () => {};
+  }
   let listener = listeners.get(signal);
   if (listener === undefined) listeners.set(signal, (listener = new Listener(signal)));
   const { acts } = listener;

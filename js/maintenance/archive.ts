@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { checkOptions, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
+import { onAbort } from "../arguments/signal.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { bare } from "../model/define.js";
 import { KvError, bugOf, errorOf, invalid } from "../model/errors.js";
@@ -148,13 +149,12 @@ export async function runArchiveJob<Result>(
     if (all > 0) onProgress?.(done, all);
   };
   const timer = onProgress && setInterval(tell, PROGRESS_MS);
-  const end = (): void => native.cancel();
-  signal?.addEventListener("abort", end);
+  const unfollow = signal && onAbort(signal, () => native.cancel());
   try {
     await answered.answered;
     return JSON.parse(answered.answer().toString()) as Result;
   } finally {
     clearInterval(timer);
-    signal?.removeEventListener("abort", end);
+    unfollow?.();
   }
 }

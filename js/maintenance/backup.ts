@@ -10,7 +10,7 @@ import { Writer } from "../codec/writer.js";
 import { readStamp } from "../native/frame.js";
 import { CALL_BACKUP, CALL_BACKUP_PROGRESS, CALL_CHECK, STAMP_BYTES } from "../native/contract.js";
 import type { Session } from "../session/session.js";
-import { checkSignal } from "../arguments/signal.js";
+import { checkSignal, onAbort } from "../arguments/signal.js";
 import type { KvBackup, KvBackupOptions } from "../model/types.js";
 
 /** Interval of polling the progress of a backup. */
@@ -42,8 +42,7 @@ export async function backup(
   frame.bytes(name);
   frame.bytes(Buffer.from(resolve(path)));
   const follower = new Follower(session, name, onProgress as KvBackupOptions["onProgress"]);
-  const end = (): void => follower.end();
-  signal?.addEventListener("abort", end);
+  const unfollow = signal && onAbort(signal, () => follower.end());
   try {
     const answer = await callBehindWrites(session, CALL_BACKUP, frame);
     follower.throwFailure();
@@ -54,7 +53,7 @@ export async function backup(
     throw error;
   } finally {
     follower.stop();
-    signal?.removeEventListener("abort", end);
+    unfollow?.();
   }
 }
 

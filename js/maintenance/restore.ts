@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { checkOptions, shown } from "../arguments/check.js";
 import { refuseElsewhere } from "../arguments/location.js";
+import { onAbort } from "../arguments/signal.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { readCopied } from "./backup.js";
 import { bugOf, errorOf, invalid, misuse } from "../model/errors.js";
@@ -60,8 +61,7 @@ export async function restore(
     }
   };
   const timer = onProgress && setInterval(() => void tell(), PROGRESS_MS);
-  const end = (): void => native.cancel();
-  signal?.addEventListener("abort", end);
+  const unfollow = signal && onAbort(signal, () => native.cancel());
   try {
     await answered.answered;
     if (failure !== undefined) throw failure.error;
@@ -71,6 +71,6 @@ export async function restore(
     throw error;
   } finally {
     clearInterval(timer);
-    signal?.removeEventListener("abort", end);
+    unfollow?.();
   }
 }

@@ -4,6 +4,7 @@
 // Never: an entry about a message without keepResult, except for its progress.
 
 import { checkSetExpiry } from "../arguments/expiry-options.js";
+import { onAbort } from "../arguments/signal.js";
 import { ownContext } from "../codec/message-context.js";
 import { JOB_ENTRIES, PROGRESS_KEPT_MS } from "../model/limits.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -188,7 +189,7 @@ export async function result(
     isOver = true;
     stop();
   }, waitMs);
-  signal?.addEventListener("abort", stop);
+  const unfollow = signal && onAbort(signal, stop);
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -202,7 +203,7 @@ export async function result(
     }
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
+    unfollow?.();
     stop();
   }
 }

@@ -80,8 +80,8 @@ class PendingCall implements Receiver {
       if (signal === undefined) {
         native.call(this.#id, command, buf, length);
       } else {
-        this.#unfollow = onAbort(signal, () => native.cancel(this.#id));
         native.callCancellable(this.#id, command, buf, length);
+        this.#unfollow = onAbort(signal, () => native.cancel(this.#id));
       }
       if (context !== "") native.trace("");
     } catch (error) {

@@ -8,6 +8,7 @@ import { bare } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Limits } from "../arguments/check.js";
 import { withoutLogin } from "../arguments/location.js";
+import { onAbort } from "../arguments/signal.js";
 import type { When } from "../arguments/moment.js";
 import { CLOSED, type Failure, bugOf, closedError, errorOf, readFailure } from "../model/errors.js";
 import {
@@ -187,10 +188,9 @@ export class Session implements TurnMember, BatchOwner {
   ): Promise<Session> {
     const opening = new Opening(port);
     const native = opening.start(start);
-    const cancel = (): void => native.cancelAll();
-    signal?.addEventListener("abort", cancel, { once: true });
+    const unfollow = signal && onAbort(signal, () => native.cancelAll());
     await opening.done;
-    signal?.removeEventListener("abort", cancel);
+    unfollow?.();
     if (opening.failure !== null) {
       signal?.throwIfAborted();
       throw errorOf(opening.failure);
@@ -240,10 +240,7 @@ export class Session implements TurnMember, BatchOwner {
   private followSignal(signal: AbortSignal): void {
     // A signal may live longer than a handle that is never closed.
     const here = new WeakRef(this);
-    const abort = (): void => here.deref()?.abort(signal.reason);
-    this.#disobey = () => signal.removeEventListener("abort", abort);
-    signal.addEventListener("abort", abort, { once: true });
-    if (signal.aborted) abort();
+    this.#disobey = onAbort(signal, () => here.deref()?.abort(signal.reason));
   }
 
   private abort(reason: unknown): void {

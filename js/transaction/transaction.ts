@@ -16,7 +16,7 @@ import { assign } from "../model/define.js";
 import { NativePromise } from "../model/native-promise.js";
 import { notUnique } from "../session/violations.js";
 import type { Session } from "../session/session.js";
-import { checkSignal } from "../arguments/signal.js";
+import { checkSignal, raced } from "../arguments/signal.js";
 import { Transaction, commit, conflictOf, end, isBroken } from "./transaction-view.js";
 import type { KvCommitRefusal, KvTransaction, KvTransactionResult } from "../model/types.js";
 
@@ -136,17 +136,13 @@ function checkRetries(given: unknown): number {
   );
 }
 
-/** Waits; rejects with the reason of the signal if it aborts. */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new NativePromise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal!.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", abort, { once: true });
-  });
+/** Waits; rejects with the reason of the signal if that is aborted, before or meanwhile. */
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new NativePromise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  try {
+    await (signal === undefined ? over : raced(signal, () => over));
+  } finally {
+    clearTimeout(timer);
+  }
 }

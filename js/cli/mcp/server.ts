@@ -76,7 +76,8 @@ export async function onStreams(served: Served, signal: AbortSignal): Promise<vo
   const ended = new Promise<void>((resolve) => {
     process.stdin.once("end", resolve);
     process.stdin.once("close", resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
   });
   await server.connect(transport);
   await ended;
