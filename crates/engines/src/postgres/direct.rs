@@ -62,6 +62,7 @@ impl Direct {
     ///
     /// # Errors
     /// Nothing was done.
+    #[cfg(feature = "defects")]
     pub(super) fn decide(
         &mut self,
         work: Work,
