@@ -94,7 +94,7 @@ const measuresOpenkv = peers.some((peer) => peer.name === "openkv");
 const addon = options["no-build"] ? "as it was built" : "release profile";
 if (measuresOpenkv && !options["no-build"]) {
   process.stderr.write("Building the release profile, which takes minutes the first time.\n");
-  build({ profile: "release" });
+  await build({ profile: "release" });
 }
 installPeers();
 

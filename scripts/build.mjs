@@ -10,12 +10,12 @@ import { buildAddon, CLONE_PROFILE } from "./build-addon.mjs";
 import { buildTypeScript } from "./build-ts.mjs";
 
 /** Builds the addon and the TypeScript. Exits with the failing step's code. */
-export function build({ profile = CLONE_PROFILE } = {}) {
+export async function build({ profile = CLONE_PROFILE } = {}) {
   buildAddon({ profile });
-  buildTypeScript();
+  await buildTypeScript();
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values } = parseArgs({ options: { profile: { type: "string" } } });
-  build(values);
+  await build(values);
 }

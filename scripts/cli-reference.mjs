@@ -12,7 +12,7 @@ const HEAD = "## All commands and options\n";
 
 /** The section, with its heading. */
 export function reference() {
-  const { makeProgram } = createRequire(import.meta.url)("../dist/cli/main.js");
+  const { makeProgram } = createRequire(import.meta.url)("../build/cli/main.js");
   const program = makeProgram();
   const parts = [
     HEAD,

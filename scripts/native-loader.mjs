@@ -1,5 +1,5 @@
-// Duty: loads the addon, for the ES modules of bundlers (dist/esm/). scripts/build-ts.mjs copies it
-// to dist/esm/native/load.js and fills in the version.
+// Duty: loads the addon, for the ES module of bundlers (dist/esm/): scripts/build-ts.mjs joins it in place of
+// js/native/load.ts, and fills in the version.
 //
 // A bundler that followed the name of a platform package would fail at its binary file, so the name
 // is not literal here: the addon is located when the bundle runs, by js/native/find-addon.ts.

@@ -35,7 +35,7 @@ const { values, positionals } = parseArgs({
 });
 
 if (!values["no-build"]) {
-  build();
+  await build();
 }
 const files = testFiles(testDir).filter((file) => wanted(file, positionals));
 if (files.length === 0) {

@@ -4,19 +4,13 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import {
-  BadResource,
-  KvError,
-  KvFeedGapError,
-  KvOutcomeUnknownError,
-  KvUniqueError,
-  openKv,
-} from "../../index.mjs";
+import { BadResource, KvError, openKv } from "../../index.mjs";
 import { open } from "./databases.mjs";
 
 const require = createRequire(import.meta.url);
-const { CODES } = require("../../dist/model/error-codes.js");
-const { errorOf, readFailure } = require("../../dist/model/errors.js");
+const { CODES } = require("../../build/model/error-codes.js");
+const errors = require("../../build/model/errors.js");
+const { errorOf, readFailure } = errors;
 
 /** An error record, as js/native/contract.md lays it out. */
 function record(kind, message) {
@@ -28,6 +22,7 @@ function record(kind, message) {
 }
 
 test("every kind of record becomes its class and code", () => {
+  const { BadResource, KvError, KvFeedGapError, KvOutcomeUnknownError, KvUniqueError } = errors;
   const kinds = [
     [1, TypeError, "TypeError", "INVALID"],
     [2, RangeError, "RangeError", "RANGE"],

@@ -256,8 +256,8 @@ test("an unreadable value: every way to it tells the error, and a list can go on
 async function writeRaw(path, kv, [text, number], value) {
   const require = createRequire(import.meta.url);
   const binding = require("../../dist/native/binding.js");
-  const { encodeKey } = require("../../dist/codec/key.js");
-  const { Writer } = require("../../dist/codec/writer.js");
+  const { encodeKey } = require("../../build/codec/key.js");
+  const { Writer } = require("../../build/codec/writer.js");
   const writer = new Writer();
   writer.u8(2);
   writer.u8(0);

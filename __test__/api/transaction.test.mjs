@@ -577,7 +577,7 @@ test("two handles on one file see each other's conflicts", async () => {
 test("pauses are random, double, and have a bound", async () => {
   const { createRequire } = await import("node:module");
   const { backoffMs, RETRY_DELAY_DEFAULT } = createRequire(import.meta.url)(
-    "../../dist/transaction/backoff.js",
+    "../../build/transaction/backoff.js",
   );
   const { initialMs, maxMs } = RETRY_DELAY_DEFAULT;
   assert.equal(backoffMs(1, 0, RETRY_DELAY_DEFAULT), 0);

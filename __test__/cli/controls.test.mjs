@@ -90,7 +90,7 @@ test("what is printed of a key, typed again, is the same key", async () => {
 
 test("with colours too, which stay where there is nothing to escape", () => {
   const output = JSON.stringify(
-    fileURLToPath(new URL("../../dist/cli/output.js", import.meta.url)),
+    fileURLToPath(new URL("../../build/cli/output.js", import.meta.url)),
   );
   const program = `
     const { printEntry, printValued } = require(${output});

@@ -10,8 +10,8 @@ import { openKv, serve } from "../../index.mjs";
 import { contents, folderOfTests, openkv } from "./running.mjs";
 
 const require = createRequire(import.meta.url);
-const { CommonHistory, verdict } = require("../../dist/cli/copy-rule.js");
-const { CopyBatch } = require("../../dist/cli/copy-batch.js");
+const { CommonHistory, verdict } = require("../../build/cli/copy-rule.js");
+const { CopyBatch } = require("../../build/cli/copy-batch.js");
 const path = folderOfTests();
 
 /** Writes entries, one commit each, `null` deletes. */

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { openkv } from "./running.mjs";
 
-const { makeProgram } = createRequire(import.meta.url)("../../dist/cli/main.js");
+const { makeProgram } = createRequire(import.meta.url)("../../build/cli/main.js");
 
 function* commandsOf(command, path = []) {
   for (const one of command.commands) {

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { contents, folderOfTests, openkv } from "./running.mjs";
 
-const { makeProgram } = createRequire(import.meta.url)("../../dist/cli/main.js");
+const { makeProgram } = createRequire(import.meta.url)("../../build/cli/main.js");
 
 const path = folderOfTests();
 

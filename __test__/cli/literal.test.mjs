@@ -6,9 +6,9 @@ import { test } from "node:test";
 import { assertSame } from "../codec/graph.mjs";
 
 const require = createRequire(import.meta.url);
-const { parseKey, parseLiteral, parseWord } = require("../../dist/cli/literal.js");
-const { printLiteral } = require("../../dist/cli/print-literal.js");
-const { KvU64 } = require("../../dist/codec/u64.js");
+const { parseKey, parseLiteral, parseWord } = require("../../build/cli/literal.js");
+const { printLiteral } = require("../../build/cli/print-literal.js");
+const { KvU64 } = require("../../build/codec/u64.js");
 
 test("literals are JavaScript's, and some more", () => {
   const cases = [

@@ -10,9 +10,9 @@ import { written } from "../../scripts/cli-reference.mjs";
 import { ended, folderOfTests, openkv, start } from "./running.mjs";
 
 const require = createRequire(import.meta.url);
-const { makeProgram } = require("../../dist/cli/main.js");
-const { EXAMPLES } = require("../../dist/cli/manual.js");
-const { EXIT_CODES } = require("../../dist/cli/exit-codes.js");
+const { makeProgram } = require("../../build/cli/main.js");
+const { EXAMPLES } = require("../../build/cli/manual.js");
+const { EXIT_CODES } = require("../../build/cli/exit-codes.js");
 const page = readFileSync(new URL("../../docs/cli.md", import.meta.url), "utf8");
 const path = folderOfTests();
 

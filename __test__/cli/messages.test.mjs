@@ -10,7 +10,7 @@ import { openKv } from "../../index.mjs";
 import { folderOfTests, openkv } from "./running.mjs";
 
 const path = folderOfTests();
-const { inFlags, inWords } = createRequire(import.meta.url)("../../dist/cli/advice.js");
+const { inFlags, inWords } = createRequire(import.meta.url)("../../build/cli/advice.js");
 
 async function fault(code, ...args) {
   const run = await openkv(...args);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
-const { Progress } = createRequire(import.meta.url)("../../dist/cli/progress.js");
+const { Progress } = createRequire(import.meta.url)("../../build/cli/progress.js");
 
 /** What is written to the terminal while `draw` runs, where there is one. */
 function drawn(terminal, draw) {

@@ -8,9 +8,9 @@ import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { bin, contents, folderOfTests, openkv } from "./running.mjs";
 
-const { splitWords } = createRequire(import.meta.url)("../../dist/cli/words.js");
-const { placesOf, suggest } = createRequire(import.meta.url)("../../dist/cli/command-tree.js");
-const { makeProgram } = createRequire(import.meta.url)("../../dist/cli/main.js");
+const { splitWords } = createRequire(import.meta.url)("../../build/cli/words.js");
+const { placesOf, suggest } = createRequire(import.meta.url)("../../build/cli/command-tree.js");
+const { makeProgram } = createRequire(import.meta.url)("../../build/cli/main.js");
 const path = folderOfTests();
 
 test("a line is parted at spaces, but not inside quotes and brackets", () => {

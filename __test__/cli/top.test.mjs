@@ -10,10 +10,10 @@ import { HANG_MS, guard } from "../kit/time.mjs";
 import { folderOfTests, openkv, start } from "./running.mjs";
 
 const require = createRequire(import.meta.url);
-const { ChangeCounter } = require("../../dist/cli/top/changes.js");
-const { linesOf } = require("../../dist/cli/top/lines.js");
-const { sizesOf } = require("../../dist/cli/top/sizes.js");
-const { pictureOf } = require("../../dist/cli/top/picture.js");
+const { ChangeCounter } = require("../../build/cli/top/changes.js");
+const { linesOf } = require("../../build/cli/top/lines.js");
+const { sizesOf } = require("../../build/cli/top/sizes.js");
+const { pictureOf } = require("../../build/cli/top/picture.js");
 
 const inFolder = folderOfTests();
 const accessToken = "a-token-of-the-tests-of-top";

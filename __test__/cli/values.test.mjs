@@ -5,10 +5,12 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
-import { KvU64, openKv } from "../../index.mjs";
+import { openKv } from "../../index.mjs";
 import { contents, folderOfTests, openkv, shell, withoutShell } from "./running.mjs";
 
-const { plainKey, plainValue } = createRequire(import.meta.url)("../../dist/cli/plain-json.js");
+const require = createRequire(import.meta.url);
+const { plainKey, plainValue } = require("../../build/cli/plain-json.js");
+const { KvU64 } = require("../../build/codec/u64.js");
 const path = folderOfTests();
 
 test("words are strings, literals stay what they are", async () => {

@@ -6,14 +6,14 @@ import { runInThisContext } from "node:vm";
 
 const require = createRequire(import.meta.url);
 
-export const { Writer } = require("../../dist/codec/writer.js");
-export const { encodeValue, encodeCbor } = require("../../dist/codec/value/encode.js");
-export const { decodeValue } = require("../../dist/codec/value/decode.js");
-export const { fillBlobs } = require("../../dist/codec/value/blob.js");
-export const { encodeKey, encodeKeyParts, decodeKey } = require("../../dist/codec/key.js");
-export const { encodeCursor, decodeCursor, commonLength } = require("../../dist/codec/cursor.js");
-export const { KvU64 } = require("../../dist/codec/u64.js");
-export const { VALUE_DEPTH_MAX } = require("../../dist/model/limits.js");
+export const { Writer } = require("../../build/codec/writer.js");
+export const { encodeValue, encodeCbor } = require("../../build/codec/value/encode.js");
+export const { decodeValue } = require("../../build/codec/value/decode.js");
+export const { fillBlobs } = require("../../build/codec/value/blob.js");
+export const { encodeKey, encodeKeyParts, decodeKey } = require("../../build/codec/key.js");
+export const { encodeCursor, decodeCursor, commonLength } = require("../../build/codec/cursor.js");
+export const { KvU64 } = require("../../build/codec/u64.js");
+export const { VALUE_DEPTH_MAX } = require("../../build/model/limits.js");
 
 export const CBOR = 67;
 

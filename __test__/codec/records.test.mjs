@@ -10,9 +10,9 @@ import { Writer, vectors } from "./codec.mjs";
 import { frameOf } from "./record-vectors.mjs";
 
 const require = createRequire(import.meta.url);
-const contract = require("../../dist/native/contract.js");
-const { RecordLayout, timeOffsetOf } = require("../../dist/records/layout.js");
-const { visitKeys } = require("../../dist/records/written-keys.js");
+const contract = require("../../build/native/contract.js");
+const { RecordLayout, timeOffsetOf } = require("../../build/records/layout.js");
+const { visitKeys } = require("../../build/records/written-keys.js");
 
 const ops = Object.entries(contract).filter(([name]) => name.startsWith("OP_"));
 

@@ -7,8 +7,8 @@ import { test } from "node:test";
 import { decodeKey, encodeKey, Writer } from "./codec.mjs";
 
 const require = createRequire(import.meta.url);
-const { readUtf8 } = require("../../dist/codec/text.js");
-const { ASCII, LATIN1, shortText } = require("../../dist/codec/short-text.js");
+const { readUtf8 } = require("../../build/codec/text.js");
+const { ASCII, LATIN1, shortText } = require("../../build/codec/short-text.js");
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

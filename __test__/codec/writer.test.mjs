@@ -113,7 +113,7 @@ test("an encoding that fails leaves the writer where it was, and ready", () => {
 // A large object that a value held in thousands of places had its keys listed in each: seconds.
 test("the keys of an object that is met again are not listed again", () => {
   const require = createRequire(import.meta.url);
-  const path = require.resolve("../../dist/codec/value/encode.js");
+  const path = require.resolve("../../build/codec/value/encode.js");
   const cached = require.cache[path];
   const { keys } = Object;
   let listed = 0;

@@ -21,10 +21,10 @@ const require = createRequire(import.meta.url);
 const {
   encodeKey: typedKey,
   encodeValue: typedValue,
-} = require("../../dist/interchange/encode.js");
-const { decodeLine } = require("../../dist/interchange/decode.js");
-const { plainValue } = require("../../dist/cli/plain-json.js");
-const { parseKey, parseLiteral } = require("../../dist/cli/literal.js");
+} = require("../../build/interchange/encode.js");
+const { decodeLine } = require("../../build/interchange/decode.js");
+const { plainValue } = require("../../build/cli/plain-json.js");
+const { parseKey, parseLiteral } = require("../../build/cli/literal.js");
 
 /** Values of the other encodings, and numbers as text. */
 const MORE = [

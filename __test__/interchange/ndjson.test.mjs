@@ -10,9 +10,9 @@ import { Random } from "../property/random.mjs";
 import { randomValue } from "../property/values.mjs";
 
 const require = createRequire(import.meta.url);
-const { encodeLine } = require("../../dist/interchange/encode.js");
-const { decodeLine } = require("../../dist/interchange/decode.js");
-const { KvU64 } = require("../../dist/codec/u64.js");
+const { encodeLine } = require("../../build/interchange/encode.js");
+const { decodeLine } = require("../../build/interchange/decode.js");
+const { KvU64 } = require("../../build/codec/u64.js");
 
 const STAMP = "0000000000000f460000";
 const line = (key, value, more = {}) => encodeLine({ key, value, versionstamp: STAMP, ...more });
@@ -143,7 +143,7 @@ test("a Blob in a line holds its contents, however deep it lies", async () => {
 });
 
 test("an export tells what a Blob holds", async () => {
-  const { exportChunks } = require("../../dist/interchange/export.js");
+  const { exportChunks } = require("../../build/interchange/export.js");
   const { openKv } = require("../../index.js");
   const kv = await openKv(":memory:");
   await kv.set(["blob"], new Blob(["contents"]));
@@ -185,7 +185,7 @@ test("lines that are no entry are refused, and say where", () => {
 });
 
 test("an import is the same however its bytes come in pieces", async () => {
-  const { importLines } = require("../../dist/interchange/import.js");
+  const { importLines } = require("../../build/interchange/import.js");
   const { openKv } = require("../../index.js");
   const values = ["plain", "ähnlich", "日本語 😀", "x".repeat(100_000), "last"];
   const text = `\ufeff${values.map((value, n) => line(["v", n], value)).join("\n\n")}`;
@@ -221,7 +221,7 @@ async function* stream(lines, pause = async () => {}) {
 
 // The commits began with the line, and were looked at only with the batch.
 test("an import that leaves what is there tells why it cannot store", async () => {
-  const { importLines } = require("../../dist/interchange/import.js");
+  const { importLines } = require("../../build/interchange/import.js");
   const { openKv } = require("../../index.js");
   const kv = await openKv(":memory:");
   await kv.close();
@@ -232,7 +232,7 @@ test("an import that leaves what is there tells why it cannot store", async () =
 
 // Characters were counted in their place: a commit of three times as many bytes was refused.
 test("commits of an import keep to the bytes of keys and values that every server takes", async () => {
-  const { importLines } = require("../../dist/interchange/import.js");
+  const { importLines } = require("../../build/interchange/import.js");
   const { openKv } = require("../../index.js");
   const kv = await openKv(":memory:");
   const keys = Array.from({ length: 120 }, (_, n) => line([n, "鍵".repeat(600)], 1));

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
-const { InlineCommits } = require("../../dist/native/inline-commits.js");
+const { InlineCommits } = require("../../build/native/inline-commits.js");
 
 /** Commits of a thread whose turns end when the test says so. */
 function commitsOfThread() {

@@ -64,7 +64,7 @@ test("the tarballs hold what they should and nothing else", (t) => {
   }
   assert.ok(compiled.includes("dist/index.js"));
   assert.ok(compiled.includes("dist/native/binding.js"));
-  assert.ok(compiled.includes("dist/esm/native/load.js"));
+  assert.ok(compiled.includes("dist/esm/index.js"));
   // A clone has the studio once it is built; a release does not exist without it (scripts/pack.mjs).
   assert.equal(studio.length > 0, existsSync(join(root, "dist", "studio", "index.html")));
   for (const path of studio) {

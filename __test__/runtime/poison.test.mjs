@@ -13,9 +13,9 @@ import { HANG_MS, guard, until } from "../kit/time.mjs";
 
 const require = createRequire(import.meta.url);
 const binding = require("../../dist/native/binding.js");
-const { encodeKey } = require("../../dist/codec/key.js");
-const { Writer } = require("../../dist/codec/writer.js");
-const { OPENED, SETTLED } = require("../../dist/native/contract.js");
+const { encodeKey } = require("../../build/codec/key.js");
+const { Writer } = require("../../build/codec/writer.js");
+const { OPENED, SETTLED } = require("../../build/native/contract.js");
 
 const HANDLE_ID = 1;
 const WRITE_ID = 2;

@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
 /** The compiled files that programs import. */
 const LEFT_OUT = /^(?:cli|esm|studio)\b/;
-/** The readers of callers' objects, which leave out what Object.prototype has. */
-const READERS = /\b(?:arguments.options|read.list-options)\.js\b/;
+/** The readers of callers' objects, which leave out what Object.prototype has, by their functions. */
+const READERS = /\bat (?:option|checkListOptions) /;
 /**
  * Names of the language's own protocols, which it reads in its objects: `then` of each result, `return`
  * of each iterator, and the fields of descriptors.

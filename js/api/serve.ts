@@ -1,7 +1,7 @@
 // Duty: serve(): checks the options, starts a server, returns its handle.
 
 import { existsSync } from "node:fs";
-import { join, resolve, sep } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { checkOptions, nameOf, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
 import { printGiven } from "../codec/key-text.js";
@@ -24,10 +24,7 @@ const COUNT = Number.MAX_SAFE_INTEGER;
 const COUNT_U32 = 2 ** 32 - 1;
 
 /** The built files of the studio. In a bundle there are none, and this file has another place. */
-const STUDIO =
-  typeof __dirname === "string" && __dirname.endsWith(join("dist", "api"))
-    ? join(__dirname, "..", "studio")
-    : undefined;
+const STUDIO = typeof __dirname === "string" ? studioBeside(__dirname) : undefined;
 
 /** The kinds of all options. Rust checks bounds and combinations (crates/server/src/options.rs). */
 const OPTIONS: Kinds = {
@@ -86,6 +83,13 @@ export async function serve(options: ServeOptions): Promise<KvServer> {
 /** Whether the files of the studio are built; a checkout has none until `npm run build:studio`. */
 export const studioIsBuilt = (): boolean =>
   STUDIO !== undefined && existsSync(join(STUDIO, "index.html"));
+
+/** The folder of the studio beside this code, dist/index.js or dist/cli/openkv.js of the package. */
+function studioBeside(folder: string): string | undefined {
+  const dist = basename(folder) === "cli" ? dirname(folder) : folder;
+  const isPackage = basename(dist) === "dist" && existsSync(join(dist, "native", "binding.js"));
+  return isPackage ? join(dist, "studio") : undefined;
+}
 
 /** The folder of the studio instead of the option: Rust serves its files. */
 function withStudio({ studio = true, ...options }: ServeOptions): object {

@@ -1,4 +1,4 @@
-// Duty: the addon, for the CommonJS modules. scripts/native-loader.mjs replaces this file in dist/esm/.
+// Duty: the addon, for CommonJS. In dist/esm/ scripts/native-loader.mjs takes the place of this file.
 
 import type * as Binding from "./binding.js";
 

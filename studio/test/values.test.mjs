@@ -10,11 +10,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const require = createRequire(import.meta.url);
-const { parseLiteral } = require("../../dist/cli/literal.js");
-const { encodeValue } = require("../../dist/interchange/encode.js");
-const { decodeLine } = require("../../dist/interchange/decode.js");
-const { encodeKey } = require("../../dist/codec/key.js");
-const { Writer } = require("../../dist/codec/writer.js");
+const { parseLiteral } = require("../../build/cli/literal.js");
+const { encodeValue } = require("../../build/interchange/encode.js");
+const { decodeLine } = require("../../build/interchange/decode.js");
+const { encodeKey } = require("../../build/codec/key.js");
+const { Writer } = require("../../build/codec/writer.js");
 
 /** A module of the studio, compiled. */
 async function load(name) {

@@ -14,8 +14,8 @@ import { accessToken, adminToken, folder, start } from "../serving.mjs";
 import { caller, readToken, serveApi } from "./calling.mjs";
 
 const require = createRequire(import.meta.url);
-const { exportChunks } = require("../../../dist/interchange/export.js");
-const { importLines } = require("../../../dist/interchange/import.js");
+const { exportChunks } = require("../../../build/interchange/export.js");
+const { importLines } = require("../../../build/interchange/import.js");
 
 const LINES = "application/x-ndjson";
 
