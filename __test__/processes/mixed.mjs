@@ -29,8 +29,9 @@ import { openProbe } from "./probe.mjs";
 import { openKv } from "./target.mjs";
 
 const WORKER = new URL("mixed/worker.mjs", import.meta.url);
-/** Far more than any of the waits takes; catches hangs. */
+/** Far more than any of the waits takes with one file, and more for each of the others; catches hangs. */
 const HANG_MS = 60_000;
+const HANG_MS_FILE = 1000;
 
 const { values } = parseArgs({
   options: {
@@ -42,6 +43,7 @@ const { values } = parseArgs({
     "max-open": { type: "string", default: "4" },
   },
 });
+const hangMs = HANG_MS + HANG_MS_FILE * Number(values.files);
 const directory = newFolder("mixed");
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 const count = Number(values.files);
@@ -82,12 +84,12 @@ async function run() {
   await all("see the last value of all watches", (worker) => worker.watched);
   const done = handles.map((_, n) => addUp(reports.map((report) => report[n])));
   const handled = handles.map((kv, n) => allHandled(kv, done[n].enqueued));
-  await guard(Promise.all(handled), HANG_MS, "all messages are handled");
+  await guard(Promise.all(handled), hangMs, "all messages are handled");
 
   workers.forEach(({ child }) => child.say("close"));
   await all("close", (worker) => worker.closed);
   for (const { id, child } of workers) {
-    const { code, signal } = await guard(child.ended, HANG_MS, `process ${id} ends by itself`);
+    const { code, signal } = await guard(child.ended, hangMs, `process ${id} ends by itself`);
     if (code !== 0 || signal !== null)
       faults.push(`process ${id} ended with code ${code}, signal ${signal}`);
     if (child.stderr !== "") faults.push(`process ${id} said on stderr: ${child.stderr}`);
@@ -135,7 +137,7 @@ function all(what, answer) {
     gone.catch(() => {});
     return Promise.race([answer(worker), gone]);
   });
-  return guard(Promise.all(each), HANG_MS, `all processes ${what}`);
+  return guard(Promise.all(each), hangMs, `all processes ${what}`);
 }
 
 function addUp(reports) {

@@ -107,11 +107,26 @@ fn another_library_of_the_process_is_excluded_and_drops_no_locks() {
 /// Closing a connection once dropped the locks of the other library.
 #[test]
 fn closing_a_connection_keeps_the_locks_of_another_library() {
+    keeps_the_locks_of_another_library(false);
+}
+
+/// The system reports the locks of the other process, which are older, and not those of the library.
+#[test]
+fn closing_a_connection_beside_another_process_keeps_the_locks_of_another_library() {
+    keeps_the_locks_of_another_library(true);
+}
+
+fn keeps_the_locks_of_another_library(beside_process: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kv");
     let shm = folder.path().join("kv-shm");
     let stays = opened(&path, Access::Write);
     stays.execute_batch("CREATE TABLE t (n)").unwrap();
+    // The locks of another process are those of another open file description.
+    let process = beside_process.then(|| [observer(&path), observer(&shm)]);
+    for (file, range) in process.iter().flatten().zip([SHARED, (128, 1)]) {
+        call(file.as_raw_fd(), libc::F_OFD_SETLK, &mut over(READ, range)).unwrap();
+    }
     let (main, index, write) = (observer(&path), observer(&shm), (120, 1));
     let held = || [locked(&main, SHARED), locked(&index, write)];
     for _ in 0..20 {
@@ -133,7 +148,7 @@ fn closing_a_connection_keeps_the_locks_of_another_library() {
     for file in [&main, &index] {
         call(file.as_raw_fd(), libc::F_SETLK, &mut over(UNLOCKED, (0, 0))).unwrap();
     }
-    drop(opened(&path, Access::Write));
+    drop((process, opened(&path, Access::Write)));
     assert_eq!(held(), [false, false]);
     assert_eq!(unclosed::count(&main) + unclosed::count(&index), 0);
 }
