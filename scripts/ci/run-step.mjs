@@ -5,13 +5,15 @@ import { constants, setPriority } from "node:os";
 
 /**
  * Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk, and a
- * panic names its line without debug information.
+ * panic names its line without debug information. Whoever builds a clone sees the warnings of the addon, which has other
+ * features than what clippy checks.
  */
 const STEP_ENV = {
   CARGO_TERM_COLOR: "never",
   NO_COLOR: "1",
   CARGO_INCREMENTAL: "0",
   CARGO_PROFILE_DEV_DEBUG: "false",
+  DENY_WARNINGS: "1",
 };
 
 /** Time for a step to end before it is killed. */
