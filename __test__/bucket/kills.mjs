@@ -65,8 +65,7 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
     let before = 0n;
     while (reading) {
       const known = BigInt(acked.size);
-      const { value } = await reader.get(["count"]);
-      const count = value?.value ?? value ?? 0n;
+      const count = await countOf(reader);
       assert.ok(count >= known, `a read has ${count} of ${known} acknowledged writes`);
       assert.ok(count >= before, `a read goes back from ${before} to ${count}`);
       before = count;
@@ -82,14 +81,12 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
   }
   await reader_;
   assert.ok(reads > 0);
-  const found = new Set();
-  for await (const { key } of reader.list({ prefix: ["write"] })) found.add(key[1]);
-  const { value } = await reader.get(["count"]);
+  const { found, count } = await contents(reader);
   await reader.close();
   assert.deepEqual(bad, []);
   const lost = [...acked].filter((id) => !found.has(id));
   assert.deepEqual(lost, [], "acknowledged writes are lost");
-  assert.equal(Number(value?.value ?? value), found.size, "a write was done twice, or in part");
+  assert.equal(Number(count), found.size, "a write was done twice, or in part");
   return { acked: acked.size, open: open.size, reads };
 
   async function play() {
@@ -121,5 +118,21 @@ export async function killLeaders({ url, folder, leaseMs, kills, env = {} }) {
     }
     for (const { child } of [...workers.values(), ...stopped]) child.kill("SIGKILL");
     await Promise.all([...workers.values(), ...stopped].map(({ ended }) => ended));
+  }
+}
+
+/** How many writes the reader has seen. */
+async function countOf(reader) {
+  const { value } = await reader.get(["count"]);
+  return value?.value ?? value ?? 0n;
+}
+
+/** The writes and their count in one state: the last write of a killed process may still arrive at the store. */
+export async function contents(reader) {
+  for (;;) {
+    const count = await countOf(reader);
+    const found = new Set();
+    for await (const { key } of reader.list({ prefix: ["write"] })) found.add(key[1]);
+    if ((await countOf(reader)) === count) return { found, count };
   }
 }

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { openKv } from "../../index.mjs";
 import { endpointsOf } from "../kit/cluster.mjs";
 import { until } from "../kit/time.mjs";
+import { contents } from "./kills.mjs";
 
 /** A hang guard of one call. */
 const PATIENCE_MS = 60_000;
@@ -58,16 +59,13 @@ export async function killServers({ cluster, servers, accessToken, kills, writes
   }
   isOver = true;
   await adding;
-  const kv = handles[0];
-  const found = new Set();
-  for await (const { key } of kv.list({ prefix: ["write"] })) found.add(key[1]);
-  const { value } = await kv.get(["count"]);
+  const { found, count } = await contents(handles[0]);
   await Promise.all(handles.map((handle) => handle.close()));
   const lost = [...answered].filter((id) => !found.has(id));
   assert.deepEqual(lost, [], "answered writes are lost");
   const refused = [...found].filter((id) => !answered.has(id) && !unknown.has(id));
   assert.deepEqual(refused, [], "refused writes have happened");
-  assert.equal(value.value, BigInt(found.size), "a write was done twice, or in part");
+  assert.equal(count, BigInt(found.size), "a write was done twice, or in part");
   return { answered: answered.size, unknown: unknown.size };
 }
 
