@@ -21,11 +21,7 @@ const tools = join(root, "target", "tools");
 const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter", "paths", "interchange"];
 
 /** Those of the other Rust tests, so that the crate is compiled once for all. */
-const FEATURES_OF_TESTS = [
-  "--no-default-features",
-  "--features",
-  "archive,server,postgres,defects",
-];
+const FEATURES_OF_TESTS = ["--no-default-features", "--features", "server,defects"];
 
 const CARGO_FUZZ_VERSION = "0.13.2";
 

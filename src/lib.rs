@@ -36,8 +36,6 @@ pub use openkv_client::{database, open, remote, replica};
 pub use openkv_core::{chain, codec, commit, filter, index, interchange, layer, model, search};
 pub use openkv_engines as engine;
 #[cfg(feature = "server")]
-pub use openkv_server as server;
-#[cfg(feature = "archive")]
-pub use openkv_server::archive;
+pub use openkv_server::{self as server, archive};
 pub use openkv_store::{self as store, call, metrics};
 pub use openkv_wire::{connect, protocol, trust};

@@ -8,7 +8,7 @@ import { checkDuration } from "../arguments/duration.js";
 import { onAbort } from "../arguments/signal.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { bare } from "../model/define.js";
-import { KvError, bugOf, errorOf, invalid } from "../model/errors.js";
+import { bugOf, errorOf, invalid } from "../model/errors.js";
 import type { KvArchive, KvArchiveOptions, KvArchiveStatus } from "../model/types.js";
 import type { NativeArchive, NativeArchiveJob } from "../native/binding.js";
 import { NativeAnswer } from "../native/native-answer.js";
@@ -17,8 +17,6 @@ import type { Session } from "../session/session.js";
 
 /** Interval of polling the progress of a job. */
 const PROGRESS_MS = 100;
-
-const WITHOUT = "this build of openkv is without the cargo feature archive";
 
 /** A place in an object store as it is; a folder as an absolute path. */
 export function targetOf(to: string): string {
@@ -42,7 +40,6 @@ export async function archive(
   };
   session.requireOpen();
   session.flush();
-  if (session.native.archive === undefined) throw new KvError("UNSUPPORTED", WITHOUT);
   const begun = new NativeAnswer(session.port);
   const running = new Running(
     session,
@@ -134,12 +131,10 @@ export async function runArchiveJob<Result>(
   const { signal, onProgress } = options;
   signal?.throwIfAborted();
   const thread = port();
-  const { ArchiveJob: Native } = thread.native;
-  if (Native === undefined) throw new KvError("UNSUPPORTED", WITHOUT);
   const answered = new NativeAnswer(thread);
   let native: NativeArchiveJob;
   try {
-    native = new Native(thread.attachment, answered.id, JSON.stringify(bare(job)));
+    native = new thread.native.ArchiveJob(thread.attachment, answered.id, JSON.stringify(bare(job)));
   } catch (error) {
     answered.end(bugOf(error));
     throw errorOf(bugOf(error));

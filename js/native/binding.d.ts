@@ -122,7 +122,7 @@ export interface NativeHandle {
    * Starts to archive, with options in JSON; the event REPLIED or CALL_FAILED has this id. Missing in a
    * build without archives.
    */
-  archive?(id: number, options: string): NativeArchive;
+  archive(id: number, options: string): NativeArchive;
   drain(): void;
   close(id: number): void;
 }
@@ -143,13 +143,7 @@ export interface NativeArchiveJob {
 }
 
 /** Starts a job in JSON; the event REPLIED, with its result in JSON, or CALL_FAILED has this id. */
-export const ArchiveJob:
-  | (new (
-      attachment: number,
-      id: number,
-      job: string,
-    ) => NativeArchiveJob)
-  | undefined;
+export const ArchiveJob: new (attachment: number, id: number, job: string) => NativeArchiveJob;
 
 /** Starts to open; the event OPENED or OPEN_FAILED has this id. */
 export const Handle: new (attachment: number, id: number, options: NativeOptions) => NativeHandle;

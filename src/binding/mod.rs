@@ -10,7 +10,6 @@
 
 #![expect(unreachable_pub, reason = "#[napi] takes public items, and makes them JavaScript's")]
 
-#[cfg(feature = "archive")]
 mod archive;
 mod attachment;
 mod calls;

@@ -8,11 +8,11 @@
 )]
 
 mod differential;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod plans;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod postgres;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[path = "../kit/postgres.rs"]
 mod postgres_server;
 #[path = "../kit/rng.rs"]
@@ -61,19 +61,19 @@ fn a_file_agrees_with_memory_on_random_work() {
     agree_on_random_work::<SqliteFile>(seeds());
 }
 
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[test]
 fn postgresql_agrees_with_memory_on_random_work() {
     agree_on_random_work::<postgres::PostgresDatabase>(seeds());
 }
 
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[test]
 fn a_leader_on_postgresql_agrees_with_memory_on_random_work() {
     agree_on_random_work::<postgres::LedDatabase>(seeds());
 }
 
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[test]
 fn postgresql_uses_an_index_for_every_statement_without_statistics() {
     agree_on_random_work::<plans::ExplainedDatabase>(1..2);

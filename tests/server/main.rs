@@ -9,7 +9,6 @@
 
 mod admin;
 mod api;
-#[cfg(feature = "archive")]
 mod archives;
 mod client;
 mod connections;

@@ -1,6 +1,6 @@
 //! Simulation of the transaction layer: leaders, clients, a network that cuts and delays, and a model of
 //! PostgreSQL that crashes, in one virtual time. `OPENKV_SEED=7 cargo test --features defects --test
-//! simulation` runs only seed 7; `OPENKV_SEEDS=100000` runs so many. With `--features postgres,defects` the
+//! simulation` runs only seed 7; `OPENKV_SEEDS=100000` runs so many. The
 //! model is also compared with a real server, and `OPENKV_SEED` chooses the schedule.
 
 #![cfg(feature = "defects")]
@@ -14,23 +14,17 @@
 mod bucket;
 mod checker;
 mod clients;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod compared;
 mod indexes;
-#[cfg_attr(
-    not(all(feature = "postgres", unix)),
-    allow(dead_code, reason = "only compared.rs uses all")
-)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "only compared.rs uses all"))]
 mod postgres;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[path = "../kit/postgres.rs"]
 mod postgres_server;
 #[path = "../kit/rng.rs"]
 mod rng;
-#[cfg_attr(
-    not(all(feature = "postgres", unix)),
-    allow(dead_code, reason = "only compared.rs uses all")
-)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "only compared.rs uses all"))]
 mod tables;
 mod world;
 

@@ -19,14 +19,14 @@ mod inline;
 mod inline_commits;
 #[path = "../kit/mod.rs"]
 mod kit;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod led;
 mod long_reads;
 mod named_queues;
 mod pipeline;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod postgres;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[path = "../kit/postgres.rs"]
 mod postgres_server;
 mod queue;

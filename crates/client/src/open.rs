@@ -1,7 +1,6 @@
 //! The composition root: from a path or URL and options to a database. All handles on a file share
 //! one store.
 
-#[cfg(feature = "archive")]
 mod buckets;
 mod clusters;
 mod env;
@@ -15,7 +14,6 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 
-#[cfg(feature = "archive")]
 use self::buckets::open_bucket;
 use self::replicas::{COPIES, Remote, open_copy, open_replica};
 use crate::database::{Database, Replica};
@@ -26,10 +24,8 @@ use openkv_core::model::{
     Kind, PageMemory, Result,
 };
 use openkv_engines::BUCKET_SCHEMES;
-#[cfg(feature = "archive")]
 use openkv_engines::bucket::LeadMode;
 use openkv_engines::memory::MemoryEngine;
-#[cfg(feature = "postgres")]
 use openkv_engines::postgres::{PostgresEngine, Server};
 use openkv_engines::sqlite::{SqliteEngine, agree};
 use openkv_store::{Store, on_file_thread};
@@ -213,14 +209,12 @@ enum StoreIdentity {
         file: Option<(u64, u64)>,
         readonly: bool,
     },
-    #[cfg(feature = "postgres")]
     Postgres {
         /// The identity of the server and its user.
         server: String,
         name: String,
         readonly: bool,
     },
-    #[cfg(feature = "archive")]
     Bucket {
         /// The URL, with the parameters that choose the store.
         url: String,
@@ -377,7 +371,6 @@ fn opened(stores: &Stores, identity: &StoreIdentity) -> Option<(Arc<Store>, Agre
     Some((store.upgrade()?, *agreed))
 }
 
-#[cfg(feature = "postgres")]
 fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>> {
     let (server, name) = Server::parse(url)?;
     let identity = |readonly| StoreIdentity::Postgres {
@@ -397,40 +390,10 @@ fn open_postgres(url: &str, readonly: bool, busy: Duration) -> Result<Arc<Store>
     start_once(|| Ok(identity(readonly)), agreed, start).map(|(store, _)| store)
 }
 
-#[cfg(not(feature = "archive"))]
-fn open_bucket<T>(_: &str, _: T, _: Option<&LeaderAccess>, _: Cancel) -> Result<Database> {
-    Err(without_archive())
-}
-
-#[cfg(not(feature = "archive"))]
-fn without_archive() -> Error {
-    let why = "URLs of object stores: this build of openkv is without the cargo feature archive";
-    Error::unsupported(why)
-}
-
 /// The SQL that creates the tables of databases on PostgreSQL.
-#[cfg(feature = "postgres")]
 #[must_use]
 pub fn postgres_schema() -> String {
     openkv_engines::postgres::script()
-}
-
-/// The SQL that creates the tables of databases on PostgreSQL: none in this build.
-#[cfg(not(feature = "postgres"))]
-#[must_use]
-pub fn postgres_schema() -> String {
-    String::new()
-}
-
-#[cfg(not(feature = "postgres"))]
-fn open_postgres(_url: &str, _readonly: bool, _busy: Duration) -> Result<Arc<Store>> {
-    Err(without_postgres())
-}
-
-#[cfg(not(feature = "postgres"))]
-fn without_postgres() -> Error {
-    let why = "postgres:// URLs: this build of openkv is without the cargo feature postgres";
-    Error::unsupported(why)
 }
 
 /// Makes the replica in a file a database of its own; see [`SqliteEngine::promote`].

@@ -11,19 +11,16 @@
 #[cfg(test)]
 extern crate self as openkv_engines;
 
-#[cfg(feature = "archive")]
 pub mod bucket;
 pub mod cluster;
 mod feed;
 mod fulltext;
 pub mod memory;
 mod no_messages;
-#[cfg(feature = "archive")]
 pub mod objects;
 mod packed;
 mod parkable;
 mod past;
-#[cfg(feature = "postgres")]
 pub mod postgres;
 mod queues;
 mod replication;

@@ -4,7 +4,7 @@
 //! the end run all of them for each engine.
 
 mod acknowledging;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod batch_forms;
 mod clock;
 mod conflict;
@@ -24,22 +24,21 @@ mod replication;
 mod rows;
 mod schedules;
 mod search;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 #[path = "../../../tests/kit/postgres.rs"]
 mod server;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod shared_history;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod shared_log;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod sharing;
 mod trimming;
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod unsupported;
 mod value_index;
 mod writers;
 
-#[cfg(feature = "archive")]
 pub(super) use search::{doc, of};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -423,7 +422,6 @@ macro_rules! rules_of_history {
     };
 }
 
-#[cfg(feature = "archive")]
 mod bucket;
 
 mod memory {
@@ -497,5 +495,5 @@ mod sqlite {
     }
 }
 
-#[cfg(all(feature = "postgres", unix))]
+#[cfg(unix)]
 mod postgres;

@@ -66,18 +66,8 @@ fn checked(within: &str, to: &str) -> Result<String> {
              clients know: '{to}' given"
         )));
     }
-    check_target(to)?;
+    crate::archive::check_target(to)?;
     Ok(to.to_owned())
-}
-
-#[cfg(feature = "archive")]
-fn check_target(to: &str) -> Result<()> {
-    crate::archive::check_target(to)
-}
-
-#[cfg(not(feature = "archive"))]
-fn check_target(_to: &str) -> Result<()> {
-    Err(Error::unsupported("this build of openkv is without the cargo feature archive"))
 }
 
 fn kind_of(value: &Value) -> &'static str {
@@ -109,7 +99,6 @@ fn duration(name: &str, given: &Value) -> Result<Option<i64>> {
 }
 
 #[cfg(test)]
-#[cfg(feature = "archive")]
 mod tests {
     use super::*;
 

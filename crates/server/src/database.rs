@@ -16,7 +16,6 @@ use super::auth::{AccessToken, Rights, TokenHash};
 use super::deliveries::Deliveries;
 use super::downloads::Downloads;
 use super::followers::Followers;
-#[cfg(feature = "archive")]
 use super::location::FileStamp;
 use super::location::Location;
 use super::memory::Memory;
@@ -170,7 +169,6 @@ impl Database {
     }
 
     /// The store for an archiver, which its clients need not have open. Its caller closes it.
-    #[cfg(feature = "archive")]
     pub(super) fn visit_store(&self) -> Result<Arc<Store>> {
         let store = self.store.lock();
         if self.gone.load(Ordering::Acquire) {
@@ -195,7 +193,6 @@ impl Database {
     }
 
     /// As [`Location::file_stamp`].
-    #[cfg(feature = "archive")]
     pub(super) fn file_stamp(&self) -> Option<FileStamp> {
         self.location.file_stamp()
     }
@@ -354,7 +351,6 @@ impl Database {
     }
 
     /// Fails for a database that cannot be archived here.
-    #[cfg(feature = "archive")]
     pub(super) fn allows_archive(&self) -> Result<(), Refusal> {
         let text = match &self.location {
             Location::File { readonly: false, .. } => return Ok(()),

@@ -42,7 +42,6 @@
 mod admin;
 mod answer;
 mod api;
-#[cfg(feature = "archive")]
 pub mod archive;
 mod archive_policy;
 mod archives;

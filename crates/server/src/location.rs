@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-#[cfg(feature = "archive")]
 use std::time::SystemTime;
 
 use super::membership::Membership;
@@ -14,7 +13,6 @@ use openkv_store::Store;
 
 /// The lengths and times of a file and of its log. They change with every commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg(feature = "archive")]
 pub(super) struct FileStamp([Option<(u64, Option<SystemTime>)>; 2]);
 
 /// The place of a database.
@@ -89,7 +87,6 @@ impl Location {
     }
 
     /// The present state of its file; `None` where there is none.
-    #[cfg(feature = "archive")]
     pub(super) fn file_stamp(&self) -> Option<FileStamp> {
         let [file, log, _] = files(self.file()?);
         let of = |path: &Path| {

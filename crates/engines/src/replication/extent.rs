@@ -14,7 +14,6 @@ macro_rules! segment_bytes {
         64
     };
 }
-#[cfg(feature = "postgres")]
 pub(crate) use segment_bytes;
 
 /// What a segment counts beside its changes, in bytes: about what its row and its entries in indexes take. So a bound

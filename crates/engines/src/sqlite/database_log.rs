@@ -5,15 +5,12 @@
 //! is a commit too, and a process that repeats it adds the same entries. So any process goes on where another stopped,
 //! and a unique index refuses the same in all of them.
 
-#[cfg(feature = "archive")]
 use super::indexer::Older;
 use super::measure::{keep_metrics, kept_metrics};
 use super::writer::SqliteWriter;
-#[cfg(feature = "archive")]
 use openkv_core::codec::change_log;
 use openkv_core::commit::Transaction as _;
 use openkv_core::model::{DatabaseChange, Result};
-#[cfg(feature = "archive")]
 use openkv_core::model::{Error, IndexChoice, IndexRequest, LogSegment, ValueIndexRequest};
 
 impl SqliteWriter {
@@ -47,7 +44,6 @@ impl SqliteWriter {
 
     /// Repeats the changes in a segment, in the open transaction. Changes of entries that follow in the same transaction
     /// find the indexes as they are then.
-    #[cfg(feature = "archive")]
     pub(super) fn repeat_database(&mut self, segment: LogSegment<'_>) -> Result<()> {
         let LogSegment { first, last, changes, .. } = segment;
         let changes = change_log::database(changes).map_err(|error| {
@@ -63,7 +59,6 @@ impl SqliteWriter {
         self.load_indexes()
     }
 
-    #[cfg(feature = "archive")]
     fn repeat_change(&mut self, change: DatabaseChange, at_ms: i64) -> Result<()> {
         match change {
             DatabaseChange::SearchIndex { spec, building } => {

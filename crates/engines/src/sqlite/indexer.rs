@@ -125,11 +125,9 @@ impl SqliteWriter {
                 (entries, last.map(Key::from_encoded), None)
             }
             // A failed index is neither read nor changed.
-            #[cfg(feature = "archive")]
             Older::Through { scanned, failed: Some(failed), .. } => {
                 (Vec::new(), None, Some((scanned, Some(failed))))
             }
-            #[cfg(feature = "archive")]
             Older::Through { through, scanned, failed: None } => {
                 let behind = through.as_ref().map(|key| [key.as_bytes(), &[0]].concat());
                 let before = behind.as_deref().unwrap_or(before);
@@ -264,7 +262,6 @@ pub(super) enum Older {
     /// The next ones, within the bounds of a step.
     Next,
     /// Those of a step that is in the log.
-    #[cfg(feature = "archive")]
     Through {
         /// The last one; `None`: all that are left.
         through: Option<Key>,

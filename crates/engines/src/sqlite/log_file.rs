@@ -48,7 +48,6 @@ pub(super) enum Synced {
     /// The log before it is moved into the file, and the file after that.
     Moves,
     /// Nothing: a crash may leave the file unusable.
-    #[cfg(any(feature = "archive", test))]
     Nothing,
 }
 
@@ -63,7 +62,6 @@ pub(super) fn set_synced(connection: &Connection, synced: Synced) -> Result<()> 
     let level = match synced {
         Synced::Commits => "FULL",
         Synced::Moves => "NORMAL",
-        #[cfg(any(feature = "archive", test))]
         Synced::Nothing => "OFF",
     };
     connection.pragma_update(None, "synchronous", level).map_err(failure)?;

@@ -25,7 +25,6 @@ mod identity;
 mod indexer;
 mod integrity_check;
 mod interrupt;
-#[cfg(feature = "archive")]
 mod kept_writes;
 mod layout;
 mod leftover;
@@ -43,12 +42,9 @@ mod past;
 mod peek;
 mod permissions;
 mod pool;
-#[cfg(feature = "archive")]
 mod published;
-#[cfg(feature = "archive")]
 pub(crate) mod publisher;
 mod reader;
-#[cfg(feature = "archive")]
 mod rebuild;
 mod replica;
 mod replication_log;
@@ -84,7 +80,6 @@ use page_cache::PageCache;
 pub use pool::set_open_max;
 use pool::{PooledFile, Seat, SeatFor, with_descriptors};
 pub use reader::SqliteReader;
-#[cfg(feature = "archive")]
 pub use rebuild::{Rebuild, verify};
 pub use restore::restore;
 pub use unfinished::{Unfinished, remove_abandoned};

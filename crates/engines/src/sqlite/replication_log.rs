@@ -113,7 +113,6 @@ impl LogWriter {
     }
 
     /// Whether to keep what a transaction logs for [`LogWriter::take_captured`].
-    #[cfg(feature = "archive")]
     pub(super) fn capture(&mut self, captures: bool) {
         self.captures = captures;
     }

@@ -15,7 +15,6 @@ use super::values::{self, encoding, shown, stored};
 use super::walk::Walker;
 use openkv_core::commit::{Base, EntryTable, NewRow, OldRow, RowEffect};
 use openkv_core::index::ValueIndex;
-#[cfg(feature = "archive")]
 use openkv_core::layer::Fetched;
 use openkv_core::model::{
     Change, ChangeKind, EncodedValue, Encoding, Key, Kind, Result, SPILL_ROW_BYTES_MIN, Seen, Step,
@@ -160,7 +159,6 @@ impl Rows {
     }
 
     /// The entry of a key with or without its value, also if it has expired.
-    #[cfg(feature = "archive")]
     pub(super) fn kept(&mut self, key: &Key, with_value: bool) -> Result<Fetched> {
         if with_value {
             let row = self.row_at(key.as_bytes(), i64::MIN)?;

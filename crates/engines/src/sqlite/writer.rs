@@ -20,7 +20,6 @@ use super::log_length::LogLength;
 use super::messages::Messages;
 use super::page_cache::take_counts;
 use super::pool::Seat;
-#[cfg(feature = "archive")]
 use super::publisher::Publisher;
 use super::rows::Rows;
 use super::statement::Statement;
@@ -63,10 +62,8 @@ pub struct SqliteWriter {
     pub(super) was_full: bool,
     contention: Contention,
     pub(super) own: Arc<OwnCommits>,
-    #[cfg(feature = "archive")]
     pub(super) publisher: Option<Box<dyn Publisher>>,
     /// The open transaction is published.
-    #[cfg(feature = "archive")]
     pub(super) is_published: bool,
     // Dropped after the statements above.
     connection: Connection,
@@ -110,9 +107,7 @@ impl SqliteWriter {
             was_full: false,
             contention: Contention::new(std::process::id()),
             own,
-            #[cfg(feature = "archive")]
             publisher: None,
-            #[cfg(feature = "archive")]
             is_published: false,
             connection,
             seat: None,
@@ -124,7 +119,6 @@ impl SqliteWriter {
 
     pub(super) fn set_durable(&mut self, durable: bool) -> Result<()> {
         // What a publisher makes durable need not be synced here.
-        #[cfg(feature = "archive")]
         let durable = durable && self.publisher.is_none();
         self.wake();
         self.seat.iter().for_each(Seat::touch);
@@ -203,29 +197,21 @@ impl SqliteWriter {
         job: impl FnOnce(&mut Self, i64) -> Result<T>,
     ) -> Result<T> {
         self.was_full = false;
-        #[cfg(feature = "archive")]
-        {
-            self.is_published = false;
-        }
+        self.is_published = false;
         self.set_durable(durable)?;
         let waited_ms = self.begin_transaction(deadline)?;
         self.rows.log.take_captured();
         // Adds the wait, which can take seconds: otherwise locks would expire too early and expired
         // entries would still be visible.
         let done = job(self, now_ms.saturating_add(waited_ms));
-        #[cfg(feature = "archive")]
-        let done = done.and_then(|done| self.publish().map(|()| done));
-        let done = match done {
+        let done = match done.and_then(|done| self.publish().map(|()| done)) {
             Ok(done) => self.end().map(|()| done),
             Err(error) => {
                 self.roll_back();
                 Err(error)
             }
         };
-        let done = done.inspect_err(|_| self.make_room());
-        #[cfg(feature = "archive")]
-        let done = done.map_err(|error| self.failed_behind(error));
-        done
+        done.inspect_err(|_| self.make_room()).map_err(|error| self.failed_behind(error))
     }
 
     /// Changes the settings of the log, in a transaction that has started at the commit `version`.

@@ -12,18 +12,9 @@
 //! | `keeper` | does it, on a thread of its own |
 //! | `view` | the state for the admin API |
 
-#[cfg(feature = "archive")]
 mod keeper;
-#[cfg(feature = "archive")]
 mod plan;
-#[cfg(feature = "archive")]
 mod view;
-#[cfg(not(feature = "archive"))]
-mod without;
 
-#[cfg(feature = "archive")]
 pub(super) use keeper::Archives;
-#[cfg(feature = "archive")]
 pub(super) use view::view;
-#[cfg(not(feature = "archive"))]
-pub(super) use without::{Archives, view};
