@@ -5,8 +5,7 @@
 // Profiles are those of Cargo.toml: "release" (the default) is what packages and benchmarks use,
 // "clone" what `npm install` and CI build, in a third of the time, "dev-addon" builds incrementally.
 // --zig builds through cargo-zigbuild (a cross build that links against an old glibc). A build in
-// which nothing changed costs what cargo needs to see that: well under a second. With DENY_WARNINGS in the
-// environment a warning of the compiler is an error.
+// which nothing changed costs what cargo needs to see that: well under a second.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -108,7 +107,6 @@ function environment(triple, profile) {
     // A shared library must use the same C library as the Node process that loads it.
     flags.push("-C", "target-feature=-crt-static");
   }
-  if (env.DENY_WARNINGS) flags.push("-D", "warnings");
   if (profile !== EDIT_PROFILE) {
     const remapped = machineFolders().map(([from, to]) => [from, to].join("="));
     flags.push(...remapped.map((pair) => `--remap-path-prefix=${pair}`));

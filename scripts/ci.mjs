@@ -1,7 +1,7 @@
 // Duty: runs all CI checks (`npm run ci`).
 //
 //   npm run ci                           everything
-//   npm run ci -- --only types,clippy    some steps, by name, whatever they need having been done
+//   npm run ci -- --only types,fmt       some steps, by name, whatever they need having been done
 //   npm run ci -- --list                 the names
 //   npm run ci -- --patience 1           every hang guard as tight as an idle machine allows
 //
