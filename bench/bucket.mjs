@@ -1,12 +1,12 @@
 // `node bench/bucket.mjs`: a database in an object store beside one in a file, beside a program that reads, replaces
-// conditionally and retries, and beside SlateDB. The store is an S3-compatible server in memory
+// conditionally and retries, and beside SlateDB, a library of Rust, to which openkv is compared from Rust too. The store is an S3-compatible server in memory
 // (__test__/kit/object-store.mjs), so that what it takes itself is small; each request "at 20 ms" goes through a way that delays it by 10 ms in either
 // direction. A second column is a folder used as an object store, whose objects are synced.
 //
 // Arguments: --quick (a tenth of the entries, shorter, no idle lease), --rounds N (default 3), --seconds S of each
 // measurement (default 2), --only WORDS (rows whose names have one of these, by commas),
-// --dir DIRECTORY (default: bench/.data). SlateDB takes part once `cargo build --release --manifest-path
-// bench/slatedb/Cargo.toml` has built it. Measures the addon that is built: run `npm run build:addon -- --profile
+// --dir DIRECTORY (default: bench/.data). The programs in Rust take part once `cargo build --release --manifest-path
+// bench/rust/Cargo.toml` has built them. Measures the addon that is built: run `npm run build:addon -- --profile
 // release` before.
 
 import { execFile, fork } from "node:child_process";
@@ -47,7 +47,7 @@ const RIVALS = 8;
 const HELD_MS = quick ? 3000 : 10_000;
 /** A leader rests after a minute without a call. */
 const REST_MS = quick ? 0 : 65_000;
-const SLATEDB = process.env.CARGO_TARGET_DIR ?? at("slatedb/target");
+const RUST = join(process.env.CARGO_TARGET_DIR ?? at("rust/target"), "release", "openkv-bench");
 
 const directory = dataDirectory(options.dir);
 const store = await child(at("bucket/store.mjs"), {});
@@ -150,12 +150,11 @@ async function rivals(port) {
   return { perSecond: (count * MS_PER_SECOND) / (performance.now() - start) };
 }
 
-/** SlateDB on the same server: sets that are durable, and gets. `undefined` where it is not built. */
-async function slatedb(port) {
-  const program = join(SLATEDB, "release", "openkv-bench-slatedb");
-  if (!existsSync(program)) return undefined;
-  const job = [`http://127.0.0.1:${port}`, place(), 500, seconds, KEYS].map(String);
-  const { stdout } = await promisify(execFile)(program, job, { env: process.env });
+/** A program in Rust on the same server: sets that are durable, and gets. `undefined` where it is not built. */
+async function fromRust(library, port) {
+  if (!existsSync(RUST)) return undefined;
+  const job = [library, port, place(), 500, seconds, KEYS].map(String);
+  const { stdout } = await promisify(execFile)(RUST, job, { env: process.env });
   return JSON.parse(stdout);
 }
 
@@ -238,8 +237,10 @@ const MEASURED = {
   "sets, 500 in flight, store at 20 ms": () => rate(inStore(farPort), "set", 500),
   "sets, 10,000 in flight, file": () => rate(inFile(), "set", 10_000),
   "sets, 10,000 in flight, store at 20 ms": () => rate(inStore(farPort), "set", 10_000),
-  "SlateDB, 500 in flight": () => slatedb(near),
-  "SlateDB, 500 in flight at 20 ms": () => slatedb(farPort),
+  "SlateDB, 500 in flight": () => fromRust("slatedb", near),
+  "from Rust, 500 in flight": () => fromRust("openkv", near),
+  "SlateDB, 500 in flight at 20 ms": () => fromRust("slatedb", farPort),
+  "from Rust, 500 in flight at 20 ms": () => fromRust("openkv", farPort),
 };
 
 const results = {};
@@ -267,6 +268,7 @@ function rows() {
   const sums = of(`sums on one key, 2,000 in flight, ${at20}`);
   const sets = (inFlight, where) => of(`sets, ${inFlight} in flight, ${where}`);
   const slate = "SlateDB, 500 in flight";
+  const rust = "from Rust, 500 in flight";
   const gets = (where) => of(`gets, 500 in flight, ${where}`);
   // By the median time of one call, which other work on the machine changes less than the rate.
   const speed = (name, where) =>
@@ -306,8 +308,11 @@ function rows() {
       ">= 0.3",
     ],
     ["500 sets in flight, 0 ms / SlateDB's", over(sets("500", "store"), of(slate, "sets")), ">= 2"],
+    ["the same from Rust", over(of(rust, "sets"), of(slate, "sets")), ">= 2"],
     ["the same at 20 ms", over(sets("500", at20), of(`${slate} at 20 ms`, "sets"))],
+    ["from Rust at 20 ms", over(of(`${rust} at 20 ms`, "sets"), of(`${slate} at 20 ms`, "sets"))],
     ["gets / SlateDB's", over(gets("store"), of(slate, "gets")), ">= 3"],
+    ["the same from Rust", over(of(rust, "gets"), of(slate, "gets")), ">= 3"],
     [`opening ${MANY} entries, cache empty, ms`, of("opening", "emptyMs"), "<= 5000"],
     [`opening ${MANY} entries, cache present, ms`, of("opening", "presentMs"), "<= 300"],
     [
@@ -343,7 +348,7 @@ try {
     console.log(`idle, lease ${state}: ${per} in ${found.seconds} s (lease ${LEASE_MS} ms)`);
   }
   if (of("SlateDB, 500 in flight", "sets") === undefined) {
-    console.log("SlateDB is not built, so its rows are left out.");
+    console.log("The programs in Rust are not built, so their rows are left out.");
   }
 } finally {
   far.process.disconnect();
