@@ -115,6 +115,34 @@ fn a_dropped_database_is_gone_with_its_files() {
 }
 
 #[test]
+fn a_list_of_databases_has_pages() {
+    let served = folder();
+    for name in ["eu-a", "us-a", "eu-c", "eu-b", "ap-a"] {
+        served.create(name, "{}");
+    }
+    let read = |path: &str| {
+        let reply = served.ask("GET", path, ADMIN, b"");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let json = reply.json();
+        let listed = json.as_array().expect("a list");
+        let names: Vec<_> = listed.iter().map(|of| of["name"].as_str().expect("a name")).collect();
+        let next = reply.headers.lines().find_map(|line| {
+            let link = line.strip_prefix("link: <")?.strip_suffix("; rel=\"next\"")?;
+            Some(link.trim_end_matches('>').to_owned())
+        });
+        (names.join(" "), next)
+    };
+    let all = "/v1/admin/databases";
+    assert_eq!(read(all), ("ap-a eu-a eu-b eu-c us-a".to_owned(), None));
+    assert_eq!(read(&format!("{all}?after=eu-b")), ("eu-c us-a".to_owned(), None));
+    assert_eq!(read(&format!("{all}?limit=5")).1, None);
+    let (names, next) = read(&format!("{all}?prefix=eu-&limit=2"));
+    assert_eq!(names, "eu-a eu-b");
+    assert_eq!(read(&next.expect("a next page")), ("eu-c".to_owned(), None));
+    assert_eq!(read(&format!("{all}?prefix=none")), (String::new(), None));
+}
+
+#[test]
 fn invalid_requests_are_named() {
     let served = folder();
     served.create("app", "{}");
@@ -131,6 +159,8 @@ fn invalid_requests_are_named() {
         ("POST", "/v1/admin/databases/app/tokens", "{\"rights\":\"all\"}", 400, "unknown variant"),
         ("GET", "/v1/admin/databases/b", "", 404, "no database 'b'"),
         ("PATCH", databases, "", 405, "use GET or POST"),
+        ("GET", "/v1/admin/databases?limit=0", "", 400, "received '0'"),
+        ("GET", "/v1/admin/databases?page=2", "", 400, "prefix, after and limit"),
         ("GET", "/v1/admin/other", "", 404, "Resource not found."),
         ("POST", "/", "", 404, "add /NAME to its URL"),
     ] {

@@ -2,7 +2,7 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `GET /v1/admin/databases` | lists them |
+//! | `GET /v1/admin/databases?prefix=&after=&limit=` | lists them, or a page of them |
 //! | `GET /v1/admin/catalog` | their names and UUIDs, and the UUIDs of dropped ones: for read servers |
 //! | `POST /v1/admin/databases` | creates one: `{ name, quotas? }` |
 //! | `GET /v1/admin/databases/NAME` | shows it |
@@ -22,10 +22,12 @@
 
 use std::sync::Arc;
 
+use hyper::header::LINK;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
+use url::form_urlencoded;
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
@@ -204,6 +206,76 @@ async fn named(serving: &Serving, name: &str) -> Result<Arc<Database>, Refusal> 
     found.ok_or_else(|| no_database(name))
 }
 
+/// The databases that a list asks for.
+struct DatabasesPage {
+    /// What their names begin with.
+    prefix: String,
+    /// The name that they are behind.
+    after: String,
+    /// How many at most; `None`: all.
+    limit: Option<usize>,
+}
+
+impl DatabasesPage {
+    fn of(head: &Parts) -> Result<Self, Refusal> {
+        let mut page = Self { prefix: String::new(), after: String::new(), limit: None };
+        let query = head.uri.query().unwrap_or_default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "prefix" => page.prefix = value.into_owned(),
+                "after" => page.after = value.into_owned(),
+                "limit" => match value.parse() {
+                    Ok(limit) if limit > 0 => page.limit = Some(limit),
+                    _ => {
+                        let text =
+                            format!("limit must be a whole number from 1 on: received '{value}'.");
+                        return Err(Refusal::bad_request(text));
+                    }
+                },
+                _ => {
+                    let text =
+                        format!("Unknown parameter '{name}': known are prefix, after and limit.");
+                    return Err(Refusal::bad_request(text));
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    /// The header `Link` of the page behind `last`.
+    fn link(&self, last: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("after", last);
+        if let Some(limit) = self.limit {
+            query.append_pair("limit", &limit.to_string());
+        }
+        if !self.prefix.is_empty() {
+            query.append_pair("prefix", &self.prefix);
+        }
+        format!("</v1/admin/databases?{}>; rel=\"next\"", query.finish())
+    }
+}
+
+/// Answers the list of the databases, or a page of it with a link to the next.
+async fn list(serving: &Arc<Serving>, page: DatabasesPage) -> Result<Answer, Refusal> {
+    serving.catalog.make_current().await?;
+    blocking(serving, move |serving| {
+        let limit = page.limit.unwrap_or(usize::MAX);
+        let mut found = serving.catalog.page(&page.prefix, &page.after, limit.saturating_add(1));
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let views: Vec<_> = found.iter().map(|database| view(database, None)).collect();
+        let mut answer = json(StatusCode::OK, &views)?;
+        if let Some(last) = found.last().filter(|_| has_more)
+            && let Ok(link) = page.link(&last.name).parse()
+        {
+            answer.headers_mut().insert(LINK, link);
+        }
+        Ok(answer)
+    })
+    .await
+}
+
 fn set_archive(
     serving: &Serving,
     name: &str,
@@ -238,12 +310,7 @@ pub(super) async fn route(
             only(&head, &[Method::GET, Method::POST])?;
             authorize(serving, &head, None).await?;
             if head.method == Method::GET {
-                serving.catalog.make_current().await?;
-                let all = blocking(serving, |serving| {
-                    let all = serving.catalog.all();
-                    Ok(all.iter().map(|database| view(database, None)).collect::<Vec<_>>())
-                });
-                return json(StatusCode::OK, &all.await?);
+                return list(serving, DatabasesPage::of(&head)?).await;
             }
             let NewDatabase { name, quotas } = parsed(&head, body).await?;
             let made = blocking(serving, move |serving| {

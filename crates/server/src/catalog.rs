@@ -375,6 +375,11 @@ impl Catalog {
         }
     }
 
+    /// As [`Databases::page`], of the databases that this server has itself.
+    pub(super) fn page(&self, prefix: &str, after: &str, limit: usize) -> Vec<Arc<Database>> {
+        self.databases.read().page(prefix, after, limit)
+    }
+
     /// Creates a database with a first admin token, which only this answer shows.
     pub(super) fn create(
         &self,

@@ -1,6 +1,7 @@
 //! The databases of a place, by name and by UUID.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -28,5 +29,13 @@ impl Databases {
 
     pub(super) fn all(&self) -> Vec<Arc<Database>> {
         self.by_name.values().cloned().collect()
+    }
+
+    /// Those whose names begin with `prefix` and are behind `after`, in the order of names: at most `limit`.
+    pub(super) fn page(&self, prefix: &str, after: &str, limit: usize) -> Vec<Arc<Database>> {
+        let from = if after < prefix { Included(prefix) } else { Excluded(after) };
+        let behind = self.by_name.range::<str, _>((from, Unbounded));
+        let named = behind.take_while(|(name, _)| name.starts_with(prefix));
+        named.take(limit).map(|(_, database)| database.clone()).collect()
     }
 }
