@@ -108,8 +108,8 @@ impl<E: Engine> Writer for ParkableWriter<E> {
         self.open.as_ref().is_none_or(Writer::has_room)
     }
 
-    fn lingers(&self, since: Instant) -> Duration {
-        self.open.as_ref().map_or(Duration::ZERO, |writer| writer.lingers(since))
+    fn lingers(&self, since: Instant, writes: usize) -> Duration {
+        self.open.as_ref().map_or(Duration::ZERO, |writer| writer.lingers(since, writes))
     }
 
     fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {

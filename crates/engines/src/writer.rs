@@ -50,8 +50,8 @@ pub trait Writer: Send + Indexer {
         true
     }
 
-    /// How long a batch whose first write came at `since` still waits for other writes to join it.
-    fn lingers(&self, _since: Instant) -> Duration {
+    /// How long a batch of so many writes, the first of which came at `since`, still waits for other writes to join it.
+    fn lingers(&self, _since: Instant, _writes: usize) -> Duration {
         Duration::ZERO
     }
 

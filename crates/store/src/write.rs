@@ -283,7 +283,8 @@ impl<W: Writer> WriterThread<W> {
     /// How long the writes that wait let others join them; `None` if they go now, or there are none.
     fn lingers(&self, waiting: &Waiting) -> Option<Duration> {
         let first = waiting.submissions.first().filter(|_| !waiting.closing)?;
-        Some(self.writer.lingers(first.since)).filter(|time| !time.is_zero())
+        let writes = waiting.submissions.iter().map(|submission| submission.writes.len()).sum();
+        Some(self.writer.lingers(first.since, writes)).filter(|time| !time.is_zero())
     }
 
     fn take(&mut self, waiting: &mut Waiting, now_ms: i64) -> RoundWork {

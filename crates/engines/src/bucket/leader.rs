@@ -23,8 +23,9 @@ use openkv_core::codec::{change_log, write_log};
 use openkv_core::layer::{self, Action, Bounds, Commit, Event, Layer, Moment, Resolution};
 use openkv_core::model::{
     BUCKET_BATCHES_IN_FLIGHT_MAX, BUCKET_IN_FLIGHT_BYTES_MAX, BUCKET_LAYER_CACHE_BYTES_MAX,
-    BUCKET_OBJECT_BYTES_MIN, BUCKET_WRITE_ID_AHEAD_MS_MAX, BUSY_TIMEOUT_MS_DEFAULT, Error,
-    KeptMessage, Kind, LoggedMessage, Result, Segment, WRITE_ID_KEPT_MS, WRITE_REPEAT_MS_MAX,
+    BUCKET_LINGER_JOIN_PART, BUCKET_OBJECT_BYTES_MIN, BUCKET_WRITE_ID_AHEAD_MS_MAX,
+    BUSY_TIMEOUT_MS_DEFAULT, Error, KeptMessage, Kind, LoggedMessage, Result, Segment,
+    WRITE_ID_KEPT_MS, WRITE_REPEAT_MS_MAX,
 };
 
 const BOUNDS: Bounds = Bounds {
@@ -76,8 +77,10 @@ pub(super) struct Leader {
     started: Instant,
     /// The time of the last batch: that of the next one is not before it.
     at_ms: i64,
-    /// When the object of the last batch was sent.
-    sent: Option<Instant>,
+    /// When the object of the last batch was sent, and how many writes the batch had.
+    sent: Option<(Instant, usize)>,
+    /// The writes of the last batch that was submitted.
+    writes: usize,
     /// Until when work that runs alone waits.
     deadline: Instant,
 }
@@ -98,6 +101,7 @@ impl Leader {
             started,
             at_ms: i64::MIN,
             sent: None,
+            writes: 0,
             deadline: started,
         }
     }
@@ -106,6 +110,7 @@ impl Leader {
     pub(super) fn begin(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Result<Progress> {
         self.at_ms = self.lead.at_ms(now_ms);
         self.deadline = deadline;
+        self.writes = work.writes.len();
         let mut submitted: fn(Ticket, Work) -> Event = Event::Submitted;
         if !self.in_flight.is_empty() {
             if !self.lead.leads_now() {
@@ -153,12 +158,14 @@ impl Leader {
     }
 
     /// As [`crate::Writer::lingers`]: batches begin `linger` apart, except one whose writes were left behind by a full
-    /// batch. The default is the time of an upload, so that a busy leader makes one request in that time; further ones are
-    /// in flight together with an upload that takes longer than others.
-    pub(super) fn lingers(&self, since: Instant) -> Duration {
-        let Some(sent) = self.sent.filter(|sent| since >= *sent) else { return Duration::ZERO };
-        let linger = self.lead.linger.unwrap_or_else(|| self.uploads.shortest());
-        linger.saturating_sub(sent.elapsed())
+    /// batch. The default is about the time of an upload, so that a busy leader makes one request in that time; further
+    /// ones are in flight together with an upload that takes longer than others.
+    pub(super) fn lingers(&self, since: Instant, writes: usize) -> Duration {
+        let Some((sent, last)) = self.sent.filter(|(sent, _)| since >= *sent) else {
+            return Duration::ZERO;
+        };
+        let default = || apart(self.uploads.shortest(), last, writes);
+        self.lead.linger.unwrap_or_else(default).saturating_sub(sent.elapsed())
     }
 
     /// As [`crate::Writer::ended`].
@@ -283,7 +290,7 @@ impl Leader {
                         let versions = (commit.prev, commit.next);
                         steps = leading.window.submit(ticket.0, versions, content_of(segment));
                         state.publishing = true;
-                        self.sent = Some(Instant::now());
+                        self.sent = Some((Instant::now(), self.writes));
                     } else {
                         self.failure = Some(Failure::Stopped(self.lead.refusal(&state)));
                     }
@@ -434,6 +441,13 @@ impl Leader {
             _ => Resolution::Overtaken { start: self.reached.1, error },
         }
     }
+}
+
+/// The time from the beginning of a batch of `last` writes to that of the next one, of so many `writes`. A smaller one waits
+/// somewhat longer than an upload, until the callers of the last one have written again: otherwise the first of them would
+/// have an upload of their own, for which all others would wait.
+pub(super) fn apart(upload: Duration, last: usize, writes: usize) -> Duration {
+    if writes < last { upload + upload / BUCKET_LINGER_JOIN_PART } else { upload }
 }
 
 /// What a batch puts into the log; `None` if it has no commit.

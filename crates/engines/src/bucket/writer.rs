@@ -51,8 +51,8 @@ impl Writer for BucketWriter {
         self.leader.has_room()
     }
 
-    fn lingers(&self, since: Instant) -> Duration {
-        self.leader.lingers(since)
+    fn lingers(&self, since: Instant, writes: usize) -> Duration {
+        self.leader.lingers(since, writes)
     }
 
     fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {

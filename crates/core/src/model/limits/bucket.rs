@@ -28,6 +28,10 @@ pub const BUCKET_LINGER_MS_MAX: u64 = 1_000;
 /// The uploads of which the shortest is the time that groups of commits are apart, unless the URL says otherwise.
 pub const BUCKET_LINGER_SAMPLES: usize = 16;
 
+/// A group of fewer commits than the last one begins later, by this part of the time of an upload, unless it has as many by
+/// then: the callers that the last one answers often commit again.
+pub const BUCKET_LINGER_JOIN_PART: u32 = 4;
+
 /// A leader that nobody has used for this long releases its lease, in ms.
 pub const BUCKET_IDLE_MS: u64 = 60_000;
 

@@ -1,7 +1,7 @@
 //! The times of commits, and the time between two of them.
 
 use super::*;
-use crate::bucket::leader::Leader;
+use crate::bucket::leader::{Leader, apart};
 use crate::bucket::publisher::segment_of;
 use openkv_core::chain::decode as decode_object;
 
@@ -52,11 +52,19 @@ fn batches_begin_apart_and_one_that_was_left_behind_does_not_wait() {
     let process = opened_with(&store, LeadMode::Auto, false, timing).unwrap();
     let mut leader = Leader::new(process.lead.clone(), process.local.clone());
     let before = Instant::now();
-    assert_eq!(leader.lingers(before), Duration::ZERO, "nothing was sent");
+    assert_eq!(leader.lingers(before, 1), Duration::ZERO, "nothing was sent");
     let writes = vec![write(vec![], vec![sum("n", 1)])];
     let work = Work { writes, durable: true, ..Work::default() };
     leader.begin(work, 1_000_000, Instant::now() + Duration::from_secs(30)).unwrap();
-    assert!(!leader.lingers(Instant::now()).is_zero());
-    assert!(leader.lingers(Instant::now()) <= LINGER);
-    assert_eq!(leader.lingers(before), Duration::ZERO, "it came before the last batch");
+    assert!(!leader.lingers(Instant::now(), 1).is_zero());
+    assert!(leader.lingers(Instant::now(), 0) <= LINGER, "the time in the URL is exact");
+    assert_eq!(leader.lingers(before, 1), Duration::ZERO, "it came before the last batch");
+}
+
+#[test]
+fn a_batch_that_is_smaller_than_the_last_one_waits_somewhat_longer() {
+    let upload = Duration::from_millis(20);
+    assert_eq!(apart(upload, 1, 1), upload, "a caller that is alone");
+    assert_eq!(apart(upload, 500, 500), upload, "all callers are back");
+    assert_eq!(apart(upload, 500, 1), Duration::from_millis(25), "the first of them");
 }
