@@ -21,6 +21,10 @@ export const WATCHES = [
   [["watched", "c"]],
 ];
 
+/** The files whose keys are watched and whose queues are used: a process keeps those that it follows open. */
+const SHARED_FILES = 12;
+export const isShared = ({ file }) => file < SHARED_FILES;
+
 /** The last value that watched keys get. */
 export const FINAL = { final: true };
 export const isFinal = (value) => value?.final === true;

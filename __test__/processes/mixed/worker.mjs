@@ -1,34 +1,44 @@
-// One of several processes that do everything at once to the same files, until told to stop. Each load of a file is
-// a sequential loop that checks what it reads; what it did is added up in the parent.
+// One of several processes that do everything at once to the same files, until told to stop. The loops of a load take
+// files at random, one loop a file at a time, and check what they read; what they did is added up in the parent.
 
 import { args, listen, tell } from "../child.mjs";
 import { Random } from "../crash/random.mjs";
 import { openKv } from "../target.mjs";
 import { loads } from "./loads.mjs";
-import { WATCHES, isFinal } from "./state.mjs";
+import { WATCHES, isFinal, isShared } from "./state.mjs";
 import { queue } from "./queue.mjs";
 
 const { paths, options, id, seed } = args;
 
 const reads = new Set(["audit", "list"]);
 
+/** Loops of each load, and those that send messages: more would only wait for the processors. */
+const LOOPS_MAX = 12;
+
 /** Errors told in full; more of the same would only flood the pipe. */
 const FAULTS_MAX = 10;
 
 let faults = 0;
+let stopped = false;
 const workers = await Promise.all(paths.map(start));
 /** What is of the queues; a process that does not listen to one still sends to it. */
-const queues = workers.map((worker) =>
-  queue(worker, new Random(seed, id, "queue", worker.file), isFollowed(worker)),
-);
+const queues = workers
+  .filter(isShared)
+  .map((worker) => queue(worker, new Random(seed, id, "queue", worker.file), isFollowed(worker)));
 const names = args.loads ?? Object.keys(loads);
-const running = workers.flatMap((worker) => names.map((name) => repeat(worker, name)));
+const running = names.flatMap((name) => {
+  /** The files that no loop of this load is at. */
+  const free = workers.slice();
+  const loops = Math.min(workers.length, LOOPS_MAX);
+  return Array.from({ length: loops }, (_, loop) => repeat(free, name, loop));
+});
 const watching = workers
   .filter(isFollowed)
   .flatMap((worker) => WATCHES.map((keys) => watch(worker, keys)));
 
 listen(async (word) => {
   if (word === "stop") {
+    stopped = true;
     for (const worker of workers) worker.stopped = true;
     await Promise.all([...running, ...queues.map(({ stopEnqueuing }) => stopEnqueuing())]);
     tell(`STOPPED ${JSON.stringify(workers.map(({ done }) => done))}`);
@@ -53,7 +63,7 @@ async function start(path, file) {
   const count = (name, by = 1) => {
     done[name] = (done[name] ?? 0) + by;
   };
-  return { kv, id, file, done, stopped: false, count, fault };
+  return { kv, id, file, done, stopped: false, count, fault, states: {} };
 }
 
 function fault(what) {
@@ -61,16 +71,17 @@ function fault(what) {
 }
 
 /** Whether this process watches a file and listens to its queue: of several files half of the processes. */
-function isFollowed({ file }) {
-  return paths.length === 1 || (file + id) % 2 === 0;
+function isFollowed(worker) {
+  return paths.length === 1 || (isShared(worker) && (worker.file + id) % 2 === 0);
 }
 
-async function repeat(worker, name) {
+async function repeat(free, name, loop) {
   const load = loads[name];
-  const random = new Random(seed, id, name, worker.file);
-  const { done } = worker;
-  const state = {};
-  while (!worker.stopped) {
+  const random = new Random(seed, id, name, loop);
+  while (!stopped) {
+    const [worker] = free.splice(random.between(0, free.length - 1), 1);
+    const { done } = worker;
+    const state = (worker.states[name] ??= {});
     const started = performance.now();
     try {
       await load(worker, random, state);
@@ -80,6 +91,7 @@ async function repeat(worker, name) {
     }
     const slowest = `slowest ${name}, ms`;
     done[slowest] = Math.max(done[slowest] ?? 0, Math.round(performance.now() - started));
+    free.push(worker);
     // Reads answer within the turn: without pauses, eight processes' reads would leave no processor
     // to write.
     const pause = reads.has(name) ? random.between(5, 40) : random.between(-20, 3);
