@@ -38,12 +38,12 @@ export function steps(root) {
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--all", "--check"]),
     // Clippy lints what it compiles here, benchmarks too.
-    rust("rust-build", rustTest("--all-targets", "--no-run"), { yields: true }),
-    rust("rust-test", rustTest("--no-fail-fast"), {
+    rust("rust-build", cargo("test", "--all-targets", "--no-run"), { yields: true }),
+    rust("rust-test", cargo(...testRunner(), "--no-fail-fast"), {
       needs: ["postgres", "rust-build"],
       minutes: 15,
     }),
-    rust("rust-doc", ["cargo", "test", "--workspace", "--doc", ...WITHOUT_NODE]),
+    rust("rust-doc", cargo("test", "--doc")),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
 
     light("install", npmCi(root, ".")),
@@ -165,9 +165,12 @@ function rustComponents() {
     : ["rustup", "component", "add", "rustfmt", "clippy"];
 }
 
-function rustTest(...options) {
-  const runner = works("cargo", ["nextest", "--version"]) ? ["nextest", "run"] : ["test"];
-  return ["cargo", ...runner, "--workspace", ...options, ...WITHOUT_NODE];
+function cargo(...command) {
+  return ["cargo", ...command, "--workspace", ...WITHOUT_NODE];
+}
+
+function testRunner() {
+  return works("cargo", ["nextest", "--version"]) ? ["nextest", "run"] : ["test"];
 }
 
 function works(command, args) {
