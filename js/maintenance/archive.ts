@@ -134,7 +134,11 @@ export async function runArchiveJob<Result>(
   const answered = new NativeAnswer(thread);
   let native: NativeArchiveJob;
   try {
-    native = new thread.native.ArchiveJob(thread.attachment, answered.id, JSON.stringify(bare(job)));
+    native = new thread.native.ArchiveJob(
+      thread.attachment,
+      answered.id,
+      JSON.stringify(bare(job)),
+    );
   } catch (error) {
     answered.end(bugOf(error));
     throw errorOf(bugOf(error));
