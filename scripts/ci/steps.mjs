@@ -50,7 +50,8 @@ export function steps(root) {
     light("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
     light("runtimes", npmCi(root, "__test__/runtime")),
     light("postgres", postgres()),
-    light("lint", ["npm", "run", "lint"], { needs: ["install"] }),
+    // Biome colours its output without a terminal too.
+    light("lint", ["npm", "run", "lint", "--", "--colors=off"], { needs: ["install"] }),
     light("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
     light("studio-packages", npmCi(root, "studio")),
     light("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
