@@ -1,10 +1,11 @@
 // Many databases in one process: how many files are opened in a second, and what an open one costs while it is idle.
 //
-//   node bench/many.mjs [--files 300] [--rounds 3] [--pooled 10000] [--served 99900]
+//   node bench/many.mjs [--files 300] [--rounds 3] [--pooled 10000 [--remote]] [--served 99900]
 //
 // With --pooled also calls on so many files of openkv of which 100 are open: each operation, a set and then a get, is on one of
 // 100 active files, by a Zipf law, and after every 200 operations another file takes the place of an active one. They are compared
-// with the same operations on 100 files. A parked file is one that was not used for long.
+// with the same operations on 100 files. A parked file is one that was not used for long. With --remote the files are databases of a
+// server, which keeps 100 of them open, and the calls go to its URL.
 //
 // With --served also a server on a folder of so many databases: its start, the first request, the list of all, and what it costs to
 // create and drop one. The registry is as the server writes it. The files are links of a few, but for those that are used.
@@ -39,6 +40,7 @@ const { values: options } = parseArgs({
     dir: { type: "string", default: DEFAULT_DIRECTORY },
     child: { type: "string" },
     pooled: { type: "string", default: "0" },
+    remote: { type: "boolean", default: false },
     served: { type: "string", default: "0" },
   },
 });
@@ -135,12 +137,25 @@ async function operations(handles) {
   return times;
 }
 
+/** Opens files, or databases of a server on them, by number. A file is made when it is opened first. */
+async function opener(folder) {
+  const { openKv, serve } = await import("../index.mjs");
+  if (!options.remote) return (n) => openKv(join(folder, `${n}`), { maxOpen: POOLED.open });
+  const path = `${join(folder, "served")}/`;
+  const listen = "127.0.0.1:0";
+  const server = await serve({ path, adminToken: ADMIN, listen, maxOpen: POOLED.open });
+  return async (n) => {
+    await admin(server, "POST", "", JSON.stringify({ name: `db-${n}` }));
+    return openKv(`${server.url}/db-${n}`, { accessToken: ADMIN });
+  };
+}
+
 async function pooledChild(folder) {
-  const { openKv } = await import("../index.mjs");
+  const open = await opener(folder);
   const handles = [];
   const upTo = async (count) => {
     while (handles.length < count) {
-      const kv = await openKv(join(folder, `${handles.length}`), { maxOpen: POOLED.open });
+      const kv = await open(handles.length);
       await kv.set(["a"], 0);
       handles.push(kv);
     }
@@ -253,12 +268,10 @@ function measure(store, folder) {
   const args = ["--expose-gc", fileURLToPath(import.meta.url), "--child", store];
   const { status, stdout } = spawnSync(
     process.execPath,
-    [...args, "--files", options.files, "--pooled", options.pooled].concat([
-      "--served",
-      options.served,
-      "--dir",
-      folder,
-    ]),
+    [...args, "--files", options.files, "--pooled", options.pooled].concat(
+      ["--served", options.served, "--dir", folder],
+      options.remote ? ["--remote"] : [],
+    ),
     { stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" },
   );
   if (status !== 0) throw new Error(`${store}: the process ended with ${status}`);
