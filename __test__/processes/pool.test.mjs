@@ -135,6 +135,15 @@ test("watches, feeds and listeners of pooled files miss nothing", async (t) => {
     const { value } = await guard(watch.read(), HANG_MS, "the first state");
     assert.equal(value[0].value, null);
   }
+  // A feed begins once its opening has turned the log on: what another process commits before is not in it.
+  for (const [n, feed] of feeds.entries()) {
+    await handles[n].set(["n", 0], 0);
+    const { value } = await guard(feed.read(), HANG_MS, "the first change");
+    assert.deepEqual(
+      value.changes.map((change) => change.value),
+      [0],
+    );
+  }
   for (let turn = 1; turn <= 3; turn++) {
     for (const [n, kv] of handles.entries()) {
       if (n === 0) await peer.do("set", { key: ["n", 1], value: turn });
