@@ -3206,9 +3206,10 @@ export class Kv implements Disposable, AsyncDisposable {
 
   /**
    * Yields every committed change of the keys that a selector covers, by any process: batches of
-   * whole commits, in their order. It contains all writes that are called after `watch`, and with
-   * `since` all after that versionstamp; it does not contain existing entries. Waits without
-   * polling; ends when the handle closes and when `signal` aborts.
+   * whole commits, in their order. It contains all writes that this process calls after `watch`, and
+   * what others commit once the stream has begun; with `since` all after that versionstamp. It does not
+   * contain existing entries. Waits without polling; ends when the handle closes and when `signal`
+   * aborts.
    *
    * A batch is read from the file when the reader asks for it, so a slow reader costs no memory. A
    * reader that falls behind by more than the log holds (seven days and 1 GiB; a day if `history`, a
