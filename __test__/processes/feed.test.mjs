@@ -26,6 +26,8 @@ test("what killed processes were told is durable is in the feed, once and in ord
   const kv = await openKv(path);
   t.after(() => kv[Symbol.dispose]());
   const reader = kv.watch({ prefix: ["k"] }).getReader();
+  // The feed has begun once this is committed.
+  await kv.set(["k", "begun"], true);
   const acknowledged = [];
   for (let round = 0; round < ROUNDS; round++) {
     const peer = await startPeer(t, path);
