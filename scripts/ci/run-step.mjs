@@ -1,7 +1,6 @@
 // Duty: runs one step as a child process: collects its output, and ends it when its time is over.
 
 import { spawn } from "node:child_process";
-import { constants, setPriority } from "node:os";
 
 /**
  * Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk, and a
@@ -47,9 +46,6 @@ export async function runStep(step, root, guardMs) {
     shell: windows,
   });
   running.add(child);
-  if (step.yields && child.pid !== undefined) {
-    setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
-  }
   const chunks = [];
   child.stdout.on("data", (chunk) => chunks.push(chunk));
   child.stderr.on("data", (chunk) => chunks.push(chunk));

@@ -3,9 +3,9 @@
 // Three lanes run in parallel, each one step at a time: "rust" compiles and checks, "node" builds the addon
 // and tests it, "light" has the steps that mostly wait, for packages, timers, processes and networks, while
 // the other two keep two processors busy. Whichever has ended takes the steps of "either", so that all end
-// at about the same time. The node lane is the longest, so a step that `yields` leaves the processors to it.
-// `needs` names the steps that must succeed first, of any lane. A step whose need failed is reported as not
-// run, which fails the whole run.
+// at about the same time. `needs` names the steps that must succeed first, of any lane. A step whose need
+// failed is reported as not run, which fails the whole run. `after` names steps that only have to end: most
+// steps wait for the addon, so no other build shares the processors with its own.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -38,7 +38,7 @@ export function steps(root) {
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--all", "--check"]),
     // Clippy lints what it compiles here, benchmarks too.
-    rust("rust-build", cargo("test", "--all-targets", "--no-run"), { yields: true }),
+    rust("rust-build", cargo("test", "--all-targets", "--no-run"), { after: ["addon"] }),
     rust("rust-test", cargo(...testRunner(), "--no-fail-fast"), {
       needs: ["postgres", "rust-build"],
       minutes: 15,
@@ -125,8 +125,8 @@ const light = (name, command, more) => step("light", name, command, more);
 const either = (name, command, more) => step("either", name, command, more);
 
 function step(lane, name, command, more = {}) {
-  const { needs = [], minutes = STEP_MINUTES_MAX, yields = false } = more;
-  return { lane, name, command, needs, minutes, yields };
+  const { needs = [], after = [], minutes = STEP_MINUTES_MAX } = more;
+  return { lane, name, command, needs, after, minutes };
 }
 
 /** `npm ci` in a folder, or null if the installed packages match the lock file. */
