@@ -166,7 +166,10 @@ export async function acquire(
     const wait = (): void => {
       cancel = setAlarm(session, holder.ttlMs, async () => {
         // What fails here fails the watch too.
-        await get(session, key, STRONG).then(shorten, () => {});
+        const found: Found | null = await get(session, key, STRONG).catch(() => null);
+        // Once the wait is over, this may be the entry of the caller's own lease, or of a later one.
+        if (isOver) return;
+        if (found !== null) await shorten(found);
         if (!isOver) wait();
       });
     };
