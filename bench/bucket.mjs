@@ -1,7 +1,7 @@
 // `node bench/bucket.mjs`: a database in an object store beside one in a file, beside a program that reads, replaces
-// conditionally and retries, and beside SlateDB, a library of Rust, to which openkv is compared from Rust too. The store is an S3-compatible server in memory
-// (__test__/kit/object-store.mjs), so that what it takes itself is small; each request "at 20 ms" goes through a way that delays it by 10 ms in either
-// direction. A second column is a folder used as an object store, whose objects are synced.
+// conditionally and retries, and beside SlateDB, a library of Rust, to which openkv is compared from Rust too. The store
+// is an S3-compatible server in memory (__test__/kit/object-store.mjs), so that what it takes itself is small; each
+// request "at 20 ms" goes through a way that delays it by 10 ms in either direction. A second column is a folder used as an object store, whose objects are synced.
 //
 // Arguments: --quick (a tenth of the entries, shorter, no idle lease), --rounds N (default 3), --seconds S of each
 // measurement (default 2), --only WORDS (rows whose names have one of these, by commas),

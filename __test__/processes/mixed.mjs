@@ -22,7 +22,7 @@ import {
   COUNTERS,
   FINAL,
   WATCHES,
-  isShared,
+  isWatched,
   prepare,
   setTogether,
 } from "./mixed/state.mjs";
@@ -81,11 +81,11 @@ async function run() {
 
   workers.forEach(({ child }) => child.say("stop"));
   const reports = await all("stop", (worker) => worker.stopped);
-  const shared = handles.filter((_, file) => isShared({ file }));
-  for (const kv of shared) for (const keys of WATCHES) await setTogether(kv, keys, FINAL);
+  const watched = handles.filter((_, file) => isWatched({ file }));
+  for (const kv of watched) for (const keys of WATCHES) await setTogether(kv, keys, FINAL);
   await all("see the last value of all watches", (worker) => worker.watched);
   const done = handles.map((_, n) => addUp(reports.map((report) => report[n])));
-  const handled = shared.map((kv, n) => allHandled(kv, done[n].enqueued));
+  const handled = watched.map((kv, n) => allHandled(kv, done[n].enqueued));
   await guard(Promise.all(handled), hangMs, "all messages are handled");
 
   workers.forEach(({ child }) => child.say("close"));

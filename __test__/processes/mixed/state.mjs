@@ -22,8 +22,8 @@ export const WATCHES = [
 ];
 
 /** The files whose keys are watched and whose queues are used: a process keeps those that it follows open. */
-const SHARED_FILES = 12;
-export const isShared = ({ file }) => file < SHARED_FILES;
+const WATCHED_FILES = 12;
+export const isWatched = ({ file }) => file < WATCHED_FILES;
 
 /** The last value that watched keys get. */
 export const FINAL = { final: true };

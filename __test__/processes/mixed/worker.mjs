@@ -5,14 +5,14 @@ import { args, listen, tell } from "../child.mjs";
 import { Random } from "../crash/random.mjs";
 import { openKv } from "../target.mjs";
 import { loads } from "./loads.mjs";
-import { WATCHES, isFinal, isShared } from "./state.mjs";
+import { WATCHES, isFinal, isWatched } from "./state.mjs";
 import { queue } from "./queue.mjs";
 
 const { paths, options, id, seed } = args;
 
 const reads = new Set(["audit", "list"]);
 
-/** Loops of each load, and those that send messages: more would only wait for the processors. */
+/** Loops of each load: more would only wait for the processors. */
 const LOOPS_MAX = 12;
 
 /** Errors told in full; more of the same would only flood the pipe. */
@@ -23,7 +23,7 @@ let stopped = false;
 const workers = await Promise.all(paths.map(start));
 /** What is of the queues; a process that does not listen to one still sends to it. */
 const queues = workers
-  .filter(isShared)
+  .filter(isWatched)
   .map((worker) => queue(worker, new Random(seed, id, "queue", worker.file), isFollowed(worker)));
 const names = args.loads ?? Object.keys(loads);
 const running = names.flatMap((name) => {
@@ -72,7 +72,7 @@ function fault(what) {
 
 /** Whether this process watches a file and listens to its queue: of several files half of the processes. */
 function isFollowed(worker) {
-  return paths.length === 1 || (isShared(worker) && (worker.file + id) % 2 === 0);
+  return paths.length === 1 || (isWatched(worker) && (worker.file + id) % 2 === 0);
 }
 
 async function repeat(free, name, loop) {
