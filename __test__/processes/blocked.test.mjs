@@ -1,8 +1,8 @@
 // Work that waits because another process holds the file's write lock.
 //
-// Consumers keep their messages when that takes longer than the messages' locks last. With a block of 7 s and locks of 5 s, 12 of 16 messages once ran twice at
-// the same time: the first writer that got the file back took the locks for expired, before their
-// holders could renew them.
+// Consumers keep their messages when that takes longer than the messages' locks last. With a block
+// of 7 s and locks of 5 s, 12 of 16 messages once ran twice at the same time: the first writer that
+// got the file back took the locks for expired, before their holders could renew them.
 
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
@@ -122,32 +122,32 @@ test("the slow log has what waited, and the counters alone do not tell its keys"
     await written;
   }
   const { slowest } = await kv.metrics();
-  // On a busy machine the write that nothing blocks may be slow too.
-  for (const { durationMs } of slowest) assert.ok(durationMs >= SLOW_MS_MIN, `${durationMs} ms`);
-  const blocked = slowest.filter(({ key }) => key !== '["fast"]');
-  for (const { durationMs, atMs, failed, times } of blocked) {
-    assert.ok(durationMs >= SLOW_MS, `${durationMs} ms`);
-    assert.ok(atMs >= begunMs + SLOW_MS - CLOCK_MS, `${atMs} is after ${begunMs}`);
-    assert.equal(failed, false);
-    assert.ok(times >= 1);
+  // On a busy machine what nothing blocks may be slow too, such as a second part of a deletion.
+  for (const { durationMs, atMs } of slowest) {
+    assert.ok(durationMs >= SLOW_MS_MIN, `${durationMs} ms`);
+    assert.ok(atMs >= begunMs - CLOCK_MS, `${atMs} is after ${begunMs}`);
   }
   assert.deepEqual(
     slowest.map(({ durationMs }) => durationMs),
     slowest.map(({ durationMs }) => durationMs).sort((a, b) => b - a),
   );
-  const names = slowest.map(({ operation, key, prefix }) => [operation, key ?? null, prefix]);
-  const has = (...one) => assert.ok(isIncluded(names, one), JSON.stringify(names));
-  has("set", '["users",42n]', undefined);
-  has("set", null, '["users"]');
-  has("deleteMany", null, '["sessions",true]');
+  const blocked = (operation, key, prefix) => {
+    const slow = slowest.find(
+      (one) => one.operation === operation && one.key === key && one.prefix === prefix,
+    );
+    assert.ok(slow, JSON.stringify(slowest));
+    assert.ok(slow.durationMs >= SLOW_MS, `${slow.durationMs} ms`);
+    assert.ok(slow.atMs >= begunMs + SLOW_MS - CLOCK_MS, `${slow.atMs} is after ${begunMs}`);
+    assert.equal(slow.failed, false);
+    assert.ok(slow.times >= 1);
+  };
+  blocked("set", '["users",42n]', undefined);
+  blocked("set", undefined, '["users"]');
+  blocked("deleteMany", undefined, '["sessions",true]');
   assert.doesNotMatch(JSON.stringify(slowest), /secret|xxx/);
   const text = await kv.metrics({ format: "prometheus" });
   assert.doesNotMatch(text, /users|sessions/);
 });
-
-function isIncluded(all, one) {
-  return all.some((other) => JSON.stringify(other) === JSON.stringify(one));
-}
 
 test("a server tells the slow log to readers, and to no token for metrics", async (t) => {
   const folder = `${newPath()}/`;
