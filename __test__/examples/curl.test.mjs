@@ -185,7 +185,7 @@ test("the README's example of curl prints what it shows", { skip: noCurl || noBa
 
 test("docs/http.md has every route of the OpenAPI document, and no others", async () => {
   const page = read("docs/http.md");
-  assert.ok(page === (await written()), "run npm run generate");
+  assert.ok(page === written(), "run npm run generate");
   const table = page.slice(page.indexOf("## Routes"), page.indexOf("## Keys"));
   const named = new Set();
   for (const [row] of table.matchAll(/^\| `.*$/gm)) {
@@ -195,7 +195,7 @@ test("docs/http.md has every route of the OpenAPI document, and no others", asyn
       for (const verb of verbs.trim().split(" ")) named.add(`${verb} ${template(path)}`);
     }
   }
-  const known = operations(await readDocument()).map(({ method, path }) => `${method} ${path}`);
+  const known = operations(readDocument()).map(({ method, path }) => `${method} ${path}`);
   // The keys of entries are in the path, or in the parameter that "Keys" describes.
   const expected = known.filter((route) => !/^(PUT|DELETE) \/keys$/.test(route));
   assert.deepEqual([...named].sort(), expected.sort());

@@ -1,61 +1,19 @@
-//! The OpenAPI document, made from the handlers.
-//!
-//! Every operation gets what admission and the form of bodies decide for all of them: the refusals,
-//! and the typed form of JSON bodies.
+//! The OpenAPI document that a server answers, made for the first request of the process: all servers with the
+//! same paths have the same.
+
+use std::sync::OnceLock;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use serde_json::Value;
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{self, Ref, RefOr, Response};
-use utoipa::{OpenApi, ToSchema};
+use serde_json::{Map, Value, json};
 
 use super::media::Form;
 use super::page::Page;
-use super::problem::{PROBLEM_TYPE, ProblemBody};
-use super::schema::Binary;
+use super::{BASE, BASE_IN_FOLDER};
 use crate::answer::{Answer, answer, whole};
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "openkv",
-        description = "A transactional key-value store.",
-        license(name = "MIT")
-    ),
-    components(schemas(ProblemBody<'static>))
-)]
-struct Base;
-
-const TOKEN: &str = "token";
-
-/// The refusals that any operation can answer with.
-const OF_ALL: [StatusCode; 8] = [
-    StatusCode::BAD_REQUEST,
-    StatusCode::UNAUTHORIZED,
-    StatusCode::FORBIDDEN,
-    StatusCode::PAYLOAD_TOO_LARGE,
-    StatusCode::UNPROCESSABLE_ENTITY,
-    StatusCode::TOO_MANY_REQUESTS,
-    StatusCode::INTERNAL_SERVER_ERROR,
-    StatusCode::SERVICE_UNAVAILABLE,
-];
-
-/// Those of an operation with a body.
-const OF_BODIES: [StatusCode; 2] =
-    [StatusCode::REQUEST_TIMEOUT, StatusCode::UNSUPPORTED_MEDIA_TYPE];
-
-/// Those of an operation that writes.
-const OF_WRITES: [StatusCode; 2] = [StatusCode::CONFLICT, StatusCode::MISDIRECTED_REQUEST];
-
-/// Those of an operation that answers in several forms.
-const OF_FORMS: [StatusCode; 1] = [StatusCode::NOT_ACCEPTABLE];
-
-/// The document without routes.
-pub(super) fn base() -> openapi::OpenApi {
-    Base::openapi()
-}
+/// The document of a server of one file: see `description`.
+const OF_FILE: &str = include_str!("openapi.json");
 
 /// The text of a document, and its page.
 pub(super) struct Document {
@@ -64,154 +22,38 @@ pub(super) struct Document {
 }
 
 impl Document {
+    fn new(is_folder: bool) -> Self {
+        // A test compares the text with what it is made of.
+        let mut value: Value = serde_json::from_str(OF_FILE).unwrap_or_default();
+        if is_folder && let Some(Value::Object(paths)) = value.get_mut("paths") {
+            *paths = std::mem::take(paths).into_iter().map(in_folder).collect::<Map<_, _>>();
+        }
+        Self { text: value.to_string().into(), page: Page::of(&value) }
+    }
+
     pub(super) fn answer(&self) -> Answer {
         answer(StatusCode::OK, Form::Json.name(), whole(self.text.clone()))
     }
 }
 
-/// Whether the routes of a document write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
-    Read,
-    Write,
+pub(super) fn of(is_folder: bool) -> &'static Document {
+    static OF_FILES: OnceLock<Document> = OnceLock::new();
+    static OF_FOLDERS: OnceLock<Document> = OnceLock::new();
+    let made = if is_folder { &OF_FOLDERS } else { &OF_FILES };
+    made.get_or_init(|| Document::new(is_folder))
 }
 
-/// Adds what all operations of these routes have in common.
-pub(super) fn complete(document: &mut openapi::OpenApi, access: Access) {
-    for item in document.paths.paths.values_mut() {
-        for operation in operations(item) {
-            let mut refusals = OF_ALL.to_vec();
-            if let Some(RefOr::T(body)) = &mut operation.request_body {
-                refusals.extend(OF_BODIES);
-                if let Some(json) = body.content.get(Form::Json.name()).cloned() {
-                    body.content.entry(Form::Typed.name().into()).or_insert(json);
-                    body.content.entry(Form::Cbor.name().into()).or_insert_with(binary);
-                }
-            }
-            if access == Access::Write {
-                refusals.extend(OF_WRITES);
-            }
-            for response in operation.responses.responses.values_mut() {
-                // Every document of typed JSON is available in CBOR.
-                if let RefOr::T(Response { content, .. }) = response
-                    && content.contains_key(Form::Typed.name())
-                {
-                    content.entry(Form::Cbor.name().into()).or_insert_with(binary);
-                }
-            }
-            if has_forms(operation) {
-                refusals.extend(OF_FORMS);
-            }
-            refuse(operation, &refusals);
-        }
+/// A path of a database as one of a database in a folder.
+fn in_folder((path, mut item): (String, Value)) -> (String, Value) {
+    let database = json!([{
+        "name": "database",
+        "in": "path",
+        "description": "The name of the database.",
+        "required": true,
+        "schema": { "type": "string" },
+    }]);
+    if let Some(members) = item.as_object_mut() {
+        members.insert("parameters".into(), database);
     }
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let PathItem { get, put, post, delete, .. } = item;
-    [get, put, post, delete].into_iter().flatten()
-}
-
-fn has_forms(operation: &Operation) -> bool {
-    operation
-        .responses
-        .responses
-        .values()
-        .any(|response| matches!(response, RefOr::T(Response { content, .. }) if content.len() > 1))
-}
-
-/// Documents refusals, and the body of those that the handler names.
-fn refuse(operation: &mut Operation, refusals: &[StatusCode]) {
-    let responses = &mut operation.responses.responses;
-    for (status, response) in responses.iter_mut() {
-        if let RefOr::T(response) = response
-            && status.starts_with('4')
-        {
-            let description = std::mem::take(&mut response.description);
-            *response = problem(&description);
-        }
-    }
-    for status in refusals {
-        let reference = RefOr::Ref(Ref::from_response_name(component(*status)));
-        responses.entry(status.as_str().to_owned()).or_insert(reference);
-    }
-}
-
-fn binary() -> RefOr<openapi::Content> {
-    let schema = Ref::from_schema_name(Binary::name());
-    openapi::ContentBuilder::new().schema(Some(schema)).build().into()
-}
-
-fn component(status: StatusCode) -> String {
-    status.canonical_reason().unwrap_or("Error").replace(' ', "")
-}
-
-fn problem(description: &str) -> Response {
-    let schema = Ref::from_schema_name(ProblemBody::name());
-    let content = openapi::ContentBuilder::new().schema(Some(schema)).build();
-    openapi::ResponseBuilder::new().description(description).content(PROBLEM_TYPE, content).build()
-}
-
-/// Completes the document: the token, the refusals, and what the paths of axum do not tell.
-pub(super) fn completed(mut document: openapi::OpenApi, is_folder: bool) -> Document {
-    let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    let components = document.components.get_or_insert_default();
-    components.add_security_scheme(TOKEN, scheme);
-    for status in [&OF_ALL[..], &OF_BODIES, &OF_WRITES, &OF_FORMS].concat() {
-        let reason = status.canonical_reason().unwrap_or("Error");
-        components.responses.insert(component(status), problem(reason).into());
-    }
-    document.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
-    let paths = std::mem::take(&mut document.paths.paths);
-    for (path, mut item) in paths {
-        if is_folder {
-            item.parameters.get_or_insert_default().push(database().into());
-        }
-        // The wildcard of axum.
-        document.paths.paths.insert(path.replace("{*", "{"), item);
-    }
-    // Its members are text, which always serializes.
-    let mut value = serde_json::to_value(&document).unwrap_or_default();
-    rename(&mut value);
-    Document { text: value.to_string().into(), page: Page::of(&value) }
-}
-
-/// Gives the types of the forms of one body the names that clients see: `Page` and `TypedPage`
-/// instead of `Page_Entry` and `Page_TypedEntry`.
-fn rename(value: &mut Value) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(rename),
-        Value::Object(members) => {
-            if let Some(Value::String(reference)) = members.get_mut("$ref")
-                && let Some((place, name)) = reference.rsplit_once('/')
-            {
-                *reference = format!("{place}/{}", shown(name));
-            }
-            if let Some(Value::Object(schemas)) = members.get_mut("schemas") {
-                let all = std::mem::take(schemas);
-                schemas.extend(all.into_iter().map(|(name, schema)| (shown(&name), schema)));
-            }
-            members.values_mut().for_each(rename);
-        }
-        _ => {}
-    }
-}
-
-fn shown(name: &str) -> String {
-    let forms =
-        [("_TypedEntry", "Typed"), ("_TypedValue", "Typed"), ("_Entry", ""), ("_Value", "")];
-    let named = |(suffix, form): (&str, &str)| {
-        name.strip_suffix(suffix).map(|name| format!("{form}{name}"))
-    };
-    forms.into_iter().find_map(named).unwrap_or_else(|| name.to_owned())
-}
-
-fn database() -> Parameter {
-    let name = "The name of the database.";
-    ParameterBuilder::new()
-        .name("database")
-        .parameter_in(ParameterIn::Path)
-        .required(utoipa::openapi::Required::True)
-        .description(Some(name))
-        .build()
+    (path.replacen(BASE, BASE_IN_FOLDER, 1), item)
 }

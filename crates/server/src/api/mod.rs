@@ -16,7 +16,8 @@
 //! | `entries`, `deletion`, `item_page` | calls of the store |
 //! | `entry`, `history`, `list`, `atomic`, `watch_keys`, `watch_prefix`, `queue`, `queue_changes`, `listen`, `messages`, `schedules`, `groups`, `jobs`, `dead_letters`, `indexes`, `value_indexes`, `explain`, `search`, `export`, `import`, `backup`, `metrics`, `rights`, `sizes` | the handlers |
 //! | `events` | server-sent events |
-//! | `document`, `schema`, `page` | the OpenAPI document, and its page |
+//! | `description`, `schema`, `openapi.json` | writes the OpenAPI document from the handlers, in a test |
+//! | `document`, `page` | the document that a server answers, and its page |
 
 pub(super) mod admit;
 mod atomic;
@@ -26,6 +27,8 @@ mod byte_range;
 pub(super) mod dead_letters;
 mod deletion;
 pub(super) mod delivery_ends;
+#[cfg(test)]
+mod description;
 mod document;
 pub(super) mod document_writer;
 mod duration;
@@ -66,12 +69,13 @@ pub(super) mod watch_keys;
 pub(super) mod watch_prefix;
 pub(super) mod write;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{MethodFilter, MethodRouter, get};
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH,
     IF_NONE_MATCH, IF_RANGE, RANGE, RETRY_AFTER,
@@ -80,149 +84,213 @@ use hyper::{Method, StatusCode};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 use tower_http::cors::CorsLayer;
-use utoipa::openapi::OpenApi;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
-use utoipa_axum::routes;
+use utoipa::__dev::{SchemaReferences, Tags};
+use utoipa::openapi::HttpMethod;
 
 use super::{Serving, host};
 pub(super) use admit::refused;
-use document::Document;
 use openkv_core::model::HTTP_COMPRESS_BYTES_MIN;
 use openkv_wire::protocol::backup::HASH_HEADER;
 pub(super) use problem::Problem;
 
 /// The API of a database, below its URL.
 const BASE: &str = "/api";
+/// The same in a folder of databases.
+const BASE_IN_FOLDER: &str = "/{database}/api";
 /// The pages of a server beside its databases.
 pub(super) const DOCS: &str = "/docs";
 pub(super) const METRICS: &str = "/metrics";
 
-type Routes = OpenApiRouter<Arc<Serving>>;
-
-/// These routes below `base`. They are not nested: axum would write the URI of each request anew.
-fn below<const N: usize>(base: &str, routes: [UtoipaMethodRouter<Arc<Serving>>; N]) -> Routes {
-    routes.into_iter().fold(OpenApiRouter::new(), |router, (schemas, mut paths, methods)| {
-        let relative = std::mem::take(&mut paths.paths);
-        paths.paths =
-            relative.into_iter().map(|(path, item)| (format!("{base}{path}"), item)).collect();
-        router.routes((schemas, paths, methods))
-    })
+/// The handlers of a path.
+struct Route {
+    path: String,
+    handlers: MethodRouter<Arc<Serving>>,
+    #[cfg(test)]
+    described: description::Described,
 }
 
-/// The routes that read.
-fn reads(serving: &Arc<Serving>, base: &str) -> Routes {
-    let lists = [
-        routes!(entry::get_or_list),
-        routes!(list::list),
-        routes!(list::paginate_query, list::paginate),
-        routes!(list::batch),
-        routes!(explain::explain),
-        routes!(history::list),
-        routes!(sizes::sizes),
-        routes!(jobs::result),
-        routes!(jobs::progress),
-        routes!(search::by_query, search::search),
-    ];
-    let queues = [
-        routes!(messages::list),
-        routes!(schedules::list),
-        routes!(groups::list),
-        routes!(groups::limits),
-        routes!(dead_letters::list),
-        routes!(dead_letters::get),
-    ];
-    let others = [
-        routes!(entry::get),
-        routes!(list::count_query, list::count_body),
-        routes!(indexes::list),
-        routes!(export::export),
-        routes!(watch_keys::watch),
-        routes!(watch_keys::poll),
-        routes!(watch_prefix::watch),
-        routes!(watch_prefix::poll),
-        routes!(jobs::follow),
-        routes!(rights::rights),
-    ];
-    let compression =
-        CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN));
-    let of_queues = below(base, [routes!(queue::stats)])
-        .merge(below(base, queues).layer(compression.clone()))
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading_queues));
-    let of_metrics = below(base, [routes!(metrics::of_database)])
-        .merge(below(base, [routes!(metrics::prometheus)]).layer(compression.clone()))
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading_metrics));
-    let mut routes = below(base, others)
-        .merge(below(base, lists).layer(compression))
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading))
-        .merge(of_queues)
-        .merge(of_metrics);
-    document::complete(routes.get_openapi_mut(), document::Access::Read);
-    routes
+impl Route {
+    /// `D` describes the handler: its path, its methods, and what the OpenAPI document says of it.
+    fn of<D: Described, T: 'static>(handler: impl Handler<T, Arc<Serving>>) -> Self {
+        let none = Self {
+            path: D::path(),
+            handlers: MethodRouter::new(),
+            #[cfg(test)]
+            described: Default::default(),
+        };
+        none.and::<D, T>(handler)
+    }
+
+    fn and<D: Described, T: 'static>(mut self, handler: impl Handler<T, Arc<Serving>>) -> Self {
+        debug_assert_eq!(D::path(), self.path);
+        for method in D::methods() {
+            self.handlers = self.handlers.on(filter(method), handler.clone());
+        }
+        #[cfg(test)]
+        self.described.add::<D>();
+        self
+    }
 }
 
-/// The routes that write.
-fn writes(serving: &Arc<Serving>, base: &str) -> Routes {
-    let routes = [
-        routes!(entry::put, entry::delete),
-        routes!(entry::put_key, entry::delete_key),
-        routes!(list::delete_batch),
-        routes!(atomic::atomic),
-        routes!(backup::backup),
-        routes!(import::import),
-        routes!(indexes::create, indexes::remove),
-        routes!(queue::enqueue),
-        routes!(queue::poll),
-        routes!(listen::listen),
-        routes!(delivery_ends::ack),
-        routes!(delivery_ends::nack),
-        routes!(delivery_ends::extend),
-        routes!(delivery_ends::progress),
-        routes!(messages::delete),
-        routes!(schedules::set, schedules::remove),
-        routes!(queue_changes::cancel),
-        routes!(queue_changes::pause),
-        routes!(queue_changes::resume),
-        routes!(queue_changes::drain),
-        routes!(groups::set),
-        routes!(dead_letters::purge),
-        routes!(dead_letters::delete),
-        routes!(dead_letters::requeue),
-        routes!(dead_letters::requeue_all),
+/// What `#[utoipa::path]` makes of a handler.
+trait Described: utoipa::Path + SchemaReferences + for<'t> Tags<'t> {}
+
+impl<D: utoipa::Path + SchemaReferences + for<'t> Tags<'t>> Described for D {}
+
+const fn filter(method: HttpMethod) -> MethodFilter {
+    match method {
+        HttpMethod::Get => MethodFilter::GET,
+        HttpMethod::Post => MethodFilter::POST,
+        HttpMethod::Put => MethodFilter::PUT,
+        HttpMethod::Delete => MethodFilter::DELETE,
+        HttpMethod::Options => MethodFilter::OPTIONS,
+        HttpMethod::Head => MethodFilter::HEAD,
+        HttpMethod::Patch => MethodFilter::PATCH,
+        HttpMethod::Trace => MethodFilter::TRACE,
+    }
+}
+
+/// The route of handlers of one path.
+macro_rules! route {
+    ($module:ident::$handler:ident $(, $others:ident::$other:ident)*) => {
+        pastey::paste! {
+            Route::of::<$module::[<__path_ $handler>], _>($module::$handler)
+                $(.and::<$others::[<__path_ $other>], _>($others::$other))*
+        }
+    };
+}
+
+/// What admits the requests of a route.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Admission {
+    Reading,
+    ReadingQueues,
+    ReadingMetrics,
+    Writing,
+}
+
+/// Routes with one admission.
+struct Routes {
+    admission: Admission,
+    /// Long answers are compressed for clients that ask for it.
+    compressed: bool,
+    routes: Vec<Route>,
+}
+
+/// All routes below a database.
+fn routes() -> [Routes; 7] {
+    let routes = |admission, compressed, routes| Routes { admission, compressed, routes };
+    let lists = vec![
+        route!(entry::get_or_list),
+        route!(list::list),
+        route!(list::paginate_query, list::paginate),
+        route!(list::batch),
+        route!(explain::explain),
+        route!(history::list),
+        route!(sizes::sizes),
+        route!(jobs::result),
+        route!(jobs::progress),
+        route!(search::by_query, search::search),
     ];
-    let mut routes =
-        below(base, routes).route_layer(from_fn_with_state(serving.clone(), admit::writing));
-    document::complete(routes.get_openapi_mut(), document::Access::Write);
-    routes
+    let reads = vec![
+        route!(entry::get),
+        route!(list::count_query, list::count_body),
+        route!(indexes::list),
+        route!(export::export),
+        route!(watch_keys::watch),
+        route!(watch_keys::poll),
+        route!(watch_prefix::watch),
+        route!(watch_prefix::poll),
+        route!(jobs::follow),
+        route!(rights::rights),
+    ];
+    let queues = vec![
+        route!(messages::list),
+        route!(schedules::list),
+        route!(groups::list),
+        route!(groups::limits),
+        route!(dead_letters::list),
+        route!(dead_letters::get),
+    ];
+    let writes = vec![
+        route!(entry::put, entry::delete),
+        route!(entry::put_key, entry::delete_key),
+        route!(list::delete_batch),
+        route!(atomic::atomic),
+        route!(backup::backup),
+        route!(import::import),
+        route!(indexes::create, indexes::remove),
+        route!(queue::enqueue),
+        route!(queue::poll),
+        route!(listen::listen),
+        route!(delivery_ends::ack),
+        route!(delivery_ends::nack),
+        route!(delivery_ends::extend),
+        route!(delivery_ends::progress),
+        route!(messages::delete),
+        route!(schedules::set, schedules::remove),
+        route!(queue_changes::cancel),
+        route!(queue_changes::pause),
+        route!(queue_changes::resume),
+        route!(queue_changes::drain),
+        route!(groups::set),
+        route!(dead_letters::purge),
+        route!(dead_letters::delete),
+        route!(dead_letters::requeue),
+        route!(dead_letters::requeue_all),
+    ];
+    [
+        routes(Admission::Reading, true, lists),
+        routes(Admission::Reading, false, reads),
+        routes(Admission::ReadingQueues, true, queues),
+        routes(Admission::ReadingQueues, false, vec![route!(queue::stats)]),
+        routes(Admission::ReadingMetrics, true, vec![route!(metrics::prometheus)]),
+        routes(Admission::ReadingMetrics, false, vec![route!(metrics::of_database)]),
+        routes(Admission::Writing, false, writes),
+    ]
+}
+
+/// The handlers behind what admits their requests, and compresses their answers.
+fn admitted(
+    mut handlers: MethodRouter<Arc<Serving>>,
+    admission: Admission,
+    compressed: bool,
+    serving: &Arc<Serving>,
+) -> MethodRouter<Arc<Serving>> {
+    if compressed {
+        let long = SizeAbove::new(HTTP_COMPRESS_BYTES_MIN);
+        handlers = handlers.layer(CompressionLayer::new().compress_when(long));
+    }
+    let state = serving.clone();
+    match admission {
+        Admission::Reading => handlers.route_layer(from_fn_with_state(state, admit::reading)),
+        Admission::ReadingQueues => {
+            handlers.route_layer(from_fn_with_state(state, admit::reading_queues))
+        }
+        Admission::ReadingMetrics => {
+            handlers.route_layer(from_fn_with_state(state, admit::reading_metrics))
+        }
+        Admission::Writing => handlers.route_layer(from_fn_with_state(state, admit::writing)),
+    }
 }
 
 /// The routes of the API of a server.
 pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
-    let (router, _) = described(serving);
-    let pages = Router::new()
-        .route("/openapi.json", get(async |State(serving)| document_of(&serving).answer()))
-        .route(DOCS, get(async |State(serving)| document_of(&serving).page.answer()))
+    let is_folder = serving.catalog.is_folder();
+    let base = if is_folder { BASE_IN_FOLDER } else { BASE };
+    let mut router = Router::new()
+        .route("/openapi.json", get(async move || document::of(is_folder).answer()))
+        .route(DOCS, get(async move || document::of(is_folder).page.answer()))
         .route(METRICS, get(metrics::of_server))
         .route_layer(from_fn_with_state(serving.clone(), admit::of_host));
-    router.merge(pages).method_not_allowed_fallback(not_allowed)
-}
-
-/// The routes below databases, and their descriptions.
-fn described(serving: &Arc<Serving>) -> (Router<Arc<Serving>>, OpenApi) {
-    let base = if serving.catalog.is_folder() { "/{database}/api" } else { BASE };
-    OpenApiRouter::with_openapi(document::base())
-        .merge(reads(serving, base))
-        .merge(writes(serving, base))
-        .split_for_parts()
-}
-
-/// The document of a server, made for the first request of the process: all servers with the same paths have the
-/// same.
-fn document_of(serving: &Arc<Serving>) -> &'static Document {
-    static OF_FILES: OnceLock<Document> = OnceLock::new();
-    static OF_FOLDERS: OnceLock<Document> = OnceLock::new();
-    let is_folder = serving.catalog.is_folder();
-    let made = if is_folder { &OF_FOLDERS } else { &OF_FILES };
-    made.get_or_init(|| document::completed(described(serving).1, is_folder))
+    for Routes { admission, compressed, routes } in routes() {
+        for Route { path, handlers, .. } in routes {
+            let handlers = admitted(handlers, admission, compressed, serving);
+            // They are not nested: axum would write the URI of each request anew.
+            router = router.route(&format!("{base}{path}"), handlers);
+        }
+    }
+    router.method_not_allowed_fallback(not_allowed)
 }
 
 /// The answer to a path inside the API that has no route; `None` for other paths. The router has one

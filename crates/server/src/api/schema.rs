@@ -4,7 +4,6 @@
 //! The types for these schemas have no values: handlers and bodies only refer to them by name.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,9 +29,7 @@ macro_rules! schemas {
 
             impl PartialSchema for $type {
                 fn schema() -> RefOr<Schema> {
-                    // Every handler that refers to it asks for it, at each start of a server.
-                    static SCHEMA: LazyLock<RefOr<Schema>> = LazyLock::new(|| read($json));
-                    SCHEMA.clone()
+                    read($json)
                 }
             }
 
