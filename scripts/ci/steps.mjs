@@ -16,6 +16,9 @@ import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
 /** Hang guard of a step that names none, in minutes. */
 const STEP_MINUTES_MAX = 8;
 
+/** The step fetches packages. */
+const DOWNLOADS = { downloads: true };
+
 /** Every feature but the addon, so that the tests need no Node. */
 const WITHOUT_NODE = ["--no-default-features", "--features", "server,defects"];
 
@@ -46,21 +49,21 @@ export function steps(root) {
     rust("rust-doc", cargo("test", "--doc")),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
 
-    light("install", npmCi(root, ".")),
+    light("install", npmCi(root, "."), DOWNLOADS),
     light("ts", ["npm", "run", "build:ts"], { needs: ["install"] }),
-    light("runtimes", npmCi(root, "__test__/runtime")),
-    light("postgres", postgres()),
+    light("runtimes", npmCi(root, "__test__/runtime"), DOWNLOADS),
+    light("postgres", postgres(), DOWNLOADS),
     // Biome colours its output without a terminal too.
     light("lint", ["npm", "run", "lint", "--", "--colors=off"], { needs: ["install"] }),
     light("types", ["npm", "run", "test:types"], { needs: ["install", "runtimes"] }),
-    light("studio-packages", npmCi(root, "studio")),
+    light("studio-packages", npmCi(root, "studio"), DOWNLOADS),
     light("studio", ["npm", "run", "build:studio"], { needs: ["studio-packages"] }),
-    light("peers", npmCi(root, "__test__/peers")),
-    light("bundler-packages", npmCi(root, "__test__/bundlers")),
-    light("integration-packages", npmCi(root, "__test__/integrations")),
-    light("next-packages", npmCi(root, "__test__/next")),
-    light("chromium", chromium()),
-    light("python", python()),
+    light("peers", npmCi(root, "__test__/peers"), DOWNLOADS),
+    light("bundler-packages", npmCi(root, "__test__/bundlers"), DOWNLOADS),
+    light("integration-packages", npmCi(root, "__test__/integrations"), DOWNLOADS),
+    light("next-packages", npmCi(root, "__test__/next"), DOWNLOADS),
+    light("chromium", chromium(), DOWNLOADS),
+    light("python", python(), DOWNLOADS),
 
     light("crash", ["npm", "run", "test:crash", "--", "--kills", `${KILLS}`], {
       needs: ["addon", "ts"],
@@ -125,8 +128,8 @@ const light = (name, command, more) => step("light", name, command, more);
 const either = (name, command, more) => step("either", name, command, more);
 
 function step(lane, name, command, more = {}) {
-  const { needs = [], after = [], minutes = STEP_MINUTES_MAX } = more;
-  return { lane, name, command, needs, after, minutes };
+  const { needs = [], after = [], minutes = STEP_MINUTES_MAX, downloads = false } = more;
+  return { lane, name, command, needs, after, minutes, downloads };
 }
 
 /** `npm ci` in a folder, or null if the installed packages match the lock file. */
