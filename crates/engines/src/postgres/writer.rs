@@ -1,12 +1,18 @@
-//! The writer of a database: directly, one transaction for each batch, or as its leader.
+//! The writer of a database: directly, one transaction for each batch, or by the thread of its leader, with which it
+//! exchanges batches and their outcomes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::Shared;
 use super::cells::{Cells, first};
 use super::direct::Direct;
-use super::leader::Leader;
+use super::leader::Driver;
 use super::queues;
 use super::transaction::OpenTransaction;
 use crate::{
@@ -15,7 +21,7 @@ use crate::{
 };
 use openkv_core::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
-    IndexRequest, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged, Result,
+    IndexRequest, Kind, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged, Result,
     Vacuumed, ValueIndexInfo, ValueIndexRequest,
 };
 
@@ -169,4 +175,163 @@ impl Indexer for PostgresWriter {
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
         self.direct.beside_leader(now_ms, deadline, OpenTransaction::build_indexes)
     }
+}
+
+/// The side of a leader that the store sees.
+struct Leader {
+    exchange: Arc<Exchange>,
+    thread: Option<JoinHandle<()>>,
+    tickets: u64,
+    /// The batches without an outcome, in order.
+    under_way: VecDeque<Ticket>,
+}
+
+/// The messages between the store and the thread of a leader.
+#[derive(Default)]
+pub(super) struct Exchange {
+    pub(super) waiting: Mutex<Waiting>,
+    pub(super) arrived: Notify,
+    wake: Mutex<Option<Wake>>,
+}
+
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) submitted: Vec<Submission>,
+    ended: VecDeque<(Ticket, Result<Report>)>,
+    /// How many batches may begin.
+    room: usize,
+    /// Another transaction of this process has changed the database.
+    pub(super) forgets: bool,
+    pub(super) closing: bool,
+    /// The thread has ended.
+    stopped: bool,
+}
+
+/// A batch of the store.
+pub(super) struct Submission {
+    pub(super) ticket: Ticket,
+    pub(super) work: Work,
+    pub(super) now_ms: i64,
+    pub(super) deadline: Instant,
+}
+
+impl Leader {
+    /// # Errors
+    /// `Unavailable` if the thread cannot start.
+    fn start(shared: Arc<Shared>) -> Result<Self> {
+        let exchange = Arc::new(Exchange::default());
+        exchange.waiting.lock().room = 1;
+        let ours = exchange.clone();
+        let thread = std::thread::Builder::new()
+            .name("openkv-leader".into())
+            .spawn(move || {
+                let _stop = Stop(ours.clone());
+                if let Err(error) = Driver::run(shared, ours) {
+                    tracing::error!(%error, "the thread of a leader ended");
+                }
+            })
+            .map_err(|error| Error::new(Kind::Unavailable, error.to_string()))?;
+        Ok(Self { exchange, thread: Some(thread), tickets: 0, under_way: VecDeque::new() })
+    }
+
+    /// Takes a batch.
+    fn submit(&mut self, work: Work, now_ms: i64, deadline: Instant) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.under_way.push_back(ticket);
+        let mut waiting = self.exchange.waiting.lock();
+        waiting.room = waiting.room.saturating_sub(1);
+        let stopped = waiting.stopped;
+        if !stopped {
+            waiting.submitted.push(Submission { ticket, work, now_ms, deadline });
+        }
+        drop(waiting);
+        if stopped {
+            self.exchange.wake();
+        } else {
+            self.exchange.arrived.notify_one();
+        }
+        ticket
+    }
+
+    /// As [`Writer::has_room`].
+    fn has_room(&self) -> bool {
+        self.exchange.waiting.lock().room > 0
+    }
+
+    /// As [`Writer::ended`].
+    fn ended(&mut self) -> Option<(Ticket, Result<Report>)> {
+        let mut waiting = self.exchange.waiting.lock();
+        let ended = waiting.ended.pop_front();
+        let stopped = waiting.stopped;
+        drop(waiting);
+        let oldest = self.under_way.front().copied();
+        let ended =
+            ended.or_else(|| oldest.filter(|_| stopped).map(|ticket| (ticket, Err(stop()))));
+        if ended.is_some() {
+            self.under_way.pop_front();
+        }
+        ended
+    }
+
+    /// As [`Writer::on_ended`].
+    fn on_ended(&self, wake: Wake) {
+        *self.exchange.wake.lock() = Some(wake);
+    }
+
+    /// The database is about to change by another transaction of this process. Nothing is under way.
+    fn forget(&self) {
+        self.exchange.waiting.lock().forgets = true;
+        self.exchange.arrived.notify_one();
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.exchange.waiting.lock().closing = true;
+        self.exchange.arrived.notify_one();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of a leader ended by a panic; please report this");
+        }
+    }
+}
+
+impl Exchange {
+    fn wake(&self) {
+        if let Some(wake) = &*self.wake.lock() {
+            wake();
+        }
+    }
+
+    /// Answers batches, and tells the store how many may begin.
+    pub(super) fn answer(&self, ended: Vec<(Ticket, Result<Report>)>, room: usize) {
+        let mut waiting = self.waiting.lock();
+        let more = room.saturating_sub(waiting.submitted.len());
+        let wakes = !ended.is_empty() || (waiting.room == 0 && more > 0);
+        waiting.room = more;
+        waiting.ended.extend(ended);
+        drop(waiting);
+        if wakes {
+            self.wake();
+        }
+    }
+}
+
+/// Tells the store that the thread has ended, also by a panic.
+struct Stop(Arc<Exchange>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.waiting.lock().stopped = true;
+        self.0.wake();
+    }
+}
+
+/// The outcome of a batch whose leader's thread has ended.
+fn stop() -> Error {
+    let why = "the thread that leads the database has ended, so it is unknown whether this commit has \
+               happened; open the database again";
+    Error::new(Kind::OutcomeUnknown, why)
 }
