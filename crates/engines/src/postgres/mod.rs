@@ -17,7 +17,6 @@ mod history;
 mod indexes;
 mod kept_messages;
 mod lead;
-mod leader;
 mod lease;
 mod line;
 mod link;
@@ -59,8 +58,6 @@ use uuid::Uuid;
 
 use super::{Engine, ExternalWatch, GoesOn, Maintenance, TellExternal};
 pub use cluster::PostgresCluster;
-#[cfg(feature = "defects")]
-pub use leader::{Actor, Ending};
 use lease::Lease;
 use line::Call;
 use openkv_core::model::{
@@ -74,6 +71,8 @@ use time::Time;
 pub use url::Server;
 use value_index::KnownIndexes;
 pub use writer::PostgresWriter;
+#[cfg(feature = "defects")]
+pub use writer::{Actor, Ending};
 
 /// A database on a PostgreSQL server.
 pub struct PostgresEngine {

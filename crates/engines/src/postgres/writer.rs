@@ -1,5 +1,19 @@
-//! The writer of a database: directly, one transaction for each batch, or by the thread of its leader, with which it
-//! exchanges batches and their outcomes.
+//! The writer of a database: directly, one transaction for each batch, or by a thread that leads it. A process that leads
+//! decides all writes, several batches ahead of their durability.
+//!
+//! Duty: execute the actions of [`openkv_core::layer::Layer`] on a thread of its own, with one connection
+//! for commits and one for reads, and answer the store in order.
+//! Invariant: batches are sent in the order of their versions on one connection. After a lost connection
+//! nothing is sent before the epoch was raised.
+//! Never: a decision about a write; a commit that is cancelled.
+//!
+//! A process begins to lead with its first write, and hands the database over when it closes.
+
+#[cfg(feature = "defects")]
+mod actor;
+mod batches;
+mod connections;
+mod driver;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +26,15 @@ use tokio::sync::Notify;
 use super::Shared;
 use super::cells::{Cells, first};
 use super::direct::Direct;
-use super::leader::Driver;
 use super::queues;
 use super::transaction::OpenTransaction;
 use crate::{
     DeadLettersChanged, GoesOn, Indexer, NextDeadlines, Progress, Report, Ticket, Wake, Work,
     Writer,
 };
+#[cfg(feature = "defects")]
+pub use actor::{Actor, Ending};
+use driver::Driver;
 use openkv_core::model::{
     Capabilities, Capability, Checkpoint, DeadLetterChange, Error, IndexChoice, IndexInfo,
     IndexRequest, Kind, LogSettings, MessageDeletion, Origin, QueueChange, QueueChanged, Result,
@@ -188,31 +204,31 @@ struct Leader {
 
 /// The messages between the store and the thread of a leader.
 #[derive(Default)]
-pub(super) struct Exchange {
-    pub(super) waiting: Mutex<Waiting>,
-    pub(super) arrived: Notify,
+struct Exchange {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
     wake: Mutex<Option<Wake>>,
 }
 
 #[derive(Default)]
-pub(super) struct Waiting {
-    pub(super) submitted: Vec<Submission>,
+struct Waiting {
+    submitted: Vec<Submission>,
     ended: VecDeque<(Ticket, Result<Report>)>,
     /// How many batches may begin.
     room: usize,
     /// Another transaction of this process has changed the database.
-    pub(super) forgets: bool,
-    pub(super) closing: bool,
+    forgets: bool,
+    closing: bool,
     /// The thread has ended.
     stopped: bool,
 }
 
 /// A batch of the store.
-pub(super) struct Submission {
-    pub(super) ticket: Ticket,
-    pub(super) work: Work,
-    pub(super) now_ms: i64,
-    pub(super) deadline: Instant,
+struct Submission {
+    ticket: Ticket,
+    work: Work,
+    now_ms: i64,
+    deadline: Instant,
 }
 
 impl Leader {
@@ -306,7 +322,7 @@ impl Exchange {
     }
 
     /// Answers batches, and tells the store how many may begin.
-    pub(super) fn answer(&self, ended: Vec<(Ticket, Result<Report>)>, room: usize) {
+    fn answer(&self, ended: Vec<(Ticket, Result<Report>)>, room: usize) {
         let mut waiting = self.waiting.lock();
         let more = room.saturating_sub(waiting.submitted.len());
         let wakes = !ended.is_empty() || (waiting.room == 0 && more > 0);

@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 
 use super::batches::{Answers, BatchStatements, Fate, FetchStatement, Wanted, fate, read_event};
 use super::connections::{Connections, Unconnected};
+use super::{Exchange, Submission};
 use crate::postgres::Shared;
 use crate::postgres::direct::{CarriedOut, Direct};
 use crate::postgres::errors::Fault;
 use crate::postgres::lead;
 use crate::postgres::line::Sent;
-use crate::postgres::writer::{Exchange, Submission};
 use crate::{Report, Ticket, Work};
 use openkv_core::layer::{
     Action, Bounds, Commit, Event, FetchId, Layer, Lead, Moment, Remembered, Resolution,
@@ -78,7 +78,7 @@ struct ServerClock {
     heard: Instant,
 }
 
-pub(in crate::postgres) struct Driver {
+pub(super) struct Driver {
     shared: Arc<Shared>,
     exchange: Arc<Exchange>,
     started: Instant,
@@ -99,7 +99,7 @@ impl Driver {
     ///
     /// # Errors
     /// `Unavailable` without a runtime; `Internal` after a panic.
-    pub(in crate::postgres) fn run(shared: Arc<Shared>, exchange: Arc<Exchange>) -> Result<()> {
+    pub(super) fn run(shared: Arc<Shared>, exchange: Arc<Exchange>) -> Result<()> {
         // A lease that ends runs a statement, which it cannot do inside of this runtime.
         let _until_the_runtime_has_ended = shared.clone();
         let runtime = Builder::new_current_thread().enable_all().build();
