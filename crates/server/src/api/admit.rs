@@ -44,9 +44,9 @@ pub(super) async fn of_host(
     }
 }
 
-/// What a request asks for.
+/// What the requests of a route ask for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asks {
+pub(crate) enum Asks {
     /// Reads the metrics.
     Metrics,
     Read,
@@ -69,47 +69,11 @@ impl Asks {
     }
 }
 
-/// Admits requests that read.
-pub(crate) async fn reading(
-    serving: State<Arc<Serving>>,
+/// Admits the requests of a route.
+pub(crate) async fn admitted(
+    State((serving, asks)): State<(Arc<Serving>, Asks)>,
     request: Request,
     next: Next,
-) -> Response {
-    admitted(serving, request, next, Asks::Read).await
-}
-
-/// Admits requests for the metrics.
-pub(crate) async fn reading_metrics(
-    serving: State<Arc<Serving>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    admitted(serving, request, next, Asks::Metrics).await
-}
-
-/// Admits requests that read messages.
-pub(crate) async fn reading_queues(
-    serving: State<Arc<Serving>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    admitted(serving, request, next, Asks::ReadQueues).await
-}
-
-/// Admits requests that write.
-pub(crate) async fn writing(
-    serving: State<Arc<Serving>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    admitted(serving, request, next, Asks::Write).await
-}
-
-async fn admitted(
-    State(serving): State<Arc<Serving>>,
-    request: Request,
-    next: Next,
-    asks: Asks,
 ) -> Response {
     let (mut head, body) = request.into_parts();
     let (client, permit) = match admit(&serving, &head, asks).await {

@@ -13,10 +13,11 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
 use utoipa::openapi::{self, Ref, RefOr, Response};
 use utoipa::{OpenApi, ToSchema};
 
+use super::admit::Asks;
 use super::media::Form;
 use super::problem::{PROBLEM_TYPE, ProblemBody};
 use super::schema::Binary;
-use super::{Admission, BASE, Route, Routes, routes};
+use super::{BASE, HandlerDescription, Route, Routes, routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -55,13 +56,13 @@ const OF_FORMS: [StatusCode; 1] = [StatusCode::NOT_ACCEPTABLE];
 
 /// What the document says of a route.
 #[derive(Default)]
-pub(super) struct Described {
+pub(super) struct RouteDescription {
     paths: openapi::Paths,
     schemas: Vec<(String, RefOr<openapi::Schema>)>,
 }
 
-impl Described {
-    pub(super) fn add<D: super::Described>(&mut self) {
+impl RouteDescription {
+    pub(super) fn add<D: HandlerDescription>(&mut self) {
         let mut operation = D::operation();
         operation.tags = Some(D::tags().into_iter().map(str::to_owned).collect());
         self.paths.add_path_operation(D::path(), D::methods(), operation);
@@ -70,7 +71,7 @@ impl Described {
 }
 
 /// Adds what all operations of these routes have in common.
-fn complete(paths: &mut openapi::Paths, admission: Admission) {
+fn complete(paths: &mut openapi::Paths, asks: Asks) {
     for item in paths.paths.values_mut() {
         for operation in operations(item) {
             let mut refusals = OF_ALL.to_vec();
@@ -81,7 +82,7 @@ fn complete(paths: &mut openapi::Paths, admission: Admission) {
                     body.content.entry(Form::Cbor.name().into()).or_insert_with(binary);
                 }
             }
-            if admission == Admission::Writing {
+            if asks == Asks::Write {
                 refusals.extend(OF_WRITES);
             }
             for response in operation.responses.responses.values_mut() {
@@ -156,9 +157,9 @@ fn document() -> Value {
         components.responses.insert(component(status), problem(reason).into());
     }
     document.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
-    for Routes { admission, routes, .. } in routes() {
-        for Route { described: Described { mut paths, schemas }, .. } in routes {
-            complete(&mut paths, admission);
+    for Routes { asks, routes, .. } in routes() {
+        for Route { description: RouteDescription { mut paths, schemas }, .. } in routes {
+            complete(&mut paths, asks);
             for (path, item) in paths.paths {
                 // The wildcard of axum.
                 let path = format!("{BASE}{path}").replace("{*", "{");

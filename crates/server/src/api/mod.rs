@@ -88,6 +88,7 @@ use utoipa::__dev::{SchemaReferences, Tags};
 use utoipa::openapi::HttpMethod;
 
 use super::{Serving, host};
+use admit::Asks;
 pub(super) use admit::refused;
 use openkv_core::model::HTTP_COMPRESS_BYTES_MIN;
 use openkv_wire::protocol::backup::HASH_HEADER;
@@ -106,36 +107,39 @@ struct Route {
     path: String,
     handlers: MethodRouter<Arc<Serving>>,
     #[cfg(test)]
-    described: description::Described,
+    description: description::RouteDescription,
 }
 
 impl Route {
-    /// `D` describes the handler: its path, its methods, and what the OpenAPI document says of it.
-    fn of<D: Described, T: 'static>(handler: impl Handler<T, Arc<Serving>>) -> Self {
+    /// The description has the path and the methods of the handler.
+    fn of<D: HandlerDescription, T: 'static>(handler: impl Handler<T, Arc<Serving>>) -> Self {
         let none = Self {
             path: D::path(),
             handlers: MethodRouter::new(),
             #[cfg(test)]
-            described: Default::default(),
+            description: Default::default(),
         };
         none.and::<D, T>(handler)
     }
 
-    fn and<D: Described, T: 'static>(mut self, handler: impl Handler<T, Arc<Serving>>) -> Self {
+    fn and<D: HandlerDescription, T: 'static>(
+        mut self,
+        handler: impl Handler<T, Arc<Serving>>,
+    ) -> Self {
         debug_assert_eq!(D::path(), self.path);
         for method in D::methods() {
             self.handlers = self.handlers.on(filter(method), handler.clone());
         }
         #[cfg(test)]
-        self.described.add::<D>();
+        self.description.add::<D>();
         self
     }
 }
 
-/// What `#[utoipa::path]` makes of a handler.
-trait Described: utoipa::Path + SchemaReferences + for<'t> Tags<'t> {}
+/// The description of a handler, which `#[utoipa::path]` makes.
+trait HandlerDescription: utoipa::Path + SchemaReferences + for<'t> Tags<'t> {}
 
-impl<D: utoipa::Path + SchemaReferences + for<'t> Tags<'t>> Described for D {}
+impl<D: utoipa::Path + SchemaReferences + for<'t> Tags<'t>> HandlerDescription for D {}
 
 const fn filter(method: HttpMethod) -> MethodFilter {
     match method {
@@ -160,18 +164,9 @@ macro_rules! route {
     };
 }
 
-/// What admits the requests of a route.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Admission {
-    Reading,
-    ReadingQueues,
-    ReadingMetrics,
-    Writing,
-}
-
-/// Routes with one admission.
+/// Routes whose requests ask for the same.
 struct Routes {
-    admission: Admission,
+    asks: Asks,
     /// Long answers are compressed for clients that ask for it.
     compressed: bool,
     routes: Vec<Route>,
@@ -179,7 +174,7 @@ struct Routes {
 
 /// All routes below a database.
 fn routes() -> [Routes; 7] {
-    let routes = |admission, compressed, routes| Routes { admission, compressed, routes };
+    let of = |asks, compressed, routes| Routes { asks, compressed, routes };
     let lists = vec![
         route!(entry::get_or_list),
         route!(list::list),
@@ -240,20 +235,20 @@ fn routes() -> [Routes; 7] {
         route!(dead_letters::requeue_all),
     ];
     [
-        routes(Admission::Reading, true, lists),
-        routes(Admission::Reading, false, reads),
-        routes(Admission::ReadingQueues, true, queues),
-        routes(Admission::ReadingQueues, false, vec![route!(queue::stats)]),
-        routes(Admission::ReadingMetrics, true, vec![route!(metrics::prometheus)]),
-        routes(Admission::ReadingMetrics, false, vec![route!(metrics::of_database)]),
-        routes(Admission::Writing, false, writes),
+        of(Asks::Read, true, lists),
+        of(Asks::Read, false, reads),
+        of(Asks::ReadQueues, true, queues),
+        of(Asks::ReadQueues, false, vec![route!(queue::stats)]),
+        of(Asks::Metrics, true, vec![route!(metrics::prometheus)]),
+        of(Asks::Metrics, false, vec![route!(metrics::of_database)]),
+        of(Asks::Write, false, writes),
     ]
 }
 
 /// The handlers behind what admits their requests, and compresses their answers.
 fn admitted(
     mut handlers: MethodRouter<Arc<Serving>>,
-    admission: Admission,
+    asks: Asks,
     compressed: bool,
     serving: &Arc<Serving>,
 ) -> MethodRouter<Arc<Serving>> {
@@ -261,17 +256,7 @@ fn admitted(
         let long = SizeAbove::new(HTTP_COMPRESS_BYTES_MIN);
         handlers = handlers.layer(CompressionLayer::new().compress_when(long));
     }
-    let state = serving.clone();
-    match admission {
-        Admission::Reading => handlers.route_layer(from_fn_with_state(state, admit::reading)),
-        Admission::ReadingQueues => {
-            handlers.route_layer(from_fn_with_state(state, admit::reading_queues))
-        }
-        Admission::ReadingMetrics => {
-            handlers.route_layer(from_fn_with_state(state, admit::reading_metrics))
-        }
-        Admission::Writing => handlers.route_layer(from_fn_with_state(state, admit::writing)),
-    }
+    handlers.route_layer(from_fn_with_state((serving.clone(), asks), admit::admitted))
 }
 
 /// The routes of the API of a server.
@@ -283,9 +268,9 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
         .route(DOCS, get(async move || document::of(is_folder).page.answer()))
         .route(METRICS, get(metrics::of_server))
         .route_layer(from_fn_with_state(serving.clone(), admit::of_host));
-    for Routes { admission, compressed, routes } in routes() {
+    for Routes { asks, compressed, routes } in routes() {
         for Route { path, handlers, .. } in routes {
-            let handlers = admitted(handlers, admission, compressed, serving);
+            let handlers = admitted(handlers, asks, compressed, serving);
             // They are not nested: axum would write the URI of each request anew.
             router = router.route(&format!("{base}{path}"), handlers);
         }

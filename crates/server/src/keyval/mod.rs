@@ -48,7 +48,7 @@ use hyper::StatusCode;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
-use super::api::admit;
+use super::api::admit::{self, Asks};
 use super::api::problem::Problem;
 use super::{Serving, host};
 use openkv_core::model::HTTP_COMPRESS_BYTES_MIN;
@@ -148,17 +148,13 @@ pub(super) fn router(serving: &Arc<Serving>) -> Router<Arc<Serving>> {
     let base = if serving.catalog.is_folder() { "/{database}/keyval/api" } else { BASE };
     let compression =
         || CompressionLayer::new().compress_when(SizeAbove::new(HTTP_COMPRESS_BYTES_MIN));
+    let admits = |asks| from_fn_with_state((serving.clone(), asks), admit::admitted);
     let reads = with_access(Access::Read, base).layer(compression());
-    let reads = reads
-        .merge(with_access(Access::Follow, base))
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading));
-    let queues = with_access(Access::Queues, base)
-        .layer(compression())
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading_queues));
-    let metrics = with_access(Access::Metrics, base)
-        .route_layer(from_fn_with_state(serving.clone(), admit::reading_metrics));
-    let writes = with_access(Access::Write, base)
-        .route_layer(from_fn_with_state(serving.clone(), admit::writing));
+    let reads = reads.merge(with_access(Access::Follow, base)).route_layer(admits(Asks::Read));
+    let queues = with_access(Access::Queues, base).layer(compression());
+    let queues = queues.route_layer(admits(Asks::ReadQueues));
+    let metrics = with_access(Access::Metrics, base).route_layer(admits(Asks::Metrics));
+    let writes = with_access(Access::Write, base).route_layer(admits(Asks::Write));
     let all = reads.merge(queues).merge(metrics).merge(writes);
     all.method_not_allowed_fallback(not_allowed).layer(map_response(answer::as_keyval))
 }
