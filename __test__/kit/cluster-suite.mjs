@@ -53,13 +53,14 @@ export function clusterTests({ pair, mortalPair = pair, isKnownAtOnce = false })
     const taken = [];
     const listening = atTwo.listenQueue((message) => taken.push(message));
     await atOne.enqueue("hello");
-    await until(() => taken.length === 1, "the message is there");
+    await until(() => taken.includes("hello"), "the message is there");
     await cluster.stop(one);
     // It has handed over, so that nobody waits for its lease.
     await atTwo.set(["third"], 3);
     assert.deepEqual(await endpointsOf(two, "shop", accessToken), ["strong ./v2"]);
     await atTwo.enqueue("again");
-    await until(() => taken.length === 2, "the second message is there");
+    // The first one too comes again, if its lock ends before the next leader knows its acknowledgement.
+    await until(() => taken.includes("again"), "the second message is there");
     atTwo.close();
     await listening;
   });
@@ -131,15 +132,12 @@ export function clusterTests({ pair, mortalPair = pair, isKnownAtOnce = false })
     for (const at of [one, two]) {
       assert.deepEqual(await endpointsOf(at, "shop", accessToken), ["strong ./v2"]);
     }
-    const taken = [];
-    const listening = [atOne, atTwo].map((kv) => kv.listenQueue((value) => taken.push(value)));
+    // A message whose acknowledgement takes longer than its lock comes again.
+    const taken = new Set();
+    const listening = [atOne, atTwo].map((kv) => kv.listenQueue((value) => taken.add(value)));
     const sent = Array.from({ length: 20 }, (_, i) => i);
     await Promise.all(sent.map((i) => [atOne, atTwo][i % 2].enqueue(i)));
-    await until(() => taken.length === sent.length, "all messages are there");
-    assert.deepEqual(
-      [...taken].sort((a, b) => a - b),
-      sent,
-    );
+    await until(() => taken.size === sent.length, "all messages are there");
     assert.equal((await atTwo.deleteMany({ start: ["at 0"], end: ["at 2"] })).count, 2);
     atOne.close();
     atTwo.close();
