@@ -159,6 +159,11 @@ impl Database {
     /// Returns once all submitted work is done and announced, and its reads have run.
     pub(crate) fn settle_down(&self) {
         self.commit(vec![write(Vec::new())]);
+        self.settle_without_a_commit();
+    }
+
+    /// As [`Self::settle_down`], but the database has no further commit.
+    pub(crate) fn settle_without_a_commit(&self) {
         // A transaction is announced before the next one is answered. This one is refused, so it has
         // no version to announce.
         let never = Check { key: key(""), expected: Some(stamp(u64::MAX >> 1)) };

@@ -207,7 +207,7 @@ fn a_log_that_is_turned_off_is_a_gap_once_something_is_committed(database: Datab
     assert_eq!(error.kind(), Kind::FeedGap);
     assert!(error.message().contains("log: false"), "{error}");
     let waiting = database.batch(current);
-    database.settle_down();
+    database.settle_without_a_commit();
     assert_eq!(waiting.now(), None, "nothing was committed meanwhile");
     let second = database.must(write(vec![set("a", &[2])]));
     assert_eq!(waiting.get().expect_err("a gap").kind(), Kind::FeedGap);
