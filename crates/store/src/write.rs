@@ -20,7 +20,6 @@ mod under_way;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use super::MakeReader;
@@ -90,7 +89,7 @@ pub(super) fn start<W: Writer + 'static>(
         settled_alone: false,
         seen_ms: i64::MIN,
         bounded: HashSet::new(),
-        spin: Spin::new(available_parallelism().is_ok_and(|threads| threads.get() > 1)),
+        spin: Spin::of_process(),
         inline: false,
         recent: RecentCommits::default(),
     };

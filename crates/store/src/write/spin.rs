@@ -4,7 +4,14 @@
 //! would take. A caller behind a network does not: there, spinning takes a processor from the threads that
 //! pass its answer on.
 
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+
 use openkv_core::model::{WRITER_SPIN_MISSES_MAX, WRITER_SPIN_TRIED_EVERY};
+
+/// Whether the process may run on several processors. The system is asked once: it reads files for the answer.
+static SEVERAL_PROCESSORS: LazyLock<bool> =
+    LazyLock::new(|| available_parallelism().is_ok_and(|threads| threads.get() > 1));
 
 /// The choice, by what the last times have met.
 #[derive(Debug)]
@@ -18,7 +25,12 @@ pub(super) struct Spin {
 }
 
 impl Spin {
-    pub(super) const fn new(spare: bool) -> Self {
+    /// By the processors of the process.
+    pub(super) fn of_process() -> Self {
+        Self::new(*SEVERAL_PROCESSORS)
+    }
+
+    const fn new(spare: bool) -> Self {
         Self { spare, is_due: false, misses: 0 }
     }
 
