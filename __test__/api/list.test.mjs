@@ -206,6 +206,23 @@ test("close mid-iteration: what is buffered is yielded, then BadResource", async
   await assert.rejects(iterator.next(), { name: "BadResource" });
 });
 
+test("lists that have reached their limit keep no memory of a page, and their cursor", async () => {
+  const kv = await filled(await openKv(":memory:"), 100);
+  const lists = Array.from({ length: 100 }, () => kv.list(rows, { limit: 2 }));
+  const bytes = () => process.memoryUsage().arrayBuffers;
+  await kv.list(rows, { limit: 2 }).toArray();
+  const before = bytes();
+  for (const [at, list] of lists.entries()) {
+    assert.deepEqual(numbers(at % 2 === 0 ? await list.toArray() : await all(list)), [0, 1]);
+  }
+  // A page has 128 KiB.
+  assert.ok(bytes() - before < 1024 * 1024, `${bytes() - before} bytes are kept`);
+  for (const { cursor } of lists) {
+    assert.deepEqual(numbers(await kv.list(rows, { cursor, limit: 2 }).toArray()), [2, 3]);
+  }
+  kv.close();
+});
+
 test("close while next() waits for the asynchronous lane", async () => {
   const kv = await filled(await openKv(freshPath()), 100);
   const iterator = kv.list(rows);

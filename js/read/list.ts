@@ -7,6 +7,7 @@ import { checkConsistency, overLimit } from "../arguments/check.js";
 import { encodeCursor } from "../codec/cursor.js";
 import { decodeKey } from "../codec/key.js";
 import { decodeValue } from "../codec/value/decode.js";
+import { copyOf } from "../codec/writer.js";
 import { readStamp, readU32 } from "../native/frame.js";
 import { READS } from "../instruments/channels.js";
 import { refuseArrayUse } from "./list-misuse.js";
@@ -252,7 +253,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     if (this.#tail !== null) return null;
     if (this.#rows === 0) {
       if (!this.#last && this.#wanted > 0) return null;
-      if (this.#last) this.#exhaust();
+      this.#end();
     }
     return this.#take();
   }
@@ -330,7 +331,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   #turnPage(): boolean {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#last || this.#wanted === 0) {
-      if (this.#last) this.#exhaust();
+      this.#end();
       return true;
     }
     const session = this.#session;
@@ -465,7 +466,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   #keepLast(): void {
     if (this.#lastPage !== this.#page || this.#lastEnd === 0) return;
     const bounds = this.#bounds!;
-    const key = Buffer.from(this.#page.subarray(this.#lastStart, this.#lastEnd));
+    const key = copyOf(this.#page, this.#lastStart, this.#lastEnd);
     // A scan keeps its own position.
     if (this.#scan === null) {
       if (this.#reverse) bounds.end = key;
@@ -480,6 +481,15 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     refuseArrayUse(this.prototype, "kv.list()");
     scanOf = (list) => list.#scan;
     inheritHelpers(this.prototype);
+  }
+
+  /** No row is left to yield, of the range or of `limit`. */
+  #end(): void {
+    if (this.#last) this.#exhaust();
+    else if (this.#pooled) {
+      this.#keepLast();
+      this.#giveBack();
+    }
   }
 
   #exhaust(): void {
