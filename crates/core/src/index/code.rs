@@ -4,6 +4,7 @@
 //! values. No code is the beginning of another one, so codes can follow each other, and the complements
 //! of codes sort in reverse.
 
+use memchr::memchr;
 use num_bigint::{BigInt, Sign};
 
 use crate::codec::cbor::Item;
@@ -41,8 +42,8 @@ const ESCAPED: u8 = 0xff;
 const EXPONENT_BYTES: usize = 4;
 const EXPONENT_BIAS: i64 = 1 << 31;
 
-/// Bytes of a string beside its own: the tag, its end, and [`BEFORE_KEY`] of most entries.
-const STRING_BYTES: usize = 4;
+/// Bytes that most entries of one path have beside the value: the tag, the end, [`BEFORE_KEY`], and the key.
+const ROOM_BYTES: usize = 40;
 
 const SIGN_BIT: u64 = 1 << 63;
 
@@ -56,7 +57,14 @@ pub(super) struct Code {
 
 impl Code {
     pub(super) fn of(tag: u8) -> Self {
-        Self { bytes: vec![tag], is_cut: false }
+        Self::begun(tag, size_of::<u64>())
+    }
+
+    /// A code that becomes an entry, with room for this many bytes of the value.
+    fn begun(tag: u8, room: usize) -> Self {
+        let mut bytes = Vec::with_capacity(room + ROOM_BYTES);
+        bytes.push(tag);
+        Self { bytes, is_cut: false }
     }
 
     pub(super) fn tag(&self) -> u8 {
@@ -87,9 +95,7 @@ impl Code {
     }
 
     pub(super) fn of_string(tag: u8, string: &[u8]) -> Self {
-        let kept = string.len().min(VALUE_INDEX_PART_BYTES_MAX);
-        let mut code = Self { bytes: Vec::with_capacity(kept + STRING_BYTES), is_cut: false };
-        code.bytes.push(tag);
+        let mut code = Self::begun(tag, string.len().min(VALUE_INDEX_PART_BYTES_MAX));
         code.push(string);
         code
     }
@@ -229,12 +235,14 @@ pub(super) fn beginning(tag: u8, string: &[u8]) -> Vec<u8> {
 
 fn push_escaped(out: &mut Vec<u8>, string: &[u8]) {
     out.reserve(string.len() + 2);
-    for &byte in string {
-        out.push(byte);
-        if byte == ZERO_BYTE {
-            out.push(ESCAPED);
-        }
+    let mut rest = string;
+    while let Some(zero) = memchr(ZERO_BYTE, rest) {
+        let (piece, after) = rest.split_at(zero + 1);
+        out.extend_from_slice(piece);
+        out.push(ESCAPED);
+        rest = after;
     }
+    out.extend_from_slice(rest);
 }
 
 /// The length of the code at the start of `bytes`, which is complemented by `mask`.

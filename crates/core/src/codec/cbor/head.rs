@@ -144,16 +144,21 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next head and its length, if that is one or two bytes, as of most heads. `None` for all others, and for those
+    /// The next head and its length, if that is at most five bytes, as of most heads. `None` for all others, and for those
     /// with something wrong.
     fn short_head(&self) -> Option<(Head, usize)> {
         let (first, rest) = self.bytes.get(self.at..)?.split_first()?;
         let (argument, len) = match first & 0x1f {
-            short @ 0..24 => (short, 1),
-            24 => (*rest.first().filter(|byte| **byte >= 24)?, 2),
+            short @ 0..24 => (u32::from(short), 1),
+            24 => (rest.first().map(|n| u32::from(*n))?, 2),
+            25 => (rest.first_chunk().map(|n| u32::from(u16::from_be_bytes(*n)))?, 3),
+            26 => (rest.first_chunk().map(|n| u32::from_be_bytes(*n))?, 5),
             _ => return None,
         };
-        let (count, left) = (usize::from(argument), self.left() - len);
+        if len != argument_head_bytes(argument.into()) {
+            return None;
+        }
+        let (count, left) = (usize::try_from(argument).ok()?, self.left() - len);
         let head = match first >> 5 {
             MAJOR_POSITIVE => Head::Number(f64::from(argument)),
             MAJOR_NEGATIVE => Head::Number(-1.0 - f64::from(argument)),
@@ -162,7 +167,7 @@ impl<'a> Reader<'a> {
             MAJOR_ARRAY if count <= left => Head::Array(count),
             MAJOR_MAP if count <= left / 2 => Head::Map(count),
             MAJOR_TAG => Head::Tag(u64::from(argument)),
-            MAJOR_SIMPLE => match argument {
+            MAJOR_SIMPLE if len == 1 => match first & 0x1f {
                 SIMPLE_FALSE => Head::Bool(false),
                 SIMPLE_TRUE => Head::Bool(true),
                 SIMPLE_NULL => Head::Null,
@@ -287,6 +292,11 @@ fn head_bytes(header: &Header) -> usize {
             len.map_or(0, |len| len as u64)
         }
     };
+    argument_head_bytes(argument)
+}
+
+/// Length of the shortest head with this argument.
+fn argument_head_bytes(argument: u64) -> usize {
     match argument {
         0..24 => 1,
         24..0x100 => 2,
